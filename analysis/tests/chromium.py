@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -45,13 +46,15 @@ def find() -> str | None:
 class Browser:
     """One browser with one page."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, *, prefix: Sequence[str] = (), may_reach: str = "") -> None:
+        """Start it. prefix: a command that runs it elsewhere; may_reach: the one address that is not hidden from it."""
         self._folder = tempfile.mkdtemp(prefix="cadge-chromium-")
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
         script = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
+        flags = [f"{one}, EXCLUDE {may_reach}" if may_reach and "resolver" in one else one for one in FLAGS]
         self._process = subprocess.Popen(
-            ["bash", "-c", script, program, *FLAGS, f"--user-data-dir={self._folder}", "about:blank"],
+            ["bash", "-c", script, *prefix, program, *flags, f"--user-data-dir={self._folder}", "about:blank"],
             pass_fds=(to_read, to_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -136,7 +139,15 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.send("Page.navigate", url=path.resolve().as_uri() + fragment)
+        self._load(path.resolve().as_uri() + fragment)
+
+    def visit(self, address: str) -> None:
+        """Load an address of the web."""
+        self.events.clear()
+        self._load(address)
+
+    def _load(self, address: str) -> None:
+        self.send("Page.navigate", url=address)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._message())
 
@@ -169,6 +180,18 @@ class Browser:
                 found.append(json.dumps(params))
             elif method == "Log.entryAdded":
                 found.append(str(params["entry"].get("text")))
+        return found
+
+    def failures(self) -> list[str]:
+        """Return what the page asked for in vain: each with its address or error."""
+        self.value("1")
+        found = []
+        for event in self.events:
+            method, params = event.get("method"), event.get("params", {})
+            if method == "Network.responseReceived" and params["response"]["status"] >= 400:
+                found.append(f"{params['response']['status']} {params['response']['url']}")
+            elif method == "Network.loadingFailed":
+                found.append(str(params["errorText"]))
         return found
 
     def requests(self) -> list[str]:

@@ -132,10 +132,29 @@ def full_rows(root: Node) -> list[FullRow]:
             one = FullRow(
                 table.attrs["data-case"],
                 row.attrs["data-point"],
-                row.attrs["data-layer"],
+                row.one("bdi").text,
                 row.attrs["data-wait"],
                 row.one("th").text,
                 fields,
             )
             found.setdefault((one.case, one.point_id), one).fields.update(fields)
+    for case in root.all("details", class_="case"):
+        for same in case.all("div"):
+            if "data-f" in same.attrs:
+                _said_once(same, [row for row in found.values() if row.case == case.one("dl").attrs["data-case"]])
     return list(found.values())
+
+
+def _said_once(same: Node, rows: list[FullRow]) -> None:
+    """Give rows what a table says once of all of them, or of all that wait the same way, which is named first."""
+    values = same.all("dd")
+    for row in rows:
+        of_all = len(values) == 1
+        wait = {"poll": "polling", "block": "blocking"}[row.wait]
+        (value,) = values if of_all else [one for one in values if one.own.startswith(f"{wait}: ")]
+        row.fields[same.attrs["data-f"]] = Field(
+            value.own if of_all else value.own.removeprefix(f"{wait}: "),
+            value.smalls,
+            [float(number) for number in value.attrs.get("data-v", "").split()],
+            "none" if any(small.attrs.get("class") == "why" for small in value.all("small")) else "",
+        )

@@ -76,6 +76,13 @@ def test_each_point_is_divided_by_the_one_without_a_stream(tmp_path: Path) -> No
     heads = pagereader.read((tmp_path / "r.html").read_text()).text
     assert "\u00f7 aggressor none" in heads
     assert "p99 \u00f7 aggressor none" in heads
+    figure = pagereader.read((tmp_path / "r.html").read_text()).one("figure", id="fig-mixed-within-poll-contrast")
+    (row,) = [[cell.text for cell in line.all("td")] for line in figure.one("tbody").all("tr")]
+    assert row == ["8.00\u00d7 [8.00,\u00a08.00]", "2.00\u00d7 [2.00,\u00a02.00]"]
+    assert "circle same and square channel" in figure.one("figcaption").text
+    assert "below 1\u00d7 is better" in figure.one("figcaption").text
+    texts = {node.text for node in figure.one("svg", role="img").all("text")}
+    assert {"sockets-tcp", "same 8.00\u00d7, channel 2.00\u00d7"} <= texts
 
 
 def test_few_samples_give_no_ratio_of_tails(tmp_path: Path) -> None:

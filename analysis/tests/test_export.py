@@ -45,27 +45,40 @@ def test_csv_and_report_show_the_same_numbers(campaign: Campaign, report_text: s
     for shown in pagereader.full_rows(pagereader.read(report_text)):
         row = rows[shown.point_id]
         name = "throughput_mb_s" if row["pattern"] == "stream" else "latency_p50_ns"
-        assert math.isclose(shown.fields["p50"].numbers[0], float(row[name]), rel_tol=1e-11)
+        assert math.isclose(shown.fields["p50"].numbers[0], float(row[name]), rel_tol=5e-8)
         for column, field in (("ratio", "ratio"), ("cpu_all", "cpu_all_ns"), ("rate", "operations_per_s")):
             numbers = shown.fields[column].numbers
             assert (row[field] == "") is (numbers == [])
             if numbers:
-                assert math.isclose(numbers[0], float(row[field]), rel_tol=1e-11)
+                assert math.isclose(numbers[0], float(row[field]), rel_tol=5e-8)
                 compared += 1
     assert compared > 300
 
 
 def test_json_holds_every_launch(campaign: Campaign) -> None:
     document = json.loads(exported(campaign, "json"))
-    assert document["schema"] == "cadge.export/2"
+    assert document["schema"] == "cadge.export/3"
     assert document["campaign_id"] == campaign.campaign_id
     by_id = {row["point_id"]: row for row in document["rows"]}
     assert len(by_id) == len(campaign.plan.points)
     for row in by_id.values():
         assert len(row["by_launch"]) == row["attempts_valid"]
         if row["attempts_valid"]:
-            middle = row["throughput_mb_s"] if row["throughput_mb_s"] is not None else row["latency_p50_ns"]
+            middle = row["throughput_mb_s"] if "throughput_mb_s" in row else row["latency_p50_ns"]
             assert min(row["by_launch"].values()) <= middle <= max(row["by_launch"].values())
+
+
+def test_json_has_a_row_a_line_and_no_field_without_a_value(campaign: Campaign) -> None:
+    """A campaign of all patterns has some 500 columns, of which a row has 50: nine tenths of its JSON said nothing."""
+    text = exported(campaign, "json")
+    rows = json.loads(text)["rows"]
+    lines = text.partition('"rows": [\n')[2].partition("\n],\n")[0].split(",\n")
+    assert [json.loads(line) for line in lines] == rows
+    flat = list(csv.DictReader(io.StringIO(exported(campaign, "csv"))))
+    for row, beside in zip(rows, flat, strict=True):
+        assert None not in row.values()
+        assert {name for name, value in beside.items() if value} <= set(row)
+        assert {name for name in set(row) & set(beside) if row[name] != ""} == {n for n, v in beside.items() if v}
 
 
 def test_json_says_what_layers_counted(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from cadge_analysis.page.imported import imported_lines, imported_tables
 from cadge_analysis.page.render import html
+from cadge_analysis.page.viewmodel import Figure, Page
 from cadge_analysis.report import page_of
 from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_results import Campaign
@@ -59,11 +60,12 @@ def data(campaign: Campaign) -> Dataset:
 
 
 def case_of(data: Dataset, wait: str = "poll") -> Case:
-    """Return a case within a host whose axis is a size and whose main quantity is a time."""
+    """Return a case of layers within a host whose axis is a size and whose main quantity is a time."""
     return next(
         cell.case
         for cell in data.cells
-        if (cell.case.place, cell.case.wait, cell.case.file.main_quantity.kind) == ("within", wait, "histogram")
+        if cell.series.kind == "layer"
+        and (cell.case.place, cell.case.wait, cell.case.file.main_quantity.kind) == ("within", wait, "histogram")
         and cell.case.file.parameters[cell.case.file.axis].unit == "bytes"
     )
 
@@ -79,7 +81,7 @@ def test_a_table_has_whole_round_trips_and_what_was_printed(data: Dataset) -> No
     ]
     assert test.columns[0].printed == "Latency (us), half"
     assert dict(test.rows) == {
-        "8 B": (("2.46", "1.23"), ("0.780", "0.39"), ("", "")),
+        "8 B": (("2.46", "1.23"), ("0.78", "0.39"), ("", "")),
         "64 B": (("", ""), ("", ""), ("3\u202f800", "3804.93")),
         "1 KiB": (("0", "0.00"), ("", ""), ("", "")),
     }
@@ -103,10 +105,26 @@ def test_a_figure_gets_the_median_of_its_own_pattern_place_and_wait_mode(data: D
     assert lines(file(case.pattern), case_of(data, "block")) == []
 
 
+def figures(page: Page) -> list[Figure]:
+    return [figure for section in page.sections for figure in section.figures]
+
+
+def without_figures(page: Page) -> Page:
+    return replace(page, sections=tuple(replace(section, figures=()) for section in page.sections))
+
+
 def test_a_report_with_an_import_differs_in_that_alone(data: Dataset) -> None:
     bare = page_of(data)
     with_it = page_of(replace(data, imported=(file(case_of(data).pattern),)))
-    assert replace(with_it, imported=()) == bare
+    assert without_figures(replace(with_it, imported=())) == without_figures(bare)
+    changed = [one for one in zip(figures(with_it), figures(bare), strict=True) if one[0] != one[1]]
+    ((drawn, before),) = changed
+    assert "imported: " in drawn.svg
+    assert "<script" not in drawn.svg
+    assert drawn.caption.startswith(before.caption.partition(" Dashed")[0].partition(" 1 line of")[0])
+    assert "nobody here knows how it was measured" in drawn.caption
+    assert [row[-1] for row in drawn.table.rows] == ["0.780", *["\u2013"] * (len(drawn.table.rows) - 1)]
+    assert [row[:-1] for row in drawn.table.rows] == list(before.table.rows)
     text = html(with_it)
     assert 'id="imported"' in text
     assert 'id="imported"' not in html(bare)

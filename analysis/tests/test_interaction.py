@@ -29,6 +29,12 @@ DRAWN = (
     "Array.from(document.querySelectorAll('#fig-rpc-within-poll > .scroll svg .k' + document.querySelector("
     "'#fig-rpc-within-poll label:nth-of-type({nth}) input').value)).some(e => e.getClientRects().length > 0)"
 )
+A4_PX = 718
+"""The width of a page of paper between its margins."""
+SORTERS = (
+    "Array.from(document.querySelectorAll('[data-heads=many].sortable thead'))"
+    ".filter(head => head.getBoundingClientRect().height > 2).length"
+)
 KEPT_TEXT = "window.kept = ''; navigator.clipboard.writeText = async text => {{ window.kept = text }}; {click}"
 
 
@@ -161,6 +167,26 @@ def test_a_hidden_layer_is_hidden_everywhere_and_stays_so(name: str, path: Path,
     assert browser.value("location.hash") == ""
 
 
+LOOSE = """
+(() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  while (walker.nextNode()) {
+    const node = walker.currentNode, parent = node.parentElement, text = node.data;
+    if (!text.includes(NAME) || parent.closest('script, bdi') || text.trim() === NAME) continue;
+    if (text.split(NAME).slice(0, -1).some(part => !/[\\u2068/]$/.test(part))) found.push(text.slice(0, 160));
+  }
+  return found;
+})()
+"""
+
+
+def test_a_name_that_turns_text_turns_its_own_alone(path: Path, browser: Browser) -> None:
+    """In sentences, warnings, heads, captions and what is read out of pictures it is set apart (UAX 9), or in <bdi>."""
+    browser.open(path, width=1280)
+    assert browser.value(f"document.body.textContent.split('{TURNED}').length") > 20
+    assert "\n".join(browser.value(LOOSE.replace("NAME", f"'{TURNED}'"))) == ""
+
+
 def test_anchors_work_and_keep_the_state(path: Path, browser: Browser) -> None:
     follow(browser, path, "#provenance")
     assert arrived(browser, "provenance")
@@ -220,12 +246,16 @@ def test_values_are_read_off_a_figure_with_keys(path: Path, browser: Browser) ->
 
 
 def test_paper_has_no_controls(path: Path, browser: Browser) -> None:
-    browser.open(path, width=760)
+    browser.open(path, width=A4_PX)
+    browser.value("document.querySelectorAll('main details').forEach(one => { one.open = true; })")
+    browser.value("document.body.offsetHeight")
     controls = "Array.from(document.querySelectorAll('.take, .read, .layers-shown'))"
     seen = f"{controls}.filter(e => e.getClientRects().length).length"
     assert browser.value(seen) > 2
     browser.send("Emulation.setEmulatedMedia", media="print")
     try:
         assert browser.value(seen) == 0
+        assert browser.value(SORTERS) == 0
+        assert browser.value("document.documentElement.scrollWidth") == A4_PX, "else all of it is printed smaller"
     finally:
         browser.send("Emulation.setEmulatedMedia", media="")

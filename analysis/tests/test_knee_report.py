@@ -26,6 +26,7 @@ CLOSED_LOOP = 1_000_000
 GENERATOR = 2_000_000
 SPAN_NS = 100_000_000
 
+Hook = Callable[[dict[str, Any], dict[str, Any], int], None]
 Tail = Callable[[str, int, int], tuple[int, float]]
 """Layer, load and launch -> p99 in ns, and the share of the offered rate that was achieved."""
 
@@ -57,7 +58,14 @@ def hook(tail: Tail) -> Callable[[dict[str, Any], dict[str, Any], int], None]:
     return fill
 
 
-def campaign(folder: Path, tail: Tail = usual, *, null: bool = True, loads_of: tuple[int, ...] = LOADS) -> Campaign:
+def campaign(
+    folder: Path,
+    tail: Tail = usual,
+    *,
+    null: bool = True,
+    loads_of: tuple[int, ...] = LOADS,
+    hooked: Hook | None = None,
+) -> Campaign:
     options = synthetic.Options(
         layers=("sockets-tcp", "native-ucx", *(("null-self",) if null else ())),
         sizes=loads_of,
@@ -67,7 +75,7 @@ def campaign(folder: Path, tail: Tail = usual, *, null: bool = True, loads_of: t
         given=({"request_bytes": 8},),
         floors=False,
         troubles=False,
-        attempt_hook=hook(tail),
+        attempt_hook=hooked or hook(tail),
     )
     return synthetic.make(folder, options)
 
@@ -122,19 +130,20 @@ def test_the_report_shows_knees_and_how_near_the_generators_limit_rates_come(tmp
     table = root.one("table", class_="knees")
     assert "at most 5 times that at 10\u202f %" in table.text.replace("10\u202f%", "10\u202f %")
     assert "is 2\u202f000\u202f000 a second; rates above 30\u202f% of that are marked" in table.text
-    rows = {row.attrs["data-layer"]: [cell.text for cell in row.all("td")] for row in table.one("tbody").all("tr")}
+    rows = {row.one("bdi").text: [cell.text for cell in row.all("td")] for row in table.one("tbody").all("tr")}
     assert rows["sockets-tcp"][1] == "70\u202f%[50\u202f%,\u00a070\u202f%]"
     assert rows["sockets-tcp"][4] == "35.0above 30\u202f%", "700,000 of 2,000,000"
     assert rows["native-ucx"][1].startswith("30\u202f%")
     assert rows["native-ucx"][4] == "15.0"
     figure = root.one("figure", id="fig-load-within-poll-p99")
     assert "p99: Response time against load, 8 B, polling" in figure.text
+    assert root.all("figure", id="fig-load-within-poll-p999") == [], "of 60,000 samples 60 lie beyond the p99.9"
     assert "A ring stands at the highest load" in figure.text
     by_case = {(row.layer, row.case.split("/")[5]): row.fields for row in pagereader.full_rows(root)}
     assert by_case["sockets-tcp", "90"]["generator"].classes == "few"
     assert by_case["sockets-tcp", "50"]["generator"].text == "25.0"
     assert by_case["sockets-tcp", "50"]["generator"].classes == ""
-    assert "4 rows above 30\u202f% of the generator's limit" in root.text
+    assert "4 numbers above 30\u202f% of the generator's limit" in root.text
     assert "most 2\u202f000\u202f000 a second" in root.text
 
 
@@ -160,7 +169,7 @@ def test_bounds_are_said_as_such(tmp_path: Path) -> None:
     assert "below 10\u202f%" in table.text
     assert "6 bear all loads" in table.text
     assert "6 bear none" in table.text
-    rates = {row.attrs["data-layer"]: row.all("td")[2] for row in table.one("tbody").all("tr")}
+    rates = {row.one("bdi").text: row.all("td")[2] for row in table.one("tbody").all("tr")}
     assert rates["native-ucx"].text.startswith(units.MISSING), "no load is borne, so there is no rate at which one is"
     assert "data-v" not in rates["native-ucx"].attrs
     assert "data-v" in rates["sockets-tcp"].attrs
@@ -191,3 +200,20 @@ def test_what_lies_below_all_loads_that_were_measured_has_no_number(tmp_path: Pa
     table = text_of(made, tmp_path).one("table", class_="knees")
     assert "5\u202f%" not in "".join(row.all("td")[1].own for row in table.one("tbody").all("tr"))
     assert "3 bear none" in table.text
+
+
+def test_the_p999_is_drawn_where_samples_suffice(tmp_path: Path) -> None:
+    """Up to half of the load 120,000 samples, of which two in a thousand take 50 us; above that too few."""
+    few = hook(usual)
+
+    def many(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        few(point, attempt, number)
+        if point["subject"]["layer"] != "null-self" and point["workload"]["parameters"]["load_percent"] <= 50:
+            synthetic.set_samples(attempt, [(1000, 19_700), (3000, 260), (50_000, 40)], "response")
+
+    report.build(campaign(tmp_path / "store", hooked=many).path, tmp_path / "r.html")
+    figure = pagereader.read((tmp_path / "r.html").read_text()).one("figure", id="fig-load-within-poll-p999")
+    rows = {row.one("th").text: [cell.text for cell in row.all("td")] for row in figure.one("tbody").all("tr")}
+    assert list(rows) == ["10\u202f%", "30\u202f%", "50\u202f%"]
+    assert {cell.partition(" ")[0] for cells in rows.values() for cell in cells} == {"50.0"}
+    assert "A ring stands at the highest load" in figure.one("figcaption").text

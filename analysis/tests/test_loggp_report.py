@@ -132,6 +132,11 @@ def test_the_report_shows_fits_and_reasons(bursts: Campaign, tmp_path: Path) -> 
     assert row[5].startswith("no 4 straight pieces of 3 sizes or more come within 20")
     assert [row.all("td")[-1].text for row in held.one("tbody").all("tr")] == ["holds", "holds"]
     assert "Bare messages" in held.text
+    figure = root.one("figure", id="fig-loggp-within-poll-residuals")
+    heads = [head.text for head in figure.one("thead").all("th")]
+    assert heads == ["size", "native-ucx, \u00d7", "fitted, \u00d7"], "what was refused has no line"
+    left = [float(row.all("td")[0].text) for row in figure.one("tbody").all("tr")]
+    assert left == pytest.approx([1.0] * len(SIZES), abs=0.01), "the layer is what the model says"
     assert "PRTT(n, 0, s)" in root.one("section", id="method").text
 
 

@@ -153,7 +153,7 @@ def test_a_report_names_the_row(tmp_path: Path) -> None:
             synthetic.set_samples(attempt, [(9_000 if number % 2 else 6_000, 4000)])
 
     said = banner(tmp_path, in_two)
-    assert "1 row of two groups of launches" in said
+    assert "1 number of two groups of launches" in said
     assert "native-ucx" in said.partition("two groups of launches")[2]
 
 

@@ -115,6 +115,16 @@ def test_one_size(tmp_path: Path) -> None:
     assert said(root) == ["One size alone was measured, 64 B: nothing here says how results change with it."]
 
 
+def test_what_ranks_nobody_says_so(tmp_path: Path) -> None:
+    """Two layers whose data nobody touched: without a word the first screen would be empty."""
+    root = page_of(tmp_path, touches=("none",))
+    assert not root.all("ul", class_="answers")
+    assert said(root) == [
+        "No layer is named: no point of this campaign ranks layers (under \u201cMethod\u201d stands which do). "
+        "Every number stands below."
+    ]
+
+
 def test_a_usual_campaign_needs_no_such_words(tmp_path: Path) -> None:
     assert said(page_of(tmp_path)) == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,13 +19,13 @@ import yaml
 from cadge_analysis import report
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import publish as publishing
-from cadge_analysis.publish.leaks import LeakError
+from cadge_analysis.publish.leaks import LeakError, leaks
 from cadge_analysis.publish.publish import publish, redacted, retract
 from cadge_analysis.publish.run import Labels
 from cadge_results import Campaign
 from cadge_results.checksum import Checksum, beside
 from cadge_results.published import Rules
-from cadge_results.redact import Redactor
+from cadge_results.redact import Names, Redactor
 from cadge_results.verify import verify
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -84,13 +85,15 @@ def sums_hold(folder: Path) -> bool:
 
 def test_a_site_has_all_that_a_reader_and_a_web_server_need(small: Campaign, site: Path) -> None:
     name = small.campaign_id
-    for file in (".nojekyll", "LICENSE-DATA", "CITATION.cff", "schema/cadge.plan-2.schema.json"):
+    for file in (".nojekyll", "LICENSE-DATA", "CITATION.cff", "viewer.html", "schema/cadge.plan-2.schema.json"):
         assert (site / file).is_file(), file
     run = site / "runs" / name
     assert sums_hold(run)
     assert set((run / "SHA256SUMS").read_text().split()[1::2]) | {"SHA256SUMS"} == set(contents(run))
     root = pagereader.read((site / "index.html").read_text())
     assert f"runs/{name}/index.html" in [link.attrs["href"] for link in root.all("a")]
+    for link in root.all("a"):  # a folder without an index is refused by most web servers
+        assert (site / str(link.attrs["href"])).is_file(), link.attrs
     text = root.one("tbody").text
     assert "sockets-tcp" in text
     assert json.loads((run / "run.json").read_text())["headline"] in text
@@ -164,18 +167,41 @@ def test_a_redaction_that_leaves_hosts_is_found(
     assert not (tmp_path / "site").exists()
 
 
+UUID = "6e0ef96a-0000-4000-8000-123456789abc"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("a.json", '{"parameters": {\n"rail": "10.9.8.7"}\n}', r"a\.json:2: 10\.9\.8\.7 \(addresses\)"),
+        ("a.json", '{"version": "1.2 of gpu-a"}', r"a\.json:1: gpu-a \(hosts\)"),
+        ("a.jsonl", '{}\n{"version": "in /home/bob"}', r"a\.jsonl:2: /home/bob \(paths\)"),
+        ("feed.xml", f"<id>urn:uuid:{UUID}</id>\n<title>gpu-a</title>", r"feed\.xml:2: gpu-a"),
+        ("a.json", '{"version": "1.14.1.0", "sha256": "abcdef"}', None),
+    ],
+)
+def test_the_check_reads_fixed_keys_and_the_feed(name: str, content: str, what: str | None, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    found = leaks(tmp_path, [tmp_path / name], Redactor(Names(hosts=("gpu-a",))))
+    assert [bool(re.match(what or "", str(one))) for one in found] == ([True] if what else [])
+
+
 def test_a_retraction_stands_on_report_and_index_and_outlives_publishing(small: Campaign, site: Path) -> None:
     run = site / "runs" / small.campaign_id
     before = contents(site)
     assert retract(site, small.campaign_id[:12], "the clock <ran> slow", "2026-11-26") == small.campaign_id
     after = contents(site)
-    mine = {f"runs/{small.campaign_id}/{name}" for name in ("index.html", "run.json", "SHA256SUMS")} | {"index.html"}
+    mine = {f"runs/{small.campaign_id}/{name}" for name in ("index.html", "run.json", "SHA256SUMS")} | {
+        "index.html",
+        "feed.xml",
+    }
     assert {name for name in before if before[name] != after[name]} == mine
     for _ in range(2):
         assert sums_hold(run)
         page = pagereader.read((run / "index.html").read_text())
         assert "the clock <ran> slow" in page.one("section", role="alert").text
-        assert page.one("title").text.startswith("Retracted: ")
+        assert page.one("head").one("title").text.startswith("Retracted: ")
+        assert "the clock &lt;ran&gt; slow" in (site / "feed.xml").read_text()
         assert "the clock <ran> slow" in pagereader.read((site / "index.html").read_text()).one("tbody").text
         put(small, site)
     with pytest.raises(BadInputError, match="was retracted on 2026-11-26"):
@@ -192,7 +218,7 @@ def test_a_layer_that_may_not_be_published_has_no_figure_anywhere(small: Campaig
     rows = json.loads((run / "summary.json").read_text())["rows"]
     withheld = [row for row in rows if row["layer"] == "native-ucx"]
     assert withheld
-    assert all(row["state"] == "refused" and row["latency_p50_ns"] is None for row in withheld)
+    assert all(row["state"] == "refused" and "latency_p50_ns" not in row for row in withheld)
     records = gzip.decompress((run / "records.jsonl.gz").read_bytes()).splitlines()
     assert {json.loads(line)["launch"]["layer"] for line in records} >= {"sockets-tcp"}
     assert "native-ucx" not in {json.loads(line)["launch"]["layer"] for line in records}

@@ -12,7 +12,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import report
+from cadge_analysis import report, units
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_results import Campaign, OutputError
 
@@ -66,20 +66,30 @@ def test_size_stays_small(report_text: str) -> None:
 
 def test_figures_are_told_in_words_and_numbers(report_text: str) -> None:
     root = pagereader.read(report_text)
-    figures = root.all("figure")
-    assert len(figures) == 8  # rpc and stream, within and between, polling and blocking
+    others = [
+        figure for figure in root.all("figure") if figure.attrs["id"].endswith(("-bill", "-processors", "strips"))
+    ]
+    assert len(others) == 7
+    for figure in others:
+        assert figure.one("desc").text
+        assert figure.one("details").one("table").all("td")
+    figures = [figure for figure in root.all("figure") if figure not in others]
+    assert len(figures) == 12  # rpc and stream, within and between, polling and blocking, and the tails of rpc
+    tails = [figure for figure in figures if figure.attrs["id"].endswith("-tails")]
+    assert len(tails) == 4
     for figure in figures:
-        assert figure.one("figcaption").text.startswith("Each marker is the median")
+        begins = "Each point is counted" if figure in tails else "Each marker is the median"
+        assert figure.one("figcaption").text.startswith(begins)
         assert figure.one("details").one("table").all("td")
         for svg in figure.all("svg", role="img"):
             assert svg.all("title")[0].text
             assert svg.all("desc")[0].text
+    figures = [figure for figure in figures if figure not in tails]
     main = [figure.all("svg", role="img")[0] for figure in figures]
     with_ratio = [figure.attrs["id"] for figure, svg in zip(figures, main, strict=True) if "ratio to" in svg.text]
-    assert set(with_ratio) == {figure.attrs["id"] for figure in figures} - {
-        "fig-stream-between-poll",
-        "fig-stream-between-block",
-    }
+    assert with_ratio == [figure.attrs["id"] for figure in figures]
+    to_baseline = [figure.attrs["id"] for figure, svg in zip(figures, main, strict=True) if "ratio to s" in svg.text]
+    assert to_baseline == ["fig-stream-between-poll", "fig-stream-between-block"], "no floor of a stream between hosts"
 
 
 def test_colours_are_variables_with_fallbacks(report_text: str) -> None:
@@ -99,7 +109,7 @@ def test_the_first_screen_answers(report_text: str) -> None:
     assert "RPC of 8 B, within one host, polling" in answers[0].text
     assert "Leading group of 2: rdma-ucx" in answers[0].text
     assert "not told apart by 5 to 6 launches" in answers[0].text
-    assert "1 cannot be told: native-ucx 0.0" in answers[0].text, "it has five launches, too few for any verdict"
+    assert "1 cannot be told yet: native-ucx 0.0" in answers[0].text, "it has five launches, too few for any verdict"
     assert root.one("h1").text == "Communication layers compared, within one host and between hosts"
     assert "two hosts" not in report_text, "there may be more of them"
 
@@ -265,8 +275,10 @@ def test_too_few_launches_are_no_verdict(tmp_path: Path) -> None:
     path = tmp_path / "r.html"
     report.build(synthetic.make(tmp_path / "store", options).path, path)
     answer = pagereader.read(path.read_text()).one("ul", class_="answers").text
-    assert "Leading group of 2: rdma-ucx 0.358 \u00b5s and sockets-tcp 9.09 \u00b5s; not told apart by 5 l" in answer
-    assert "1 cannot be told: rdma-ucx 0.0393\u00d7 (about 4 launches more would do)" in answer
+    assert "No layer leads: 5 launches do not tell the two apart. They measured rdma-ucx 0.358 [" in answer
+    assert "] \u00b5s and sockets-tcp 9.09 [" in answer.replace("\u00a0", " "), "each with its interval"
+    assert "Leading group" not in answer, "where nothing is decided nobody leads"
+    assert "1 cannot be told yet: rdma-ucx 0.0393\u00d7 (about 4 launches more would do)" in answer
     assert "lowest" not in answer
 
 
@@ -341,3 +353,19 @@ def test_a_campaign_without_points_is_no_data(tmp_path: Path) -> None:
     with pytest.raises(NoDataError):
         report.build(synthetic.make(tmp_path, options).path, tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
+
+
+def test_long_coverage_and_reasons_fold_behind_their_sums(tmp_path: Path) -> None:
+    """Of many layers, patterns and places; how many points became what stands open, and adds up."""
+    options = synthetic.Options(
+        sizes=(8, 64), patterns=(("rpc", 1), ("stream", 64), ("pingpong", 1)), launches=2, samples=100, floors=False
+    )
+    path = tmp_path / "r.html"
+    report.build(synthetic.make(tmp_path / "store", options).path, path)
+    coverage = pagereader.read(path.read_text()).one("section", id="coverage")
+    table = coverage.one("table", class_="covered")
+    assert coverage.one("details").one("table", class_="matrix")
+    assert [head.text for head in table.one("thead").all("th")][:3] == ["layer", "planned points", "valid"]
+    for row in table.one("tbody").all("tr"):
+        planned, *became = [int(cell.text) if cell.text != units.MISSING else 0 for cell in row.all("td")]
+        assert planned == sum(became) > 0

@@ -138,7 +138,7 @@ def said(node: pagereader.Node) -> str:
 def rows(root: pagereader.Node, section: str, table: str) -> dict[tuple[str, ...], list[pagereader.Node]]:
     """Return the cells of the table of a section whose title begins so, by what heads each row."""
     found = {}
-    regions = root.one("section", id=section).all("div", role="region")
+    regions = root.one("section", id=section).all("div", role="group")
     region, *_ = [one for one in regions if one.attrs["aria-label"].startswith(table)]
     for row in region.one("tbody").all("tr"):
         head = row.one("th")

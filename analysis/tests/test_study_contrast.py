@@ -84,7 +84,7 @@ def section(path: Path) -> pagereader.Node:
 
 @pytest.fixture(scope="module")
 def rows(section: pagereader.Node) -> dict[str, pagereader.Node]:
-    table = section.one("div", role="region")
+    table = section.one("div", role="group")
     assert table.attrs["aria-label"] == TITLE
     return {row.one("th").own: row for row in table.one("tbody").all("tr")}
 

@@ -80,7 +80,7 @@ def path(plain: Campaign, switched: Campaign, tmp_path_factory: pytest.TempPathF
 def table(path: Path, name: str) -> dict[str, pagereader.Node]:
     root = pagereader.read(path.read_text())
     found = next(
-        node for node in root.all("div", role="region") if node.attrs.get("aria-label") == name and "table" in str(node)
+        node for node in root.all("div", role="group") if node.attrs.get("aria-label") == name and "table" in str(node)
     )
     return {row.one("th").own: row for row in found.one("tbody").all("tr")}
 

@@ -99,7 +99,7 @@ def root(path: Path) -> pagereader.Node:
 
 
 def tables(root: pagereader.Node, section: str) -> dict[str, pagereader.Node]:
-    return {one.attrs["aria-label"]: one for one in root.one("section", id=section).all("div", role="region")}
+    return {one.attrs["aria-label"]: one for one in root.one("section", id=section).all("div", role="group")}
 
 
 def said(node: pagereader.Node) -> str:

@@ -71,7 +71,7 @@ def two_cores(tmp_path_factory: pytest.TempPathFactory) -> pagereader.Node:
 
 
 def rows_of(found: pagereader.Node, measure: str) -> dict[tuple[str, str], list[pagereader.Node]]:
-    [table] = [one for one in found.all("div", role="region") if one.attrs["aria-label"].endswith(measure)]
+    [table] = [one for one in found.all("div", role="group") if one.attrs["aria-label"].endswith(measure)]
     return {(row.one("th").own, row.one("th").one("small").text): row.all("td") for row in table.one("tbody").all("tr")}
 
 

@@ -113,10 +113,10 @@ def test_verdicts_are_those_of_another_program(campaign: Campaign, root: pagerea
 
 def test_the_first_screen_names_the_group_and_all_verdicts(root: pagereader.Node) -> None:
     rpc, stream = root.one("ul", class_="answers").all("li")
-    for answer, group in ((rpc, "native-"), (stream, "native-")):
-        assert f"Leading group of 2: {group}" in answer.text
+    for answer, of in ((rpc, "p50 (lower is better)"), (stream, "rate (higher is better)")):
+        assert "Leading group of 2: native-" in answer.text
         assert "not told apart by 12 launches" in answer.text
-        assert f"Against {BASE}: 2 faster: native-" in answer.text
+        assert f"Against {BASE}, as a ratio of {of}: 2 faster: native-" in answer.text
         assert "1 slower: mpi-p2p " in answer.text
         assert "1 the same within 5\u202f%: rdma-ucx " in answer.text
     assert "What this campaign cannot tell" in root.text
@@ -130,7 +130,7 @@ def test_one_that_leads_alone_is_called_what_its_pattern_says(tmp_path: Path) ->
     [answer] = pagereader.read(path.read_text()).one("ul", class_="answers").all("li")
     assert "native-ucx has the lowest median round trip: " in answer.text
     assert "Leading group" not in answer.text
-    assert f"Against {BASE}: 1 faster: native-ucx 0.798\u00d7 [" in answer.text
+    assert f"Against {BASE}, as a ratio of p50 (lower is better): 1 faster: native-ucx 0.798\u00d7 [" in answer.text
 
 
 def test_the_method_says_what_was_done(root: pagereader.Node) -> None:
@@ -178,8 +178,11 @@ def test_a_case_whose_baseline_failed_cannot_be_told(tmp_path: Path) -> None:
     assert cells["native-ucx", "8"].smalls == ["no launch of both gave a number"]
     [answer] = root.one("ul", class_="answers").all("li")
     assert "native-ucx has the lowest median round trip" in answer.text
-    assert f"Against {BASE}: 2 cannot be told: mpi-p2p (no launch of both" in answer.text
-    assert f"Of 6 comparisons with {BASE}, 2: which is faster" in root.one("ul", class_="cannot").text
+    assert (
+        f"Against {BASE}, as a ratio of p50 (lower is better): 2 cannot be told yet: mpi-p2p (no launch of both"
+        in answer.text
+    )
+    assert f"2 of 6 comparisons with {BASE}: which is faster" in root.one("ul", class_="cannot").text
 
 
 def test_the_export_carries_them(campaign: Campaign, root: pagereader.Node) -> None:

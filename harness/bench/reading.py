@@ -49,11 +49,12 @@ def once(path: Path, *, page: bool) -> dict[str, object]:
         from cadge_analysis.stats.compare import compare
         from cadge_analysis.stats.load import read
         from cadge_results import Campaign
+        from cadge_results.uncollected import uncollected
 
     campaign = Campaign(path)
     with part("plan"):
         attempts = sum(len(launch.point_ids) for launch in campaign.plan.launches)
-    with part("records"):
+    with part("records"), uncollected():  # as the analysis does around all that it reads
         launches = sum(1 for _ in campaign.readings())
     with part("cells"):
         data = read(campaign)

@@ -80,6 +80,7 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
         (["plan", "--swep", "x"], 2, "No such option"),
         (["plan", "--sweep", "defualt"], 2, "unknown sweep 'defualt'"),
         (["plan", "--sweep", "tiny", "--layers", "a-on"], 2, "unknown layer 'a-on'; did you mean a-one?"),
+        (["plan", "--sweep", "tiny", "--layers", "all a-one"], 2, "--layers: 'all' stands alone"),
         (
             ["plan", "--sweep", "tiny", "--layers", "c-three"],
             5,
@@ -172,6 +173,19 @@ def test_plan(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Pa
     assert "c-three within/poll: 2 points: not built: libthree" in text
     fewer = json.loads(cadge("plan", "--sweep", "tiny", "--layers", "a-one", "--json").out)["data"]
     assert fewer["launches"] < data["launches"]
+
+
+def test_all_layers_are_those_as_well_that_a_sweep_leaves_out(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    assert runner
+    path = checkout.sweeps / "tiny.yml"
+    whole = path.read_text()
+    path.write_text(whole + "without: [a-one, b-two]\n")
+    assert cadge("plan", "--sweep", "tiny").code == 5
+    left_out = json.loads(cadge("plan", "--sweep", "tiny", "--layers", "all", "--json").out)["data"]
+    path.write_text(whole)
+    assert left_out["points"] == json.loads(cadge("plan", "--sweep", "tiny", "--json").out)["data"]["points"]
 
 
 def test_options_come_from_the_environment(

@@ -58,7 +58,7 @@ duration: {default: 20ms}
 """
 FEW = "sockets-tcp sockets-uring native-zmq native-ucx am-ofi mpi-rma peregrine-xdp"
 P50_CELL = re.compile(
-    r'<tr data-point="[0-9a-f]+" data-layer="([^"]+)".*?<td data-v="([0-9]+) [0-9]+ [0-9]+">', re.DOTALL
+    r'<tr data-point="[0-9a-f]+".*?<bdi>([^<]+)</bdi>.*?<td data-v="([0-9]+) [0-9]+ [0-9]+">', re.DOTALL
 )
 
 
@@ -195,7 +195,7 @@ def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
         _, data = run(surroundings, "run", "--sweep", str(sweep), "--testbed", "local")
         campaign = Store(Path(surroundings["CADGE_RESULTS"])).open(str(data["campaign_id"]))
         page = campaign.layout.report.read_text(encoding="utf-8")
-        first = page.partition('<table class="full"')[2].partition("</table>")[0]
+        first = page.partition('<table class="full ')[2].partition("</table>")[0]
         median_ns = {layer: int(value) for layer, value in P50_CELL.findall(first)}
         assert len(median_ns) == 2, median_ns
         bare, delayed = sorted(median_ns, key=len)

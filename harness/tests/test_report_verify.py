@@ -123,3 +123,42 @@ def test_what_is_refused(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> N
     record.chmod(0o644)
     record.write_bytes(record.read_bytes()[:-9])
     assert cadge("report", "--verify", str(path)).code == 7
+
+
+def test_a_report_of_several_files_is_verified_whole(
+    campaign: Campaign, cadge: Cadge, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cadge_analysis.page.pages.ONE_FILE_MOST", 1000)
+    made = cadge("report", campaign.campaign_id, "-o", str(elsewhere / "r.html"), "--json")
+    assert made.code == 0, made.err
+    pages = [Path(one) for one in json.loads(made.out)["data"]["pages"]]
+    assert pages
+    assert all(one.parent == elsewhere and one.name.startswith("r-") for one in pages)
+    answer = cadge("report", "--verify", str(pages[0]))
+    assert answer.code == 0, answer.err + answer.out
+    (elsewhere / "r.html").rename(elsewhere / "renamed.html")
+    answer = cadge("report", "--verify", str(elsewhere / "renamed.html"))
+    assert answer.code == 0, "what the main file is called now says nothing of its numbers"
+    answer = cadge("report", "--verify", str(pages[0]))
+    assert answer.code == 2
+    assert "is one page of r.html, which is not beside it" in answer.err
+    answer = cadge("report", "--from-html", str(pages[0]), "-o", str(elsewhere / "again.html"))
+    assert answer.code == 2
+    assert "is one page of a report: open r.html" in answer.err
+    text = pages[0].read_text()
+    pages[0].write_text(re.sub(r'data-v="(\d)', r'data-v="9\1', text, count=1))
+    answer = cadge("report", "--verify", str(elsewhere / "renamed.html"))
+    assert answer.code == 1
+    assert f"  {pages[0].name}: " in answer.out
+    pages[0].write_text(text.replace('"report":"r.html"', '"report":"../../etc/passwd"'))
+    answer = cadge("report", "--verify", str(pages[0]))
+    assert answer.code == 2
+    assert "which is no file's name" in answer.err
+    pages[0].unlink()
+    answer = cadge("report", "--verify", str(elsewhere / "renamed.html"))
+    assert answer.code == 1
+    assert f"{pages[0].name}: printed 'nothing'" in answer.out
+    again = cadge("report", campaign.campaign_id, "--one-file", "-o", str(elsewhere / "r.html"))
+    assert again.code == 0
+    assert "one file, opens offline" in again.out
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["r.html", "renamed.html"]

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A campaign as CSV or JSON: a row for every planned point, floors and refused ones included, units in the names.
+"""A campaign as CSV, JSON Lines or JSON: a row for every planned point, floors and refused ones included.
 
-As a third form, the models that were fitted to its points (see `models.loggp`).
+Units stand in the names. As another form, the models that were fitted to its points (see `models.loggp`).
 
 What was measured twice stands apart, so that no second row of a layer passes for a competitor: in CSV last, with `twin`
 true, and in JSON as `twins`. These rows have no verdicts; they say how they compare with the first series of the layer.
 
-Values are those of the report, unrounded. An empty field has no value; `state` and `reason` say why.
+Values are those of the report, unrounded. A field that is empty in CSV, or that a row of JSON lacks, has no value: most
+are of patterns that the row is not of; else `state` and `reason` say why.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -21,6 +21,7 @@ from typing import TextIO
 
 from cadge_analysis import words
 from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_analysis.flat import lines
 from cadge_analysis.judged import judged
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict, FamilyVerdicts
@@ -36,26 +37,33 @@ from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
 from cadge_results.catalogue import in_order
 from cadge_results.pattern import Quantity
+from cadge_results.plan import Plan
 
 # cadge: another loggp, the model
 FORMATS = ("csv", "json", "loggp")
+SCHEMA = "cadge.export/3"
+ENDS = (
+    ("_low", "_high", "the ends of the interval"),
+    ("_lowest_launch", "_highest_launch", "the lowest and the highest launch, which are no interval"),
+)
+"""What marks the columns that bound another one, before its unit, and what they are."""
 Record = dict[str, str | int | float | None]
 
 
-def _parameters(data: Dataset) -> tuple[str, ...]:
+def _parameters(plan: Plan) -> tuple[str, ...]:
     """Return the names of all parameters of the campaign, in the order of its patterns."""
-    files = data.plan.patterns
+    files = plan.patterns
     return tuple(dict.fromkeys(name for key in in_order(files) for name in files[key].parameters))
 
 
-def _quantities(data: Dataset) -> dict[str, Quantity]:
+def _quantities(plan: Plan) -> dict[str, Quantity]:
     """Return all quantities of the campaign by name; patterns that share a name share what it means."""
-    files = data.plan.patterns
+    files = plan.patterns
     return {name: one for key in in_order(files) for name, one in files[key].quantities.items()}
 
 
-def _roles(data: Dataset) -> tuple[str, ...]:
-    files = data.plan.patterns
+def _roles(plan: Plan) -> tuple[str, ...]:
+    files = plan.patterns
     return tuple(dict.fromkeys(role for key in in_order(files) for role in files[key].roles))
 
 
@@ -72,7 +80,7 @@ def _identity(cell: Cell, data: Dataset) -> Record:
         "place": case.place,
         "wait": case.wait,
         "pattern": case.pattern,
-        **{name: case.workload.values.get(name) for name in _parameters(data)},
+        **{name: case.workload.values.get(name) for name in _parameters(data.plan)},
         "state": cell.state,
         "reason": "; ".join(trouble.reason for trouble in cell.troubles),
         "attempts_planned": cell.planned,
@@ -82,18 +90,20 @@ def _identity(cell: Cell, data: Dataset) -> Record:
 
 def _estimate(name: str, unit: str, estimate: Estimate | None) -> Record:
     end = f"_{unit}" if unit else ""
+    low, high, _ = ENDS[0]
     return {
         f"{name}{end}": estimate.value if estimate else None,
-        f"{name}_low{end}": estimate.low if estimate else None,
-        f"{name}_high{end}": estimate.high if estimate else None,
+        f"{name}{low}{end}": estimate.low if estimate else None,
+        f"{name}{high}{end}": estimate.high if estimate else None,
     }
 
 
 def _tail(name: str, tail: Tail | None) -> Record:
+    low, high, _ = ENDS[1]
     return {
         f"{name}_ns": tail.value if tail else None,
-        f"{name}_lowest_launch_ns": tail.low if tail else None,
-        f"{name}_highest_launch_ns": tail.high if tail else None,
+        f"{name}{low}_ns": tail.low if tail else None,
+        f"{name}{high}_ns": tail.high if tail else None,
     }
 
 
@@ -154,23 +164,23 @@ def _verdict(cell: Cell, verdicts: CampaignVerdicts) -> Record:
     }
 
 
-def _cost(name: str, end: str, cost: PerOperation | None, data: Dataset) -> Record:
+def _cost(name: str, end: str, cost: PerOperation | None, plan: Plan) -> Record:
     """Return what an operation took at each side, and together."""
-    sides = {f"{name}_{role}{end}": cost.by_role.get(role) if cost else None for role in _roles(data)}
+    sides = {f"{name}_{role}{end}": cost.by_role.get(role) if cost else None for role in _roles(plan)}
     return {**sides, f"{name}_all{end}": cost.all_roles if cost else None}
 
 
-def _measured(numbers: Numbers | None, row: Row | None, data: Dataset, shares: Mapping[str, float]) -> Record:
+def _measured(numbers: Numbers | None, row: Row | None, plan: Plan, shares: Mapping[str, float]) -> Record:
     """Return everything measured; the same names for every row, None where there is nothing."""
     costs = numbers.costs if numbers else None
     floor = row.floor if row else None
-    files = data.plan.patterns.values()
+    files = plan.patterns.values()
     record: Record = {
         "coverage": numbers.central.coverage if numbers else None,
         "samples": numbers.samples if numbers else None,
         "operations": numbers.operations if numbers else None,
     }
-    for name, quantity in _quantities(data).items():
+    for name, quantity in _quantities(plan).items():
         record |= _quantity(name, quantity, numbers)
     return {
         **record,
@@ -185,12 +195,12 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset, shares: M
         **({"generator_share": shares.get(row.cell.point_id) if row else None} if any(f.knee for f in files) else {}),
         **_estimate("ratio", "", row.ratio if row else None),
         **_estimate("above_floor", "ns", row.above if row else None),
-        **_cost("cpu", "_ns", costs.cpu_ns if costs else None, data),
-        **_cost("switches", "", costs.switches if costs else None, data),
-        **_cost("page_faults", "", costs.faults if costs else None, data),
-        **_cost("system_calls", "", costs.system_calls if costs else None, data),
-        **_cost("cycles", "", costs.cycles if costs else None, data),
-        **_cost("instructions", "", costs.instructions if costs else None, data),
+        **_cost("cpu", "_ns", costs.cpu_ns if costs else None, plan),
+        **_cost("switches", "", costs.switches if costs else None, plan),
+        **_cost("page_faults", "", costs.faults if costs else None, plan),
+        **_cost("system_calls", "", costs.system_calls if costs else None, plan),
+        **_cost("cycles", "", costs.cycles if costs else None, plan),
+        **_cost("instructions", "", costs.instructions if costs else None, plan),
         "lost": numbers.lost if numbers else None,
         "late": numbers.late if numbers else None,
     }
@@ -213,6 +223,17 @@ def _itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, Rec
 _ITSELF = tuple(f"itself{of}_{what}" for of in ("", "_p99") for what in ("ratio", "p", "launches"))
 
 
+_POINT = ("campaign_id", "point_id", "kind", "layer", "shims", "settings", "twin", "place", "wait", "pattern")
+_STATE = ("state", "reason", "attempts_planned", "attempts_valid")
+_SAID = (*_said("verdict", None, None), *_said("p99_verdict", None, None), "p99_verdict_without", "leads")
+
+
+def columns(plan: Plan) -> tuple[str, ...]:
+    """Return the names that every record of a campaign has, in order; they depend on its plan alone."""
+    itself = _ITSELF if any(point.subject.twin for point in plan.points) else ()
+    return (*_POINT, *_parameters(plan), *_STATE, *_measured(None, None, plan, {}), *_SAID, *itself)
+
+
 def records(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
     """Yield one flat record for every planned point, in the report's order; last what was measured a second time."""
     for record in _first(comparison, verdicts):
@@ -223,7 +244,7 @@ def records(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Reco
 def _second(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
     itself = _itself(comparison, verdicts) if comparison.data.twins else {}
     for cell in comparison.data.twins:
-        measured = _measured(numbers_of(cell), None, comparison.data, {})
+        measured = _measured(numbers_of(cell), None, comparison.data.plan, {})
         compared = {name: itself.get(cell.point_id, {}).get(name) for name in _ITSELF}
         yield _identity(cell, comparison.data) | measured | _verdict(cell, verdicts) | compared
 
@@ -235,7 +256,7 @@ def _first(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Recor
     for cell in comparison.data.cells:
         row = rows.get(cell.point_id)
         numbers = row.numbers if row else floors.get(cell.point_id)
-        measured = _measured(numbers, row, comparison.data, shares)
+        measured = _measured(numbers, row, comparison.data.plan, shares)
         yield _identity(cell, comparison.data) | measured | _verdict(cell, verdicts)
 
 
@@ -316,13 +337,15 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         numbers = numbers_of(cell)
         own = {s.launch_id: numbers.by_round[s.round] for s in cell.samples} if numbers else {}
         counted = {"counted_an_operation": dict(numbers.counted)} if numbers else {}
-        return {**record, **counted, "by_launch": own}
+        held = {name: value for name, value in record.items() if value is not None}
+        return {**held, **counted, "by_launch": own}
 
     document = {
-        "schema": "cadge.export/2",
+        "schema": SCHEMA,
         "campaign_id": comparison.data.campaign_id,
         "plan_hash": meta.plan_hash,
         "tool": meta.tool.model_dump(mode="json"),
+        "columns": list(columns(comparison.data.plan)),
         "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
         "rows": [whole(record) for record in _first(comparison, verdicts)],
         "verdicts": _verdicts(verdicts),
@@ -330,8 +353,15 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         **({"twins": [whole(record) for record in _second(comparison, verdicts)]} if comparison.data.twins else {}),
         **_against_itself(comparison, verdicts),
     }
-    json.dump(document, stream, indent=1, sort_keys=True, ensure_ascii=True)
-    stream.write("\n")
+    members = (f"{json.dumps(name)}: {_value(document[name])}" for name in sorted(document))
+    stream.write("{\n" + ",\n".join(members) + "\n}\n")
+
+
+def _value(value: object) -> str:
+    """Return a member of the document: of a list, each item on a line of its own."""
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(json.dumps(one, sort_keys=True) for one in value) + "\n]"
+    return json.dumps(value, sort_keys=True)
 
 
 def _against_itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, object]:
@@ -365,9 +395,4 @@ def write(campaign: Campaign, kind: str, stream: TextIO) -> None:
     if kind == "json":
         _json(comparison, stream)
         return
-    found = list(records(comparison, judged(comparison)))
-    if not found:
-        raise NoDataError(f"campaign {comparison.data.campaign_id} holds no points")
-    writer = csv.DictWriter(stream, fieldnames=list(found[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
+    stream.writelines(lines("csv", columns(data.plan), records(comparison, judged(comparison))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a campaign: one HTML file. Equal records give equal bytes."""
+"""The report of a campaign: an HTML file, with a page a pattern beside a large one. Equal records give equal bytes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from pathlib import Path
 from cadge_analysis import reopen
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making, epoch
-from cadge_analysis.page import provenance, render, reopened, views
+from cadge_analysis.page import as_markdown, as_text, pages, provenance, render, reopened, views
 from cadge_analysis.page.since import since
 from cadge_analysis.page.viewmodel import Page
+from cadge_analysis.placing import Placed, placed
 from cadge_analysis.recompute.check import printed
 from cadge_analysis.stats import compare, load
 from cadge_analysis.versus.against import Against
-from cadge_results import Campaign, Written, write_output
+from cadge_results import Campaign, Written, is_stream
+from cadge_results.uncollected import uncollected
 
 
 def stamp(data: load.Dataset) -> str:
@@ -46,6 +48,7 @@ def page_of(
     return made_as(data, making, beside)
 
 
+@uncollected()
 def made_as(data: load.Dataset, making: Making, beside: Against | None = None) -> Page:
     """Return the page of a campaign as somebody chose it to be. Raises BadInputError."""
     if beside is not None:
@@ -81,6 +84,8 @@ def opened_again(text: str, file: str, baseline: str | None) -> str:
     baseline: what layers are judged against, in place of what the file says. Raises BadInputError.
     """
     found = printed(text, file)
+    if found.part_of:
+        raise BadInputError(f"{file} is one page of a report: open {found.part_of}, which carries all numbers")
     carried = reopen.carried(found.data, file)
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
     return render.reopened(reopened.page(compare.compare(data), carried, file=file))
@@ -91,6 +96,37 @@ def html(page: Page) -> str:
     return render.html(page)
 
 
-def write(page: Page, out_path: Path) -> Written:
-    """Write a page into a file."""
-    return write_output(out_path, html(page).encode())
+def files(page: Page, name: str, *, parted: bool | None = None) -> dict[str, str]:
+    """Return the HTML documents of a report by their file names, the main one, which is called `name`, last.
+
+    parted: whether it has a page a pattern beside it; None to let its size decide (see page.pages).
+    """
+    whole = render.html(page)
+    size = len(whole.encode())
+    if parted is None:
+        parted = size > pages.ONE_FILE_MOST
+    if not (parted and page.sections):
+        return {name: whole}
+    main, others = pages.split(page, name, size)
+    text = render.html(main)
+    for one in pages.lighter(main):
+        if len(text.encode()) <= pages.ONE_FILE_MOST:
+            break
+        text = render.html(one)
+    return {**{other: render.pattern(one) for other, one in others.items()}, name: text}
+
+
+def edition(page: Page, kind: str) -> str:
+    """Return a page in an edition without figures: "markdown", or "text" of at most 100 columns."""
+    return {"markdown": as_markdown.markdown, "text": as_text.text}[kind](page)
+
+
+def write(page: Page, out_path: Path, *, one_file: bool = False) -> Written:
+    """Write a report into a file, and where it is parted its other pages beside it. See `placing`."""
+    return write_pages(page, out_path, one_file=one_file).main
+
+
+def write_pages(page: Page, out_path: Path, *, one_file: bool = False) -> Placed:
+    """Write a report as `write` does, and say which files it has."""
+    parted = False if one_file or is_stream(out_path) else None
+    return placed(files(page, out_path.name, parted=parted), out_path)

@@ -42,7 +42,10 @@ COMMANDS = {
     "status": "Show the progress of a campaign, from another terminal.",
     "resume": "Make the missing launches of a campaign, and no others.",
     "report": "Make the report of a campaign.",
-    "export": "Write a campaign as CSV or JSON.",
+    "figures": "Write the figures of a report as SVG, PDF or PNG, for a paper.",
+    "export": "Write a campaign as CSV, JSON, JSON Lines or Parquet.",
+    "viewer": "Write a page that shows exported records dropped on it.",
+    "query": "Ask a question in SQL over many campaigns.",
     "import": "Set what other tools printed beside a campaign.",
     "publish": "Put campaigns into a static site, without names, with data and citation.",
     "preview": "Serve a site to this machine alone.",
@@ -50,6 +53,7 @@ COMMANDS = {
     "verify": "Check every file of a campaign, and move damaged ones aside.",
     "ablate": "Measure a layer with its optimisations switched off in turn.",
     "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts.",
+    "history": "Show campaigns over time, cell by cell, and where they changed.",
     "why": "Show two cells side by side: path, protocol, settings, versions, costs.",
     "crosscheck": "Measure layers beside the native tools of their libraries: what Cadge adds.",
     "selftest": "Plant delays, stalls and settings, and look whether they are found.",
@@ -114,10 +118,22 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_report import report
 
             return report
+        case "figures":
+            from cadge_cli.commands_figures import figures
+
+            return figures
         case "export":
             from cadge_cli.commands_report import export
 
             return export
+        case "viewer":
+            from cadge_cli.commands_viewer import viewer
+
+            return viewer
+        case "query":
+            from cadge_cli.commands_query import query
+
+            return query
         case "import":
             from cadge_cli.commands_import import import_
 
@@ -146,6 +162,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_compare import compare
 
             return compare
+        case "history":
+            from cadge_cli.commands_history import history
+
+            return history
         case "why":
             from cadge_cli.commands_why import why
 

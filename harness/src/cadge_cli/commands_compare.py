@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp, log1p
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of, results_option
+from cadge_cli.options import json_option, out_option, output_of, refuse_options, results_option
 from cadge_cli.output import table
 from cadge_cli.sides import margin_of, share_of, two_sides
 from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from cadge_analysis.versus.against import Against, Change
-    from cadge_analysis.versus.drift import Told
+    from cadge_analysis.versus.sides import Side
 
 EXAMPLES = "\b\nExamples:\n"
 EXIT_CODES = (
@@ -31,6 +30,8 @@ EXIT_CODES = (
 )
 KINDS = ("slower", "faster", "missing", "refused", "undecided")
 OF_VERDICTS = {"slower": "slower", "faster": "faster", "undecided": "cannot tell"}
+LISTED_MOST = 60
+"""So many cells stand in the table; the page and --json have all, and so has --all."""
 NAMED_MOST = 3
 MEANS_MOST = 12
 HEADS = ("verdict", "change", "second / first", "first", "second", "cell", "launches without a number")
@@ -49,7 +50,8 @@ class FailOn:
     + "  cadge compare 20261121T013042Z-1f3a9c2e last\n"
     + "  cadge compare last:sockets-tcp last:native-ucx\n"
     + "  cadge compare 20261121T013042Z-1f3a9c2e last --fail-on slower:5% --fail-on missing\n"
-    + "  cadge compare 20261121T013042Z-1f3a9c2e last --format markdown >>$GITHUB_STEP_SUMMARY"
+    + "  cadge compare 20261121T013042Z-1f3a9c2e last --format markdown >>$GITHUB_STEP_SUMMARY\n"
+    + "  cadge compare 20261121T013042Z-1f3a9c2e last --format html -o compare.html"
     + EXIT_CODES
 )
 @click.argument("first", metavar="CAMPAIGN[:LAYER]")
@@ -65,7 +67,15 @@ class FailOn:
     "missing in the second.",
 )
 @click.option("--across-hosts", is_flag=True, help="Compare machines: do not refuse other hosts or processors.")
-@click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="CONDITION",
+    help='With --format html: what differs on purpose, by how the condition begins, e.g. library or "library (am-ucx".',
+)
+@click.option("--all", "everything", is_flag=True, help="List cells that are the same as well, and however many.")
+@click.option("--format", "kind", type=click.Choice(["text", "markdown", "html"]), default="text", show_default=True)
+@out_option(text="File instead of stdout.")
 @results_option
 @json_option
 @click.pass_context
@@ -76,7 +86,10 @@ def compare(
     margin: str,
     fail_on: tuple[str, ...],
     across_hosts: bool,
+    vary: tuple[str, ...],
+    everything: bool,
     kind: str,
+    out: Path | None,
     results: Path | None,
     as_json: bool,
 ) -> int:
@@ -90,24 +103,56 @@ def compare(
     together, and intervals are those that verdicts are read from. Refused, each with its reason, are cells that were
     measured on other machines, whose processes were spread over hosts otherwise, or whose pattern measures something
     else. `cadge why` says more of one cell.
+
+    As HTML it is one file that works offline, for a pull request's artefacts: what differed, what changed, ratios
+    against size, how the tails moved, and which cells came and went.
     """
     from cadge_analysis.versus.against import against
+    from cadge_analysis.versus.as_data import document
 
-    output = output_of(ctx, as_json)
+    output = output_of(ctx, as_json, out)
+    if kind == "html":
+        refuse_options(ctx, ("everything",), "is for text and Markdown: the page folds what is long")
+        if output.as_json and out is None:
+            raise UsageError("--json answers on stdout, so the page needs a file: add -o FILE")
+    else:
+        refuse_options(ctx, ("vary",), "is for --format html")
     wanted = [_fail_on(text) for text in fail_on]
     share = margin_of(margin)
-    found = against(*two_sides(results, first, second), share, across_hosts=across_hosts)
-    lines = list(_markdown(found) if kind == "markdown" else _text(found))
+    sides = two_sides(results, first, second)
+    found = against(*sides, share, across_hosts=across_hosts)
+    data = document(found)
+    if kind == "html":
+        text = _page(found, sides, vary)
+    else:
+        made = _markdown(found, everything=everything) if kind == "markdown" else _text(found, everything=everything)
+        text = "".join(f"{line}\n" for line in made)
+    lines = text.splitlines()
+    if out is not None:
+        from cadge_results import write_output
+
+        written = write_output(out, text.encode())
+        lines = output.wrote(written, out, "one file, opens offline" if kind == "html" else "")
+        lines += [] if written.streamed else list(_counts(found))[:1] if found.changes else []
+        data |= {"file": str(out)}
     if not found.changes:
         why = "every cell that both have is refused" if found.refused else "the two sides have no cell in common"
         output.problem(f"nothing can be compared: {why}")
-        return output.finish(EXIT_NOTHING, _data(found), lines)
+        return output.finish(EXIT_NOTHING, data, lines)
     failed = [one for one in wanted if _holds(one, found)]
     for one in failed:
         limit = f" by {100 * one.share:.3g} % or more" if one.share else ""
         of = len(found.changes) + (0 if one.kind in OF_VERDICTS else len(found.left))
         output.problem(f"--fail-on {one.kind}: {_holds(one, found)} of {of} cells{limit}")
-    return output.finish(EXIT_CHANGED if failed else EXIT_OK, _data(found), lines)
+    return output.finish(EXIT_CHANGED if failed else EXIT_OK, data, lines)
+
+
+def _page(found: Against, sides: tuple[Side, Side], vary: tuple[str, ...]) -> str:
+    from cadge_analysis.page import beside, render
+    from cadge_analysis.report import stamp
+
+    newest = max((side.data for side in sides), key=lambda data: data.meta.created_utc)
+    return render.beside(beside.page(found, *sides, vary=vary, generated=stamp(newest)))
 
 
 def _fail_on(text: str) -> FailOn:
@@ -132,29 +177,36 @@ def _holds(what: FailOn, found: Against) -> int:
 # ---- for people ----
 
 
-def _text(found: Against) -> Iterator[str]:
+def _text(found: Against, *, everything: bool) -> Iterator[str]:
     yield f"first   {found.first}"
     yield f"second  {found.second}"
     yield from _about(found)
     if found.changes:
+        heads, *rows, more = _rows(found, everything=everything)
         yield ""
-        yield from table(_rows(found))
+        if rows:
+            yield from table([heads, *rows])
+        yield from more
         yield ""
         yield from _counts(found)
 
 
-def _markdown(found: Against) -> Iterator[str]:
+def _markdown(found: Against, *, everything: bool) -> Iterator[str]:
     yield f"**{found.second}** against **{found.first}**"
     yield ""
     for line in _about(found):
         yield f"{'  ' if line.startswith(' ') else ''}- {_escaped(line.strip())}"
     if found.changes:
         yield ""
-        heads, *rows = _rows(found)
-        yield f"| {' | '.join(heads)} |"
-        yield f"|{'---|' * len(heads)}"
-        yield from (f"| {' | '.join(map(_escaped, row))} |" for row in rows)
-        yield ""
+        heads, *rows, more = _rows(found, everything=everything)
+        if rows:
+            yield f"| {' | '.join(heads)} |"
+            yield f"|{'---|' * len(heads)}"
+            yield from (f"| {' | '.join(map(_escaped, row))} |" for row in rows)
+            yield ""
+        for line in more:
+            yield line
+            yield ""
         for line in _counts(found):
             yield line
             yield ""
@@ -216,34 +268,37 @@ def _named(found: Against, why: str) -> str:
     return "; ".join(names[:NAMED_MOST]) + ("; ..." if len(names) > NAMED_MOST else "")
 
 
-def _rows(found: Against) -> list[tuple[str, ...]]:
-    """Return the change table with its heads; without the last column where it would be empty."""
-    rows = [HEADS, *map(_row, found.changes)]
+def _rows(found: Against, *, everything: bool) -> list[tuple[str, ...]]:
+    """Return the change table with its heads, without columns that would be empty; last, what is not listed in it."""
+    from cadge_analysis import units
+    from cadge_analysis.stats.verdict import Verdict
+
+    listed = [one for one in found.changes if everything or one.judged.verdict is not Verdict.SAME]
+    shown = listed if everything else listed[:LISTED_MOST]
+    rows = [HEADS, *map(_row, shown)]
     left_out = {1} if found.paired else set()  # with nothing taken out, the change is the ratio
-    left_out |= set() if any(change.objections for change in found.changes) else {len(HEADS) - 1}
-    return [tuple(text for at, text in enumerate(row) if at not in left_out) for row in rows]
+    left_out |= set() if any(change.objections for change in shown) else {len(HEADS) - 1}
+    same, more = len(found.changes) - len(listed), len(listed) - len(shown)
+    said = [f"{units.count_of(same, 'cell')} the same"] if same else []
+    said += [f"{units.count_of(more, 'cell')} more"] if more else []
+    return [
+        *(tuple(text for at, text in enumerate(row) if at not in left_out) for row in rows),
+        (f"{' and '.join(said)}, listed with --all",) if said else (),
+    ]
 
 
 def _row(change: Change) -> tuple[str, ...]:
     from cadge_analysis import units
+    from cadge_analysis.versus.change_words import more
 
     judged = change.judged
     ends = f" [{exp(judged.interval[0]):.3f}, {exp(judged.interval[1]):.3f}]" if judged.interval else ""
     verdict = str(judged.verdict)
     if judged.verdict == "cannot tell":
-        verdict += f" ({_more(change)})"
+        verdict += f" ({more(change)})"
     first, second = (f"{units.sig3(value)} {change.unit}" for value in (change.first, change.second))
     ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}"
     return verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.name, change.objections
-
-
-def _more(change: Change) -> str:
-    from cadge_analysis import units
-
-    if change.judged.drowned:
-        return "the machine's drift is as large"
-    more = change.judged.more
-    return f"about {units.count_of(more, 'launch', 'launches')} more" if more else "far more launches"
 
 
 def _counts(found: Against) -> Iterator[str]:
@@ -268,95 +323,3 @@ def _counts(found: Against) -> Iterator[str]:
         yield f"{one.series}, {one.pattern}, {one.quantity} ({better}): {mean}"
     if len(found.wholes) > MEANS_MOST:
         yield f"{units.count_of(len(found.wholes) - MEANS_MOST, 'mean')} more with --json"
-
-
-def _data(found: Against) -> dict[str, JsonValue]:
-    from cadge_analysis.stats.sequential import ERROR
-
-    conditions: Sequence[JsonValue] = [
-        {"what": one.what, "first": one.first, "second": one.second, "other_machine": one.other_machine}
-        for one in found.conditions
-    ]
-    changes: Sequence[JsonValue] = [_change(change) for change in found.changes]
-    return {
-        "first": found.first,
-        "second": found.second,
-        "paired": found.paired,
-        "margin": found.margin,
-        "conditions": [*conditions],
-        "missing": dict(found.missing),
-        "refused": dict(found.refused),
-        "left": [{"cell": one.name, "why": one.why, "refused": one.forbidden} for one in found.left],
-        "machine": [
-            {"what": one.what, "parts": one.parts, "ratio": one.ratio, "least": one.least, "most": one.most}
-            for one in found.moved
-        ],
-        "means": [
-            {
-                "series": one.series,
-                "pattern": one.pattern,
-                "quantity": one.quantity,
-                "better": one.better,
-                "cells": one.cells,
-                "ratio": one.mean,
-                "why_none": one.why,
-            }
-            for one in found.wholes
-        ],
-        "correction": "Benjamini-Yekutieli",
-        "false_share": ERROR,
-        "withheld": found.withheld or None,
-        "correlation": found.correlation,
-        "drift": [_drifted(one) for one in found.drift],
-        "drift_of_selftest": [one.model_dump(mode="json") for one in found.usual],
-        "changes": [*changes],
-    }
-
-
-def _drifted(one: Told) -> dict[str, JsonValue]:
-    drift = one.drift
-    return {
-        "group": [*one.group],
-        "cells": one.cells,
-        "series": drift.series,
-        "common": drift.common.value,
-        "common_low": drift.common.low,
-        "common_high": drift.common.high,
-        "layers": drift.layers.value if drift.layers else None,
-        "floors": drift.floors.value if drift.floors else None,
-        "layers_and_floors_differ": drift.is_apart,
-        "has_witness": drift.has_witness,
-        "spread": drift.spread,
-        "freedom": drift.freedom,
-        "least_for_a_single_cell": one.least,
-    }
-
-
-def _change(change: Change) -> dict[str, JsonValue]:
-    shift, judged = change.shift, change.judged
-    low, high = judged.interval or (None, None)
-    return {
-        "cell": change.name,
-        "series": change.series,
-        "place": change.place,
-        "wait": change.wait,
-        "pattern": change.pattern,
-        "workload": change.workload,
-        "quantity": change.quantity,
-        "unit": change.unit,
-        "better": change.better,
-        "first": change.first,
-        "second": change.second,
-        "ratio": change.ratio,
-        "change": change.change,
-        "change_low": None if low is None else exp(low),
-        "change_high": None if high is None else exp(high),
-        "level": judged.level,
-        "launches": [*shift.shift.launches],
-        "p": shift.p,
-        "p_adjusted": judged.p,
-        "verdict": str(judged.verdict),
-        "more_launches": judged.more,
-        "drift_is_as_large": judged.drowned,
-        "objections": change.objections,
-    }

@@ -32,10 +32,17 @@ EXAMPLES = "\b\nExamples:\n"
 @click.command(
     epilog=EXAMPLES
     + "  cadge publish --dry-run\n  cadge publish last --to site --cite authors.yml\n"
+    + "  cadge publish last --to results/published --archive .\n"
     + "  cadge publish 20261121T013042Z-1f3a9c2e 20261122T101500Z-77ab01cd --to site --keep hosts,paths --yes"
 )
 @click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
 @click.option("--to", "target", type=click.Path(path_type=Path), metavar="DIR", help="The site; made if it is new.")
+@click.option(
+    "--archive",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="No site: --to gets report and summaries, at most 15 MB; the archive with the raw data goes here.",
+)
 @click.option("--keep", multiple=True, metavar="KINDS", help=f"Leave names of these kinds: {', '.join(KEEP)}.")
 @click.option("--also", multiple=True, metavar="TEXT", help="Replace this text as well.")
 @click.option("--cite", type=click.Path(path_type=Path), metavar="FILE", help="Authors, as CITATION.cff has them.")
@@ -58,6 +65,7 @@ def publish(
     ctx: click.Context,
     campaigns: tuple[str, ...],
     target: Path | None,
+    archive: Path | None,
     keep: tuple[str, ...],
     also: tuple[str, ...],
     cite: Path | None,
@@ -76,10 +84,12 @@ def publish(
     shown first; numbers stay. Exit code 10, and nothing is published, where a name or a secret is left. A layer whose
     file says `publish: no` goes without its figures. What is in the site stays; a run that is there is updated.
     """
+    from cadge_analysis.publish import excerpt
     from cadge_analysis.publish.cite import authors_of
     from cadge_analysis.publish.publish import publish as put
     from cadge_analysis.publish.publish import redacted
     from cadge_analysis.publish.run import Labels
+    from cadge_analysis.publish.site import Site
     from cadge_results.published import Rules
 
     output = output_of(ctx, as_json)
@@ -87,6 +97,8 @@ def publish(
         raise UsageError("say where the site goes: --to DIR; or look at what would be replaced: --dry-run")
     if any(len(text) < 2 for text in also):
         raise UsageError("--also needs a text of two characters or more")
+    if archive is not None and (len(campaigns) > 1 or site_title):
+        raise UsageError("with --archive, --to is one campaign and no site: name one, and no --site-title")
     kept = names_of(keep, KEEP, "kind of names") if keep else []
     authors = authors_of(cite) if cite else ()
     store = Store(results or find_checkout().campaigns)
@@ -112,8 +124,16 @@ def publish(
             output.say(line)
         if not yes and not output.as_json and sys.stdin is not None and sys.stdin.isatty():
             click.confirm(f"Publish to {target}?", abort=True, err=True)
+        if archive is not None:
+            packed = excerpt.publish(copies, target, archive, labels)
+            return output.finish(EXIT_OK, {**data, "archive": str(packed)}, [f"{target / 'README.md'}", f"{packed}"])
         paths = put(copies, target, labels, site_title)
     lines = [f"{path / 'index.html'}" for path in paths]
+    lines += [
+        f"note: {run.campaign_id} was retracted on {run.retracted.at_utc}, and stays so"
+        for run in Site(target).runs()
+        if run.retracted and run.campaign_id in {one.campaign_id for one in found}
+    ]
     return output.finish(EXIT_OK, data, [*lines, f"look at it with: cadge preview {target}"])
 
 

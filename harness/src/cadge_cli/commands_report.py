@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -20,12 +22,15 @@ from cadge_cli.options import (
     refuse_options,
     results_option,
 )
-from cadge_cli.output import Output
+from cadge_cli.output import Output, megabytes
 from cadge_cli.report_verify import verify
 from cadge_cli.sides import Campaigns, margin_of
 from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_results import Campaign, Store, write_output
+
+if TYPE_CHECKING:
+    from cadge_analysis.placing import Placed
 
 EXAMPLES = "\b\nExamples:\n"
 EXIT_CODES = (
@@ -38,7 +43,10 @@ EXIT_CODES = (
     "  7  the campaign's raw data is damaged"
 )
 # cadge: another loggp, the model
-FORMATS = ("csv", "json", "loggp", "simgrid")
+EDITIONS = ("html", "markdown", "text")
+FORMATS = ("csv", "json", "jsonl", "parquet", "loggp", "simgrid")
+FLAT = ("csv", "jsonl", "parquet")
+TABLES = ("cells", "attempts", "samples", "launches", "hosts", "campaigns")
 OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "endpoints")
 
 
@@ -47,6 +55,8 @@ OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "
     + "  cadge report\n  cadge report 20261121T013042Z-1f3a9c2e -o report.html\n"
     + "  cadge report last --against 20261121T013042Z-1f3a9c2e\n"
     + "  cadge report last --baseline native-ucx\n"
+    + "  cadge report --format text | less\n"
+    + "  cadge report --format markdown -o report.md\n"
     + "  cadge report --from-html report.html --baseline am-ucx -o again.html\n"
     + "  cadge report --verify report.html\n"
     + "  cadge report --verify report.html bundle/"
@@ -80,6 +90,19 @@ OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "
     help="Open this report again, without its campaign: judge the numbers that it carries, with --baseline against "
     "another layer, into the file of -o. What needs raw data is left out, and the page says so.",
 )
+@click.option(
+    "--one-file",
+    is_flag=True,
+    help="One HTML file, however large: else a report of more than 4 MB has a page a pattern beside it.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(EDITIONS),
+    default="html",
+    show_default=True,
+    help="markdown and text are editions without figures, to stdout or the file of -o; text has 100 columns at most.",
+)
 @out_option()
 @results_option
 @json_option
@@ -92,33 +115,41 @@ def report(
     baseline: str | None,
     verified: Path | None,
     reopened: Path | None,
+    one_file: bool,
+    kind: str,
     out: Path | None,
     results: Path | None,
     as_json: bool,
 ) -> int:
-    """Make the report of a campaign: one HTML file that works offline.
+    """Make the report of a campaign: one HTML file that works offline; of a large campaign, several beside each other.
 
     What is wrong stands on its first screen, and is said here as well: a host that is slow beside the others, a layer
     whose payload went another way than asked, and, with --against, what became slower since an earlier campaign.
     """
     from cadge_analysis import report as reports  # numbers and pictures take time to import
+    from cadge_analysis.placing import Placed
     from cadge_analysis.stats.load import read
 
     output = output_of(ctx, as_json, out)
     if verified is not None:
         refuse_options(
-            ctx, ("against", "margin", "baseline", "out", "reopened"), "is not for --verify: the report says what it is"
+            ctx,
+            ("against", "margin", "baseline", "one_file", "kind", "out", "reopened"),
+            "is not for --verify: the report says what it is",
         )
         given = ctx.get_parameter_source("campaign") is not ParameterSource.DEFAULT
         return output.finish(*verify(verified, campaign if given else None, results))
     if reopened is not None:
-        refuse_options(ctx, ("campaign", "against", "margin", "results"), "is not for --from-html")
+        refuse_options(ctx, ("campaign", "against", "margin", "one_file", "kind", "results"), "is not for --from-html")
         return _open_again(reopened, baseline, out, output)
     if against is None:
         refuse_options(ctx, ("margin",), "is for --against")
+    if kind != "html":
+        refuse_options(ctx, ("one_file",), "is for --format html: other editions always are one file")
+    if kind != "html" and output.as_json and out is None:
+        raise UsageError(f"--json answers on stdout, so the {kind} edition needs a file: add -o FILE")
     share = margin_of(margin)
     found = Store(results or find_checkout().campaigns).open(campaign)
-    path = out or found.layout.report
     if against is None:
         page = reports.page_of(read(found), baseline=baseline)
     else:
@@ -129,17 +160,35 @@ def report(
         earlier, data_of = both.read(against), both.read(str(found.path))
         sides = Side(earlier.campaign_id, earlier), Side(data_of.campaign_id, data_of)
         page = reports.page_of(data_of, beside=set_beside(*sides, share), baseline=baseline)
-    written = reports.write(page, path)
+    if kind != "html" and out is None:
+        return output.finish(EXIT_OK, None, [reports.edition(page, kind).removesuffix("\n")])
+    path = out or found.layout.report
+    if kind != "html":
+        placed = Placed(main=write_output(path, reports.edition(page, kind).encode()), pages=())
+    else:
+        placed = reports.write_pages(page, path, one_file=one_file)
     data: dict[str, JsonValue] = {
         "campaign_id": found.campaign_id,
         "report": str(path),
-        "bytes": written.size_bytes,
+        "bytes": placed.main.size_bytes,
+        "pages": [str(one) for one in placed.pages],
         "findings": [{"kind": one.kind, "grave": one.grave, "text": one.text} for one in page.told],
     }
-    lines = output.wrote(written, path, "one file, opens offline")
-    if not written.streamed:
+    lines = output.wrote(placed.main, path, _about(placed, path) if kind == "html" else "")
+    if not placed.main.streamed:
         lines += [f"found: {one.text}" for one in page.told]
     return output.finish(EXIT_OK, data, lines)
+
+
+def _about(placed: Placed, path: Path) -> str:
+    """Return what a report's files are, as one phrase."""
+    if not placed.pages:
+        return "one file, opens offline"
+    size = megabytes(sum(one.stat().st_size for one in placed.pages))
+    return (
+        f"opens offline, with {len(placed.pages)} pages beside it, a pattern each ({path.stem}-PATTERN{path.suffix}, "
+        f"together {size}): in one file it would be larger than 4 MB, which --one-file makes all the same"
+    )
 
 
 def _open_again(file: Path, baseline: str | None, out: Path | None, output: Output) -> int:
@@ -161,10 +210,15 @@ def _open_again(file: Path, baseline: str | None, out: Path | None, output: Outp
 @click.command(
     epilog=EXAMPLES
     + "  cadge export --format csv > results.csv\n  cadge export last --format json -o r.json\n"
+    + "  cadge export --format jsonl --table attempts | head\n  cadge export --format parquet -o cells.parquet\n"
     + "  cadge export --format simgrid --layer native-ucx --topology fat-tree --endpoints 1024 -o platform.xml"
 )
 @click.argument("campaign", default="last")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True)
+@click.option(
+    "--table", "table_name", type=click.Choice(TABLES), default="cells", show_default=True,
+    help="Of csv, jsonl and parquet.",
+)  # fmt: skip
 @out_option(text="File instead of stdout.")
 @fit_options
 @click.option("--topology", default="star", show_default=True, metavar="NAME", help="Or fat-tree, or dragonfly.")
@@ -176,6 +230,7 @@ def export(
     ctx: click.Context,
     campaign: str,
     kind: str,
+    table_name: str,
     out: Path | None,
     fit: FitChoice,
     topology: str,
@@ -185,6 +240,10 @@ def export(
 ) -> int:
     """Write a campaign's figures, or the LogGP parameters fitted to them (JSON): to stdout, or with -o to a file.
 
+    `csv`, `jsonl` (a record a line) and `parquet` hold one table: `cells` has a row for every planned point, the others
+    what was stored before any estimate; `analysis/QUERIES.md` says what their columns hold. Parquet needs the extra
+    `queries` (DuckDB), and -o.
+
     As `simgrid` a platform file for simulations of your own: a network whose links have the rate, and half of the
     latency, that LogGP found for messages of --bytes. The other options are for this format alone.
     """
@@ -193,23 +252,50 @@ def export(
         refuse_options(
             ctx, ("layer", "place", "wait_mode", "choices", "size", "topology", "endpoints"), "is for --format simgrid"
         )
+    if kind not in FLAT:
+        refuse_options(ctx, ("table_name",), "is for --format csv, jsonl and parquet")
     found = Store(results or find_checkout().campaigns).open(campaign)
     if output.as_json and out is None:
         raise UsageError("--json answers on stdout, so the export needs a file: add -o FILE")
-    text = _platform(found, fit, topology, endpoints) if kind == "simgrid" else _figures(found, kind)
+    if kind == "parquet" and out is None:
+        raise UsageError("Parquet is no text, so it needs a file: add -o FILE")
+    if out is None and kind in FLAT:
+        return output.stream(_table(found, kind, table_name))
+    content = _content(found, kind, table_name, fit, topology, endpoints)
     if out is None:
-        return output.finish(EXIT_OK, None, [text.removesuffix("\n")])
-    written = write_output(out, text.encode())
+        return output.finish(EXIT_OK, None, [content.decode().removesuffix("\n")])
+    written = write_output(out, content)
     lines = output.wrote(written, out)
     return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "file": str(out)}, lines)
 
 
-def _figures(campaign: Campaign, kind: str) -> str:
+def _content(
+    campaign: Campaign, kind: str, table_name: str, fit: FitChoice, topology: str, endpoints: str
+) -> bytes:  # fmt: skip
+    if kind == "simgrid":
+        return _platform(campaign, fit, topology, endpoints).encode()
+    if kind == "parquet":
+        from cadge_analysis.queries import parquet
+        from cadge_analysis.tables import TABLES as OF
+
+        return parquet(OF[table_name], campaign)
+    if kind in FLAT:
+        return "".join(_table(campaign, kind, table_name)).encode()
     from cadge_analysis.export import write
 
     stream = io.StringIO(newline="")
     write(campaign, kind, stream)
-    return stream.getvalue()
+    return stream.getvalue().encode()
+
+
+def _table(campaign: Campaign, kind: str, table_name: str) -> Iterator[str]:
+    """Yield a table's lines. All but `cells`, which is estimated over all launches, are read while they are written."""
+    from cadge_analysis.flat import lines
+    from cadge_analysis.tables import TABLES as OF
+
+    chosen = OF[table_name]
+    names = [one.name for one in chosen.columns(campaign)]
+    yield from lines("csv" if kind == "csv" else "jsonl", names, chosen.rows(campaign))
 
 
 def _platform(campaign: Campaign, fit: FitChoice, topology: str, endpoints: str) -> str:

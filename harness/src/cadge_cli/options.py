@@ -98,7 +98,7 @@ def selection_options(command: _F) -> _F:
         multiple=True,
         metavar="NAMES",
         envvar=["CADGE_LAYERS", "LAYERS"],
-        help='Only these layers, e.g. "sockets-tcp native-ucx".',
+        help='Only these layers, e.g. "sockets-tcp native-ucx"; or "all", those as well that the sweep leaves out.',
     )(command)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
@@ -69,6 +70,22 @@ class Output:
             return EXIT_UNFIT
         return code
 
+    def stream(self, lines: Iterable[str], code: int = EXIT_OK) -> int:
+        """Print lines while they are made, each with its end, and return the exit code as `finish` does.
+
+        Nothing more is made for a reader that went away.
+        """
+        several = iter(lines)
+        while text := "".join(islice(several, 256)):
+            try:
+                why = _write(self.stdout, text)
+            except BrokenPipeError:
+                break
+            if why:
+                self.say(f"cadge: {unwritten(why)}")
+                return EXIT_UNFIT
+        return code
+
 
 def unwritten(why: str) -> str:
     """Return the sentence for a stdout that takes nothing."""
@@ -80,6 +97,14 @@ def write_text(stream: TextIO | None, text: str) -> str | None:
 
     A reader that went away is no error of ours: it has seen what it wanted.
     """
+    try:
+        return _write(stream, text)
+    except BrokenPipeError:
+        return None
+
+
+def _write(stream: TextIO | None, text: str) -> str | None:
+    """Write as `write_text` does. Raises BrokenPipeError where the reader went away; the stream is silent then."""
     if not text:
         return None
     if stream is None:
@@ -90,6 +115,7 @@ def write_text(stream: TextIO | None, text: str) -> str | None:
         stream.flush()
     except BrokenPipeError:
         silence(stream)
+        raise
     except OSError as error:
         silence(stream)
         return error.strerror or str(error)

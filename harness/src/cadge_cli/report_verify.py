@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from cadge_cli.sides import Campaigns
@@ -14,7 +14,7 @@ from cadge_harness.paths import find_checkout
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from cadge_analysis.recompute.check import Check
+    from cadge_analysis.recompute.check import Check, Printed
     from cadge_results import Campaign
 
 SAID_MOST = 20
@@ -24,27 +24,27 @@ SAID_MOST = 20
 def verify(file: Path, campaign: str | None, results: Path | None) -> tuple[int, JsonValue, list[str]]:
     """Return exit code, answer and lines. `campaign`: a campaign, or a folder that holds it; None to look near by."""
     from cadge_analysis import report as reports
+    from cadge_analysis.draw.kept import drawn_afresh
     from cadge_analysis.making import Making
-    from cadge_analysis.recompute.check import check, printed, words_of
+    from cadge_analysis.recompute.check import check_all, words_of
     from cadge_analysis.stats.load import read
     from cadge_analysis.versus.against import against as set_beside
     from cadge_analysis.versus.sides import Side
 
-    try:
-        report = printed(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}") from error
+    name, texts, report = _files_of(file)
     if report.data.get("opened_again"):
         raise UsageError(f"{file} was opened again without raw data: verify the report that it was made of")
     found = _campaign_of(report.campaign_id, file, campaign, results)
-    for _ in found.launches():  # the raw files, not what a cache says of them
+    for _ in found.readings(afresh=True):  # the raw files, not what a cache says of them
         pass
     data, making, beside = read(found), Making.of(report.making), None
     if making.against is not None:
         earlier = Campaigns(results).read(making.against)
         sides = Side(earlier.campaign_id, earlier), Side(data.campaign_id, data)
         beside = set_beside(*sides, making.margin or 0.05)
-    outcome = check(report, reports.html(reports.made_as(data, making, beside)))
+    with drawn_afresh():
+        page = reports.made_as(data, making, beside)
+    outcome = check_all(texts, reports.files(page, name, parted=bool(report.pages)))
     lines = list(_said(outcome, words_of(outcome)))
     answer: JsonValue = {
         "campaign_id": found.campaign_id,
@@ -58,6 +58,37 @@ def verify(file: Path, campaign: str | None, results: Path | None) -> tuple[int,
         "not_recomputed": list(outcome.unchecked),
     }
     return EXIT_OK if outcome.agrees else EXIT_BAD_ANSWER, answer, lines
+
+
+def _files_of(file: Path) -> tuple[str, dict[str, str], Printed]:
+    """Return the name of a report's main file as its pages know it, the text of each file, and what the main one says.
+
+    A page that is not there is left out, which the check then tells.
+    """
+    from cadge_analysis.recompute.check import printed
+
+    report = printed(_text(file), str(file))
+    if report.part_of:
+        if PurePath(report.part_of).name != report.part_of:
+            raise UsageError(f"{file} says that it is a page of {named(report.part_of)}, which is no file's name")
+        main = file.with_name(report.part_of)
+        if not main.is_file():
+            raise UsageError(f"{file} is one page of {named(main.name)}, which is not beside it: verify that file")
+        file, report = main, printed(_text(main), str(main))
+        if report.part_of:
+            raise UsageError(f"{file} is no report, but a page of one")
+    if not report.pages:
+        return file.name, {file.name: report.text}, report
+    name = str(report.data.get("report", ""))
+    beside = {one: file.with_name(one) for one in report.pages if PurePath(one).name == one}
+    return name, {name: report.text} | {one: _text(path) for one, path in beside.items() if path.is_file()}, report
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
 
 
 def _said(outcome: Check, lines: Iterator[str]) -> Iterator[str]:

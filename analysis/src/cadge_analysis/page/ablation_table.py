@@ -106,7 +106,8 @@ def tables(found: Sequence[Ablation]) -> Iterator[Table]:
         first = members[0]
         unit, _ = unit_of(first)
         where = f"{words.PLACES[first.case.place]}, {words.WAITS[first.case.wait]}"
-        title = f"{first.base.label}, {where}, {words.pattern(first.case)}: {unit}; below it the ratio to it"
+        who = words.isolated(first.base.label)
+        title = f"{who}, {where}, {words.pattern(first.case)}: {unit}; below it the ratio to it"
         for at in range(0, len(members), COLUMNS):
             yield _table(members[at : at + COLUMNS], first.setting, title)
 

@@ -16,8 +16,8 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results import PatternFile
 
-MEMBERS_MOST = 5
-"""So many members of a leading group are named in a sentence."""
+MEMBERS_MOST = 4
+"""So many members of a leading group are named in a sentence; of more, one less."""
 
 
 def _pick(rows: Sequence[Row], size: int) -> list[Row]:
@@ -38,17 +38,33 @@ def _ratio_text(ratio: Estimate) -> str:
 
 
 def _topic(case: Case) -> str:
-    """Return what a sentence is about: "RPC of 8 B, within one host, polling"."""
-    where = f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}"
-    return f"{words.pattern(case)} of {words.workload(case)}, {where}"
+    """Return what a sentence is about, and by which number: "RPC of 8 B, within one host, polling: p50, round trip"."""
+    quantity = case.file.main_quantity
+    by = f"p50, {quantity.title}" if quantity.kind == "histogram" else quantity.title
+    return (
+        f"{words.pattern(case)} of {words.workload(case)}, {words.PLACES[case.place]}, {words.WAITS[case.wait]}: {by}"
+    )
 
 
-def _answer(rows: Sequence[Row], data: Dataset, verdicts: CampaignVerdicts) -> Answer | None:
-    """Return who leads in one case: one layer alone, or a group that is not told apart; and how all stand to a base."""
+def _group_of(rows: Sequence[Row], verdicts: CampaignVerdicts) -> LeadingGroup | None:
+    """Return who leads in the case of rows; None where nobody has a number."""
     group = next((found for row in rows if (found := verdicts.groups.get(row.cell.case)) is not None), None)
+    return group if group is not None and group.members else None
+
+
+def _is_undecided(group: LeadingGroup) -> bool:
+    """Tell whether all layers are in the group: nothing is decided then, however far they lie apart."""
+    return len(group.members) == group.ranked > 1 and not group.alike
+
+
+def _answer(
+    rows: Sequence[Row], group: LeadingGroup, data: Dataset, verdicts: CampaignVerdicts, *, said_once: bool
+) -> Answer:
+    """Return who leads in one case: one layer alone, or a group that is not told apart; and how all stand to a base.
+
+    said_once: that nobody leads stands above all answers.
+    """
     members = {row.cell.series: row for row in rows}
-    if group is None or not group.members:
-        return None
     leading = [members[series] for series in group.members]
     case = group.case
     shown = words.shown(case.file.main_quantity)
@@ -65,7 +81,7 @@ def _answer(rows: Sequence[Row], data: Dataset, verdicts: CampaignVerdicts) -> A
             spans.append(Span(f", {_ratio_text(row.ratio)} its floor ({words.floor_name(row.floor, data)})"))
         spans.append(Span("." if group.ranked > 1 else " (the only layer with a number here)."))
     else:
-        spans += _group(leading, group, data, verdicts.delta)
+        spans += _group(leading, group, data, verdicts.delta, said_once=said_once)
     spans.append(Span(verdict_words.unranked(group)))
     return Answer(
         topic=_topic(case),
@@ -74,23 +90,39 @@ def _answer(rows: Sequence[Row], data: Dataset, verdicts: CampaignVerdicts) -> A
     )
 
 
-def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: float) -> list[Span]:
+def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: float, *, said_once: bool) -> list[Span]:
     """Return the sentence on a leading group: its members with what they measured, and the floor of all of them."""
-    shown = words.shown(leading[0].numbers.quantity)
-    named = [f"{words.isolated(row.cell.series.label)} {shown.text(row.numbers.central.value)}" for row in leading]
-    listed = (
-        words.listing(named) if len(named) <= MEMBERS_MOST else f"{', '.join(named[: MEMBERS_MOST - 1])} and others"
-    )
-    spans = [Span(f"Leading group of {len(leading)}", strong=True), Span(f": {listed}; ")]
-    spans.append(Span(verdict_words.not_told_apart(group, delta)))
+    named = [_measured(row) for row in leading]
+    few = named if len(named) <= MEMBERS_MOST else named[: MEMBERS_MOST - 1]
+    left = len(named) - len(few)
+    if _is_undecided(group):
+        spans = [Span("No layer leads", strong=True), Span(f": {verdict_words.none_told_apart(group)}. ")]
+        spans = [] if said_once else spans
+        best = leading[0].numbers.quantity.better
+        if left > 1:
+            end = "highest" if best == "low" else "lowest"
+            spans.append(Span(f"{'Lowest' if best == 'low' else 'Highest'}: {', '.join(few)}; {end}: {named[-1]}"))
+        else:
+            spans.append(Span(f"They measured {words.listing(named)}"))
+    else:
+        listed = ", ".join(few) + f" and {units.grouped(left)} more" if left else words.listing(few)
+        spans = [Span(f"Leading group of {len(leading)}", strong=True), Span(f": {listed}; ")]
+        spans.append(Span(verdict_words.not_told_apart(group, delta)))
     ratios = [row.ratio.value for row in leading if row.ratio is not None]
     floor = leading[0].floor
     if ratios and floor is not None:
         name = words.floor_name(floor, data)
-        spans.append(
-            Span(f". They are at {units.times(min(ratios))} to {units.times(max(ratios))} their floor ({name})")
-        )
+        low, high = units.times(min(ratios)), units.times(max(ratios))
+        reach = low if low == high else f"{low} to {high}"
+        spans.append(Span(f". Ratio to the floor ({name}): {reach}"))
     return [*spans, Span(".")]
+
+
+def _measured(row: Row) -> str:
+    """Return a layer with its number, unit and interval."""
+    shown = words.shown(row.numbers.quantity)
+    value = f"{estimate_text(row.numbers.central, shown.scale)}\u00a0{shown.unit}"
+    return f"{words.isolated(row.cell.series.label)} {value}"
 
 
 def _best(file: PatternFile) -> str:
@@ -112,8 +144,33 @@ def first_screen(patterns: Mapping[str, PatternFile]) -> list[str]:
     return sorted(chosen, key=lambda name: patterns[name].main_quantity.better == "high")
 
 
-def answers(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[Answer, ...]:
-    """Return the sentences of the first screen: pattern by pattern, by place, polling before blocking."""
+def answers(comparison: Comparison, verdicts: CampaignVerdicts, *, once: bool = True) -> tuple[str, tuple[Answer, ...]]:
+    """Return the sentences of the first screen: pattern by pattern, by place, polling before blocking.
+
+    The first says that nothing is decided, where that is so of several answers and all; else it is "". once: so that
+    the answers themselves do not; without it each says so.
+    """
+    found = _asked(comparison, verdicts)
+    nobody = nothing_decided([group for _, group in found]) if once else ""
+    return nobody, tuple(
+        _answer(rows, group, comparison.data, verdicts, said_once=bool(nobody)) for rows, group in found
+    )
+
+
+def nothing_decided(groups: Sequence[LeadingGroup]) -> str:
+    """Say once of several questions that none is decided; "" where one is, or why none may be stands elsewhere."""
+    if len(groups) < 2 or not all(map(_is_undecided, groups)) or any(group.withheld for group in groups):
+        return ""
+    least, most = min(group.launches for group in groups), max(group.launches_most for group in groups)
+    launches = f"{least} to {most} launches" if least < most else units.count_of(most, "launch", "launches")
+    return (
+        f"Nothing is decided: {launches} tell no layer apart from another in any of these {len(groups)} questions. "
+        "Below stand values, from the best on, and no ranking."
+    )
+
+
+def _asked(comparison: Comparison, verdicts: CampaignVerdicts) -> list[tuple[list[Row], LeadingGroup]]:
+    """Return the rows of each question of the first screen, with who leads."""
     data = comparison.data
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in comparison.rows:
@@ -121,14 +178,15 @@ def answers(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[Answer,
         groups[case.pattern, case.place, case.wait].append(row)
     measured = {pattern for pattern, _, _ in groups}
     patterns = {name: file for name, file in data.patterns.items() if name in measured}
-    found = []
+    found: list[tuple[list[Row], LeadingGroup]] = []
     for wait in words.WAIT_ORDER:
         for pattern in first_screen(patterns):
             screen = patterns[pattern].first_screen
             if wait not in screen.waits:
                 continue
             for place in words.PLACE_ORDER:
-                answer = _answer(_pick(groups.get((pattern, place, wait), []), screen.at), data, verdicts)
-                if answer is not None:
-                    found.append(answer)
-    return tuple(found)
+                rows = _pick(groups.get((pattern, place, wait), []), screen.at)
+                group = _group_of(rows, verdicts)
+                if group is not None:
+                    found.append((rows, group))
+    return found

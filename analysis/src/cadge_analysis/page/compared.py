@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from cadge_analysis import units, words
@@ -22,7 +22,7 @@ def compared(data: Dataset) -> Compared:
 
 
 def _libraries(data: Dataset) -> Iterator[Library]:
-    """Yield libraries by how many layers stand on them; those that no layer opened last."""
+    """Yield libraries by how many layers stand on them, one a path together; those that no layer opened last."""
     stated: dict[Series, dict[str, None]] = defaultdict(dict)
     media: dict[Series, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     for record in data.records:
@@ -37,7 +37,10 @@ def _libraries(data: Dataset) -> Iterator[Library]:
     for series in data.layers:
         name = " | ".join(stated[series]) if series in stated else NEVER
         groups[name, _paths(media[series])].append(words.isolated(series.label))
-    for (name, paths), layers in sorted(groups.items(), key=lambda one: (one[0][0] == NEVER, -len(one[1]), one[0])):
+    standing = Counter(name for (name, _), layers in groups.items() for _ in layers)
+    for (name, paths), layers in sorted(
+        groups.items(), key=lambda one: (one[0][0] == NEVER, -standing[one[0][0]], one[0][0], -len(one[1]), one[0])
+    ):
         yield Library(name=name, layers=tuple(layers), paths=paths)
 
 

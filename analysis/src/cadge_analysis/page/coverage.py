@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from cadge_analysis import units, words
+from cadge_analysis.page.layout import FEW
 from cadge_analysis.page.viewmodel import Key, Matrix, MatrixCell, OutcomeRow, TroubleRow
 from cadge_analysis.stats.load import STATES, Cell, Dataset, Series
 from cadge_results.catalogue import in_order
@@ -93,6 +94,10 @@ def _matrix_cell(cells: list[Cell]) -> MatrixCell:
     return MatrixCell(state="partly" if valid else worst, text=text, detail=detail)
 
 
+def _some(number: int) -> str:
+    return units.grouped(number) if number else units.MISSING
+
+
 def matrix(data: Dataset, keys: Mapping[Series, Key]) -> Matrix:
     """Return layers against pattern, place and wait mode: how many points have a result."""
     groups: dict[tuple[Series, str, str, str], list[Cell]] = defaultdict(list)
@@ -106,7 +111,22 @@ def matrix(data: Dataset, keys: Mapping[Series, Key]) -> Matrix:
         for wait in words.WAIT_ORDER
         if any(key[1:] == (pattern, place, wait) for key in groups)
     ]
+    tallies = {
+        series: Counter(cell.state for key, found in groups.items() if key[0] == series for cell in found)
+        for series in data.layers
+    }
+    states = tuple(state for state in STATES if any(tally[state] for tally in tallies.values()))
     return Matrix(
+        states=states,
+        sums=tuple(
+            (
+                keys[series],
+                (units.grouped(tallies[series].total()), *(_some(tallies[series][state]) for state in states)),
+            )
+            for series in data.layers
+        )
+        if len(columns) >= FEW
+        else (),
         columns=tuple((data.patterns[a].title, words.PLACES_SHORT[b], words.WAITS[c]) for a, b, c in columns),
         rows=tuple(
             (keys[series], tuple(_matrix_cell(groups.get((series, *column), [])) for column in columns))

@@ -6,17 +6,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 from markupsafe import Markup
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import plots, svg
-from cadge_analysis.draw.chart import Chart, FloorMark, Line, Mark
+from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
+from cadge_analysis.page.imported import imported_lines
 from cadge_analysis.page.viewmodel import DataTable, Figure, Key, SmallPicture
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import P99, Row, tail_by_round
-from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.knee import Knee
 from cadge_analysis.stats.load import Case, Dataset, Family, LaunchFacts, Series
 from cadge_results import PatternFile
@@ -27,6 +29,9 @@ MANY = 6  # from seven series on, each style also gets a picture of its own,
 FEW_SIZES = 2  # unless it would show no more than two markers
 EMPHASISED = 8  # lines of one picture that stand out: of more, nobody tells one from another
 MAIN_PX = 720
+
+CHOSEN = ", and comes forward when it is chosen above"
+"""Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 
 
 def main_family(rows: Sequence[Row]) -> Family | None:
@@ -71,11 +76,11 @@ def beside(rows: Sequence[Row]) -> Family | None:
     return main_family(others)
 
 
-def _mark(row: Row) -> Mark:
+def _mark(row: Row, size: int, ratio: Estimate | None) -> Mark:
     scale = words.shown(row.numbers.quantity).scale
-    central, ratio = row.numbers.central, row.ratio
+    central = row.numbers.central
     return Mark(
-        size=row.cell.case.size,
+        size=size,
         value=central.value * scale,
         low=None if central.low is None else central.low * scale,
         high=None if central.high is None else central.high * scale,
@@ -90,15 +95,22 @@ def chart_of(
     looks: Mapping[Series, Identity],
     facts: Mapping[tuple[Series, str, str], LaunchFacts],
     data: Dataset,
+    *,
+    along: str | None = None,
 ) -> Chart:
-    """Return the chart of rows that share pattern, place, wait mode and family."""
+    """Return the chart of rows that share pattern, place, wait mode and family.
+
+    along: the parameter on its axis, where that is not the pattern's own; rows are then alike but for that one.
+    """
     first = rows[0].cell.case
-    quantity, axis = rows[0].numbers.quantity, first.file.parameters[first.file.axis]
+    name = along or first.file.axis
+    quantity, axis = rows[0].numbers.quantity, first.file.parameters[name]
     shown = words.shown(quantity)
     is_size = axis.unit == "bytes"
     by_series: dict[Series, list[Row]] = defaultdict(list)
     for row in rows:
         by_series[row.cell.series].append(row)
+    base, ratios = _ratios(rows, data, name)
     lines = []
     for series, members in sorted(by_series.items()):
         known = facts.get((series, first.place, first.wait))
@@ -106,18 +118,23 @@ def chart_of(
             Line(
                 label=series.label,
                 look=looks[series],
-                marks=tuple(sorted(map(_mark, members), key=lambda m: m.size)),
+                marks=tuple(
+                    sorted(
+                        (_mark(row, _at(row, name), ratios[row.cell.point_id]) for row in members),
+                        key=lambda mark: mark.size,
+                    )
+                ),
                 style=style_of(series),
                 short_bytes=known.short_bytes if is_size and known and known.long_path != known.short_path else 0,
             )
         )
     floor = {}
-    for row in rows:
+    for row in rows if along is None or base == THE_FLOOR else ():  # else it is of one number of processes alone
         if row.floor is not None:
-            size = row.cell.case.size
-            name = words.floor_name(row.floor, data)
-            floor[size] = FloorMark(size=size, value=row.floor.central.value * shown.scale, name=name)
-    sizes = sorted({mark.size for line in lines for mark in line.marks} | set(floor))
+            size, said = _at(row, name), words.floor_name(row.floor, data)
+            floor[size] = FloorMark(size=size, value=row.floor.central.value * shown.scale, name=said)
+    measured = {mark.size for line in lines for mark in line.marks}
+    sizes = sorted(measured | set(floor))
     chart = Chart(
         more_is_better=quantity.better == "high",
         linear=quantity.kind != "histogram",
@@ -125,13 +142,56 @@ def chart_of(
         spoken=shown.spoken,
         title=first.file.words.axis or f"{quantity.title}, {shown.unit}",
         along="size" if is_size else axis.title,
-        along_title="message size" if is_size else axis.title,
+        along_title=_along(first) if is_size else axis.title,
         proportional=axis.unit == "percent",
         sizes={size: words.value(axis, size) for size in sizes},
         lines=tuple(lines),
         floor=tuple(floor[size] for size in sorted(floor)),
+        base=base,
+        foreign=_foreign(data, first, measured, shown.scale) if along is None else (),
     )
     return emphasised(chart, {line.label for line in lines if line.label == data.plan.baseline})
+
+
+def _at(row: Row, name: str) -> int:
+    """Return where a row stands on an axis."""
+    return row.cell.case.workload.integer(name)
+
+
+def _ratios(rows: Sequence[Row], data: Dataset, name: str) -> tuple[str, dict[str, Estimate | None]]:
+    """Return what the ratios of a figure divide by, and the ratio of each point.
+
+    That is the floor; where none was measured, the layer that the others are judged against.
+    """
+    wanted = any if name == rows[0].cell.case.file.axis else all  # floors are of one number of processes
+    if wanted(row.ratio is not None for row in rows):
+        return THE_FLOOR, {row.cell.point_id: row.ratio for row in rows}
+    base = {_at(row, name): row for row in rows if row.cell.series.label == data.plan.baseline}
+    several = len({row.cell.series for row in rows}) > 1
+    found: dict[str, Estimate | None] = dict.fromkeys(row.cell.point_id for row in rows)
+    for row in rows if several else ():
+        at = base.get(_at(row, name))
+        if at is not None and at.numbers.central.value > 0:
+            found[row.cell.point_id] = intervals.ratio(row.numbers.by_round, at.numbers.by_round)
+    return data.plan.baseline or THE_FLOOR, found
+
+
+def _foreign(data: Dataset, case: Case, sizes: Collection[int], scale: float) -> tuple[Foreign, ...]:
+    """Return what was imported for a figure, at the sizes that were measured here."""
+    found = []
+    for line in imported_lines(data, case):
+        marks = tuple((size, value * scale) for size, value in line.marks if size in sizes)
+        if marks:
+            found.append(Foreign(label=line.label, marks=marks))
+    return tuple(found)
+
+
+def _along(case: Case) -> str:
+    """Return what an axis of sizes is of: the message, or the one of several that a pattern moves."""
+    file = case.file
+    together = {file.axis, *(name for name, one in file.parameters.items() if one.follows == file.axis)}
+    others = [name for name in file.moves if name not in together and case.workload[name] != 0]
+    return f"size: {file.parameters[file.axis].title}" if others else "message size"
 
 
 def _with_interval(value: float, low: float | None, high: float | None) -> str:
@@ -155,15 +215,20 @@ def _data_table(chart: Chart) -> DataTable:
         for mark in line.marks:
             by_size[mark.size][line.label] = mark
     floor = {mark.size: mark for mark in chart.floor}
+    foreign = [dict(one.marks) for one in chart.foreign]
     rows = []
     for size in sorted(by_size):
         cells = [chart.sizes[size]]
-        at = floor.get(size)
-        cells.append(f"{units.sig3(at.value)} ({at.name})" if at else units.MISSING)
+        if floor:
+            at = floor.get(size)
+            cells.append(f"{units.sig3(at.value)} ({at.name})" if at else units.MISSING)
         cells.extend(_marked(by_size[size].get(line.label)) for line in chart.lines)
+        cells.extend(units.sig3(one[size]) if size in one else units.MISSING for one in foreign)
         rows.append(tuple(cells))
+    head = (f"floor, {chart.unit}",) if floor else ()
+    tail = tuple(f"{one.label}, {chart.unit}" for one in chart.foreign)
     return DataTable(
-        columns=(chart.along, f"floor, {chart.unit}", *(f"{x.label}, {chart.unit}" for x in chart.lines)),
+        columns=(chart.along, *head, *(f"{words.isolated(x.label)}, {chart.unit}" for x in chart.lines), *tail),
         rows=tuple(rows),
     )
 
@@ -174,7 +239,7 @@ def _range(chart: Chart) -> str:
     for line in chart.lines:
         first, last = line.marks[0], line.marks[-1]
         parts.append(
-            f"{line.label} from {units.sig3(first.value)} {chart.spoken} at {chart.sizes[first.size]} "
+            f"{words.isolated(line.label)} from {units.sig3(first.value)} {chart.spoken} at {chart.sizes[first.size]} "
             f"to {units.sig3(last.value)} at {chart.sizes[last.size]}"
         )
     return "; ".join(parts) + "."
@@ -191,14 +256,21 @@ def _coverage(rows: Sequence[Row]) -> str:
     return f"{text}; {units.count_of(others, 'point rests', 'points rest')} on fewer." if others else f"{text}."
 
 
-def _caption(chart: Chart, rows: Sequence[Row]) -> str:
+def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
+    """Return how a chart of rows is to be read."""
     file = rows[0].cell.case.file
     what = f"Each marker is the median over launches of {file.words.marker or _marker(file.main_quantity)}."
-    if plots.has_ratio(chart):
+    if plots.has_ratio(chart) and chart.base != THE_FLOOR:
+        side = "above" if chart.more_is_better else "below"
+        floor = (
+            f" The lowest panel, and what follows a value in the numbers, divide by {chart.base}, launch by launch: "
+            f"{side} 1{units.TIMES} is better."
+        )
+    elif plots.has_ratio(chart):
         better = "up to 1\u00d7, higher is better" if chart.more_is_better else "from 1\u00d7, lower is better"
         floor = f" Dotted: the floor, of all programs at that size and above; the lower panel divides by it ({better})."
     else:
-        floor = " No floor of its kind was measured here, so there is no ratio panel."
+        floor = " Neither a floor of its kind nor a baseline was measured here, so there is no ratio panel."
     gap = (
         " A gap in a line marks where the layer changes from its short to its long path."
         if any(
@@ -206,7 +278,13 @@ def _caption(chart: Chart, rows: Sequence[Row]) -> str:
         )
         else ""
     )
-    return f"{what} {_coverage(rows)}{floor}{gap}"
+    foreign = (
+        " Dashed, in grey: what another tool printed, imported. It has no interval and no rank, and nobody here "
+        "knows how it was measured."
+        if chart.foreign
+        else ""
+    )
+    return f"{what} {_coverage(rows)}{floor}{gap}{foreign}"
 
 
 def _marker(quantity: Quantity) -> str:
@@ -224,38 +302,76 @@ def tail_figure(
     name: str,
 ) -> Figure:
     """Draw the p99 of the same rows, with a ring at the highest load that each series bears."""
+    found = [(row, intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))) for row in rows]
+    how = f"Each marker is the median over launches of the launch's own p99. {_coverage(rows)}"
+    return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99", how=how)
+
+
+def far_tail_figure(
+    rows: Sequence[Row],
+    knees: Sequence[Knee],
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    *,
+    data: Dataset,
+    name: str,
+) -> Figure | None:
+    """Draw the p99.9 in the same way, of what has the samples for it; None where less than two loads have."""
+    found = [(row, tail) for row in rows if (tail := row.numbers.p999) is not None and tail.value is not None]
+    if len({row.cell.case.size for row, _ in found}) < FEW_SIZES:
+        return None
+    how = (
+        "Each marker is counted in the histograms of all launches together, where enough samples lie beyond it. Bars "
+        "span what single launches gave, from the lowest to the highest."
+    )
+    return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99.9", how=how)
+
+
+def _tail_figure(
+    found: Sequence[tuple[Row, Estimate | Tail]],
+    knees: Sequence[Knee],
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    *,
+    data: Dataset,
+    name: str,
+    percentile: str,
+    how: str,
+) -> Figure:
+    rows = [row for row, _ in found]
     quantity = rows[0].numbers.quantity
     shown = words.shown(quantity)
     at = {knee.series: knee.load.value for knee in knees}
     chart = chart_of(rows, looks, facts, data)
     marks: dict[str, list[Mark]] = defaultdict(list)
-    for row in rows:
-        tail = intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))
+    for row, tail in found:
         marks[row.cell.series.label].append(_tail_mark(row, tail, shown.scale, at.get(row.cell.series, 0.0)))
     chart = replace(
         chart,
-        title=f"{quantity.title}, p99, {shown.unit}",
+        title=f"{quantity.title}, {percentile}, {shown.unit}",
         floor=(),
+        foreign=(),
         lines=tuple(
             replace(line, marks=_one_ring(sorted(marks[line.label], key=lambda mark: mark.size)))
             for line in chart.lines
         ),
     )
-    return _figure(
+    return figure_of(
         chart,
-        rows,
         keys,
         name=name,
-        title=f"p99: {_title(rows[0].cell.case)}",
-        caption=f"Each marker is the median over launches of the launch's own p99. {_coverage(rows)} A ring stands at "
-        "the highest load that a layer bears, its knee, or at the measured one below it.",
+        title=f"{percentile}: {_title(rows[0].cell.case)}",
+        caption=f"{how} A ring stands at the highest load that a layer bears, its knee, or at the measured one below "
+        "it.",
     )
 
 
-def _tail_mark(row: Row, tail: Estimate, scale: float, knee: float) -> Mark:
+def _tail_mark(row: Row, tail: Estimate | Tail, scale: float, knee: float) -> Mark:
     return Mark(
         size=row.cell.case.size,
-        value=tail.value * scale,
+        value=(tail.value or 0.0) * scale,
         low=None if tail.low is None else tail.low * scale,
         high=None if tail.high is None else tail.high * scale,
         ratio=None,
@@ -283,7 +399,7 @@ def figure(
     """Draw the figure of rows that share pattern, place, wait mode and family."""
     chart = chart_of(rows, looks, facts, data)
     title = _title(rows[0].cell.case)
-    return _figure(chart, rows, keys, name=name, title=title, caption=_caption(chart, rows))
+    return figure_of(chart, keys, name=name, title=title, caption=caption_of(chart, rows))
 
 
 def _title(case: Case) -> str:
@@ -321,20 +437,23 @@ def _small(chart: Chart, by_label: Mapping[str, Key], *, name: str, title: str) 
     )
 
 
-def _figure(
-    chart: Chart, rows: Sequence[Row], keys: Mapping[Series, Key], *, name: str, title: str, caption: str
+def figure_of(
+    chart: Chart, keys: Mapping[Series, Key], *, name: str, title: str, caption: str, grey: str | None = None
 ) -> Figure:
-    series = [s for s in keys if s in {row.cell.series for row in rows}]
-    by_label = {s.label: keys[s] for s in series}
+    """Return the figure of a chart whose lines are among the series that have keys.
+
+    grey: what the caption says of lines that stand back, where they were not chosen by `emphasised`.
+    """
+    by_label = {one.label: key for one, key in keys.items()}
     small = _small(chart, by_label, name=name, title=title)
     return Figure(
         name=name,
         title=title,
         svg=svg.render(plots.main_figure(chart), name=name, title=title, description=_range(chart), minimum_px=MAIN_PX),
-        caption=f"{caption}{_faint(chart)}",
+        caption=f"{caption}{faint_note(chart) if grey is None else grey}",
         keys=tuple(by_label[line.label] for line in chart.lines),
         small_title=(
-            "One style at a time: ratio to the floor, the others in grey"
+            f"One style at a time: ratio to {chart.base}, the others in grey"
             if plots.has_ratio(chart)
             else "One style at a time, the others in grey"
         ),
@@ -344,7 +463,7 @@ def _figure(
     )
 
 
-def _faint(chart: Chart) -> str:
+def faint_note(chart: Chart) -> str:
     """Return which lines stand back, as a sentence for the caption; nothing where none does."""
     often = sum(line.faint for line in chart.lines)
     if not often:
@@ -352,8 +471,8 @@ def _faint(chart: Chart) -> str:
     first = chart.sizes[min(chart.sizes)]
     return (
         f" {units.count_of(often, 'line')} of {len(chart.lines)} {'is' if often == 1 else 'are'} grey here: in colour "
-        f"are the baseline, what is best at some {chart.along}, and then what is next best at {first}. Every line is "
-        "in the numbers below, and comes forward when it is chosen above."
+        f"are the baseline, what is best somewhere along the axis, and then what is next best at {first}. Every line "
+        f"is in the numbers below{CHOSEN}."
     )
 
 
@@ -374,6 +493,19 @@ def emphasised(chart: Chart, baseline: Collection[str] = ()) -> Chart:
     order = sorted(first, key=lambda name: (name not in baseline, -best[name], first[name], name))
     kept = set(order[:EMPHASISED])
     return replace(chart, lines=tuple(replace(line, faint=line.label not in kept) for line in chart.lines))
+
+
+class NoSmall(TypedDict):
+    """What a figure without small pictures has of them."""
+
+    small_title: str
+    back: Markup
+    small: tuple[SmallPicture, ...]
+
+
+def no_small() -> NoSmall:
+    """Return it."""
+    return NoSmall(small_title="", back=Markup(""), small=())
 
 
 def estimate_text(estimate: Estimate, scale: float) -> str:

@@ -47,10 +47,10 @@ def findings(data: Dataset) -> tuple[Finding, ...]:
 
 
 def _slow(slow: Slow, data: Dataset) -> Finding:
-    who = f"Host {slow.host} is slow"
+    who = f"Host {words.isolated(slow.host)} is slow"
     if slow.processor is not None:
-        who = f"Processor {slow.processor} of host {slow.host} is slow"
-    spans = [Span(who, strong=True), Span(f" beside {words.listing([*slow.beside])}: ")]
+        who = f"Processor {slow.processor} of host {words.isolated(slow.host)} is slow"
+    spans = [Span(who, strong=True), Span(f" beside {words.listing([words.isolated(one) for one in slow.beside])}: ")]
     for number, symptom in enumerate(slow.symptoms):
         spans += [Span("; " if number else ""), *_symptom(symptom, one_other=len(slow.beside) == 1)]
     spans.append(Span(". Every number of these launches has that in it."))
@@ -98,7 +98,7 @@ def _shared(way: Strayed) -> Finding:
 
 
 def _went(way: Strayed) -> Finding:
-    who, where = way.series.label, words.PLACES[way.place]
+    who, where = words.isolated(way.series.label), words.PLACES[way.place]
     often = f"{units.grouped(way.often)} of {units.count_of(way.of, 'attempt')}"
     have = "has" if way.often == 1 else "have"
     if way.kind == "apart":
@@ -124,7 +124,7 @@ def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Finding]:
     """Yield one sentence a place: what passes by beside a sweep is seen with whatever is measured then."""
     for place in dict.fromkeys(way.place for way in ways):
         here = [way for way in ways if way.place == place]
-        names = list(dict.fromkeys(way.series.label for way in here))
+        names = list(dict.fromkeys(words.isolated(way.series.label) for way in here))
         named = names[:PEERS_NAMED] + (
             [f"{units.grouped(len(names) - PEERS_NAMED)} more"] if names[PEERS_NAMED:] else []
         )
@@ -137,14 +137,16 @@ def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Finding]:
 
 def _apart(way: Strayed) -> Finding:
     where = words.PLACES[way.place]
-    named = list(way.peers[:PEERS_NAMED])
+    named = [words.isolated(peer) for peer in way.peers[:PEERS_NAMED]]
     if len(way.peers) > PEERS_NAMED:
         named.append(f"{units.grouped(len(way.peers) - PEERS_NAMED)} more")
     asked = any("transport" in name or name.startswith("env.") for name, _ in way.series.settings)
     end = "; its own setting asks for it." if asked else "."
     peers = f"{words.listing(named)} over the same library have {MEDIA[way.other]}"
     said = f" {where}: {MEDIA[way.medium]}, where {peers}{end}"
-    return _finding("wrong transport", f"{way.series.label} goes another way than its kind", said, grave=not asked)
+    return _finding(
+        "wrong transport", f"{words.isolated(way.series.label)} goes another way than its kind", said, grave=not asked
+    )
 
 
 def _finding(kind: str, head: str, said: str, *, grave: bool = False, stops: bool = False) -> Finding:

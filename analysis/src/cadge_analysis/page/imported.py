@@ -16,6 +16,8 @@ from cadge_analysis.stats.load import Case, Dataset
 from cadge_results.imported import ImportedFile, ImportedSeries
 
 MB = 1_000_000
+SHOWN_DIGITS = 3
+"""What `units.sig3` shows of a number."""
 _OF = {
     "half round trip": "whole round trip",
     "operation": "operation",
@@ -88,7 +90,7 @@ def imported_lines(data: Dataset, case: Case) -> tuple[ImportedLine, ...]:
             if one.statistic in _PREFERRED:
                 scale = 1 / MB if one.kind == "bandwidth" else 1.0
                 marks = tuple((value.bytes, value.value * scale) for value in one.values if value.value > 0)
-                label = f"{test}, {_statistic(one)} (imported: {file.label})"
+                label = f"imported: {file.label}, {test}, {_statistic(one)}"
                 found.append(ImportedLine(label=label, marks=tuple(sorted(marks))))
     return tuple(line for line in found if line.marks)
 
@@ -123,7 +125,7 @@ def _test(name: str, about: str, several: Sequence[ImportedSeries]) -> ImportedT
             by_size.setdefault(value.bytes, [("", "")] * len(several))
     for index, one in enumerate(several):
         for value in one.values:
-            by_size[value.bytes][index] = _shown(one, value.value), value.printed
+            by_size[value.bytes][index] = _as_sure(_shown(one, value.value), value.printed), value.printed
     return ImportedTest(
         name=name,
         about=about,
@@ -146,3 +148,11 @@ def _shown(one: ImportedSeries, value: float) -> str:
     if one.kind == "time":
         return units.us(value)
     return units.sig3(value / MB if one.kind == "bandwidth" else value)
+
+
+def _as_sure(text: str, printed: str) -> str:
+    """Return a number with no more significant digits than the tool printed: twice 0.38 is 0.76, not 0.760."""
+    known = len(printed.strip().lstrip("+-").replace(".", "").lstrip("0"))
+    whole, point, decimals = text.partition(".")
+    kept = decimals[: max(0, len(decimals) - max(0, SHOWN_DIGITS - known))]
+    return f"{whole}{point}{kept}" if kept else whole

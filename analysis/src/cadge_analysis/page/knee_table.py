@@ -93,7 +93,6 @@ def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> T
     return TableRow(
         key=keys[knee.series],
         point_id="",
-        layer=knee.series.label,
         wait=knee.case.wait,
         cells=tuple(value for key, value in values.items() if key not in left_out),
     )

@@ -28,8 +28,21 @@ def css_string(text: str) -> str:
 def heads(heads_of: Iterable[str]) -> Markup:
     """Return the attributes of a table with these heads, the first being that of the rows."""
     texts = list(heads_of)
-    style = ";".join(f"--h{at}:{css_string(text)}" for at, text in enumerate(texts[:MOST], 1))
-    return Markup('data-heads="{}" style="{}"').format("many" if len(texts) > FEW else "few", style)
+    return Markup('data-heads="{}" style="{}"').format(how_many(texts), _properties(texts))
+
+
+def how_many(heads_of: Iterable[str]) -> str:
+    """Return whether a table's columns fit beside each other: "few", or "many"."""
+    return "many" if len(list(heads_of)) > FEW else "few"
+
+
+def heads_rule(heads_of: Iterable[str], name: str) -> Markup:
+    """Return the rule that tells many tables of the class h-`name` the heads that they all have."""
+    return Markup(f".h-{name}{{{_properties(list(heads_of))}}}")  # noqa: S704 - strings are escaped by css_string
+
+
+def _properties(texts: Sequence[str]) -> str:
+    return ";".join(f"--h{at}:{css_string(text)}" for at, text in enumerate(texts[:MOST], 1))
 
 
 def column_heads(columns: Sequence[Column]) -> list[str]:

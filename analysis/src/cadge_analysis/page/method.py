@@ -73,13 +73,12 @@ def method(patterns: Mapping[str, PatternFile], verdicts: tuple[Fact, ...], *, s
     verdicts: how they are made.
     several_ends: somewhere several endpoints measured the same.
     """
-    timed = " ".join(f"{file.title}: {file.words.timed}." for file in patterns.values() if file.words.timed)
     six = units.percent(rank_coverage(6, 1))
     return (
         Fact(
             name="What is timed",
-            text=f"{timed} Round trips are whole and are never halved."
-            " Every operation of a closed loop is timed, and none starts before an earlier one of its slot "
+            text="Each pattern's section begins with what its time or rate spans. Round trips are whole and are never "
+            "halved. Every operation of a closed loop is timed, and none starts before an earlier one of its slot "
             f"has ended, so these are service times{_of_open_loops(patterns)}.",
         ),
         *_models(patterns),
@@ -171,6 +170,13 @@ def method(patterns: Mapping[str, PatternFile], verdicts: tuple[Fact, ...], *, s
             name="Defaults",
             text="Libraries run with their own defaults; only the network device is given to them. A changed "
             "setting makes a second, labelled entry.",
+        ),
+        Fact(
+            name="Chosen by a reader",
+            text="\u201cCompare by\u201d, where scripts run, fills the short tables with the p90, which the "
+            "tail's figures have as well, or with the p99 or p99.9 of the tables of all columns, and divides the "
+            "medians of these by those of another layer, without interval or verdict. Figures, answers and ranks do "
+            "not change with it.",
         ),
         Fact(
             name="Units",

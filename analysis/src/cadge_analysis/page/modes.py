@@ -33,21 +33,21 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     if launches:
         yield Remark(
             grave=len(launches) > _OFTEN_SHARE * len(rows),
-            title=f"{units.count_of(len(launches), 'row')} of two groups of launches",
+            title=f"{units.count_of(len(launches), 'number')} of two groups of launches",
             text="Their launches lie near one value or near another, with nothing between, so that the median only "
-            f"says which group is larger: {_named(launches, 'launches')}. Of {units.count_of(tried, 'row')} about "
+            f"says which group is larger: {_named(launches, 'launches')}. Of {units.count_of(tried, 'number')} about "
             f"{units.sig3(0.01 * tried)} would look so by chance.",
-            size=f"{units.percent(len(launches) / len(rows), 0)} of rows",
+            size=f"{units.percent(len(launches) / len(rows), 0)} of numbers",
             share=len(launches) / len(rows),
         )
     operations = [(row, two, "") for row in rows if (two := _within(row))]
     if operations:
         yield Remark(
             grave=False,
-            title=f"{units.count_of(len(operations), 'row')} of two groups of operations",
+            title=f"{units.count_of(len(operations), 'number')} of two groups of operations",
             text="Within launches single operations take one time or another, and few lie between: "
             f"{_named(operations, 'operations')}.",
-            size=f"{units.percent(len(operations) / len(rows), 0)} of rows",
+            size=f"{units.percent(len(operations) / len(rows), 0)} of numbers",
             share=len(operations) / len(rows),
         )
 
@@ -94,6 +94,7 @@ def _said(row: Row, two: Modes, what: str, more: str) -> str:
         else (f"{units.percent(two.lower / total, 0)} of {what} near", f"{units.percent(two.upper / total, 0)} near")
     )
     return (
-        f"{row.cell.series.label}, {words.pattern(case)} of {words.workload(case)} {words.PLACES[case.place]}, "
+        f"{words.isolated(row.cell.series.label)}, {words.pattern(case)} of {words.workload(case)} "
+        f"{words.PLACES[case.place]}, "
         f"{words.WAITS[case.wait]} ({low} {shown.text(two.low)}, {high} {shown.text(two.high)}{more})"
     )

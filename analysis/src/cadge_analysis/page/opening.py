@@ -18,10 +18,26 @@ _DONE = {
 }
 
 
-def opening(data: Dataset, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the sentences that a campaign begins with which has no numbers, one layer, or one value of its axes."""
+def opening(data: Dataset, rows: Sequence[Row], *, answered: bool) -> tuple[str, ...]:
+    """Return the sentences that a campaign begins with which has no numbers, one layer, or one value of its axes.
+
+    answered: what is asked first has an answer; where it has none, a sentence says why.
+    """
     cells = [cell for cell in data.cells if cell.series.kind == "layer"]
-    return tuple(_without(cells) if not rows else _alone(data, cells, rows))
+    if not rows:
+        return tuple(_without(cells))
+    said = tuple(_alone(data, cells, rows))
+    return said if said or answered else (_unanswered(rows),)
+
+
+def _unanswered(rows: Sequence[Row]) -> str:
+    ranking = any(row.cell.case.does_rank for row in rows)
+    why = (
+        "what this page answers first was not measured here"
+        if ranking
+        else "no point of this campaign ranks layers (under \u201cMethod\u201d stands which do)"
+    )
+    return f"No layer is named: {why}. Every number stands below."
 
 
 def _without(cells: Sequence[Cell]) -> Iterator[str]:

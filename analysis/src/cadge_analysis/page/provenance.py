@@ -124,7 +124,6 @@ def layer_cards(
                 key=keys[series],
                 library=_unique(f"{one.library} {one.version}".strip() for one in every) or "never opened",
                 file=_unique(one.file for one in every),
-                build_id=_unique(one.build_id for one in every),
                 paths=tuple((place, distinct_paths(used)) for place, used in paths.items()),
                 rpc=_unique(one.rpc for one in every),
                 work=_unique(_semantics(one) for one in every),

@@ -64,11 +64,17 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
                 f"{title}: no layer has a number; the reasons stand under \u201cPoints without a result\u201d."
             )
         here = [cell for cell in cells if (cell.case.place, cell.case.wait) == (place, wait)]
-        for number, part in enumerate(_parts(some)):
-            more = ": further questions" if number else ""
+        parts = _parts(some)
+        for number, part in enumerate(parts):
+            more = f": further questions{f', {number}' if len(parts) > 2 else ''}" if number else ""
             opened = wait == first_wait and not number
             tables.append(_table(f"{title}{more}", part, comparison, here, ranked, keys, opened=opened))
-    return Questions(reading=_reading(tables, verdicts), tables=tuple(tables), without=tuple(without))
+    return Questions(
+        reading=_reading(tables, verdicts, any(map(_is_undecided, ranked.values()))),
+        bars=_bars(tables),
+        tables=tuple(tables),
+        without=tuple(without),
+    )
 
 
 # ---- which questions ----
@@ -119,7 +125,7 @@ def _main(case: Case, rows: Sequence[Row]) -> _Asked:
     return _Asked(
         case=case,
         head=f"{words.pattern(case)} {words.size(case)}",
-        of=what,
+        of=f"{what}, each at its own rate" if case.file.knee else what,
         reply=_central,
         measure=MAIN,
         has_floor=any(row.ratio for row in rows if row.cell.case == case),
@@ -148,7 +154,7 @@ def _central(row: Row) -> Reply:
         floor=f"{units.times(row.ratio.value)} floor" if row.ratio else "",
         bar=bar(row.ratio.value, more_is_better=numbers.more_is_better) if row.ratio else "",
         below=row.beats_floor,
-        raw=" ".join(f"{end:.12g}" for end in ends if end is not None),
+        raw=units.raw(*ends),
     )
 
 
@@ -157,7 +163,7 @@ def _p99(row: Row) -> Reply:
     if tail is None or tail.value is None or tail.low is None or tail.high is None:
         return _none("few samples", (tail.reason or "").replace(",", units.THIN) if tail else "no samples")
     detail = f"{units.us(tail.low)}\u2026{units.us(tail.high)} by launch"
-    return Reply(question="", text=shown.text(tail.value), detail=detail, raw=f"{tail.value:.12g}")
+    return Reply(question="", text=shown.text(tail.value), detail=detail, raw=units.raw(tail.value))
 
 
 def _cpu(row: Row) -> Reply:
@@ -166,7 +172,9 @@ def _cpu(row: Row) -> Reply:
         return _none("not recorded", "")
     sides = ", ".join(f"{role} {units.us(value)}" for role, value in found.by_role.items())
     detail = sides if len(found.by_role) > 1 else ""
-    return Reply(question="", text=f"{units.us(found.all_roles)} \u00b5s", detail=detail, raw=f"{found.all_roles:.12g}")
+    return Reply(
+        question="", text=f"{units.us(found.all_roles)} \u00b5s", detail=detail, raw=units.raw(found.all_roles)
+    )
 
 
 def _none(reason: str, why: str) -> Reply:
@@ -252,7 +260,13 @@ def _value(reply: Reply, asked: _Asked) -> float | None:
 
 
 def _ranks_of(asked: _Asked, ranked: Mapping[tuple[Case, str], Groups]) -> dict[Series, tuple[int, int]]:
-    return ranks(ranked.get((asked.case, asked.measure.ending), ())) if asked.measure else {}
+    """Return the ranks of a question; none where all layers make one group, which says nothing of any of them."""
+    groups = ranked.get((asked.case, asked.measure.ending), ()) if asked.measure else ()
+    return {} if _is_undecided(groups) else ranks(groups)
+
+
+def _is_undecided(groups: Groups) -> bool:
+    return len(groups) == 1 and len(groups[0]) > 1
 
 
 def _column(
@@ -292,7 +306,7 @@ def _without(cell: Cell | None) -> Reply:
     return _none(WORDS.get(cell.state, cell.state), why)
 
 
-def _reading(tables: Collection[QuestionTable], verdicts: CampaignVerdicts) -> str:
+def _reading(tables: Collection[QuestionTable], verdicts: CampaignVerdicts, undecided: bool) -> str:
     cells = [cell for table in tables for row in table.rows for cell in row.cells]
     said = []
     if any(cell.rank for cell in cells):
@@ -300,12 +314,22 @@ def _reading(tables: Collection[QuestionTable], verdicts: CampaignVerdicts) -> s
             "Layers with one rank (1=) are not told apart: none of them is surely worse than another of the same or a "
             "lower group."
         )
+        if undecided:
+            said.append("Where a column has no ranks, launches tell none of its layers apart.")
+    elif cells and undecided:
+        said.append(
+            "Nothing is ranked here: launches tell no layer apart from another. Rows are sorted by value alone."
+        )
     elif cells:
         why = verdicts.withheld or "too few launches, or neighbouring rounds that are too much alike"
         said.append(f"Nothing is ranked here ({why}): rows are sorted by value alone.")
-    if any(cell.bar for cell in cells):
-        said.append(
-            "A bar says how far a number is from its floor, what the machine itself can do: none at 1\u00d7, full from "
-            f"{units.times(FARTHEST)} on."
-        )
     return " ".join(said)
+
+
+def _bars(tables: Collection[QuestionTable]) -> str:
+    if not any(cell.bar for table in tables for row in table.rows for cell in row.cells):
+        return ""
+    return (
+        "A bar says how far a number is from its floor, what the machine itself can do: none at 1\u00d7, full from "
+        f"{units.times(FARTHEST)} on."
+    )

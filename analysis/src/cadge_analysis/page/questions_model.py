@@ -64,8 +64,12 @@ class QuestionTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """The summary matrix. `reading`: how to read it. `without`: places and wait modes at which nothing has a number."""
+    """The summary matrix. `reading`: how to read it; `bars`: and its bars, where it has any.
+
+    `without`: places and wait modes at which nothing has a number.
+    """
 
     reading: str
+    bars: str
     tables: tuple[QuestionTable, ...]
     without: tuple[str, ...]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cadge_analysis import units, words
-from cadge_analysis.page import modes
+from cadge_analysis.page import launch_remarks, modes
 from cadge_analysis.page.itself import withheld
 from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.selftest.pinned import warning, withholds
@@ -15,7 +15,7 @@ from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.knee import does_nothing, loads
-from cadge_analysis.stats.load import Dataset, changed
+from cadge_analysis.stats.load import Dataset, changed_libraries
 from cadge_analysis.stats.twin import TwinRate
 from cadge_results.pattern import Quantity
 
@@ -140,7 +140,7 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
             floor = words.floor_name(row.floor, data) if row.floor else ""
             ratio = units.times(row.ratio.value) if row.ratio else ""
             names.append(
-                f"{row.cell.series.label}, {words.pattern(case)} of {words.workload(case)} "
+                f"{words.isolated(row.cell.series.label)}, {words.pattern(case)} of {words.workload(case)} "
                 f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}: {ratio} of {floor}"
             )
         rest = f"; and {len(beaten) - _NAMED} more" if len(beaten) > _NAMED else ""
@@ -150,7 +150,7 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
             text="Either the floor is weak or the measurement is wrong; do not rely on these ratios, each of which "
             "stands up to all others of its pattern, place and wait mode: "
             f"{'; '.join(names)}{rest}.",
-            size=_share_of(len(beaten), len(rows), "row"),
+            size=_share_of(len(beaten), len(rows), "number"),
             share=_share(len(beaten), len(rows)),
             stops=True,
         )
@@ -159,9 +159,10 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
         reasons = sorted({row.reason for row in rows if row.reason})
         yield Remark(
             grave=False,
-            title=f"{units.count_of(without, 'row')} without a floor",
-            text=f"They show no ratio: {'; '.join(reasons[:_NAMED])}.",
-            size=_share_of(without, len(rows), "row"),
+            title=f"{units.count_of(without, 'number')} without a floor",
+            text=f"They show no ratio{': ' + reasons[0] if len(reasons) == 1 else '; why, by what was measured:'}",
+            items=tuple(reasons) if len(reasons) > 1 else (),
+            size=_share_of(without, len(rows), "number"),
             share=_share(without, len(rows)),
         )
 
@@ -177,9 +178,10 @@ def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
         )
         yield Remark(
             grave=len(few) > _FEW_SHARE * len(rows),
-            title=f"{units.count_of(len(few), 'row')} on too few launches for 95\u202f%",
-            text=f"Six valid launches are needed; these intervals cover less ({text} at worst), as each row says.",
-            size=_share_of(len(few), len(rows), "row"),
+            title=f"{units.count_of(len(few), 'number')} from too few launches for an interval of 95\u202f%",
+            text=f"Six valid launches are needed for one; these intervals cover less ({text} at worst), as each row "
+            "says. Differences between layers may then be those of two moments, and not of two layers.",
+            size=_share_of(len(few), len(rows), "number"),
             share=_share(len(few), len(rows)),
         )
     yield from _warmup(rows)
@@ -234,10 +236,10 @@ def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
     sizes = dict.fromkeys(group(row) for row in _by_size(few))
     yield Remark(
         grave=False,
-        title=f"{units.count_of(len(few), 'row')} on few operations",
+        title=f"{units.count_of(len(few), 'number')} on few operations",
         text=f"In some launch fewer than {OPERATIONS_MIN} operations were measured: {', '.join(sizes)}. These rows are "
         "marked; longer points (`duration` of the sweep) mend it.",
-        size=_share_of(len(few), len(rows), "row"),
+        size=_share_of(len(few), len(rows), "number"),
         share=_share(len(few), len(rows)),
     )
 
@@ -251,11 +253,11 @@ def _coarse(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
         shortest = min(row.numbers.central.value for row in near)
         yield Remark(
             grave=False,
-            title=f"{units.count_of(len(near), 'row')} near the clock's step",
+            title=f"{units.count_of(len(near), 'number')} near the clock's step",
             text=f"The clock counts in steps of {units.sig3(step_ns)} ns: the shortest of these medians, "
             f"{units.us(shortest)} \u00b5s, is known to {units.percent(step_ns / shortest, 0)} at best, however "
             "narrow its interval is.",
-            size=_share_of(len(near), len(rows), "row"),
+            size=_share_of(len(near), len(rows), "number"),
             share=_share(len(near), len(rows)),
         )
 
@@ -268,7 +270,7 @@ def _parted(rows: Sequence[Row]) -> tuple[str, Callable[[Row], str]]:
 
 
 def _layer(row: Row) -> str:
-    return row.cell.series.label
+    return words.isolated(row.cell.series.label)
 
 
 def _tally(rows: Iterable[Row], count: Callable[[Row], int], group: Callable[[Row], str]) -> tuple[int, int, str]:
@@ -316,7 +318,7 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
     _, _, by_layer = _tally(sorted(rows, key=_layer), count, _layer)
     if often:
         yield Remark(
-            grave=False,
+            grave=_share(often, attempts) > _FEW_SHARE,
             title=f"{units.count_of(often, 'attempt')} {quantity.title}",
             text=f"{quantity.caveat} By {_along(rows)}: {by_size}; by layer: {by_layer}. Rows are marked where it "
             "holds of more than half of the launches; none is dropped.",
@@ -350,10 +352,11 @@ def _generator(rows: tuple[Row, ...]) -> Iterator[Remark]:
         said = units.sig3(rates[0]) + (f" to {units.sig3(rates[-1])}" if len(rates) > 1 else "")
         yield Remark(
             grave=False,
-            title=f"{units.count_of(len(near), 'row')} above {units.percent(rule.marked, 0)} of the generator's limit",
+            title=f"{units.count_of(len(near), 'number')} above {units.percent(rule.marked, 0)} of the generator's "
+            "limit",
             text=f"{file.title}: over a layer that does nothing at most {said} a second are achieved, by what else is "
             "asked. Near that the lag may be the generator's own; rows say how near they are.",
-            size=_share_of(len(near), len(rows), "row"),
+            size=_share_of(len(near), len(rows), "number"),
             share=_share(len(near), len(rows)),
         )
 
@@ -397,14 +400,17 @@ def _machine(data: Dataset) -> Iterator[Remark]:
 
 
 def _identity(data: Dataset) -> Iterator[Remark]:
-    mixed = [f"{series.label} ({place}, {wait})" for series, place, wait in changed(data)]
+    # a path that changed is a finding, with both of its paths
+    mixed = [
+        f"{words.isolated(series.label)} ({words.PLACES[place]}, {words.WAITS[wait]})"
+        for series, place, wait in changed_libraries(data)
+    ]
     if mixed:
         yield Remark(
             grave=True,
-            title="A layer changed during the campaign",
-            text=f"Its launches state different libraries, files or paths: {', '.join(mixed)}. "
-            "Their numbers do not compare.",
-            size=units.count_of(len(mixed), "layer"),
+            title="A layer's library changed during the campaign",
+            text=f"Its launches loaded different libraries or files: {', '.join(mixed)}. Their numbers do not compare.",
+            size=units.count_of(len({series for series, _, _ in changed_libraries(data)}), "layer"),
             share=1.0,
             stops=True,
         )
@@ -490,6 +496,7 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
         *_coarse(data, comparison.rows),
+        *launch_remarks.remarks(data, comparison.rows),
         *modes.remarks(data, comparison.rows),
         *_hindered(comparison.rows),
         *_caveats(comparison.rows),

@@ -7,8 +7,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from cadge_analysis.page import layout
+from cadge_analysis.page import definitions, layout
+from cadge_analysis.page.beside_model import BesidePage
+from cadge_analysis.page.history_model import HistoryPage
+from cadge_analysis.page.pages import PatternPage
 from cadge_analysis.page.reopened import Reopened
 from cadge_analysis.page.script import Script, script_of
 from cadge_analysis.page.viewmodel import Page
@@ -26,17 +30,25 @@ def environment(folder: Path | None = None) -> Environment:
     )
     made.filters.update(
         heads=layout.heads,
+        how_many=layout.how_many,
+        heads_rule=layout.heads_rule,
         column_heads=layout.column_heads,
         summary_heads=layout.summary_heads,
         matrix_heads=layout.matrix_heads,
     )
     made.globals["heads_most"] = layout.MOST
+    made.globals["definitions"] = Markup(definitions.HERE)  # noqa: S704 - a constant of ours
     return made
 
 
 def html(page: Page) -> str:
     """Return the report as one HTML document that needs nothing else."""
-    return tidy(environment().get_template("report.html.j2").render(page=page, script=_script()))
+    return document(environment().get_template("report.html.j2").render(page=page, script=_script()))
+
+
+def pattern(page: PatternPage) -> str:
+    """Return one pattern's page of a report in several files as an HTML document of its own."""
+    return document(environment().get_template("pattern.html.j2").render(page=page, script=_script()))
 
 
 def _script() -> Script:
@@ -47,7 +59,22 @@ def _script() -> Script:
 
 def reopened(page: Reopened) -> str:
     """Return a report that was opened again as one HTML document."""
-    return tidy(environment().get_template("reopened.html.j2").render(page=page))
+    return document(environment().get_template("reopened.html.j2").render(page=page))
+
+
+def beside(page: BesidePage) -> str:
+    """Return the page of two sides as one HTML document that needs nothing else."""
+    return document(environment().get_template("beside.html.j2").render(page=page))
+
+
+def document(text: str) -> str:
+    """Return a page as it is written: with what it draws more than once, without what a browser does not need."""
+    return tidy(definitions.defined(text))
+
+
+def history(page: HistoryPage) -> str:
+    """Return the page of campaigns over time as one HTML document that needs nothing else."""
+    return tidy(environment().get_template("history.html.j2").render(page=page))
 
 
 def tidy(text: str) -> str:

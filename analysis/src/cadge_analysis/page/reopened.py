@@ -85,7 +85,7 @@ def page(comparison: Comparison, carried: Carried, *, file: str) -> Reopened:
         deck=carried.deck,
         verdict=f"Opened again from {file}, without raw data",
         remarks=(_opened(data, file), *carried.remarks),
-        answers=answers(comparison, verdicts),
+        answers=answers(comparison, verdicts, once=False)[1],
         cannot=(*verdict_words.cannot(verdicts), *NEEDS_RAW),
         parts=tuple(part for part in parts if part is not None),
         matrix=coverage.matrix(data, keys),
@@ -98,7 +98,10 @@ def page(comparison: Comparison, carried: Carried, *, file: str) -> Reopened:
         sheet=sheet.dressed(
             carried.facts,
             "",
-            {**carried.whole, "opened_again": True},
+            {
+                **{name: value for name, value in carried.whole.items() if name not in ("report", "pages")},
+                "opened_again": True,
+            },
             generated=f"as {file} carries them",
             looks=looks.values(),
         ),

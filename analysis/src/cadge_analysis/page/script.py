@@ -19,11 +19,13 @@ class Script:
 
 
 def script_of(text: str) -> Script:
-    """Return a script of our own, of which no byte may change any more.
+    """Return a script of our own, of which no byte may change any more: its first line, and what is no comment.
 
     Raises ValueError where it would end its element, or where a reader of the file would see other characters.
     """
     if not text.isascii() or any(mark in text.lower() for mark in ("</script", "<!--", "\r")):
         raise ValueError("a script for a page is ASCII, and holds no '</script', '<!--' or carriage return")
+    first, *rest = text.splitlines(keepends=True)
+    text = first + "".join(line for line in rest if not line.lstrip().startswith(("//", "/**")))
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Script(Markup(text), Markup(f"'sha256-{digest}'"))  # noqa: S704 - ours, and checked above

@@ -45,7 +45,6 @@ def dressed(
     return Sheet(
         facts=facts,
         command=command,
-        shapes=palette.SHAPES,
         looks=tuple((look.number, look.slot) for look in looks),
         palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
         palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),

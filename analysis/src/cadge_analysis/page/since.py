@@ -13,7 +13,7 @@ from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus import drift_words
 from cadge_analysis.versus.against import Against, Change
-from cadge_analysis.versus.conditions import Difference
+from cadge_analysis.versus.conditions import merged
 from cadge_analysis.versus.moved import Moved
 
 LAYERS_NAMED = 3
@@ -21,8 +21,6 @@ CONDITIONS_NAMED = 3
 REASONS_NAMED = 2
 FIRST = ("cadge", "library", "adapter", "path", "compiler", "sweep", "hosts", "kernel", "processor")
 """Conditions that are named first where there are many, by how they begin."""
-OF_LAYERS = ("library", "adapter", "path", "thresholds")
-"""Conditions of a layer at a place and in a wait mode, as they begin."""
 VALUE_MOST = 48
 PLANNED = ("command",)
 """What differs wherever two commands do, and says nothing of the measurement by itself."""
@@ -32,7 +30,7 @@ def since(found: Against) -> Since:
     """Return everything that a report says of a comparison with an earlier campaign."""
     return Since(
         title=f"Since campaign {found.first}",
-        findings=tuple(_findings(found)),
+        findings=findings_of(found),
         note=f"Ratios are this campaign / {found.first}, of each cell's main quantity. On average at most "
         f"{units.percent(ERROR, 0)} of the cells that are called slower or faster are neither (Benjamini and "
         f"Yekutieli, over all cells); the same is within {units.percent(found.margin, 0)}. A change is the ratio less "
@@ -43,8 +41,17 @@ def since(found: Against) -> Since:
     )
 
 
+def findings_of(found: Against) -> tuple[Finding, ...]:
+    """Return the sentences of the first screen: conditions, what became of the layers, and the machine itself."""
+    return tuple(_findings(found))
+
+
+def machine_tables(found: Against) -> tuple[FactTable, ...]:
+    """Return what the machine did between two campaigns; nothing of one campaign."""
+    return tuple(filter(None, (_drift(found), _machine(found))))
+
+
 def _findings(found: Against) -> Iterator[Finding]:
-    """Yield the sentences of the first screen: conditions, what became of the layers, and the machine itself."""
     yield from _of_conditions(found)
     slower, faster = (
         [change for change in found.changes if change.judged.verdict is verdict]
@@ -58,7 +65,7 @@ def _findings(found: Against) -> Iterator[Finding]:
         said = "; ".join(f"{units.count_of(often, 'cell')}: {clipped(why)}" for why, often in reasons[:REASONS_NAMED])
         more = f"; and {units.count_of(len(reasons) - REASONS_NAMED, 'further reason')}" if len(reasons) > 2 else ""
         head = Span(f"{units.count_of(sum(found.refused.values()), 'cell')} cannot be compared", strong=True)
-        spans = (head, Span(f" with campaign {found.first}: {said}{more}."))
+        spans = (head, Span(f" with {_first(found)}: {said}{more}."))
         yield Finding(kind="refused", grave=not found.changes, spans=spans)
 
 
@@ -75,25 +82,21 @@ def _of_conditions(found: Against) -> Iterator[Finding]:
         spans = (head, Span(f" than campaign {found.first}'s: {said}; {ends}."))
         yield Finding(kind="conditions", grave=True, spans=spans)
     elif told:
-        named = _merged(told)
+        named = merged(told)
         said = "; ".join(
             f"{what} {clipped(first, VALUE_MOST) or 'nothing'}, now {clipped(second, VALUE_MOST) or 'nothing'}"
             for what, first, second in named[:CONDITIONS_NAMED]
         )
         more = len(named) - CONDITIONS_NAMED
         said += f"; and {units.count_of(more, 'condition')} more" if more > 0 else ""
-        spans = (Span("What differed", strong=True), Span(f" since campaign {found.first} besides times: {said}."))
+        when = "" if found.paired else f" since {_first(found)}"
+        head = Span("What differs" if found.paired else "What differed", strong=True)
+        spans = (head, Span(f"{when} besides times: {said}."))
         yield Finding(kind="conditions", grave=False, spans=spans)
 
 
-def _merged(told: Sequence[Difference]) -> list[tuple[str, str, str]]:
-    """Return conditions, each once: that of a layer is often the same at every place and in every wait mode."""
-    found: dict[tuple[str, str, str], None] = {}
-    for one in told:
-        name, bracket, inner = one.what.partition(" (")
-        what = f"{name} of {inner[:-1].rsplit(', ', 2)[0]}" if bracket and name in OF_LAYERS else one.what
-        found[what, one.first, one.second] = None
-    return list(found)
+def _first(found: Against) -> str:
+    return found.first if found.paired else f"campaign {found.first}"
 
 
 def _together(found: Against) -> Iterator[Finding]:
@@ -132,7 +135,7 @@ def _of_machine(found: Against) -> Iterator[Finding]:
 
 
 def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Change]) -> Finding:
-    head = f"Since campaign {found.first} "
+    head = f"{found.second} beside {found.first}: " if found.paired else f"Since {_first(found)} "
     same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
     rest = []
     if same:
@@ -152,10 +155,17 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
         if changes:
             spans += [Span("; " if len(spans) > 1 else ""), *_listed(word, changes)]
         elif number == 0:
-            spans.append(Span("nothing became slower", strong=True))
+            spans.append(Span(_none_slower(unknown, len(found.changes)), strong=True))
     compared = units.count_of(len(found.changes), "cell")
     spans.append(Span("".join(f"; {text}" for text in rest) + f" ({compared} compared)."))
     return Finding(kind="regression" if slower else "since", grave=bool(slower), spans=tuple(spans))
+
+
+def _none_slower(unknown: int, of: int) -> str:
+    """Say that nothing is slower, no more surely than it is known."""
+    if unknown == of:
+        return "nothing can be told"
+    return "nothing surely became slower" if unknown else "nothing became slower"
 
 
 def _listed(word: str, changes: Sequence[Change]) -> Iterator[Span]:

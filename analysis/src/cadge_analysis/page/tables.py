@@ -121,10 +121,6 @@ def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, 
     return tuple(filter(is_first, columns)), tuple(rest)
 
 
-def _raw(*values: float | None) -> str:
-    return " ".join(f"{value:.12g}" for value in values if value is not None)
-
-
 def estimate_value(estimate: Estimate | None, *, scale: float, reason: str, flag: str = "", sign: str = "") -> Value:
     """Return a median over launches with its interval; one launch has none and says so."""
     if estimate is None:
@@ -135,7 +131,7 @@ def estimate_value(estimate: Estimate | None, *, scale: float, reason: str, flag
     return Value(
         text=f"{units.sig3(estimate.value * scale)}{sign}",
         detail=detail,
-        raw=_raw(estimate.value, estimate.low, estimate.high),
+        raw=units.raw(estimate.value, estimate.low, estimate.high),
         flag=flag,
     )
 
@@ -146,14 +142,14 @@ def _tail(tail: Tail | None) -> Value:
     return Value(
         text=units.us(tail.value),
         detail=f"{units.us(tail.low)}\u2026{units.us(tail.high)}",
-        raw=_raw(tail.value, tail.low, tail.high),
+        raw=units.raw(tail.value, tail.low, tail.high),
     )
 
 
 def _plain(value: float | None, *, scale: float = 1.0, reason: str = "not recorded") -> Value:
     if value is None:
         return Value(text=units.MISSING, reason=reason)
-    return Value(text=units.sig3(value * scale), raw=_raw(value))
+    return Value(text=units.sig3(value * scale), raw=units.raw(value))
 
 
 def _of_role(found: PerOperation | None, role: str, case: Case, *, scale: float = 1.0) -> Value:
@@ -168,7 +164,7 @@ def _cost(cost: PerOperation | None, reason: str) -> Value:
         return Value(text=units.MISSING, reason=reason)
     sides = ", ".join(f"{role} {units.sig3(value)}" for role, value in cost.by_role.items())
     return Value(
-        text=units.sig3(cost.all_roles), raw=_raw(cost.all_roles), detail=sides if len(cost.by_role) > 1 else ""
+        text=units.sig3(cost.all_roles), raw=units.raw(cost.all_roles), detail=sides if len(cost.by_role) > 1 else ""
     )
 
 
@@ -276,7 +272,7 @@ def share_value(share: float | None, rule: KneeRule | None) -> Value:
         return Value(text=units.MISSING, reason="the generator's limit was not measured with these values")
     marked = share > rule.marked
     detail = f"above {units.percent(rule.marked, 0)}" if marked else ""
-    return Value(text=units.sig3(100 * share), detail=detail, raw=f"{share:.12g}", flag="few" if marked else "")
+    return Value(text=units.sig3(100 * share), detail=detail, raw=units.raw(share), flag="few" if marked else "")
 
 
 def _thin_spaces(reason: str) -> str:
@@ -342,7 +338,6 @@ def case_tables(
             one = TableRow(
                 key=keys[series],
                 point_id=row.cell.point_id,
-                layer=series.label,
                 wait=wait,
                 cells=tuple(values[column.key] for column in columns),
             )
@@ -399,7 +394,9 @@ def _summary_cell(row: Row | None, cell: Cell | None, largest: float) -> Summary
     scale = words.shown(numbers.quantity).scale
     value = estimate_value(numbers.central, scale=scale, reason="")
     ratio = units.times(row.ratio.value) if row.ratio else ""
-    return SummaryCell(text=value.text, detail=value.detail, ratio=ratio, bar=_bar(row, largest))
+    tail = _tail(numbers.p90)
+    p90 = f"{tail.text}|{tail.detail or tail.reason}" if numbers.p90 else ""
+    return SummaryCell(text=value.text, detail=value.detail, ratio=ratio, bar=_bar(row, largest), p90=p90)
 
 
 def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str) -> Summary | None:
@@ -414,13 +411,20 @@ def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series,
     sizes = summary_sizes((size for _, size in rows), known=axis.unit == "bytes")
     largest = max((r.ratio.value for r in rows.values() if r.ratio), default=1.0)
     has_ratios = any(row.ratio for (_, size), row in rows.items() if size in sizes)
+    cases = {size: row.cell.case for (_, size), row in rows.items()}
     series = sorted({name for name, _ in here})
     shown = [name for name in series if any((name, size) in rows for size in sizes)]
     return Summary(
         caption=f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}"
         f"{words.ranked_by(cells[0].case)}",
         note=f"{words.figure(cells[0].case)}. Under each value its interval over launches"
-        + ("; beside it the ratio to the floor." if has_ratios else ". No floor to divide by was measured."),
+        + (
+            "; beside it, round by round, the ratio to the floor."
+            if has_ratios
+            else ". No floor to divide by was measured."
+        ),
+        wait=wait,
+        cases=tuple(case_key(cases[size]) for size in sizes),
         sizes=tuple(words.value(axis, size) for size in sizes),
         has_ratios=has_ratios,
         columns=1 + len(sizes) * (2 if has_ratios else 1),
@@ -442,7 +446,7 @@ def _without(found: Mapping[Series, Sequence[Cell]]) -> str:
     by_state: dict[str, list[str]] = defaultdict(list)
     for series, cells in found.items():
         states = [state for state in STATES if any(cell.state == state for cell in cells)]
-        by_state[" or ".join(states) or "not planned"].append(series.label)
+        by_state[" or ".join(states) or "not planned"].append(words.isolated(series.label))
     said = "; ".join(f"{', '.join(labels)} ({state})" for state, labels in by_state.items())
     return f"Without a number here: {said}." if said else ""
 

@@ -46,7 +46,7 @@ def more_text(one: CellVerdict) -> str:
     if one.ratio is None:
         return "no launch of both gave a number"
     if one.verdict.more is None:
-        return "more launches would hardly do"
+        return "more launches alone would hardly decide it"
     return f"about {units.count_of(one.verdict.more, 'launch', 'launches')} more would do"
 
 
@@ -68,7 +68,7 @@ def value_of(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> V
     return Value(
         text=f"{SIGNS[one.says]} {one.says}",
         detail="; ".join(parts),
-        raw=" ".join(f"{end:.12g}" for end in ends if end is not None),
+        raw=units.raw(*ends),
     )
 
 
@@ -90,7 +90,13 @@ def beside_baseline(verdicts: CampaignVerdicts, rows: Iterable[Row]) -> str:
         here = sorted((one for one in found if one.says == verdict), key=_by_size)
         if here:
             parts.append(f"{len(here)} {_of_verdict(verdict, verdicts.delta)}: {_named(here)}")
-    return f"Against {verdicts.baseline}: {'; '.join(parts)}."
+    return f"Against {words.isolated(verdicts.baseline)}{_measure_of(found[0].cell.case)}: {'; '.join(parts)}."
+
+
+def _measure_of(case: Case) -> str:
+    """Say of what ratios are, and which end is the better one."""
+    quantity = case.file.main_quantity
+    return f", as a ratio of {quantity.heading} ({'lower' if quantity.better == 'low' else 'higher'} is better)"
 
 
 def _by_size(one: CellVerdict) -> tuple[float, str]:
@@ -100,7 +106,7 @@ def _by_size(one: CellVerdict) -> tuple[float, str]:
 def _of_verdict(verdict: Verdict, delta: float) -> str:
     if verdict == Verdict.SAME:
         return f"the same within {units.percent(delta, 0 if round(delta * 100, 6).is_integer() else 1)}"
-    return "cannot be told" if verdict == Verdict.UNKNOWN else str(verdict)
+    return "cannot be told yet" if verdict == Verdict.UNKNOWN else str(verdict)
 
 
 def _named(found: Sequence[CellVerdict]) -> str:
@@ -129,6 +135,16 @@ def not_told_apart(group: LeadingGroup, delta: float) -> str:
     return f"{alike}not told apart by {few}{units.count_of(group.launches_most, 'launch', 'launches')}"
 
 
+def none_told_apart(group: LeadingGroup) -> str:
+    """Say that of all layers none is told apart from another one, and by how many launches; or that it is withheld."""
+    if group.withheld:
+        return "verdicts are withheld"
+    few = f"{group.launches} to " if group.launches < group.launches_most else ""
+    launches = f"{few}{units.count_of(group.launches_most, 'launch', 'launches')}"
+    none = "the two" if group.ranked == 2 else f"any of the {units.grouped(group.ranked)}"
+    return f"{launches} do not tell {none} apart"
+
+
 def unranked(group: LeadingGroup) -> str:
     """Say which layers have too few launches to be ranked; empty where none has."""
     if not group.unranked:
@@ -144,7 +160,7 @@ def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:
         return ""
     by_series = {row.cell.series: row.numbers for row in rows if row.cell.case == case}
     shown = words.shown(case.file.main_quantity)
-    said = [f"{one.label} {shown.text(by_series[one].central.value)}" for one in group.members]
+    said = [f"{words.isolated(one.label)} {shown.text(by_series[one].central.value)}" for one in group.members]
     if len(said) == 1:
         return said[0]
     named = ", ".join(said) if len(said) <= NAMED_MOST else f"{', '.join(said[:NAMED_MOST])} and others"
@@ -168,8 +184,8 @@ def cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
     left = len(verdicts.undecided)
     if left:
         yield (
-            f"Of {units.count_of(verdicts.comparisons, 'comparison')} with {verdicts.baseline}, {units.grouped(left)}: "
-            "which is faster, or whether they are the same. Each says how many launches more would about do."
+            f"{_of_all(left, verdicts.comparisons)} with {words.isolated(verdicts.baseline)}: which is faster, or "
+            "whether they are the same. Each says about how many launches more would tell, or that they hardly would."
         )
     yield from _tails_cannot(verdicts)
     held = [family for family in verdicts.families if family.withheld and family.cells]
@@ -188,15 +204,18 @@ def _tails_cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
         return
     left, few = len(tails.undecided), len(tails.without)
     if left:
-        yield (
-            f"Of {units.count_of(tails.comparisons, 'comparison')} by the p99, {units.grouped(left)}: which is faster, "
-            "or whether they are the same."
-        )
+        yield f"{_of_all(left, tails.comparisons)} by the p99: which is faster, or whether they are the same."
     if few:
         yield (
             f"How {units.count_of(few, 'further point')} {'compares' if few == 1 else 'compare'} by the p99: not every "
             f"launch has the {units.grouped(samples_needed(P99))} samples that its own p99 needs."
         )
+
+
+def _of_all(left: int, comparisons: int) -> str:
+    """Return how many comparisons are open: "All 12 comparisons", "3 of 12 comparisons"."""
+    every = units.count_of(comparisons, "comparison")
+    return f"All of {every}" if left == comparisons else f"{units.grouped(left)} of {every}"
 
 
 def _pattern(family: Family) -> str:
@@ -208,7 +227,7 @@ def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, 
     margin = units.percent(verdicts.delta, 0 if round(verdicts.delta * 100, 6).is_integer() else 1)
     chosen = "was chosen for this report" if verdicts.baseline_chosen else "the sweep declares"
     against = (
-        f"the baseline that {chosen}, {verdicts.baseline}"
+        f"the baseline that {chosen}, {words.isolated(verdicts.baseline)}"
         if verdicts.baseline
         else "a baseline, where a sweep declares one; this one declares none"
     )
@@ -307,12 +326,14 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
             )
         )
     return FactTable(
-        title=f"Comparisons with {verdicts.baseline}, family by family" if verdicts.baseline else "Families",
+        title=f"Comparisons with {words.isolated(verdicts.baseline)}, family by family"
+        if verdicts.baseline
+        else "Families",
         columns=(
             "pattern",
             "place",
             "waits by",
-            "by",
+            "compared by",
             "comparisons",
             *(f"{SIGNS[verdict]} {verdict}" for verdict in ORDER),
             "decided",

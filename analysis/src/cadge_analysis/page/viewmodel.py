@@ -10,7 +10,9 @@ from markupsafe import Markup
 
 if TYPE_CHECKING:
     from cadge_analysis.page.imported import ImportedTables
+    from cadge_analysis.page.pages import PageLink, Split
     from cadge_analysis.page.questions_model import Questions
+    from cadge_analysis.page.scale_figures import ScaleView
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A series' marker and colour, by their places in the palette, and its dashes, beside its name."""
+    """A series' name, and the number of its look: marker, colour and dashes, which `dashed` says it has."""
 
     label: str
     number: int
-    slot: int
-    marker: int
-    hollow: bool = False
-    dash: str = ""
+    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +75,8 @@ class Column:
 class Value:
     """One cell of a table.
 
-    `raw` holds the value, and the ends of its interval where there is one, to twelve digits and parted by spaces, in
-    the base unit (ns, MB/s, ratio, counts), for programs. An empty cell has a `reason`.
+    `raw` holds the value, and the ends of its interval where there is one, parted by spaces, in the base unit (ns,
+    MB/s, ratio, counts), for programs: whole numbers exactly, others to eight digits. An empty cell has a `reason`.
     """
 
     text: str
@@ -93,9 +92,16 @@ class TableRow:
 
     key: Key
     point_id: str
-    layer: str
     wait: str
     cells: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Same:
+    """A column that says the same in every row of a table, or in all that wait the same way, which is then named."""
+
+    column: Column
+    values: tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +109,7 @@ class CaseTable:
     """All series of one workload size: collapsed under `title`, with a one-line answer beside it.
 
     `more` are the rows of its second table, in which the rest of the columns stands; none where there is no such rest.
+    `same` is what all rows have in common, said above it; `more_set` is the place of its columns in the section's.
     """
 
     title: str
@@ -110,6 +117,8 @@ class CaseTable:
     gist: str
     rows: tuple[TableRow, ...]
     more: tuple[TableRow, ...]
+    same: tuple[Same, ...] = ()
+    more_set: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,13 +134,18 @@ class KneeTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryCell:
-    """A number, its interval, its ratio to the floor and the length of the ratio's bar in percent."""
+    """A number, its interval, its ratio to the floor and the length of the ratio's bar in percent.
+
+    `p90`: that of all launches together and the range of single ones, "0.681|0.620…0.730", or why it has none; "" of
+    what has no percentiles.
+    """
 
     text: str
     detail: str
     ratio: str
     bar: str
     reason: str = ""
+    p90: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +160,13 @@ class SummaryRow:
 class Summary:
     """The short table of a section: a few sizes, one wait mode; `without` names the layers that have no number in it.
 
-    Where nothing has a ratio, it `has_ratios` not, and the columns for them are left out.
+    Where nothing has a ratio, it `has_ratios` not, and the columns for them are left out. `cases` are the workloads of
+    its sizes, as the tables of all columns are called.
     """
 
     caption: str
+    wait: str
+    cases: tuple[str, ...]
     note: str
     sizes: tuple[str, ...]
     has_ratios: bool
@@ -192,7 +209,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One pattern at one place."""
+    """One pattern at one place. `elsewhere`: the page that has it whole, where this is not the one.
+
+    `more`: the sets of columns that the second tables of its sizes have.
+    """
 
     anchor: str
     short: str
@@ -202,10 +222,13 @@ class Section:
     summaries: tuple[Summary, ...]
     knees: tuple[KneeTable, ...]
     columns: tuple[Column, ...]
-    more: tuple[Column, ...]
+    more: tuple[tuple[Column, ...], ...]
     tables: tuple[CaseTable, ...]
     models: tuple[FactTable, ...]
     note: str
+    pattern: str
+    pattern_title: str
+    elsewhere: PageLink | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +238,6 @@ class LayerCard:
     key: Key
     library: str
     file: str
-    build_id: str
     paths: tuple[tuple[str, str], ...]
     rpc: str
     work: str
@@ -233,10 +255,15 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """Coverage: layers against pattern, place and wait mode."""
+    """Coverage: layers against pattern, place and wait mode.
+
+    Where these are so many that cells stand in blocks, `sums` has a row a layer before them; else it has none.
+    """
 
     columns: tuple[tuple[str, str, str], ...]
     rows: tuple[tuple[Key, tuple[MatrixCell, ...]], ...]
+    states: tuple[str, ...] = ()
+    sums: tuple[tuple[Key, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +276,10 @@ class OutcomeRow:
     attempts: str
     raw_points: int
     raw_attempts: int
+
+
+REASONS_OPEN = 40
+"""So many reasons, or fewer, stand open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,14 +315,13 @@ class FactTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """What every page has: colours and shapes, where its numbers come from, and the numbers themselves.
+    """What every page has: colours, where its numbers come from, and the numbers themselves.
 
     `looks` are number and colour of what its figures' readers may pick out.
     """
 
     facts: tuple[Fact, ...]
     command: str
-    shapes: tuple[str, ...]
     looks: tuple[tuple[int, int], ...]
     palette_light: tuple[tuple[str, str], ...]
     palette_dark: tuple[tuple[str, str], ...]
@@ -387,6 +417,15 @@ class Page:
     hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
     sheet: Sheet
     imported: tuple[ImportedTables, ...] = ()
+    strips: Figure | None = None
+    split: Split | None = None
+    scale: ScaleView | None = None
+    glossary: tuple[Fact, ...] = ()
+
+    @property
+    def folds_reasons(self) -> bool:
+        """Whether the table of reasons is so long that it is folded on a screen."""
+        return len(self.troubles) > REASONS_OPEN
 
     @property
     def told(self) -> tuple[Finding, ...]:

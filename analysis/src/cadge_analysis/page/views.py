@@ -13,10 +13,15 @@ from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables, verdict_words
 from cadge_analysis.page.answers import answers
+from cadge_analysis.page.bill_figure import bill_figure
 from cadge_analysis.page.compared import compared
+from cadge_analysis.page.contrast_figure import contrast_figure
+from cadge_analysis.page.count_figure import count_figures
+from cadge_analysis.page.cpu_figure import cpu_figure
 from cadge_analysis.page.embed import Heading
-from cadge_analysis.page.figures import beside, figure, in_family, main_family, tail_figure
+from cadge_analysis.page.figures import beside, far_tail_figure, figure, in_family, main_family, tail_figure
 from cadge_analysis.page.findings import NOTHING, findings
+from cadge_analysis.page.glossary import glossary
 from cadge_analysis.page.imported import imported_tables
 from cadge_analysis.page.itself import itself
 from cadge_analysis.page.knee_table import knee_tables
@@ -25,7 +30,12 @@ from cadge_analysis.page.model_tables import model_tables
 from cadge_analysis.page.opening import bracket, opening
 from cadge_analysis.page.questions import questions
 from cadge_analysis.page.remarks import remarks, virtualisation
+from cadge_analysis.page.residual_figure import residual_figure
+from cadge_analysis.page.same import said_once
+from cadge_analysis.page.scale_figures import scale
 from cadge_analysis.page.sheet import sheet
+from cadge_analysis.page.strips import strips_figure
+from cadge_analysis.page.tail_figures import percentile_figure
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Since, Summary
 from cadge_analysis.page.warned import warned
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
@@ -42,15 +52,7 @@ FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 def keys_of(looks: Mapping[Series, Identity]) -> dict[Series, Key]:
     """Return the key of each series, from its look."""
     return {
-        series: Key(
-            label=series.label,
-            number=look.number,
-            slot=look.slot,
-            marker=look.marker,
-            hollow=look.hollow,
-            dash=" ".join(map(str, look.dash)),
-        )
-        for series, look in looks.items()
+        series: Key(label=series.label, number=look.number, dashed=bool(look.dash)) for series, look in looks.items()
     }
 
 
@@ -61,6 +63,7 @@ def _figures(
     facts: FirstFacts,
     data: Dataset,
     knees: Sequence[Knee],
+    fits: Sequence[Fitted],
     *,
     anchor: str,
 ) -> tuple[Figure, ...]:
@@ -77,12 +80,22 @@ def _figures(
         members = [row for row in here if in_family(row.cell.case, family)]
         if len({row.cell.case.size for row in members}) > 1:
             made.append(figure(members, keys, looks, facts, data=data, name=f"{anchor}-{wait}"))
+            tails = percentile_figure(members, keys, looks, facts, data=data, name=f"{anchor}-{wait}-tails")
+            bills = bill_figure(members, looks, data=data, name=f"{anchor}-{wait}-bill")
+            left = residual_figure(members, fits, keys, looks, name=f"{anchor}-{wait}-residuals")
+            made += [one for one in (tails, bills, left) if one is not None]
             ids = {row.cell.point_id for row in members}
             here_knees = [knee for knee in knees if knee.point_id in ids]
             if here_knees:
                 name = f"{anchor}-{wait}-p99"
                 made.append(tail_figure(members, here_knees, keys, looks, facts, data=data, name=name))
-    return tuple(made)
+                far = far_tail_figure(members, here_knees, keys, looks, facts, data=data, name=f"{name}9")
+                made += [far] if far is not None else []
+        made += count_figures(here, keys, looks, facts, data=data, name=f"{anchor}-{wait}")
+        contrast = contrast_figure(here, looks, name=f"{anchor}-{wait}-contrast")
+        made += [contrast] if contrast is not None else []
+    costs = cpu_figure(rows, keys, looks, name=f"{anchor}-processors")
+    return (*made, costs) if costs is not None else tuple(made)
 
 
 def _summaries(
@@ -104,9 +117,14 @@ def _summaries(
 def _note(cells: list[Cell], rows: list[Row]) -> str:
     """Return how many planned points of the section have numbers, so that none can go missing unseen."""
     points = len(cells)
+    file = cells[0].case.file
     text = f"{units.grouped(len(rows))} of {units.count_of(points, 'planned point')} have a result."
     if points > len(rows):
         text += " The others, with reasons, stand under \u201cPoints without a result\u201d."
+    if file.baseline is not None and rows:
+        chosen = {row.cell.case.workload[file.baseline.parameter] for row in rows}
+        if file.baseline.value not in chosen:
+            text += f" No point has {words.baseline(file)}, so what another choice costs beside it is not known."
     return text
 
 
@@ -132,20 +150,24 @@ def _section(
         return None
     anchor = f"{pattern}-{place}"
     columns, more = tables.parted(file, tables.columns_of(file, rows, tables.baseline_of(rows, verdicts)))
+    cases, sets = said_once(tables.case_tables(rows, keys, facts, comparison.data, loads.shares, verdicts), more)
+    here_fits = [one for one in fits if (one.pattern, one.place) == (pattern, place)]
     knees = [knee for knee in loads.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
     return Section(
         anchor=anchor,
         short=f"{file.title}, {words.PLACES_SHORT[place]}",
         heading=f"{file.title} {words.PLACES[place]}",
-        lede=file.summary,
-        figures=_figures(rows, keys, looks, facts, comparison.data, knees, anchor=anchor),
+        lede=f"{file.summary} Timed: {file.words.timed}." if file.words.timed else file.summary,
+        figures=_figures(rows, keys, looks, facts, comparison.data, knees, here_fits, anchor=anchor),
         summaries=_summaries(comparison, cells, rows, keys),
         knees=knee_tables(knees, keys),
         columns=columns,
-        more=more,
-        tables=tables.case_tables(rows, keys, facts, comparison.data, loads.shares, verdicts),
-        models=model_tables([one for one in fits if (one.pattern, one.place) == (pattern, place)]),
+        more=sets,
+        tables=cases,
+        models=model_tables(here_fits),
         note=_note(cells, rows),
+        pattern=pattern,
+        pattern_title=file.title,
     )
 
 
@@ -200,7 +222,8 @@ def page(
     found = remarks(comparison, rate, of_tails)
     wrong = findings(data)
     outcomes = coverage.outcome_rows(data)
-    told = warned(found, wrong, nothing_found=NOTHING)
+    nobody, answered = answers(comparison, verdicts)
+    told = warned(found, wrong, nothing_found=NOTHING, undecided=bool(nobody) and not verdicts.decided)
     said = Heading(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
     return Page(
         title=said.title,
@@ -209,8 +232,8 @@ def page(
         warned=told,
         findings=wrong,
         since=since,
-        opening=opening(data, comparison.rows),
-        answers=answers(comparison, verdicts),
+        opening=(*opening(data, comparison.rows, answered=bool(answered)), *([nobody] if nobody else [])),
+        answers=answered,
         bracket=bracket(comparison.rows),
         questions=questions(comparison, verdicts, keys),
         cannot=_cannot(comparison, verdicts),
@@ -233,4 +256,7 @@ def page(
         hosts=provenance.host_facts(data),
         sheet=sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said),
         imported=imported_tables(data),
+        strips=strips_figure(data, keys, looks),
+        scale=scale(data, keys, looks),
+        glossary=glossary(comparison.rows, data.patterns),
     )

@@ -19,15 +19,17 @@ SEVERAL = {
 """What findings of one kind are called where there are several of them."""
 
 
-def warned(found: Sequence[Remark], findings: Sequence[Finding], *, nothing_found: str) -> Warned:
+def warned(
+    found: Sequence[Remark], findings: Sequence[Finding], *, nothing_found: str, undecided: bool = False
+) -> Warned:
     """Return warnings and notes by how much of the campaign they touch; equal ones in the given order.
 
-    nothing_found: what is said where there is no finding.
+    nothing_found: what is said where there is no finding. undecided: no comparison of the campaign tells anything.
     """
     ordered = sorted([*_merged(findings), *found], key=lambda one: (not one.stops, not one.grave, -one.share))
     named = [replace(one, anchor=f"warning-{number}") for number, one in enumerate(ordered, 1)]
     return Warned(
-        headline=_headline(named),
+        headline=_headline(named, undecided=undecided),
         stops=tuple(one for one in named if one.stops),
         warnings=tuple(one for one in named if one.grave),
         notes=tuple(one for one in named if not one.grave),
@@ -52,13 +54,14 @@ def _merged(findings: Sequence[Finding]) -> Iterator[Remark]:
         yield Remark(grave=grave, title=title, text="", items=items, share=share, stops=stops, kind=kind)
 
 
-def _headline(found: Sequence[Remark]) -> str:
+def _headline(found: Sequence[Remark], *, undecided: bool) -> str:
     stops = sum(one.stops for one in found)
     warnings = sum(one.grave and not one.stops for one in found)
     notes = sum(not one.grave for one in found)
     parts = [units.count_of(stops, "grave condition")] * bool(stops)
     parts += [units.count_of(warnings, "warning")] * bool(warnings)
     parts += [units.count_of(notes, "note")] * bool(notes)
+    valid = "Valid, but nothing is decided" if undecided else "Valid"
     if not parts:
-        return "Valid without warnings or notes"
-    return f"{'To be read with reserve' if stops else 'Valid'}: {', '.join(parts)}"
+        return f"{valid}; no warnings, no notes" if undecided else f"{valid} without warnings or notes"
+    return f"{'To be read with reserve' if stops else valid}: {', '.join(parts)}"

@@ -75,7 +75,7 @@ Campaign {name}, measured with Cadge {meta.tool.version}, revision {meta.tool.re
 
 | file | what it holds |
 |---|---|
-| `report.html` | the report; opens offline |
+| `report.html` | the report; opens offline, with its pages `report-PATTERN.html` beside it where it has several |
 | `summary.csv`, `summary.json` | a row for every planned point, unrounded |
 | `{name}/` | the campaign: plan, raw records, facts of hosts, each with its checksum |
 | `environment.json` | tool, build, testbed and hosts |

@@ -12,12 +12,12 @@ from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from cadge_analysis.errors import AnalysisError
-from cadge_results.redact import Redactor, is_fixed
+from cadge_results.redact import Key, Redactor, texts
 from cadge_results.secrets_found import secret_in
 
+_FEED_ID = re.compile(r"<id>urn:uuid:[0-9a-f-]{36}</id>")
+"""Made of a campaign's id; text cannot look so, as its `<` is escaped."""
 _WORD = re.compile(r"[A-Za-z]+")
 _TEXTS = {".html", ".json", ".jsonl", ".csv", ".md", ".yml", ".log", ".cff", ".xml", ".svg", ".sh", ".gz", ""}
 _ATTRIBUTES = {"title", "alt", "aria-label", "content", "href", "placeholder", "value"}
@@ -72,23 +72,21 @@ def leaks(root: Path, files: Iterable[Path], redactor: Redactor | None) -> list[
             if path.name.endswith(".tar.gz"):
                 continue  # made of files that were looked at one by one
             suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-            for line, text in _pieces(suffix, content.decode("utf-8", "replace")):
-                if what := _wrong(text, redactor):
+            for line, text, key in _pieces(suffix, content.decode("utf-8", "replace")):
+                if what := _wrong(text, key, redactor):
                     found.append(Leak(name, line, what))
     return found
 
 
-def _wrong(text: str, redactor: Redactor | None) -> str | None:
+def _wrong(text: str, key: Key, redactor: Redactor | None) -> str | None:
     if what := secret_in(text):
         return f"it looks like {what}"
-    if redactor is None or redactor.text(text) == text:
-        return None
-    category, old, _ = redactor.told(text)[0]
-    return f"{old} ({category})"
+    left = redactor.told(text, key) if redactor is not None else ()
+    return f"{left[0][1]} ({left[0][0]})" if left else None
 
 
-def _pieces(suffix: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yield what people and programs read in a file, with its line."""
+def _pieces(suffix: str, text: str) -> Iterator[tuple[int, str, Key]]:
+    """Yield what people and programs read in a file, with its line, and the key that it stands under if it is fixed."""
     match suffix:
         case ".html":
             reader = _Reader()
@@ -96,38 +94,31 @@ def _pieces(suffix: str, text: str) -> Iterator[tuple[int, str]]:
             yield from reader.found
         case ".json":
             yield from _of_json(text, 1)
+        case ".xml":
+            yield from _lines(_FEED_ID.sub("", text), 1)
         case ".jsonl":
             for number, line in enumerate(text.splitlines(), 1):
-                for _, piece in _of_json(line, number):
-                    yield number, piece
+                for _, piece, key in _of_json(line, number):
+                    yield number, piece, key
         case _:
-            yield from enumerate(text.splitlines(), 1)
+            yield from _lines(text, 1)
 
 
-def _of_json(text: str, first: int) -> Iterator[tuple[int, str]]:
+def _lines(text: str, first: int) -> Iterator[tuple[int, str, Key]]:
+    for number, line in enumerate(text.splitlines(), first):
+        yield number, line, None
+
+
+def _of_json(text: str, first: int) -> Iterator[tuple[int, str, Key]]:
     try:
-        strings = dict.fromkeys(_strings(json.loads(text)))
+        strings = dict.fromkeys(texts(json.loads(text)))
     except ValueError:
-        yield from enumerate(text.splitlines(), first)
+        yield from _lines(text, first)
         return
     lines = text.count("\n") > 1
-    for one in strings:
+    for one, key in strings:
         yield (first + text[: max(0, text.find(json.dumps(one, ensure_ascii=False)[1:-1]))].count("\n") if lines
-               else first), one  # fmt: skip
-
-
-def _strings(value: JsonValue, key: str = "") -> Iterator[str]:
-    if is_fixed(key, value):
-        return
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one, key)
-    elif isinstance(value, dict):
-        for name, one in value.items():
-            yield name
-            yield from _strings(one, name)
+               else first), one, key  # fmt: skip
 
 
 class _Reader(HTMLParser):
@@ -135,7 +126,7 @@ class _Reader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: list[tuple[int, str]] = []
+        self.found: list[tuple[int, str, Key]] = []
         self._skip = self._json = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -144,7 +135,7 @@ class _Reader(HTMLParser):
         self._json = tag == "script" and (given.get("type") or "").endswith("json")
         self._skip = tag == "style" or (tag == "script" and not self._json)
         line = self.getpos()[0]
-        self.found += [(line, value) for name, value in attrs if name in _ATTRIBUTES and value]
+        self.found += [(line, value, None) for name, value in attrs if name in _ATTRIBUTES and value]
 
     def handle_endtag(self, tag: str) -> None:
         """Leave style or script."""
@@ -157,4 +148,4 @@ class _Reader(HTMLParser):
         if self._json:
             self.found += list(_of_json(data, line))
         elif not self._skip and data.strip():
-            self.found += [(line + number, one) for number, one in enumerate(data.splitlines())]
+            self.found += list(_lines(data, line))

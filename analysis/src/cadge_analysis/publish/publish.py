@@ -87,7 +87,7 @@ def retract(target: Path, which: str, because: str, at_utc: str) -> str:
     with changed(target) as site:
         run = site.run(which)
         site.retract(run, because, at_utc)
-        paths = [*site.write_rest(site.about()), site.folder(run.campaign_id) / "index.html"]
+        paths = [*site.write_rest(site.about()), *sorted(site.folder(run.campaign_id).glob("*.html"))]
         if found := leaks(site.root, paths, None):
             raise LeakError(found)
         return run.campaign_id

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import io
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -25,6 +23,9 @@ from cadge_results.schemas import DOCUMENTS, file_name, schema_text
 SUMS = "SHA256SUMS"
 RUN = "run.json"
 PAGE = "index.html"
+REPORT = "report.html"
+"""The report in an archive; on a site it is PAGE."""
+SUMMARIES = ("summary.csv", "summary.json", "CITATION.cff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +44,25 @@ def schemas() -> dict[str, bytes]:
     return {file_name(one): schema_text(one).encode() for one in kinds}
 
 
-def run_files(campaign: Campaign, labels: Labels, retracted: Retraction | None) -> dict[str, bytes]:
-    """Return every file of a run by name. Raises AnalysisError, cadge_results.ResultsError."""
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """A run, its report as a site names it, and every file of its archive."""
+
+    run: PublishedRun
+    on_site: Mapping[str, str]
+    archived: Mapping[str, bytes]
+
+    def packed(self, campaign: Campaign) -> bytes:
+        """Return the archive."""
+        return bundle.packed(self.archived, f"cadge-{self.run.campaign_id}", bundle.moment(campaign))
+
+
+def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = None) -> Bundled:
+    """Return all that is said of a campaign. Raises AnalysisError, cadge_results.ResultsError."""
     meta, data = campaign.meta, read(campaign)
     page = report.page_of(data, title=labels.title)
     name = campaign.campaign_id
-    with tempfile.TemporaryDirectory(prefix="cadge-publish-") as folder:
-        written = Path(folder) / "report.html"
-        report.write(page, written)
-        html = written.read_text(encoding="utf-8")
-    html = html.replace("Data: CC-BY-4.0.", f"Data: {labels.licence}.")
+    on_site, archived = (_licensed(report.files(page, main), labels.licence) for main in (PAGE, REPORT))
     first = page.answers[0] if page.answers else None
     headline = f"{first.topic}: {''.join(span.text for span in first.spans)}" if first else "No ranking: see the report"
     archive = f"cadge-{name}.tar.gz"
@@ -61,7 +71,7 @@ def run_files(campaign: Campaign, labels: Labels, retracted: Retraction | None) 
         campaign_id=name,
         title=page.title,
         created_utc=meta.created_utc,
-        site=labels.site or f"{meta.testbed.name} ({meta.testbed.kind})",
+        site=labels.site or " ".join(dict.fromkeys((meta.testbed.name, meta.testbed.kind))),
         layers=tuple(series.label for series in data.layers),
         withheld=dict(meta.redacted.withheld) if meta.redacted else {},
         headline=headline,
@@ -80,32 +90,39 @@ def run_files(campaign: Campaign, labels: Labels, retracted: Retraction | None) 
         identifier=name,
         tool=meta.tool.version,
     ).encode()
-    common = {
+    documents = {f"{name}/{file}": path.read_bytes() for file, path in document_paths(campaign)}
+    whole = {
         "summary.csv": _exported(campaign, "csv"),
         "summary.json": _exported(campaign, "json"),
         "CITATION.cff": cff,
-    }
-    documents = {f"{name}/{file}": path.read_bytes() for file, path in document_paths(campaign)}
-    whole = {
-        **common,
         **documents,
         **{f"schema/{file}": text for file, text in schemas().items()},
         "README.md": bundle.readme(campaign, title=page.title, licence=labels.licence),
         "LICENSE-DATA": licence_text(labels.licence).encode(),
         "environment.json": bundle.environment(campaign),
         "repeat.sh": bundle.repeat(campaign),
-        "report.html": html.encode(),
+        **{file: text.encode() for file, text in archived.items()},
     }
     whole[SUMS] = bundle.sums(whole)
+    return Bundled(run, on_site, whole)
+
+
+def run_files(campaign: Campaign, labels: Labels, retracted: Retraction | None) -> dict[str, bytes]:
+    """Return every file of a run on a site by name. Raises AnalysisError, cadge_results.ResultsError."""
+    made = bundled(campaign, labels, retracted)
     return {
-        **common,
-        RUN: run.to_json().encode(),
-        PAGE: framed(html, run).encode(),
+        **{name: made.archived[name] for name in SUMMARIES},
+        RUN: made.run.to_json().encode(),
+        **{file: framed(text, made.run).encode() for file, text in made.on_site.items()},
         "campaign.json": campaign.layout.meta.read_bytes(),
         "plan.json": campaign.layout.plan.read_bytes(),
         "records.jsonl.gz": bundle.squeezed(b"".join(_records(campaign))),
-        archive: bundle.packed(whole, f"cadge-{name}", bundle.moment(campaign)),
+        made.run.bundle: made.packed(campaign),
     }
+
+
+def _licensed(files: Mapping[str, str], licence: Licence) -> dict[str, str]:
+    return {name: text.replace("Data: CC-BY-4.0.", f"Data: {licence}.") for name, text in files.items()}
 
 
 def _records(campaign: Campaign) -> list[bytes]:

@@ -14,16 +14,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_analysis.making import version
+from cadge_analysis.page import viewer
 from cadge_analysis.page.render import tidy
 from cadge_analysis.publish import bundle
 from cadge_analysis.publish.banner import framed, templates
 from cadge_analysis.publish.cite import citation, licence_text
 from cadge_analysis.publish.exchange import linked, put_in_place
+from cadge_analysis.publish.feed import FEED, feed
 from cadge_analysis.publish.model import PublishedRun, Retraction, SiteFile
 from cadge_analysis.publish.run import PAGE, RUN, SUMS, schemas
 from cadge_results.errors import FormatError, StoreUnwritableError
 
 MARKER = "cadge-site.json"
+VIEWER = "viewer.html"
 _HARMLESS = {".git", ".gitignore", ".gitattributes"}
 
 
@@ -60,41 +64,34 @@ class Site:
 
     def put_run(self, campaign_id: str, files: Mapping[str, bytes]) -> None:
         """Put the files of a run in place of those that it had."""
-        folder = self.folder(campaign_id)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in self.own(campaign_id) - set(files):
-            (folder / name).unlink(missing_ok=True)
-        for name, content in {**files, SUMS: bundle.sums(files)}.items():
-            put(folder / name, content)
+        put_files(self.folder(campaign_id), files)
 
     def own(self, campaign_id: str) -> set[str]:
         """Return the names of the files that are of a run: those that its checksums name."""
-        listed = self.folder(campaign_id) / SUMS
-        if not listed.is_file():
-            return set()
-        names = (line.partition("  ")[2] for line in listed.read_text(encoding="utf-8").splitlines())
-        return {name for name in names if name and "/" not in name and name not in {".", ".."}}
+        return own(self.folder(campaign_id))
 
     def write_rest(self, about: SiteFile) -> list[Path]:
         """Write everything beside the runs, anew; return those files that say something of runs."""
         runs = self.runs()
-        index = tidy(templates().get_template("index.html.j2").render(site=about, runs=runs))
+        index = tidy(templates().get_template("index.html.j2").render(site=about, runs=runs, schemas=sorted(schemas())))
         cff = citation(about.title, authors=about.authors, licence=about.licence)
         files = {
             MARKER: about.to_json().encode(),
             PAGE: index.encode(),
+            FEED: feed(about, runs),
             "CITATION.cff": cff.encode(),
             "LICENSE-DATA": licence_text(about.licence).encode(),
+            VIEWER: viewer.html(version()).encode(),
             ".nojekyll": b"",
         }
         for name, content in files.items():
             put(self.root / name, content)
         for name, content in schemas().items():
             put(self.root / "schema" / name, content)
-        return [self.root / PAGE, self.root / "CITATION.cff"]
+        return [self.root / PAGE, self.root / FEED, self.root / "CITATION.cff"]
 
     def retract(self, run: PublishedRun, because: str, at_utc: str) -> None:
-        """Mark a run as not to be relied on: in its report and in what the index says of it, and nowhere else."""
+        """Mark a run as not to be relied on: on all pages of its report and in what the index says, nowhere else."""
         if run.retracted is not None:
             raise BadInputError(f"{run.campaign_id} was retracted on {run.retracted.at_utc}: {run.retracted.because}")
         marked = run.model_copy(update={"retracted": Retraction(because=because, at_utc=at_utc)})
@@ -103,8 +100,27 @@ class Site:
         if files[PAGE] and bundle.sums(files) != (folder / SUMS).read_bytes():
             raise FormatError(f"files in {folder} are not those that were published; see: sha256sum --check {SUMS}")
         files[RUN] = marked.to_json().encode()
-        files[PAGE] = framed(files[PAGE].decode(), marked).encode()
+        for name in (name for name in files if name.endswith(".html")):
+            files[name] = framed(files[name].decode(), marked).encode()
         self.put_run(run.campaign_id, files)
+
+
+def own(folder: Path) -> set[str]:
+    """Return the names of the files in a folder that its checksums name."""
+    listed = folder / SUMS
+    if not listed.is_file():
+        return set()
+    names = (line.partition("  ")[2] for line in listed.read_text(encoding="utf-8").splitlines())
+    return {name for name in names if name and "/" not in name and name not in {".", ".."}}
+
+
+def put_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Put files, with their checksums, into a folder in place of those that its checksums name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in own(folder) - set(files):
+        (folder / name).unlink(missing_ok=True)
+    for name, content in {**files, SUMS: bundle.sums(files)}.items():
+        put(folder / name, content)
 
 
 def put(path: Path, content: bytes) -> None:
@@ -114,16 +130,20 @@ def put(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def check_target(target: Path) -> Path:
-    """Return where a site goes, links followed. Raises BadInputError for a folder with something else in it."""
+def check_target(target: Path, marker: str = MARKER) -> Path:
+    """Return where a site, or what else `marker` marks, goes; links are followed.
+
+    Raises BadInputError for a folder with something else in it.
+    """
     real = target.resolve()
     if real.exists() and not real.is_dir():
-        raise BadInputError(f"{target} is a file; a site needs a folder")
-    if real.is_dir() and not (real / MARKER).is_file():
+        raise BadInputError(f"{target} is a file; a folder is needed")
+    if real.is_dir() and not (real / marker).is_file():
         others = sorted(path.name for path in real.iterdir() if path.name not in _HARMLESS)
         if others:
+            kind = "site" if marker == MARKER else "excerpt"
             raise BadInputError(
-                f"{target} is no site of cadge (it has no {MARKER}) and holds {', '.join(others[:3])}"
+                f"{target} is no {kind} of cadge (it has no {marker}) and holds {', '.join(others[:3])}"
                 f"{' and more' if len(others) > 3 else ''}; name a new or an empty folder"
             )
     if not real.parent.is_dir():
@@ -132,12 +152,12 @@ def check_target(target: Path) -> Path:
 
 
 @contextmanager
-def changed(target: Path) -> Iterator[Site]:
+def changed(target: Path, marker: str = MARKER) -> Iterator[Site]:
     """Yield the site in a folder beside it, to be changed; it takes its place where nothing is raised.
 
     Raises BadInputError, StoreUnwritableError.
     """
-    real = check_target(target)
+    real = check_target(target, marker)
     stage = real.with_name(f".{real.name}.{secrets.token_hex(4)}.part")
     try:
         if real.exists():

@@ -3,7 +3,7 @@
 
 A file of this very program has to be the same byte for byte; its places tell what is not. One of another version may
 say the same in other words and draw it otherwise. Its tables and embedded data are held against ours by name, and a
-sentence counts as recomputed where ours says the very same one. What is left was not recomputed and is told: it is
+sentence counts as recomputed where ours says the very same one, as often. What is left was not, and is told: it is
 never passed over as right.
 """
 
@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import program
 from cadge_analysis.page.embed import SCHEMA
+from cadge_analysis.page.pages import PAGE_SCHEMA
 from cadge_analysis.recompute.places import Place, Sort, places
 from cadge_analysis.recompute.tree import Node, read
 
@@ -66,6 +67,18 @@ class Printed:
         return str(self.data.get("campaign_id", ""))
 
     @property
+    def pages(self) -> tuple[str, ...]:
+        """The file names of the pages beside it, where it is the main file of several."""
+        found = self.data.get("pages")
+        names = found.values() if isinstance(found, Mapping) else ()
+        return tuple(name for name in names if isinstance(name, str))
+
+    @property
+    def part_of(self) -> str:
+        """The name of the main file, where it is one of its pages."""
+        return str(self.data.get("report", "")) if self.data.get("schema") == PAGE_SCHEMA else ""
+
+    @property
     def making(self) -> Mapping[str, object]:
         """What it says it was made with."""
         found = self.data.get("making")
@@ -85,9 +98,36 @@ def printed(text: str, source: str) -> Printed:
         data = json.loads("".join(child for child in scripts[0].children if isinstance(child, str)))
     except ValueError as error:
         raise BadInputError(f"{source}: its embedded data cannot be read: {error}") from error
-    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+    if not isinstance(data, Mapping) or data.get("schema") not in (SCHEMA, PAGE_SCHEMA):
         raise BadInputError(f"{source}: its embedded data is not {SCHEMA}, which is what this version reads")
     return Printed(text, root, data)
+
+
+def check_all(reports: Mapping[str, str], anew: Mapping[str, str]) -> Check:
+    """Hold the text of each file of a report against the one that its campaign gives anew, one after another.
+
+    Places begin with the name of their file where there are several. Raises BadInputError.
+    """
+    if len(anew) == 1 and reports.keys() == anew.keys():
+        ((name, text),) = anew.items()
+        return check(printed(reports[name], name), text)
+    found = {name: check(printed(reports[name], name), text) for name, text in anew.items() if name in reports}
+    agree: Counter[Sort] = Counter()
+    for one in found.values():
+        agree.update(one.recomputed)
+    differences = [
+        replace(difference, place=f"{name}: {difference.place}")
+        for name, one in found.items()
+        for difference in one.differences
+    ]
+    missing = (Difference(place=name, printed=_NOTHING, recomputed="a page") for name in anew if name not in reports)
+    further = (Difference(place=name, printed="a page", recomputed=_NOTHING) for name in reports if name not in anew)
+    return Check(
+        recomputed=agree,
+        differences=(*differences, *missing, *further),
+        unchecked=tuple(f"{name}: {place}" for name, one in found.items() for place in one.unchecked),
+        same_program=all(one.same_program for one in found.values()),
+    )
 
 
 def check(report: Printed, anew: str) -> Check:
@@ -115,14 +155,15 @@ def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
     agree: Counter[Sort] = Counter()
     differences: list[Difference] = []
     unchecked: list[str] = []
-    said = {(place.sort, place.shown) for place in ours.values()}
+    said = Counter((place.sort, place.shown) for place in ours.values())
     for name, here in theirs.items():
         there = ours.get(name)
         if here.sort == Sort.MARKUP or name.startswith("data, making,"):
             continue
         if here.sort in (Sort.CELL, Sort.DATA) and there is not None and here.numbers != there.numbers:
             differences.append(_difference(name, here, there))
-        elif (here.sort, here.shown) in said if here.sort in (Sort.TEXT, Sort.CHART) else there and _alike(here, there):
+        elif said[here.sort, here.shown] if here.sort in (Sort.TEXT, Sort.CHART) else there and _alike(here, there):
+            said[here.sort, here.shown] -= 1  # as often as ours says it, and no more
             agree[here.sort] += len(here.numbers)
         else:
             unchecked.append(name)

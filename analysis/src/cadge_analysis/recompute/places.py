@@ -69,6 +69,8 @@ def _walk(node: Node, section: str, table: str) -> Iterator[tuple[str, Place]]:
             yield from _chart(child, here)
         elif child.tag == "table":
             yield from _cells(child, here, named)
+        elif child.tag == "dl" and "data-case" in child.attrs:
+            yield from _said_once(child, here)
         elif child.tag in _WHOLE or child.tag in _WHOLE_TOO:
             sort = Sort.MARKUP if child.tag in ("style", "script") else Sort.TEXT
             yield f"{here}: {child.tag}", _place(sort, child.text, _exact(child))
@@ -137,6 +139,15 @@ def _cells(table: Node, section: str, named: str) -> Iterator[tuple[str, Place]]
             column = heads[number] if number < len(heads) else str(number + 1)
             raw = cell.attrs.get("data-v", "")
             yield f"{where}, {line}, {column}", _place(Sort.CELL, cell.text, _exact(cell), raw)
+
+
+def _said_once(found: Node, section: str) -> Iterator[tuple[str, Place]]:
+    """Yield what is said once of all rows of a table, by the table's workload and the columns."""
+    where = f"{section}: {found.attrs['data-case']}, in every row"
+    yield f"{where}: markup dl", _place(Sort.MARKUP, "", _opening(found))
+    for column in found.elements:
+        raw = " ".join(child.attrs.get("data-v", "") for child in column.elements)
+        yield f"{where}, {column.attrs.get('data-f', '')}", _place(Sort.CELL, column.text, _exact(column), raw)
 
 
 def _heads(cells: Sequence[Node]) -> Iterator[str]:

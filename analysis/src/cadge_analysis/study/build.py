@@ -41,4 +41,4 @@ def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine
         text = render.environment(folder).get_template(TEMPLATE).render(page=page)
     except jinja2.TemplateError as error:
         raise BadInputError(f"{folder / TEMPLATE}: {error}") from error
-    return Built(write_output(out_path, render.tidy(text).encode()), views.has_ours(page))
+    return Built(write_output(out_path, render.document(text).encode()), views.has_ours(page))

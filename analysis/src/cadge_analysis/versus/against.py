@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import chain
 from math import exp, fsum
 
@@ -45,6 +46,8 @@ class Change:
     judged: Judged
     objections: str
     """Of how many launches there is no number, on either side; empty where there are none."""
+    sides: tuple[Numbers, Numbers] = field(repr=False)
+    """All that was measured of it, first and second."""
 
     @property
     def ratio(self) -> float:
@@ -62,19 +65,34 @@ class Change:
         return exp(self.shift.log_ratio if self.better == "low" else -self.shift.log_ratio) - 1
 
 
+class Fate(StrEnum):
+    """What became of a cell that is not compared, from the first side to the second."""
+
+    REFUSED = "refused"
+    APPEARED = "appeared"
+    DISAPPEARED = "disappeared"
+    FAILING = "newly failing"
+    LOST = "no longer measured"
+    WORKING = "newly measured"
+    NEITHER = "on neither side"
+    UNMATCHED = "not to be matched"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A cell that is not compared, of `series` and `pattern`.
-
-    `forbidden`: both sides have it, or nearly, and it would not be the same thing. `neither`: no side has a number.
-    """
+    """A cell that is not compared, of `series` and `pattern`. `neither`: no side has a number."""
 
     name: str
     series: str
     pattern: str
     why: str
-    forbidden: bool
+    fate: Fate
     neither: bool
+
+    @property
+    def forbidden(self) -> bool:
+        """Both sides have it, or nearly, and it would not be the same thing."""
+        return self.fate is Fate.REFUSED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +183,9 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
                 continue
             why = "no round has both, or a number that is not above zero"
         neither = key not in first.numbers and key not in second.numbers
+        fate = Fate.REFUSED if forbidden else _fate(first, second, key)
         pattern = cell.case.pattern
-        left.append(Left(name=name, series=series, pattern=pattern, why=why, forbidden=forbidden, neither=neither))
+        left.append(Left(name=name, series=series, pattern=pattern, why=why, fate=fate, neither=neither))
     between = None if pairs or across_hosts else drift(first, second)
     cells_of = [(one.ours, one.theirs, one.shift) for one in found]
     ruling = within_campaign(first.data, cells_of, margin) if pairs else between_campaigns(cells_of, between, margin)
@@ -209,6 +228,20 @@ def _why(first: Side, second: Side, key: Key, *, across_hosts: bool) -> tuple[st
     return "; ".join(f"{side.cells[key].state} in {side.name}" for side in lacking), False
 
 
+def _fate(first: Side, second: Side, key: Key) -> Fate:
+    """Return what became of a cell that may be compared, and is not."""
+    here, there = key in first.numbers, key in second.numbers
+    if here and there:
+        return Fate.UNMATCHED
+    if not here and not there:
+        return Fate.NEITHER
+    if there:
+        return Fate.WORKING if key in first.cells else Fate.APPEARED
+    if key not in second.cells:
+        return Fate.DISAPPEARED
+    return Fate.FAILING if second.cells[key].state in ("failed", "unsound") else Fate.LOST
+
+
 def shift_of(ours: Numbers, theirs: Numbers, *, pairs: bool) -> Shift | None:
     """Return the shift between two cells; None where there is none, or a number that has no logarithm."""
     if not pairs:
@@ -236,6 +269,7 @@ def _change(found: _Found, shift: Drifted, judged: Judged) -> Change:
         better=ours.quantity.better,
         judged=judged,
         objections="; ".join(chain(_objections("first", ours.cell), _objections("second", theirs.cell))),
+        sides=(ours, theirs),
     )
 
 

@@ -17,6 +17,11 @@ from cadge_results import LaunchRecord
 PASSING = frozenset({"memory", "namespaces", "interfaces"})
 """Facts that are of a moment: free memory, numbers of namespaces, counters."""
 
+OF_LAYERS = ("library", "adapter", "path", "thresholds")
+"""Conditions of a layer at a place and in a wait mode, as they begin."""
+HARMLESS = frozenset({"sweep", "command", "campaign", "launches of each", "places"})
+"""Conditions that say what was run and how often; a number does not depend on them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -33,6 +38,16 @@ def differences(first: Side, second: Side) -> tuple[Difference, ...]:
     found = list(_of_campaigns(first, second)) if first.data.campaign_id != second.data.campaign_id else []
     found += _of_layers(first, second)
     return tuple(sorted(found, key=lambda one: not one.other_machine))
+
+
+def merged(told: Iterable[Difference]) -> list[tuple[str, str, str]]:
+    """Return conditions, each once: that of a layer is often the same at every place and in every wait mode."""
+    found: dict[tuple[str, str, str], None] = {}
+    for one in told:
+        name, bracket, inner = one.what.partition(" (")
+        what = f"{name} of {inner[:-1].rsplit(', ', 2)[0]}" if bracket and name in OF_LAYERS else one.what
+        found[what, one.first, one.second] = None
+    return list(found)
 
 
 def _of_campaigns(first: Side, second: Side) -> Iterator[Difference]:

@@ -10,8 +10,6 @@ from cadge_analysis import units, words
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.versus.drift import Told
 
-SINGLE = "; a single cell is told from it from a change by {} on, with however many launches"
-
 
 def where(one: Told) -> str:
     """Return of which cells it is said."""
@@ -25,7 +23,12 @@ def where(one: Told) -> str:
 def moved_alike(one: Told) -> str:
     """Return one sentence: how far all series moved alike, whether floors did, and how far apart they are otherwise."""
     drift = one.drift
-    rest = f"; a cell drifts by {_size(drift.spread)} beside that{SINGLE.format(_size(one.least))}"
+    rest = (
+        f"; beside that a cell drifts by {_size(drift.spread)}, so that of a single one no change below "
+        f"{_size(one.least)} can be told, with however many launches"
+        if _size(one.least) != _size(0.0)
+        else ""
+    )
     layers, floors = drift.layers, drift.floors
     if drift.is_apart and layers is not None and floors is not None:
         return (

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a reader can do with a report: sort, hide layers, read values off a figure, take a table along.
+// What a reader can do with a report: sort, hide layers, take another percentile or baseline in tables, read values off
+// a figure, take a table along.
 // Nothing depends on it. Names come from data: they are compared and shown as text, never as markup.
 "use strict";
 (() => {
@@ -51,11 +52,13 @@ for (const table of all(SORTED)) {
   firstOrder.set(table, { name, rows: rowsOf(table) });
 }
 
-// ---- state: hidden layers, sorted tables, in the fragment of the address ----
+// ---- state: hidden layers, sorted tables, percentile and baseline, in the fragment of the address ----
 
 const hidden = new Set();
 const sorts = new Map();
 let at = "";
+let percentile = "p50";
+let base = "";
 
 function fragment() {
   const parts = ["v1"];
@@ -64,6 +67,8 @@ function fragment() {
     parts.push("sort=" + [...sorts].map(([name, one]) =>
       [encodeURIComponent(name), one.column, one.down ? "down" : "up"].join(":")).join(","));
   }
+  if (percentile !== "p50") parts.push("pct=" + percentile);
+  if (base) parts.push("base=" + encodeURIComponent(base));
   if (parts.length > 1 && at) parts.push("at=" + encodeURIComponent(at));
   return parts.length > 1 ? "#" + parts.join("&") : at ? "#" + encodeURIComponent(at) : "";
 }
@@ -83,7 +88,7 @@ function restore() {
   const [version, ...parts] = text.split("&");
   if (version !== "v1") {
     at = decoded(text);
-    if (hidden.size || sorts.size) keep();
+    if (hidden.size || sorts.size || base || percentile !== "p50") keep();
     return;
   }
   const given = new Map(parts.map((part) => {
@@ -98,7 +103,13 @@ function restore() {
     const table = tableNames.get(decoded(name));
     if (table && headsOf(table)[+column]) sort(table, { column: +column, down: way === "down" });
   }
+  const before = [percentile, base];
+  percentile = Object.hasOwn(percentiles, given.get("pct") ?? "") ? given.get("pct") : "p50";
+  base = bases.includes(decoded(given.get("base") ?? "")) ? decoded(given.get("base")) : "";
   at = decoded(given.get("at") ?? "");
+  if (percentile !== before[0]) showPercentile();
+  if (base !== before[1]) showBase();
+  document.dispatchEvent(new Event("choice"));
   showLayers();
   if (at) document.getElementById(at)?.scrollIntoView();
 }
@@ -211,6 +222,7 @@ function equip(table) {
   if (equipped.has(table) || !rowsOf(table).length) return;
   equipped.add(table);
   if (firstOrder.has(table)) {
+    table.classList.add("sortable");
     headsOf(table).forEach((head, column) => {
       const inner = button("", () => press(table, column), { className: "by" });
       inner.append(...head.childNodes);
@@ -254,7 +266,7 @@ const chosen = make("p", { className: "chosen", hidden: true });
 
 /** The layer that a column of a figure's table is of: its head is a name and a unit. */
 function columnLayer(head) {
-  const text = head.textContent;
+  const text = head.textContent.replace(/[\u2068\u2069]/g, "");
   return names.filter((name) => text.startsWith(name + ", ")).sort((a, b) => b.length - a.length)[0];
 }
 
@@ -286,18 +298,158 @@ function showLayers() {
   }
   for (const [name, box] of boxes) box.checked = !hidden.has(name);
   counted.textContent = hidden.size ? "Layers: " + (names.length - hidden.size) + " of " + names.length : "Layers: all";
-  chosen.hidden = !hidden.size;
-  chosen.replaceChildren("Hidden by choice in tables and figures: ", ...[...hidden].sort().flatMap((name, number) =>
-    [number ? ", " : "", make("bdi", { textContent: name })]), ". Answers, ranks and warnings are of all layers.");
+  showChosen();
   document.dispatchEvent(new Event("layers"));
+}
+
+/** Say above everything what differs from the page as it was made. */
+function showChosen() {
+  const parts = [];
+  if (hidden.size) {
+    parts.push("Hidden by choice in tables and figures: ", ...[...hidden].sort().flatMap((name, number) =>
+      [number ? ", " : "", make("bdi", { textContent: name })]), ". Answers, ranks and warnings are of all layers. ");
+  }
+  if (percentile !== "p50") {
+    parts.push("Short tables show the " + percentiles[percentile] + " by choice. ");
+  }
+  if (base) {
+    parts.push("Tables divide by ", make("bdi", { textContent: base }), " by choice: median by median, without interval " +
+      "and verdict. To have those: cadge report --from-html FILE --baseline LAYER -o NEW. ");
+  }
+  if (base || percentile !== "p50") parts.push("Answers, ranks and figures stay as they were made.");
+  chosen.hidden = !parts.length;
+  chosen.replaceChildren(...parts);
+}
+
+// ---- another percentile, another baseline: in tables, of numbers that the page has already ----
+
+const cases = new Map();
+for (const table of all("table.full")) cases.set(table.dataset.case, [...(cases.get(table.dataset.case) ?? []), table]);
+const columnOf = (table, field) => headsOf(table).findIndex((head) => head.dataset.f === field);
+const rowOf = (table, wait, layer) => rowsOf(table).find((row) => row.dataset.wait === wait && layerOf(row) === layer);
+const p90s = all("table.summary").filter((table) => table.querySelector("[data-p90]"));
+const p99s = all("table.summary").filter((table) => headsOf(table).some((head) =>
+  (cases.get(head.dataset.case) ?? []).some((one) => columnOf(one, "p99") > 0)));
+const short = [...new Set([...p90s, ...p99s])];
+const percentiles = {
+  p50: "p50", ...(p90s.length ? { p90: "p90" } : {}), ...(p99s.length ? { p99: "p99", p999: "p99.9" } : {}),
+};
+const judged = all("table.full").filter((table) => columnOf(table, "verdict") > 0);
+const bases = judged.length ? [...new Set(judged.flatMap((table) => rowsOf(table).map((row) => layerOf(row))))].sort() : [];
+const made = new Map();
+
+/** Remember once what an element held, and give it that again. */
+function asMade(node) {
+  if (!made.has(node)) made.set(node, { children: [...node.childNodes], v: node.dataset.v, name: node.className });
+  const { children, v, name } = made.get(node);
+  node.replaceChildren(...children);
+  node.className = name;
+  if (v === undefined) delete node.dataset.v;
+  else node.dataset.v = v;
+}
+
+function again(table) {
+  const order = sorts.get(firstOrder.get(table).name);
+  if (order) sort(table, order);
+}
+
+/** The p90 as a cell: the short tables alone carry it. */
+function p90Of(cell) {
+  if (!cell.dataset.p90) return undefined;
+  const [value, range] = cell.dataset.p90.split("|");
+  return make("td", { className: /\d/.test(value) ? "" : "none" }, value, make("small", { textContent: range }));
+}
+
+/** A cell of the short tables is what the table of all columns has of its layer, at this percentile. */
+function showPercentile() {
+  const away = percentile !== "p50";
+  for (const table of short) {
+    const [title, note] = all("caption > span", table);
+    for (const one of [title, note]) asMade(one);
+    if (away) {
+      title.textContent = title.textContent.replace("p50", percentiles[percentile]);
+      note.textContent = "By choice. Under each value what single launches gave, from the lowest to the highest.";
+    }
+    headsOf(table).forEach((head, column) => {
+      if (head.classList.contains("ratio")) {
+        head.hidden = away;
+        for (const row of rowsOf(table)) if (row.cells[column]) row.cells[column].hidden = away;
+      }
+      const full = head.dataset.case && (cases.get(head.dataset.case) ?? []).find((one) => columnOf(one, percentile) > 0);
+      if (!head.dataset.case) return;
+      for (const row of rowsOf(table)) {
+        const cell = row.cells[column];
+        asMade(cell);
+        if (!away) continue;
+        const found = percentile === "p90" ? p90Of(cell)
+          : full && rowOf(full, table.dataset.wait, layerOf(row))?.cells[columnOf(full, percentile)];
+        cell.replaceChildren(...(found ? [...found.cloneNode(true).childNodes] : ["\u2013"]));
+        cell.className = "num" + (!found || found.classList.contains("none") ? " none" : "");
+        if (found?.dataset.v) cell.dataset.v = found.dataset.v;
+      }
+    });
+    again(table);
+  }
+  showChosen();
+}
+
+/** Verdicts give way to plain ratios of medians: what would judge them has not been computed. */
+function showBase() {
+  for (const table of judged) {
+    for (const [field, of] of [["verdict", "p50"], ["p99_verdict", "p99"]]) {
+      const [column, from] = [columnOf(table, field), columnOf(table, of)];
+      if (column < 0 || from < 0) continue;
+      const head = headsOf(table)[column];
+      const text = (head.querySelector(".by") ?? head).firstChild;
+      if (!made.has(head)) made.set(head, text.data);
+      text.data = base ? (field === "verdict" ? "" : "p99 ") + "\u00f7 " + base : made.get(head);
+      table.style.setProperty("--h" + (column + 1), JSON.stringify(text.data));
+      for (const row of rowsOf(table)) {
+        const cell = row.cells[column];
+        asMade(cell);
+        if (!base) continue;
+        const ratio = numberOf(row.cells[from]) / numberOf(rowOf(table, row.dataset.wait, base)?.cells[from]);
+        const told = Number.isFinite(ratio) && layerOf(row) !== base;
+        cell.className = told ? "" : "none";
+        delete cell.dataset.v;
+        if (told) cell.dataset.v = String(ratio);
+        cell.replaceChildren(told ? (ratio >= 100 ? String(Math.round(ratio)) : ratio.toPrecision(3)) + "\u00d7" : "\u2013",
+          make("small", { textContent: told ? "no verdict" : layerOf(row) === base ? "the baseline" : "one has no number" }));
+      }
+    }
+    again(table);
+  }
+  showChosen();
+}
+
+/** Choose both, by radio buttons and a list. */
+function choices() {
+  const list = make("ul", { className: "shown" });
+  if (short.length) {
+    const radios = Object.entries(percentiles).map(([key, text]) => {
+      const radio = make("input", { type: "radio", name: "percentile", value: key, checked: key === percentile });
+      radio.addEventListener("change", () => { percentile = key; showPercentile(); keep(); });
+      document.addEventListener("choice", () => { radio.checked = key === percentile; });
+      return make("label", {}, radio, text);
+    });
+    list.append(make("li", {}, make("fieldset", {}, make("legend", { textContent: "Short tables show" }), ...radios)));
+  }
+  if (bases.length > 1) {
+    const pick = make("select", {}, make("option", { value: "", textContent: "as judged" }),
+      ...bases.map((name) => make("option", { value: name, textContent: name })));
+    pick.addEventListener("change", () => { base = pick.value; showBase(); keep(); });
+    document.addEventListener("choice", () => { pick.value = base; });
+    list.append(make("li", {}, make("label", {}, "Tables divide by ", pick)));
+  }
+  return list.children.length ? fold(make("summary", { textContent: "Compare by" }), list) : "";
 }
 
 function panel() {
   const list = document.querySelector("nav ul");
   if (!list || names.length < 2) return;
-  const choices = make("ul", { className: "shown" });
+  const shown = make("ul", { className: "shown" });
   const set = (change) => { change(); showLayers(); keep(); };
-  choices.append(make("li", {},
+  shown.append(make("li", {},
     button("Show all", () => set(() => hidden.clear())),
     button("Hide all", () => set(() => names.forEach((name) => hidden.add(name)))),
     button("Copy link", () => copy(location.href, "Link"))));
@@ -305,15 +457,20 @@ function panel() {
     const box = make("input", { type: "checkbox", checked: true });
     box.addEventListener("change", () => set(() => (box.checked ? hidden.delete(name) : hidden.add(name))));
     boxes.set(name, box);
-    choices.append(make("li", {}, make("label", {}, box, make("bdi", { textContent: name }))));
+    shown.append(make("li", {}, make("label", {}, box, make("bdi", { textContent: name }))));
   }
-  const folded = make("details", { className: "layers-shown" }, counted, choices);
+  list.append(fold(counted, shown), choices());
+}
+
+/** What the navigation's list unfolds; Escape folds it again. */
+function fold(summary, content) {
+  const folded = make("details", { className: "layers-shown" }, summary, content);
   folded.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !folded.open) return;
     folded.open = false;
-    counted.focus();
+    summary.focus();
   });
-  list.append(make("li", {}, folded));
+  return make("li", {}, folded);
 }
 
 // ---- values of a figure ----
@@ -347,14 +504,16 @@ function readOut(figure) {
   const svg = figure.querySelector(":scope > .scroll > svg.chart");
   if (!table || !svg) return;
   const rows = rowsOf(table).filter((row) => Number.isFinite(logSize(row.cells[0].textContent)));
-  if (rows.length < 2) return;
+  if (rows.length < 2 || new Set(rows.map((row) => row.cells[0].textContent)).size < rows.length) return;
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
   const line = document.createElementNS(svg.namespaceURI, "line");
   line.setAttribute("class", "cursor");
   line.setAttribute("y2", String(height));
   const slider = make("input", { type: "range", min: "0", max: String(rows.length - 1), step: "1", value: "0" });
   slider.setAttribute("aria-label", "Read values: " + wordsOf(figure.querySelector("h3")));
-  const out = make("p", { className: "values" });
+  const out = make("p", { className: "values", tabIndex: 0 });
+  out.setAttribute("role", "group");
+  out.setAttribute("aria-label", "Values: " + wordsOf(figure.querySelector("h3")));
 
   function show(cursor = true) {
     const row = rows[+slider.value];

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Markdown edition of a report, in the dialect of GitHub and GitLab (GFM): tables with pipes, no HTML of its own.
+
+Names from a campaign are text: what Markdown would read as markup, a link or a mention stands behind a backslash or as
+a character reference, inside tables as well (GFM 0.29, 2.4, 2.5, 4.10, 6.9).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from cadge_analysis.page.outline import Block, Command, Heading, Listed, Paragraph, Table, filled, outline
+from cadge_analysis.page.plain import harmless
+from cadge_analysis.page.viewmodel import Page
+
+_MARKUP = re.compile(r"[\\`*_\[\]<>#~!{}$]")
+_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;"}
+_LINKS = re.compile(r"(?i)\bwww\.|://|\bmailto:|\bxmpp:")
+_BEGINS = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])")
+
+
+def markdown(page: Page) -> str:
+    """Return the edition."""
+    return "".join(f"{line}\n" for line in _spaced(filled(outline(page))))
+
+
+def escaped(text: str) -> str:
+    """Return a text from data that Markdown shows as it is, wherever in a line it stands."""
+    made = "".join(
+        _REFERENCES.get(one) or (f"\\{one}" if _MARKUP.match(one) else one) for one in harmless(text).strip()
+    )
+    made = _LINKS.sub(lambda found: found[0].replace(":", "&#58;").replace(".", "&#46;"), made)
+    return _BEGINS.sub(lambda found: f"\\{found[3]}" if found[3] else f"{found[1]}\\{found[2]}", made)
+
+
+def _spaced(blocks: Iterable[Block]) -> Iterator[str]:
+    for number, block in enumerate(blocks):
+        if number:
+            yield ""
+        yield from _lines(block)
+
+
+def _lines(block: Block) -> Iterator[str]:
+    match block:
+        case Heading(level, text):
+            yield f"{'#' * level} {escaped(text)}"
+        case Paragraph(text):
+            yield escaped(text)
+        case Listed(items):
+            yield from (f"- {escaped(item)}" for item in items)
+        case Command(text):
+            yield f"    {harmless(text)}"
+        case Table():
+            if block.caption:
+                yield f"**{escaped(block.caption)}**"
+                yield ""
+            yield f"| {' | '.join(map(escaped, block.heads))} |"
+            yield f"|{'---|' * len(block.heads)}"
+            yield from (f"| {' | '.join(map(escaped, row))} |" for row in block.rows)

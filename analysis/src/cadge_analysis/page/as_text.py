@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The text edition of a report: no line is wider than 100 columns of a terminal.
+
+A table that fits stands in columns. One that is wider stands in several, below each other, each with the rows' names
+and as many of the columns as fit; a cell that is too long for a column goes on below itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from cadge_analysis.page.outline import Block, Command, Heading, Listed, Paragraph, Table, filled, outline
+from cadge_analysis.page.plain import cells_wide, harmless
+from cadge_analysis.page.viewmodel import Page
+
+WIDE = 100
+_CELL_MOST = 34
+"""Columns of a terminal for one cell; a longer one is wrapped."""
+_GAP = "  "
+_UNDER = {1: "=", 2: "-"}
+
+
+def text(page: Page) -> str:
+    """Return the edition."""
+    return "".join(f"{line}\n" for line in _spaced(filled(outline(page))))
+
+
+def wrapped(said: str, width: int, hanging: str = "") -> list[str]:
+    """Return a text in lines of at most `width` columns, each but the first behind `hanging`.
+
+    A word that is wider than a line is cut.
+    """
+    lines: list[str] = []
+    line = ""
+    for word in said.split(" "):
+        room = f"{line} {word}" if line else word
+        if cells_wide(room) <= width:
+            line = room
+            continue
+        if line:
+            lines.append(line)
+            word = f"{hanging}{word}"
+        while cells_wide(word) > width:
+            at = len(word)
+            while cells_wide(word[:at]) > width:
+                at -= 1
+            lines.append(word[:at])
+            word = f"{hanging}{word[at:]}"
+        line = word
+    return [*lines, line]
+
+
+def _spaced(blocks: Iterable[Block]) -> Iterator[str]:
+    for number, block in enumerate(blocks):
+        if number:
+            yield ""
+        yield from _lines(block)
+
+
+def _lines(block: Block) -> Iterator[str]:
+    match block:
+        case Heading(level, said):
+            lines = wrapped(harmless(said), WIDE)
+            yield from lines
+            if level in _UNDER:
+                yield _UNDER[level] * max(map(cells_wide, lines))
+        case Paragraph(said):
+            yield from wrapped(harmless(said), WIDE)
+        case Listed(items):
+            for item in items:
+                yield from wrapped(f"- {harmless(item)}", WIDE, "  ")
+        case Command(said):
+            yield from _command(harmless(said))
+        case Table():
+            yield from _table(block)
+
+
+def _command(said: str) -> Iterator[str]:
+    """Yield a command so that it can be copied: its lines end between two words, with the shell's backslash."""
+    line = " "
+    for word in map(shlex.quote, shlex.split(said)):
+        if cells_wide(f"{line} {word} \\") > WIDE and line.strip():
+            yield f"{line} \\"
+            line = "   "
+        line = f"{line} {word}"
+    yield line
+
+
+def _table(table: Table) -> Iterator[str]:
+    if table.caption:
+        yield from wrapped(f"[{harmless(table.caption)}]", WIDE, " ")
+    grid = [[wrapped(harmless(cell), _CELL_MOST) for cell in row] for row in (table.heads, *table.rows)]
+    widths = [max(cells_wide(line) for row in grid for line in row[column]) for column in range(len(table.heads))]
+    for number, columns in enumerate(_parts(widths)):
+        if number:
+            yield ""
+        yield from _grid(grid, columns, widths)
+
+
+def _parts(widths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield which columns stand beside each other: always the first one, then as many as fit."""
+    part = [0]
+    for column in range(1, len(widths)):
+        taken = sum(widths[one] for one in (*part, column)) + len(_GAP) * len(part)
+        if taken > WIDE and len(part) > 1:
+            yield part
+            part = [0]
+        part.append(column)
+    yield part
+
+
+def _grid(grid: Sequence[Sequence[Sequence[str]]], columns: Sequence[int], widths: Sequence[int]) -> Iterator[str]:
+    for number, row in enumerate(grid):
+        for line in range(max(len(row[column]) for column in columns)):
+            cells = [row[column][line] if line < len(row[column]) else "" for column in columns]
+            padded = (
+                cell + " " * (widths[column] - cells_wide(cell)) for cell, column in zip(cells, columns, strict=True)
+            )
+            yield _GAP.join(padded).rstrip(" ")
+        if number == 0:
+            yield _GAP.join("-" * widths[column] for column in columns)

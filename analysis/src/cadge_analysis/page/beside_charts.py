@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Charts of a comparison: ratios against size, a small one a pattern; and how each percentile of a cell changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log10
+
+from cadge_analysis import units, words
+from cadge_analysis.draw import svg
+from cadge_analysis.draw.palette import Identity
+from cadge_analysis.draw.ratios import RatioLine, RatioMark, RatioPanel, ratio_panel, reach_of
+from cadge_analysis.draw.scales import positions
+from cadge_analysis.page.beside_model import RatioFigure
+from cadge_analysis.page.figures import in_family, main_family
+from cadge_analysis.page.viewmodel import DataTable, Key
+from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.load import Case
+from cadge_analysis.stats.tail_shift import TailShift, beyond, tail_shifts
+from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.versus.against import Against, Change
+
+TOLD_MOST = 6
+"""Of more series that changed in one chart the others are grey, and named beside it."""
+TAILS_MOST = 9
+TAILS_LEAST = 3
+"""So many are shown even where no percentile of any left the stripe, as evidence of that."""
+CHANGED = (Verdict.SLOWER, Verdict.FASTER)
+
+Looks = Mapping[str, Identity]
+
+
+def key_of(label: str, look: Identity) -> Key:
+    """Return the key of a series, from its look."""
+    return Key(label=label, number=look.number, dashed=bool(look.dash))
+
+
+def mode_of(case: Case) -> str:
+    """Return where a case was measured, and how it waited."""
+    return f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}"
+
+
+# ---- ratios against size ----
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Cells of one chart, those of each series in the order of sizes."""
+
+    case: Case
+    changes: tuple[Change, ...]
+    panel: RatioPanel
+    others: tuple[str, ...]
+    """Series that changed as well, and are grey."""
+
+
+def ratio_figures(found: Against, looks: Looks) -> tuple[RatioFigure, ...]:
+    """Return a chart for each pattern, place and wait mode of which two sizes are compared; what changed most first."""
+    groups: dict[tuple[str, str, str], list[Change]] = defaultdict(list)
+    for change in found.changes:
+        groups[change.pattern, change.place, change.wait].append(change)
+    made = [one for changes in groups.values() if (one := _group(changes, looks, found.margin)) is not None]
+    reach = reach_of((line for one in made for line in one.panel.lines), found.margin)
+    return tuple(_ratio_figure(one, replace(one.panel, reach=reach), looks) for one in made)
+
+
+def _group(changes: Sequence[Change], looks: Looks, margin: float) -> _Group | None:
+    rows = [Row(numbers=one.sides[0], floor=None, ratio=None, above=None, reason=None) for one in changes]
+    family = main_family(rows)
+    if family is None:
+        return None
+    members = [one for one in changes if in_family(one.sides[0].cell.case, family)]
+    case = members[0].sides[0].cell.case
+    axis = case.file.parameters[case.file.axis]
+    sizes = {one.sides[0].cell.case.size for one in members}
+    if len(sizes) < 2:
+        return None
+    spots = positions(sizes, proportional=axis.unit == "percent")
+    by_series: dict[str, list[Change]] = defaultdict(list)
+    for one in members:
+        by_series[one.series].append(one)
+    changed = [series for series, of in by_series.items() if any(one.judged.verdict in CHANGED for one in of)]
+    told = changed[:TOLD_MOST]
+    lines = tuple(
+        RatioLine(
+            label=series,
+            look=looks[series],
+            marks=tuple(sorted((_mark(one, spots) for one in of), key=lambda mark: mark.at)),
+            told=series in told,
+        )
+        for series, of in sorted(by_series.items())
+    )
+    panel = RatioPanel(
+        title="second / first",
+        along="message size" if axis.unit == "bytes" else axis.title,
+        names={spots[size]: words.value(axis, size) for size in sorted(sizes)},
+        lines=lines,
+        margin=margin,
+        reach=reach_of(lines, margin),
+    )
+    return _Group(case, tuple(members), panel, tuple(changed[TOLD_MOST:]))
+
+
+def _mark(change: Change, spots: Mapping[int, float]) -> RatioMark:
+    low, high = change.judged.interval or (None, None)
+    return RatioMark(
+        at=spots[change.sides[0].cell.case.size],
+        ratio=change.change,
+        low=None if low is None else exp(low),
+        high=None if high is None else exp(high),
+    )
+
+
+def _ratio_figure(group: _Group, panel: RatioPanel, looks: Looks) -> RatioFigure:
+    case, changes = group.case, group.changes
+    name = f"ratio-{case.pattern}-{case.place}-{case.wait}"
+    title = f"{words.figure(case)}, {mode_of(case)}"
+    better = (
+        "below 1\u00d7 the second is better" if changes[0].better == "low" else "above 1\u00d7 the second is better"
+    )
+    changed = sum(one.judged.verdict in CHANGED for one in changes)
+    note = f"{changed} of {units.count_of(len(changes), 'cell')} changed; {better}."
+    if group.others:
+        note += f" Grey, and changed as well: {', '.join(group.others)}."
+    return RatioFigure(
+        name=name,
+        title=title,
+        svg=svg.render(ratio_panel(panel), name=name, title=title, description=_described(panel)),
+        keys=tuple(key_of(line.label, looks[line.label]) for line in panel.lines if line.told),
+        note=note,
+        table=DataTable(
+            columns=("series", *panel.names.values()),
+            rows=tuple((line.label, *_cells(line, panel)) for line in panel.lines),
+        ),
+    )
+
+
+def _described(panel: RatioPanel) -> str:
+    """Return one sentence for those who cannot see the chart."""
+    told = [line for line in panel.lines if line.told]
+    if not told:
+        ratios = [mark.ratio for line in panel.lines for mark in line.marks]
+        of = units.count_of(len(panel.lines), "series", "series")
+        return f"Nothing is told apart: {of} from {units.times(min(ratios))} to {units.times(max(ratios))}."
+    return "; ".join(f"{line.label}: {', '.join(filter(None, _said(line, panel)))}" for line in told) + "."
+
+
+def _said(line: RatioLine, panel: RatioPanel) -> Iterable[str]:
+    return (f"{units.times(mark.ratio)} at {panel.names[mark.at]}" for mark in line.marks)
+
+
+def _cells(line: RatioLine, panel: RatioPanel) -> Iterable[str]:
+    by_place = {mark.at: mark for mark in line.marks}
+    return (_cell(by_place.get(place)) for place in panel.names)
+
+
+def _cell(mark: RatioMark | None) -> str:
+    if mark is None:
+        return units.MISSING
+    return f"{units.times(mark.ratio)}{_ends(mark.low, mark.high)}"
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" {units.interval(units.sig3(low), units.sig3(high))}"
+
+
+# ---- percentiles ----
+
+
+def tail_figures(found: Against, looks: Looks) -> tuple[RatioFigure, ...]:
+    """Return the cells of which a percentile changed most surely; a few others where there are hardly any."""
+    every = [(one, shifts) for one in found.changes if len(shifts := tail_shifts(*one.sides, one.shift)) > 1]
+    ranked = sorted(every, key=lambda pair: -beyond(pair[1], found.margin))
+    clear = sum(beyond(shifts, found.margin) > 0 for _, shifts in ranked)
+    shown = ranked[: min(TAILS_MOST, max(TAILS_LEAST, clear))]
+    panels = [_tail_panel(change, shifts, looks, found.margin) for change, shifts in shown]
+    reach = reach_of((line for panel in panels for line in panel.lines), found.margin)
+    return tuple(
+        _tail_figure(change, shifts, replace(panel, reach=reach), looks, number)
+        for number, ((change, shifts), panel) in enumerate(zip(shown, panels, strict=True))
+    )
+
+
+def _place(per_mille: int) -> float:
+    return -log10(1 - per_mille / 1000)
+
+
+def percentile(per_mille: int) -> str:
+    """Return a percentile for people: 99 %, 99.9 %."""
+    return f"{per_mille / 10:g}{units.THIN}%"
+
+
+def _tail_panel(change: Change, shifts: Sequence[TailShift], looks: Looks, margin: float) -> RatioPanel:
+    marks = tuple(
+        RatioMark(
+            at=_place(one.per_mille),
+            ratio=exp(one.log_ratio),
+            low=None if one.low is None else exp(one.low),
+            high=None if one.high is None else exp(one.high),
+        )
+        for one in shifts
+    )
+    line = RatioLine(label=change.series, look=looks[change.series], marks=marks, told=True)
+    return RatioPanel(
+        title="second / first",
+        along="percentile of a launch's own times",
+        names={_place(one.per_mille): percentile(one.per_mille) for one in shifts},
+        lines=(line,),
+        margin=margin,
+        reach=reach_of((line,), margin),
+    )
+
+
+def _tail_figure(
+    change: Change, shifts: Sequence[TailShift], panel: RatioPanel, looks: Looks, number: int
+) -> RatioFigure:
+    shown = words.shown(change.sides[0].quantity)
+    case = change.sides[0].cell.case
+    title = f"{words.pattern(case)} of {change.workload}, {mode_of(case)}"
+    away = beyond(tuple(shifts), change_margin := panel.margin) > 0
+    within = units.percent(change_margin, 0)
+    rows = tuple(
+        (
+            percentile(one.per_mille),
+            f"{units.sig3(one.first_ns * shown.scale)} {shown.unit}",
+            f"{units.sig3(one.second_ns * shown.scale)} {shown.unit}",
+            f"{units.sig3((one.second_ns - one.first_ns) * shown.scale)} {shown.unit}",
+            f"{units.times(exp(one.log_ratio))}{_ends(*(None if end is None else exp(end) for end in _of(one)))}",
+        )
+        for one in shifts
+    )
+    has_ends = any(one.low is not None for one in shifts)
+    note = f"The median: {change.judged.verdict}. "
+    note += (
+        f"{'Some percentile lies' if away else 'No percentile lies'} beyond {within} with its whole interval."
+        if has_ends
+        else "Too few launches for intervals that hold together."
+    )
+    name = f"tail-{number}"
+    return RatioFigure(
+        name=name,
+        title=title,
+        svg=svg.render(ratio_panel(panel), name=name, title=f"{change.series}: {title}", description=_described(panel)),
+        keys=(key_of(change.series, looks[change.series]),),
+        note=note,
+        table=DataTable(columns=("percentile", "first", "second", "difference", "change"), rows=rows),
+    )
+
+
+def _of(one: TailShift) -> tuple[float | None, float | None]:
+    return one.low, one.high

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How each choice of a pattern stands to its baseline (calls beside a stream to calls alone), a row a layer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from cadge_analysis import units, words
+from cadge_analysis.draw import dots, svg
+from cadge_analysis.draw.dots import Dot, DotRow
+from cadge_analysis.draw.palette import Identity
+from cadge_analysis.page.figures import MAIN_PX, in_family, main_family, no_small
+from cadge_analysis.page.viewmodel import DataTable, Figure
+from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.load import Series
+from cadge_results.point import Value
+
+SHAPE_NAMES = ("circle", "square", "diamond", "upward triangle", "downward triangle", "cross")
+
+
+def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, name: str) -> Figure | None:
+    """Draw the ratios to the baseline of rows that share pattern, place and wait mode; None where there are none.
+
+    Of the axis the value is taken that the first screen answers for, or the nearest; all other parameters are as in the
+    main figure.
+    """
+    if not rows or rows[0].cell.case.file.baseline is None:
+        return None
+    file = rows[0].cell.case.file
+    parameter = file.baseline.parameter if file.baseline else ""
+    found: dict[Series, dict[Value, Estimate]] = defaultdict(dict)
+    wanted = [row for row in rows if row.baseline is not None and row.baseline.central is not None]
+    at = file.first_screen.at if file.first_screen else 0
+    sizes = sorted({row.cell.case.size for row in wanted}, key=lambda size: (abs(size - at), size))
+    for value in file.parameters[parameter].values:
+        here = [row for row in wanted if row.cell.case.workload[parameter] == value and row.cell.case.size == sizes[0]]
+        family = main_family(here)
+        for row in here:
+            if family is not None and in_family(row.cell.case, family) and row.baseline and row.baseline.central:
+                found[row.cell.series][value] = row.baseline.central
+    values = [one for one in file.parameters[parameter].values if any(one in some for some in found.values())]
+    if not values:
+        return None
+    sign = -1.0 if file.main_quantity.better == "high" else 1.0
+    worst = {series: max(sign * one.value for one in some.values()) for series, some in found.items()}
+    ordered = sorted(found, key=lambda series: (worst[series], series))
+    case = wanted[0].cell.case
+    choice = file.parameters[parameter]
+    named = {value: words.value(choice, value) for value in values}
+    shapes = words.listing([f"{SHAPE_NAMES[n % len(SHAPE_NAMES)]} {named[one]}" for n, one in enumerate(values)])
+    axis = file.parameters[file.axis]
+    place = f"{axis.title} {words.value(axis, sizes[0])}"
+    title = f"{choice.title.capitalize()} against {words.baseline(file)}: {file.title}, {words.WAITS[case.wait]}"
+    better = "above" if file.main_quantity.better == "high" else "below"
+    return Figure(
+        name=name,
+        title=title,
+        svg=svg.render(
+            dots.figure(
+                [
+                    DotRow(
+                        name=series.label,
+                        text=", ".join(
+                            f"{named[value]} {units.times(found[series][value].value)}"
+                            for value in values
+                            if value in found[series]
+                        ),
+                        token=looks[series].token,
+                        ink=looks[series].ink_token,
+                        dots=tuple(
+                            Dot(shape=number, value=one.value, low=one.low, high=one.high)
+                            for number, value in enumerate(values)
+                            if (one := found[series].get(value)) is not None and one.value > 0
+                        ),
+                    )
+                    for series in ordered
+                ],
+                title=f"{file.main_quantity.title} divided by that with {words.baseline(file)}",
+            ),
+            name=name,
+            title=title,
+            description=f"Ratios at {place}: "
+            + "; ".join(
+                f"{words.isolated(series.label)} "
+                + ", ".join(f"{named[v]} {units.times(found[series][v].value)}" for v in values if v in found[series])
+                for series in ordered
+            )
+            + ".",
+            minimum_px=MAIN_PX,
+        ),
+        caption=f"Each mark is the {file.main_quantity.title} at {place}, divided launch by launch by that with "
+        f"{words.baseline(file)}: the median, and its interval as a bar; {better} 1{units.TIMES} is better. By shape: "
+        f"{shapes}. Layers stand in the order of the worst of their marks.",
+        keys=(),
+        **no_small(),
+        table=DataTable(
+            columns=("layer", *(f"{choice.title} {named[value]}, {units.TIMES}" for value in values)),
+            rows=tuple((series.label, *(_cell(found[series].get(value)) for value in values)) for series in ordered),
+        ),
+    )
+
+
+def _cell(one: Estimate | None) -> str:
+    if one is None:
+        return units.MISSING
+    text = units.times(one.value)
+    if one.low is None or one.high is None:
+        return text
+    return f"{text} {units.interval(units.sig3(one.low), units.sig3(one.high))}"

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Remarks on what launches differ by: medians that no launch gave, and what the machine itself did meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from cadge_analysis import units, words
+from cadge_analysis.page.strips import WITNESSED
+from cadge_analysis.page.viewmodel import Remark
+from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.strips import launches
+from cadge_analysis.stats.witness import WITNESSES
+
+APART = 2.0
+"""The middle two of an even number of launches, the higher by the lower, from which their mean is like neither."""
+MOVED = 1.5
+"""A launch's witness by the median of its place, beyond which the machine was in another state."""
+_GRAVE_SHARE = 0.1
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Middle:
+    row: Row
+    low: float
+    high: float
+
+    @property
+    def apart(self) -> float:
+        return self.high / self.low
+
+
+def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
+    """Yield both, where there are any."""
+    yield from _between(rows)
+    yield from _moved(data)
+
+
+def _between(rows: Sequence[Row]) -> Iterator[Remark]:
+    """Say of how many numbers the median is the mean of two launches that are not alike."""
+    found = sorted((one for row in rows if (one := _middle(row)) is not None), key=lambda one: -one.apart)
+    if not found:
+        return
+    named = "; ".join(map(_named, found[:_NAMED]))
+    rest = f"; and {units.grouped(len(found) - _NAMED)} more" if len(found) > _NAMED else ""
+    share = len(found) / len(rows)
+    yield Remark(
+        grave=share > _GRAVE_SHARE,
+        title=f"{units.count_of(len(found), 'number')} that no launch gave",
+        text="Their launches are even in number, and the median is the mean of the two in the middle, of which one is "
+        f"{APART:g} times the other or more: read its interval, not its value. The widest: {named}{rest}.",
+        size=f"{units.percent(share)} of {units.count_of(len(rows), 'number')}",
+        share=share,
+    )
+
+
+def _middle(row: Row) -> _Middle | None:
+    """Return the middle two launches of a row where they are not alike."""
+    values = sorted(row.numbers.by_round.values())
+    if len(values) % 2 or len(values) < 2:
+        return None
+    low, high = values[len(values) // 2 - 1 : len(values) // 2 + 1]
+    return _Middle(row, low, high) if 0 < APART * low <= high else None
+
+
+def _named(one: _Middle) -> str:
+    case, shown = one.row.cell.case, words.shown(one.row.numbers.quantity)
+    return (
+        f"{words.isolated(one.row.cell.series.label)}, {words.pattern(case)} of {words.workload(case)} "
+        f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}: {units.sig3(one.low * shown.scale)} and "
+        f"{shown.text(one.high)}"
+    )
+
+
+def _moved(data: Dataset) -> Iterator[Remark]:
+    """Say during how many launches the machine itself was slower than during most, by what they measured of it."""
+    ran = launches(data)
+    parts, moved, every = [], 0, 0
+    for place in words.PLACE_ORDER:
+        here = [one.witness for one in ran if one.place == place]
+        name = next((name for name in WITNESSES if any(name in near for near in here)), None)
+        if name is None:
+            continue
+        seen = [near[name] for near in here if name in near]
+        usual = median(seen)
+        slow = [value for value in seen if value > MOVED * usual]
+        moved, every = moved + len(slow), every + len(seen)
+        if slow:
+            parts.append(
+                f"{words.PLACES[place]} in {len(slow)} of {units.count_of(len(seen), 'launch', 'launches')} "
+                f"{WITNESSED[name]} took up to {units.times(max(slow) / usual)} the usual {units.sig3(usual)} ns"
+            )
+    if not moved:
+        return
+    share = moved / every
+    yield Remark(
+        grave=share > _GRAVE_SHARE,
+        title=f"{units.count_of(moved, 'launch', 'launches')} while the machine was slower",
+        text=f"More than {MOVED:g} times, as each launch's own witness measured it without a layer: "
+        f"{'; '.join(parts)}. No number is divided by it or dropped for it. Which they "
+        "are is drawn under \u201cWhat this run says of itself\u201d.",
+        size=f"{units.percent(share)} of {units.count_of(every, 'launch', 'launches')}",
+        share=share,
+    )

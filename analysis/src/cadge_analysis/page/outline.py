@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A report as headings, sentences and tables: what its Markdown and text editions have of the page, without pictures.
+
+A figure is told by its caption and its numbers. What the page has beside that, `ONLY_IN_HTML` names, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cadge_analysis.page.imported import ImportedTables
+from cadge_analysis.page.layout import column_heads
+from cadge_analysis.page.questions_model import QuestionTable, Reply
+from cadge_analysis.page.viewmodel import (
+    CaseTable,
+    Fact,
+    FactTable,
+    Figure,
+    KneeTable,
+    Page,
+    Remark,
+    Same,
+    Section,
+    Summary,
+    SummaryCell,
+    TableRow,
+    Value,
+)
+
+FLOORS = "In brackets: how many times a number is its floor, what the machine itself can do."
+ELSEWHERE = "The pictures stand in the HTML report of the same campaign."
+_DRAWN = "a picture, or what belongs to one"
+_LINKED = "where a link of the page leads"
+_FOR_PROGRAMS = "for programs, which have `cadge export`"
+_SHOWN_OTHERWISE = "how something looks that is said in words beside it"
+_ONE_FILE = "an edition is one file, whatever the page is"
+ONLY_IN_HTML = {
+    **dict.fromkeys(("Figure.svg", "Figure.back", "Figure.small_title"), _DRAWN),
+    **dict.fromkeys(("SmallPicture.svg", "SmallPicture.heading", "Questions.bars"), _DRAWN),
+    **dict.fromkeys(("scale: Key.label", "strips: Key.label"), _DRAWN),
+    **dict.fromkeys(("Sheet.palette_light", "Sheet.palette_dark", "Reply.bar", "SummaryCell.bar"), _DRAWN),
+    **dict.fromkeys(("Figure.name", "Section.anchor", "Section.short", "Varied.anchor", "Remark.anchor"), _LINKED),
+    **dict.fromkeys(("Finding.kind", "Remark.kind", "Reply.question", "Reply.raw", "Value.raw"), _FOR_PROGRAMS),
+    **dict.fromkeys(("CaseTable.case", "KneeTable.case", "Summary.cases", "Column.key"), _FOR_PROGRAMS),
+    **dict.fromkeys(("TableRow.point_id", "TableRow.wait", "Summary.wait", "Sheet.data_json"), _FOR_PROGRAMS),
+    **dict.fromkeys(("Value.flag", "MatrixCell.state", "SummaryCell.reason", "Reply.spoken"), _SHOWN_OTHERWISE),
+    **dict.fromkeys(("Section.pattern", "Section.pattern_title", "split", "PageLink.href", "PageLink.text"), _ONE_FILE),
+    "SummaryCell.p90": "what a switch of the page shows in place of the median",
+    "findings": "they are told among the warnings and notes, or in the sentence of what changed",
+}
+"""Fields of the view model that the editions leave out, or whole parts of the page, and why; all else is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of a level from 1, the title, to 4."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Sentences."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Items, each of its own."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to type, of one line."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows below heads; the first column names the row. `caption` may be empty."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Block = Heading | Paragraph | Listed | Command | Table
+
+
+def outline(page: Page) -> Iterator[Block]:
+    """Yield all of a report that can be said without a picture, in the page's order."""
+    yield Heading(1, page.title)
+    yield Paragraph(page.deck)
+    yield from _first_screen(page)
+    yield from _glossary(page)
+    yield from _questions(page)
+    yield Heading(2, "Layers, and what really ran")
+    yield _layers(page)
+    for section in page.sections:
+        yield from _section(section)
+    yield from _scale(page)
+    if page.since:
+        yield Heading(2, page.since.title)
+        yield Paragraph(page.since.note)
+        yield from map(_fact_table, page.since.tables)
+    yield Heading(2, "What this run says of itself")
+    yield _facts(page.itself)
+    if page.strips:
+        yield from _figure(page.strips)
+    yield from _coverage(page)
+    yield Heading(2, "Floors")
+    yield _fact_table(page.floors)
+    yield from _imported(page.imported)
+    yield Heading(2, "Method")
+    yield _facts(page.method)
+    yield _fact_table(page.families)
+    yield from _provenance(page)
+
+
+def _first_screen(page: Page) -> Iterator[Block]:
+    compared = [
+        _joined(f"{one.name}: {', '.join(one.layers)}", one.paths, between=" - ") for one in page.compared.libraries
+    ]
+    yield Listed((*compared, _joined(f"Measured: {page.compared.workloads}", page.compared.attempts, between=". ")))
+    if page.since:
+        yield Heading(2, "Since then")
+        yield Listed(tuple(one.text for one in page.since.findings))
+    yield Heading(2, "Answer")
+    if page.warned.stops:
+        stops = "; ".join(_joined(one.title, one.size, between=", ") for one in page.warned.stops)
+        yield Paragraph(f"To be read with reserve: {stops}.")
+    yield from map(Paragraph, page.opening)
+    if page.answers:
+        yield Listed(
+            tuple(
+                _joined(f"{one.topic}: {''.join(span.text for span in one.spans)}", one.against, between=" ")
+                for one in page.answers
+            )
+        )
+        yield Paragraph(page.bracket)
+    yield Heading(3, page.warned.headline)
+    yield Listed(tuple(map(_remark, page.warned.warnings)))
+    if page.warned.notes:
+        yield Paragraph("Notes:")
+        yield Listed(tuple(map(_remark, page.warned.notes)))
+    yield Paragraph(page.warned.nothing_found)
+    if page.cannot:
+        yield Heading(3, "What this campaign cannot tell")
+        yield Listed(page.cannot)
+
+
+def _remark(one: Remark) -> str:
+    head = _joined(one.title, one.size, between=", ")
+    return _joined(f"{head}.", " ".join(filter(None, (one.text, "; ".join(one.items)))), between=" ")
+
+
+def _questions(page: Page) -> Iterator[Block]:
+    if not (page.questions.tables or page.questions.without):
+        return
+    yield Heading(2, "Layer by question")
+    yield Paragraph(_joined(page.questions.reading, FLOORS if page.questions.bars else "", between=" "))
+    yield from map(_asked, page.questions.tables)
+    yield from map(Paragraph, page.questions.without)
+
+
+def _asked(table: QuestionTable) -> Table:
+    heads = (f"{one.head} ({'; '.join(filter(None, (one.of, one.floor)))})" for one in table.questions)
+    return Table(
+        f"{table.title}, {table.sorted_by}",
+        ("layer", *heads),
+        tuple((row.key.label, *map(_reply, row.cells)) for row in table.rows),
+    )
+
+
+def _reply(one: Reply) -> str:
+    if one.reason:
+        return _joined(one.reason, one.why and f"({one.why})", between=" ")
+    rank = f"{one.rank}: " if one.rank else ""
+    return rank + " ".join(filter(None, (one.text, one.detail, one.floor and f"({one.floor})")))
+
+
+def _layers(page: Page) -> Table:
+    return Table(
+        "",
+        ("layer", "library, as loaded", "path that ran", "RPC", "done by", "planned points"),
+        tuple(
+            (
+                one.key.label,
+                _joined(one.library, one.file, between=" "),
+                "; ".join(f"{place}: {used}" for place, used in one.paths),
+                one.rpc,
+                one.work,
+                one.state,
+            )
+            for one in page.layers
+        ),
+    )
+
+
+def _section(section: Section) -> Iterator[Block]:
+    yield Heading(2, section.heading)
+    yield Paragraph(_joined(section.lede, section.note, between=" "))
+    yield from map(_summary, section.summaries)
+    yield from map(_knees, section.knees)
+    for figure in section.figures:
+        yield from _figure(figure)
+    if section.models:
+        yield Heading(3, "The model fitted to it")
+        yield from map(_fact_table, section.models)
+    if section.tables:
+        yield Heading(3, "Every size")
+        for table in section.tables:
+            yield from _case(table, section)
+
+
+def _figure(figure: Figure) -> Iterator[Block]:
+    yield Heading(3, figure.title)
+    yield Paragraph(figure.caption)
+    yield Table("", figure.table.columns, figure.table.rows)
+
+
+def _scale(page: Page) -> Iterator[Block]:
+    if page.scale is None:
+        return
+    yield Heading(2, "Scale")
+    yield Listed(tuple(f"{one.title}, in a section of its own: {one.numbers}" for one in page.scale.varied))
+    for figure in page.scale.figures:
+        yield from _figure(figure)
+
+
+def _glossary(page: Page) -> Iterator[Block]:
+    if page.glossary:
+        yield Heading(3, "Words used here")
+        yield _facts(page.glossary)
+
+
+def _summary(table: Summary) -> Table:
+    without = f" {table.without}" if table.without else ""
+    return Table(
+        f"{_joined(table.caption, table.note, between=' ')}{without}",
+        ("layer", *table.sizes),
+        tuple((row.key.label, *map(_summary_cell, row.cells)) for row in table.rows),
+    )
+
+
+def _summary_cell(one: SummaryCell) -> str:
+    return " ".join(filter(None, (one.text, one.detail, one.ratio and f"({one.ratio} floor)")))
+
+
+def _knees(table: KneeTable) -> Table:
+    heads = column_heads(table.columns)[1:]
+    return Table(_joined(table.title, table.note, between=": "), ("layer", *heads), _rows(table.rows))
+
+
+def _case(table: CaseTable, section: Section) -> Iterator[Block]:
+    heads = column_heads(section.columns)[1:]
+    yield Table(_joined(table.title, table.gist, between=": "), ("layer", *heads), _rows(table.rows))
+    if table.same:
+        yield Paragraph(f"In every row of {table.title}:")
+        yield Listed(tuple(map(_same, table.same)))
+    if table.more:
+        heads = column_heads(section.more[table.more_set])[1:]
+        yield Table(f"{table.title}, all other columns", ("layer", *heads), _rows(table.more))
+
+
+def _same(one: Same) -> str:
+    values = (_joined(wait, _value(value), between=": ") for wait, value in one.values)
+    return f"{column_heads((one.column,))[1]}: {'; '.join(values)}"
+
+
+def _rows(rows: Iterable[TableRow]) -> tuple[tuple[str, ...], ...]:
+    return tuple((row.key.label, *map(_value, row.cells)) for row in rows)
+
+
+def _value(one: Value) -> str:
+    return " ".join(filter(None, (one.text, one.detail, one.reason)))
+
+
+def _coverage(page: Page) -> Iterator[Block]:
+    yield Heading(2, "Coverage")
+    yield Table(
+        "Planned points of each layer, by what became of them",
+        ("layer", "planned points", *page.matrix.states),
+        tuple((key.label, *numbers) for key, numbers in page.matrix.sums),
+    )
+    yield Table(
+        "How many of the planned points have a result",
+        ("layer", *(", ".join(filter(None, column)) for column in page.matrix.columns)),
+        tuple(
+            (key.label, *(_joined(cell.text, cell.detail, between=" ") for cell in cells))
+            for key, cells in page.matrix.rows
+        ),
+    )
+    yield Heading(2, "Points without a result")
+    planned = ("planned", page.planned_points, page.planned_attempts, "the sum of the above")
+    yield Table(
+        "Planned points and attempts, floors included, by what became of them",
+        ("outcome", "points", "attempts", "meaning"),
+        (*((one.state, one.points, one.attempts, one.meaning) for one in page.outcomes), planned),
+    )
+    yield Table(
+        "Reasons",
+        ("outcome", "layer", "reason", "where", "points affected", "attempts"),
+        tuple(
+            (one.state, one.layer, _joined(one.reason, one.code, between=" "), one.where, one.points, one.attempts)
+            for one in page.troubles
+        ),
+    )
+
+
+def _imported(files: Sequence[ImportedTables]) -> Iterator[Block]:
+    if files:
+        yield Heading(2, "Imported")
+        yield Paragraph(
+            "What other tools printed, set beside this campaign by its user: no interval, no verdict, never ranked."
+        )
+    for file in files:
+        yield Heading(3, file.title)
+        yield _facts(file.facts)
+        for test in file.tests:
+            heads = (f"{one.head}, {one.unit} (printed: {one.printed})" for one in test.columns)
+            rows = tuple((size, *(f"{value} ({printed})" for value, printed in cells)) for size, cells in test.rows)
+            yield Table(_joined(test.name, test.about, between=" "), ("message size", *heads), rows)
+
+
+def _provenance(page: Page) -> Iterator[Block]:
+    yield Heading(2, "Provenance")
+    yield Paragraph("The command that makes this campaign again, from a checkout of the revision below:")
+    yield Command(page.sheet.command)
+    yield _facts(page.sheet.facts)
+    yield from map(_fact_table, page.fact_tables)
+    for host, facts in page.hosts:
+        yield Heading(3, f"Host {host}")
+        yield _facts(facts)
+    yield Paragraph(f"Made by cadge from raw records ({page.sheet.generated}). {ELSEWHERE}")
+
+
+def _facts(facts: Iterable[Fact]) -> Listed:
+    return Listed(tuple(f"{one.name}: {one.text}" for one in facts))
+
+
+def _fact_table(table: FactTable) -> Table:
+    return Table(table.title, table.columns, table.rows)
+
+
+def _joined(first: str, second: str, *, between: str) -> str:
+    return f"{first}{between}{second}" if first and second else first or second
+
+
+def filled(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Leave out what says nothing: an empty sentence, a list or a table without a row."""
+    for block in blocks:
+        match block:
+            case Heading() | Command():
+                yield block
+            case Paragraph(text) if text:
+                yield block
+            case Listed(items) if items:
+                yield block
+            case Table() if block.rows:
+                yield block

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figures of a report as files, for a paper or for slides: each as a picture, with the numbers that it shows.
+
+Small pictures of one style are the page's alone: their names stand beside them, not in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import cast, get_args
+
+from cadge_analysis.draw.alone import Kind, alone, picture
+from cadge_analysis.errors import BadInputError
+from cadge_analysis.flat import lines
+from cadge_analysis.page.as_markdown import escaped
+from cadge_analysis.page.figures import CHOSEN
+from cadge_analysis.page.viewmodel import Figure, Page
+
+LIST = "FIGURES.md"
+"""The file that says what each figure is; it is written last."""
+MARK = "<!-- figures of cadge -->"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A figure, and the heading below which it stands; empty where its own title says all."""
+
+    heading: str
+    figure: Figure
+
+    @property
+    def title(self) -> str:
+        """What the figure is, for who does not see the page."""
+        return f"{self.heading}: {self.figure.title}" if self.heading else self.figure.title
+
+
+def shown(page: Page) -> Iterator[Shown]:
+    """Yield every figure of a report, in the page's order."""
+    yield from _within(page, "")
+
+
+def _within(node: object, heading: str) -> Iterator[Shown]:
+    if isinstance(node, Figure):
+        yield Shown(heading=heading, figure=node)
+    elif isinstance(node, tuple):
+        for one in node:
+            yield from _within(one, heading)
+    elif is_dataclass(node):
+        below = str(getattr(node, "heading", heading))
+        for field in fields(node):
+            yield from _within(getattr(node, field.name), below)
+
+
+def files(page: Page, kind: Kind, figures: tuple[Shown, ...]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each file of some figures of a page, the list of them last. Raises PictureError."""
+    listed = [MARK, "", f"# Figures: {escaped(page.title)}", "", escaped(page.deck)]
+    for one in figures:
+        figure = one.figure
+        yield f"{figure.name}.{kind}", picture(alone(figure.svg), kind)
+        yield f"{figure.name}.csv", _numbers(figure)
+        caption = f"{figure.caption.replace(CHOSEN, '')} Numbers: {figure.name}.csv."
+        listed += ["", f"## {figure.name}.{kind}", "", f"**{escaped(one.title)}**", "", escaped(caption)]
+    yield LIST, ("\n".join(listed) + "\n").encode()
+
+
+def is_list(path: Path) -> bool:
+    """Say whether a file is the list that `files` wrote: its first line says so."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(MARK)) == MARK.encode()
+    except FileNotFoundError:
+        return False
+
+
+def kind_of(text: str) -> Kind:
+    """Return a kind of picture by its name. Raises BadInputError for another."""
+    for kind in get_args(Kind):
+        if kind == text:
+            return cast("Kind", kind)
+    raise BadInputError(f"pictures are svg, pdf or png, not {text}")
+
+
+def _numbers(figure: Figure) -> bytes:
+    columns = figure.table.columns
+    rows = (dict(zip(columns, row, strict=True)) for row in figure.table.rows)
+    return "".join(lines("csv", columns, rows)).encode()

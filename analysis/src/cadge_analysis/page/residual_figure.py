@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far a fitted model is off: of each size what was measured of a burst, divided by what the fit says of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import log
+
+from cadge_analysis import units, words
+from cadge_analysis.draw.chart import Chart, Foreign, Line, Mark
+from cadge_analysis.draw.palette import Identity, style_of
+from cadge_analysis.models.loggp import Fitted, Refused
+from cadge_analysis.page.figures import EMPHASISED, figure_of
+from cadge_analysis.page.viewmodel import Figure, Key
+from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.load import Series
+from cadge_results.point import label_of
+
+FITTED = "fitted"
+
+
+def residual_figure(
+    rows: Sequence[Row],
+    fits: Sequence[Fitted],
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    *,
+    name: str,
+) -> Figure | None:
+    """Draw it for rows that share pattern, place, wait mode and family; None where nothing of them was fitted."""
+    file = rows[0].cell.case.file
+    found: dict[Series, list[Mark]] = defaultdict(list)
+    for row in rows:
+        ratio = _ratio(row, fits)
+        if ratio is not None:
+            size = row.cell.case.size
+            found[row.cell.series].append(
+                Mark(size=size, value=ratio, low=None, high=None, ratio=None, ratio_low=None, ratio_high=None)
+            )
+    if not found:
+        return None
+    lines = [
+        Line(
+            label=series.label,
+            look=looks[series],
+            marks=tuple(sorted(found[series], key=lambda mark: mark.size)),
+            short_bytes=0,
+            style=style_of(series),
+        )
+        for series in sorted(found)
+    ]
+    far = sorted(lines, key=lambda line: -max(abs(log(mark.value)) for mark in line.marks))[:EMPHASISED]
+    axis = file.parameters[file.axis]
+    sizes = sorted({mark.size for line in lines for mark in line.marks})
+    case = rows[0].cell.case
+    hidden = len(lines) - len(far)
+    grey = f" {units.count_of(hidden, 'line')} of {len(lines)} in grey; in colour are those that are farthest off."
+    return figure_of(
+        Chart(
+            more_is_better=False,
+            linear=False,
+            unit=units.TIMES,
+            spoken="times the fitted value",
+            title="measured \u00f7 fitted",
+            along="size",
+            along_title="message size",
+            proportional=False,
+            sizes={size: words.value(axis, size) for size in sizes},
+            lines=tuple(replace(line, faint=line not in far) for line in lines),
+            floor=(),
+            foreign=(Foreign(label=FITTED, marks=tuple((size, 1.0) for size in sizes)),),
+        ),
+        {one: key for one, key in keys.items() if one in found},
+        name=name,
+        title=f"What the fit leaves: {words.pattern(case)}, {words.WAITS[case.wait]}",
+        caption="Each marker is the measured median of a burst divided by what the fitted model says of it; on the "
+        "dashed line the two are equal: the closer to it, the better the model holds. A layer whose fit was refused "
+        "has no line.",
+        grey=grey if hidden else "",
+    )
+
+
+def _ratio(row: Row, fits: Sequence[Fitted]) -> float | None:
+    """Return measured by fitted of one point; None where there is no fit of it."""
+    case, spec = row.cell.case, row.cell.case.file.fits
+    if spec is None or case.workload.integer(spec.delay):
+        return None
+    for one in fits:
+        label = label_of(one.layer, one.shims, tuple(sorted(one.settings.items())))
+        alike = all(case.workload[name] == value for name, value in one.choices.items())
+        if label != row.cell.series.label or one.wait != case.wait or not alike or isinstance(one.model, Refused):
+            continue
+        said = one.model.prtt_ns(case.workload.integer(spec.messages), 0.0, case.size)
+        return row.numbers.central.value / said if said and said > 0 else None
+    return None

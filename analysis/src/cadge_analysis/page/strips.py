@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figure of launches in the order in which they ran, above what their witness measured."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from math import log
+from statistics import median
+
+from cadge_analysis import units, words
+from cadge_analysis.draw import strips as draw
+from cadge_analysis.draw import svg
+from cadge_analysis.draw.chart import Line
+from cadge_analysis.draw.palette import Identity
+from cadge_analysis.draw.strips import Dot, Strip
+from cadge_analysis.page.figures import MAIN_PX, no_small
+from cadge_analysis.page.viewmodel import DataTable, Figure, Key
+from cadge_analysis.stats.load import Dataset, Series
+from cadge_analysis.stats.strips import SAMPLES_MIN, Drift, Ran, drift, launches
+from cadge_analysis.stats.witness import WITNESSES
+
+WITNESSED = {"line_ns": "a bounced cache line", "copy_ns": "a copy of 64 KiB", "clock_ns": "a reading of the clock"}
+PLAIN_MAX, TABLE_MAX = 120, 60
+"""Of more launches the table names those alone that something is said of, and of these the farthest off."""
+NOTABLE = 1.1
+"""An effect beyond this, either way, is said of a launch."""
+
+
+def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> Figure | None:
+    """Return the figure; None where no launch has an effect or a witness."""
+    ran = launches(data)
+    if not any(one.effect or one.witness for one in ran):
+        return None
+    begin = ran[0].started
+    minutes = {one.launch_id: (one.started - begin).total_seconds() / 60 for one in ran}
+    strips, drifts = [], {}
+    for place in words.PLACE_ORDER:
+        here = [one for one in ran if one.place == place]
+        if any(one.effect for one in here):
+            drifts[place] = drift(here)
+            strips.append(_strip(place, here, minutes, drifts[place]))
+        witness = next((name for name in WITNESSES if any(name in one.witness for one in here)), None)
+        if witness is not None:
+            strips.append(_witness(witness, here, minutes, "" if place in drifts else f"{words.PLACES_SHORT[place]}: "))
+    series = [one for one in keys if any(one == launch.series for launch in ran)]
+    lines = [Line(label=one.label, look=looks[one], marks=(), short_bytes=0) for one in series]
+    title = "Launches in the order in which they ran"
+    return Figure(
+        name="strips",
+        title=title,
+        svg=svg.render(
+            draw.figure(strips, lines), name="strips", title=title, description=_told(ran, drifts), minimum_px=MAIN_PX
+        ),
+        caption=_caption(ran, drifts),
+        keys=tuple(keys[one] for one in series) if drifts else (),
+        **no_small(),
+        table=_table(ran, minutes),
+    )
+
+
+def _strip(place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: Drift | None) -> Strip:
+    middle = median(one.effect for one in ran if one.effect)
+    return Strip(
+        title=f"{words.PLACES_SHORT[place]}: effect",
+        dots=tuple(
+            Dot(
+                label=one.series.label,
+                minutes=minutes[one.launch_id],
+                ratio=one.effect,
+                tagged=_is_tagged(one),
+                rejected=one.rejected > 0,
+            )
+            for one in ran
+        ),
+        drift=(middle / found.factor**0.5, middle * found.factor**0.5) if found else None,
+    )
+
+
+def _witness(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place: str) -> Strip:
+    """Return the strip of what a witness measured; where none of effects stands above it, it names its place."""
+    seen = [one for one in ran if name in one.witness]
+    usual = median(one.witness[name] for one in seen)
+    return Strip(
+        title=f"{place}witness",
+        dots=tuple(
+            Dot(label=one.series.label, minutes=minutes[one.launch_id], ratio=one.witness[name] / usual or None)
+            for one in seen
+        ),
+        witness=True,
+    )
+
+
+def _drift_text(place: str, found: Drift | None) -> str:
+    where = words.PLACES[place]
+    if found is None:
+        return f"{where}, too few launches tell of a drift"
+    change = f"{units.times(found.factor)} {units.interval(units.sig3(found.low), units.sig3(found.high))}"
+    sure = "" if found.low > 1 or found.high < 1 else ", so that there may be none"
+    return f"{where}, the last launches took {change} as long as the first{sure}"
+
+
+def _told(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
+    effects = [one.effect for one in ran if one.effect]
+    if not effects:
+        return f"{units.count_of(len(ran), 'launch', 'launches')} of layers, without effects: their witness alone."
+    span = f"{units.times(min(effects))} to {units.times(max(effects))}"
+    said = "; ".join(_drift_text(place, found) for place, found in drifts.items())
+    return f"{units.count_of(len(ran), 'launch', 'launches')} of layers, with effects from {span}. {said.capitalize()}."
+
+
+def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
+    tagged, rejected = sum(_is_tagged(one) for one in ran), sum(one.rejected > 0 for one in ran)
+    seen = dict.fromkeys(
+        WITNESSED[next(name for name in WITNESSES if any(name in one.witness for one in here))]
+        for place in words.PLACE_ORDER
+        if (here := [one for one in ran if one.place == place and one.witness])
+    )
+    witness = f"the launch's witness ({words.listing(list(seen))}) divided by its median" if seen else ""
+    few = (
+        f" The table has at most {TABLE_MAX} of so many launches: those with a ring, a cross or an effect of a tenth "
+        "and more, the farthest off first."
+    )
+    few = few if len(ran) > PLAIN_MAX else ""
+    if not drifts:
+        return (
+            f"Each grey mark is one launch: {witness}. How launches differ is not drawn: with fewer than "
+            f"{SAMPLES_MIN} launches of a point none can be called unusual.{few}"
+        )
+    drifted = "; ".join(_drift_text(place, found) for place, found in drifts.items())
+    below = f" Below, in grey: {witness}." if seen else ""
+    return (
+        "Each mark is one launch: the median, over its points, of the value divided by the median of all launches of "
+        f"the same point (its effect); above 1{units.TIMES} is slower.{below} A ring: more than half of its attempts "
+        "were hindered by something else on the machine, or did not settle "
+        f"({units.count_of(tagged, 'launch', 'launches')}). A cross at the lower edge: some gave no number "
+        f"({units.count_of(rejected, 'launch', 'launches')}).{few} The line is the drift by Theil and Sen: {drifted}."
+    )
+
+
+def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
+    """Return a row a launch; of very many those alone that are tagged, rejected in part or off by a tenth."""
+    shown = list(ran)
+    if len(ran) > PLAIN_MAX:
+        notable = sorted((one for one in ran if _is_notable(one)), key=_off, reverse=True)[:TABLE_MAX]
+        shown = [one for one in ran if one in notable]
+    names = [name for name in WITNESSES if any(name in one.witness for one in ran)]
+    alike: dict[str, int] = defaultdict(int)
+    for one in ran:
+        alike[one.wait] += 1
+    return DataTable(
+        columns=(
+            "launch",
+            "minutes",
+            "layer",
+            "where",
+            "effect",
+            "attempts used",
+            "hindered",
+            "not settled",
+            "rejected",
+            *(f"{WITNESSED[name]}, ns" for name in names),
+        ),
+        rows=tuple(
+            (
+                one.launch_id,
+                f"{minutes[one.launch_id]:.2f}",
+                one.series.label,
+                words.PLACES_SHORT[one.place] + (f", {words.WAITS[one.wait]}" if len(alike) > 1 else ""),
+                units.times(one.effect) if one.effect else units.MISSING,
+                str(one.used),
+                str(one.hindered),
+                str(one.unsteady),
+                str(one.rejected),
+                *(units.sig3(one.witness[name]) if name in one.witness else units.MISSING for name in names),
+            )
+            for one in shown
+        ),
+    )
+
+
+def _off(one: Ran) -> tuple[bool, float]:
+    """Return how far a launch is off, for an order: those that gave no number in part first."""
+    return one.rejected > 0, abs(log(one.effect)) if one.effect else 0.0
+
+
+def _is_tagged(one: Ran) -> bool:
+    return 2 * max(one.hindered, one.unsteady) > one.used
+
+
+def _is_notable(one: Ran) -> bool:
+    off = one.effect is not None and not 1 / NOTABLE <= one.effect <= NOTABLE
+    return off or _is_tagged(one) or one.rejected > 0

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An excerpt of one run that a source repository can carry: the report and the summaries, but no raw data.
+
+All else is in the run's archive, which lies elsewhere; the excerpt has its name and its SHA-256. Where the report's
+pages are too large together, those stay that come first and fit; in the place of each other a short page says where it
+is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cadge_analysis.errors import BadInputError
+from cadge_analysis.publish.banner import templates
+from cadge_analysis.publish.bundle import squeezed
+from cadge_analysis.publish.leaks import LeakError, checker, leaks
+from cadge_analysis.publish.publish import Copies
+from cadge_analysis.publish.run import REPORT, RUN, SUMS, Bundled, Labels, bundled
+from cadge_analysis.publish.site import changed, put, put_files
+
+MOST_BYTES = 14_500_000
+"""Of an excerpt with its checksums. A repository's reviewers agreed to 15 MB; the rest is for pictures beside it."""
+ARCHIVE_SUM = "archive.sha256"
+_SUMMARIES = ("summary.csv", "summary.json")
+_PLAIN_MOST_BYTES = 1_000_000
+"""A larger summary goes in packed: whoever works with that many rows has a program that unpacks it."""
+_SHOWN = ("environment.json", "repeat.sh", "CITATION.cff", "LICENSE-DATA")
+_MARKUP = re.compile(r"[\\`*_\[\]<>|#&]")
+SPARE_BYTES = 16_384
+"""For README and checksums, which say what was chosen and so come last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Where the rest is: a file's name, its SHA-256 in hexadecimal, its size."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+def files(made: Bundled, archive: Archive, most_bytes: int = MOST_BYTES) -> dict[str, bytes]:
+    """Return the files of an excerpt by name, without its checksums. Raises BadInputError where none would fit."""
+    pages = {name: content for name, content in made.archived.items() if _is_page(name)}
+    summaries = dict(_summary(name, made.archived[name]) for name in _SUMMARIES)
+    instead = {name: _elsewhere(name, made, archive, sorted(summaries)) for name in pages}
+    found = {
+        **{name: made.archived[name] for name in (REPORT, *_SHOWN)},
+        **summaries,
+        **instead,
+        RUN: made.run.to_json().encode(),
+        ARCHIVE_SUM: f"{archive.sha256}  {archive.name}\n".encode(),
+    }
+    room_bytes = most_bytes - SPARE_BYTES - sum(map(len, found.values()))
+    if room_bytes < 0:
+        raise BadInputError(
+            f"the report's first file and the summaries are {-room_bytes} bytes over the {most_bytes} of an excerpt; "
+            "publish a campaign with fewer points, or a whole site: leave out --archive"
+        )
+    left_out = []
+    for name in pages:  # in the report's order: what is asked first comes first
+        more_bytes = len(pages[name]) - len(instead[name])
+        if more_bytes <= room_bytes:
+            found[name] = pages[name]
+            room_bytes -= more_bytes
+        else:
+            left_out.append(name)
+    found["README.md"] = _readme(made, archive, pages, sorted(left_out), sorted(summaries))
+    return found
+
+
+def publish(copies: Copies, target: Path, archives: Path, labels: Labels) -> Path:
+    """Write an excerpt of one run into `target` and its archive into `archives`; return the archive's path.
+
+    Raises LeakError where a name or a secret is left, BadInputError; then nothing was written.
+    """
+    (one,) = copies.made
+    if not archives.is_dir():
+        raise BadInputError(f"{archives} is no folder; make it first: the archive goes there")
+    if target.resolve() in (archives.resolve(), *archives.resolve().parents):
+        raise BadInputError(f"{archives} is in {target}, which goes without the archive; name another folder")
+    made = bundled(one.campaign, labels)
+    packed = made.packed(one.campaign)
+    archive = Archive(made.run.bundle, hashlib.sha256(packed).hexdigest(), len(packed))
+    check = checker(one.redactor)
+    with changed(target, RUN) as place:
+        root = one.campaign.path.parent
+        found = leaks(root, (path for path in sorted(one.campaign.path.rglob("*")) if path.is_file()), check)
+        written = files(made, archive)
+        put_files(place.root, written)
+        found += leaks(place.root, (place.root / name for name in sorted(written)), check)
+        if found:
+            raise LeakError(list(dict.fromkeys(found)))
+        part = archives / f".{archive.name}.part"
+        put(part, packed)
+        part.replace(archives / archive.name)
+    return archives / archive.name
+
+
+def _is_page(name: str) -> bool:
+    return name.startswith(f"{Path(REPORT).stem}-") and name.endswith(".html")
+
+
+def _summary(name: str, content: bytes) -> tuple[str, bytes]:
+    """Return a summary with its name, packed where it is large."""
+    return (f"{name}.gz", squeezed(content)) if len(content) > _PLAIN_MOST_BYTES else (name, content)
+
+
+def _elsewhere(name: str, made: Bundled, archive: Archive, summaries: list[str]) -> bytes:
+    page = templates().get_template("elsewhere.html.j2")
+    size_bytes = len(made.archived[name])
+    return page.render(name=name, run=made.run, archive=archive, size_bytes=size_bytes, summaries=summaries).encode()
+
+
+def _readme(
+    made: Bundled, archive: Archive, pages: Mapping[str, bytes], left_out: list[str], summaries: list[str]
+) -> bytes:
+    page = templates().get_template("excerpt.md.j2")
+    run = made.run
+    text = page.render(
+        run=run,
+        title=_plain(run.title),
+        headline=_plain(run.headline),
+        validity=_plain(run.validity).rstrip("."),
+        withheld="; ".join(_plain(f"{layer} ({why})") for layer, why in run.withheld.items()),
+        archive=archive,
+        kept=sorted(set(pages) - set(left_out)),
+        left_out={name: len(pages[name]) for name in left_out},
+        summaries=summaries,
+        sums=SUMS,
+    )
+    return re.sub(r"\n{3,}", "\n\n", text.strip() + "\n").encode()
+
+
+def _plain(text: str) -> str:
+    """Return text that Markdown shows as it is, whatever a title says."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Questions in SQL over the tables of many campaigns, and tables as Parquet: both by DuckDB, the extra `queries`.
+
+A question is read-only and sees nothing but its tables: no file, no network, no variable of this process, no
+extension that would have to be brought. Tables are made in memory, and only those that the question names.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cadge_analysis.errors import BadInputError, ExtraMissingError, NoDataError
+from cadge_analysis.flat import lines
+from cadge_analysis.tables import TABLES
+from cadge_analysis.tables.table import Column, Table, together
+from cadge_results import Campaign
+from cadge_results.errors import ResultsError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+INSTALL = ".venv/bin/python -m pip install --require-hashes -r ci/requirements-queries.lock"
+_TYPES = {"text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "memory_limit": "2GB",
+    "temp_directory": "",
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+LeaveOut = Callable[[Campaign, ResultsError], None]
+_TAKEN_MOST = 1000
+"""Rows that are taken from DuckDB at a time."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a question found: names of columns, and rows, which are computed while they are read."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+
+
+def _connected() -> DuckDBPyConnection:
+    """Return an empty database in memory. Raises ExtraMissingError."""
+    try:
+        import duckdb  # the extra
+    except ImportError as error:
+        raise ExtraMissingError(
+            f"this needs DuckDB, which is not installed. From the checkout: {INSTALL} (69 MB); where cadge is "
+            "installed as a package, its extra: pip install 'cadge[queries]'"
+        ) from error
+    return duckdb.connect(":memory:", config=_CONFIG)
+
+
+def parquet(table: Table, campaign: Campaign) -> bytes:
+    """Return a table of a campaign as a Parquet file. Raises ExtraMissingError, AnalysisError."""
+    with _connected() as database, tempfile.TemporaryDirectory(prefix="cadge-table-") as folder:
+        _fill(database, table, [campaign], Path(folder))
+        made = Path(folder) / "table.parquet"
+        database.execute(f"COPY {table.name} TO '{made}' (FORMAT parquet, COMPRESSION zstd)")  # our own folder
+        return made.read_bytes()
+
+
+def ask(sql: str, campaigns: Sequence[Campaign], leave_out: LeaveOut | None = None) -> Answer:
+    """Ask one question. Raises ExtraMissingError, and BadInputError with what is wrong in the SQL.
+
+    leave_out: is told of a campaign that cannot be read, which a table then goes without; where there is none, raises
+    as readers of campaigns do.
+    """
+    database = _connected()
+    import duckdb
+
+    try:
+        _refuse_all_but_a_question(database, sql)
+        words = {word.lower() for word in re.findall(r"\w+", sql)}
+        with tempfile.TemporaryDirectory(prefix="cadge-query-") as folder:
+            for table in TABLES.values():
+                if table.name in words:
+                    _fill(database, table, campaigns, Path(folder), leave_out)
+        database.execute("SET enable_external_access = false")
+        database.execute("SET lock_configuration = true")
+        found = database.execute(sql)
+    except duckdb.Error as error:
+        raise _wrong(error) from error
+    return Answer(tuple(one[0] for one in found.description or ()), _fetched(database))
+
+
+def _fetched(database: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    import duckdb
+
+    with database:
+        try:
+            while several := database.fetchmany(_TAKEN_MOST):
+                yield from several
+        except duckdb.Error as error:
+            raise _wrong(error) from error
+
+
+def _refuse_all_but_a_question(database: DuckDBPyConnection, sql: str) -> None:
+    import duckdb
+
+    statements = database.extract_statements(sql)
+    if len(statements) != 1:
+        raise BadInputError(f"one question at a time: this is {len(statements) or 'no'} statements")
+    if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+        raise BadInputError(
+            f"{statements[0].type.name} is no question: begin with SELECT, WITH, FROM, DESCRIBE or EXPLAIN"
+        )
+
+
+def _wrong(error: Exception) -> BadInputError:
+    """Return what DuckDB says, with what there is where a name is unknown; nothing in it is obeyed by a terminal."""
+    text = str(error).strip()
+    said = "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
+    if "file system operations are disabled" in said or "disabled by configuration" in said:
+        return BadInputError(f"a question sees only its tables, no file and no network: {', '.join(TABLES)}\n{said}")
+    if re.match(r"Catalog Error: Table", said):
+        said += f"\nTables: {', '.join(TABLES)}; their columns: cadge query --tables"
+    elif said.startswith("Binder Error"):
+        said += "\nAll columns: cadge query --tables"
+    return BadInputError(f"the question cannot be answered: {said}")
+
+
+def _fill(
+    database: DuckDBPyConnection, table: Table, campaigns: Iterable[Campaign], folder: Path,
+    leave_out: LeaveOut | None = None,
+) -> None:  # fmt: skip
+    """Make a table of all campaigns; what a campaign has no column for is NULL in its rows."""
+    found: list[tuple[Column, ...]] = []
+    path = folder / f"{table.name}.jsonl"
+    with path.open("w", encoding="ascii") as stream:
+        for campaign in campaigns:
+            begun = stream.tell()
+            try:
+                columns = table.columns(campaign)
+                stream.writelines(lines("jsonl", [one.name for one in columns], table.rows(campaign)))
+                found.append(columns)
+            except NoDataError:  # it planned nothing
+                continue
+            except ResultsError as error:
+                if leave_out is None:
+                    raise
+                leave_out(campaign, error)
+                stream.seek(begun)
+                stream.truncate()
+    every = together([*found, table.fixed])
+    typed = ", ".join(f"{_quoted(one.name)}: '{_TYPES[one.kind]}'" for one in every)
+    if path.stat().st_size:
+        source = f"read_json('{path}', format = 'newline_delimited', columns = {{{typed}}})"
+        database.execute(f"CREATE TABLE {table.name} AS SELECT * FROM {source}")  # noqa: S608 - our own names
+    else:
+        typed = ", ".join(f"{_quoted(one.name)} {_TYPES[one.kind]}" for one in every)
+        database.execute(f"CREATE TABLE {table.name} ({typed})")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

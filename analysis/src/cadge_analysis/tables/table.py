@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a table is: named columns of one kind each, which depend on a campaign's plan alone, and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cadge_results import Campaign
+from cadge_results.catalogue import in_order
+from cadge_results.plan import Plan
+
+Kind = Literal["text", "integer", "number", "boolean"]
+Field = str | int | float | None
+Row = dict[str, Field]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `about` says in a sentence what it holds; its unit ends its name."""
+
+    name: str
+    kind: Kind
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table. `rows` yields rows that have all `columns` of their campaign, in their order."""
+
+    name: str
+    about: str
+    fixed: tuple[Column, ...]
+    """Columns that it has in every campaign."""
+    columns: Callable[[Campaign], tuple[Column, ...]]
+    rows: Callable[[Campaign], Iterator[Row]]
+
+
+def column_of(kind: Kind, /, **about: str) -> tuple[Column, ...]:
+    """Return columns of one kind."""
+    return tuple(Column(name, kind, text) for name, text in about.items())
+
+
+def parameters(plan: Plan) -> tuple[Column, ...]:
+    """Return a column for each parameter of the plan's patterns, in their order; text where one is a word somewhere."""
+    return together(
+        [Column(name, "integer" if one.type == "integer" else "text", one.title)]
+        for key in in_order(plan.patterns)
+        for name, one in plan.patterns[key].parameters.items()
+    )
+
+
+def beside(fixed: Iterable[Column], plan: Plan) -> dict[str, Column]:
+    """Return the columns of parameters by the parameter's name.
+
+    One that is called as a fixed column is called `parameter_NAME`.
+    """
+    taken = {one.name for one in fixed}
+    return {
+        one.name: replace(one, name=f"parameter_{one.name}") if one.name in taken else one for one in parameters(plan)
+    }
+
+
+def with_parameters(fixed: Iterable[Column]) -> Callable[[Campaign], tuple[Column, ...]]:
+    """Return what gives a campaign's columns: the fixed ones, with those of parameters after `pattern`."""
+    every = tuple(fixed)
+    place = [one.name for one in every].index("pattern") + 1
+    return lambda campaign: (*every[:place], *beside(every, campaign.plan).values(), *every[place:])
+
+
+def together(several: Iterable[Iterable[Column]]) -> tuple[Column, ...]:
+    """Return the columns of many campaigns, each once; where their kinds differ, the wider one."""
+    found: dict[str, Column] = {}
+    for columns in several:
+        for one in columns:
+            known = found.get(one.name)
+            if known is None:
+                found[one.name] = one
+            elif known.kind != one.kind:
+                wide: Kind = "number" if {known.kind, one.kind} == {"integer", "number"} else "text"
+                found[one.name] = Column(one.name, wide, known.about)
+    return tuple(found.values())

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two launches: nothing is decided, which stands once; a median that no launch gave is no value; the machine moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import synthetic
+from test_witness import with_witness
+
+from cadge_analysis import report
+from cadge_analysis.page import launch_remarks
+from cadge_analysis.page.viewmodel import Page, Remark
+from cadge_analysis.stats import compare, load
+from cadge_analysis.stats.load import Dataset
+
+OPTIONS = synthetic.Options(
+    layers=("sockets-tcp", "native-ucx"),
+    sizes=(8, 4096),
+    places=("within",),
+    waits=("poll",),
+    patterns=(("rpc", 1), ("stream", 64)),
+    launches=2,
+    samples=200,
+    troubles=False,
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return load.read(synthetic.make(tmp_path_factory.mktemp("two"), OPTIONS))
+
+
+@pytest.fixture(scope="module")
+def page(data: Dataset) -> Page:
+    return report.page_of(data)
+
+
+def test_that_nothing_is_decided_stands_once_and_in_the_headline(page: Page) -> None:
+    assert [text for text in page.opening if text.startswith("Nothing is decided: 2 launches tell no layer apart")]
+    assert len(page.answers) == 2
+    for answer in page.answers:
+        said = "".join(span.text for span in answer.spans)
+        assert "No layer leads" not in said
+        assert "native-ucx" in said
+        assert "sockets-tcp" in said
+    assert page.warned.headline.startswith("Valid, but nothing is decided: ")
+
+
+def test_one_question_says_itself_that_nobody_leads(tmp_path: Path) -> None:
+    one = load.read(synthetic.make(tmp_path / "one", replace(OPTIONS, patterns=(("rpc", 1),))))
+    made = report.page_of(one)
+    assert not any("Nothing is decided" in text for text in made.opening)
+    assert made.answers[0].spans[0].text == "No layer leads"
+    assert made.warned.headline.startswith("Valid: ")
+
+
+def told(data: Dataset, values: dict[str, tuple[float, ...]]) -> list[Remark]:
+    """Return the remarks of a campaign whose rows of RPC at 8 B are these, in ns, by layer, and others as measured."""
+    rows = []
+    for row in compare.compare(data).rows:
+        mine = (
+            values.get(row.cell.series.label, ()) if (row.cell.case.pattern, row.cell.case.size) == ("rpc", 8) else ()
+        )
+        by_round = {(round_, 0): value for round_, value in enumerate(mine)} or row.numbers.by_round
+        rows.append(replace(row, numbers=replace(row.numbers, by_round=by_round)))
+    return list(launch_remarks.remarks(data, rows))
+
+
+def test_a_median_that_no_launch_gave_is_named_with_both(data: Dataset) -> None:
+    assert told(data, {}) == []
+    assert told(data, {"native-ucx": (1000.0, 1999.0)}) == []
+    assert told(data, {"native-ucx": (1000.0, 3000.0, 9000.0)}) == [], "the middle one of three was measured"
+    (one,) = told(data, {"native-ucx": (1000.0, 8_000_000.0), "sockets-tcp": (2000.0, 4000.0, 1000.0, 9000.0)})
+    assert one.title == "2 numbers that no launch gave"
+    assert "native-ucx, RPC of 8 B within one host, polling: 1.00 and 8\u202f000 \u00b5s; " in one.text
+    assert "sockets-tcp, RPC of 8 B within one host, polling: 2.00 and 4.00 \u00b5s." in one.text
+    assert one.size == "25.0\u202f% of 8 numbers"
+    assert one.grave
+
+
+def witnessed(data: Dataset, lines: dict[int, float]) -> Dataset:
+    """Return the campaign whose layers' launches bounced a line in 100 ns, but for those at these places."""
+    layers = [record.launch_id for record in data.records if record.launch.subject.kind == "layer"]
+    line = {name: lines.get(place, 100.0) for place, name in enumerate(layers)}
+    records = tuple(
+        with_witness(one, {at: {"line_ns": line.get(one.launch_id, 900.0), "copy_ns": 9.0 * at} for at in range(9)})
+        for one in data.records
+    )
+    return replace(data, records=records)
+
+
+def test_launches_while_the_machine_was_slower_are_counted_by_their_witness(data: Dataset) -> None:
+    every = sum(record.launch.subject.kind == "layer" for record in data.records)
+    (one,) = launch_remarks.remarks(witnessed(data, {0: 240.0}), ())
+    assert one.title == "1 launch while the machine was slower"
+    assert f"in 1 of {every} launches a bounced cache line took up to 2.40\u00d7 the usual 100 ns" in one.text
+    assert one.grave == (1 / every > 0.1)
+    assert list(launch_remarks.remarks(witnessed(data, {0: 149.0}), ())) == []

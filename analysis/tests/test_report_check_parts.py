@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A number that was altered is found in whatever part of a report it stands: a sentence, a table, a chart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import synthetic
+
+from cadge_analysis import report
+from cadge_analysis.page.imported import ImportedColumn, ImportedTables, ImportedTest
+from cadge_analysis.page.scale_figures import ScaleView, Varied
+from cadge_analysis.page.viewmodel import Fact, FactTable, Finding, Page, Since, Span
+from cadge_analysis.recompute.check import Check, check, printed
+from cadge_analysis.stats.load import read
+
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
+
+SECTION = re.compile(r'<section id="([^"]+)".*?(?=<section id="|</main>)', re.DOTALL)
+SAID = re.compile(r">[^<]*?([1-9])[^<]*?<")
+
+
+def whole(page: Page) -> Page:
+    """Return a page with every part that a report may have, of numbers at hand."""
+    figure = replace(page.sections[0].figures[0], name="connect", title="Time to connect")
+    table = FactTable(title="What changed", columns=("cell", "ratio"), rows=(("8 B", "1.25"),))
+    found = Finding(kind="changed", grave=False, spans=(Span(text="3 cells took 1.25 times as long."),))
+    column = ImportedColumn(head="p50", unit="\u00b5s", printed="2.5 us")
+    test = ImportedTest(name="latency", about="", columns=(column,), rows=(("8 B", (("5.0", "2.5"),)),))
+    return replace(
+        page,
+        scale=ScaleView(
+            figures=(figure,), varied=(Varied(anchor="rpc-within", title="RPC", numbers="pairs: 1 and 4"),)
+        ),
+        since=Since(title="Since the earlier campaign", findings=(found,), note="Of 2 days ago.", tables=(table,)),
+        imported=(ImportedTables(title="a tool", facts=(Fact(name="Version", text="7.3"),), tests=(test,)),),
+    )
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    options = synthetic.Options(
+        layers=("sockets-tcp", "am-ucx"), sizes=(8, 4096), waits=("poll",), samples=500, launches=4
+    )
+    return report.html(whole(report.page_of(read(synthetic.make(tmp_path_factory.mktemp("parts"), options)))))
+
+
+def older(text: str) -> str:
+    return re.sub(r'"program":"[0-9a-f]+"', '"program":"0123456789abcdef"', text)
+
+
+def held(text: str, against: str) -> Check:
+    return check(printed(text, "report.html"), against)
+
+
+def in_every_section(text: str, alter: Callable[[str], str]) -> tuple[str, list[str]]:
+    """Return a report of which each section was altered, and these sections' ids."""
+    ids: list[str] = []
+
+    def one(found: re.Match[str]) -> str:
+        made = alter(found[0])
+        if made != found[0]:
+            ids.append(found[1])
+        return made
+
+    return SECTION.sub(one, text), ids
+
+
+def digit(numbers: list[re.Match[str]], section: str, at: int) -> str:
+    """Return a section of which one digit that is read became another one."""
+    if not numbers:
+        return section
+    place = numbers[at].start(1)
+    return f"{section[:place]}{int(section[place]) % 9 + 1}{section[place + 1 :]}"
+
+
+PLACES: dict[str, Callable[[str], str]] = {
+    "the first number": lambda section: digit(list(SAID.finditer(section)), section, 0),
+    "the last number": lambda section: digit(list(SAID.finditer(section)), section, -1),
+    "one in the middle": lambda section: digit(found := list(SAID.finditer(section)), section, len(found) // 2),
+    "what programs read": lambda section: re.sub(r'data-v="([1-9])', r'data-v="9\1', section, count=1),
+    "what is said once of all rows": lambda section: re.sub(
+        r"(<dl class=\"facts same\".*?<dd[^>]*>)([^<]*)(<)", r"\g<1>\g<2>7\3", section, count=1, flags=re.DOTALL
+    ),
+    "a line of a chart": lambda section: re.sub(r'( d="M[\d.]+,)(\d)', r"\g<1>9\2", section, count=1),
+    "a number behind a figure": lambda section: re.sub(
+        r'(class="plain numbers".*?<td>)', r"\g<1>9", section, count=1, flags=re.DOTALL
+    ),
+}
+LEAST = {
+    "what programs read": 4,
+    "what is said once of all rows": 4,
+    "a line of a chart": 5,
+    "a number behind a figure": 5,
+}
+
+
+def test_the_report_has_every_part(text: str) -> None:
+    ids = [found[1] for found in SECTION.finditer(text)]
+    assert {"answer", "questions", "layers", "rpc-within", "stream-between", "scale", "since", "itself", "coverage",
+            "without", "floors", "imported", "method", "provenance"} <= set(ids)  # fmt: skip
+    assert held(text, text).agrees
+    assert held(older(text), text).agrees
+
+
+@pytest.mark.parametrize("version", ["the same", "another"])
+@pytest.mark.parametrize("where", PLACES)
+def test_one_altered_in_each_section_is_found_in_each(where: str, version: str, text: str) -> None:
+    spoiled, ids = in_every_section(text, PLACES[where])
+    assert len(ids) >= LEAST.get(where, 14)
+    found = held(spoiled if version == "the same" else older(spoiled), text)
+    assert not found.agrees
+    places = [*(one.place for one in found.differences), *found.unchecked]
+    assert {one.partition(":")[0] for one in places} == set(ids), "in each of them, and nowhere else"

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""More processes: their number is found in a pattern's file, and the times to connect are launches' own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pagereader
+import pytest
+import synthetic
+
+from cadge_analysis import report
+from cadge_analysis.draw import palette
+from cadge_analysis.page import views
+from cadge_analysis.page.scale_figures import channels, counts, scale
+from cadge_analysis.stats.load import Dataset, read
+from cadge_results import LaunchRecord
+from cadge_results.launch import Endpoint
+
+
+def ends(record: LaunchRecord, peers: list[tuple[int, ...]]) -> LaunchRecord:
+    """Return the record as of a launch whose endpoints have these peers."""
+    seat = record.launch.endpoints[0]
+    made = tuple(seat.model_copy(update={"peers": one}) for one in peers)
+    assert all(isinstance(one, Endpoint) for one in made)
+    return record.model_copy(update={"launch": record.launch.model_copy(update={"endpoints": made})})
+
+
+def connected(record: LaunchRecord, ns: int) -> LaunchRecord:
+    """Return the record as if connecting had taken so long."""
+    assert record.result is not None
+    phases = {**record.result.phases_ns, "connect": ns}
+    return record.model_copy(update={"result": record.result.model_copy(update={"phases_ns": phases})})
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    options = synthetic.Options(
+        layers=("sockets-tcp",), sizes=(8,), places=("within",), waits=("poll",), launches=6, troubles=False
+    )
+    return read(synthetic.make(tmp_path_factory.mktemp("scale"), options))
+
+
+def test_a_channel_is_counted_once_whoever_lists_it(data: Dataset) -> None:
+    record = data.records[0]
+    assert channels(ends(record, [(1,), (0,)])) == 1
+    assert channels(ends(record, [(1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)])) == 6, "each of four with each other"
+    assert channels(ends(record, [(1, 1), (0, 0)])) == 2, "two channels of one pair"
+    assert channels(ends(record, [(0,)])) == 1, "a process with itself"
+
+
+def test_numbers_of_processes_are_what_roles_are_counted_by(data: Dataset) -> None:
+    found = {name: counts(file) for name, file in data.patterns.items()}
+    assert found["rpc"] == ()
+    assert {"pairs"} == set(found["stream"])
+
+
+def test_the_time_to_connect_is_the_median_of_launches_with_so_many_channels(data: Dataset) -> None:
+    looks = palette.identities(data.layers)
+    keys = views.keys_of(looks)
+    assert scale(data, keys, looks) is None, "one number of channels"
+    records, number = [], 0
+    for record in data.records:
+        if record.launch.subject.kind != "layer":
+            records.append(record)
+            continue
+        peers = [(1,), (0,)] if number % 2 else [(1, 2), (0,), (0,)]
+        records.append(connected(ends(record, peers), (1000, 2_000_000, 3000, 4_000_000, 5000, 9_000_000)[number]))
+        number += 1
+    view = scale(replace(data, records=tuple(records)), keys, looks)
+    assert view is not None
+    (figure,) = view.figures
+    assert figure.name == "connect-within-poll"
+    rows = {row[0]: row[1].split(" ")[0] for row in figure.table.rows}
+    assert rows == {"1": "4\u202f000", "2": "3.00"}
+    assert "6 launches here" in figure.caption
+
+
+def test_nothing_is_said_of_launches_that_did_not_connect(tmp_path: Path) -> None:
+    options = synthetic.Options(layers=("sockets-tcp",), sizes=(8,), launches=2, troubles=False)
+    data = read(synthetic.make(tmp_path, options))
+    looks = palette.identities(data.layers)
+    assert scale(data, views.keys_of(looks), looks) is None
+
+
+def test_a_number_of_processes_off_the_axis_has_a_figure_of_its_own(tmp_path: Path) -> None:
+    """Two pairs reach, together, three times what one pair does over one layer, and as much over the other."""
+
+    def by_hand(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
+        pairs, layer = point["workload"]["parameters"]["pairs"], point["subject"]["layer"]
+        attempt["quantities"] = {}
+        amount = 3_000_000 if pairs == 2 and layer == "native-ucx" else 1_000_000
+        synthetic.set_rate(attempt, amount, 1_000_000_000)
+
+    options = synthetic.Options(
+        layers=("sockets-tcp", "native-ucx"),
+        sizes=(8, 64),
+        places=("within",),
+        waits=("poll",),
+        patterns=(("stream", 16),),
+        given=({"pairs": 1}, {"pairs": 2}),
+        launches=3,
+        floors=False,
+        troubles=False,
+        attempt_hook=by_hand,
+    )
+    report.build(synthetic.make(tmp_path / "store", options).path, tmp_path / "r.html")
+    root = pagereader.read((tmp_path / "r.html").read_text())
+    figure = root.one("figure", id="fig-stream-within-poll-pairs")
+    assert [head.text.partition(",")[0] for head in figure.one("thead").all("th")] == [
+        "pairs",
+        "native-ucx",
+        "sockets-tcp",
+    ]
+    cells = [[cell.text for cell in row.all("td")] for row in figure.one("tbody").all("tr")]
+    ratios = [[cell.rpartition("; ")[2] for cell in row] for row in cells]
+    assert ratios == [["1.00\u00d7", "1.00\u00d7"], ["3.00\u00d7", "1.00\u00d7"]]
+    assert "pairs: 1 and 2" in root.one("section", id="scale").text

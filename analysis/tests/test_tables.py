@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables: every row has its columns, in their kinds; they say what the store says; hostile text stays harmless."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+
+from cadge_analysis import flat, queries
+from cadge_analysis.errors import BadInputError, ExtraMissingError
+from cadge_analysis.tables import TABLES
+from cadge_analysis.tables.table import Column, beside, together
+from cadge_results import Campaign
+from cadge_results.errors import DamagedError
+from cadge_results.result import Samples
+
+pytestmark = pytest.mark.spare  # a campaign is costly to make
+
+PAGE = (Path(__file__).parents[1] / "QUERIES.md").read_text(encoding="utf-8")
+KINDS: dict[str, tuple[type, ...]] = {"text": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,)}
+HOSTILE = '=HYPERLINK("http://x")\n,"\u202e<b>\x1b[31m'
+OPTIONS = synthetic.Options(layers=("sockets-tcp", "native-ucx"), sizes=(8, 4096), places=("within",), samples=200)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """Two layers with unsound attempts and a launch that is missing, and a host whose processor has a hostile name."""
+    options = synthetic.Options(
+        **{name: getattr(OPTIONS, name) for name in ("layers", "sizes", "places", "samples")},
+        drop_launches=1,
+        node={"cpu": {"model name": HOSTILE}, "governor": {"unknown": "none is visible"}},
+    )
+    return synthetic.make(tmp_path_factory.mktemp("small"), options)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """Another one, with a pattern that has other parameters, and a layer that is measured twice."""
+    options = synthetic.Options(
+        layers=("sockets-tcp",), sizes=(8,), places=("within",), waits=("poll",), patterns=(("rpc", 1),), samples=200,
+        twins=("sockets-tcp",), seed=9,
+    )  # fmt: skip
+    return synthetic.make(tmp_path_factory.mktemp("other"), options)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_row_has_its_columns_in_their_kinds(name: str, small: Campaign, other: Campaign) -> None:
+    table = TABLES[name]
+    for campaign in (small, other):
+        columns = table.columns(campaign)
+        names = [one.name for one in columns]
+        assert len(set(names)) == len(names)
+        assert {one.name for one in table.fixed} <= set(names)
+        rows = list(table.rows(campaign))
+        assert rows
+        for row in rows:
+            assert list(row) == names
+            for column in columns:
+                value = row[column.name]
+                assert value is None or type(value) in KINDS[column.kind], (column, value)
+
+
+def test_attempts_and_samples_say_what_the_store_says(small: Campaign) -> None:
+    outcomes = small.outcomes()
+    rows = list(TABLES["attempts"].rows(small))
+    assert Counter(row["status"] for row in rows) == Counter(one.status for one in outcomes)
+    assert len({row["status"] for row in rows}) >= 3
+    for row, outcome in zip(rows, outcomes, strict=True):
+        assert (row["point_id"], row["launch_id"]) == (outcome.point.point_id, outcome.launch_id)
+        if outcome.attempt is not None and outcome.attempt.cpu:
+            assert row["cpu_user_ns"] == sum(one.user_ns for one in outcome.attempt.cpu)
+    found = [row for row in TABLES["samples"].rows(small) if row["p50_ns"] is not None]
+    stored = [
+        one
+        for outcome in outcomes
+        if outcome.attempt
+        for several in outcome.attempt.quantities.values()
+        for one in several
+        if isinstance(one, Samples)
+    ]
+    assert [(row["count"], row["p99_ns"]) for row in found] == [(o.count, o.buckets.percentile(99)) for o in stored]
+
+
+def test_launches_and_facts(small: Campaign) -> None:
+    rows = list(TABLES["launches"].rows(small))
+    assert [row["launch_id"] for row in rows] == [one.launch_id for one in small.plan.launches]
+    for host in TABLES["hosts"].rows(small):
+        assert (host["cpu_model"], host["governor"]) == (HOSTILE, None)
+    (one,) = TABLES["campaigns"].rows(small)
+    assert one["campaign_id"] == small.campaign_id
+    assert one["stored_launches"] == len(small.launch_ids())
+
+
+def test_csv_has_no_formula_and_json_lines_hold_the_text() -> None:
+    row = {"a": HOSTILE, "b": -1.5, "c": None, "d": "\tx", "e": "a=b"}
+    read = next(csv.DictReader(io.StringIO("".join(flat.lines("csv", list(row), [row])), newline="")))
+    assert read == {"a": f"'{HOSTILE}", "b": "-1.5", "c": "", "d": "'\tx", "e": "a=b"}
+    (line,) = flat.lines("jsonl", list(row), [row])
+    assert line.count("\n") == 1
+    assert line.isascii()
+    assert json.loads(line) == row
+
+
+def test_lines_are_made_while_they_are_read() -> None:
+    made = []
+
+    def rows() -> Any:  # noqa: ANN401 - a generator
+        for number in range(3):
+            made.append(number)
+            yield {"a": number}
+
+    lines = flat.lines("jsonl", ["a"], rows())
+    assert next(lines) == '{"a": 0}\n'
+    assert made == [0]
+
+
+def test_a_parameter_that_is_called_as_a_column_gets_another_name(small: Campaign) -> None:
+    found = beside([Column("depth", "text", "")], small.plan)
+    assert found["depth"].name == "parameter_depth"
+    assert found["request_bytes"].name == "request_bytes"
+
+
+def test_columns_of_campaigns_are_put_together() -> None:
+    one, two = Column("a", "integer", "x"), Column("a", "text", "y")
+    assert together([[one, Column("b", "number", "")], [two]]) == (Column("a", "text", "x"), Column("b", "number", ""))
+    assert together([[one], [Column("a", "number", "")]])[0].kind == "number"
+
+
+# -- by DuckDB
+
+
+@pytest.fixture
+def duckdb() -> Any:  # noqa: ANN401 - a module
+    return pytest.importorskip("duckdb", reason="the extra `queries` is not installed")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_parquet_holds_what_the_rows_hold(name: str, small: Campaign, tmp_path: Path, duckdb: Any) -> None:  # noqa: ANN401
+    path = tmp_path / "t.parquet"
+    path.write_bytes(queries.parquet(TABLES[name], small))
+    found = duckdb.sql(f"SELECT * FROM '{path}'")  # noqa: S608 - our own path
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+    assert rows == list(TABLES[name].rows(small))
+
+
+def test_a_question_is_answered_over_all_campaigns(small: Campaign, other: Campaign, duckdb: Any) -> None:  # noqa: ANN401, ARG001
+    answer = queries.ask("SELECT campaign_id, count(*) AS n FROM Cells GROUP BY 1 ORDER BY 1", [small, other])
+    assert answer.columns == ("campaign_id", "n")
+    assert list(answer.rows) == sorted((one.campaign_id, len(one.plan.points)) for one in (small, other))
+    both = queries.ask("SELECT DISTINCT cpu_model FROM attempts JOIN hosts USING (campaign_id)", [small])
+    assert list(both.rows) == [(HOSTILE,)]
+
+
+def test_the_fastest_is_the_fastest(small: Campaign, duckdb: Any) -> None:  # noqa: ANN401, ARG001
+    (sql,) = (one for one in re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) if "fastest," in one)
+    rows = [row for row in TABLES["cells"].rows(small) if row["latency_p50_ns"] and row["kind"] == "layer"]
+    for _, place, wait, layer, p50_ns in queries.ask(sql, [small]).rows:
+        case = [r for r in rows if (r["place"], r["wait"], r["pattern"], r["request_bytes"]) == (place, wait, "rpc", 8)]
+        best = min(case, key=lambda r: float(r["latency_p50_ns"] or 0))
+        assert (layer, p50_ns) == (best["layer"], best["latency_p50_ns"])
+
+
+@pytest.mark.parametrize("sql", re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+def test_every_question_of_the_page_is_one(sql: str, small: Campaign, duckdb: Any) -> None:  # noqa: ANN401, ARG001
+    list(queries.ask(sql, [small]).rows)
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELEC 1", "Parser Error: syntax error"),
+        ("", "no statements"),
+        ("SELECT 1; DROP TABLE hosts", "one question at a time: this is 2"),
+        ("DROP TABLE hosts", "DROP is no question"),
+        ("COPY hosts TO '{folder}/x.csv'", "COPY is no question"),
+        ("ATTACH '{folder}/x.db'", "ATTACH is no question"),
+        ("SET enable_external_access = true", "is no question"),
+        ("INSTALL httpfs", "is no question"),
+        ("CREATE TABLE x AS FROM hosts", "CREATE is no question"),
+        ("FROM read_text('{folder}/secret')", "sees only its tables"),
+        ("FROM read_csv('{folder}/secret')", "sees only its tables"),
+        ("FROM glob('{folder}/*')", "sees only its tables"),
+        ("FROM '{folder}/secret.csv'", "sees only its tables"),
+        ("FROM secret", "Table with name secret does not exist(.|\n)*Tables: cells, attempts"),
+        ("SELECT nothing FROM hosts", "Binder Error(.|\n)*cadge query --tables"),
+        ("SELECT error('x' || cpu_model) FROM hosts", r'x=HYPER.*\n,"\\u202e<b>\\x1b'),
+    ],
+)
+def test_what_is_no_question_is_refused_and_touches_nothing(
+    sql: str, why: str, small: Campaign, tmp_path: Path, duckdb: Any  # noqa: ANN401, ARG001
+) -> None:  # fmt: skip
+    for name in ("secret", "secret.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+    with pytest.raises(BadInputError, match=why):
+        list(queries.ask(sql.format(folder=tmp_path), [small]).rows)
+    assert {path.name for path in tmp_path.iterdir()} == {"secret", "secret.csv"}
+
+
+def test_a_damaged_campaign_is_left_out_or_refused(small: Campaign, tmp_path: Path, duckdb: Any) -> None:  # noqa: ANN401, ARG001
+    damaged = synthetic.make(tmp_path, OPTIONS)
+    path = max(damaged.layout.launches.glob("*.json"))
+    path.chmod(0o644)
+    path.write_text(path.read_text()[:-100])
+    damaged = Campaign(damaged.path)
+    left = []
+    answer = queries.ask(
+        "SELECT DISTINCT campaign_id FROM launches", [damaged, small], lambda one, error: left.append((one, error))
+    )
+    assert list(answer.rows) == [(small.campaign_id,)]
+    assert [one for one, _ in left] == [damaged]
+    with pytest.raises(DamagedError):
+        queries.ask("FROM launches", [damaged])
+
+
+def test_without_the_extra_the_command_that_installs_it_is_named(
+    small: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    with pytest.raises(ExtraMissingError, match=r"pip install --require-hashes -r ci/requirements-queries\.lock") as it:
+        queries.ask("SELECT 1", [small])
+    assert it.value.exit_code == 3
+    with pytest.raises(ExtraMissingError):
+        queries.parquet(TABLES["hosts"], small)
+    assert queries.INSTALL in PAGE
+    lock = Path(__file__).parents[2] / queries.INSTALL.split()[-1]
+    assert re.search(r"^duckdb==", lock.read_text(), re.MULTILINE)
+
+
+def test_the_page_tells_every_fixed_column() -> None:
+    for name, table in TABLES.items():
+        section = re.search(rf"^### {name}\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+        assert section
+        told = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", section[1], re.MULTILINE)
+        assert told == [(one.name, one.kind, one.about) for one in table.fixed]
+        assert f"| `{name}` |" in PAGE

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge history`: campaigns over time, cell by cell, with the changes that are found in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cadge_cli.options import json_option, out_option, output_of, results_option
+from cadge_cli.output import table
+from cadge_cli.sides import Campaigns, margin_of
+from cadge_harness.errors import EXIT_NOTHING, EXIT_OK, NothingSelectedError, UsageError
+from cadge_harness.paths import find_checkout
+
+if TYPE_CHECKING:
+    from cadge_analysis.versus.history import History
+    from cadge_analysis.versus.sides import Side
+
+EXAMPLES = "\b\nExamples:\n"
+EXIT_CODES = (
+    "\n\n\b\nExit codes:\n"
+    "  0  told; whether changes were found stands in the answer\n"
+    "  2  an option is wrong\n"
+    "  5  there are fewer than two campaigns, or no two have a comparable cell"
+)
+LISTED_MOST = 60
+HEADS = ("after / before", "from campaign", "before", "after", "p", "cell", "what else changed there")
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge history\n"
+    + "  cadge history 20261101T013042Z-1f3a9c2e 20261108T013107Z-77ab01de last\n"
+    + "  cadge history --format html -o history.html"
+    + EXIT_CODES
+)
+@click.argument("names", nargs=-1, metavar="[CAMPAIGN]...")
+@click.option("--format", "kind", type=click.Choice(["text", "html"]), default="text", show_default=True)
+@click.option("--margin", default="5%", show_default=True, metavar="SHARE", help="Within this it is the same.")
+@out_option(text="File instead of stdout.")
+@results_option
+@json_option
+@click.pass_context
+def history(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    kind: str,
+    margin: str,
+    out: Path | None,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Show how each cell went through several campaigns, or through all there are, and where it changed.
+
+    Campaigns stand in the order of time. Each gives a cell one value, its median; changes are found by E-divisive with
+    a permutation test of 1 %, for which ten campaigns are needed. Floors are shown as the machine itself: where they
+    changed as well, a change may be the machine's. Versions, paths, links and settings that changed are events beside.
+    Values of other machines, or of processes that were spread otherwise, are left out, and told.
+    """
+    from cadge_analysis.page.history import missing
+    from cadge_analysis.versus.history import history as history_of
+    from cadge_analysis.versus.history_data import document
+
+    output = output_of(ctx, as_json, out)
+    if kind == "html" and output.as_json and out is None:
+        raise UsageError("--json answers on stdout, so the page needs a file: add -o FILE")
+    share = margin_of(margin)
+    found = history_of(_campaigns(names, results), share)
+    data = document(found)
+    if not found.courses:
+        why = next(iter(found.left), "they have no cell in common")
+        output.problem(f"no two of {len(found.campaigns)} campaigns have a comparable cell: {why}")
+        return output.finish(EXIT_NOTHING, data)
+    said = missing(found)
+    if said:
+        output.problem(said)
+    text = _page(found) if kind == "html" else "".join(f"{line}\n" for line in _text(found))
+    lines = text.splitlines()
+    if out is not None:
+        from cadge_results import write_output
+
+        written = write_output(out, text.encode())
+        lines = output.wrote(written, out, "one file, opens offline" if kind == "html" else "")
+        lines += [] if written.streamed else [_gist(found)]
+        data |= {"file": str(out)}
+    return output.finish(EXIT_OK, data, lines)
+
+
+def _campaigns(names: tuple[str, ...], results: Path | None) -> list[Side]:
+    """Return the named campaigns, each once; all that have launches where none is named."""
+    from cadge_analysis.versus.sides import Side
+    from cadge_results import Store
+
+    campaigns = Campaigns(results)
+    if names:
+        read = [campaigns.read(name) for name in names]
+    else:
+        store = Store(results or find_checkout().campaigns)
+        read = [campaigns.read(str(one.path)) for one in store.campaigns() if one.launch_ids()]
+    found = {data.campaign_id: Side(data.campaign_id, data) for data in read}
+    if len(found) < 2:
+        have = f"there is {len(found)}" if found else "there is none"
+        raise NothingSelectedError(
+            f"a history needs two campaigns at least, and ten to tell a change; {have}",
+            commands=("cadge run", "cadge report last"),
+        )
+    return list(found.values())
+
+
+def _page(found: History) -> str:
+    from cadge_analysis.page import history as pages
+    from cadge_analysis.page import render
+    from cadge_analysis.report import stamp
+
+    return render.history(pages.page(found, generated=stamp(found.campaigns[-1].data)))
+
+
+def _gist(found: History) -> str:
+    from cadge_analysis import units
+
+    cells, changed = units.count_of(len(found.courses), "cell"), len(found.changed)
+    by_chance = units.sig3(found.by_chance)
+    return (
+        f"{len(found.campaigns)} campaigns, {cells}: {changed} changed, {found.testable - changed} did not as far as "
+        f"can be told, {len(found.courses) - found.testable} have too few campaigns; by chance {by_chance} at "
+        "most of those without any change would show one"
+    )
+
+
+def _text(found: History) -> Iterator[str]:
+    from cadge_analysis import units
+    from cadge_analysis.page.history import change_rows, way
+
+    for at, side in enumerate(found.campaigns, 1):
+        yield f"{at:>3}  {side.name}  {side.data.meta.created_utc}  {units.count_of(len(side.numbers), 'cell')}"
+    if found.machine is not None:
+        yield ""
+        course = "  ".join(f"{stop.at + 1}: {stop.value:.3f}" for stop in found.machine.stops)
+        yield f"the machine itself, floors as many times as long as at first: {course}"
+        for turn in found.machine.turns:
+            yield f"  it changed at campaign {turn.at + 1}: {turn.ratio:.3f} times as long"
+    rows = []
+    for one, turn, events in change_rows(found):
+        too = "floors as well" if found.machine_turned(turn.at) else ""
+        before, after = (f"{units.sig3(value)} {one.unit}" for value in (turn.before, turn.after))
+        said = "; ".join(filter(None, (too, events)))
+        what = f"{turn.ratio:.3f} {way(one, turn)}"
+        rows.append((what, str(turn.at + 1), before, after, f"{turn.p:.2g}", one.name, said))
+    if rows:
+        yield ""
+        yield from table([HEADS, *rows[:LISTED_MOST]])
+        if len(rows) > LISTED_MOST:
+            yield f"{len(rows) - LISTED_MOST} more with --json, and on the page"
+    if found.events:
+        yield ""
+        yield "what else changed"
+        for event in found.events:
+            yield f"  {event.at + 1}: {event.what}: {event.first or 'nothing'} -> {event.second or 'nothing'}"
+    if found.left:
+        yield ""
+        yield "values that are not comparable with the newest campaign that has the cell"
+        for why, often in found.left.items():
+            yield f"  {often}: {why}"
+    yield ""
+    yield _gist(found)

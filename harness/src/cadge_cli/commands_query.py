@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge query`: a question in SQL over the tables of many campaigns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.options import json_option, out_option, output_of, results_option
+from cadge_cli.output import Output, table
+from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, UsageError, printable
+from cadge_harness.paths import find_checkout
+from cadge_results import Campaign, Store, write_output
+from cadge_results.errors import NotFoundError, ResultsError
+
+if TYPE_CHECKING:
+    from cadge_analysis.queries import Answer
+
+FORMATS = ("text", "csv", "json", "jsonl")
+EXAMPLES = (
+    "\b\nExamples:\n"
+    "  cadge query --tables\n"
+    '  cadge query "SELECT pattern, place, arg_min(layer, latency_p50_ns) AS fastest, min(latency_p50_ns) AS p50_ns\n'
+    "      FROM cells WHERE request_bytes = 8 AND kind = 'layer' GROUP BY ALL ORDER BY ALL\"\n"
+    '  cadge query "SELECT status, count(*) FROM attempts GROUP BY status" last --format csv'
+    "\n\n\b\nExit codes:\n"
+    "  0  answered, also where no row was found\n"
+    "  2  the SQL is wrong, or is no question\n"
+    "  3  DuckDB is not installed; or the output cannot be written\n"
+    "  5  there is no such campaign, or none at all\n"
+    "  7  a campaign is damaged; where none was named, the others have answered"
+)
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("sql", required=False)
+@click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--tables", is_flag=True, help="Show tables and columns, and what they hold.")
+@out_option(text="File instead of stdout.")
+@results_option
+@json_option
+@click.pass_context
+def query(
+    ctx: click.Context,
+    sql: str | None,
+    campaigns: tuple[str, ...],
+    kind: str,
+    tables: bool,
+    out: Path | None,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Ask a question in SQL over the tables of campaigns: cells, attempts, samples, launches, hosts, campaigns.
+
+    Every campaign of the store is asked, or those that are named. A question changes nothing, and sees no file. It
+    needs the extra `queries` (DuckDB). `analysis/QUERIES.md` has columns and examples.
+    """
+    output = output_of(ctx, as_json, out)
+    if output.as_json and out is None and kind != "text":
+        raise UsageError("--json answers on stdout, so --format needs a file: add -o FILE")
+    if (sql is None) != tables:
+        raise UsageError("give a question in SQL, or --tables to see what can be asked about")
+    found = _campaigns(Store(results or find_checkout().campaigns), campaigns, may_be_none=tables)
+    if sql is None:
+        return _tables(output, found)
+    from cadge_analysis.queries import ask
+
+    damaged: list[Campaign] = []
+
+    def leave_out(campaign: Campaign, error: ResultsError) -> None:
+        damaged.append(campaign)
+        output.problem(f"the answer is without {campaign.path.name}: {error}")
+
+    answer = ask(sql, found, None if campaigns else leave_out)
+    if output.as_json and out is None:
+        rows: list[JsonValue] = [[_plain(value) for value in row] for row in answer.rows]
+        data: JsonValue = {"columns": list(answer.columns), "rows": rows}
+        return output.finish(EXIT_DAMAGED if damaged else EXIT_OK, data)
+    code = EXIT_DAMAGED if damaged else EXIT_OK
+    if out is None:
+        return output.stream(_written(answer, kind), code)
+    lines = output.wrote(write_output(out, "".join(_written(answer, kind)).encode()), out)
+    return output.finish(code, {"file": str(out)}, lines)
+
+
+def _campaigns(store: Store, named: tuple[str, ...], *, may_be_none: bool) -> list[Campaign]:
+    found = [store.open(one) for one in dict.fromkeys(named)] if named else list(store.campaigns())
+    if not found and not may_be_none:
+        raise NotFoundError(f"there is no campaign in {store.root}; make one with: cadge run")
+    return list({one.path.resolve(): one for one in found}.values())
+
+
+def _tables(output: Output, campaigns: list[Campaign]) -> int:
+    """Show every table with its columns: those of any campaign, and those that the newest one adds by its patterns."""
+    from cadge_analysis.tables import TABLES
+    from cadge_analysis.tables.table import together
+
+    newest = campaigns[-1:]
+    every = {one.name: together([*(one.columns(c) for c in newest), one.fixed]) for one in TABLES.values()}
+    data: JsonValue = {
+        name: [{"name": one.name, "kind": one.kind, "about": one.about} for one in columns]
+        for name, columns in every.items()
+    }
+    lines: list[str] = []
+    for name, columns in every.items():
+        lines += [f"{name}: {TABLES[name].about}", *_indented([(one.name, one.kind, one.about) for one in columns]), ""]
+    return output.finish(EXIT_OK, data, lines[:-1])
+
+
+def _indented(rows: list[tuple[str, str, str]]) -> Iterator[str]:
+    yield from (f"  {line}" for line in table(rows))
+
+
+def _written(answer: Answer, kind: str) -> Iterator[str]:
+    """Yield an answer's text. Raises UsageError where JSON would lose one of two columns of one name."""
+    from cadge_analysis.flat import lines
+
+    if kind == "text":
+        rows = [[_shown(value) for value in row] for row in answer.rows]
+        yield from (f"{line}\n" for line in table([[printable(name) for name in answer.columns], *rows]))
+        return
+    if twice := next((one for one in answer.columns if answer.columns.count(one) > 1), None):
+        raise UsageError(f"two columns are called {twice!r}: give one another name with AS")
+    made = ({name: _plain(value) for name, value in zip(answer.columns, row, strict=True)} for row in answer.rows)
+    if kind == "json":
+        yield json.dumps(list(made), ensure_ascii=True, indent=1) + "\n"
+    elif kind == "jsonl":
+        yield from lines("jsonl", answer.columns, made)
+    else:
+        flat = ({name: _joined(value) for name, value in row.items()} for row in made)
+        yield from lines("csv", answer.columns, flat)
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - anything that a question may find
+    """Return a value for people: fractions with six significant digits, and nothing that a terminal obeys."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else printable(str(_joined(_plain(value))))
+
+
+def _joined(value: JsonValue) -> JsonValue:
+    return json.dumps(value, ensure_ascii=True) if isinstance(value, list | dict) else value
+
+
+def _plain(value: Any) -> JsonValue:  # noqa: ANN401 - anything that a question may find
+    """Return a value as JSON has it; a number that is none, or is infinite, is null."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case bytes():
+            return value.hex()
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case dict():
+            return {str(key): _plain(one) for key, one in value.items()}
+        case _:
+            return str(value)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A made-up campaign of 54,208 attempts: what reading, analysing and reporting it takes, and how large its report is.
+
+Times are processors' seconds, of two processors: by the clock they say too much where others work as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = ROOT / "harness" / "bench"
+PROCESSORS = 2
+READ_S, REPORT_S = 30, 90
+MEMORY_KIB = 3 << 19
+
+pytestmark = [pytest.mark.long, pytest.mark.alone]
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("full")
+    argv = [sys.executable, str(BENCH / "full_size.py"), str(folder), "--launches", "7"]
+    subprocess.run(argv, check=True, timeout=1800)
+    (campaign,) = folder.iterdir()
+    return campaign
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A cache of its own, empty at first: read cold."""
+    return {**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+
+
+def test_it_is_read_and_analysed_cold_in_half_a_minute(full: Path, environment: dict[str, str]) -> None:
+    argv = [sys.executable, str(BENCH / "reading.py"), str(full), "--once"]
+    done = subprocess.run(argv, check=True, timeout=1800, env=environment, stdout=subprocess.PIPE)
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["attempts"] >= 50_000
+    took_s = sum(processors_s for _, _, processors_s in found["parts"])
+    assert took_s <= READ_S * PROCESSORS, found["parts"]
+    assert sum(found["most_kib"]) <= MEMORY_KIB, "both processes at their most, which they are not at once"
+
+
+def test_its_report_has_pages_and_is_made_in_time(full: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    argv = [sys.executable, "-m", "cadge_cli.cli", "report", str(full), "-o", str(out)]
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL) as child:
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0
+    assert used.ru_utime + used.ru_stime <= REPORT_S * PROCESSORS
+    assert used.ru_maxrss <= MEMORY_KIB
+    assert out.stat().st_size <= 4_000_000
+    pages = sorted(tmp_path.glob("report-*.html"))
+    assert len(pages) >= 12
+    assert max(page.stat().st_size for page in pages) <= 4_000_000
+    assert sum(page.stat().st_size for page in pages) > 10_000_000

@@ -15,10 +15,11 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.errors import BadInputError
+from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import excerpt, run
 from cadge_analysis.publish.leaks import LeakError
 from cadge_analysis.publish.publish import redacted
+from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Bundled, Labels
 from cadge_results import Campaign
 from cadge_results.published import Rules
@@ -136,3 +137,25 @@ def test_its_run_says_what_a_site_says(small: Campaign, tmp_path: Path) -> None:
     packed = put(small, folder, tmp_path / "archives")
     said = json.loads((folder / "run.json").read_text())
     assert (said["campaign_id"], said["bundle"]) == (small.campaign_id, packed.name)
+
+
+def test_a_retraction_stands_on_its_pages_and_outlives_publishing(small: Campaign, tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    put(small, folder, tmp_path / "archives")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(NoDataError, match=small.campaign_id):
+        retract(folder, "1999", "x", "2026-11-26")
+    assert retract(folder, small.campaign_id[:12], "the clock <ran> *slow*", "2026-11-26") == small.campaign_id
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert {name for name in before if before[name] != after[name]} == {
+        "report.html", "README.md", "run.json", "SHA256SUMS"
+    }  # fmt: skip
+    subprocess.run(["sha256sum", "--quiet", "--check", "SHA256SUMS"], cwd=folder, check=True)
+    page = pagereader.read(after["report.html"].decode())
+    assert "the clock <ran> *slow*" in page.one("section", role="alert").text
+    assert not [link for link in page.all("a") if str(link.attrs["href"]).startswith("../")]
+    assert r"> **RETRACTED on 2026-11-26:** the clock \<ran\> \*slow\*" in after["README.md"].decode()
+    with pytest.raises(BadInputError, match="was retracted on 2026-11-26"):
+        retract(folder, small.campaign_id, "again", "2026-11-27")
+    put(small, folder, tmp_path / "archives")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == after

@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -19,12 +20,13 @@ import yaml
 from cadge_analysis import report
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import publish as publishing
-from cadge_analysis.publish.leaks import LeakError, leaks
-from cadge_analysis.publish.publish import publish, redacted, retract
+from cadge_analysis.publish.leaks import LeakError, leaks, own_words
+from cadge_analysis.publish.publish import publish, redacted
+from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Labels
 from cadge_results import Campaign
 from cadge_results.checksum import Checksum, beside
-from cadge_results.published import Rules
+from cadge_results.published import Rules, own_names
 from cadge_results.redact import Names, Redactor
 from cadge_results.verify import verify
 
@@ -89,6 +91,10 @@ def test_a_site_has_all_that_a_reader_and_a_web_server_need(small: Campaign, sit
         assert (site / file).is_file(), file
     run = site / "runs" / name
     assert sums_hold(run)
+    assert sums_hold(site)
+    beside_runs = {file for file in contents(site) if not file.startswith("runs/")} - {"SHA256SUMS"}
+    assert set((site / "SHA256SUMS").read_text().split()[1::2]) == beside_runs
+    assert (site / "badge.svg").read_bytes() == (run / "badge.svg").read_bytes()
     assert set((run / "SHA256SUMS").read_text().split()[1::2]) | {"SHA256SUMS"} == set(contents(run))
     root = pagereader.read((site / "index.html").read_text())
     assert f"runs/{name}/index.html" in [link.attrs["href"] for link in root.all("a")]
@@ -191,13 +197,16 @@ def test_a_retraction_stands_on_report_and_index_and_outlives_publishing(small: 
     before = contents(site)
     assert retract(site, small.campaign_id[:12], "the clock <ran> slow", "2026-11-26") == small.campaign_id
     after = contents(site)
-    mine = {f"runs/{small.campaign_id}/{name}" for name in ("index.html", "run.json", "SHA256SUMS")} | {
+    mine = {f"runs/{small.campaign_id}/{name}" for name in ("index.html", "run.json", "badge.svg", "SHA256SUMS")} | {
         "index.html",
         "feed.xml",
+        "badge.svg",
+        "SHA256SUMS",
     }
     assert {name for name in before if before[name] != after[name]} == mine
     for _ in range(2):
         assert sums_hold(run)
+        assert sums_hold(site)
         page = pagereader.read((run / "index.html").read_text())
         assert "the clock <ran> slow" in page.one("section", role="alert").text
         assert page.one("head").one("title").text.startswith("Retracted: ")
@@ -208,6 +217,25 @@ def test_a_retraction_stands_on_report_and_index_and_outlives_publishing(small: 
         retract(site, small.campaign_id, "again", "2026-11-27")
     with pytest.raises(NoDataError, match="no run begins with"):
         retract(site, "1999", "x", "2026-11-27")
+
+
+@pytest.mark.parametrize(
+    ("because", "what"),
+    [
+        ("the host 10.7.0.3 was slow", "10.7.0.3"),
+        ("ask zoe@lab.example.edu", "zoe@lab.example.edu"),
+        ("see /home/zoe/notes", "/home/zoe"),
+        ("key ghp_" + "a" * 36, "looks like"),
+        (f"{socket.gethostname()}-made-longer was slow, as was {socket.gethostname()}", socket.gethostname()),
+    ],
+)
+def test_a_reason_that_names_somebody_is_refused(because: str, what: str, small: Campaign, site: Path) -> None:
+    before = contents(site)
+    if what == socket.gethostname() and not Redactor(own_names(own_words())).told(because):
+        pytest.skip("this machine's name is a common word")
+    with pytest.raises(BadInputError, match=re.escape(what)):
+        retract(site, small.campaign_id, because, "2026-11-26")
+    assert contents(site) == before
 
 
 def test_a_layer_that_may_not_be_published_has_no_figure_anywhere(small: Campaign, tmp_path: Path) -> None:

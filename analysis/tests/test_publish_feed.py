@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
-from cadge_analysis.publish.feed import feed
+import pytest
+
+from cadge_analysis.publish.badge import badge
+from cadge_analysis.publish.feed import feed, new_id
 from cadge_analysis.publish.model import PublishedRun, Retraction, SiteFile
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 HOSTILE = '</title><script>alert("1")</script>\x00\x1b]]>\ufffe & more'
 
 
-def about(title: str = "Compared") -> SiteFile:
-    return SiteFile(schema_=SiteFile.schema_id(), title=title, authors=({"family-names": "Curie", "given-names": "M"},))
+def about(title: str = "Compared", **more: str) -> SiteFile:
+    authors = ({"family-names": "Curie", "given-names": "M"},)
+    return SiteFile(schema_=SiteFile.schema_id(), title=title, authors=authors, **more)  # type: ignore[arg-type]
 
 
 def run(day: int, title: str = "A run", retracted: Retraction | None = None) -> PublishedRun:
@@ -58,6 +62,38 @@ def test_ids_stay_when_titles_change_and_runs_come() -> None:
     assert texts(before, "id") == texts(after, "id")
     assert texts(before, "entry/id")[0] == texts(after, "entry/id")[1]
     assert len({*texts(after, "id"), *texts(after, "entry/id")}) == 3
+
+
+def test_a_site_keeps_its_id_where_an_older_run_comes() -> None:
+    kept = about(feed_id=new_id([run(21)]))
+    roots = [Xml.fromstring(feed(kept, runs)) for runs in ([run(21)], [run(21), run(11)])]  # noqa: S314 - our own
+    assert texts(roots[0], "id") == texts(roots[1], "id") == texts(parsed(run(21)), "id")
+
+
+def test_links_are_whole_where_it_is_known_where_the_site_is_read() -> None:
+    root = Xml.fromstring(feed(about(url="https://www.example.org/cadge/"), [run(21)]))  # noqa: S314 - our own
+    links = {link.attrib["rel"]: link.attrib["href"] for link in root.findall(f"{ATOM}link")}
+    base = "https://www.example.org/cadge"
+    assert links == {"self": f"{base}/feed.xml", "alternate": f"{base}/index.html"}
+    assert all(link.attrib["href"].startswith(f"{base}/runs/2026") for link in root.findall(f"{ATOM}entry/{ATOM}link"))
+
+
+@pytest.mark.parametrize(
+    "url", ["www.example.org", "javascript:alert(1)", 'https://a"><script>', "https://a b", "ftp://a"]
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="url"):
+        about(url=url)
+
+
+def test_a_badge_tells_of_the_run_and_of_its_retraction() -> None:
+    stands, gone = badge(run(21)), badge(run(21, retracted=Retraction(because="the clock", at_utc="2026-11-26")))
+    for content, text in ((stands, "1 layer compared, 2026-11-21"), (gone, "retracted 2026-11-26")):
+        root = Xml.fromstring(content)  # noqa: S314 - our own
+        assert root.attrib["aria-label"] == f"cadge: {text}"
+        widths = [float(one.attrib["width"]) for one in root.findall(".//{*}g/{*}rect")]
+        assert sum(widths) == float(root.attrib["width"])
+    assert stands != gone
 
 
 def test_hostile_text_is_text() -> None:

@@ -127,6 +127,28 @@ def test_placing_into_a_folder_touches_nothing_of_others(site: Path, tmp_path: P
     assert contents(pages) == ours | {"CNAME": b"example.org", ".git/HEAD": b"other"}
 
 
+def test_placing_again_removes_what_it_brought_and_the_site_has_no_more(site: Path, tmp_path: Path) -> None:
+    pages, run = tmp_path / "pages", f"runs/{NAME}"
+    old = {f"{run}/index-rpc.html": "old page", f"{run}/index-one.html": "old page"}
+    write(site, old)
+    report = hashlib.sha256(b"report").hexdigest()
+    page = hashlib.sha256(b"old page").hexdigest()
+    sums = "".join(f"{page}  index-{name}.html\n" for name in ("one", "rpc")) + f"{report}  index.html\n"
+    write(site, {f"{run}/SHA256SUMS": sums, "SHA256SUMS": f"{hashlib.sha256(b'{}').hexdigest()}  cadge-site.json\n"})
+    bring("place", site, pages)
+    mine = {f"{run}/index-one.html": "mine now", f"{run}/notes.txt": "mine", "runs/other/index.html": "another site's"}
+    write(pages, mine)
+    for name in old:
+        (site / name).unlink()
+    write(site, {f"{run}/SHA256SUMS": f"{report}  index.html\n"})
+    assert json.loads(bring("place", site, pages, "--dry-run"))["changed"] == 2
+    assert (pages / run / "index-rpc.html").exists()
+    assert json.loads(bring("place", site, pages))["changed"] == 2
+    ours = {name: text for name, text in contents(site).items() if not name.startswith(".git")}
+    assert contents(pages) == ours | {name: text.encode() for name, text in mine.items()}
+    assert json.loads(bring("place", site, pages))["changed"] == 0
+
+
 def play(folder: Path, *argv: str, prefix: tuple[str, ...] = (), code: int = 0) -> tuple[int, str]:
     """Run the playbook in a folder; return how many tasks changed something, and all that was said."""
     tool = str(Path(sys.executable).with_name("ansible-playbook"))

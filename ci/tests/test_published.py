@@ -33,6 +33,8 @@ def check(folder: Path) -> None:
     """Hold a folder that `ci/published` made to what its readers rely on."""
     subprocess.run(["sha256sum", "--quiet", "--check", "SHA256SUMS"], cwd=folder, check=True)
     files = [path for path in folder.rglob("*") if path.is_file()]
+    listed = {line[66:] for line in (folder / "SHA256SUMS").read_text().splitlines()}
+    assert {path.name for path in files} == listed | {"SHA256SUMS"}
     assert sum(path.stat().st_size for path in files) <= MOST_BYTES
     for path in files:
         if path.suffix == ".webp":

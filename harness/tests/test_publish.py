@@ -22,6 +22,7 @@ Cadge = Callable[..., Answer]
     ("argv", "code", "said"),
     [
         (["publish"], 2, "--to DIR"),
+        (["publish", "--to", "site", "--url", "www.example.org"], 2, "https://www.example.org/cadge"),
         (["publish", "--dry-run", "--keep", "host"], 2, "hosts"),
         (["publish", "--dry-run", "--also", "x"], 2, "two characters"),
         (["publish", "--to", "site", "--cite", "nowhere.yml"], 2, "cannot read authors from nowhere.yml"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -56,6 +57,9 @@ EXAMPLES = "\b\nExamples:\n"
 @click.option("--site", metavar="NAME", help="Where it was measured, for the index.  [default: the testbed's name]")
 @click.option("--title", metavar="TEXT", help="Of the reports.")
 @click.option("--site-title", metavar="TEXT", help="Of the site.")
+@click.option(
+    "--url", metavar="ADDRESS", help="Where the site is read: then the feed and the badge's text have whole links."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be replaced, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @results_option
@@ -73,6 +77,7 @@ def publish(
     site: str | None,
     title: str | None,
     site_title: str | None,
+    url: str | None,
     dry_run: bool,
     yes: bool,
     results: Path | None,
@@ -86,6 +91,7 @@ def publish(
     """
     from cadge_analysis.publish import excerpt
     from cadge_analysis.publish.cite import authors_of
+    from cadge_analysis.publish.model import URL
     from cadge_analysis.publish.publish import publish as put
     from cadge_analysis.publish.publish import redacted
     from cadge_analysis.publish.run import Labels
@@ -97,8 +103,10 @@ def publish(
         raise UsageError("say where the site goes: --to DIR; or look at what would be replaced: --dry-run")
     if any(len(text) < 2 for text in also):
         raise UsageError("--also needs a text of two characters or more")
-    if archive is not None and (len(campaigns) > 1 or site_title):
-        raise UsageError("with --archive, --to is one campaign and no site: name one, and no --site-title")
+    if archive is not None and (len(campaigns) > 1 or site_title or url):
+        raise UsageError("with --archive, --to is one campaign and no site: name one, no --site-title and no --url")
+    if url is not None and not re.fullmatch(URL, url):
+        raise UsageError(f"--url has to be an address as https://www.example.org/cadge, and is {printable(url)!r}")
     kept = names_of(keep, KEEP, "kind of names") if keep else []
     authors = authors_of(cite) if cite else ()
     store = Store(results or find_checkout().campaigns)
@@ -106,7 +114,9 @@ def publish(
     for one in found:
         if not one.launch_ids():
             raise NothingSelectedError(f"campaign {one.campaign_id} has no launches yet")
-    labels = Labels(licence="CC0-1.0" if licence == "CC0-1.0" else "CC-BY-4.0", authors=authors, site=site, title=title)
+    labels = Labels(
+        licence="CC0-1.0" if licence == "CC0-1.0" else "CC-BY-4.0", authors=authors, site=site, title=title, url=url
+    )
     rules = Rules(keep=kept, also=also, withheld=_withheld())
     with redacted(found, rules) as copies:
         shown = _difference(copies)
@@ -169,8 +179,11 @@ def _difference(copies: Copies) -> list[str]:
 @json_option
 @click.pass_context
 def retract(ctx: click.Context, site: Path, run: str, because: str, as_json: bool) -> int:
-    """Mark a published run as not to be relied on: a banner on its report and in the index. Its files stay."""
-    from cadge_analysis.publish.publish import retract as mark
+    """Mark a published run as not to be relied on: a banner on its report and in the index. Its files stay.
+
+    SITE may be an excerpt as well, which --archive made: its pages and its README say so.
+    """
+    from cadge_analysis.publish.retract import retract as mark
 
     output = output_of(ctx, as_json)
     if not because.strip():

@@ -92,9 +92,17 @@ def names(campaign: Campaign, rules: Rules) -> Names:
             gathered.text(path.read_text(encoding="utf-8", errors="replace"))
     hosts = [*campaign.meta.testbed.hosts, *(path.stem for path in stored(campaign.layout.nodes))]
     hosts += [one.host for one in campaign.imported() if one.host]
-    full = socket.getfqdn()
-    hosts += [one for one in (full, socket.gethostname()) if one]
+    hosts += _this_machine()
     return names_of(gathered, hosts, users=_self(), also=rules.also, words=rules.words)
+
+
+def own_names(words: frozenset[str]) -> Names:
+    """Return the names of this machine and of who sits at it, for a text of no campaign. `words` are no names."""
+    return Names(hosts=_this_machine(), users=_self(), words=words)
+
+
+def _this_machine() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for one in (socket.getfqdn(), socket.gethostname()) if one))
 
 
 def _self() -> tuple[str, ...]:

@@ -23,10 +23,10 @@ def templates() -> Environment:
     return environment(Path(__file__).parent / "templates")
 
 
-def framed(html: str, run: PublishedRun) -> str:
-    """Return a report with what the site adds, in the place of what it added before."""
+def framed(html: str, run: PublishedRun, *, on_site: bool = True) -> str:
+    """Return a report with what the site adds, in the place of what it added before. Off a site: the banner alone."""
     bare = _FRAME.sub("", html).replace(f"<title>{_RETRACTED}", "<title>", 1)
-    frame = templates().get_template("frame.html.j2").render(run=run)
+    frame = templates().get_template("frame.html.j2").render(run=run, on_site=on_site)
     if run.retracted:
         bare = bare.replace("<title>", f"<title>{_RETRACTED}", 1)
     return _BODY.sub(lambda found: f"{found.group()}<!--cadge-site-->{frame}<!--/cadge-site-->\n", bare, count=1)

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.publish.banner import templates
+from cadge_analysis.publish.banner import framed, templates
 from cadge_analysis.publish.bundle import squeezed
 from cadge_analysis.publish.leaks import LeakError, checker, leaks
+from cadge_analysis.publish.model import PublishedRun, Retraction
 from cadge_analysis.publish.publish import Copies
 from cadge_analysis.publish.run import REPORT, RUN, SUMS, Bundled, Labels, bundled
-from cadge_analysis.publish.site import changed, put, put_files
+from cadge_analysis.publish.site import changed, check_unretracted, marked_files, put, put_files
 
 MOST_BYTES = 14_500_000
 """Of an excerpt with its checksums. A repository's reviewers agreed to 15 MB; the rest is for pictures beside it."""
@@ -45,11 +46,13 @@ class Archive:
 
 def files(made: Bundled, archive: Archive, most_bytes: int = MOST_BYTES) -> dict[str, bytes]:
     """Return the files of an excerpt by name, without its checksums. Raises BadInputError where none would fit."""
-    pages = {name: content for name, content in made.archived.items() if _is_page(name)}
+    shown = {name: _shown(content, made.run) for name, content in made.archived.items() if name.endswith(".html")}
+    pages = {name: content for name, content in shown.items() if _is_page(name)}
     summaries = dict(_summary(name, made.archived[name]) for name in _SUMMARIES)
     instead = {name: _elsewhere(name, made, archive, sorted(summaries)) for name in pages}
     found = {
-        **{name: made.archived[name] for name in (REPORT, *_SHOWN)},
+        REPORT: shown[REPORT],
+        **{name: made.archived[name] for name in _SHOWN},
         **summaries,
         **instead,
         RUN: made.run.to_json().encode(),
@@ -83,7 +86,7 @@ def publish(copies: Copies, target: Path, archives: Path, labels: Labels) -> Pat
         raise BadInputError(f"{archives} is no folder; make it first: the archive goes there")
     if target.resolve() in (archives.resolve(), *archives.resolve().parents):
         raise BadInputError(f"{archives} is in {target}, which goes without the archive; name another folder")
-    made = bundled(one.campaign, labels)
+    made = bundled(one.campaign, labels, _retracted_before(target, one.campaign.campaign_id))
     packed = made.packed(one.campaign)
     archive = Archive(made.run.bundle, hashlib.sha256(packed).hexdigest(), len(packed))
     check = checker(one.redactor)
@@ -99,6 +102,43 @@ def publish(copies: Copies, target: Path, archives: Path, labels: Labels) -> Pat
         put(part, packed)
         part.replace(archives / archive.name)
     return archives / archive.name
+
+
+def retract(folder: Path, run: PublishedRun, because: str, at_utc: str) -> None:
+    """Mark the run of an excerpt as not to be relied on: on its pages, in README.md and run.json.
+
+    Raises BadInputError, FormatError.
+    """
+    check_unretracted(run)
+    marked = run.model_copy(update={"retracted": Retraction(because=because, at_utc=at_utc)})
+    files = marked_files(folder, marked, on_site=False)
+    head, rest = files["README.md"].split(b"\n", 1)
+    files["README.md"] = b"\n".join((head, b"", _warning(marked).encode(), rest))
+    put_files(folder, files)
+
+
+def _retracted_before(target: Path, campaign_id: str) -> Retraction | None:
+    """Return the retraction of what is there, if it is of this run: publishing again does not undo it."""
+    path = target / RUN
+    if not path.is_file():
+        return None
+    before = PublishedRun.parse(path.read_bytes(), source=str(path))
+    return before.retracted if before.campaign_id == campaign_id else None
+
+
+def _shown(page: bytes, run: PublishedRun) -> bytes:
+    """Return a page as the archive has it; where the run was retracted, with the banner."""
+    return framed(page.decode(), run, on_site=False).encode() if run.retracted else page
+
+
+def _warning(run: PublishedRun) -> str:
+    """Return what README.md says of a retraction, or nothing."""
+    if run.retracted is None:
+        return ""
+    return (
+        f"> **RETRACTED on {run.retracted.at_utc}:** {_plain(run.retracted.because)}\n>\n"
+        "> Do not rely on these figures. They are kept as they were published."
+    )
 
 
 def _is_page(name: str) -> bool:
@@ -123,6 +163,7 @@ def _readme(
     run = made.run
     text = page.render(
         run=run,
+        warning=_warning(run),
         title=_plain(run.title),
         headline=_plain(run.headline),
         validity=_plain(run.validity).rstrip("."),

@@ -3,7 +3,7 @@
 
 Ids are `urn:uuid:` of campaign ids (RFC 4122, version 5), so that they stay when the site moves. No clock is asked: an
 entry is as old as its campaign, or as its retraction, and equal sites have equal feeds. Links are relative to the feed,
-which RFC 4287 allows (section 4.2.7.1), for a site does not know where it will be served.
+which RFC 4287 allows (section 4.2.7.1), unless the site was told where it is read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,21 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 has no way to write."""
 
 
+def new_id(runs: Sequence[PublishedRun]) -> str:
+    """Return the id of a site's feed, made of its oldest run. The site keeps it: runs that come may be older."""
+    return _id(f"site of {runs[-1].campaign_id}" if runs else "empty site")
+
+
 def feed(about: SiteFile, runs: Sequence[PublishedRun]) -> bytes:
-    """Return the feed of runs, which come the newest first. The feed's own id is made of the oldest run's."""
+    """Return the feed of runs, which come the newest first."""
+    base = f"{about.url.rstrip('/')}/" if about.url else ""
     root = Xml.Element("feed", xmlns=_ATOM)
-    _text(root, "id", _id(f"site of {runs[-1].campaign_id}" if runs else "empty site"))
+    _text(root, "id", about.feed_id or new_id(runs))
     _text(root, "title", about.title)
     _text(root, "updated", max(map(_updated, runs), default="1970-01-01T00:00:00Z"))
-    Xml.SubElement(root, "link", rel="alternate", type="text/html", href="index.html")
+    if base:
+        Xml.SubElement(root, "link", rel="self", type="application/atom+xml", href=f"{base}{FEED}")
+    Xml.SubElement(root, "link", rel="alternate", type="text/html", href=f"{base}index.html")
     for name in _authors(about):
         _text(Xml.SubElement(root, "author"), "name", name)
     for run in runs:
@@ -38,7 +46,8 @@ def feed(about: SiteFile, runs: Sequence[PublishedRun]) -> bytes:
         _text(entry, "title", f"RETRACTED: {run.title}" if run.retracted else run.title)
         _text(entry, "published", _moment(run.created_utc))
         _text(entry, "updated", _updated(run))
-        Xml.SubElement(entry, "link", rel="alternate", type="text/html", href=f"runs/{run.campaign_id}/index.html")
+        page = f"{base}runs/{run.campaign_id}/index.html"
+        Xml.SubElement(entry, "link", rel="alternate", type="text/html", href=page)
         _text(entry, "summary", _summary(run))
     Xml.indent(root, " ")
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + Xml.tostring(root, encoding="unicode").encode() + b"\n"

@@ -73,12 +73,13 @@ def leaks(root: Path, files: Iterable[Path], redactor: Redactor | None) -> list[
                 continue  # made of files that were looked at one by one
             suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
             for line, text, key in _pieces(suffix, content.decode("utf-8", "replace")):
-                if what := _wrong(text, key, redactor):
+                if what := wrong(text, key, redactor):
                     found.append(Leak(name, line, what))
     return found
 
 
-def _wrong(text: str, key: Key, redactor: Redactor | None) -> str | None:
+def wrong(text: str, key: Key, redactor: Redactor | None) -> str | None:
+    """Return what is in a text that must not go out, or None."""
     if what := secret_in(text):
         return f"it looks like {what}"
     left = redactor.told(text, key) if redactor is not None else ()

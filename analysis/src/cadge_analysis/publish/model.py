@@ -23,6 +23,9 @@ LICENCES: dict[str, tuple[str, str]] = {
 }
 
 
+URL = r"^https?://[^\s<>\"'`\\]+$"
+
+
 class Retraction(Frozen):
     """Why a run is not to be relied on, and since when."""
 
@@ -62,3 +65,7 @@ class SiteFile(Document):
     licence: Licence = "CC-BY-4.0"
     authors: tuple[dict[str, JsonValue], ...] = ()
     """As CITATION.cff has them."""
+    feed_id: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of the feed, for good: a reader takes a feed with another id for another feed."""
+    url: str | None = Field(default=None, pattern=URL, exclude_if=lambda value: value is None)
+    """Where the site is read, if that was said."""

@@ -78,16 +78,6 @@ def _about(site: Site, labels: Labels, title: str | None) -> SiteFile:
         title=title or (old.title if old else "Communication layers compared"),
         licence=labels.licence,
         authors=tuple(labels.authors) or (old.authors if old else ()),
+        feed_id=old.feed_id if old else None,
+        url=labels.url or (old.url if old else None),
     )
-
-
-def retract(target: Path, which: str, because: str, at_utc: str) -> str:
-    """Retract a run of a site, and return its id. Raises BadInputError, NoDataError, FormatError."""
-    Site(target).about()
-    with changed(target) as site:
-        run = site.run(which)
-        site.retract(run, because, at_utc)
-        paths = [*site.write_rest(site.about()), *sorted(site.folder(run.campaign_id).glob("*.html"))]
-        if found := leaks(site.root, paths, None):
-            raise LeakError(found)
-        return run.campaign_id

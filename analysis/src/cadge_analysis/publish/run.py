@@ -11,9 +11,10 @@ from pydantic import JsonValue
 
 from cadge_analysis import export, report
 from cadge_analysis.publish import bundle
+from cadge_analysis.publish.badge import BADGE, badge
 from cadge_analysis.publish.banner import framed
 from cadge_analysis.publish.cite import citation, licence_text
-from cadge_analysis.publish.model import Licence, PublishedRun, Retraction
+from cadge_analysis.publish.model import Licence, PublishedRun, Retraction, SiteFile
 from cadge_analysis.stats.load import read
 from cadge_results import Campaign
 from cadge_results.base import Document
@@ -36,11 +37,13 @@ class Labels:
     authors: Sequence[dict[str, JsonValue]]
     site: str | None = None
     title: str | None = None
+    url: str | None = None
+    """Where the site is read."""
 
 
 def schemas() -> dict[str, bytes]:
     """Return the JSON Schema of every stored format, and of what a site keeps, by file name."""
-    kinds: tuple[type[Document], ...] = (*DOCUMENTS, PublishedRun)
+    kinds: tuple[type[Document], ...] = (*DOCUMENTS, PublishedRun, SiteFile)
     return {file_name(one): schema_text(one).encode() for one in kinds}
 
 
@@ -113,6 +116,7 @@ def run_files(campaign: Campaign, labels: Labels, retracted: Retraction | None) 
     return {
         **{name: made.archived[name] for name in SUMMARIES},
         RUN: made.run.to_json().encode(),
+        BADGE: badge(made.run),
         **{file: framed(text, made.run).encode() for file, text in made.on_site.items()},
         "campaign.json": campaign.layout.meta.read_bytes(),
         "plan.json": campaign.layout.plan.read_bytes(),

@@ -18,10 +18,11 @@ from cadge_analysis.making import version
 from cadge_analysis.page import viewer
 from cadge_analysis.page.render import tidy
 from cadge_analysis.publish import bundle
+from cadge_analysis.publish.badge import BADGE, badge
 from cadge_analysis.publish.banner import framed, templates
 from cadge_analysis.publish.cite import citation, licence_text
 from cadge_analysis.publish.exchange import linked, put_in_place
-from cadge_analysis.publish.feed import FEED, feed
+from cadge_analysis.publish.feed import FEED, feed, new_id
 from cadge_analysis.publish.model import PublishedRun, Retraction, SiteFile
 from cadge_analysis.publish.run import PAGE, RUN, SUMS, schemas
 from cadge_results.errors import FormatError, StoreUnwritableError
@@ -73,6 +74,7 @@ class Site:
     def write_rest(self, about: SiteFile) -> list[Path]:
         """Write everything beside the runs, anew; return those files that say something of runs."""
         runs = self.runs()
+        about = about.model_copy(update={"feed_id": about.feed_id or new_id(runs)})
         index = tidy(templates().get_template("index.html.j2").render(site=about, runs=runs, schemas=sorted(schemas())))
         cff = citation(about.title, authors=about.authors, licence=about.licence)
         files = {
@@ -83,35 +85,50 @@ class Site:
             "LICENSE-DATA": licence_text(about.licence).encode(),
             VIEWER: viewer.html(version()).encode(),
             ".nojekyll": b"",
+            **({BADGE: badge(_newest(runs))} if runs else {}),
+            **{f"schema/{name}": content for name, content in schemas().items()},
         }
-        for name, content in files.items():
-            put(self.root / name, content)
-        for name, content in schemas().items():
-            put(self.root / "schema" / name, content)
-        return [self.root / PAGE, self.root / FEED, self.root / "CITATION.cff"]
+        put_files(self.root, files)
+        return [self.root / name for name in (PAGE, FEED, "CITATION.cff")]
 
     def retract(self, run: PublishedRun, because: str, at_utc: str) -> None:
         """Mark a run as not to be relied on: on all pages of its report and in what the index says, nowhere else."""
-        if run.retracted is not None:
-            raise BadInputError(f"{run.campaign_id} was retracted on {run.retracted.at_utc}: {run.retracted.because}")
+        check_unretracted(run)
         marked = run.model_copy(update={"retracted": Retraction(because=because, at_utc=at_utc)})
-        folder = self.folder(run.campaign_id)
-        files = {name: (folder / name).read_bytes() for name in self.own(run.campaign_id)}
-        if files[PAGE] and bundle.sums(files) != (folder / SUMS).read_bytes():
-            raise FormatError(f"files in {folder} are not those that were published; see: sha256sum --check {SUMS}")
-        files[RUN] = marked.to_json().encode()
-        for name in (name for name in files if name.endswith(".html")):
-            files[name] = framed(files[name].decode(), marked).encode()
+        files = marked_files(self.folder(run.campaign_id), marked)
+        files[BADGE] = badge(marked)
         self.put_run(run.campaign_id, files)
 
 
+def _newest(runs: tuple[PublishedRun, ...]) -> PublishedRun:
+    """Return the newest run that stands, or the newest where none does."""
+    return next((run for run in runs if run.retracted is None), runs[0])
+
+
 def own(folder: Path) -> set[str]:
-    """Return the names of the files in a folder that its checksums name."""
+    """Return the names of the files in a folder, and below it, that its checksums name."""
     listed = folder / SUMS
     if not listed.is_file():
         return set()
-    names = (line.partition("  ")[2] for line in listed.read_text(encoding="utf-8").splitlines())
-    return {name for name in names if name and "/" not in name and name not in {".", ".."}}
+    names = {line.partition("  ")[2] for line in listed.read_text(encoding="utf-8").splitlines()}
+    return {name for name in names if name and not name.startswith("/") and not {"", ".", ".."} & {*name.split("/")}}
+
+
+def check_unretracted(run: PublishedRun) -> None:
+    """Raise BadInputError where a run was retracted already."""
+    if run.retracted is not None:
+        raise BadInputError(f"{run.campaign_id} was retracted on {run.retracted.at_utc}: {run.retracted.because}")
+
+
+def marked_files(folder: Path, marked: PublishedRun, *, on_site: bool = True) -> dict[str, bytes]:
+    """Return the files of a run that was retracted, its pages with the banner. Raises FormatError."""
+    files = {name: (folder / name).read_bytes() for name in own(folder) if (folder / name).is_file()}
+    if not files or bundle.sums(files) != (folder / SUMS).read_bytes():
+        raise FormatError(f"files in {folder} are not those that were published; see: sha256sum --check {SUMS}")
+    files[RUN] = marked.to_json().encode()
+    for name in (name for name in files if name.endswith(".html")):
+        files[name] = framed(files[name].decode(), marked, on_site=on_site).encode()
+    return files
 
 
 def put_files(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -3,7 +3,8 @@
 """Packs a published site for a web host, or places it into a folder.
 
     bring.py pack SITE ARCHIVE              writes a tar file; equal sites give the same release
-    bring.py place SITE FOLDER [--dry-run]  writes what is new or differs; removes nothing
+    bring.py place SITE FOLDER [--dry-run]  writes what is new or differs, and removes of each run, and beside
+                                            the runs, what an earlier `place` wrote and SITE has no more
 
 Both hold each run against its checksums first, and print a line of JSON:
 {"release": DIGEST, "index_sha256": DIGEST, "files": NUMBER, "bytes": NUMBER, "changed": NUMBER}.
@@ -90,11 +91,30 @@ def pack(site: Path, files: dict[str, bytes], archive: Path) -> None:
             tar.addfile(entry, io.BytesIO(content))
 
 
+def listed(folder: Path, sums: str) -> dict[str, str]:
+    """Return what a list of checksums says of the files below its own folder: digest by name, below FOLDER."""
+    path, top = folder / sums, sums.rpartition("/")[0]
+    if not path.is_file():
+        return {}
+    pairs = (line.partition("  ")[::2] for line in path.read_text(encoding="utf-8").splitlines())
+    named = {name: wanted for wanted, name in pairs if name and not {"", ".", ".."} & {*name.split("/")}}
+    return {f"{top}/{name}".lstrip("/"): wanted for name, wanted in named.items()}
+
+
+def left_over(files: dict[str, bytes], folder: Path) -> list[str]:
+    """Return what the site brought earlier and has no more. What somebody changed since is theirs."""
+    sums = [name for name in files if name.rpartition("/")[2] == SUMS]
+    earlier = {name: wanted for one in sums for name, wanted in listed(folder, one).items() if name not in files}
+    there = {name: folder / name for name in earlier if (folder / name).is_file() and not (folder / name).is_symlink()}
+    return [name for name, path in sorted(there.items()) if digest(path).hex() == earlier[name]]
+
+
 def place(site: Path, files: dict[str, bytes], folder: Path, *, dry: bool) -> int:
-    """Write what is new or differs, each file at once; return how many there were."""
+    """Write what is new or differs, each file at once, and remove what is left over; return how many there were."""
     differ = [name for name in files if not (folder / name).is_file() or digest(folder / name) != files[name]]
     if not (folder / MARKER).is_file() and (taken := [name for name in differ if (folder / name).exists()]):
         sys.exit(f"{folder} holds {', '.join(taken[:3])} of somebody else; nothing was changed. Name another folder")
+    gone = left_over(files, folder)
     for name in sorted(differ, key=lambda one: (one == MARKER, one)):
         if not dry:
             target = folder / name
@@ -102,7 +122,10 @@ def place(site: Path, files: dict[str, bytes], folder: Path, *, dry: bool) -> in
             part = target.with_name(f".{target.name}.part")
             part.write_bytes((site / name).read_bytes())
             part.replace(target)
-    return len(differ)
+    for name in gone:
+        if not dry:
+            (folder / name).unlink()
+    return len(differ) + len(gone)
 
 
 def main(argv: list[str]) -> None:

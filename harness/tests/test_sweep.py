@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cadge_harness.errors import UsageError
-from cadge_harness.plan.sweep import find_sweep, read_sweep, wanted
+from cadge_harness.plan.sweep import find_sweep, idle_values, read_sweep, wanted
 from cadge_harness.yamlfile import load
 from cadge_results import SweepFile, Workload
 
@@ -99,6 +99,20 @@ def test_a_buffer_that_is_sent_from_is_not_written(tmp_path: Path) -> None:
     assert made == {("same", "none"), ("rotated", "none"), ("rotated", "write+read")}
     with pytest.raises(UsageError, match="stream has none of these combinations"):
         workloads(f"{head}same}}\n", tmp_path)
+
+
+def test_a_value_that_no_combination_has_is_told(tmp_path: Path) -> None:
+    text = "places: within\npatterns:\n- {pattern: stream, bytes: 8B, buffers: [same, rotated], depth: [1, 4]}\n"
+    assert list(idle_values(sweep_of(text, tmp_path), WORKLOADS)) == [
+        "stream has no combination of this sweep with buffers same: it is measured nowhere"
+    ]
+    text = text.replace("depth", "touch: [none, write+read], depth")
+    assert not list(idle_values(sweep_of(text, tmp_path), WORKLOADS))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "harness/sweeps").glob("*.yml")), ids=lambda path: path.stem)
+def test_our_own_sweeps_measure_all_that_they_list(path: Path) -> None:
+    assert not list(idle_values(read_sweep(path, WORKLOADS)[0], WORKLOADS))
 
 
 def test_places_and_waits_of_a_pattern_go_before_the_sweep_s(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.replay import refuse_replay, with_trace
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
 from cadge_harness.plan.sizes import SIZES_LEAST, left_out, notice, size_of
-from cadge_harness.plan.sweep import FocusOn, Wanted, by_layers, focuses, wanted
+from cadge_harness.plan.sweep import FocusOn, Wanted, by_layers, focuses, idle_values, wanted
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
     COUNTING_MS,
@@ -197,6 +197,7 @@ def make_plan(
         _add_floors(making, list(dict.fromkeys(item for part in parts for item in part.wishes)))
     notices += _leave_out(making)
     notices += _baseline_missing(making)
+    notices += idle_values(sweep, workloads)
     durations, shortened = _durations(making)
     blocks, launches = _launches(making, durations)
     points = [

@@ -227,6 +227,21 @@ def wanted(sweep: SweepFile, workloads: Workloads) -> list[Wanted]:
     return list(found)
 
 
+def idle_values(sweep: SweepFile, workloads: Workloads) -> Iterator[str]:
+    """Yield a sentence for each value of a list that stands in no point, as the pattern has no combination with it."""
+    for entry in sweep.patterns:
+        pattern = workloads.patterns[entry.pattern]
+        made = [workload.values for workload in _workloads(entry, sweep, pattern)]
+        for name, raw in entry.parameters.items():
+            listed = values(raw, pattern.parameters[name], sweep)
+            used = {one.get(name) for one in made}
+            follows = pattern.parameters[name].follows  # `same` is its value then, and no word of a choice
+            idle = [value for value in listed if value not in used and not (follows and value == SAME)]
+            if idle and len(listed) > 1:
+                which = ", ".join(map(str, idle))
+                yield f"{entry.pattern} has no combination of this sweep with {name} {which}: it is measured nowhere"
+
+
 def by_layers(sweep: SweepFile) -> Iterator[SweepFile]:
     """Yield a sweep in parts whose patterns are all measured over the same layers, which are the part's."""
     common = tuple(entry for entry in sweep.patterns if entry.layers is None)

@@ -114,7 +114,7 @@ def test_a_known_link_shows_its_parameters(pair: Pair) -> None:
     need("null-self", "shim-delay")
     messages, sizes = 16, (16, 16384)
     points = [burst(size, messages, delay, "none") for size in sizes for delay in (0, 100)]
-    for _ in range(5):
+    for _ in range(25):
         result = pair.run(launch("null-self", points, "self", shims=["delay"], settings=LINK, patterns=PATTERNS))
         for given, attempt in zip(points, result["attempts"], strict=True):
             check_accounts(attempt, given)

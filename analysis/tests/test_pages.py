@@ -23,7 +23,8 @@ from cadge_analysis import report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page import pages
 from cadge_analysis.page.viewmodel import Page
-from cadge_analysis.publish.publish import publish, redacted, retract
+from cadge_analysis.publish.publish import publish, redacted
+from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Labels
 from cadge_analysis.recompute.check import check_all
 from cadge_analysis.stats.load import read

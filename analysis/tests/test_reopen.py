@@ -50,7 +50,7 @@ def answer_of(text: str) -> list[str]:
     return [line.text for line in root.one("ul", class_="answers").all("li")]
 
 
-@pytest.mark.parametrize("baseline", [None, "native-ucx", "rdma-ucx"])
+@pytest.mark.parametrize("baseline", [None, "native-ucx", pytest.param("rdma-ucx", marks=pytest.mark.long)])
 def test_it_says_what_the_campaign_would(twice: Campaign, text: str, baseline: str | None) -> None:
     ours = of_campaign(twice, baseline)
     again = report.opened_again(text, "report.html", baseline)

@@ -190,6 +190,7 @@ def job(tmp_path: Path, name: str, event: str, api: Api) -> Job:
     return Job(folder, tmp_path / "cache", event, api)
 
 
+@pytest.mark.long
 @pytest.mark.spare
 def test_a_baseline_then_a_pull_request_that_is_slower_then_one_that_is_not(tmp_path: Path, api: Api) -> None:
     first = job(tmp_path, "push", "push", api)

@@ -83,5 +83,6 @@ def test_what_is_found(path: str, text: str, expected: list[tuple[int, str, str]
     assert sorted(found(tree, path, text)) == sorted(expected)
 
 
+@pytest.mark.long  # ci/check asks it each time
 def test_no_python_of_this_checkout_knows_a_plug_in() -> None:
     assert [item for item in check_names.check(ROOT) if item.path.suffix == ".py"] == []

@@ -52,7 +52,7 @@ def test_it(made: None) -> None:
         (0, 4, 1, 3, 2, 1),  # too little was taken: it fails
         (1, 6, 1, 3, 4, 0),  # fails once, passes then; what is shared is made anew
         (0, 6, 2, 3, 3, 0),  # what is shared fails to be set up, once
-        (1, 50, 1, 99, 6, 1),  # three tries, no more
+        pytest.param(1, 50, 1, 99, 6, 1, marks=pytest.mark.long),  # three tries, no more
         (0, 50, 99, 0, 3, 1),  # of what is shared, too
     ],
 )

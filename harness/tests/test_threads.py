@@ -41,8 +41,11 @@ PROGRAMS = {
     "test_taker": [*(f"driver/{name}.c" for name in CLIENT), "driver/tests/fake.c", "patterns/rpc.c"],
 }
 
+LONG = {"test_shared", "test_taker"}
+"""Those that take more time than all others together."""
 
-@pytest.mark.parametrize("name", PROGRAMS)
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.long] * (one in LONG)) for one in PROGRAMS])
 def test_threads_share_nothing_by_mistake(tmp_path: Path, name: str) -> None:
     program = tmp_path / name
     build(program, [DRIVER / f"tests/{name}.c", *(DRIVER.parent / source for source in PROGRAMS[name])])

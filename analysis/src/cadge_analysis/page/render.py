@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from cadge_analysis.page.script import Script, script_of
 from cadge_analysis.page.viewmodel import Page
 
 
+@cache  # a report has a page a pattern, and a template is compiled once
 def environment(folder: Path | None = None) -> Environment:
     """Return the environment of all templates, and of those in a folder. Every value from data is escaped."""
     ours = PackageLoader("cadge_analysis.page", "templates")
@@ -51,6 +53,7 @@ def pattern(page: PatternPage) -> str:
     return document(environment().get_template("pattern.html.j2").render(page=page, script=_script()))
 
 
+@cache
 def _script() -> Script:
     """Return what a report can do besides being read, tidied already: its digest is of what stands in the file."""
     text = (files("cadge_analysis.page") / "templates" / "report.js").read_text("utf-8")

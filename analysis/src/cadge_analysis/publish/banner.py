@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment
@@ -17,7 +16,6 @@ _BODY = re.compile(r"<body[^>]*>\n?")
 _RETRACTED = "Retracted: "
 
 
-@cache
 def templates() -> Environment:
     """Return the templates of a site."""
     return environment(Path(__file__).parent / "templates")

@@ -6,6 +6,8 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -41,10 +43,11 @@ class Labels:
     """Where the site is read."""
 
 
-def schemas() -> dict[str, bytes]:
+@cache
+def schemas() -> Mapping[str, bytes]:
     """Return the JSON Schema of every stored format, and of what a site keeps, by file name."""
     kinds: tuple[type[Document], ...] = (*DOCUMENTS, PublishedRun, SiteFile)
-    return {file_name(one): schema_text(one).encode() for one in kinds}
+    return MappingProxyType({file_name(one): schema_text(one).encode() for one in kinds})
 
 
 @dataclass(frozen=True, slots=True)

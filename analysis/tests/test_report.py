@@ -143,12 +143,7 @@ def test_where_shared_memory_lay_and_what_was_set_for_it_is_told(report_text: st
 def test_what_is_shorter_than_the_clock_can_tell_is_marked(report_text: str, tmp_path: Path) -> None:
     assert "near the clock" not in report_text
     path = tmp_path / "report.html"
-    report.build(
-        synthetic.make(
-            tmp_path / "store", synthetic.Options(layers=("sockets-tcp",), sizes=(8,), clock_step_ns=10.0)
-        ).path,
-        path,
-    )
+    report.build(synthetic.make(tmp_path / "store", synthetic.Options(clock_step_ns=10.0)).path, path)
     text = path.read_text()
     assert "near the clock" in text
     assert "steps of 10.0 ns" in text

@@ -116,10 +116,14 @@ def _of_json(text: str, first: int) -> Iterator[tuple[int, str, Key]]:
     except ValueError:
         yield from _lines(text, first)
         return
-    lines = text.count("\n") > 1
+    # They come in the order of the text, so that the next is looked for behind the last: a large summary has a
+    # hundred thousand.
+    line, at = first, 0
     for one, key in strings:
-        yield (first + text[: max(0, text.find(json.dumps(one, ensure_ascii=False)[1:-1]))].count("\n") if lines
-               else first), one, key  # fmt: skip
+        found = text.find(json.dumps(one, ensure_ascii=False)[1:-1], at)
+        if found > at:
+            line, at = line + text.count("\n", at, found), found
+        yield line, one, key
 
 
 class _Reader(HTMLParser):

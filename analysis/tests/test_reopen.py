@@ -103,12 +103,13 @@ def test_a_baseline_that_was_chosen_stays(twice: Campaign) -> None:
 def test_damaged_data_is_refused(text: str) -> None:
     for pattern, by in (
         (r'"launches":\[\[', '"launches":[7,['),
-        (r'"at":\[\d+', '"at":[99999'),
+        (r'("workload":\d+,"at":)\d+', r"\g<1>99999"),
+        (r'"runs":\[\[\d+', '"runs":[[99999'),
         (r'"subject":\d+', '"subject":"x"'),
         (r'"pattern":"rpc"', '"pattern":"rpx"'),
         (r'"withheld":"",', ""),
-        (r'("at":\[[^\]]*\],"values":)\[', r"\g<1>[1,"),
-        (r'("at":\[[^\]]*\],"values":)\[[\d.]+', r"\g<1>[NaN"),
+        (r'("at":\d+,"values":)\[', r"\g<1>[1,"),
+        (r'("at":\d+,"values":)\[[\d.]+', r"\g<1>[NaN"),
         (r'"remarks":\[\[', '"remarks":[7,['),
         (r'"axis":"[a-z_]+"', '"axis":"none"'),
     ):
@@ -123,10 +124,12 @@ def test_damaged_data_is_refused(text: str) -> None:
 def test_the_data_stays_small(text: str) -> None:
     """Each number of a launch takes a dozen bytes, and what many cells share stands once."""
     data = pagereader.read(text).one("script", id="data").text
-    values = sum(len(found.split(",")) for found in re.findall(r'"(?:values|p99|at)":\[([^\]]*)\]', data))
+    values = sum(len(found.split(",")) for found in re.findall(r'"(?:values|p99)":\[([^\]]*)\]', data))
     cells = data.count('"point_id"')
     files = len(re.search(r'"patterns":.*"launches":', data)[0])  # type: ignore[index]
-    assert len(data) < files + 10_000 + 90 * cells + 10 * values
+    runs = len(re.search(r'"runs":.*"cells":', data)[0])  # type: ignore[index]
+    assert len(data) < files + runs + 16_000 + 90 * cells + 10 * values
+    assert runs < 100 * cells
 
 
 def test_nothing_of_the_file_can_escape(twice: Campaign, tmp_path: Path) -> None:

@@ -171,8 +171,8 @@ def test_a_baseline_that_was_chosen_afterwards_says_so(made: Campaign, text: str
         ("", "holds no embedded data"),
         ("<p>7</p>", "holds no embedded data"),
         ('<script id="data">{"schema":</script>', "cannot be read"),
-        ('<script id="data">[]</script>', "is not cadge.report-data/2"),
-        ('<script id="data">{"schema":"cadge.report-data/9"}</script>', "is not cadge.report-data/2"),
+        ('<script id="data">[]</script>', "is not cadge.report-data/3"),
+        ('<script id="data">{"schema":"cadge.report-data/9"}</script>', "is not cadge.report-data/3"),
         ("<div>" * 5000 + "</div>" * 5000, "nested too deep"),
     ],
 )

@@ -56,7 +56,7 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     points: dict[int, list[str]] = {place: [] for place in range(len(launches))}
     cells = [_cell(raw, data, patterns, launches) for raw in data["cells"]]
     for raw in data["cells"]:
-        for place in raw.get("planned", raw.get("at", ())):
+        for place in raw.get("planned", _run(raw, data)):
             points[place].append(raw["point_id"])
     # parts of a plan and of a campaign's facts: what no report carries is not there, and nothing here asks for it
     planned: list[dict[str, Any]] = [
@@ -88,6 +88,10 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     )
 
 
+def _run(raw: Mapping[str, Any], data: Mapping[str, Any]) -> Sequence[int]:
+    return data["runs"][raw["at"]] if "at" in raw else ()
+
+
 def _cell(
     raw: Mapping[str, Any],
     data: Mapping[str, Any],
@@ -96,7 +100,7 @@ def _cell(
 ) -> Cell:
     subject, workload = data["subjects"][raw["subject"]], data["workloads"][raw["workload"]]
     file = patterns[workload["pattern"]]
-    at = raw.get("at", [])
+    at = _run(raw, data)
     planned = raw.get("planned", at)
     return Cell(
         series=Series(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis import units
@@ -19,7 +19,7 @@ from cadge_analysis.draw.axes import (
 )
 from cadge_analysis.draw.chart import Line as Look
 from cadge_analysis.draw.chart import config, marker
-from cadge_analysis.draw.palette import FLOOR, INK, MUTED
+from cadge_analysis.draw.palette import FLOOR, GHOST, INK, MUTED
 from cadge_analysis.draw.scales import Axis, log_axis
 from cadge_analysis.draw.svg import Spec, framed
 
@@ -65,6 +65,13 @@ def ticked(axis: Axis) -> Axis:
     return Axis(axis.low, axis.high, ticks, axis.log)
 
 
+def _discs(spots: Sequence[Mapping[str, object]], width_px: float, colour: str, x: Spec, y: Spec) -> Spec:
+    """Return round spots of one look as one stroke: thousands take a tenth of the bytes of as many marks."""
+    broken = [row for spot in spots for row in (spot, {"x": spot["x"], "y": None})]
+    mark = {"type": "line", "strokeWidth": width_px, "strokeCap": "round", "color": colour}
+    return {"data": {"values": broken}, "mark": mark, "encoding": {"x": x, "y": y, "order": {"value": None}}}
+
+
 def _panel(strip: Strip, axis: Axis, looks: Sequence[Look], last: float, *, room_px: float, titled: bool) -> Spec:
     span = last or 1.0
     step = next(step for step in (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 240, 480, 1440, 10_000_000) if span / step <= 8)
@@ -88,17 +95,13 @@ def _panel(strip: Strip, axis: Axis, looks: Sequence[Look], last: float, *, room
             "mark": {"type": "line", "strokeWidth": 1, "strokeDash": [2, 3], "color": FLOOR},
             "encoding": {"x": x, "y": y},
         },
-        {
-            "data": {"values": tagged},
-            "mark": {"type": "point", "shape": "circle", "size": 70, "strokeWidth": 0.8, "color": MUTED},
-            "encoding": {"x": x, "y": y},
-        },
-        {
+        _discs(tagged, 9, GHOST, x, y),
+        _discs([{"x": row["x"], "y": row["y"]} for row in rows], 4, MUTED, x, y)
+        if strip.witness
+        else {
             "data": {"values": rows},
-            "mark": {"type": "point", "filled": True, "size": 12, "opacity": 1, "color": MUTED}
-            if strip.witness
-            else {"type": "point", "size": 24, "opacity": 1, "strokeWidth": 1},
-            "encoding": {"x": x, "y": y, **({} if strip.witness else marker(looks))},
+            "mark": {"type": "point", "size": 24, "opacity": 1, "strokeWidth": 1},
+            "encoding": {"x": x, "y": y, **marker(looks)},
         },
         {
             "data": {"values": rejected},

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The numbers that a report carries for programs: each launch's own value, cell by cell.
 
-`cadge.report-data/2`. Lists that cells point into by place stand once: `subjects` (what was measured, where it ran, how
-it waited), `workloads` (a pattern with its parameters), `launches` (id and round). A cell holds, launch by launch, its
-main quantity in its base unit: `values`, of the launches in `at`. `p99` are those launches' own p99 in ns, of
-`samples` samples in the one that has the fewest. A planned launch that is not in `at` gave no number; `states` counts
-what became of the others. `patterns` and `floors` are the files that say what all of this means.
+`cadge.report-data/3`. Lists that cells point into by place stand once: `subjects` (what was measured, where it ran, how
+it waited), `workloads` (a pattern with its parameters), `launches` (id and round), `runs` (launches, by their places:
+those of one cell, and of every other that they made). A cell holds, launch by launch, its main quantity in its base
+unit: `values`, of the launches of the run `at`. `p99` are those launches' own p99 in ns, of `samples` samples in the
+one that has the fewest. A planned launch that is not in its run gave no number: `planned` has them all, and `states`
+counts what became of them. `patterns` and `floors` are the files that say what all of this means.
 
 It is what verdicts are made of: with it a report can be opened again and judged against another baseline (`reopen`).
 """
@@ -22,7 +23,7 @@ from cadge_analysis.selftest.pinned import withholds
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.load import Cell
 
-SCHEMA = "cadge.report-data/2"
+SCHEMA = "cadge.report-data/3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,9 @@ def embedded(
         for name in launch.point_ids:
             planned[name].append(launches[launch.launch_id])
     recorded = {record.launch_id for record in data.records}
-    subjects, workloads = _Places(), _Places()
+    subjects, workloads, runs = _Places(), _Places(), _Places()
     cells = [
-        _cell(cell, numbers.get(cell.point_id), planned[cell.point_id], launches, subjects, workloads)
+        _cell(cell, numbers.get(cell.point_id), planned[cell.point_id], launches, subjects, workloads, runs)
         for cell in data.planned
     ]
     return {
@@ -64,6 +65,7 @@ def embedded(
         "not_run": [place for name, place in launches.items() if name not in recorded],
         "subjects": subjects.items,
         "workloads": workloads.items,
+        "runs": runs.items,
         "cells": cells,
         "withheld": withholds(data.meta, data.nodes),
         "facts": [[one.name, one.text, one.code] for one in facts],
@@ -102,6 +104,7 @@ def _cell(
     launches: Mapping[str, int],
     subjects: _Places,
     workloads: _Places,
+    runs: _Places,
 ) -> dict[str, object]:
     series, case = cell.series, cell.case
     subject: dict[str, object] = {"kind": series.kind, "layer": series.layer, "place": case.place, "wait": case.wait}
@@ -121,7 +124,7 @@ def _cell(
         found["twin"] = True
     if numbers is None:
         return found
-    found |= {"at": at, "values": [_short(numbers.by_round[sample.round]) for sample in cell.samples]}
+    found |= {"at": runs.of(at), "values": [_short(numbers.by_round[sample.round]) for sample in cell.samples]}
     if numbers.own_p99:
         found["p99"] = [_short(numbers.own_p99[sample.round]) for sample in cell.samples]
         found["samples"] = numbers.fewest

@@ -118,8 +118,8 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
     )
     witness = f"the launch's witness ({words.listing(list(seen))}) divided by its median" if seen else ""
     few = (
-        f" The table has at most {TABLE_MAX} of so many launches: those with a ring, a cross or an effect of a tenth "
-        "and more, the farthest off first."
+        f" The table has at most {TABLE_MAX} of so many launches: those on a disc, with a cross or an effect of a "
+        "tenth and more, the farthest off first."
     )
     few = few if len(ran) > PLAIN_MAX else ""
     if not drifts:
@@ -131,8 +131,8 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
     below = f" Below, in grey: {witness}." if seen else ""
     return (
         "Each mark is one launch: the median, over its points, of the value divided by the median of all launches of "
-        f"the same point (its effect); above 1{units.TIMES} is slower.{below} A ring: more than half of its attempts "
-        "were hindered by something else on the machine, or did not settle "
+        f"the same point (its effect); above 1{units.TIMES} is slower.{below} On a grey disc: more than half of its "
+        "attempts were hindered by something else on the machine, or did not settle "
         f"({units.count_of(tagged, 'launch', 'launches')}). A cross at the lower edge: some gave no number "
         f"({units.count_of(rejected, 'launch', 'launches')}).{few} The line is the drift by Theil and Sen: {drifted}."
     )

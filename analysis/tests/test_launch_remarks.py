@@ -15,6 +15,7 @@ from cadge_analysis.page import launch_remarks
 from cadge_analysis.page.viewmodel import Page, Remark
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.load import Dataset
+from cadge_results.record import HostLoad
 
 OPTIONS = synthetic.Options(
     layers=("sockets-tcp", "native-ucx"),
@@ -99,3 +100,17 @@ def test_launches_while_the_machine_was_slower_are_counted_by_their_witness(data
     assert f"in 1 of {every} launches a bounced cache line took up to 2.40\u00d7 the usual 100 ns" in one.text
     assert one.grave == (1 / every > 0.1)
     assert list(launch_remarks.remarks(witnessed(data, {0: 149.0}), ())) == []
+
+
+def test_stolen_time_is_told_of_launches_not_of_their_hosts(data: Dataset) -> None:
+    hosts = ("h1", "h2", "h3")
+    records = []
+    for record in data.records:
+        assert record.result is not None
+        load = tuple(HostLoad(host=host, steal_ns=record.result.wall_ns // 50) for host in hosts)
+        records.append(record.model_copy(update={"load": load}))
+    warned = report.page_of(replace(data, records=tuple(records))).warned
+    title = "Time was stolen by the hypervisor"
+    (found,) = [one for one in (*warned.warnings, *warned.notes) if one.title == title]
+    assert found.size == f"{len(records)} of {len(records)} launches (100\u202f%)"
+    assert "at worst 2" in found.text

@@ -368,21 +368,18 @@ def _along(rows: Sequence[Row]) -> str:
 
 
 def _machine(data: Dataset) -> Iterator[Remark]:
-    stolen = 0
-    worst = 0.0
-    for record in data.records:
-        wall = record.result.wall_ns if record.result else 0
-        for load in record.load:
-            if load.steal_ns and wall:
-                share = load.steal_ns / wall
-                worst = max(worst, share)
-                stolen += share > _STEAL_SHARE
+    shares = [
+        max((load.steal_ns or 0 for load in record.load), default=0) / record.result.wall_ns
+        for record in data.records
+        if record.result and record.result.wall_ns
+    ]
+    stolen = sum(share > _STEAL_SHARE for share in shares)
     if stolen:
         yield Remark(
             grave=False,
             title="Time was stolen by the hypervisor",
-            text=f"In {units.count_of(stolen, 'launch', 'launches')} more than 1\u202f% of the wall time, "
-            f"at worst {units.percent(worst)}. Launches are never dropped for it.",
+            text=f"In {units.count_of(stolen, 'launch', 'launches')} a host's processors together lost more than "
+            f"1\u202f% of the wall time to it, at worst {units.percent(max(shares))}. None is dropped for it.",
             size=_of(stolen, len(data.records), "launch", "launches"),
             share=_share(stolen, len(data.records)),
         )

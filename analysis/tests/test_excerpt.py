@@ -96,6 +96,8 @@ def test_where_all_pages_fit_not_they_that_are_left_out_say_where_they_are(parte
         assert found[first] == parted.archived[first], "in the report's order"
     page = pagereader.read(found["report-p3.html"].decode())
     assert ARCHIVE.sha256 in page.text
+    left_out = {name for name, content in found.items() if excerpt.is_elsewhere(name, content.decode(errors="replace"))}
+    assert left_out == {"report-p3.html"}
     assert "report-p3.html" in found["README.md"].decode().partition("## Left out here")[2].partition("## ")[0]
     for link in page.all("a"):
         assert link.attrs["href"] in found

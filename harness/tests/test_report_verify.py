@@ -154,6 +154,13 @@ def test_a_report_of_several_files_is_verified_whole(
     answer = cadge("report", "--verify", str(pages[0]))
     assert answer.code == 2
     assert "which is no file's name" in answer.err
+    pages[0].write_text(f"<!doctype html><title>{pages[0].name} is in the archive</title>")
+    answer = cadge("report", "--verify", str(elsewhere / "renamed.html"))
+    assert answer.code == 0, "an excerpt has short pages in the place of those that it leaves in its archive"
+    assert f"this is an excerpt that leaves them in its archive: {pages[0].name}\n" in answer.out
+    pages[0].write_text("<!doctype html><title>another page</title>")
+    answer = cadge("report", "--verify", str(elsewhere / "renamed.html"))
+    assert answer.code == 2
     pages[0].unlink()
     answer = cadge("report", "--verify", str(elsewhere / "renamed.html"))
     assert answer.code == 1

@@ -26,12 +26,15 @@ def verify(file: Path, campaign: str | None, results: Path | None) -> tuple[int,
     from cadge_analysis import report as reports
     from cadge_analysis.draw.kept import drawn_afresh
     from cadge_analysis.making import Making
+    from cadge_analysis.publish.excerpt import is_elsewhere
     from cadge_analysis.recompute.check import check_all, words_of
     from cadge_analysis.stats.load import read
     from cadge_analysis.versus.against import against as set_beside
     from cadge_analysis.versus.sides import Side
 
     name, texts, report = _files_of(file)
+    elsewhere = {one for one, text in texts.items() if is_elsewhere(one, text)}
+    texts = {one: text for one, text in texts.items() if one not in elsewhere}
     if report.data.get("opened_again"):
         raise UsageError(f"{file} was opened again without raw data: verify the report that it was made of")
     found = _campaign_of(report.campaign_id, file, campaign, results)
@@ -44,7 +47,7 @@ def verify(file: Path, campaign: str | None, results: Path | None) -> tuple[int,
         beside = set_beside(*sides, making.margin or 0.05)
     with drawn_afresh():
         page = reports.made_as(data, making, beside)
-    outcome = check_all(texts, reports.files(page, name, parted=bool(report.pages)))
+    outcome = check_all(texts, reports.files(page, name, parted=bool(report.pages)), elsewhere)
     lines = list(_said(outcome, words_of(outcome)))
     answer: JsonValue = {
         "campaign_id": found.campaign_id,
@@ -56,6 +59,7 @@ def verify(file: Path, campaign: str | None, results: Path | None) -> tuple[int,
             {"place": one.place, "printed": one.printed, "recomputed": one.recomputed} for one in outcome.differences
         ],
         "not_recomputed": list(outcome.unchecked),
+        "left_out": list(outcome.left_out),
     }
     return EXIT_OK if outcome.agrees else EXIT_BAD_ANSWER, answer, lines
 

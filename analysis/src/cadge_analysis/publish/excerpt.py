@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from cadge_analysis.errors import BadInputError
@@ -74,6 +75,11 @@ def files(made: Bundled, archive: Archive, most_bytes: int = MOST_BYTES) -> dict
             left_out.append(name)
     found["README.md"] = _readme(made, archive, pages, sorted(left_out), sorted(summaries))
     return found
+
+
+def is_elsewhere(name: str, text: str) -> bool:
+    """Tell whether this stands in the place of the page of that name, which an excerpt has left in its archive."""
+    return f"<title>{escape(name)} is in the archive</title>" in text
 
 
 def publish(copies: Copies, target: Path, archives: Path, labels: Labels) -> Path:

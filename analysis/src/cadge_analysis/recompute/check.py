@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cadge_analysis.errors import BadInputError
@@ -35,12 +35,17 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What came of it. `recomputed`: how many numbers agree, by where they stand; `unchecked`: places left over."""
+    """What came of it.
+
+    `recomputed`: how many numbers agree, by where they stand; `unchecked`: places left over; `left_out`: pages that are
+    not there and do not claim to be.
+    """
 
     recomputed: Mapping[Sort, int]
     differences: tuple[Difference, ...]
     unchecked: tuple[str, ...]
     same_program: bool
+    left_out: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> int:
@@ -49,7 +54,7 @@ class Check:
 
     @property
     def agrees(self) -> bool:
-        """True where every number was recomputed, and no place differs."""
+        """True where every number that is there was recomputed, and no place differs."""
         return not self.differences and not self.unchecked
 
 
@@ -103,10 +108,11 @@ def printed(text: str, source: str) -> Printed:
     return Printed(text, root, data)
 
 
-def check_all(reports: Mapping[str, str], anew: Mapping[str, str]) -> Check:
+def check_all(reports: Mapping[str, str], anew: Mapping[str, str], elsewhere: Collection[str] = ()) -> Check:
     """Hold the text of each file of a report against the one that its campaign gives anew, one after another.
 
-    Places begin with the name of their file where there are several. Raises BadInputError.
+    Places begin with the name of their file where there are several. `elsewhere`: pages that an excerpt says lie in its
+    archive. Raises BadInputError.
     """
     if len(anew) == 1 and reports.keys() == anew.keys():
         ((name, text),) = anew.items()
@@ -120,12 +126,14 @@ def check_all(reports: Mapping[str, str], anew: Mapping[str, str]) -> Check:
         for name, one in found.items()
         for difference in one.differences
     ]
-    missing = (Difference(place=name, printed=_NOTHING, recomputed="a page") for name in anew if name not in reports)
+    absent = [name for name in anew if name not in reports and name not in elsewhere]
+    missing = (Difference(place=name, printed=_NOTHING, recomputed="a page") for name in absent)
     further = (Difference(place=name, printed="a page", recomputed=_NOTHING) for name in reports if name not in anew)
     return Check(
         recomputed=agree,
         differences=(*differences, *missing, *further),
         unchecked=tuple(f"{name}: {place}" for name, one in found.items() for place in one.unchecked),
+        left_out=tuple(name for name in anew if name in elsewhere),
         same_program=all(one.same_program for one in found.values()),
     )
 
@@ -206,8 +214,7 @@ def words_of(found: Check) -> Iterator[str]:
         whole = f"Another version of cadge made this file, so it is compared by names and not byte by byte. {whole}"
     if found.agrees:
         yield f"{whole}, all agree ({parts})"
-        return
-    if found.differences:
+    elif found.differences:
         yield f"{whole} and agree; what differs: {len(found.differences)}"
     else:
         yield f"{whole} and agree; not all: see below"
@@ -217,4 +224,9 @@ def words_of(found: Check) -> Iterator[str]:
         yield (
             f"{len(found.unchecked)} places were not recomputed, since this version words or draws them otherwise; "
             f"among them {'; '.join(found.unchecked[:3])}"
+        )
+    if found.left_out:
+        yield (
+            f"{len(found.left_out)} pages were not looked at: this is an excerpt that leaves them in its archive: "
+            f"{', '.join(found.left_out)}"
         )

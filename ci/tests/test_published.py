@@ -27,6 +27,8 @@ import synthetic  # noqa: E402
 
 MOST_BYTES = 15_000_000
 MOST_PICTURE_BYTES = 200_000
+COLUMNS = {"ns": "{}_p50_ns", "MB/s": "{}_mb_s", "1/s": "{}_per_s"}
+"""Where a summary has a quantity, by its unit."""
 
 
 def check(folder: Path) -> None:
@@ -51,9 +53,10 @@ def check(folder: Path) -> None:
     again = figures(report.data)
     (summary,) = folder.glob("summary.json*")
     rows = json.loads(content_of(summary))["rows"]
-    said = {row["point_id"]: row["latency_p50_ns"] for row in rows if "latency_p50_ns" in row}
-    assert said
-    assert {point: pytest.approx(again[point], rel=1e-3) for point in said} == said
+    said = {row["point_id"]: row for row in rows}
+    assert again
+    for point, (column, value) in again.items():
+        assert said[point][column] == pytest.approx(value, rel=1e-3), said[point]
 
 
 def content_of(path: Path) -> str:
@@ -62,12 +65,15 @@ def content_of(path: Path) -> str:
     return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
 
 
-def figures(data: object) -> dict[str, float]:
-    """Return the main figure of each point, in its base unit, made anew of what the report carries."""
+def figures(data: object) -> dict[str, tuple[str, float]]:
+    """Return the main figure of each point, made anew of what the report carries, with its column in a summary."""
     assert isinstance(data, dict)
     found = compare(reopen.carried(data, "report.html").data)
     numbers = [*(row.numbers for row in found.rows), *found.floor_numbers]
-    return {one.cell.point_id: one.central.value for one in numbers}
+    return {
+        one.cell.point_id: (COLUMNS[one.quantity.unit].format(one.cell.case.file.main), one.central.value)
+        for one in numbers
+    }
 
 
 def test_what_the_repository_has_is_small_whole_and_agrees() -> None:

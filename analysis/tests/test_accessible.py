@@ -176,6 +176,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.first(1)
 def test_text_in_pictures_of_every_kind_stands_out(browser: Browser, drawn: dict[str, Path], dark: bool) -> None:
     for path in drawn.values():
         browser.open(path, width=1280, dark=dark)

@@ -41,6 +41,7 @@ OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
 
 @pytest.mark.parametrize("width", [375, 768, 1280])
 @pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.first(1)
 def test_the_page_never_scrolls_sideways(browser: Browser, report_path: Path, width: int, opened: bool) -> None:
     browser.open(report_path, width=width)
     if opened:
@@ -225,6 +226,7 @@ def long_names_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [375, 1280])
+@pytest.mark.long
 def test_long_names_leave_neither_page_nor_picture(browser: Browser, long_names_path: Path, width: int) -> None:
     browser.open(long_names_path, width=width)
     browser.value(OPEN_ALL)

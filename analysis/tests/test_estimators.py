@@ -48,6 +48,7 @@ def test_the_index_leaves_out_the_series_that_are_compared() -> None:
     assert index.at("unknown", set()) == 0
 
 
+@pytest.mark.long
 def test_the_index_of_a_campaign_is_small_where_nothing_drifts(campaign: Campaign) -> None:
     data = read(campaign)
     index = machine_index(data)

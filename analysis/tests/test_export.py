@@ -39,6 +39,7 @@ def test_csv_has_a_row_for_every_planned_point(campaign: Campaign) -> None:
         assert row["attempts_planned"] == "0"
 
 
+@pytest.mark.long
 def test_csv_and_report_show_the_same_numbers(campaign: Campaign, report_text: str) -> None:
     rows = {row["point_id"]: row for row in csv.DictReader(io.StringIO(exported(campaign, "csv")))}
     compared = 0

@@ -37,6 +37,7 @@ def run(code: str, home: Path, *arguments: Path) -> str:
     ).stdout
 
 
+@pytest.mark.long
 def test_a_report_keeps_its_bytes_where_other_fonts_are_installed(tmp_path: Path) -> None:
     bare, loud = tmp_path / "bare", tmp_path / "loud"
     bare.mkdir()

@@ -89,6 +89,7 @@ def test_a_single_launch_has_no_interval() -> None:
     assert (piece.gap.start_ns.low, piece.gap.start_ns.high) == (None, None)
 
 
+@pytest.mark.long
 def test_intervals_hold_what_is_true() -> None:
     """Of twenty campaigns with noise few intervals of 95 % miss; and they are no intervals of everything."""
     missed, widths = 0, []

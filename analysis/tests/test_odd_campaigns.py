@@ -148,6 +148,7 @@ def test_names_that_turn_are_set_apart() -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.first(2)
 def test_a_hostile_layer_is_harmless_and_leaves_the_page_whole(
     name: str, browser: chromium.Browser, tmp_path: Path
 ) -> None:

@@ -226,6 +226,7 @@ def test_intervals_agree_with_by(members: list[list[float]]) -> None:
             assert (one.says in MIRRORED) == (count > 0 and one.p <= level * (1 + 1e-9))
 
 
+@pytest.mark.long
 def test_false_verdicts_are_as_rare_as_stated() -> None:
     """400 families of 20 that share a baseline, looked at four times, half of them different: false ones at most 5 %.
 

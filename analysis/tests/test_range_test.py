@@ -38,6 +38,7 @@ def uneven(rng: random.Random) -> float:
 
 @pytest.mark.parametrize("draw", [uniform, normal, uneven])
 @pytest.mark.parametrize("launches", [6, 9])
+@pytest.mark.first(1)
 def test_wrong_results_are_as_rare_as_stated(draw: Callable[[random.Random], float], launches: int) -> None:
     rng = random.Random(12)
     p_values = [p_of([draw(rng) for _ in range(launches)], fixed(launches)) for _ in range(DRAWS)]

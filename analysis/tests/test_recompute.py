@@ -296,6 +296,7 @@ def test_every_cell_of_the_full_tables(points: dict[str, Point], root: Node) -> 
     assert check.cells > 12 * len(rows)
 
 
+@pytest.mark.long
 def test_the_checker_notices_one_changed_digit(points: dict[str, Point], root: Node) -> None:
     row = next(row for row in pagereader.full_rows(root) if points[row.point_id].kind == "layer")
     point = points[row.point_id]

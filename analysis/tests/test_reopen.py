@@ -51,6 +51,7 @@ def answer_of(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("baseline", [None, "native-ucx", pytest.param("rdma-ucx", marks=pytest.mark.long)])
+@pytest.mark.first(1)
 def test_it_says_what_the_campaign_would(twice: Campaign, text: str, baseline: str | None) -> None:
     ours = of_campaign(twice, baseline)
     again = report.opened_again(text, "report.html", baseline)

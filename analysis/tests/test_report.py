@@ -140,6 +140,7 @@ def test_where_shared_memory_lay_and_what_was_set_for_it_is_told(report_text: st
     assert told in report_text
 
 
+@pytest.mark.long
 def test_what_is_shorter_than_the_clock_can_tell_is_marked(report_text: str, tmp_path: Path) -> None:
     assert "near the clock" not in report_text
     path = tmp_path / "report.html"
@@ -190,6 +191,7 @@ def test_source_date_epoch_is_the_only_clock(tmp_path: Path, monkeypatch: pytest
         "a'+alert(1)+'b",
     ],
 )
+@pytest.mark.first(2)
 def test_a_layer_with_a_hostile_name_is_only_text(name: str, tmp_path: Path) -> None:
     def hostile(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
         if number == 1 and point["subject"]["kind"] == "layer":

@@ -78,6 +78,7 @@ ALTERED = {
 
 @pytest.mark.parametrize("where", ALTERED)
 @pytest.mark.parametrize("version", ["the same", "another"])
+@pytest.mark.first(5)
 def test_what_was_altered_is_found(where: str, version: str, text: str) -> None:
     pattern, by, place = ALTERED[where]
     changed = altered(text, pattern, by)

@@ -30,6 +30,7 @@ def study_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [375, 768, 1280])
+@pytest.mark.first(1)
 def test_the_page_never_scrolls_sideways(browser: Browser, study_path: Path, width: int) -> None:
     browser.open(study_path, width=width)
     assert browser.value("document.documentElement.scrollWidth") == width

@@ -54,6 +54,7 @@ def test_bytes_that_take_no_time_have_a_rate_all_the_same() -> None:
 
 @simgrid_needed
 @pytest.mark.parametrize("kind", Kind)
+@pytest.mark.first(1)
 def test_simgrid_takes_the_same_ways(kind: Kind) -> None:
     topology = Topology(kind, 30)
     pick = random.Random(1)

@@ -129,6 +129,7 @@ def test_a_number_that_is_not_above_zero_is_no_ratio(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("margin", [0.01, 0.5])
+@pytest.mark.first(1)
 def test_the_margin_decides_what_is_the_same(tmp_path: Path, margin: float) -> None:
     before, after = (side(made(tmp_path / str(seed), layers=LAYERS, seed=seed)) for seed in (7, 9))
     found = against(before, after, margin)
@@ -284,6 +285,7 @@ def with_numbers(one: Side, values: list[list[float]]) -> Side:
 
 
 @given(st.lists(LAUNCHES, max_size=12), st.lists(LAUNCHES, max_size=12), st.booleans(), st.floats(0.01, 0.3))
+@pytest.mark.long
 def test_exchanged_sides_are_the_mirror_image(
     two: tuple[Side, Side], ours: list[list[float]], theirs: list[list[float]], paired: bool, margin: float
 ) -> None:
@@ -320,6 +322,7 @@ def test_exchanged_sides_are_the_mirror_image(
 
 
 @given(st.lists(LAUNCHES, min_size=8, max_size=8), st.floats(0.01, 0.3))
+@pytest.mark.long
 def test_a_side_beside_itself_is_never_faster_or_slower(
     two: tuple[Side, Side], values: list[list[float]], margin: float
 ) -> None:
@@ -366,6 +369,7 @@ def test_what_all_series_did_is_told_and_taken_out(alike: tuple[Side, Side]) -> 
     assert all(one.shift.shift.p < 0.05 for one in found.changes)
 
 
+@pytest.mark.long
 def test_layers_that_all_became_slower_while_no_floor_did_are_slower(alike: tuple[Side, Side]) -> None:
     layers = dict.fromkeys(LAYERS, 1.3)
     found = against(alike[0], scaled(alike[1], layers), 0.05)
@@ -415,6 +419,7 @@ def test_the_self_test_of_this_machine_says_how_far_campaigns_lie_apart(tmp_path
     assert named_in(elsewhere) == set()
 
 
+@pytest.mark.long
 def test_a_place_with_few_series_is_judged_by_all_there_are(tmp_path: Path) -> None:
     """Within a host are two series, between hosts six."""
 

@@ -182,6 +182,7 @@ def test_cells_are_shown_as_they_were_exported(campaign: Campaign, exported: dic
 
 
 @pytest.mark.parametrize("table", [name for name in TABLES if name != "cells"])
+@pytest.mark.first(2)
 def test_every_other_table_is_shown_as_it_was_exported(table: str, campaign: Campaign, opened: Browser) -> None:
     wanted = list(TABLES[table].rows(campaign))
     for kind in ("csv", "jsonl"):

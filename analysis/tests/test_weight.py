@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 import synthetic
 
 from cadge_analysis import report
@@ -21,6 +22,7 @@ MOST_BYTES = 1_800_000
 TAKES_S = 15
 
 
+@pytest.mark.long
 def test_a_default_campaigns_report_is_light_and_soon_made(tmp_path: Path) -> None:
     """Twelve layers, two places, eight sizes, nine launches; three patterns."""
     options = synthetic.Options(

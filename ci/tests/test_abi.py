@@ -45,6 +45,7 @@ def run(*command: object) -> str:
 
 @pytest.mark.paired
 @pytest.mark.parametrize("wait", ["poll", "block"])
+@pytest.mark.first(1)
 def test_a_layer_of_that_day_conforms(kept: Path, wait: str) -> None:
     suite = BUILD / "bin/cadge-conformance"
     if not suite.exists():

@@ -23,6 +23,8 @@ TIMED = {"driver-test_attempt"}
 """Whose attempts last milliseconds, in which code with sanitizers may get nothing done."""
 TWO_AT_ONCE = {"driver-test_witness"}
 """Whose two processes have to run at the same time: beside nothing else, on a machine of two processors."""
+SECOND_LOOK = {"unit-peregrine-wires", "new_layer.sh"}
+"""What the conformance suite, and the test of CONTRIBUTING's commands, also hold: `make long` alone has them."""
 SHORT = {"CADGE_TEST_SHARE": "4", "PGR_CALLS": "6000", "PGR_KILLS": "30"}
 """What the programs take for less than their full number of rounds."""
 SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
@@ -47,7 +49,7 @@ def cases() -> list[object]:
     """Return what is run; what measures for a moment as the driver does has a processor of its own for it.
 
     A program that there is with sanitizers too is left to `make long` without them, and so is a style over its other
-    wires, each of which has a program of its own.
+    wires, each of which has a program of its own, and what is a second look.
     """
     return [
         pytest.param(
@@ -59,6 +61,7 @@ def cases() -> list[object]:
             * (
                 (path.parent != SANITIZED and (SANITIZED / path.name).exists() and path.name not in TIMED)
                 or over_another_wire(path.name)
+                or path.name in SECOND_LOOK
             ),
         )
         for path in [*PROGRAMS, *SCRIPTS]

@@ -175,6 +175,7 @@ def inventory(folder: Path, **variables: object) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_folder_for_pages_gets_the_site_once(site: Path, tmp_path: Path) -> None:
     argv = ("-e", "cadge_site=site", "-e", "cadge_pages=pages")
     assert play(tmp_path, *argv, "--check")[0] == 1

@@ -76,6 +76,7 @@ def figures(data: object) -> dict[str, tuple[str, float]]:
     }
 
 
+@pytest.mark.long
 def test_what_the_repository_has_is_small_whole_and_agrees() -> None:
     if not (PUBLISHED / "run.json").is_file():
         pytest.skip("results/published holds no run yet: make it with ci/published CAMPAIGN ARCHIVES")

@@ -56,6 +56,7 @@ def test_it(made: None) -> None:
         (0, 50, 99, 0, 3, 1),  # of what is shared, too
     ],
 )
+@pytest.mark.first(2)
 def test_only_where_processors_were_taken(
     tmp_path: Path, workers: int, stolen: int, made: int, passes: int, tries: int, code: int
 ) -> None:

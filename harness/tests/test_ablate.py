@@ -113,6 +113,7 @@ def test_options_of_a_run_in_the_environment_do_no_harm(
     assert cadge("ablate", "a", "last").code == 0
 
 
+@pytest.mark.long
 def test_a_campaign_without_variants(ablating: Checkout, cadge: Cadge) -> None:
     assert ablating
     cadge("run", "--sweep", "tiny", "--no-report")

@@ -108,6 +108,7 @@ def three_digits(value: float) -> str:
     return text.replace(",", "\u202f")
 
 
+@pytest.mark.long
 def test_two_files_make_a_pattern(tmp_path: Path) -> None:
     copy = Copy(tmp_path / "checkout")
     before = {path for path in copy.root.rglob("*") if path.is_file() and "build" not in path.parts}

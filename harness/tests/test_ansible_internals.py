@@ -118,6 +118,7 @@ def listening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Listen
 
 @pytest.mark.parametrize("over", ["local", "ssh"])
 @pytest.mark.parametrize("folder", FOLDERS, ids=version)
+@pytest.mark.first(1)
 def test_plugins_work_with_this_ansible(
     folder: str, over: str, tmp_path: Path, listening: tuple[Listener, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +178,7 @@ sys.exit("shutil.Error: nothing can be copied\\n\\n")
 
 @pytest.mark.parametrize("over", ["local", "ssh"])
 @pytest.mark.parametrize("folder", FOLDERS, ids=version)
+@pytest.mark.first(1)
 def test_a_module_that_breaks_says_why(
     folder: str, over: str, tmp_path: Path, listening: tuple[Listener, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ SLEEP = ("sockets-unix", "sockets-udp", "native-zmq", "peregrine-shm")
     ("layer", "wait"),
     [*((layer, wait) for layer in SLEEP for wait in ("poll", "block")), ("native-ucx", "poll"), ("fm-ofi", "poll")],
 )
+@pytest.mark.first(3)
 def test_both_ends_send(some: Pair, layer: str, wait: str) -> None:
     """Over what copies, what lends, what queues, and what may lose a message."""
     need(layer)

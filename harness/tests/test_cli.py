@@ -222,6 +222,7 @@ def test_interruption_ends_with_130(cadge: Cadge, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("locale", ["tr_TR.UTF-8", "C", "POSIX"])
+@pytest.mark.first(1)
 def test_the_locale_changes_nothing(locale: str, checkout: Checkout) -> None:
     environment = {**os.environ, "LC_ALL": locale, "LANG": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     sweep = checkout.sweeps / "tiny.yml"

@@ -207,6 +207,7 @@ def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_and_resume(surroundings: dict[str, str], narrow_umask: int) -> None:
     """One signal while it measures: exit code 130, nothing lost, and the rest is made by the same plan.
 

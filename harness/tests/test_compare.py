@@ -63,6 +63,7 @@ def test_as_one_page(campaigns: list[str], cadge: Cadge, tmp_path: Path) -> None
         assert (wrong.code, said in wrong.err) == (2, True), wrong.err
 
 
+@pytest.mark.long
 def test_what_is_the_same_is_listed_only_when_asked_for(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
     assert runner
     sweep = checkout.sweeps / "tiny.yml"
@@ -77,6 +78,7 @@ def test_what_is_the_same_is_listed_only_when_asked_for(checkout: Checkout, cadg
         assert f"{cells} cells the same, listed with --all" in short
 
 
+@pytest.mark.long
 def test_a_report_against_an_earlier_campaign(
     campaigns: list[str], cadge: Cadge, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -129,6 +131,7 @@ def test_exit_codes(campaigns: list[str], cadge: Cadge, checkout: Checkout) -> N
         (("--fail-on", "missing:5%"), "or missing"),
     ],
 )
+@pytest.mark.first(2)
 def test_wrong_options(campaigns: list[str], cadge: Cadge, arguments: tuple[str, ...], said: str) -> None:
     answer = cadge("compare", campaigns[0], campaigns[1], *arguments)
     assert answer.code == 2
@@ -177,6 +180,7 @@ def test_what_decides_the_exit_code(campaigns: list[str], cadge: Cadge) -> None:
 CELL = "within, poll, rpc, 8 B, round trip"
 
 
+@pytest.mark.long
 def test_why_takes_the_names_that_compare_prints(campaigns: list[str], cadge: Cadge) -> None:
     data = json.loads(cadge("compare", *campaigns, "--json").out)["data"]
     for name in (change["cell"] for change in data["changes"]):

@@ -82,6 +82,7 @@ def check_hops(attempt: Json) -> None:
 
 
 @pytest.mark.parametrize(("layer", "delegates"), [("sockets-unix", False), ("peregrine-shm", True)])
+@pytest.mark.first(1)
 def test_every_way_to_take_a_reply(some: Pair, layer: str, delegates: bool) -> None:
     """What a call to one server offers, one to a second server offers as well; the rest is refused, and says why."""
     need(layer)

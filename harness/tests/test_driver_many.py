@@ -127,6 +127,7 @@ def test_sixty_four_channels_of_one_endpoint(many: Pair) -> None:
 
 @pytest.mark.paired
 @pytest.mark.parametrize("victim", [0, 1, 4])
+@pytest.mark.first(1)
 def test_one_of_many_dies(many: Pair, victim: int) -> None:
     """Whoever it is: all others end soon, and the result of endpoint 0 names it."""
     need("sockets-tcp")
@@ -168,6 +169,7 @@ def test_a_role_that_one_thread_plays(many: Pair) -> None:
 
 
 @pytest.mark.parametrize(("wait", "count", "threads"), [("block", 3, 2), ("block", 2, 8), ("poll", 2, 2)])
+@pytest.mark.first(1)
 def test_threads(many: Pair, wait: str, count: int, threads: int) -> None:
     """Each thread of an endpoint has a context of its own; the figures are the endpoint's."""
     need("sockets-tcp")

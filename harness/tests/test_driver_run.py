@@ -289,6 +289,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("layer", ["sockets-tcp", "sockets-unix"])
+@pytest.mark.first(1)
 def test_all_message_patterns(pair: Pair, layer: str) -> None:
     need(layer)
     result = pair.run(launch(layer, PATTERNS))
@@ -334,6 +335,7 @@ def test_one_process(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("wait", ["poll", "block"])
+@pytest.mark.first(1)
 def test_messages_built_in_the_librarys_memory(pair: Pair, wait: str) -> None:
     """Between two processes, over the suite's own adapter: it sends what was reserved, and says later that it has."""
     pair.modules = BUILD / "tests"
@@ -348,6 +350,7 @@ REPLIES = ((0, "none"), (8, "write+read"), (4096, "none"), (100000, "write+read"
 
 
 @pytest.mark.parametrize(("layer", "own_calls"), [("peregrine-shm", True), ("am-ofi", True), ("sockets-unix", False)])
+@pytest.mark.first(1)
 def test_each_way_in_which_a_reply_can_come(pair: Pair, layer: str, own_calls: bool) -> None:
     """Placed where the caller said only by calls of the layer's own; looked at and copied everywhere."""
     need(layer)
@@ -366,6 +369,7 @@ def test_each_way_in_which_a_reply_can_come(pair: Pair, layer: str, own_calls: b
 
 
 @pytest.mark.parametrize("layer", ["rdma-ucx", "vmmc-ucx", "pm-ucx"])
+@pytest.mark.first(1)
 def test_puts_over_more_than_the_caches_hold(pair: Pair, layer: str) -> None:
     need(layer)
     points = [onesided(1 << 20, depth=4, spread=spread) for spread in (0, 1 << 27)]
@@ -391,6 +395,7 @@ def test_puts_that_tell_their_target(pair: Pair, layer: str) -> None:
         ("pm-ucx", "asan"),
     ],
 )
+@pytest.mark.first(2)
 def test_memory_that_the_layer_knows_and_memory_that_it_does_not(
     pair: Pair, layer: str, build: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +457,7 @@ def test_idle_blocking_server_sleeps(pair: Pair) -> None:
 @pytest.mark.paired
 @pytest.mark.parametrize("wait", ["poll", "block"])
 @pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.first(1)
 def test_killed_peer_is_noticed(pair: Pair, victim: int, wait: str) -> None:
     need("sockets-tcp")
     points = [rpc(duration=10), rpc(duration=20000), stream(8, 4)]

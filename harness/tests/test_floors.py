@@ -261,6 +261,7 @@ CASES = [
 
 @pytest.mark.parametrize("build", ["asan", pytest.param("release", marks=pytest.mark.long)])  # smoke sweeps run it
 @pytest.mark.parametrize(("floor", "wait", "points"), CASES, ids=[f"{floor}-{wait}" for floor, wait, _ in CASES])
+@pytest.mark.first(3)
 def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dict[str, Any]], build: str) -> None:
     launch = Launch(folder=tmp_path, floor=floor, wait=wait, points=points, program=available(build))
     result = launch.run()
@@ -301,6 +302,7 @@ def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dic
         ("floor-futex", "block", {"pages": "small"}, "private pages of 4 KiB", ""),
     ],
 )
+@pytest.mark.first(2)
 def test_variants_are_chosen_by_name(
     tmp_path: Path, floor: str, wait: str, settings: dict[str, str], used: str, note: str
 ) -> None:
@@ -423,6 +425,7 @@ def test_a_dead_endpoint_ends_the_launch(tmp_path: Path) -> None:
         ("floor-futex", "block", ("flow", 1 << 20), {}),
     ],
 )
+@pytest.mark.first(2)
 def test_an_attempt_that_runs_out_of_time_ends_alone(
     tmp_path: Path, floor: str, wait: str, late: tuple[str, int], settings: dict[str, str]
 ) -> None:

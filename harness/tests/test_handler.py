@@ -104,6 +104,7 @@ def every_kind(depth: int, workers: int = 0) -> list[Json]:
 @pytest.mark.paired
 @pytest.mark.parametrize("wait", ["poll", "block"])
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
+@pytest.mark.first(2)
 def test_every_call_is_worked_for(two: Pair, layer: str, wait: str) -> None:
     """Over messages, native calls and what may lose them, whatever the work is."""
     need(layer)
@@ -200,6 +201,7 @@ def test_more_memory_takes_longer(two: Pair) -> None:
 @pytest.mark.paired
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 3])
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
+@pytest.mark.first(1)
 def test_every_call_is_worked_for_by_others(two: Pair, layer: str, workers: int) -> None:
     """Over messages, native calls and what may lose them; workers and their owner sleep, and wake each other."""
     need(layer)

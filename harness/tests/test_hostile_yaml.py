@@ -75,6 +75,7 @@ def limited() -> None:
 
 
 @pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.first(4)
 def test_a_hostile_sweep_is_refused(what: str, checkout: Checkout, tmp_path: Path) -> None:
     assert checkout
     text, said = HOSTILE[what]

@@ -179,6 +179,7 @@ def inventory(checkout: Checkout, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     return path
 
 
+@pytest.mark.long
 def test_doctor_shows_all_hosts(inventory: Path, cadge: Cadge, checkout: Checkout) -> None:
     answer = cadge("doctor", "--inventory", str(inventory))
     assert answer.code == 3
@@ -203,6 +204,7 @@ def test_doctor_says_what_follows(inventory: Path, cadge: Cadge, monkeypatch: py
     assert answer.out.endswith(f"Next:  cadge run --sweep smoke --inventory '{inventory}'\n")
 
 
+@pytest.mark.long
 def test_plan_shows_the_hosts(inventory: Path, cadge: Cadge, checkout: Checkout) -> None:
     command = ("plan", "--sweep", "tiny", "--layers", "a-one", "--inventory", str(inventory))
     answer = cadge(*command)

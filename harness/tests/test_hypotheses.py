@@ -22,6 +22,7 @@ SWEEPS = {path.stem for path in (ROOT / "harness" / "sweeps").glob("*.yml")}
 PATTERNS = {path.name.removesuffix(".pattern.yml") for path in (ROOT / "harness" / "patterns").glob("*.yml")}
 
 
+@pytest.mark.long
 def test_all_are_listed(cadge: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CADGE_ROOT", str(ROOT))
     data = json.loads(cadge("hypotheses", "--json").out)["data"]["hypotheses"]

@@ -421,6 +421,7 @@ def test_a_damaged_import_is_named_moved_aside_and_can_come_again(campaign: Camp
         ("import", "--remove", "0", "--label", "x"),
     ],
 )
+@pytest.mark.first(3)
 def test_bad_command_lines(campaign: Campaign, cadge: Cadge, argv: tuple[str, ...]) -> None:
     before = everything(campaign)
     assert cadge(*argv).code == 2

@@ -222,6 +222,7 @@ def inventory(folder: Path, file: str = "lab.yml", **hosts: Json) -> Path:
         (("n1", "n2"), {"cadge_port_first": 20000, "cadge_port_last": 20100}, "the hosts of group cadge must agree on"),
     ],
 )  # fmt: skip
+@pytest.mark.first(2)
 def test_hosts_that_do_not_go_together(tmp_path: Path, names: tuple[str, str], change: Json, said: str) -> None:
     first = {**GOOD, "cadge_management_address": "head"} if "cadge_management_address" in change else GOOD
     second = {**GOOD, "ansible_host": "10.0.0.2", "cadge_address": "10.1.0.2", **change}
@@ -314,6 +315,7 @@ def whole(checkout: Checkout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     ("command", "connection"),
     [("plan", "ssh"), ("run", "ssh"), ("run", "local"), ("resume", "ssh"), ("restore", "ssh"), ("restore", "local")],
 )
+@pytest.mark.first(1)
 def test_a_name_for_a_shell_is_refused_before_anything_is_started(
     command: str,
     connection: str,

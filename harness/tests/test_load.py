@@ -79,6 +79,7 @@ def check_accounts(attempt: Json, given: Json) -> None:
         ("peregrine-shm", "poll"),
     ],
 )
+@pytest.mark.first(1)
 def test_every_call_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
     """Over messages, calls of the layer's own, and what may lose them; from little to more than the layer does."""
     need(layer)

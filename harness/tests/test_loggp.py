@@ -80,6 +80,7 @@ EVERY = [
         ("native-ucx", "poll"),
     ],
 )
+@pytest.mark.first(1)
 def test_every_burst_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
     """Over messages of the kernel, of a ring, and of a library with protocols of its own; how it waits is judged."""
     need(layer)

@@ -281,6 +281,7 @@ def test_verify_makes_decisions_again(looked_at: Checkout, cadge: Cadge) -> None
     assert "--repair" not in answer.out
 
 
+@pytest.mark.long
 def test_what_was_decided_can_be_published_and_checked(looked_at: Checkout, cadge: Cadge, tmp_path: Path) -> None:
     """From the archive: its decisions are made again from its redacted records, and its report has the same bytes."""
     assert cadge(*RUN).code == 0

@@ -110,6 +110,7 @@ def printable(text: str) -> bool:
 
 @needs_two_users
 @pytest.mark.parametrize(("first", "second"), [(0, NOBODY), (NOBODY, 0), (NOBODY, NOBODY), (0, 0)])
+@pytest.mark.first(2)
 def test_two_sweeps_exclude_each_other(checkout: Checkout, first: int, second: int) -> None:
     assert checkout
     name = pwd.getpwuid(first).pw_name
@@ -150,6 +151,7 @@ for turn in range(3):
 
 @needs_two_users
 @pytest.mark.parametrize("how", SQUATTERS)
+@pytest.mark.first(1)
 def test_another_user_cannot_keep_us_from_measuring(
     how: str, quiet: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +211,7 @@ def test_waiting_can_be_ended(checkout: Checkout) -> None:
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("kind", ["held", "fifo", "folder", "link", "closed"])
+@pytest.mark.first(2)
 def test_what_lies_where_the_lock_was_is_left_alone(
     kind: str, quiet: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

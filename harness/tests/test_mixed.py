@@ -81,6 +81,7 @@ WHERE = ("none", "same", "channel")
         ("peregrine-shm", "block"),
     ],
 )
+@pytest.mark.first(1)
 def test_calls_and_stream_are_both_accounted_for(some: Pair, layer: str, wait: str) -> None:
     """Over messages, calls of the layer's own, and what may lose them; on one channel and on two."""
     need(layer)

@@ -51,6 +51,7 @@ POINTS = [
 
 @pytest.mark.parametrize("wait", ["poll", "block"])
 @pytest.mark.parametrize("layer", ["sockets-unix", "sockets-udp", "peregrine-shm", *in_long_form("native-zmq")])
+@pytest.mark.first(2)
 def test_every_message_is_acknowledged(some: Pair, layer: str, wait: str) -> None:
     """Over what copies, what lends, what queues, and what may lose a message; how both ends wait is judged."""
     need(layer)

@@ -116,6 +116,7 @@ def check_whole(checkout: Checkout, cadge: Cadge) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 4])
+@pytest.mark.first(1)
 def test_resume_runs_the_tools_of_what_is_missing(
     after: int, checkout: Checkout, cadge: Cadge, runner: FakeRunner, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +172,7 @@ def test_ctrl_c_in_a_tool_lets_it_end_and_resume_makes_the_rest(
 
 
 @pytest.mark.parametrize("at", [3, RUNS])
+@pytest.mark.long
 def test_a_killed_crosscheck_is_made_whole(
     at: int, checkout: Checkout, cadge: Cadge, runner: FakeRunner, tool: Tool
 ) -> None:
@@ -190,6 +192,7 @@ def test_a_killed_crosscheck_is_made_whole(
     assert len(again) == 1
 
 
+@pytest.mark.long
 def test_a_tool_that_gave_nothing_runs_again_with_its_launch(
     checkout: Checkout, cadge: Cadge, runner: FakeRunner, tool: Tool
 ) -> None:
@@ -227,6 +230,7 @@ def test_resume_refuses_where_a_tool_is_gone(
     check_whole(checkout, cadge)
 
 
+@pytest.mark.long
 def test_tools_do_not_let_the_hosts_wait_for_long(
     checkout: Checkout, cadge: Cadge, runner: FakeRunner, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

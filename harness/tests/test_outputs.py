@@ -79,6 +79,7 @@ def measured(ablating: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a device takes root")
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.first(1)
 def test_a_device_stays_a_device(command: str, measured: Checkout, tmp_path: Path) -> None:
     assert measured
     done = on_a_device(tmp_path, 3, COMMANDS[command])
@@ -90,6 +91,7 @@ def test_a_device_stays_a_device(command: str, measured: Checkout, tmp_path: Pat
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a device takes root")
 @pytest.mark.parametrize("command", ["report", "plan"])
+@pytest.mark.first(1)
 def test_a_device_without_room(command: str, measured: Checkout, tmp_path: Path) -> None:
     assert measured
     done = on_a_device(tmp_path, 7, COMMANDS[command])
@@ -159,6 +161,7 @@ def test_where_the_result_of_a_driver_goes(how: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["report", "export csv", "study"])
+@pytest.mark.long
 def test_stdout_as_the_output_holds_it_alone(command: str, measured: Checkout, cadge: Cadge, tmp_path: Path) -> None:
     assert measured
     (tmp_path / "stdout").symlink_to(STDOUT)
@@ -170,6 +173,7 @@ def test_stdout_as_the_output_holds_it_alone(command: str, measured: Checkout, c
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.first(1)
 def test_stdout_cannot_hold_the_answer_as_well(command: str, measured: Checkout, cadge: Cadge) -> None:
     assert measured
     answer = cadge(*COMMANDS[command][3:], STDOUT, "--json")
@@ -178,6 +182,7 @@ def test_stdout_cannot_hold_the_answer_as_well(command: str, measured: Checkout,
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.first(1)
 def test_an_output_that_cannot_be_is_refused(
     command: str, measured: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path
 ) -> None:
@@ -225,6 +230,7 @@ ALL_WAYS = [
     ("what", "how", "stream"),
     [*ALL_WAYS, *((what, how, "stdout") for what in SAYING if what not in WHOLE for how in ("full", "gone"))],
 )
+@pytest.mark.first(4)
 def test_nobody_can_have_the_answer(what: str, how: str, stream: str, measured: Checkout, tmp_path: Path) -> None:
     """Exit code 3, or a quiet end: what went wrong is said where somebody can read it, and there is no traceback."""
     assert measured

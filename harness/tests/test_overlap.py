@@ -59,6 +59,7 @@ EVERY = [
         ("native-ucx", "poll"),
     ],
 )
+@pytest.mark.first(1)
 def test_every_transfer_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
     need(layer)
     result = pair.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))

@@ -107,6 +107,7 @@ WRITTEN = {"v1": (), "v2": ("forward", "caching"), "v3": ("forward", "caching", 
         *in_long_form(("pm-ofi", "v1"), ("pm-ofi", "v3"), ("pm-ofi", "v4")),
     ],
 )
+@pytest.mark.first(1)
 def test_each_version_has_its_counts(cluster: Pair, layer: str, version: str) -> None:
     """What goes as a message and what is written remotely, and how often a byte of a forwarded file is copied."""
     need(layer)

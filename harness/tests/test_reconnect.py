@@ -53,6 +53,7 @@ def check_accounts(attempt: Json, clients: int) -> None:
         *in_long_form("sockets-tcp", "native-zmq", "native-ofi", "am-ucx", "fm-ofi"),
     ],
 )
+@pytest.mark.first(3)
 def test_channels_are_made_again(some: Pair, layer: str, clients: int, wait: str) -> None:
     need(layer)
     if wait == "block" and layer not in {"sockets-unix", "sockets-tcp", "native-zmq", "peregrine-shm"}:

@@ -52,6 +52,7 @@ def check_done(attempt: Json) -> None:
         ("pm-ucx", {"solicited": "place a reply"}),
     ],
 )
+@pytest.mark.first(2)
 def test_every_cell(pair: Pair, layer: str, impossible: dict[str, str]) -> None:
     """Over messages, what may lose them, and native calls; what is impossible is refused, and the reason says why."""
     need(layer)

@@ -52,6 +52,7 @@ def test_a_report_agrees_and_an_altered_one_differs(campaign: Campaign, cadge: C
     assert [sorted(one) for one in data["differences"]] == [["place", "printed", "recomputed"]]
 
 
+@pytest.mark.long
 def test_one_beside_an_earlier_campaign(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> None:
     path = str(elsewhere / "r.html")
     made = cadge("report", campaign.campaign_id, "--against", campaign.campaign_id, "--margin", "20%", "-o", path)
@@ -60,6 +61,7 @@ def test_one_beside_an_earlier_campaign(campaign: Campaign, cadge: Cadge, elsewh
     assert answer.code == 0, answer.out
 
 
+@pytest.mark.long
 def test_where_the_campaign_is_found(campaign: Campaign, cadge: Cadge, elsewhere: Path, checkout: Checkout) -> None:
     assert cadge("report", campaign.campaign_id).code == 0
     inside = campaign.layout.report

@@ -119,6 +119,7 @@ def check(result: Json, reliable: bool = True) -> None:
         *in_long_form(*((step, 1) for step in ("clusters", "dispatcher", "stealing"))),
     ],
 )
+@pytest.mark.first(3)
 def test_every_call_is_answered_once(two: Pair, layer: str, step: str, threads: int) -> None:
     """Over messages, calls and what may lose them; with more threads than clients too."""
     need(layer)
@@ -131,6 +132,7 @@ def test_every_call_is_answered_once(two: Pair, layer: str, step: str, threads: 
 
 
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm"])
+@pytest.mark.long
 def test_one_client_of_each_that_polls(two: Pair, layer: str) -> None:
     need(layer)
     for step in STEPS:
@@ -142,6 +144,7 @@ def test_one_client_of_each_that_polls(two: Pair, layer: str) -> None:
 
 
 @pytest.mark.parametrize("step", ["per_connection", "clusters", *in_long_form("dispatcher", "stealing")])
+@pytest.mark.first(1)
 def test_sixty_four_clients(two: Pair, step: str) -> None:
     """They end in time on two cores, also with as many threads of the server's."""
     need("sockets-unix")
@@ -192,6 +195,7 @@ def expect_added_up(two: Pair, clients: int, depth: int, reply: str = "cont", co
 @pytest.mark.parametrize(
     ("step", "threads"), [("clusters", 2), ("per_connection", 1), ("dispatcher", 2), ("stealing", 2)]
 )
+@pytest.mark.first(2)
 def test_no_thread_handles_two_calls_at_a_time(two: Pair, step: str, threads: int) -> None:
     """A handler of 100 us: a thread answers no more than 10,000 calls a second."""
     need("sockets-unix")
@@ -235,6 +239,7 @@ def test_a_busy_cluster_gives_away(two: Pair) -> None:
 
 @pytest.mark.parametrize("layer", ["peregrine-shm", "peregrine-udp"])
 @pytest.mark.parametrize("step", ["clusters", "dispatcher"])
+@pytest.mark.first(1)
 def test_batches(two: Pair, layer: str, step: str) -> None:
     """As many outstanding as a batch has, or more; and none larger than that."""
     need(layer)
@@ -264,6 +269,7 @@ def test_calls_that_are_answered_inside_their_handler(two: Pair) -> None:
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
 @pytest.mark.parametrize("reply", ["wait", "defer"])
 @pytest.mark.parametrize("clients", [pytest.param(1, marks=pytest.mark.long), 5])
+@pytest.mark.first(2)
 def test_clients_that_dispatch_their_replies(two: Pair, layer: str, reply: str, clients: int) -> None:
     """Each has a thread of its own that takes them, and every one of them takes its own."""
     need(layer)

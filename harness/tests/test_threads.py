@@ -46,6 +46,7 @@ LONG = {"test_shared", "test_taker"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.long] * (one in LONG)) for one in PROGRAMS])
+@pytest.mark.first(1)
 def test_threads_share_nothing_by_mistake(tmp_path: Path, name: str) -> None:
     program = tmp_path / name
     build(program, [DRIVER / f"tests/{name}.c", *(DRIVER.parent / source for source in PROGRAMS[name])])

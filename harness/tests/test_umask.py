@@ -168,6 +168,7 @@ def test_a_campaign_from_end_to_end(testbed: str, umask: int, folder: Path) -> N
 
 @real
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_secret_is_readable_where_everything_is(folder: Path) -> None:
     """Killed while it measures, with a umask of 0: what lies about then is what lies about while it runs."""
     user = User(folder, 0)

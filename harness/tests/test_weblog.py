@@ -205,6 +205,7 @@ def test_what_is_asked_for_comes_back(
 
 
 @pytest.mark.parametrize("piece", [b'] "', b'" 200 ', b'] "GET ', b" HTTP/1", b'GET /a HTTP/1.0" 200 1', b"\n"])
+@pytest.mark.long
 def test_time_grows_with_the_log_alone(tmp_path: Path, piece: bytes) -> None:
     """A MiB of what could make a reader look again and again, whole and in the longest lines."""
     content = piece * ((1 << 20) // len(piece))

@@ -237,10 +237,17 @@ def layers_of(build: Path) -> list[Path]:
     return sorted(path for path in (build / "layers").glob("*.so") if not path.name.startswith("shim-"))
 
 
+def stands_on_a_wire(module: Path) -> bool:
+    """Say whether the layer is a style over one of the wires, which have tests of their own at both places."""
+    style, _, substrate = module.stem.partition("-")
+    makefile = ROOT / "layers" / style / f"{substrate}.mk"
+    return makefile.exists() and "$(WIRE_SOURCES)" in makefile.read_text(encoding="utf-8")
+
+
 def way_is_that_of_another(module: Path) -> bool:
     """Say whether the layer's style stands on several wires, and this is not the one of them whose name comes last.
 
-    Between hosts such layers differ in the wire alone, which has tests of its own at both places.
+    Such layers differ in the wire alone, which has tests of its own at both places.
     """
     style, _, substrate = module.stem.partition("-")
     makefiles = (ROOT / "layers" / style).glob("*.mk")
@@ -252,7 +259,7 @@ def layer_cases() -> list[object]:
     """Return every built layer at every place in every wait mode, in both builds; between hosts WAY_TESTS alone, too.
 
     The short form has it under sanitizers, polling; what these hide is for test_layer_does_not_grow, what sleeps for
-    test_what_sleeps. Between hosts it has a style over one of its wires.
+    test_what_sleeps. A style it has over one wire, within one host.
     """
     return [
         pytest.param(
@@ -268,7 +275,9 @@ def layer_cases() -> list[object]:
                 * (
                     name == "release"
                     or wait == "block"
-                    or (place == "between" and (not few or way_is_that_of_another(module)))
+                    or (place == "between" and not few)
+                    or (place == "between" and stands_on_a_wire(module))
+                    or (place == "within" and way_is_that_of_another(module))
                 ),
             ],
         )
@@ -345,7 +354,7 @@ def test_peregrine_in_place() -> None:
 
 
 def growth_cases() -> list[object]:
-    """Return every built layer in both builds; the short form has those within one host, without sanitizers."""
+    """Return every built layer in both builds; the short form has few, in the release build."""
     return [
         pytest.param(
             name,
@@ -354,7 +363,7 @@ def growth_cases() -> list[object]:
             id=f"{name}-{module.stem}",
             marks=[
                 pytest.mark.paired,
-                *[pytest.mark.long] * (name == "asan" or place == "between" or way_is_that_of_another(module)),
+                *[pytest.mark.long] * (name == "asan" or place == "between" or stands_on_a_wire(module)),
             ],
         )
         for name, build in BUILDS.items()
@@ -407,6 +416,7 @@ def test_a_setting_that_a_style_does_not_have_is_refused(layer: str, setting: st
 
 @pytest.mark.parametrize("layer", ["am-ucx", "bip-ofi", "fm-ucx"])
 @pytest.mark.parametrize("packet_bytes", [512, 8128])
+@pytest.mark.first(1)
 def test_packets_of_other_lengths(layer: str, packet_bytes: int) -> None:
     """What is longer than a packet goes another way, which begins at another length."""
     build = BUILDS["asan"]
@@ -437,6 +447,7 @@ def test_layer_opens_a_thousand_times(module: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "shim", "wait"), shim_cases())
+@pytest.mark.first(2)
 def test_shim(name: str, shim: str, wait: str) -> None:
     build = BUILDS[name]
     report = run(build, build / "layers" / "sockets-tcp.so", "--shim", shim, "--wait", wait, "--cycles", "50")
@@ -486,6 +497,7 @@ def bad(fault: str, build: Path = BUILDS["release"]) -> Path:
     ],
 )
 @pytest.mark.parametrize("name", BUILDS)
+@pytest.mark.first(1)
 def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
     build = BUILDS[name]
     report = run(build, bad("nothing", build), "--wait", wait, "--cycles", "60")

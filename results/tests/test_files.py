@@ -93,6 +93,7 @@ def test_a_pipe_is_written_into(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "stdout"])
+@pytest.mark.first(1)
 def test_stdout_is_written_into_and_not_opened_anew(name: str, tmp_path: Path) -> None:
     if name == "stdout":  # as /dev/stdout is
         (tmp_path / "stdout").symlink_to("/proc/self/fd/1")

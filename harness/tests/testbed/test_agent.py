@@ -89,6 +89,7 @@ def test_a_record_that_nobody_acknowledged_stays_done(start: Start, here: Testbe
         ("silent", "failed", "LIBRARY", "ended with exit status 0 and left no result"),
     ],
 )
+@pytest.mark.first(1)
 def test_a_launch_that_goes_wrong_says_how(
     start: Start, here: Testbed, mode: str, status: str, code: str, reason: str
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_launch_that_goes_wrong_says_how(
 @pytest.mark.parametrize(
     ("mode", "who", "code"), [("late_crash", 1, -6), ("late_exit", 1, 9), ("late_crash", 0, -6), ("late_exit", 0, 9)]
 )
+@pytest.mark.first(1)
 def test_an_endpoint_that_ends_badly_after_its_results_is_not_valid(
     start: Start, here: Testbed, mode: str, who: int, code: int
 ) -> None:
@@ -131,6 +133,7 @@ def test_counters_that_cannot_be_had_are_named(start: Start, here: Testbed) -> N
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "127.0.1.1"])
+@pytest.mark.first(1)
 def test_a_management_network_may_be_named(start: Start, here: Testbed, address: str) -> None:
     block = block_here(here, one("l1"))
     block["hosts"][0]["management_address"] = address
@@ -153,6 +156,7 @@ def test_mpirun_that_is_not_there_is_refused(start: Start, here: Testbed) -> Non
 
 
 @pytest.mark.parametrize("who", [0, 1, 3])
+@pytest.mark.first(1)
 def test_a_launch_that_a_driver_refuses_to_read_is_a_fault_of_ours(start: Start, here: Testbed, who: int) -> None:
     record = start(block_here(here, many("l1", 4, mode="argument", who=who, deadline_ms=3000))).records()["l1"]
     assert (record["status"], record["reason_code"]) == ("failed", "ARGUMENT")
@@ -167,6 +171,7 @@ def many(name: str, count: int, **settings: object) -> Json:
     return make_launch(name, ["localhost"] * count, **settings)
 
 
+@pytest.mark.long
 def test_one_path_for_one_endpoint_and_for_many(start: Start, here: Testbed, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     launches = [many("l1", 1, pidfile=pids), many("l5", 5, pidfile=pids), many("c5", 5, mode="crash", who=3)]
@@ -263,6 +268,7 @@ def test_a_range_that_others_have_is_left_for_another(start: Start, here: Testbe
     ("how", "mode"),
     [("lease", "hang"), ("lease", "grandchild"), ("term", "hang"), ("term", "grandchild"), ("kill", "hang")],
 )
+@pytest.mark.first(1)
 def test_everything_dies_with_the_lease(start: Start, here: Testbed, tmp_path: Path, how: str, mode: str) -> None:
     pids = tmp_path / "pids"
     agent = start(block_here(here, one("l1", mode=mode, pidfile=pids, sleep_ms=60000)))
@@ -309,6 +315,7 @@ NO_NAMESPACES = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"
 
 
 @pytest.mark.parametrize("kind", ["private", "folder"])
+@pytest.mark.first(1)
 def test_what_a_killed_driver_leaves_goes_and_what_others_keep_stays(
     start: Start, here: Testbed, tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
@@ -456,6 +463,7 @@ def test_the_blocks_deadline_ends_it(start: Start, here: Testbed) -> None:
     assert not processes(f"{CAMPAIGN}:b1")
 
 
+@pytest.mark.long
 def test_an_agent_sleeps_while_a_launch_runs(start: Start, here: Testbed) -> None:
     agent = start(block_here(here, one("l1", sleep_ms=3000)))
     agent.until("launch_started")
@@ -536,6 +544,7 @@ def test_two_hosts(pair: Callable[..., tuple[Agent, Agent]]) -> None:
     assert records["l3"]["exit_codes"][1] == -6
 
 
+@pytest.mark.long
 def test_endpoints_of_two_hosts_in_turn(pair: Callable[..., tuple[Agent, Agent]]) -> None:
     hosts = ["h1", "h2", "h1", "h2", "h2"]
     leader, follower = pair(
@@ -571,6 +580,7 @@ def check_ring(record: Json, count: int) -> None:
     assert len(stored.result.endpoints) == count
 
 
+@pytest.mark.long
 def test_a_ring_of_eight_that_sleep_on_four_hosts(own_state: Path, start: Start, ring_build: Path) -> None:
     del own_state
     testbeds.up(4)

@@ -217,6 +217,7 @@ def test_a_campaign_on_this_machine_alone(campaign_here: Campaign) -> None:
     gone(campaign_here)
 
 
+@pytest.mark.long
 def test_a_campaign_in_a_wrong_surrounding(
     campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +288,7 @@ def test_roles_converge_and_a_second_time_change_nothing(campaign_on: Campaign) 
 
 
 @either_testbed
+@pytest.mark.long
 def test_tuning_is_put_back_also_after_a_kill(campaign_on: Campaign, tmp_path: Path) -> None:
     campaign, host = campaign_on, campaign_on.testbed.hosts[0].name
     setting = tmp_path / "setting"
@@ -331,6 +333,7 @@ def test_a_text_says_that_a_host_may_not_be_tuned(campaign_here: Campaign, tmp_p
     assert campaign_here.playbook("cleanup", extra=extra).returncode == 0
 
 
+@pytest.mark.long
 def test_stop_ends_in_order_with_what_was_finished(campaign: Campaign) -> None:
     def stop_at_second(event: Event) -> None:
         if isinstance(event, LaunchStarted) and event.number == 2:
@@ -404,6 +407,7 @@ def with_evil_name(campaign: Campaign, tmp_path: Path, monkeypatch: pytest.Monke
     return tmp_path / "checkout" / "playbooks"
 
 
+@pytest.mark.long
 def test_a_host_with_a_name_for_a_shell_is_not_reached_to_clean_it_either(
     campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,6 +421,7 @@ def test_a_host_with_a_name_for_a_shell_is_not_reached_to_clean_it_either(
     assert "Look for launches" not in (campaign_here.work / "ansible.log").read_text()
 
 
+@pytest.mark.long
 def test_a_name_that_reaches_a_shell_in_a_path_is_quoted(
     campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,6 +439,7 @@ def test_a_name_that_reaches_a_shell_in_a_path_is_quoted(
         shutil.rmtree(made, ignore_errors=True)
 
 
+@pytest.mark.long
 def test_a_build_that_is_not_at_a_plain_path(campaign_here: Campaign, tmp_path: Path) -> None:
     def change(hosts: Json) -> None:
         hosts["localhost"]["cadge_build_path"] = "/a\n"
@@ -462,6 +468,7 @@ def test_the_python_that_an_inventory_names_is_the_one(tmp_path: Path) -> None:
     assert found == {"a": "python3.11", "b": "/opt/python", "c": "python3", "d": "python3"}
 
 
+@pytest.mark.long
 def test_a_host_that_cannot_be_reached(campaign: Campaign, tmp_path: Path) -> None:
     def change(hosts: Json) -> None:
         hosts["h2"]["ansible_host"] = "198.18.0.99"
@@ -476,6 +483,7 @@ def test_a_host_that_cannot_be_reached(campaign: Campaign, tmp_path: Path) -> No
     assert (outcome.exit_code, outcome.clean) == (4, False)
 
 
+@pytest.mark.long
 def test_a_host_with_another_key(campaign: Campaign, tmp_path: Path) -> None:
     assert campaign.testbed.ssh_config
     text = campaign.testbed.ssh_config.read_text()

@@ -120,6 +120,7 @@ def test_an_endpoint_finds_nothing_of_the_users(
     LaunchRecord.from_object({**records["l1"], "result": None}, source="a record of the agent")
 
 
+@pytest.mark.long
 def test_what_a_launch_leaves_in_its_home_the_next_does_not_find(
     start: Start, here: Testbed, tmp_path: Path, seen: Path
 ) -> None:
@@ -227,6 +228,7 @@ def needs(layer: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["variable", "home", "folder", "configuration folder"])
+@pytest.mark.first(1)
 def test_ucx_is_not_steered(
     start: Start, here: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -298,6 +300,7 @@ def test_open_mpi_tells_how_it_copies(start: Start, here: Testbed, mechanism: st
     assert told == mechanism or (not mechanism and re.match(r"(xpmem|cma|knem|emulated|none)$|not told \(cma", told))
 
 
+@pytest.mark.long
 def test_the_libraries_of_a_build_are_those_that_an_endpoint_would_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def freeze(work: Path, *words: str) -> None:
         pytest.param(Stage, ("ansible-playbook",), "no sign of life from Ansible for 10 s: ", marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_who_is_frozen_is_said(
     kind: type[Any],
     words: tuple[str, ...],

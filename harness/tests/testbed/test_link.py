@@ -81,6 +81,7 @@ def stream(name: str, testbed: Testbed, rate: str) -> Json:
 @pytest.mark.parametrize(
     ("rate", "bits"), [("1Gbit", 1_000_000_000), pytest.param("100Mbit", 100_000_000, marks=pytest.mark.long)]
 )
+@pytest.mark.long
 def test_a_stream_goes_at_the_rate_of_the_link(
     emulated: Testbed, pair: Callable[..., tuple[Any, Any]], link: Callable[..., str], rate: str, bits: int
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_stream_goes_at_the_rate_of_the_link(
     assert not link()
 
 
+@pytest.mark.long
 def test_a_queue_of_another_s_is_left_alone(inside: Inside, tmp_path: Path) -> None:
     inside("tc", "qdisc", "add", "dev", "data0", "root", "pfifo", host="h1")
     try:

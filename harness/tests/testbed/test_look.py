@@ -44,6 +44,7 @@ def stale_build(build: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_hosts_of_which_most_are_unfit(emulated: Testbed, inside: Inside, fake_build: Path, tmp_path: Path) -> None:
     """One run for all: a sound host, a dead one, two without a Python of use, one with much that is wrong."""
     hosts = json.loads(emulated.inventory_path.read_text())["cadge"]["hosts"]

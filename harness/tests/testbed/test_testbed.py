@@ -192,6 +192,7 @@ def test_a_host_has_a_world_of_its_own(emulated: Testbed, inside: Inside) -> Non
     assert "198.18.0.12 h2" not in Path("/etc/hosts").read_text()
 
 
+@pytest.mark.long
 def test_ssh_from_host_to_host_by_name(emulated: Testbed, inside: Inside) -> None:
     config = emulated.host_ssh_config
     assert config is not None
@@ -232,6 +233,7 @@ def test_exec_hands_on_words_and_exit_status(inside: Inside) -> None:
         testbeds.exec_command(["true"], "h9")
 
 
+@pytest.mark.long
 def test_sshd_that_dies_comes_back(emulated: Testbed, inside: Inside) -> None:
     del emulated
     listener = inside("sh", "-c", "ps -o pid= -C sshd | head -1", host="h1").stdout.strip()
@@ -264,6 +266,7 @@ def resolve_as(prefix: list[str], kind: str, folder: Path) -> subprocess.Complet
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="drops root's rights, so it needs them")
 @pytest.mark.parametrize("how", ["capability", "user"])
+@pytest.mark.first(1)
 def test_without_the_right_to_make_namespaces_auto_is_local_and_says_why(how: str, short_folder: Path) -> None:
     prefix = {
         "capability": ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],

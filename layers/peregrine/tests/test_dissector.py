@@ -371,6 +371,7 @@ EVERY_WAY = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.first(1)
 def test_every_type_over_every_way(way: str) -> None:
     for (name, packet), frame in zip(EVERY_TYPE.items(), EVERY_WAY[way].frames(), strict=True):
         values(
@@ -1256,6 +1257,7 @@ def which(frame: Frame) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.long
 def test_captured_traffic_of_the_engine(captured: dict[str, dict[str, list[Frame]]], wire: str) -> None:
     scene_of(captured, wire, "short")
     odd = ("peregrine.bad", "peregrine.odd", "peregrine.cut", "peregrine.past", "peregrine.rest")

@@ -103,6 +103,7 @@ def failure(call: Callable[[], object], pgr: ModuleType) -> int:
     return int(caught.value.code)
 
 
+@pytest.mark.long
 def test_a_server_in_c(wire: Wire) -> None:
     client = wire.open()
     process, address = wire.run("serve")

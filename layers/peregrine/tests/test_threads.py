@@ -12,6 +12,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine"
 
 
 @pytest.mark.parametrize("calls", [500, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_endpoints_in_threads_share_nothing(calls: int, tmp_path: Path) -> None:
     flags = subprocess.run(
         ["pkg-config", "--cflags", "--libs", "libsodium"], capture_output=True, text=True, check=False

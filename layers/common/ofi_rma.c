@@ -265,7 +265,8 @@ int cadge_ofi_compare_swap(struct cadge_ofi_link *link, uint64_t expected, uint6
 int cadge_ofi_quiet(struct cadge_ofi_link *link, uint64_t token, void *owner)
 {
 	struct cadge_ofi_rma *rma = link->rma;
-	bool read = link->unflushed && !rma->direct;
+	/* what a quiet before this one still reads for is not known to be visible either */
+	bool read = (link->unflushed || link->flushes) && !rma->direct;
 	struct cadge_ofi_op *op;
 
 	if (!read && !link->writes) {
@@ -285,6 +286,7 @@ int cadge_ofi_quiet(struct cadge_ofi_link *link, uint64_t token, void *owner)
 		if (code != CADGE_QUEUED)
 			return code;
 		rma->flush_reads++;
+		link->flushes++;
 	}
 	link->unflushed = false;
 	op->next = link->quiets;
@@ -298,7 +300,9 @@ int cadge_ofi_quiet(struct cadge_ofi_link *link, uint64_t token, void *owner)
  */
 int cadge_ofi_fence(const struct cadge_ofi_link *link)
 {
-	return link->rma->ofi->network || !link->writes ? CADGE_DONE : CADGE_BUSY;
+	const struct cadge_ofi *ofi = link->rma->ofi;
+
+	return (ofi->network && !ofi->verbs) || !link->writes ? CADGE_DONE : CADGE_BUSY;
 }
 
 bool cadge_ofi_rma_owns(const struct cadge_ofi_rma *rma, const void *op_context)
@@ -359,8 +363,10 @@ int cadge_ofi_rma_completed(struct cadge_ofi_rma *rma, void *op_context, int cod
 
 	rma->reads -= op->reading;
 	op->reading = false;
-	if (link && op->kind == OFI_QUIET)
+	if (link && op->kind == OFI_QUIET) {
+		link->flushes--;
 		return ofi_settle(link, op, 0, code);
+	}
 	if (!link || op->kind != OFI_WRITE)
 		return ofi_finish(rma, op, code);
 	link->writes--;

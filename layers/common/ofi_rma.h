@@ -57,7 +57,8 @@ struct cadge_ofi_link {
 	struct cadge_ofi_far word; /* 8 bytes of the peer that quiet reads */
 	void *landing;             /* 8 bytes of ours where they go */
 	uint64_t serial;
-	uint32_t writes; /* in flight */
+	uint32_t writes;  /* in flight */
+	uint32_t flushes; /* reads of quiets, in flight */
 	bool unflushed;  /* writes were accepted after the last quiet */
 	struct cadge_ofi_op *quiets;
 };

@@ -186,6 +186,15 @@ int rma_quiet(struct rma *rma)
 	return busy;
 }
 
+int rma_quiet_again(struct rma *rma)
+{
+	struct endpoint *ep = rma->ep;
+	const uint64_t token = token_new(ep, NULL);
+	const int code = ep->layer->quiet(ep->peer[0].chan, 0, token);
+
+	return endpoint_account(ep, code, token, "quiet") < 0 ? -1 : code == CADGE_DONE;
+}
+
 int rma_peek(const struct rma *rma, uint64_t offset_bytes, void *out, size_t bytes)
 {
 	struct iovec local = {.iov_base = out, .iov_len = bytes};

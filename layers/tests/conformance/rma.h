@@ -29,6 +29,8 @@ int rma_fetch_add(struct rma *rma, uint64_t addend, uint64_t *before_out, uint64
 int rma_compare_swap(struct rma *rma, uint64_t expected, uint64_t desired, uint64_t *before_out,
 		     uint64_t offset_bytes);
 int rma_quiet(struct rma *rma);
+/* One more, behind those that are under way. 1: DONE, so that all puts are visible; 0: it is not, or was not accepted. */
+int rma_quiet_again(struct rma *rma);
 /*
  * Reads the answerer's memory from outside, whatever it does. -1: not permitted here. Never fails the test.
  */

@@ -274,6 +274,7 @@ void test_quiet_is_visible(struct rank *r)
 	struct rma rma;
 	unsigned char seen[2048];
 	size_t bytes, wrong = 0;
+	int visible;
 
 	if (begin(r, CADGE_CAP_PUT, &ep, &rma) != 0)
 		return;
@@ -285,7 +286,10 @@ void test_quiet_is_visible(struct rank *r)
 				if (rma_put(&rma, rma.local + i * 2048, bytes, i * 2048) < 0)
 					return;
 			}
-			if (rma_quiet(&rma) < 0 || endpoint_drain(ep) < 0)
+			if (rma_quiet(&rma) < 0)
+				return;
+			visible = round % 3 == 2 ? rma_quiet_again(&rma) : 0;
+			if (visible < 0 || (!visible && endpoint_drain(ep) < 0))
 				return;
 			/* Now, before anybody is told. */
 			for (unsigned int i = 0; i < PUTS && rma.can_peek; i++) {
@@ -300,6 +304,8 @@ void test_quiet_is_visible(struct rank *r)
 					return;
 				}
 			}
+			if (endpoint_drain(ep) < 0)
+				return;
 		}
 		/* Without the right to look from outside the target looks; meeting in each round is dear. */
 		if (rma.can_peek && round % 20 != 19)

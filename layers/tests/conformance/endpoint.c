@@ -322,8 +322,8 @@ int endpoint_post(struct endpoint *ep, uint32_t peer, const struct cadge_iov *io
 			return busy;
 		if (!began)
 			began = now_ns();
-		else if (now_ns() - began > 8 * NS_PER_S)
-			return fail(ep->r, "post stayed BUSY for 8 s while both sides polled");
+		else if (now_ns() - began > 8 * NS_PER_S * ep->r->opt->scale)
+			return fail(ep->r, "post stayed BUSY for seconds while both sides polled");
 		got = endpoint_poll(ep);
 		if (got < 0)
 			return -1;
@@ -343,7 +343,7 @@ int endpoint_drain(struct endpoint *ep)
 			return -1;
 		if (!got)
 			endpoint_idle(ep);
-		if (now_ns() - began > 10 * NS_PER_S)
+		if (now_ns() - began > 10 * NS_PER_S * ep->r->opt->scale)
 			return fail(ep->r, "%u operations were QUEUED, but their events never came",
 				    ep->outstanding);
 	}
@@ -391,7 +391,7 @@ int endpoint_connect(struct endpoint *ep)
 				return -1;
 			if (!rc)
 				endpoint_idle(ep);
-			if (now_ns() - began > 8 * NS_PER_S)
+			if (now_ns() - began > 8 * NS_PER_S * r->opt->scale)
 				return fail(r, "sink.up never came");
 		}
 	ep->sleeps_long = false;

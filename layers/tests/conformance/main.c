@@ -121,6 +121,7 @@ static const char usage[] =
 	"  --place self|within|between   (within; between uses the network between two processes here)\n"
 	"  --wait poll|block    (poll)\n"
 	"  --device IF --address IP      (lo, 127.0.0.1; between, as root: two emulated hosts instead)\n"
+	"                       or lists of one a rank: --device va,vb --address 10.0.0.1,10.0.0.2\n"
 	"  --set NAME=VALUE     an open-time setting; may be repeated\n"
 	"  --cycles N           of no_growth (1000)\n"
 	"  --scale N            multiplies all deadlines (1; 3 under a sanitizer)\n"
@@ -448,6 +449,23 @@ static int run_all(const struct options *opt, char **argv, bool mpirun, bool hos
 	return unsupported || (!passed && !opt->only.count) ? 77 : 0;
 }
 
+/* The part of a list "va,vb" that a rank has; ranks beyond its end begin again with the first. */
+static const char *of_rank(const char *list, unsigned int number)
+{
+	unsigned int parts = 1;
+	char *rest = strdup(list), *part = NULL;
+
+	for (const char *at = list; (at = strchr(at, ',')); at++)
+		parts++;
+	if (parts == 1 || !rest) {
+		free(rest);
+		return list;
+	}
+	for (unsigned int i = 0; i <= number % parts; i++)
+		part = strsep(&rest, ",");
+	return part; /* lives as long as the process */
+}
+
 int main(int argc, char **argv)
 {
 	struct options opt = {.modules = "build/layers",
@@ -485,6 +503,8 @@ int main(int argc, char **argv)
 								: getenv("PMIX_RANK");
 		if (!number)
 			return 4;
+		opt.device = of_rank(opt.device, (unsigned int)atoi(number));
+		opt.address = of_rank(opt.address, (unsigned int)atoi(number));
 		signal(SIGPIPE, SIG_DFL); /* a layer must not need it ignored */
 		return rank_main(&opt, socket_name, (unsigned int)atoi(number));
 	}

@@ -256,7 +256,7 @@ void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 
 void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
-	struct cadge_traits traits = cadge_style_traits(&ctx->asked);
+	struct cadge_traits traits = cadge_style_traits(&ctx->asked, bip_wire(ctx->bip));
 
 	traits.protection = CADGE_PROTECT_NONE;
 	traits.control_transfer = CADGE_CONTROL_POLL;

@@ -10,8 +10,10 @@
 #include <time.h>
 
 #include "common/ofi_params.h"
+#include "common/rdma_device.h"
 
 #define OFI_SHM     "shm"
+#define OFI_VERBS   "verbs"
 #define OFI_NETWORK "tcp;ofi_rxm"
 
 const struct cadge_option cadge_ofi_options[] = {
@@ -117,6 +119,34 @@ static int ofi_none(const struct cadge_ofi *ofi, const struct cadge_open_args *a
 	return CADGE_E_TRANSPORT;
 }
 
+/*
+ * ofi_rxm over verbs wants one completion queue of 4096 + 128 entries for each process that there may be. Of these it takes 256 to
+ * be usual, which makes more entries than soft RoCE has (32,767). libfabric reads the variable once a process, and the user's
+ * own value stands.
+ */
+#define UNIVERSE_LEAST 64u
+#define UNIVERSE_MOST  223u
+
+static int ofi_settle_verbs(struct cadge_ofi *ofi, const struct cadge_open_args *args)
+{
+	struct cadge_rdma_device device;
+	char universe[16];
+
+	if (!cadge_rdma_device_of(args->device, &device))
+		return cadge_refuse(
+			args, CADGE_E_TRANSPORT,
+			"the provider %s needs an RDMA device, and the network interface %s has none",
+			ofi->asked, args->device);
+	snprintf(ofi->rdma_device, sizeof(ofi->rdma_device), "%s", device.name);
+	snprintf(universe, sizeof(universe), "%u",
+		 args->peers_max < UNIVERSE_LEAST  ? UNIVERSE_LEAST
+		 : args->peers_max < UNIVERSE_MOST ? args->peers_max + 1
+						   : UNIVERSE_MOST);
+	if (setenv("FI_UNIVERSE_SIZE", universe, 0))
+		return cadge_refuse(args, CADGE_E_MEMORY, "FI_UNIVERSE_SIZE cannot be set");
+	return CADGE_DONE;
+}
+
 static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *args, const char *otherwise)
 {
 	const char *provider = cadge_setting_of(args, "provider", otherwise ? otherwise : "");
@@ -145,7 +175,8 @@ static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *arg
 		snprintf(args->error, args->error_bytes, "FI_TCP_IFACE cannot be set");
 		return CADGE_E_MEMORY;
 	}
-	return CADGE_DONE;
+	ofi->verbs = strncmp(provider, OFI_VERBS, strlen(OFI_VERBS)) == 0;
+	return ofi->verbs ? ofi_settle_verbs(ofi, args) : CADGE_DONE;
 }
 
 static int ofi_getinfo(const struct cadge_ofi *ofi, const struct cadge_open_args *args,
@@ -290,6 +321,12 @@ static int ofi_try(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 			 ofi->info->fabric_attr->prov_name, fi_strerror(-ret));
 		return CADGE_E_UNSUPPORTED;
 	}
+	if (ofi->verbs && ret == -FI_EINVAL && strcmp(call, "fi_enable") == 0)
+		return cadge_refuse(
+			args, CADGE_E_LIBRARY,
+			"fi_enable: %s; the device may have no completion queue as long as ofi_rxm wants: "
+			"4096 + 128 x FI_UNIVERSE_SIZE, here %s",
+			fi_strerror(-ret), getenv("FI_UNIVERSE_SIZE"));
 	return ofi_failed(args, call, ret);
 }
 
@@ -423,6 +460,15 @@ void cadge_ofi_remove(struct cadge_ofi *ofi, fi_addr_t addr)
 
 /* ---- open, and what follows ---- */
 
+/* The interface of the granted domain: its name, but for verbs, whose domains are called as their devices are. */
+static void ofi_find_interface(struct cadge_ofi *ofi)
+{
+	const char *domain = ofi->info->domain_attr->name;
+	const bool ours = ofi->verbs && strcmp(domain, ofi->rdma_device) == 0;
+
+	snprintf(ofi->interface, sizeof(ofi->interface), "%s", ours ? ofi->device : domain);
+}
+
 int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 		   const struct cadge_ofi_needs *needs)
 {
@@ -451,7 +497,7 @@ int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 	if (code)
 		cadge_ofi_close(ofi);
 	else
-		snprintf(ofi->interface, sizeof(ofi->interface), "%s", ofi->info->domain_attr->name);
+		ofi_find_interface(ofi);
 	return code;
 }
 
@@ -482,6 +528,23 @@ int cadge_ofi_event(const struct cadge_ofi *ofi, int *fd_out)
 		return CADGE_E_LIBRARY;
 	*fd_out = ofi->wait_fd;
 	return CADGE_DONE;
+}
+
+void cadge_ofi_take_back(const struct cadge_ofi *ofi, void *op_context)
+{
+	if (ofi->verbs && ofi->ep)
+		fi_cancel(&ofi->ep->fid, op_context);
+}
+
+void cadge_ofi_taken_back(const struct cadge_ofi *ofi)
+{
+	struct fi_cq_data_entry entry;
+	struct fi_cq_err_entry error = {0};
+	ssize_t count = 1;
+
+	while (ofi->verbs && ofi->cq && (count > 0 || count == -FI_EAVAIL))
+		count = count == -FI_EAVAIL ? fi_cq_readerr(ofi->cq, &error, 0)
+					    : fi_cq_read(ofi->cq, &entry, 1);
 }
 
 int cadge_ofi_refused(struct cadge_ofi *ofi, ssize_t ret)
@@ -534,7 +597,8 @@ void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out
 		 ofi->network ? ", device " : "", ofi->network ? ofi->device : "");
 	cadge_ofi_params(ofi->network, params, sizeof(params));
 	snprintf(path_out->used, sizeof(path_out->used), "provider %s, domain %s%s%s%s",
-		 info->fabric_attr->prov_name, ofi->interface, source[0] ? ", source " : "", source, params);
+		 info->fabric_attr->prov_name, info->domain_attr->name, source[0] ? ", source " : "", source,
+		 params);
 	snprintf(path_out->device, sizeof(path_out->device), "%s", ofi->network ? ofi->interface : "");
 	path_out->note[0] = '\0';
 }

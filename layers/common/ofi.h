@@ -64,12 +64,14 @@ struct cadge_ofi {
 	uint32_t known_max;
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;
-	bool network;    /* the provider goes through sockets and not through memory */
+	bool network;    /* the provider goes through a network's interface and not through memory */
+	bool verbs;      /* and, there, through its RDMA device */
 	char asked[48];  /* provider that was asked for */
 	char device[32]; /* interface that was asked for */
-	/* domain name that libfabric states: the interface for tcp, "shm" for shared memory */
+	/* of the domain that libfabric grants: the interface, "shm" for shared memory */
 	char interface[32];
-	char why[160]; /* what libfabric said of the last error */
+	char rdma_device[64]; /* of the interface, for verbs */
+	char why[160];        /* what libfabric said of the last error */
 };
 
 /*
@@ -106,6 +108,19 @@ void cadge_ofi_remove(struct cadge_ofi *ofi, fi_addr_t addr);
 int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns);
 /* As cadge_layer.event; *due_ns_out is left alone. */
 int cadge_ofi_event(const struct cadge_ofi *ofi, int *fd_out);
+
+/* The longest message or transfer, of those asked for, that the endpoint takes. */
+static inline uint64_t cadge_ofi_longest(const struct cadge_ofi *ofi, uint64_t asked_bytes)
+{
+	return cadge_least(asked_bytes, ofi->info->ep_attr->max_msg_size);
+}
+
+/*
+ * Before the endpoint is closed: takes back a receive, and what was taken back out of the queue. Nothing is told. In libfabric
+ * 1.17 closing ofi_rxm over verbs follows a freed pointer where receives are posted.
+ */
+void cadge_ofi_take_back(const struct cadge_ofi *ofi, void *op_context);
+void cadge_ofi_taken_back(const struct cadge_ofi *ofi);
 
 /* Keeps libfabric's words for what a call returned (negative), for why. Returns E_DOWN. */
 int cadge_ofi_refused(struct cadge_ofi *ofi, ssize_t ret);

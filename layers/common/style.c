@@ -161,7 +161,7 @@ struct cadge_limits cadge_style_limits(const struct cadge_style_asked *asked, co
 	};
 }
 
-struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked)
+struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked, const struct cadge_wire *wire)
 {
 	struct cadge_traits traits = cadge_style_library_traits;
 
@@ -169,6 +169,8 @@ struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked)
 	traits.multiprogramming = 1;
 	if (asked->wait_mode != CADGE_WAIT_BLOCK)
 		traits.waker = CADGE_WAKER_NONE;
+	if (cadge_wire_facts(wire)->threads_move)
+		traits.thread_role = CADGE_THREADS_PROGRESS;
 	return traits;
 }
 

@@ -137,7 +137,7 @@ struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx);
  * is otherwise with it.
  */
 struct cadge_limits cadge_style_limits(const struct cadge_style_asked *asked, const struct cadge_wire *wire);
-struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked);
+struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked, const struct cadge_wire *wire);
 /* Fills *traits_out with the adapter's traits, less what is switched off. */
 void cadge_style_fill_traits(const struct cadge_style_asked *asked, struct cadge_traits *traits,
 			     struct cadge_traits *traits_out);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/rdma_device.h"
+
 /*
  * Rounds of progress that a closing context spends on what can still be sent. About 10 ms where all is
  * idle.
@@ -39,6 +41,89 @@ int cadge_ucx_failed(struct cadge_ucx *ucx, const char *what, ucs_status_t statu
 	return cadge_ucx_code(status);
 }
 
+/* One transport of a list, as long as its name is. */
+static const char *next_transport(const char *at, size_t *bytes_out)
+{
+	at += strspn(at, ",");
+	*bytes_out = strcspn(at, ",");
+	return *bytes_out ? at : NULL;
+}
+
+/* A transport of libibverbs, as UCX names them: rc_v, rc_verbs, ud, dc_x, ib. */
+static bool is_verbs(const char *transport)
+{
+	static const char *const families[] = {"rc", "ud", "dc", "ib"};
+
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		if (strncmp(transport, families[i], 2) == 0)
+			return true;
+	return false;
+}
+
+static bool wants_verbs(const char *transports)
+{
+	size_t bytes;
+
+	for (const char *at = transports; (at = next_transport(at, &bytes)); at += bytes)
+		if (is_verbs(at))
+			return true;
+	return false;
+}
+
+/*
+ * "rc_verbs" names reliable connections alone, and UCX makes these through datagrams; "rc_v" and "rc" name both. Without, open
+ * succeeds and nothing ever comes up.
+ */
+static bool cannot_connect(const char *transports)
+{
+	bool connections = false;
+	size_t bytes;
+
+	for (const char *at = transports; (at = next_transport(at, &bytes)); at += bytes) {
+		if (strncmp(at, "rc_verbs", bytes) == 0 && bytes == strlen("rc_verbs"))
+			connections = true;
+		else if (is_verbs(at))
+			return false;
+	}
+	return connections;
+}
+
+/* What UCX calls the device of an interface: as the kernel does, or "rxe0:1" for verbs. DONE or a refusal of open. */
+static int name_lane_device(const struct cadge_open_args *args, const char *transports, struct cadge_ucx *ucx)
+{
+	struct cadge_rdma_device device;
+
+	ucx->verbs = wants_verbs(transports);
+	snprintf(ucx->lane_device, sizeof(ucx->lane_device), "%s", args->device);
+	if (!ucx->verbs)
+		return CADGE_DONE;
+	if (cannot_connect(transports))
+		return cadge_refuse(args, CADGE_E_TRANSPORT,
+				    "UCX's rc_verbs cannot connect by itself: rc_v is rc_verbs with what "
+				    "makes connections");
+	if (!cadge_rdma_device_of(args->device, &device))
+		return cadge_refuse(
+			args, CADGE_E_TRANSPORT,
+			"the transports %s need an RDMA device, and the network interface %s has none",
+			transports, args->device);
+	snprintf(ucx->lane_device, sizeof(ucx->lane_device), "%s:%u", device.name, device.port);
+	return CADGE_DONE;
+}
+
+/*
+ * Before 1.19 UCX takes the header of a datagram over RoCE v2 and IPv4 for one of IPv6 unless the device is of Mellanox, and
+ * drops each of them. An option that a transport reads has no name of the transport here; one that nothing reads is accepted.
+ */
+static ucs_status_t settle_verbs(ucp_config_t *config)
+{
+	unsigned int major, minor, release;
+
+	ucp_get_version(&major, &minor, &release);
+	if (major > 1 || minor >= 19)
+		return UCS_OK;
+	return ucp_config_modify(config, "UD_ETH_DGID_CHECK", "n");
+}
+
 /* A context with these transports ("" = the library decides). Configuration files and UCX_* variables still
  * count. */
 static ucs_status_t start_context(const char *device, const char *transports, uint64_t features,
@@ -53,6 +138,8 @@ static ucs_status_t start_context(const char *device, const char *transports, ui
 	status = ucp_config_modify(config, "NET_DEVICES", device);
 	if (status == UCS_OK && *transports)
 		status = ucp_config_modify(config, "TLS", transports);
+	if (status == UCS_OK && wants_verbs(transports))
+		status = settle_verbs(config);
 	if (status == UCS_OK)
 		status = ucp_init(&params, config, context_out);
 	ucp_config_release(config);
@@ -63,7 +150,8 @@ static ucs_status_t start_context(const char *device, const char *transports, ui
  * UCX only warns when one of several transports asked for does not exist. Ask for each alone, so that a
  * campaign never takes "tcp,typo" for "tcp". Lists that exclude ("^tcp") have nothing that must be there.
  */
-static int check_transports(const struct cadge_open_args *args, const char *transports, uint64_t features)
+static int check_transports(const struct cadge_open_args *args, const char *device, const char *transports,
+			    uint64_t features)
 {
 	char list[sizeof(((struct cadge_ucx *)0)->transports)], *rest = NULL;
 
@@ -75,7 +163,7 @@ static int check_transports(const struct cadge_open_args *args, const char *tran
 	memcpy(list, transports, strlen(transports) + 1);
 	for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
 		ucp_context_h context;
-		ucs_status_t status = start_context(args->device, name, features, &context);
+		ucs_status_t status = start_context(device, name, features, &context);
 
 		if (status != UCS_OK)
 			return cadge_refuse(args, CADGE_E_TRANSPORT,
@@ -127,10 +215,12 @@ int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct
 		return code;
 	if (args->wait_mode == CADGE_WAIT_BLOCK)
 		features |= UCP_FEATURE_WAKEUP;
-	code = check_transports(args, transports, features);
+	code = name_lane_device(args, transports, ucx);
+	if (code == CADGE_DONE)
+		code = check_transports(args, ucx->lane_device, transports, features);
 	if (code != CADGE_DONE)
 		return code;
-	status = start_context(args->device, transports, features, &ucx->context);
+	status = start_context(ucx->lane_device, transports, features, &ucx->context);
 	if (status != UCS_OK) {
 		ucx->context = NULL;
 		return cadge_refuse(args, status == UCS_ERR_NO_DEVICE ? CADGE_E_TRANSPORT : CADGE_E_LIBRARY,
@@ -279,6 +369,17 @@ int cadge_ucx_give_id(struct cadge_ucx *ucx, unsigned int id)
 	return set_handler(ucx, id, on_stale, NULL, 0);
 }
 
+/*
+ * A completion queue of verbs tells of what comes after it was armed. What came just before tells nobody where a device does not
+ * look back (soft RoCE), and UCX does not look either: sleep is short there.
+ */
+#define VERBS_SLEEP_NS UINT64_C(50000000)
+
+static uint64_t longest_sleep(const struct cadge_ucx *ucx)
+{
+	return ucx->verbs ? VERBS_SLEEP_NS : UINT64_MAX;
+}
+
 int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns)
 {
 	struct pollfd wake = {.fd = ucx->wake_fd, .events = POLLIN};
@@ -288,7 +389,7 @@ int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns)
 		return CADGE_DONE;
 	if (status != UCS_OK)
 		return CADGE_E_LIBRARY;
-	return cadge_sleep(&wake, 1, timeout_ns);
+	return cadge_sleep(&wake, 1, cadge_least(timeout_ns, longest_sleep(ucx)));
 }
 
 int cadge_ucx_event(struct cadge_ucx *ucx, int *fd_out, uint64_t *due_ns_out)
@@ -305,7 +406,7 @@ int cadge_ucx_event(struct cadge_ucx *ucx, int *fd_out, uint64_t *due_ns_out)
 		return CADGE_E_LIBRARY;
 	}
 	*fd_out = ucx->wake_fd;
-	*due_ns_out = UINT64_MAX;
+	*due_ns_out = longest_sleep(ucx);
 	return CADGE_DONE;
 }
 

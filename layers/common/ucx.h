@@ -35,7 +35,9 @@ struct cadge_ucx {
 	int wake_fd; /* -1 in poll mode */
 	enum cadge_place place;
 	bool transports_given; /* by the setting "transports" */
+	bool verbs;            /* a transport of libibverbs was asked for */
 	char device[32];
+	char lane_device[72]; /* what UCX calls it: "rxe0:1" for verbs */
 	char transports[64];
 	void *closing[CADGE_UCX_CLOSING_MAX]; /* requests of closes that go on */
 	unsigned int closing_count;
@@ -95,10 +97,12 @@ int cadge_ucx_event(struct cadge_ucx *ucx, int *fd_out, uint64_t *due_ns_out);
 /* As cadge_layer.describe_path; leaves `note` empty. */
 int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *path_out);
 /*
- * True where whatever is written to the peer passes through the peer's library and so wakes a sleeper: all
- * lanes are TCP, which the receiver has to read.
+ * What the library's thread does: over verbs, in block mode, it takes the completions that wake it.
  */
-bool cadge_ucx_writes_wake(ucp_ep_h ep);
+static inline enum cadge_thread_role cadge_ucx_thread_role(const struct cadge_ucx *ucx)
+{
+	return ucx->verbs && ucx->wake_fd >= 0 ? CADGE_THREADS_PROGRESS : CADGE_THREADS_HOUSEKEEPING;
+}
 /* As cadge_layer.library. */
 void cadge_ucx_library(struct cadge_library *library_out);
 

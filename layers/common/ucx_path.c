@@ -45,6 +45,7 @@ static void read_lane(struct cadge_ucx_path *path, const char *asked, const char
 	snprintf(lane, sizeof(lane), "%s: %s/%s", uses, transport, device);
 	append(path->lanes, sizeof(path->lanes), "; ", lane);
 	path->other |= strcmp(transport, "tcp") != 0;
+	path->atomics |= strstr(uses, "amo") != NULL;
 	if (!strcmp(device, "memory")) {
 		path->memory = true;
 		return;
@@ -146,19 +147,12 @@ int cadge_ucx_path_of(ucp_ep_h ep, const char *asked, struct cadge_ucx_path *pat
 	return CADGE_DONE;
 }
 
-bool cadge_ucx_writes_wake(ucp_ep_h ep)
-{
-	struct cadge_ucx_path path;
-
-	return cadge_ucx_path_of(ep, "", &path) == CADGE_DONE && path.network && !path.other;
-}
-
 int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *path_out)
 {
 	const bool loopback = !strcmp(ucx->device, "lo");
 	struct cadge_path path = {0};
 	struct cadge_ucx_path found;
-	int code = cadge_ucx_path_of(ep, ucx->device, &found);
+	int code = cadge_ucx_path_of(ep, ucx->lane_device, &found);
 
 	if (code != CADGE_DONE)
 		return code;
@@ -180,7 +174,9 @@ int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *pa
 		 ucx->transports_given ? ", transports " : "", ucx->transports);
 	snprintf(path.used, sizeof(path.used), "%s", *found.lanes ? found.lanes : "no lanes yet");
 	append(path.used, sizeof(path.used), "; ", found.sends);
-	snprintf(path.device, sizeof(path.device), "%s", found.device);
+	/* the interface, also where UCX names what is behind it */
+	snprintf(path.device, sizeof(path.device), "%s",
+		 strcmp(found.device, ucx->lane_device) == 0 ? ucx->device : found.device);
 	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }

@@ -9,6 +9,7 @@ struct cadge_ucx_path {
 	bool memory, network;
 	bool foreign; /* a network device that was not asked for */
 	bool other;   /* a transport other than TCP */
+	bool atomics; /* a lane is for atomic operations: a device carries them out, and not the peer's library */
 	/*
 	 * Puts and gets of memory that is not mapped are copied by the kernel (CMA), without the peer's library: such a
 	 * lane is there, and a library that uses it so. Those that print a line in place of tables send messages instead.

@@ -16,8 +16,8 @@
  * - BUSY may last as long as the peer does not look, and no upcall says that room has come: whoever was told BUSY
  *   tries again after a later progress.
  * - Order between puts, and of a put before a later packet, is promised by quiet, or where facts say so.
- * - What reach calls DIRECT is carried out although the target's processes are stopped, and quiet is DONE at once
- *   unless a put was QUEUED. Where it says LIBRARY a put may be DONE at once, but quiet, get and fetch_add end only
+ * - What reach calls DIRECT is carried out although the target's processes are stopped. On shared memory quiet is then DONE at
+ *   once unless a put was QUEUED; where a device carries it out, quiet ends when the device has answered. Where it says LIBRARY a put may be DONE at once, but quiet, get and fetch_add end only
  *   when the target looks.
  * - Death. Over TCP `down` comes. On shared memory nothing comes, and what was sent to a dead peer stays with the
  *   library until close. So every life of a link (connect to disconnect) has packets of its own.
@@ -71,6 +71,7 @@ struct cadge_wire_facts {
 	uint64_t put_bytes_max;    /* of a put or get; 0 without REMOTE */
 	bool sleeps;               /* wait and event exist in this place and mode */
 	bool puts_in_order;        /* no later put or packet of a link is visible before an earlier put */
+	bool threads_move;         /* the library's threads have a part in moving messages */
 	bool any_memory; /* puts are always as direct to any exposed memory as to that of cadge_wire_alloc */
 	uint32_t wire_overhead_bytes;
 };

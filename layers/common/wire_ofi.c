@@ -119,12 +119,24 @@ const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
 	return &wire->facts;
 }
 
+/* Which of them are posted is the library's knowledge alone; for the others this does nothing. */
+static void take_back_landings(const struct cadge_wire *wire)
+{
+	for (size_t i = 0; wire->landing_pool && i < wire->landings_count; i++) {
+		const uint8_t *at = wire->landing_pool + i * wire->sets.stride_bytes;
+
+		cadge_ofi_take_back(&wire->ofi, ((struct cadge_packet *)(uintptr_t)at)->library);
+	}
+	cadge_ofi_taken_back(&wire->ofi);
+}
+
 void cadge_wire_close(struct cadge_wire *wire)
 {
 	if (!wire)
 		return;
 	if (wire->rma.ops)
 		cadge_ofi_rma_drain(&wire->rma);
+	take_back_landings(wire);
 	cadge_ofi_close_endpoint(&wire->ofi);
 	for (uint32_t i = 0; i < wire->peers; i++)
 		cadge_wire_memory_end(&wire->links[i]);
@@ -185,9 +197,9 @@ static int start(struct cadge_wire *wire, const struct cadge_open_args *args,
 	wire->inject_bytes = wire->ofi.info->tx_attr->inject_size;
 	wire->facts = (struct cadge_wire_facts){
 		.packet_bytes_max = packet_bytes_max(wire, needs->packet_bytes),
-		.put_bytes_max = remote ? CADGE_OFI_RMA_BYTES_MAX : 0,
+		.put_bytes_max = remote ? cadge_ofi_longest(&wire->ofi, CADGE_OFI_RMA_BYTES_MAX) : 0,
 		.sleeps = wire->ofi.wait_fd >= 0,
-		.puts_in_order = wire->ofi.network, /* one byte stream to a peer */
+		.puts_in_order = wire->ofi.network && !wire->ofi.verbs, /* one byte stream to a peer */
 		.any_memory = true,
 	};
 	wire->sets = (struct cadge_packet_sets){

@@ -149,7 +149,9 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 
 	if (!(remote->rights & right) || (right == CADGE_MAY_ATOMIC && !(wire->features & CADGE_WIRE_ADD)))
 		return CADGE_PROGRESS_NONE;
-	return right != CADGE_MAY_ATOMIC && wire->rma.direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
+	if (right == CADGE_MAY_ATOMIC)
+		return CADGE_PROGRESS_LIBRARY; /* also over verbs: ofi_rxm carries them out itself */
+	return wire->rma.direct || wire->ofi.verbs ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
 }
 
 static int may(const struct cadge_link *link, const struct cadge_remote *remote, uint32_t right,
@@ -162,7 +164,7 @@ static int may(const struct cadge_link *link, const struct cadge_remote *remote,
 	if (UNLIKELY(!link->wire->trusting && (!(remote->rights & right) || offset_bytes > remote->bytes ||
 					       bytes > remote->bytes - offset_bytes)))
 		return CADGE_E_REFUSED;
-	return UNLIKELY(bytes > CADGE_OFI_RMA_BYTES_MAX) ? CADGE_E_TOO_LARGE : CADGE_DONE;
+	return UNLIKELY(bytes > link->wire->facts.put_bytes_max) ? CADGE_E_TOO_LARGE : CADGE_DONE;
 }
 
 static struct cadge_ofi_far far_at(const struct cadge_remote *remote, uint64_t offset_bytes)

@@ -424,6 +424,7 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	}
 	wire->peers = args->peers_max;
 	wire->facts = (struct cadge_wire_facts){
+		.threads_move = cadge_ucx_thread_role(&wire->ucx) == CADGE_THREADS_PROGRESS,
 		.packet_bytes_max = (uint32_t)cadge_least(needs->packet_bytes, PACKET_BYTES_MAX),
 		.put_bytes_max = needs->features & CADGE_WIRE_REMOTE ? WIRE_PUT_BYTES_MAX : 0,
 		.sleeps = wire->ucx.wake_fd >= 0,

@@ -121,6 +121,8 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 	if (!(remote->rights & right) ||
 	    (right == CADGE_MAY_ATOMIC && !(link->wire->features & CADGE_WIRE_ADD)))
 		return CADGE_PROGRESS_NONE;
+	if (link->wire->ucx.verbs)
+		return CADGE_PROGRESS_DIRECT; /* by the device */
 	return remote->mapped || (right != CADGE_MAY_ATOMIC && is_direct(remote)) ? CADGE_PROGRESS_DIRECT
 										  : CADGE_PROGRESS_LIBRARY;
 }

@@ -25,6 +25,9 @@ static void ofi_close(struct cadge_ctx *ctx)
 {
 	if (!ctx)
 		return;
+	for (uint32_t i = 0; ctx->lends && i < ctx->lends_count; i++)
+		cadge_ofi_take_back(&ctx->ofi, &ctx->lends[i].context);
+	cadge_ofi_taken_back(&ctx->ofi);
 	cadge_ofi_close(&ctx->ofi);
 	if (ctx->pool)
 		munmap(ctx->pool, ctx->pool_bytes);
@@ -41,6 +44,7 @@ static int ofi_make_buffers(struct cadge_ctx *ctx, uint32_t count, size_t stride
 	uint32_t i;
 
 	ctx->lends = calloc(count, sizeof(*ctx->lends));
+	ctx->lends_count = count;
 	ctx->pool_bytes = count * stride_bytes;
 	ctx->pool = mmap(NULL, ctx->pool_bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -99,6 +103,7 @@ static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		free(ctx);
 		return code;
 	}
+	ctx->message_bytes_max = cadge_ofi_longest(&ctx->ofi, ctx->message_bytes_max);
 	ctx->iov_max = (uint32_t)ctx->ofi.info->tx_attr->iov_limit;
 	ctx->inject_bytes = ctx->ofi.info->tx_attr->inject_size;
 	ctx->eager_bytes = cadge_ofi_eager_bytes();

@@ -55,6 +55,7 @@ struct cadge_ctx {
 	struct ofi_send *sends, *free_send;
 	size_t sends_count;
 	struct cadge_lend *lends, *free_lend;
+	uint32_t lends_count;
 	void *pool;
 	uint64_t stale_messages, busy_posts;
 };

@@ -557,7 +557,7 @@ static void ucx_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 		.waker = ctx->wait_mode == CADGE_WAIT_BLOCK ? CADGE_WAKER_LIBRARY : CADGE_WAKER_NONE,
 		.copies_on_send = 1,
 		.multiprogramming = 1,
-		.thread_role = CADGE_THREADS_HOUSEKEEPING,
+		.thread_role = cadge_ucx_thread_role(&ctx->ucx),
 		.threads_max = CADGE_UCX_THREADS,
 	};
 

@@ -187,7 +187,7 @@ void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 
 void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
-	struct cadge_traits traits = cadge_style_traits(&ctx->asked);
+	struct cadge_traits traits = cadge_style_traits(&ctx->asked, pm_wire(ctx->pm));
 
 	traits.protection = CADGE_PROTECT_SENDER_LIBRARY; /* of what is locked */
 	traits.control_transfer = CADGE_CONTROL_POLL;

@@ -24,6 +24,9 @@ static void rdma_close(struct cadge_ctx *ctx)
 	if (!ctx)
 		return;
 	cadge_ofi_rma_drain(&ctx->rma);
+	for (uint32_t i = 0; ctx->notes && i < RDMA_NOTES; i++)
+		cadge_ofi_take_back(&ctx->ofi, &ctx->notes[i].context);
+	cadge_ofi_taken_back(&ctx->ofi);
 	for (peer = 0; ctx->chan && peer < ctx->peers; peer++)
 		cadge_mailbox_destroy(ctx->chan[peer].mailbox);
 	cadge_ofi_close_endpoint(&ctx->ofi);
@@ -136,7 +139,7 @@ static void rdma_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 			~(ctx->rma.fetches ? 0 : CADGE_CAP_FETCH_ADD) &
 			~(ctx->rma.swaps ? 0 : CADGE_CAP_COMPARE_SWAP),
 		.message_bytes_max = ctx->message_bytes_max,
-		.rma_bytes_max = CADGE_OFI_RMA_BYTES_MAX,
+		.rma_bytes_max = cadge_ofi_longest(&ctx->ofi, CADGE_OFI_RMA_BYTES_MAX),
 		.depth_max = ctx->depth,
 		.iov_max = CADGE_MAILBOX_IOV_MAX,
 		.wire_overhead_bytes = (uint32_t)cadge_mailbox_overhead_bytes(),
@@ -253,7 +256,8 @@ static int rdma_describe_path(struct cadge_chan *chan, struct cadge_path *path_o
 
 static void rdma_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
-	const enum cadge_progress copies = ctx->rma.direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
+	const enum cadge_progress copies =
+		ctx->rma.direct || ctx->ofi.verbs ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
 	const struct cadge_semantics semantics = {
 		.message = CADGE_PROGRESS_CADGE,
 		.put = copies,

@@ -271,7 +271,7 @@ int rdma_ofi_put(struct cadge_chan *chan, const void *local, size_t bytes, struc
 {
 	if (flags & CADGE_NOTIFY)
 		return CADGE_E_UNSUPPORTED;
-	if (bytes > CADGE_OFI_RMA_BYTES_MAX)
+	if (bytes > cadge_ofi_longest(&chan->ctx->ofi, CADGE_OFI_RMA_BYTES_MAX))
 		return CADGE_E_TOO_LARGE;
 	if (!rdma_inside(remote, bytes, offset_bytes))
 		return CADGE_E_ARGUMENT;
@@ -284,7 +284,7 @@ int rdma_ofi_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadg
 		 uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	(void)flags;
-	if (bytes > CADGE_OFI_RMA_BYTES_MAX)
+	if (bytes > cadge_ofi_longest(&chan->ctx->ofi, CADGE_OFI_RMA_BYTES_MAX))
 		return CADGE_E_TOO_LARGE;
 	if (!rdma_inside(remote, bytes, offset_bytes))
 		return CADGE_E_ARGUMENT;

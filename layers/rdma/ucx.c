@@ -14,6 +14,7 @@
 #include "cadge/layer.h"
 #include "common/mailbox.h"
 #include "common/ucx.h"
+#include "common/ucx_path.h"
 #include "common/ucx_rma.h"
 #include "common/bytes.h"
 
@@ -51,6 +52,7 @@ struct cadge_ctx {
 	struct cadge_mailbox_shape shape;
 	uint8_t *areas, *staging; /* of the mailboxes of all peers */
 	bool direct, asked;       /* the memory of all peers so far is mapped here; a peer was asked */
+	bool device_atomics;      /* over verbs: the lanes to all peers so far have atomic operations */
 	struct cadge_chan chans[];
 };
 
@@ -345,6 +347,22 @@ static void chan_end(struct cadge_chan *chan)
 	chan->rma.ep = NULL;
 }
 
+/*
+ * What the lanes say. All of them TCP: whatever is written to the peer passes through its library, which has to read it, and so
+ * wakes it. Over verbs a lane for atomic operations is the device's; without one UCX sends them as messages.
+ */
+static void ask_lanes(struct cadge_chan *chan)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	struct cadge_ucx_path path;
+
+	chan->writes_wake = false;
+	if (cadge_ucx_path_of(chan->rma.ep, "", &path) != CADGE_DONE)
+		return;
+	chan->writes_wake = path.network && !path.other;
+	ctx->device_atomics = ctx->ucx.verbs && path.atomics && (!ctx->asked || ctx->device_atomics);
+}
+
 static int rdma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
 			struct cadge_chan **chan_out)
 {
@@ -367,7 +385,7 @@ static int rdma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 	chan->id_out = id;
 	chan->broken = false;
 	chan->outstanding = 0;
-	chan->writes_wake = cadge_ucx_writes_wake(chan->rma.ep);
+	ask_lanes(chan);
 	code = cadge_ucx_attach(&chan->rma, &key, &chan->area);
 	if (code == CADGE_DONE)
 		code = cadge_mailbox_attach(chan->mailbox, card, CADGE_MAILBOX_CARD_BYTES, chan);
@@ -403,8 +421,11 @@ static int rdma_describe_path(struct cadge_chan *chan, struct cadge_path *path_o
 	if (code != CADGE_DONE)
 		return code;
 	snprintf(path.note, sizeof(path.note), "%s%s",
-		 ctx->direct ? "put, get and atomics: loads and stores to mapped memory of the target"
-			     : "put, get and atomics: carried out by the target's library",
+		 ctx->direct      ? "put, get and atomics: loads and stores to mapped memory of the target"
+		 : ctx->ucx.verbs ? (ctx->device_atomics ? "put, get and atomics: carried out by the device"
+							 : "put and get: carried out by the device; atomics: "
+							   "by the target's library")
+				  : "put, get and atomics: carried out by the target's library",
 		 ctx->ucx.wake_fd < 0 ? ""
 		 : chan->writes_wake  ? "; that wakes it, so no notifications (block)"
 				      : "; notification after each write (block)");
@@ -552,13 +573,16 @@ static void rdma_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 
 static void rdma_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
-	const enum cadge_progress progress = ctx->direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
+	const enum cadge_progress progress =
+		ctx->direct || ctx->ucx.verbs ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
+	const enum cadge_progress atomics =
+		ctx->direct || ctx->device_atomics ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
 
 	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_CADGE,
 						  .put = progress,
 						  .get = progress,
-						  .fetch_add = progress,
-						  .compare_swap = progress};
+						  .fetch_add = atomics,
+						  .compare_swap = atomics};
 
 	cadge_fill(semantics_out, &semantics, sizeof(semantics));
 }
@@ -574,7 +598,7 @@ static void rdma_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits
 		.granule_bytes = ctx->shape.chunk_bytes,
 		.copies_on_send = 2,
 		.multiprogramming = 1,
-		.thread_role = CADGE_THREADS_HOUSEKEEPING,
+		.thread_role = cadge_ucx_thread_role(&ctx->ucx),
 		.threads_max = CADGE_UCX_THREADS,
 	};
 

@@ -212,7 +212,7 @@ void cadge_slot_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *s
 
 void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
-	struct cadge_traits traits = cadge_style_traits(&ctx->asked);
+	struct cadge_traits traits = cadge_style_traits(&ctx->asked, vmmc_wire(ctx->vmmc));
 
 	traits.protection = CADGE_PROTECT_SENDER_LIBRARY;
 	traits.control_transfer = CADGE_CONTROL_POLL;

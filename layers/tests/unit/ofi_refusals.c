@@ -29,6 +29,7 @@ static void providers(void)
 {
 	const struct cadge_setting absent = {.name = "provider", .value = "no_such_provider"};
 	const struct cadge_setting shm = {.name = "provider", .value = "shm"};
+	const struct cadge_setting verbs = {.name = "provider", .value = "verbs;ofi_rxm"};
 	const struct cadge_setting strange = {.name = "transport", .value = "tcp"};
 	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
 
@@ -38,6 +39,9 @@ static void providers(void)
 	refuses(&args, CADGE_E_TRANSPORT, "shm",
 		"an absent provider is refused, and the sentence lists what there is");
 	refuses(&args, CADGE_E_TRANSPORT, "no_such_provider", "and says which one was asked for");
+	args.settings = &verbs;
+	refuses(&args, CADGE_E_TRANSPORT, "RDMA device",
+		"verbs is refused on an interface without an RDMA device");
 	args.settings = &shm;
 	refuses(&args, CADGE_E_UNSUPPORTED, "one host", "shm is refused between hosts");
 	args.settings = &strange;

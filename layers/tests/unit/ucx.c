@@ -284,6 +284,10 @@ int main(void)
 			"an unknown device");
 		refused(CADGE_PLACE_NET, "lo", "transports", "quux", CADGE_E_TRANSPORT, "quux",
 			"an unknown transport");
+		refused(CADGE_PLACE_NET, "lo", "transports", "rc_v", CADGE_E_TRANSPORT, "RDMA device",
+			"verbs on an interface without an RDMA device");
+		refused(CADGE_PLACE_NET, "lo", "transports", "tcp,rc_verbs", CADGE_E_TRANSPORT, "rc_v",
+			"reliable connections without what makes them");
 		refused(CADGE_PLACE_NET, "lo", "transports", "tcp,quux", CADGE_E_TRANSPORT, "quux",
 			"an unknown transport beside a known one");
 		refused(CADGE_PLACE_NET, "lo", "colour", "blue", CADGE_E_ARGUMENT, "colour",

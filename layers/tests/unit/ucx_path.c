@@ -44,6 +44,12 @@ static void lines(void)
 	ok(path.network && !path.memory && !path.other && path.foreign && !strcmp(path.device, "lo") &&
 		   path.rendezvous_bytes == 20553,
 	   "TCP on another device than asked");
+	ok(!path.atomics, "and not for atomic operations");
+	path = reading("#                 lane[0]:  0:rc_verbs/rxe0:1.0 md[0]       -> md[0]/ib/sysdev[255] "
+		       "rma#0 amo#0 am am_bw#0 wireup\n",
+		       "rxe0:1");
+	ok(path.network && path.other && !path.foreign && path.atomics && !strcmp(path.device, "rxe0:1"),
+	   "verbs on the device that was asked for, atomic operations too (%s)", path.device);
 	path = reading("#                 am_send: 0..<egr/short>..93..<egr/bcopy>..(inf)\n", "lo");
 	ok(!path.rendezvous_bytes && *path.sends, "no rendezvous at all is none");
 	path = reading("#                 am_send: 0..<rndv>..(inf)\n", "lo");

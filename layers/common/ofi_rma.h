@@ -59,7 +59,7 @@ struct cadge_ofi_link {
 	uint64_t serial;
 	uint32_t writes;  /* in flight */
 	uint32_t flushes; /* reads of quiets, in flight */
-	bool unflushed;  /* writes were accepted after the last quiet */
+	bool unflushed;   /* writes were accepted after the last quiet */
 	struct cadge_ofi_op *quiets;
 };
 

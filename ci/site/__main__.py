@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from ci.site import accessible, check_built, example, reference
-from ci.site.stage import pages, stage
+from ci.site.stage import pages, stage, whole
 from sphinx.cmd.build import main as sphinx  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +44,9 @@ def main() -> int:
         return 1
     for path in html.rglob("*.html"):
         path.write_text(accessible.mended(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for name in (name for names in whole(ROOT).values() for name in names):
+        (html / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, html / name)
     (html / "example").mkdir()
     for name, text in {**pieces, Path(example.REPORT).stem: report}.items():
         (html / "example" / f"{name}.html").write_text(text, encoding="utf-8")

@@ -9,6 +9,8 @@ from pathlib import Path
 from posixpath import normpath
 from urllib.parse import unquote, urlsplit
 
+from cadge_analysis.publish.excerpt import is_elsewhere
+
 FETCHES = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 """Elements that a browser fetches by itself, and the attribute that says what."""
 NO_RESOURCE = {"canonical", "index", "search", "next", "prev", "author", "copyright", "license"}
@@ -21,6 +23,8 @@ class _Page(HTMLParser):
         self.targets: list[tuple[str, bool]] = []
         """What a page links to, and whether a browser fetches it by itself."""
         self.anchors: set[str] = set()
+        self.elsewhere = False
+        """It says that the page, and so its anchors, are in the archive of a published report."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -33,7 +37,9 @@ class _Page(HTMLParser):
 
 def _read(path: Path) -> _Page:
     page = _Page()
-    page.feed(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    page.elsewhere = is_elsewhere(path.name, text)
+    page.feed(text)
     return page
 
 
@@ -52,5 +58,7 @@ def wrong(site: Path) -> Iterator[str]:
             place = normpath(Path(name).parent / unquote(parts.path)) if parts.path else name
             if not (site / place).is_file():
                 yield f"{name}: {target}: there is no {place}"
+            elif pages.get(place) and pages[place].elsewhere:
+                continue
             elif parts.fragment and place in pages and unquote(parts.fragment) not in pages[place].anchors:
                 yield f"{name}: {target}: {place} has no such anchor"

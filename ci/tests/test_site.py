@@ -85,7 +85,23 @@ def test_links_to_folders_lead_to_their_readme(tmp_path: Path) -> None:
     (tmp_path / "a/c").mkdir()
     text = "[b](b) and [c](c/) and [d](d.md)"
     every = ["a/page.md", "a/b/README.md", "a/d.md"]
-    assert stage.with_links("a/page.md", text, tmp_path, every) == "[b](b/README.md) and c and [d](d.md)"
+    assert stage.with_links("a/page.md", text, tmp_path, every, ()) == "[b](b/README.md) and c and [d](d.md)"
+
+
+def test_html_that_pages_link_to_goes_as_it_lies_with_its_folder(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "made").mkdir()
+    for name in ("page.html", "other.html", "data.csv.gz", "README.md"):
+        (tmp_path / "made" / name).write_text("[page](page.html)")
+    (tmp_path / "README.md").write_text("[the page](made/page.html)")
+    subprocess.run(["git", "-C", tmp_path, "add", "."], check=True)
+    lying = stage.whole(tmp_path)
+    assert {name: sorted(files) for name, files in lying.items()} == {
+        "made": ["made/data.csv.gz", "made/other.html", "made/page.html"]
+    }
+    text = '[the page](made/page.html) <a href="made/README.md#a"><img></a> [r](made/README.md)'
+    found = stage.with_links("README.md", text, tmp_path, ["README.md", "made/README.md"], lying["made"])
+    assert found == ('<a href="made/page.html">the page</a> <a href="made/README.html#a"><img></a> [r](made/README.md)')
 
 
 def test_every_section_of_a_report_is_explained_by_the_page_on_reading(report: str) -> None:

@@ -81,8 +81,10 @@ int verbs_device_open(const struct cadge_open_args *args, struct verbs_device *d
 
 	if (code != CADGE_DONE)
 		return code;
-	if (!cadge_rdma_device_of(args->device, &device->rdma))
-		return cadge_refuse(args, CADGE_E_TRANSPORT, "the network interface %s has no RDMA device",
+	if (!cadge_rdma_device_of(
+		    args->device,
+		    &device->rdma)) /* the interface is there: this host lacks what is behind it */
+		return cadge_refuse(args, CADGE_E_ABSENT, "the network interface %s has no RDMA device",
 				    args->device);
 	code = open_named(args, device);
 	if (code != CADGE_DONE)

@@ -33,7 +33,7 @@ int main(void)
 	args.place = CADGE_PLACE_NET;
 	args.device = "lo";
 	args.address = "127.0.0.1";
-	refuses(&args, CADGE_E_TRANSPORT, "lo has no RDMA device",
+	refuses(&args, CADGE_E_ABSENT, "lo has no RDMA device",
 		"an interface without an RDMA device is refused by name");
 	args.device = "nowhere0";
 	refuses(&args, CADGE_E_TRANSPORT, "no network interface 'nowhere0'", "so is one that there is not");

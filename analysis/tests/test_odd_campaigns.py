@@ -199,5 +199,15 @@ def test_the_head_says_what_was_compared(tmp_path: Path) -> None:
     assert told["Open MPI 4.1.4"] == f"mpi-p2p {over}"
     # three layers, two patterns, two sizes, two places, two ways to wait, three launches
     assert told["Measured"].startswith(
-        "RPC and Stream: 8 B to 4 KiB (2 sizes); polling and blocking 144 of 144 planned attempts gave a number"
+        "RPC and Stream: 8 B to 4 KiB (2 sizes); polling and blocking. 144 of 144 planned attempts gave a number."
     )
+
+
+def test_no_space_stands_before_the_semicolon_between_paths(tmp_path: Path) -> None:
+    """The semicolon is the style sheet's, and white space between the elements would stand before it."""
+    given = synthetic.Options(
+        layers=("sockets-tcp", "sockets-unix"), places=("within", "between"), sizes=(8,), launches=3
+    )
+    report.build(synthetic.make(tmp_path / "store", given).path, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert '</span></dd><dd>sockets-tcp <span class="dim">within: shared memory; between' in text

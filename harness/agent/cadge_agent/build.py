@@ -14,8 +14,10 @@ from pathlib import Path
 
 from cadge_agent import AGENT_VERSION
 from cadge_agent.environment import base_environment, endpoint_environment
+from cadge_agent.errors import LaunchFailedError
 from cadge_agent.faults import FaultError, fault
 from cadge_agent.formats import BlockHost, Fault, Json, LayerSaid
+from cadge_agent.provider import provider_of, with_provider
 
 SAME = ("version", "abi", "schema", "revision")
 """What a driver says of itself that must be the same on all hosts."""
@@ -82,7 +84,7 @@ def _ask_layer(build: Path, name: str, host: BlockHost) -> LayerSaid:
         try:
             done = subprocess.run(
                 argv,
-                env=endpoint_environment(host, home, Path(scratch)),
+                env=with_provider(endpoint_environment(host, home, Path(scratch)), provider_of(build, name)),
                 cwd=home,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -93,6 +95,8 @@ def _ask_layer(build: Path, name: str, host: BlockHost) -> LayerSaid:
             library = (answer.get("table") or {}).get("library") or {}
             found = {key: library.get(key) for key in ("name", "stated_version")}
             return {"trouble": answer.get("reason"), "library": found["name"], "version": found["stated_version"]}
+        except LaunchFailedError as error:
+            why = str(error)
         except subprocess.TimeoutExpired:
             why = f"it did not answer within {ANSWER_S} s"
         except (OSError, ValueError, AttributeError) as error:

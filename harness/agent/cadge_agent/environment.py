@@ -23,8 +23,8 @@ LINK = "link."
 """And those that are the link's, which was set before the block began."""
 OF_SSH = ("SSH_AUTH_SOCK", "KRB5CCNAME")
 """What a launcher's ssh needs to prove who it is; no library reads it, and no rank gets it."""
-OF_LAUNCHERS = "OMPI_*|PMIX_*|PRTE_*|HFI_NO_BACKTRACE|IPATH_NO_BACKTRACE"
-"""What Open MPI's launchers set for ranks, as a pattern of sh."""
+OF_LAUNCHERS = "OMPI_*|PMIX_*|PRTE_*|HFI_NO_BACKTRACE|IPATH_NO_BACKTRACE|PMI_*|HYD*|MPI_LOCAL*"
+"""What launchers set for ranks, Open MPI's first and then hydra, as a pattern of sh."""
 STEERING = "OMPI_MCA_*|PMIX_MCA_*|PRTE_MCA_*"
 
 

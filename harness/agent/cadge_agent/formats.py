@@ -83,10 +83,11 @@ class BlockHost(TypedDict):
 
 
 class Mpirun(TypedDict):
-    """How mpirun is called on the leader."""
+    """How ranks are started on the leader; ssh: the command that reaches hosts, empty for the launcher's own."""
 
     path: str
     options: list[str]
+    ssh: list[str]
 
 
 class Block(TypedDict):
@@ -357,6 +358,13 @@ class Bye(TypedDict):
 
 
 Order = Union[Prepare, Start, Finish, Bye]
+
+
+class OfProvider(TypedDict):
+    """What a launch takes of its layer's provider: what starts ranks, and what its library needs around it."""
+
+    launcher: str | None
+    environment: dict[str, str]
 
 
 class Programs(TypedDict):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cadge_agent.formats import Json
+from cadge_agent.provider import AT
 from cadge_agent.reading import unknown
 
 
@@ -48,10 +49,11 @@ _SYSTEM_LIBRARIES = re.compile(r"^(linux-vdso|ld-linux|libc\.|libm\.|libdl\.|lib
 def libraries(build: Path, environment: Mapping[str, str]) -> Json:
     """Find what the layers in a build are linked with here: {soname: {version, file, build_id}}.
 
-    environment: that of endpoints, as far as it says where libraries are.
+    environment: that of endpoints, as far as it says where libraries are. Of a layer that has a provider, each launch
+    says what it has loaded.
     """
     found: Json = {}
-    for module in sorted((build / "layers").glob("*.so")):
+    for module in sorted(path for path in (build / "layers").glob("*.so") if AT not in path.name):
         try:
             done = subprocess.run(
                 ["ldd", str(module)], env=environment, capture_output=True, text=True, timeout=10, check=False

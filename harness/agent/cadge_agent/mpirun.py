@@ -13,12 +13,14 @@ from cadge_agent.child import MARK
 from cadge_agent.environment import OF_SSH, shell_environment
 from cadge_agent.errors import LaunchFailedError
 from cadge_agent.formats import Launch, Programs
+from cadge_agent.launchers import Launcher, Wanted, launcher_at
 from cadge_agent.site import Site, endpoint_command
 
 
 def mpi_environment(site: Site, launch: Launch) -> dict[str, str]:
-    """Return the environment of mpirun."""
+    """Return the environment of the launcher. Raises LaunchFailedError as `mpi_command`."""
     own = site.environment()
+    own.update(_launcher(site)[1].variables(_wanted(site, launch)))
     if len(hosts_of([launch])) > 1:
         own.update({name: os.environ[name] for name in OF_SSH if name in os.environ})
     if os.geteuid() == 0:  # only there: a user's mpirun is not told to allow what he is not
@@ -29,33 +31,44 @@ def mpi_environment(site: Site, launch: Launch) -> dict[str, str]:
 
 
 def mpi_command(site: Site, launch: Launch, programs: Mapping[str, Programs], oob: str) -> list[str]:
-    """Return the command. Raises LaunchFailedError where there is no mpirun."""
-    mpirun = site.block["mpirun"]
-    program = shutil.which(mpirun["path"], path=site.environment()["PATH"])
+    """Return the command. Raises LaunchFailedError where there is no launcher, or none that is known."""
+    wanted = _wanted(site, launch)
+    program, launcher = _launcher(site)
+    argv = [program, *site.block["mpirun"]["options"], *launcher.options(wanted)]
+    return [*argv, "sh", "-c", _script(site, launch, programs, oob, launcher.rank)]
+
+
+def _launcher(site: Site) -> tuple[str, Launcher]:
+    """Return the program that starts the ranks of a launch, and which launcher it is."""
+    name = (site.provider and site.provider["launcher"]) or site.block["mpirun"]["path"]
+    environment = site.environment()
+    program = shutil.which(name, path=environment["PATH"])
     if program is None:
-        raise LaunchFailedError("NODE_LACKS", f"{site.name} has no program {mpirun['path']}")
-    # The driver pins. Bound to a core, a library's own threads have no other; Open MPI 5 refuses more ranks than cores.
-    argv = [program, "--bind-to", "none", *mpirun["options"]]
+        raise LaunchFailedError("NODE_LACKS", f"{site.name} has no program {name}")
+    return program, launcher_at(program, environment)
+
+
+def _wanted(site: Site, launch: Launch) -> Wanted:
     hosts = hosts_of([launch])
-    of_host = {host: _endpoints_of(launch, host) for host in hosts}
-    count = len(launch["endpoints"])
-    if hosts == [site.name]:
-        where = f"localhost:{count}"
-    else:
-        where = ",".join(f"{host}:{len(numbers)}" for host, numbers in of_host.items())
-        if site.management_network:
-            argv += ["--mca", "oob_tcp_if_include", site.management_network]
-    return [*argv, "-n", str(count), "--host", where, "-x", MARK, "sh", "-c", _script(site, launch, programs, oob)]
+    return Wanted(
+        count=len(launch["endpoints"]),
+        hosts={} if hosts == [site.name] else {host: len(_endpoints_of(launch, host)) for host in hosts},
+        network=site.management_network,
+        address=site.host["management_address"],
+        ssh=tuple(site.block["mpirun"].get("ssh", ())),
+        mark=MARK,
+    )
 
 
 def _endpoints_of(launch: Launch, host: str) -> list[int]:
     return [number for number, endpoint in enumerate(launch["endpoints"]) if endpoint["host"] == host]
 
 
-def _script(site: Site, launch: Launch, programs: Mapping[str, Programs], oob: str) -> str:
+def _script(site: Site, launch: Launch, programs: Mapping[str, Programs], oob: str, rank: str) -> str:
     """Return one command for all ranks, which looks at its own: PMIx 5.0.7 crashes over several joined by ':'.
 
-    mpirun fills one host after the other with ranks, so the endpoints are counted in that order.
+    Launchers fill one host after the other with ranks, so the endpoints are counted in that order. `rank` is the
+    variable that tells a rank its number.
     """
     hosts = hosts_of([launch])
     order = [number for host in hosts for number in _endpoints_of(launch, host)]
@@ -69,7 +82,7 @@ def _script(site: Site, launch: Launch, programs: Mapping[str, Programs], oob: s
         cases.append(f'{numbers}) {around}; exec {words} --endpoint "$@";;')
     result = shlex.quote(str(site.result_file(launch)))
     return (
-        f"set -- {' '.join(map(str, order))}; shift $OMPI_COMM_WORLD_RANK; "
+        f"set -- {' '.join(map(str, order))}; shift ${rank}; "
         f"case $1 in 0) set -- 0 --out {result};; *) set -- $1;; esac; "
         f"case $1 in {' '.join(cases)} esac; exit 70"
     )

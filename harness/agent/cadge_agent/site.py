@@ -16,8 +16,9 @@ from cadge_agent.child import MARK, Child, kill_all, kill_marked, tail
 from cadge_agent.environment import empty_folder, endpoint_environment, of_the_driver, variables_of
 from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
-from cadge_agent.formats import Block, Json, Launch, Programs, Report
+from cadge_agent.formats import Block, Json, Launch, OfProvider, Programs, Report
 from cadge_agent.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
+from cadge_agent.provider import provider_of, with_provider
 from cadge_agent.shared_memory import SharedMemory
 
 RESERVED_PORTS = 8  # of the block's range, at its end: 4 for drivers to find each other, then 4 for agents
@@ -48,6 +49,7 @@ class Site:
         self.children: dict[int, Child] = {}
         self.given: dict[str, str] = {}
         self.variables: dict[str, str] = {}
+        self.provider: OfProvider | None = None
         self._before: Json = {}
         management = None
         with contextlib.suppress(OSError):
@@ -123,6 +125,7 @@ class Site:
         """Write the launch file, take the snapshot before; returns what makes the commands of this host's endpoints."""
         self.children = {}
         self.variables = variables_of(launch["settings"])
+        self.provider = provider_of(self.build, launch["layer"])
         self.given = self.environment()
         empty_folder(self.home)
         self.memory.renew()
@@ -156,7 +159,8 @@ class Site:
 
     def environment(self) -> dict[str, str]:
         """Environment of every process of a launch."""
-        return {**self.variables, **endpoint_environment(self.host, self.home, self.scratch), MARK: self.mark}
+        found = with_provider(endpoint_environment(self.host, self.home, self.scratch), self.provider)
+        return {**self.variables, **found, MARK: self.mark}
 
     def start(self, launch: Launch, programs: Programs, oob: str) -> None:
         """Start this host's endpoints of a launch with launcher direct."""

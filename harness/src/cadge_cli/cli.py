@@ -36,6 +36,7 @@ from cadge_harness.errors import (
 COMMANDS = {
     "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
     "layers": "List the layers, and why some are absent.",
+    "provider": "Add another build of a library, so that both are measured side by side.",
     "patterns": "List the patterns, and what each of them measures.",
     "plan": "Show what a sweep would measure, and what it would take.",
     "run": "Run a sweep, and make its report.",
@@ -94,6 +95,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_layers import layers
 
             return layers
+        case "provider":
+            from cadge_cli.commands_provider import provider
+
+            return provider
         case "patterns":
             from cadge_cli.commands_patterns import patterns
 

@@ -29,7 +29,7 @@ def layers(ctx: click.Context, as_json: bool) -> int:
     for info in catalogue.layers:
         entry = layer_entry(info)
         data.append(entry)
-        rows.append((info.name, info.file.library, str(entry["version"] or "-"), str(entry["reason"] or "")))
+        rows.append((info.name, info.library, str(entry["version"] or "-"), str(entry["reason"] or "")))
     ready = sum(1 for info in catalogue.layers if info.absent is None)
     lines = [*table(rows), f"{ready} of {count_of(len(catalogue.layers), 'layer')} built."]
     return output.finish(0, {"layers": data}, lines)
@@ -42,7 +42,7 @@ def layer_entry(info: LayerInfo) -> dict[str, JsonValue]:
         "style": info.file.style,
         "substrate": info.file.substrate,
         "title": info.file.title,
-        "library": info.file.library,
+        "library": info.library,
         "version": info.description.version if info.description else None,
         "available": info.absent is None,
         "reason": info.absent.reason if info.absent else None,

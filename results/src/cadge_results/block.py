@@ -30,10 +30,12 @@ class BlockHost(Frozen):
 
 
 class Mpirun(Frozen):
-    """How mpirun is called on the leader: what reaches the testbed's hosts stands in its options."""
+    """How ranks are started on the leader. A layer's provider may bring a launcher of its own."""
 
     path: str = "mpirun"
     options: tuple[str, ...] = ()
+    ssh: tuple[str, ...] = ()
+    """The command that reaches the testbed's hosts; none: the launcher's own."""
 
 
 class Block(Document):

@@ -16,6 +16,7 @@ from cadge_results.base import Document, Frozen, Launcher, Place, digest
 from cadge_results.floor import FloorFile
 from cadge_results.pattern import PatternFile, holds
 from cadge_results.point import POINT_ID, Subject, Workload
+from cadge_results.provider import Provider
 from cadge_results.reason import Reason
 from cadge_results.trace import TraceFacts
 
@@ -108,6 +109,8 @@ class Plan(Document):
     """Every pattern, and every form of floors, that a point has."""
     floors: dict[str, FloorFile] = Field(default_factory=dict)
     """Every floor that a point has, by its name in the place of a layer's."""
+    providers: dict[str, Provider] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Whose build of its library serves a layer, by the layer's name, where the build did not find it by itself."""
     trace: TraceFacts | None = Field(default=None, exclude_if=lambda value: value is None)
     """The log that some points replay, where one was given."""
     estimate: Estimate

@@ -22,6 +22,7 @@ from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
 from cadge_results.pattern import PatternFile
 from cadge_results.plan import Plan
+from cadge_results.provider import Provider
 from cadge_results.record import LaunchRecord
 from cadge_results.result import Result
 from cadge_results.selftest import SelftestFile
@@ -41,6 +42,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     NodeFacts,
     PatternFile,
     Plan,
+    Provider,
     Result,
     SelftestFile,
     SweepFile,

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
+from cadge_harness.providers.folder import OF_LAYER, read_providers
 from cadge_harness.yamlfile import load_document, nearest
 from cadge_results import LayerFile, Reason
 from cadge_results.base import Place, Wait
+from cadge_results.provider import AT, Provider, matches
 
 SHIM_STYLE = "shim"
 """Shims have layer files as well, but are measured only around a layer."""
@@ -48,16 +49,25 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerInfo:
-    """One layer. `absent` is None where it was built; `description` is None where nobody asked the driver."""
+    """One layer. `absent` is None where it was built; `description` is None where nobody asked the driver.
+
+    provider: whose build of its library serves it; None for what the build found by itself.
+    """
 
     file: LayerFile
     absent: Refusal | None = None
     description: Description | None = None
+    provider: Provider | None = None
 
     @property
     def name(self) -> str:
-        """The layer's name, `style-substrate`."""
-        return self.file.name
+        """The layer's name: its adapter's, and whose build of the library serves it where that was chosen."""
+        return f"{self.file.name}{AT}{self.provider.label(self.file.substrate)}" if self.provider else self.file.name
+
+    @property
+    def library(self) -> str:
+        """The name of the library that serves it."""
+        return self.provider.title if self.provider else self.file.library
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +82,30 @@ class Catalogue:
         for info in self.layers:
             if info.name == name:
                 return info
+        adapter, at, _ = name.partition(AT)
+        if at and any(info.name == adapter for info in self.layers):
+            there = self.matching(f"{adapter}{AT}*")
+            raise UsageError(
+                f"{adapter} is not built with a provider that makes it {name!r}; "
+                + (f"there are: {', '.join(there)}" if there else "no provider of its library was added"),
+                commands=("cadge provider list",),
+            )
         raise UsageError(f"unknown layer {name!r}{nearest(name, self.names())}")
 
     def names(self) -> tuple[str, ...]:
         """Return all names in order."""
         return tuple(info.name for info in self.layers)
 
+    @property
+    def usual(self) -> tuple[LayerInfo, ...]:
+        """The layers that `all` stands for: each once, with the library that the build found by itself."""
+        return tuple(info for info in self.layers if info.provider is None)
+
     def matching(self, wanted: str) -> tuple[str, ...]:
         """Return what a name stands for: its layer, or with `*` every layer that matches; nothing for unknown ones."""
         if "*" not in wanted:
             return tuple(name for name in self.names() if name == wanted)
-        return tuple(name for name in self.names() if fnmatchcase(name, wanted))
+        return tuple(name for name in self.names() if matches(name, wanted))
 
     def check_shim(self, name: str) -> None:
         """Raise UsageError with the nearest name for a shim that is not there."""
@@ -93,6 +116,7 @@ class Catalogue:
 def read_catalogue(checkout: Checkout) -> Catalogue:
     """Read every layer file and look into the build tree. Raises UsageError for a wrong layer file."""
     layers = []
+    providers = read_providers(checkout)
     for path in sorted(checkout.layers.glob("*/*.layer.yml")):
         file = load_document(path.read_text(encoding="utf-8"), LayerFile, source=str(path))
         if file.style == SHIM_STYLE:
@@ -101,8 +125,18 @@ def read_catalogue(checkout: Checkout) -> Catalogue:
         if file.name != expected:
             raise UsageError(f"{path}: style and substrate make {file.name}, but the file's place says {expected}")
         layers.append(LayerInfo(file=file, absent=_absent(checkout, file.name)))
+        layers += _with_providers(checkout, file, providers)
     shims = sorted(path.stem.removeprefix("shim-") for path in checkout.modules.glob("shim-*.so"))
     return Catalogue(tuple(layers), tuple(shims))
+
+
+def _with_providers(checkout: Checkout, file: LayerFile, providers: Mapping[str, Provider]) -> Iterator[LayerInfo]:
+    """Yield a layer for each provider that the build took for an adapter."""
+    for path in sorted(checkout.modules.glob(f"{file.name}{AT}*{OF_LAYER}")):
+        provider = providers.get(path.read_text(encoding="utf-8").strip())
+        name = path.name.removesuffix(OF_LAYER)
+        if provider is not None and name == f"{file.name}{AT}{provider.label(file.substrate)}":
+            yield LayerInfo(file=file, absent=_absent(checkout, name), provider=provider)
 
 
 def _absent(checkout: Checkout, name: str) -> Refusal | None:

@@ -40,15 +40,17 @@ def describe_layers(
     """
     if not checkout.driver.is_file():
         return catalogue
-    wanted = [info.name for info in catalogue.layers if info.absent is None and (names is None or info.name in names)]
-    answers = said.recall(checkout, wanted, stated)
-    if unknown := [name for name in wanted if name not in answers]:
+    asked = [info for info in catalogue.layers if info.absent is None and (names is None or info.name in names)]
+    # what an inventory states of the system's libraries would lead a provider's to them
+    around = {info.name: info.provider.environment if info.provider else stated for info in asked}
+    answers = said.recall(checkout, around)
+    if unknown := [name for name in around if name not in answers]:
         from concurrent.futures import ThreadPoolExecutor  # takes longer to import than most answers to read
 
         # before asking: it may be built meanwhile
-        keys = {name: said.key_of(checkout, name, stated) for name in unknown}
+        keys = {name: said.key_of(checkout, name, around[name]) for name in unknown}
         with ThreadPoolExecutor(max_workers=2) as pool:
-            new = dict(zip(unknown, pool.map(lambda name: _ask(name, checkout, stated), unknown), strict=True))
+            new = dict(zip(unknown, pool.map(lambda name: _ask(name, checkout, around[name]), unknown), strict=True))
         found = {name: answer for name, answer in new.items() if answer is not None}
         # What cannot be loaded may be mended without a change of its module: it is asked each time.
         said.remember(checkout, {keys[name]: answer for name, answer in found.items() if not answer.get("reason")})

@@ -68,7 +68,7 @@ def where_it_runs(pattern: str, catalogue: Catalogue, workloads: Workloads, site
     """Yield every cell of one pattern, layer by layer. `catalogue` should say what its layers grant."""
     file = workloads.patterns[pattern]
     trials = list(_trials(pattern, file))
-    for info in catalogue.layers:
+    for info in catalogue.usual:
         for place in file.places:
             for wait in WAITS:
                 runs: list[str] = []

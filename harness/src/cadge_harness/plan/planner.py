@@ -54,6 +54,7 @@ from cadge_results import (
 )
 from cadge_results.base import Launcher, Place, digest
 from cadge_results.plan import Estimate
+from cadge_results.provider import AT
 from cadge_results.sweep import LayerEntry
 
 _BlockKey = tuple[Place, tuple[str, ...], str | None]
@@ -212,7 +213,18 @@ def make_plan(
         for name, item in draft.points.items()
     ]
     notes = [*([f"{trace.said()}."] if trace else []), *notices, *([shortened] if shortened else [])]
-    return _seal(making, [*points, *making.refused.values()], launches, blocks, notes, trace)
+    sealed = _seal(making, [*points, *making.refused.values()], launches, blocks, notes, trace)
+    return _with_providers(sealed, catalogue)
+
+
+def _with_providers(plan: Plan, catalogue: Catalogue) -> Plan:
+    """Return a plan that says whose builds of their libraries serve its layers, where they were chosen."""
+    used = {point.subject.layer for point in plan.points}
+    providers = {info.name: info.provider for info in catalogue.layers if info.provider and info.name in used}
+    if not providers:
+        return plan
+    said = plan.model_copy(update={"providers": providers})
+    return said.model_copy(update={"plan_hash": said.expected_hash()})
 
 
 def _baseline_missing(making: _Making) -> list[str]:
@@ -247,7 +259,7 @@ def _named(sweep: SweepFile, catalogue: Catalogue) -> list[str]:
     """Return every layer that a sweep has, whether it was asked for or not."""
     written = [*sweep.layers, *(one for entry in sweep.patterns for one in entry.layers or ())]
     if not written:
-        return list(catalogue.names())
+        return [info.name for info in catalogue.usual]
     return [one.layer for entry in written for one in _expanded(entry, catalogue)]
 
 
@@ -305,8 +317,13 @@ def _entries(
     sweep: SweepFile, catalogue: Catalogue, wishes: Sequence[Wanted], only: Sequence[str]
 ) -> tuple[list[LayerEntry], list[str]]:
     """Return the layers to plan and what a reader should know of those left out."""
-    chosen = select(catalogue, only) if only else catalogue.names()
-    notices: list[str] = []
+    usual = [info.name for info in catalogue.usual]
+    chosen = select(catalogue, only) if only else catalogue.names() if sweep.layers else usual
+    notices = [
+        f"{one.layer} is no layer: no provider of its library was added (cadge provider --help)"
+        for one in sweep.layers
+        if AT in one.layer and "*" in one.layer and not catalogue.matching(one.layer)
+    ]
     for entry in sweep.layers:
         for shim in entry.shims:
             catalogue.check_shim(shim)
@@ -338,6 +355,8 @@ def _expanded(entry: LayerEntry, catalogue: Catalogue) -> list[LayerEntry]:
         catalogue.get(entry.layer)
         return [entry]
     matching = catalogue.matching(entry.layer)
+    if not matching and AT in entry.layer:
+        return []  # no provider was added
     if not matching:
         raise UsageError(f"no layer matches {entry.layer!r}; there are: {', '.join(catalogue.names())}")
     return [entry.model_copy(update={"layer": name}) for name in matching]

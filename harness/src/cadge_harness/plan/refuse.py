@@ -64,7 +64,7 @@ def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refu
 
 def _of_the_pattern(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal | None:
     for limit in pattern.limits:
-        if not limit.allows(info.name, wanted.wait, wanted.workload):
+        if not limit.allows(info.file.name, wanted.wait, wanted.workload):
             return Refusal(code=limit.reason_code, reason=limit.reason)
     return None
 

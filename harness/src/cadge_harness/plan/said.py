@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from cadge_harness.paths import Checkout
@@ -33,12 +33,10 @@ def key_of(checkout: Checkout, name: str, stated: Mapping[str, str] = NOTHING_ST
     return f"{name} {hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()}"
 
 
-def recall(
-    checkout: Checkout, names: Iterable[str], stated: Mapping[str, str] = NOTHING_STATED
-) -> dict[str, Mapping[str, object]]:
-    """Return the answers of those modules that are as they were when they gave them."""
+def recall(checkout: Checkout, around: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, object]]:
+    """Return the answers of those modules that are as they were when they gave them; `around`: their variables."""
     kept = _read(checkout)
-    keys = {name: key_of(checkout, name, stated) for name in names} if kept else {}
+    keys = {name: key_of(checkout, name, stated) for name, stated in around.items()} if kept else {}
     return {name: kept[key] for name, key in keys.items() if key in kept}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -19,6 +18,7 @@ from cadge_results import PatternFile, SweepFile, Workload, Workloads
 from cadge_results.base import Place, Wait
 from cadge_results.pattern import ENDPOINTS_MAX, Parameter
 from cadge_results.point import Value
+from cadge_results.provider import AT, matches
 from cadge_results.sweep import SAME, Focus, PatternEntry
 from cadge_results.units import parse_bytes, parse_ns
 
@@ -98,9 +98,9 @@ def _baseline_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Prob
     labels: set[str] = set()
     for part in by_layers(sweep):
         if not part.layers:
-            labels.update(name for name in layers if name not in sweep.without)
+            labels.update(name for name in layers if name not in sweep.without and AT not in name)
         for entry in part.layers:
-            names = [name for name in layers if fnmatchcase(name, entry.layer)]
+            names = [name for name in layers if matches(name, entry.layer)]
             labels.update(entry.model_copy(update={"layer": name}).label for name in names)
     if sweep.baseline not in labels:
         alike = [label for label in labels if label.split()[:1] == sweep.baseline.split()[:1]]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError
+from cadge_harness.providers.folder import FILE, OF_LAYER, brought
 from cadge_harness.run.agent_file import NAME, write_agent
 from cadge_harness.testbed.model import Kind
 
@@ -40,8 +41,17 @@ def playbooks() -> Path:
 
 
 def _members(build: Path) -> Iterator[Path]:
-    for pattern in ("bin/*", "layers/*.so", "layers/*.absent"):
+    for pattern in ("bin/*", "layers/*.so", "layers/*.absent", f"layers/*{OF_LAYER}"):
         yield from sorted(path for path in build.glob(pattern) if path.is_file())
+    used = {path.read_text(encoding="utf-8").strip() for path in build.glob(f"layers/*{OF_LAYER}")}
+    for folder in sorted(path.parent for path in build.glob(f"providers/*/{FILE}") if path.parent.name in used):
+        yield folder / FILE
+        yield from sorted(path for path in brought(folder).rglob("*") if path.is_file() and _runs(path))
+
+
+def _runs(path: Path) -> bool:
+    """Tell whether a file of a library's build is of use to those who run programs: no header, no link."""
+    return not path.is_symlink() and "include" not in path.parts
 
 
 def pack(build: Path, others: list[Path], folder: Path, *, of_launches: Sequence[Path] = ()) -> tuple[Path, str]:
@@ -80,22 +90,18 @@ def pack(build: Path, others: list[Path], folder: Path, *, of_launches: Sequence
     return archive, marker
 
 
-def mpirun_options(testbed: Testbed) -> list[str]:
-    """Return what mpirun must be told to reach the testbed's hosts: the throw-away ssh configuration, if any."""
-    if testbed.host_ssh_config is None:
-        return []
-    # Open MPI 4 reads plm_rsh_agent; Open MPI 5 takes it too and hands it to PRRTE as plm_ssh_agent
-    return ["--mca", "plm_rsh_agent", f"ssh -F {testbed.host_ssh_config}"]
+def ssh_of(testbed: Testbed) -> list[str]:
+    """Return the command that reaches the testbed's hosts, where it has a throw-away ssh configuration."""
+    return ["ssh", "-F", str(testbed.host_ssh_config)] if testbed.host_ssh_config is not None else []
 
 
 def complete_block(block: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
-    """Return the block with the hosts that its launches use, and no other, and with what mpirun must be told."""
+    """Return the block with the hosts that its launches use, and no other, and with what launchers must be told."""
     used = {endpoint["host"] for launch in block["launches"] for endpoint in launch["endpoints"]}
-    mpirun = {"path": "mpirun", "options": [], **(block.get("mpirun") or {})}
     return {
         **block,
         "hosts": [host for host in block["hosts"] if host["name"] in used],
-        "mpirun": {**mpirun, "options": [*mpirun_options(testbed), *mpirun["options"]]},
+        "mpirun": {"path": "mpirun", "options": [], **(block.get("mpirun") or {}), "ssh": ssh_of(testbed)},
     }
 
 

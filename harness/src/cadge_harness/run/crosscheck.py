@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from cadge_harness.plan.link import rate_of
 from cadge_harness.run.soundness import counters_read, ended_well
 from cadge_results import Check, LaunchRecord, NodeFacts
+from cadge_results.provider import Provider, loaded_otherwise
 from cadge_results.record import HostCounters
 from cadge_results.result import Attempt, PathFacts
 
@@ -41,16 +42,20 @@ HASH_SHOWN = 8
 """Of a SHA-256 in hexadecimal digits."""
 
 
-def crosschecks(record: LaunchRecord, *, own_traffic: bool = False) -> tuple[Check, ...]:
+def crosschecks(
+    record: LaunchRecord, *, own_traffic: bool = False, provider: Provider | None = None
+) -> tuple[Check, ...]:
     """Return every verdict on a launch; none for one that measured nothing.
 
-    `own_traffic`: processes of one of its patterns speak over the data network beside the layer.
+    `own_traffic`: processes of one of its patterns speak over the data network beside the layer. `provider`: whose
+    build of its library was chosen to serve the layer.
     """
     result = record.result
     if result is None or result.status != "done":
         return ()
     return (
         _as_asked(record),
+        *((_library(record, provider),) if provider else ()),
         _link(record),
         ended_well(record),
         counters_read(record),
@@ -58,9 +63,23 @@ def crosschecks(record: LaunchRecord, *, own_traffic: bool = False) -> tuple[Che
     )
 
 
-def with_crosschecks(record: LaunchRecord, *, own_traffic: bool = False) -> LaunchRecord:
+def with_crosschecks(
+    record: LaunchRecord, *, own_traffic: bool = False, provider: Provider | None = None
+) -> LaunchRecord:
     """Return the record with its verdicts."""
-    return record.model_copy(update={"crosschecks": crosschecks(record, own_traffic=own_traffic)})
+    verdicts = crosschecks(record, own_traffic=own_traffic, provider=provider)
+    return record.model_copy(update={"crosschecks": verdicts})
+
+
+def _library(record: LaunchRecord, provider: Provider) -> Check:
+    """Judge what was really loaded: the library of the provider that the layer is called by."""
+    library = record.result.library if record.result is not None else None
+    if library is None:
+        wrong = "the driver did not say what was loaded"
+    else:
+        wrong = loaded_otherwise(provider, library.stated_version, library.file, library.build_id)
+    detail = f"{record.launch.layer} is not served by {provider.title} {provider.version}: {wrong}" if wrong else ""
+    return Check(name="library_as_asked", ok=not wrong, detail=detail)
 
 
 def _as_asked(record: LaunchRecord) -> Check:

@@ -167,7 +167,7 @@ def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[Finding]:
         if info.description is not None and info.description.trouble:
             yield Finding(code="D23", level="warn", text=f"{info.name}: {info.description.trouble}", fix="make build")
             continue
-        yield Finding(code="D20", level="ok", text=f"{info.name}  {info.file.library} {version or ''}".rstrip())
+        yield Finding(code="D20", level="ok", text=f"{info.name}  {info.library} {version or ''}".rstrip())
     if not any(info.absent is None for info in catalogue.layers):
         text = f"no layer is built in {checkout.modules}"
         yield Finding(code="D22", level="fail", text=text, fix="make build")

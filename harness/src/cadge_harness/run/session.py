@@ -180,10 +180,12 @@ class Session:
         """Judge and store a launch. One that is stored already (collected twice) changes nothing."""
         try:
             record = LaunchRecord.from_object(dict(raw), source="launch record")
-            files = self.writer.campaign.plan.patterns
+            plan = self.writer.campaign.plan
+            files = plan.patterns
             used = {point.workload.pattern for point in record.launch.points}
             own_traffic = any(files[name].own_traffic for name in used & files.keys())
-            self.writer.add_launch(with_crosschecks(record, own_traffic=own_traffic))
+            provider = plan.providers.get(record.launch.layer)
+            self.writer.add_launch(with_crosschecks(record, own_traffic=own_traffic, provider=provider))
         except DuplicateLaunchError:
             return
         except FormatError as error:

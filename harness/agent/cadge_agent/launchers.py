@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs that start ranks, and how each is spoken to: which one it is, it says itself."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Callable
+
+from cadge_agent.errors import LaunchFailedError
+
+ANSWER_S = 20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Ranks to start: how many on each host, in this order; no hosts: all of them here.
+
+    network, address: of this host, where the launcher's own processes find each other. ssh: the command that reaches
+    hosts, empty for the launcher's own. mark: the variable by which what was started is found.
+    """
+
+    count: int
+    hosts: Mapping[str, int]
+    network: str | None
+    address: str
+    ssh: Sequence[str]
+    mark: str
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """One kind of launcher. says: what its `--version` holds. rank: the variable that tells a rank its number."""
+
+    says: str
+    rank: str
+    options: Callable[[Wanted], list[str]]
+    variables: Callable[[Wanted], dict[str, str]]
+
+
+def _open_mpi(wanted: Wanted) -> list[str]:
+    # The driver pins. Bound to a core, a library's own threads have no other; Open MPI 5 refuses more ranks than cores.
+    argv = ["--bind-to", "none"]
+    if wanted.ssh:
+        # Open MPI 4 reads plm_rsh_agent; Open MPI 5 takes it too and hands it to PRRTE as plm_ssh_agent
+        argv += ["--mca", "plm_rsh_agent", " ".join(wanted.ssh)]
+    if wanted.hosts and wanted.network:
+        argv += ["--mca", "oob_tcp_if_include", wanted.network]
+    hosts = wanted.hosts or {"localhost": wanted.count}
+    where = ",".join(f"{host}:{count}" for host, count in hosts.items())
+    return [*argv, "-n", str(wanted.count), "--host", where, "-x", wanted.mark]
+
+
+def _hydra(wanted: Wanted) -> list[str]:
+    # It hands on its whole environment, and tells a host's ranks from the order of -hosts.
+    argv = ["-bind-to", "none", "-disable-auto-cleanup"]
+    if not wanted.hosts:
+        return [*argv, "-launcher", "fork", "-n", str(wanted.count)]
+    where = ",".join(f"{host}:{count}" for host, count in wanted.hosts.items())
+    argv += ["-launcher", "ssh", *(["-launcher-exec", wanted.ssh[0]] if wanted.ssh else [])]
+    return [*argv, "-localhost", wanted.address, "-hosts", where, "-n", str(wanted.count)]
+
+
+def _of_hydra(wanted: Wanted) -> dict[str, str]:
+    return {"HYDRA_LAUNCHER_EXTRA_ARGS": shlex.join(wanted.ssh[1:])} if len(wanted.ssh) > 1 else {}
+
+
+LAUNCHERS = (
+    Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", _open_mpi, lambda _: {}),
+    Launcher("HYDRA", "PMI_RANK", _hydra, _of_hydra),
+)
+
+
+_known: dict[str, Launcher] = {}
+
+
+def launcher_at(program: str, environment: Mapping[str, str]) -> Launcher:
+    """Ask a program which launcher it is, once. Raises LaunchFailedError."""
+    if program not in _known:
+        _known[program] = _asked(program, environment)
+    return _known[program]
+
+
+def _asked(program: str, environment: Mapping[str, str]) -> Launcher:
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=ANSWER_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LaunchFailedError("NODE_LACKS", f"{program} does not say which launcher it is: {error}") from error
+    said = done.stdout.decode(errors="replace")
+    for launcher in LAUNCHERS:
+        if launcher.says in said:
+            return launcher
+    known = " nor ".join(launcher.says for launcher in LAUNCHERS)
+    raise LaunchFailedError("NODE_LACKS", f"{program} is neither {known}; it says: {' '.join(said.split())[:80]}")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which build of its library serves a layer here, where one was chosen (`cadge provider add`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cadge_agent.errors import LaunchFailedError
+from cadge_agent.formats import OfProvider
+
+AT = "@"
+UNSTATED = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
+"""What an inventory states of the system's libraries: it would lead a provider's to them."""
+
+
+def provider_of(build: Path, layer: str) -> OfProvider | None:
+    """Return a layer's provider, paths as they are here; None where its library is the one the build found by itself.
+
+    Raises LaunchFailedError where the build does not say which it is.
+    """
+    if AT not in layer:
+        return None
+    beside = build / "layers" / f"{layer}.provider"
+    try:
+        folder = build / "providers" / beside.read_text(encoding="utf-8").strip()
+        said = json.loads((folder / "provider.json").read_text(encoding="utf-8"))
+        launcher = said.get("launcher")
+        environment = {str(name): str(value) for name, value in said.get("environment", {}).items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise LaunchFailedError("BUILD_ABSENT", f"layer {layer}: its provider cannot be read: {error}") from error
+    return {"launcher": str(folder / launcher) if launcher else None, "environment": environment}
+
+
+def with_provider(environment: dict[str, str], provider: OfProvider | None) -> dict[str, str]:
+    """Return an environment as a layer's own library needs it."""
+    if provider is None:
+        return environment
+    kept = {name: value for name, value in environment.items() if name not in UNSTATED}
+    return {**kept, **provider["environment"]}

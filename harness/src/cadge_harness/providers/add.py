@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Adding a provider: found or fetched, looked at, written down, and every layer that can use it built with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.paths import Checkout
+from cadge_harness.providers.elf import build_id
+from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, PART, brought, make_text, providers_folder
+from cadge_harness.providers.found import Found, Where, find
+from cadge_harness.providers.library import LibraryFile, library_of
+from cadge_harness.providers.module import module_environment
+from cadge_harness.providers.wheel import install, version_of
+from cadge_results.provider import Provider, Source, same_version
+
+_BUILD_S = 900
+_OF_MODULES = ("LD_LIBRARY_PATH",)
+"""What a module says of a library's parts that a launch needs as well."""
+_DROPPED = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "LAYERS", "PROFILE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a user asked for: a library, perhaps a version, and where it comes from."""
+
+    library: str
+    version: str
+    source: Source
+    argument: str
+    """The folder, or the module's name."""
+
+
+def read_asked(name: str, origin: str) -> Asked:
+    """Read LIBRARY[@VERSION] and wheel, system, prefix:FOLDER or module:NAME. Raises UsageError."""
+    library, _, version = name.partition("@")
+    source, _, argument = origin.partition(":")
+    known = get_args(Source)
+    found: Source | None = next((one for one in known if one == source), None)
+    if found is None:
+        raise UsageError(f"--from {origin}: it is wheel, system, prefix:FOLDER or module:NAME")
+    if bool(argument) != (found in {"prefix", "module"}):
+        needs = f"{found}:{'FOLDER' if found == 'prefix' else 'NAME'}" if found in {"prefix", "module"} else found
+        raise UsageError(f"--from {origin}: write --from {needs}")
+    return Asked(library=library, version=version, source=found, argument=argument)
+
+
+def add(checkout: Checkout, asked: Asked) -> Provider:
+    """Make a provider's folder. Raises UsageError, UnfitError; then nothing is left behind."""
+    library = library_of(checkout, asked.library)
+    work = providers_folder(checkout) / f"{asked.library}-{os.getpid()}{PART}"
+    work.mkdir(parents=True)
+    try:
+        provider, found = _look(asked, library, work)
+        target = work.with_name(provider.name)
+        if target.exists():
+            raise UsageError(
+                f"there is a provider {provider.name} already; one version of a library stands once",
+                commands=(f"cadge provider remove {provider.name}",),
+            )
+        inside = [flag.replace(str(work), str(target)) for flag in (*found.cflags, *found.libs)]
+        text = make_text(
+            provider, library.packages, inside[: len(found.cflags)], inside[len(found.cflags) :], _rpath(provider)
+        )
+        (work / MAKE).write_text(text, encoding="ascii")
+        (work / FILE).write_text(provider.to_json(), encoding="utf-8")
+        work.rename(target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return provider
+
+
+def _rpath(provider: Provider) -> str:
+    """Return where modules find it: a folder as seen from the provider's own, or an absolute one."""
+    return "" if provider.source == "system" else str(Path(provider.file).parent)
+
+
+def _look(asked: Asked, library: LibraryFile, work: Path) -> tuple[Provider, Found]:
+    sha256, origin, extra = None, asked.argument, dict[str, str]()
+    environment = dict(os.environ)
+    match asked.source:
+        case "wheel":
+            wheel, version = version_of(library, asked.version)
+            sha256 = install(wheel, version, brought(work))
+            origin = f"{wheel.project} {version}"
+            where = Where(folder=brought(work), environment=environment, moved=True)
+        case "prefix":
+            folder = Path(asked.argument)
+            if not folder.is_dir():
+                raise UsageError(f"--from prefix:{folder}: there is no such folder")
+            where = Where(folder=folder.resolve(), environment=environment)
+        case "module":
+            environment = module_environment(asked.argument)
+            extra = {
+                name: environment[name] for name in _OF_MODULES if environment.get(name, "") != os.environ.get(name, "")
+            }
+            where = Where(environment=environment)
+        case "system":
+            where, origin = Where(environment=environment), "as this machine finds it"
+    found = find(library, where)
+    if asked.version and not same_version(found.version, asked.version):
+        raise UsageError(f"{library.title} {asked.version} was asked for, and {asked.source} has {found.version}")
+    provider = Provider(
+        schema_=Provider.schema_id(),
+        library=asked.library,
+        title=library.title,
+        version=found.version,
+        source=asked.source,
+        origin=origin,
+        sha256=sha256,
+        file=_inside(found.file, work),
+        build_id=build_id(found.file),
+        launcher=_inside(found.launcher, work) if found.launcher else None,
+        environment=extra,
+        lacks=dict(found.lacks),
+    )
+    return provider, found
+
+
+def _inside(path: Path, work: Path) -> str:
+    """Return a path as seen from the provider's folder where it lies in it, else as it is."""
+    whole = path.absolute()
+    return str(whole.relative_to(work)) if whole.is_relative_to(work) else str(whole)
+
+
+def build(checkout: Checkout, provider: Provider) -> tuple[str, ...]:
+    """Build every layer that can use it; returns their names. Raises UnfitError with the compiler's last words."""
+    argv = [
+        "make",
+        "--no-print-directory",
+        f"-j{len(os.sched_getaffinity(0))}",
+        "-f",
+        str(checkout.layers / "build.mk"),
+    ]
+    argv += [f"BUILD={checkout.build}", f"PROVIDERS={providers_folder(checkout)}"]
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=checkout.root,
+            env=_for_make(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_BUILD_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UnfitError(f"layers cannot be built with {provider.name}: {error}") from error
+    if done.returncode:
+        raise UnfitError(f"layers cannot be built with {provider.name}:\n" + "\n".join(done.stdout.splitlines()[-12:]))
+    return built_with(checkout, provider.name)
+
+
+def built_with(checkout: Checkout, name: str) -> tuple[str, ...]:
+    """Return the layers that are built with a provider."""
+    beside = sorted(checkout.modules.glob(f"*{OF_LAYER}"))
+    return tuple(path.name.removesuffix(OF_LAYER) for path in beside if path.read_text().strip() == name)
+
+
+def _for_make(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in _DROPPED}

@@ -39,16 +39,19 @@ packages-versions = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --modversion $(1) 2
 empty :=
 object-set = $(subst $(empty) $(empty),+,$(or $(strip $(2)),plain))$(if $(strip $(1)),-$(firstword $(shell echo '$(strip $(1))' | cksum)))
 
+# What a provider's file is at the moment: headers that came in place of others are newer than it was.
+provider-stamp = $(if $(1), $(1) $(shell stat -c '%Y %s' '$(PROVIDERS)/$(1)/provider.mk'))
+
 # $(1) set, $(2) sources relative to layers/
 objects-of = $(foreach s,$(2),$(BUILD)/obj/$(1)/$(subst /,_,$(basename $(s))).o)
 
-# $(1) set, $(2) sources, $(3) further flags, $(4) packages
+# $(1) set, $(2) sources, $(3) further flags, $(4) packages, $(5) provider, if any: what else the objects were made for
 define object-rules
 ifndef SEEN_$(BUILD)/obj/$(1)/flags
 SEEN_$(BUILD)/obj/$(1)/flags := yes
 $(BUILD)/obj/$(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@line='$(CC) $(CXX) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(3) $(call packages-versions,$(4))'; \
+	@line='$(CC) $(CXX) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(3) $(call packages-versions,$(4))$(call provider-stamp,$(5))'; \
 	if [ "$$$$(cat $$@ 2>/dev/null)" != "$$$$line" ]; then echo "$$$$line" >$$@; fi
 endif
 $(foreach s,$(2),$(call one-object,$(1),$(s),$(3)))

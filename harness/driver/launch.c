@@ -183,7 +183,7 @@ static int read_top(const struct drv_reader *top, struct drv_launch *launch)
 		return -1;
 	launch->kind = (enum drv_kind)word;
 	if (drv_read_text(top, "layer", false, &launch->layer) ||
-	    drv_read_name(top, "layer", launch->layer) || read_shims(top, launch) ||
+	    drv_read_layer_name(top, "layer", launch->layer) || read_shims(top, launch) ||
 	    drv_read_word(top, "launcher", launchers, DRV_COUNT(launchers), &word) ||
 	    drv_read_text(top, "launcher", false, &launch->launcher) ||
 	    drv_read_word(top, "place", place_names, DRV_COUNT(place_names), &word))

@@ -81,7 +81,7 @@ static int load_one(const char *modules, const char *name, const struct cadge_la
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the table of layer '%s'", name);
 	if (cadge_layer_take(entry.function(), table, reason, sizeof(reason)))
 		return drv_fail_set(fail, DRV_LIBRARY, "%s cannot be used: %s", path, reason);
-	if (strcmp(table->name, name) != 0)
+	if (!cadge_module_named(name, table))
 		return drv_fail_set(fail, DRV_LIBRARY, "%s calls itself '%s'", path, table->name);
 	*table_out = table;
 	return 0;

@@ -15,7 +15,7 @@ struct drv_loaded {
 };
 
 /*
- * Loads DIR/<layer>.so and at most one DIR/shim-<name>.so. Modules stay loaded until the process ends. Fails
+ * Loads DIR/<layer>.so, or DIR/<layer>@<label>.so (one of several versions of its library), and at most one DIR/shim-<name>.so. Modules stay loaded until the process ends. Fails
  * with DRV_BUILD_ABSENT (no module; the reason of its .absent file), DRV_NODE_LACKS (a library that it needs
  * is missing) or DRV_LIBRARY (the module is not a layer).
  */

@@ -118,13 +118,37 @@ int drv_read_object(const struct drv_reader *reader, const char *key, const json
 	return 0;
 }
 
-int drv_read_name(const struct drv_reader *reader, const char *key, const char *name)
+/* What a name may hold: lower-case letters, digits, '-' and '_', from `name` to `end`. */
+static int name_of_letters(const struct drv_reader *reader, const char *key, const char *name,
+			   const char *end)
 {
 	if (!islower((unsigned char)name[0]) && !isdigit((unsigned char)name[0]))
 		return drv_read_wrong(reader, key, "must start with a lower-case letter or a digit");
-	for (const char *at = name; *at; at++)
+	for (const char *at = name; at < end; at++)
 		if (!islower((unsigned char)*at) && !isdigit((unsigned char)*at) && *at != '-' && *at != '_')
 			return drv_read_wrong(reader, key,
 					      "may hold lower-case letters, digits, '-' and '_' only");
+	return 0;
+}
+
+int drv_read_name(const struct drv_reader *reader, const char *key, const char *name)
+{
+	return name_of_letters(reader, key, name, name + strlen(name));
+}
+
+int drv_read_layer_name(const struct drv_reader *reader, const char *key, const char *name)
+{
+	const char *end = name + strcspn(name, "@");
+
+	if (name_of_letters(reader, key, name, end))
+		return -1;
+	if (!*end)
+		return 0;
+	if (!isalnum((unsigned char)end[1]))
+		return drv_read_wrong(reader, key, "must have a letter or a digit behind '@'");
+	for (const char *at = end + 1; *at; at++)
+		if (!isalnum((unsigned char)*at) && !strchr("-._+~", *at))
+			return drv_read_wrong(reader, key,
+					      "may hold letters, digits and '-._+~' only behind '@'");
 	return 0;
 }

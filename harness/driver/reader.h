@@ -48,5 +48,7 @@ int drv_read_object(const struct drv_reader *reader, const char *key, const json
 
 /* A name that becomes part of a file name: lower-case letters, digits, '-' and '_'. */
 int drv_read_name(const struct drv_reader *reader, const char *key, const char *name);
+/* The same, and behind an '@' which version of its library a layer stands on: letters, digits and '-._+~'. */
+int drv_read_layer_name(const struct drv_reader *reader, const char *key, const char *name);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attempt.h"
+#include "cadge/path.h"
 #include "crew.h"
 #include "hands.h"
 #include "engine.h"
@@ -457,7 +458,10 @@ static bool no_network_between(const struct drv_launch *launch, const json_t *pa
 	       from != to && !strcmp(launch->endpoints[from].host, launch->endpoints[to].host);
 }
 
-/* What concerns the launch as a whole, and therefore each of its attempts. */
+/*
+ * What concerns the launch as a whole, and therefore each of its attempts. A path that cannot be read back is judged by the
+ * interfaces' counters, which the controller has.
+ */
 static void judge_launch(struct session *session)
 {
 	struct drv_result *result = &session->result;
@@ -468,6 +472,7 @@ static void judge_launch(struct session *session)
 
 		drv_check_add(&result->checks, "path",
 			      json_is_true(json_object_get(path, "as_asked")) ||
+				      (used && !cadge_path_is_read_back(used)) ||
 				      no_network_between(session->engine.launch, path),
 			      "endpoint %d uses %s",
 			      (int)json_integer_value(json_object_get(path, "endpoint")),

@@ -34,6 +34,18 @@ static inline const char *cadge_caps_wrong(uint64_t caps)
 }
 
 /*
+ * Whether a module may hold this table: it is called as the layer is, or, where the layer was built for one of several
+ * versions of its library, has a label behind that: "mpi-p2p", "mpi-p2p@openmpi-5.0.11".
+ */
+static inline bool cadge_module_named(const char *module, const struct cadge_layer *layer)
+{
+	const size_t bytes = strcspn(module, "@");
+
+	return strlen(layer->name) == bytes && strncmp(module, layer->name, bytes) == 0 &&
+	       (!module[bytes] || module[bytes + 1]);
+}
+
+/*
  * Checks a table that cadge_layer_take made, or one's own. Returns 0 when it may be used; otherwise -1 and one
  * sentence at `reason` (always terminated).
  */

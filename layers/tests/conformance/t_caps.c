@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cadge/check.h"
+#include "cadge/path.h"
 #include "conformance.h"
 
 /* Opens for each place and wait mode: what the table does not claim is refused with a reason. */
@@ -246,6 +247,18 @@ void test_capability_lies(struct rank *r)
 	endpoint_stop(ep);
 }
 
+/* Nothing may be claimed of what the library does not tell, and the reason is told instead. */
+static int not_read_back_check(struct rank *r, const struct cadge_path *path)
+{
+	if (strlen(path->used) == strlen(CADGE_NOT_READ_BACK))
+		return fail(r, "describe_path says that the path is not read back, and not why");
+	if (path->as_asked || path->medium != CADGE_MEDIUM_UNKNOWN)
+		return fail(r,
+			    "describe_path claims a medium, or that it is as asked, of a path that is '%s'",
+			    path->used);
+	return 0;
+}
+
 static int path_check(struct rank *r, const struct cadge_path *path)
 {
 	enum cadge_medium medium = path->medium;
@@ -257,6 +270,8 @@ static int path_check(struct rank *r, const struct cadge_path *path)
 		return fail(r, "describe_path left a text without its end");
 	if (!path->used[0])
 		return fail(r, "describe_path does not say what is used");
+	if (!cadge_path_is_read_back(path->used))
+		return not_read_back_check(r, path);
 	if (medium == CADGE_MEDIUM_UNKNOWN || medium > CADGE_MEDIUM_NETWORK)
 		return fail(r, "describe_path does not know the medium (%d)", (int)medium);
 	/*
@@ -311,15 +326,18 @@ void test_describe_path_true(struct rank *r)
 		return;
 	moved = interface_rx_bytes(r->opt->device) - before;
 	if (own_network() && rank_answers(r)) {
+		const bool told = cadge_path_is_read_back(path.used);
 		uint64_t payload = (f.receive ? f.received : f.messages) * f.bytes_max;
 
 		if ((path.medium == CADGE_MEDIUM_MEMORY || path.medium == CADGE_MEDIUM_PROCESS) &&
 		    moved > payload / 4)
 			fail(r, "stated as memory, but %llu bytes came over '%s' for %llu of payload",
 			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
-		if (path.medium == CADGE_MEDIUM_NETWORK && moved < payload / 4 * 3)
+		if ((path.medium == CADGE_MEDIUM_NETWORK || (!told && r->opt->place == CADGE_PLACE_NET)) &&
+		    moved < payload / 4 * 3)
 			fail(r,
-			     "stated as the network, but only %llu bytes came over '%s' for %llu of payload",
+			     "stated or asked as the network, but only %llu bytes came over '%s' for %llu of "
+			     "payload",
 			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
 	}
 	endpoint_stop(ep);

@@ -76,6 +76,10 @@ class LimitFacts(Frozen):
     """Of floors."""
 
 
+NOT_READ_BACK = "not read back: "
+"""How `used` begins where the library does not say what it uses; the reason follows (layers/include/cadge/path.h)."""
+
+
 class PathFacts(Frozen):
     """What the library really used for one channel, read back from it."""
 
@@ -87,6 +91,11 @@ class PathFacts(Frozen):
     used: str = ""
     device: str = ""
     note: str = ""
+
+    @property
+    def read_back(self) -> bool:
+        """Tell whether the library said what it uses: only then does `as_asked` say anything."""
+        return not self.used.startswith(NOT_READ_BACK)
 
 
 class ClockFacts(Frozen):

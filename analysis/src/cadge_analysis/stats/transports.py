@@ -93,7 +93,8 @@ def _wrong_path(data: Dataset, series: Series, place: str) -> PathFacts | None:
     """Return the first path of a series that its library did not take as it was asked."""
     for record in data.records:
         if record.result is not None and (series_of(record.launch.subject), record.launch.place) == (series, place):
-            wrong = next((path for path in record.result.path if not path.as_asked and path.used), None)
+            paths = record.result.path
+            wrong = next((path for path in paths if not path.as_asked and path.used and path.read_back), None)
             if wrong is not None:
                 return wrong
     return None
@@ -124,7 +125,7 @@ def _apart(data: Dataset) -> Iterator[Strayed]:
         if result is None or result.adapter is None or record.launch.kind != "layer":
             continue
         of_place = media[record.launch.place, result.adapter.substrate]
-        of_place[series_of(record.launch.subject)].update(path.medium for path in result.path)
+        of_place[series_of(record.launch.subject)].update(path.medium for path in result.path if path.read_back)
     for (place, _), by_series in sorted(media.items()):
         groups: dict[str, list[Series]] = defaultdict(list)
         for series, found in sorted(by_series.items()):

@@ -116,7 +116,7 @@ def _of_record(record: LaunchRecord, cell: Cell) -> Iterator[tuple[Key, str]]:
 def _of_result(result: Result, cell: Cell) -> Iterator[tuple[Key, str]]:
     for path in result.path:
         yield ("path", "medium"), path.medium
-        yield ("path", "as asked"), plain(path.as_asked)
+        yield ("path", "as asked"), plain(path.as_asked) if path.read_back else "not read back"
         yield ("path", "device"), path.device
         yield ("path", "note"), path.note
     limits = result.limits

@@ -83,13 +83,17 @@ def _library(record: LaunchRecord, provider: Provider) -> Check:
 
 
 def _as_asked(record: LaunchRecord) -> Check:
+    """Judge what the libraries said of their paths. Where one does not say, `_counters` alone decides, and this why."""
     paths = record.result.path if record.result is not None else ()
-    wrong = dict.fromkeys(
-        f"endpoint {path.endpoint} asked for {path.asked}, used {path.used}"
-        for path in paths
-        if not path.as_asked and not _no_network_between(record, path)
-    )
-    return Check(name="path_as_asked", ok=not wrong, detail="; ".join(wrong))
+    astray = [path for path in paths if not path.as_asked and not _no_network_between(record, path)]
+    wrong = dict.fromkeys(_said(path) for path in astray if path.read_back)
+    silent = dict.fromkeys(_said(path) for path in astray if not path.read_back)
+    return Check(name="path_as_asked", ok=not wrong, detail="; ".join(wrong or silent))
+
+
+def _said(path: PathFacts) -> str:
+    used = f"used {path.used}" if path.read_back else path.used
+    return f"endpoint {path.endpoint} asked for {path.asked}, {used}"
 
 
 def _no_network_between(record: LaunchRecord, path: PathFacts) -> bool:

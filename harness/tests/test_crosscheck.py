@@ -230,7 +230,12 @@ def test_another_transport_than_asked() -> None:
 
 
 def test_a_path_that_is_not_read_back_is_left_to_the_counters() -> None:
-    path = {"medium": "unknown", "as_asked": False, "asked": "between hosts, on data0", "used": "not read back: no words"}
+    path = {
+        "medium": "unknown",
+        "as_asked": False,
+        "asked": "between hosts, on data0",
+        "used": "not read back: no words",
+    }
     for deltas, counters in (({"data0": PAYLOAD}, ""), ({"mgmt0": PAYLOAD}, "went through mgmt0")):
         good = record(deltas=deltas)
         assert good.result is not None

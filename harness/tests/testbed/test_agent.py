@@ -149,6 +149,14 @@ def test_a_layer_that_was_not_built_is_refused_with_the_builds_reason(start: Sta
     assert "pkg-config knows no package named lost" in record["reason"]
 
 
+def test_a_launcher_that_nobody_knows_is_refused(start: Start, here: Testbed, tmp_path: Path) -> None:
+    strange = launcher_at(tmp_path / "mpirun", {**OPEN_MPI, "SAYS": "Some other MPI 1.0"})
+    block = block_here(here, {**one("l1"), "launcher": "mpirun"})
+    record = start({**block, "mpirun": {"path": str(strange), "options": []}}).records()["l1"]
+    assert record["reason_code"] == "NODE_LACKS"
+    assert "is neither Open MPI nor HYDRA; it says: Some other MPI 1.0" in record["reason"]
+
+
 def test_mpirun_that_is_not_there_is_refused(start: Start, here: Testbed) -> None:
     block = block_here(here, {**one("l1"), "launcher": "mpirun"})
     record = start({**block, "mpirun": {"path": "no-such-mpirun", "options": []}}).records()["l1"]
@@ -209,23 +217,39 @@ def test_sixty_four_endpoints_on_a_host(start: Start, here: Testbed) -> None:
 FAKE_MPIRUN = """#!/usr/bin/env python3
 import json, os, subprocess, sys
 argv = sys.argv[1:]
+if argv == ["--version"]:
+    sys.exit(print("SAYS"))
 count = int(argv[argv.index("-n") + 1])
 with open(sys.argv[0] + ".note", "w") as note:
-    json.dump({"host": argv[argv.index("--host") + 1], "script": argv[-1]}, note)
-ranks = [subprocess.Popen(argv[-3:], env={**os.environ, "OMPI_COMM_WORLD_RANK": str(rank)}) for rank in range(count)]
+    where = argv[argv.index("HOSTS") + 1] if "HOSTS" in argv else ""
+    json.dump({"host": where, "script": argv[-1], "argv": argv[:-3], "environment": dict(os.environ)}, note)
+ranks = [subprocess.Popen(argv[-3:], env={**os.environ, "RANK": str(rank)}) for rank in range(count)]
 sys.exit(max(rank.wait() for rank in ranks))
 """
+OPEN_MPI = {"SAYS": "mpirun (Open MPI) 4.1.4", "HOSTS": "--host", "RANK": "OMPI_COMM_WORLD_RANK"}
+HYDRA = {"SAYS": "HYDRA build details: 4.0.2", "HOSTS": "-hosts", "RANK": "PMI_RANK"}
 
 
-def test_mpirun_starts_a_rank_for_each_endpoint(start: Start, here: Testbed, tmp_path: Path) -> None:
-    mpirun, note, pids = tmp_path / "mpirun", tmp_path / "mpirun.note", tmp_path / "pids"
-    mpirun.write_text(FAKE_MPIRUN)
-    mpirun.chmod(0o755)
+def launcher_at(path: Path, said: dict[str, str]) -> Path:
+    """Write a launcher that starts ranks and notes how it was spoken to; it starts them as one kind does."""
+    text = FAKE_MPIRUN
+    for word, means in said.items():
+        text = text.replace(word, means)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(("kind", "where"), [(OPEN_MPI, "localhost:5"), (HYDRA, "")], ids=["open-mpi", "hydra"])
+def test_mpirun_starts_a_rank_for_each_endpoint(
+    start: Start, here: Testbed, tmp_path: Path, kind: dict[str, str], where: str
+) -> None:
+    mpirun, note, pids = launcher_at(tmp_path / "mpirun", kind), tmp_path / "mpirun.note", tmp_path / "pids"
     block = block_here(here, {**many("l1", 5, pidfile=pids), "launcher": "mpirun"})
     agent = start({**block, "mpirun": {"path": str(mpirun), "options": []}})
     record = agent.records()["l1"]
     assert (record["status"], record["exit_codes"]) == ("done", [0, None, None, None, None])
-    assert read_json(note)["host"] == "localhost:5"
+    assert read_json(note)["host"] == where
     assert len(pids.read_text().split()) == 5
 
 
@@ -621,20 +645,20 @@ def test_a_ring_of_ranks_under_mpirun_itself(start: Start, here: Testbed, ring_b
     assert record["m3"]["exit_codes"] == [0, None, None]
 
 
+@pytest.mark.parametrize("kind", [OPEN_MPI, HYDRA], ids=["open-mpi", "hydra"])
 def test_ranks_go_to_the_hosts_of_their_endpoints(
-    pair: Callable[..., tuple[Agent, Agent]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pair: Callable[..., tuple[Agent, Agent]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: dict[str, str]
 ) -> None:
     """mpirun fills one host after the other."""
-    mpirun, note = tmp_path / "mpirun", tmp_path / "mpirun.note"
-    mpirun.write_text(FAKE_MPIRUN)
-    mpirun.chmod(0o755)
+    note = tmp_path / "mpirun.note"
+    launcher_at(tmp_path / "mpirun", kind)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     leader, follower = pair({**make_launch("l1", ["h1", "h2", "h1", "h2"]), "launcher": "mpirun"})
     leader.records()
     follower.records()
     said = read_json(note)
     assert said["host"] == "h1:2,h2:2"
-    assert said["script"].startswith("set -- 0 2 1 3; shift $OMPI_COMM_WORLD_RANK; ")
+    assert said["script"].startswith(f"set -- 0 2 1 3; shift ${kind['RANK']}; ")
     assert re.search(r"0\|2\) .* exec .* 1\|3\) .* exec ", said["script"])
 
 

@@ -140,6 +140,8 @@ FAKE_MPIRUN = """#!/usr/bin/env python3
 import json, os, subprocess, sys
 from pathlib import Path
 argv = sys.argv[1:]
+if argv == ["--version"]:
+    sys.exit(print("mpirun (Open MPI) 4.1.4"))
 if argv[0] == "daemon":
     # The login's environment, and on top what the launcher sets.
     sys.exit(subprocess.call(argv[2:], env={**os.environ, **json.loads(argv[1])}))

@@ -104,6 +104,11 @@ def outline(page: Page) -> Iterator[Block]:
     yield _layers(page)
     for section in page.sections:
         yield from _section(section)
+    if page.versions:
+        yield Heading(2, page.versions.title)
+        yield Paragraph(page.versions.note)
+        yield Listed(tuple(one.text for one in page.versions.findings))
+        yield from map(_fact_table, page.versions.tables)
     yield from _scale(page)
     if page.since:
         yield Heading(2, page.since.title)

@@ -148,7 +148,8 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
         why = found.withheld or "the machine drifted as far"
         rest.append(f"{units.grouped(drowned)} cannot be told: {why}")
     if not found.changes:
-        text = "no cell can be compared: " + ("all are refused" if found.refused else "none is in both campaigns")
+        neither = "none has a number on both sides" if found.paired else "none is in both campaigns"
+        text = f"no cell can be compared: {'all are refused' if found.refused else neither}"
         return Finding(kind="regression", grave=True, spans=(Span(f"{head}{text}.", strong=True),))
     spans = [Span(head)]
     for number, (word, changes) in enumerate((("slower", slower), ("faster", faster))):

@@ -350,7 +350,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Since:
-    """The campaign beside an earlier one: sentences for the first screen, and the tables behind them."""
+    """What is said of one thing beside another, as a campaign beside an earlier one: sentences, and their tables."""
 
     title: str
     findings: tuple[Finding, ...]
@@ -416,6 +416,8 @@ class Page:
     fact_tables: tuple[FactTable, ...]
     hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
     sheet: Sheet
+    versions: Since | None = None
+    """Layers of the same adapter with several builds of its library."""
     imported: tuple[ImportedTables, ...] = ()
     strips: Figure | None = None
     split: Split | None = None

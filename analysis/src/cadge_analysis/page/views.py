@@ -36,6 +36,7 @@ from cadge_analysis.page.scale_figures import scale
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.strips import strips_figure
 from cadge_analysis.page.tail_figures import percentile_figure
+from cadge_analysis.page.versions import versions
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Since, Summary
 from cadge_analysis.page.warned import warned
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
@@ -255,6 +256,7 @@ def page(
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
         sheet=sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said),
+        versions=versions(data, every_fact, verdicts.delta),
         imported=imported_tables(data),
         strips=strips_figure(data, keys, looks),
         scale=scale(data, keys, looks),

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One adapter on several builds of its library: what each build is, and what became faster or slower between them.
+
+Of an adapter, each layer with a provider is held against the one whose library the build found by itself, or against
+the first where that was not measured. Verdicts are those of `cadge compare`, for each two layers a family of its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp
+
+from cadge_analysis import units, words
+from cadge_analysis.page.since import findings_of
+from cadge_analysis.page.viewmodel import FactTable, Since
+from cadge_analysis.stats.load import Dataset, LaunchFacts, Series
+from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.versus.against import Against, Change, against
+from cadge_analysis.versus.sides import Side
+from cadge_results.provider import AT, adapter_of
+
+Facts = Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
+HEADS = ("layer", "library", "it says of itself", "from", "loaded from", "build id")
+BUILD_ID_DIGITS = 12
+
+
+def versions(data: Dataset, facts: Facts, delta: float) -> Since | None:
+    """Return all that is said of versions; None where no adapter has several. `delta`: within it two are the same."""
+    groups = _groups(data)
+    if not groups:
+        return None
+    found = [_held(data, first, second, delta) for first, *others in groups for second in others]
+    return Since(
+        title="Versions side by side",
+        findings=tuple(one for each in found for one in findings_of(each) if one.kind != "conditions"),
+        note="The same adapter, compiled against each build of its library and loaded with it, in launches that take "
+        "turns. Ratios are of the second layer to the first, of each cell\u2019s main quantity, paired by round. On "
+        f"average at most {units.percent(ERROR, 0)} of the cells of a table that are called slower or faster are "
+        f"neither (Benjamini and Yekutieli); the same is within {units.percent(delta, 0)}. `cadge compare "
+        f"{data.campaign_id}:LAYER {data.campaign_id}:LAYER@VERSION` says more of two.",
+        tables=(_builds(data, facts, groups), *filter(None, (of(each) for each in found for of in (_changes, _left)))),
+    )
+
+
+def _groups(data: Dataset) -> list[list[Series]]:
+    """Return plain layers of the same adapter that are several; the one without a provider comes first."""
+    by_adapter: dict[str, list[Series]] = defaultdict(list)
+    for series in data.layers:
+        if not series.shims and not series.settings:
+            by_adapter[adapter_of(series.layer)].append(series)
+    ordered = (sorted(several, key=lambda one: (AT in one.layer, one.layer)) for several in by_adapter.values())
+    return [several for several in ordered if len(several) > 1]
+
+
+def _held(data: Dataset, first: Series, second: Series, delta: float) -> Against:
+    return against(Side(first.label, data, first), Side(second.label, data, second), delta)
+
+
+def _builds(data: Dataset, facts: Facts, groups: Sequence[Sequence[Series]]) -> FactTable:
+    def said(series: Series) -> Iterator[LaunchFacts]:
+        for (of, _, _), several in facts.items():
+            if of == series:
+                yield from several
+
+    def joined(values: Iterator[str]) -> str:
+        return "; ".join(dict.fromkeys(filter(None, values)))
+
+    rows = []
+    for series in (one for several in groups for one in several):
+        provider = data.plan.providers.get(series.layer)
+        origin = f"{provider.source}: {provider.origin}" if provider else "as the build found it"
+        lacks = "".join(f"; no {what}" for what in provider.lacks) if provider else ""
+        rows.append(
+            (
+                series.label,
+                joined(one.library for one in said(series)) or units.MISSING,
+                joined(one.version for one in said(series)) or units.MISSING,
+                f"{origin}{lacks}",
+                joined(one.file for one in said(series)) or units.MISSING,
+                joined(one.build_id[:BUILD_ID_DIGITS] for one in said(series)) or "none in the file",
+            )
+        )
+    return FactTable(title="What was loaded", columns=HEADS, rows=tuple(rows))
+
+
+def _changes(found: Against) -> FactTable | None:
+    if not found.changes:
+        return None
+    order = sorted(found.changes, key=_place_of)
+    rows = tuple(
+        (
+            f"{one.pattern}, {words.PLACES[one.place]}, {words.WAITS[one.wait]}",
+            one.workload,
+            f"{units.sig3(one.first)} {one.unit}",
+            f"{units.sig3(one.second)} {one.unit}",
+            f"{units.times(one.ratio)}{_interval(one)}",
+            str(one.judged.verdict),
+        )
+        for one in order
+    )
+    heads = ("pattern", "workload", found.first, found.second, "second / first", "verdict on the second")
+    return FactTable(title=f"{found.second} beside {found.first}", columns=heads, rows=rows)
+
+
+def _place_of(change: Change) -> tuple[str, int, str, int, str]:
+    place = words.PLACE_ORDER.index(change.place)
+    return change.pattern, place, change.wait, change.sides[0].cell.case.size, change.workload
+
+
+def _interval(change: Change) -> str:
+    ends = change.judged.interval
+    return f" {units.interval(*(units.sig3(exp(end)) for end in ends))}" if ends else ""
+
+
+def _left(found: Against) -> FactTable | None:
+    """Return what could not be compared, and why."""
+    counts = {**found.refused, **found.missing}
+    rows = tuple((why, units.grouped(often)) for why, often in counts.items())
+    title = f"{found.second} beside {found.first}: cells that are not compared"
+    return FactTable(title=title, columns=("why", "cells"), rows=rows) if rows else None

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a layer on a provider is called, and whether what was loaded is that provider's."""
+
+from __future__ import annotations
+
+import pytest
+
+from cadge_results.provider import Provider, adapter_of, loaded_otherwise, matches, same_version
+
+
+def provider(**changes: object) -> Provider:
+    usual = {
+        "schema": "cadge.provider/1",
+        "library": "ucx",
+        "title": "UCX",
+        "version": "1.22.0",
+        "source": "wheel",
+        "origin": "a wheel",
+        "file": "root/lib/libucp.so.0",
+    }
+    return Provider.model_validate({**usual, **changes})
+
+
+def test_a_label_names_the_library_where_the_layer_does_not() -> None:
+    assert provider().label("ucx") == "1.22.0"
+    assert provider(library="mpich", version="5.0.2").label("p2p") == "mpich-5.0.2"
+
+
+@pytest.mark.parametrize("version", ["", "x", "1/2", "1@2", "../1", "1 2"])
+def test_a_version_is_part_of_file_names(version: str) -> None:
+    with pytest.raises(ValueError, match="version"):
+        provider(version=version)
+
+
+@pytest.mark.parametrize(
+    ("layer", "glob", "does"),
+    [
+        ("native-ucx", "native-*", True),
+        ("native-ucx@1.22.0", "native-*", False),
+        ("native-ucx@1.22.0", "native-*@*", True),
+        ("native-ucx@1.22.0", "native-ucx@1.22.0", True),
+        ("native-ucx", "native-ucx@*", False),
+        ("native-ucx", "*", True),
+    ],
+)
+def test_a_pattern_means_the_systems_libraries_unless_it_says_otherwise(layer: str, glob: str, does: bool) -> None:
+    assert matches(layer, glob) is does
+
+
+def test_the_adapter_of_a_layer() -> None:
+    assert (adapter_of("mpi-p2p@mpich-5.0.2"), adapter_of("mpi-p2p")) == ("mpi-p2p", "mpi-p2p")
+
+
+@pytest.mark.parametrize(
+    ("stated", "declared", "same"),
+    [
+        ("1.22.0", "1.22.0", True),
+        ("5.0.11rc1", "5.0.11", True),
+        ("2.5", "2.5.0", True),
+        ("1.13.1", "1.22.0", False),
+        ("5.0.1", "5.0.11", False),
+        ("unknown", "1.22.0", False),
+        ("5", "5.0.11", False),
+    ],
+)
+def test_versions(stated: str, declared: str, same: bool) -> None:
+    assert same_version(stated, declared) is same
+
+
+FOLDER = "/home/u/.cache/cadge/c-h1/build/providers/ucx-1.22.0/root/lib/libucp.so.0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "version", "file", "build_id", "says"),
+    [
+        ({}, "1.22.0", FOLDER, None, ""),
+        ({}, "1.13.1", FOLDER, None, "it says that it is version 1.13.1"),
+        ({}, "1.22.0", "/usr/lib/libucp.so.0", None, "it was loaded from /usr/lib"),
+        ({}, "1.22.0", None, None, "where it was loaded from is not known"),
+        ({"build_id": "ab" * 20}, "1.22.0", "/moved/libucp.so.0", "ab" * 20, ""),
+        ({"build_id": "ab" * 20}, "1.22.0", FOLDER, "cd" * 20, "its build id is cdcdcdcdcdcd, not abababababab"),
+        ({"file": "/opt/ucx/lib/libucp.so.0"}, "1.22.0", "/opt/ucx/lib/libucp.so.0.0.0", None, ""),
+    ],
+)
+def test_what_was_loaded(
+    changes: dict[str, object], version: str, file: str | None, build_id: str | None, says: str
+) -> None:
+    assert loaded_otherwise(provider(**changes), version, file, build_id) == says

@@ -23,6 +23,7 @@
 #include "common/bytes.h"
 #include "mpi/p2p_flow.h"
 #include "mpi/path.h"
+#include "mpi/which.h"
 
 /*
  * Address space for `count` buffers, touched only where it is used; each begins at another offset of a
@@ -103,7 +104,6 @@ static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 {
 	struct cadge_ctx *ctx;
 	struct mpi_limits limits;
-	const char *interface;
 	uint32_t peer;
 	int code;
 
@@ -129,8 +129,7 @@ static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	ctx->depth = (uint32_t)cadge_least(args->depth_max, P2P_DEPTH_MAX);
 	ctx->place = args->place;
 	ctx->message_bytes_max = args->message_bytes_max;
-	interface = getenv("OMPI_MCA_btl_tcp_if_include");
-	snprintf(ctx->interface, sizeof(ctx->interface), "%s", interface ? interface : "");
+	snprintf(ctx->interface, sizeof(ctx->interface), "%s", mpi_which_interface());
 	limits = mpi_path_limits(ctx->place == CADGE_PLACE_HOST ? "vader" : "tcp");
 	if (ctx->place == CADGE_PLACE_HOST && !limits.eager_bytes)
 		limits = mpi_path_limits("sm"); /* as vader is called from version 5 */
@@ -273,6 +272,10 @@ static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 	size_t used_bytes;
 
 	mpi_path_read(MPI_COMM_WORLD, chan->rank, &path);
+	if (path.not_read) {
+		mpi_path_not_read(&path, ctx->place, path_out);
+		return CADGE_DONE;
+	}
 	memory = strcmp(path.btl, "vader") == 0 || strcmp(path.btl, "sm") == 0;
 	tcp = strncmp(path.btl, "tcp", 3) == 0;
 	said.medium = CADGE_MEDIUM_UNKNOWN;

@@ -7,6 +7,8 @@
  */
 #include "mpi/path.h"
 
+#include "cadge/path.h"
+#include "mpi/which.h"
 #include "mpi/world.h"
 
 #include <dlfcn.h>
@@ -82,7 +84,7 @@ static void path_read_limits(void)
 	int provided;
 	size_t i;
 
-	if (read)
+	if (read || !mpi_which_is_open_mpi())
 		return;
 	read = true;
 	mpi_world_hide_leaks(true);
@@ -119,6 +121,23 @@ bool mpi_path_memory_refused(pid_t pid)
 
 	/* Page 0 is mapped nowhere. Whether the other process may be read is looked at before that. */
 	return process_vm_readv(pid, &here, 1, &nowhere, 1, 0) < 0 && errno != EFAULT;
+}
+
+void mpi_path_not_read(const struct mpi_path *path, enum cadge_place place, struct cadge_path *path_out)
+{
+	const bool within = place == CADGE_PLACE_HOST;
+	struct cadge_path said = {.bytes = sizeof(said), .medium = CADGE_MEDIUM_UNKNOWN};
+
+	snprintf(said.asked, sizeof(said.asked), "%s's default %s%s", mpi_which_name(),
+		 within ? "within a host (shared memory)" : "between hosts on ",
+		 within ? "" : mpi_which_interface());
+	snprintf(said.used, sizeof(said.used), CADGE_NOT_READ_BACK "%s", path->not_read);
+	if (!within)
+		snprintf(said.note, sizeof(said.note), "put on the network by %s",
+			 mpi_which_is_open_mpi() ? "OMPI_MCA_btl and OMPI_MCA_btl_tcp_if_include"
+						 : "MPIR_CVAR_NOLOCAL, UCX_TLS, UCX_NET_DEVICES, "
+						   "FI_TCP_IFACE, FI_SOCKETS_IFACE");
+	cadge_fill(path_out, &said, sizeof(said));
 }
 
 #if defined(OPEN_MPI) && defined(__has_include)
@@ -233,7 +252,7 @@ void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
 
 	memset(path_out, 0, sizeof(*path_out));
 	if (!path_same_release()) {
-		path_out->method = "not readable: built with the headers of another release of Open MPI";
+		path_out->not_read = "built with the headers of another release of Open MPI";
 		return;
 	}
 	proc = ompi_comm_peer_lookup(comm, rank);
@@ -280,7 +299,9 @@ void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
 	(void)comm;
 	(void)rank;
 	memset(path_out, 0, sizeof(*path_out));
-	path_out->method = "not readable: this MPI was installed without its internal headers";
+	path_out->not_read = mpi_which_is_open_mpi()
+				     ? "this Open MPI was installed without its internal headers"
+				     : "this MPI has no call that tells which transport serves a peer";
 }
 
 #endif

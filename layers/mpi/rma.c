@@ -15,6 +15,7 @@
 #include "common/bytes.h"
 #include "mpi/path.h"
 #include "mpi/rma_flow.h"
+#include "mpi/which.h"
 #include "mpi/window.h"
 #include "mpi/world.h"
 
@@ -224,6 +225,10 @@ static int rma_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 	struct mpi_path beside;
 
 	mpi_path_read(MPI_COMM_WORLD, chan->rank, &beside);
+	if (beside.not_read) {
+		mpi_path_not_read(&beside, ctx->place, path_out);
+		return CADGE_DONE;
+	}
 	path.medium = ctx->direct ? CADGE_MEDIUM_MEMORY
 		      : within    ? CADGE_MEDIUM_UNKNOWN
 				  : CADGE_MEDIUM_NETWORK;
@@ -236,14 +241,11 @@ static int rma_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 		 within ? "shared memory" : "tcp");
 	snprintf(path.used, sizeof(path.used), "osc %s; pml %s; btl %s", component[0] ? component : "unknown",
 		 beside.pml[0] ? beside.pml : "unknown", beside.btl[0] ? beside.btl : "none");
-	if (!within) {
-		const char *interface = getenv("OMPI_MCA_btl_tcp_if_include");
-
-		snprintf(path.device, sizeof(path.device), "%s", interface ? interface : "");
-	}
+	if (!within)
+		snprintf(path.device, sizeof(path.device), "%s", mpi_which_interface());
 	snprintf(path.note, sizeof(path.note), "%s%s",
 		 ctx->direct ? "" : "a get after each write pushes it and tells when to flush",
-		 !within && mpi_world_major_version() < 5
+		 !within && mpi_which_is_open_mpi_before(5)
 			 ? "; osc pt2pt is set by Cadge: Open MPI's choice ends with MPI_ERR_WIN"
 			 : "");
 	cadge_fill(path_out, &path, sizeof(path));

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/window.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/adapter.h"
 #include "mpi/path.h"
+#include "mpi/which.h"
 #include "mpi/world.h"
 
 #define PAGE_BYTES ((size_t)4096)
+
+enum { TRY_MS = 500 }; /* how long the other rank may take to come to a processor */
 
 static struct {
 	MPI_Win win;
@@ -19,6 +23,7 @@ static struct {
 	size_t page_count;
 	bool *taken; /* a page each */
 	char component[32];
+	bool found_direct; /* by trying, where the component cannot be told */
 } window;
 
 /* All ranks come here when they end; without it MPI_Finalize would find the window open. */
@@ -35,8 +40,55 @@ static int window_failed(const struct cadge_open_args *args, const char *call, i
 	mpi_world_why(call, ret, why, sizeof(why));
 	/* MPI offers no way back from a collective call that failed here and may go on elsewhere. */
 	mpi_world_spoil();
+	if (!mpi_which_is_open_mpi())
+		return cadge_refuse(args, CADGE_E_LIBRARY, "%s", why);
 	return cadge_refuse(args, CADGE_E_LIBRARY, "%s (osc %s)", why,
 			    getenv("OMPI_MCA_osc") ? getenv("OMPI_MCA_osc") : "as Open MPI chooses");
+}
+
+/* What rank 1 does to two words of rank 0's window; the first is written last. True where MPI had no complaint. */
+static bool try_at(MPI_Aint offset_bytes)
+{
+	const MPI_Aint second = offset_bytes + (MPI_Aint)sizeof(uint64_t);
+	uint64_t one = 1, zero = 0, read = 0;
+	MPI_Request request;
+
+	if (MPI_Rget(&read, sizeof(read), MPI_BYTE, 0, second, sizeof(read), MPI_BYTE, window.win,
+		     &request) != MPI_SUCCESS ||
+	    MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+	    MPI_Fetch_and_op(&one, &read, MPI_UINT64_T, 0, second, MPI_SUM, window.win) != MPI_SUCCESS ||
+	    MPI_Win_flush_local(0, window.win) != MPI_SUCCESS)
+		return false;
+	if (!mpi_which_is_open_mpi_before(5) && /* see mpi_window_swaps */
+	    (MPI_Compare_and_swap(&zero, &one, &read, MPI_UINT64_T, 0, second, window.win) != MPI_SUCCESS ||
+	     MPI_Win_flush_local(0, window.win) != MPI_SUCCESS))
+		return false;
+	one = 1;
+	return MPI_Rput(&one, sizeof(one), MPI_BYTE, 0, offset_bytes, sizeof(one), MPI_BYTE, window.win,
+			&request) == MPI_SUCCESS &&
+	       MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+/*
+ * Whether the target's library has to run, tried: rank 1 reads, adds, swaps and writes in memory of rank 0, which meanwhile
+ * looks at it, calls nothing of MPI, and so sees the end only if none of that needed it. All ranks come here.
+ */
+static bool try_window(void)
+{
+	volatile uint64_t *const words = (volatile uint64_t *)(void *)window.pages;
+	int64_t offset_bytes = window.pages - window.base;
+	int rank = -1, seen = 0;
+
+	memset(window.pages, 0, PAGE_BYTES);
+	if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
+	    MPI_Bcast(&offset_bytes, 1, MPI_INT64_T, 0, MPI_COMM_WORLD) != MPI_SUCCESS ||
+	    MPI_Barrier(MPI_COMM_WORLD) != MPI_SUCCESS)
+		return false;
+	if (rank == 1 && !try_at((MPI_Aint)offset_bytes))
+		fprintf(stderr, "cadge: MPI refuses to read or write in the window that it made\n");
+	for (int ms = 0; rank == 0 && !seen && ms < TRY_MS; ms++)
+		seen = words[0] || (poll(NULL, 0, 1) == 0 && words[0]);
+	return MPI_Bcast(&seen, 1, MPI_INT, 0, MPI_COMM_WORLD) == MPI_SUCCESS && seen;
 }
 
 static int window_make(const struct cadge_open_args *args, size_t bytes)
@@ -63,6 +115,8 @@ static int window_make(const struct cadge_open_args *args, size_t bytes)
 	if (!window.taken)
 		return cadge_refuse(args, CADGE_E_MEMORY, "no memory");
 	mpi_path_window(window.win, window.component, sizeof(window.component));
+	if (args->place == CADGE_PLACE_HOST && !window.component[0])
+		window.found_direct = try_window();
 	window.made = true;
 	mpi_world_before_end(window_end);
 	return CADGE_DONE;
@@ -74,13 +128,13 @@ int mpi_window_enter(const struct cadge_open_args *args, size_t bytes)
 	 * Between hosts over TCP the component that Open MPI 4.1 chooses, rdma, ends with MPI_ERR_WIN inside
 	 * MPI_Win_allocate, whatever the error handler; with 5.0 it works, and pt2pt is gone.
 	 */
-	const bool lacks_rdma = args->place == CADGE_PLACE_NET && mpi_world_major_version() < 5;
+	const bool between = args->place == CADGE_PLACE_NET;
+	const bool lacks_rdma = between && mpi_which_is_open_mpi_before(5);
+	const bool shares = between && mpi_which_is_open_mpi() && !lacks_rdma;
 	const char *asked = getenv("OMPI_MCA_osc");
-	const char *ranks = getenv("OMPI_COMM_WORLD_SIZE"), *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
 	int code;
 
-	if (args->place == CADGE_PLACE_NET && !lacks_rdma && ranks && here && strcmp(ranks, "1") != 0 &&
-	    strcmp(ranks, here) == 0)
+	if (shares && mpi_which_ranks() > 1 && mpi_which_ranks() == mpi_which_ranks_here())
 		return cadge_refuse(
 			args, CADGE_E_UNSUPPORTED,
 			"all ranks are on one host, where the window of Open MPI 5 is shared memory, "
@@ -146,12 +200,12 @@ const char *mpi_window_component(void)
 
 bool mpi_window_direct(enum cadge_place place)
 {
-	return place == CADGE_PLACE_HOST &&
-	       (strcmp(window.component, "rdma") == 0 || strcmp(window.component, "sm") == 0);
+	return place == CADGE_PLACE_HOST && (window.found_direct || strcmp(window.component, "rdma") == 0 ||
+					     strcmp(window.component, "sm") == 0);
 }
 
 bool mpi_window_swaps(enum cadge_place place)
 {
-	return mpi_window_direct(place) &&
-	       (mpi_world_major_version() >= 5 || strcmp(window.component, "rdma") != 0);
+	return mpi_window_direct(place) && !(mpi_which_is_open_mpi_before(5) &&
+					     (!window.component[0] || strcmp(window.component, "rdma") == 0));
 }

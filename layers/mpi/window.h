@@ -34,6 +34,7 @@ const char *mpi_window_component(void);
 /*
  * True where a put is visible, and a get returns, although the target's library does not run. Found by stopping targets
  * (layers/tests/conformance/t_onesided.c), not from the attribute MPI_WIN_MODEL, which says MPI_WIN_UNIFIED of both kinds.
+ * Where the component cannot be told it is tried when the window is made.
  */
 bool mpi_window_direct(enum cadge_place place);
 /*

@@ -14,11 +14,15 @@
 #include <sys/mman.h>
 
 #include "mpi/path.h"
+#include "mpi/which.h"
 #include "mpi/window.h"
 #include "mpi/wire_state.h"
 #include "mpi/world.h"
 
-/* Open MPI's shared memory sends up to 4,096 bytes, its own header included, without the receiver's doing. */
+/*
+ * Open MPI's shared memory sends up to 4,096 bytes, its own header included, without the receiver's doing; that of MPICH sends
+ * more, in cells of 16 kB.
+ */
 #define PACKET_BYTES_MAX 3968u
 #define OVERHEAD_BYTES   64u /* most of MPI's own header */
 #define PEERS_MAX        1024u
@@ -426,6 +430,10 @@ int cadge_wire_describe(struct cadge_link *link, struct cadge_path *path_out)
 	struct mpi_path messages;
 
 	mpi_path_read(MPI_COMM_WORLD, link->rank, &messages);
+	if (messages.not_read) {
+		mpi_path_not_read(&messages, CADGE_PLACE_HOST, path_out);
+		return CADGE_DONE;
+	}
 	path.as_asked = component[0] && (!asked || strcmp(asked, component) == 0) && !messages.mtl[0] &&
 			(strcmp(messages.btl, "vader") == 0 || strcmp(messages.btl, "sm") == 0);
 	snprintf(path.asked, sizeof(path.asked), "osc %s, shared memory",
@@ -517,7 +525,7 @@ static int make(struct cadge_wire *wire, const struct cadge_wire_needs *needs)
 	return CADGE_DONE;
 }
 
-/* How long a message may be that leaves without the receiver's doing; 0: Open MPI does not say. */
+/* How long a message may be that leaves without the receiver's doing; 0: MPI does not say. */
 static uint64_t eager_bytes(void)
 {
 	struct mpi_limits limits = mpi_path_limits("vader");
@@ -546,11 +554,12 @@ static int refuse_later(const struct cadge_open_args *args, uint64_t eager)
 {
 	if (!mpi_window_direct(args->place))
 		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
-				    "osc %s serves the window, where the target's library has to run",
-				    mpi_window_component()[0] ? mpi_window_component() : "unknown");
+				    "%s%s serves the window, where the target's library has to run",
+				    mpi_window_component()[0] ? "osc " : mpi_which_name(),
+				    mpi_window_component());
 	if (eager && eager < PACKET_BYTES_MAX + OVERHEAD_BYTES)
 		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
-				    "Open MPI was told to send no more than %llu bytes at once, wanted %u",
+				    "MPI was told to send no more than %llu bytes at once, wanted %u",
 				    (unsigned long long)eager, PACKET_BYTES_MAX + OVERHEAD_BYTES);
 	return CADGE_DONE;
 }

@@ -11,6 +11,8 @@
 
 #include <mpi.h>
 
+#include "mpi/which.h"
+
 enum { WORLD_EXIT_SECONDS = 5 }; /* how long the end of the process waits for the other ranks */
 
 /* Present in programs built with the leak sanitizer. */
@@ -69,7 +71,6 @@ static void world_exit(int status, void *argument)
 
 static int world_start(const struct cadge_open_args *args, const char *osc)
 {
-	const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
 	int ret;
 
 	if (args->place == CADGE_PLACE_NET && cadge_device_check(args) < 0)
@@ -78,14 +79,11 @@ static int world_start(const struct cadge_open_args *args, const char *osc)
 		return world.pid == getpid()
 			       ? CADGE_DONE
 			       : cadge_refuse(args, CADGE_E_LIBRARY, "MPI was started before fork");
-	if (!ranks || atoi(ranks) < 2)
-		return cadge_refuse(args, CADGE_E_TRANSPORT,
-				    "not started by mpirun with two or more ranks (OMPI_COMM_WORLD_SIZE)");
-	/* Placement, not tuning: the data network, and the network even where both ranks share a host.
-	 * mpirun's word stays. */
-	if (setenv("OMPI_MCA_btl_tcp_if_include", args->device, 0) ||
-	    (args->place == CADGE_PLACE_NET && setenv("OMPI_MCA_btl", "^vader,sm", 0)) ||
-	    (osc && setenv("OMPI_MCA_osc", osc, 0)))
+	if (mpi_which_ranks() < 2)
+		return cadge_refuse(
+			args, CADGE_E_TRANSPORT,
+			"not started by mpirun with two or more ranks (OMPI_COMM_WORLD_SIZE, PMI_SIZE)");
+	if (!mpi_which_place(args, osc))
 		return cadge_refuse(args, CADGE_E_MEMORY, "the environment cannot be extended");
 	/*
 	 * As most programs start it. MPI_THREAD_FUNNELED would allow the caller further threads without MPI,
@@ -98,7 +96,8 @@ static int world_start(const struct cadge_open_args *args, const char *osc)
 		return cadge_refuse(args, CADGE_E_LIBRARY, "MPI_Init failed");
 	/* Under the leak sanitizer PMIx stays mapped, so that p2p.supp can name what its own thread leaves
 	 * behind. */
-	if (__lsan_disable && !dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+	if (__lsan_disable && mpi_which_is_open_mpi() &&
+	    !dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
 		fprintf(stderr, "cadge: PMIx is not found, so leaks in it cannot be named\n");
 	/* A plugin in Open MPI 4, part of the library in 5; it holds messages that nobody received. */
 	if (__lsan_disable)
@@ -157,29 +156,10 @@ bool mpi_world_why(const char *call, int ret, char *text, size_t text_bytes)
 	return false;
 }
 
-/* "4.1.4" of "Open MPI v4.1.4, package: ..." */
-static const char *world_version(void)
-{
-	static char text[MPI_MAX_LIBRARY_VERSION_STRING], *version;
-	int bytes;
-
-	if (!version && MPI_Get_library_version(text, &bytes) == MPI_SUCCESS) {
-		text[strcspn(text, ",")] = '\0';
-		version = strstr(text, " v");
-		version = version ? version + 2 : text;
-	}
-	return version ? version : "unknown";
-}
-
-int mpi_world_major_version(void)
-{
-	return atoi(world_version());
-}
-
 void mpi_world_library(struct cadge_library *library_out)
 {
-	const struct cadge_library library = {.name = "Open MPI",
-					      .stated_version = world_version(),
+	const struct cadge_library library = {.name = mpi_which_name(),
+					      .stated_version = mpi_which_version(),
 					      .symbol = (const void *)(uintptr_t)&MPI_Init};
 
 	cadge_fill(library_out, &library, sizeof(library));

@@ -11,7 +11,8 @@
 enum { MPI_WORLD_TAGS = 1 << 20 }; /* tags that one process uses in turn */
 
 /*
- * Starts MPI unless it runs; `osc`, where not NULL, is the component for one-sided operations unless the user said another. DONE, or the negative code of open with args->error. Counts one context on
+ * Starts MPI unless it runs; `osc`, where not NULL, is Open MPI's component for one-sided operations
+ * unless the user said another. DONE, or the negative code of open with args->error. Counts one context on
  * DONE.
  */
 int mpi_world_enter(const struct cadge_open_args *args, const char *osc);
@@ -30,10 +31,8 @@ void mpi_world_before_end(void (*end)(void));
 /* Writes what MPI says of the error `ret` of `call` as one sentence. Returns false, for the caller to pass on. */
 bool mpi_world_why(const char *call, int ret, char *text, size_t text_bytes);
 
-/* The slot `library`. Legal before MPI runs, as is the next. */
+/* The slot `library`. Legal before MPI runs. */
 void mpi_world_library(struct cadge_library *library_out);
-/* Of Open MPI's release, e.g. 4. */
-int mpi_world_major_version(void);
 
 /*
  * For calls in which Open MPI loads and unloads its plugins. What those leave behind is Open MPI's, and most

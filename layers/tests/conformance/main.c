@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "hosts.h"
+#include "launchers.h"
 #include "referee.h"
 
 /* In this order; tests that need more ranks, or end them, come last. */
@@ -126,7 +127,8 @@ static const char usage[] =
 	"  --cycles N           of no_growth (1000)\n"
 	"  --scale N            multiplies all deadlines (1; 3 under a sanitizer)\n"
 	"  --deadline S         no test may take longer than S seconds (each has its own)\n"
-	"  --mpirun PATH        (mpirun) for layers whose library starts once a process\n"
+	"  --mpirun PATH        (mpirun) for layers whose library starts once a process: Open MPI's or "
+	"MPICH's\n"
 	"  --only TEST          this test, behind opens_and_limits; may be repeated; --list names them\n"
 	"  --skip TEST          leave this test out; may be repeated\n"
 	"  --json               instead of TAP; --verbose: times in TAP\n"
@@ -499,8 +501,7 @@ int main(int argc, char **argv)
 	}
 	if (socket_name) {
 		if (!number)
-			number = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK")
-								: getenv("PMIX_RANK");
+			number = launcher_rank();
 		if (!number)
 			return 4;
 		opt.device = of_rank(opt.device, (unsigned int)atoi(number));

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "conformance.h"
+#include "launchers.h"
 
 static int verdict_set(struct rank *r, enum verdict verdict, const char *format, va_list args)
 {
@@ -263,7 +264,7 @@ int rank_main(const struct options *opt, const char *socket_name, unsigned int n
 	struct rank *r = &rank;
 	struct packet p;
 
-	if (!getenv("OMPI_COMM_WORLD_RANK") && !getenv("PMIX_RANK"))
+	if (!launcher_rank())
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0,
 	      0); /* semantics_proved reads a stopped rank's memory */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "hosts.h"
+#include "launchers.h"
 #include "referee.h"
 
 int set_init(struct set *set, const struct options *opt, char **argv, bool mpirun, bool hosts)
@@ -77,29 +78,11 @@ static void rank_exec(struct set *set, unsigned int number, int ready_fd, int go
 	_exit(127);
 }
 
-static void mpirun_exec(struct set *set, unsigned int ranks)
+__attribute__((noreturn)) static void mpirun_exec(struct set *set, unsigned int ranks)
 {
-	char text[16], *args[64];
-	unsigned int n = 0;
-
-	/* Settings by environment: Open MPI 4 and 5 each read their own and ignore the other's. */
-	setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-	setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
-	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-	setenv("OMPI_MCA_orte_enable_recovery", "1", 1);
-	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);
-	setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 1);
-	setenv("PRTE_MCA_state_base_recoverable", "1", 1);
-	snprintf(text, sizeof(text), "%u", ranks);
-	args[n++] = (char *)(uintptr_t)set->opt->mpirun;
-	args[n++] = (char *)(uintptr_t)"-n";
-	args[n++] = text;
-	for (char **arg = set->argv; *arg && n < 63; arg++)
-		args[n++] = *arg;
-	args[n] = NULL;
-	execvp(args[0], args);
-	perror("cadge-conformance: cannot start mpirun");
+	launcher_become(set->opt->mpirun, ranks, set->argv);
+	fprintf(stderr, "cadge-conformance: cannot start %s: %s\n", set->opt->mpirun,
+		errno ? strerror(errno) : "it is no launcher that this suite knows");
 	_exit(127);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tests/conformance/launchers.h"
 #include "tests/ranks/mpirun.h"
 
 enum { PATIENCE_MS = 10000 };
@@ -32,34 +33,18 @@ void mpirun_become(size_t test, enum cadge_place place, unsigned int ranks)
 {
 	/* not /proc/self/exe: in a chroot that may name a path outside of it */
 	char *const self = realpath(program_invocation_name, NULL);
-	char words[4][16];
-	char *args[] = {(char *)(uintptr_t)"mpirun",
-			(char *)(uintptr_t)"-n",
-			words[0],
-			self,
-			(char *)(uintptr_t)"--mpirun",
-			words[1],
-			words[2],
-			words[3],
-			NULL};
+	char words[3][16];
+	char *command[] = {self, (char *)(uintptr_t)"--mpirun", words[0], words[1], words[2], NULL};
 
 	if (!self)
 		_exit(1);
-	snprintf(words[0], sizeof(words[0]), "%u", ranks);
-	snprintf(words[1], sizeof(words[1]), "%zu", test);
-	snprintf(words[2], sizeof(words[2]), "%d", (int)place);
-	snprintf(words[3], sizeof(words[3]), "%d", (int)getpid()); /* a name that nobody else has */
-	/* Open MPI 4 and 5 each read their own and ignore the other's. */
-	setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-	setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
-	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
-	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);
-	setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 1);
+	snprintf(words[0], sizeof(words[0]), "%zu", test);
+	snprintf(words[1], sizeof(words[1]), "%d", (int)place);
+	snprintf(words[2], sizeof(words[2]), "%d", (int)getpid()); /* a name that nobody else has */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGALRM, SIG_DFL);
 	dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for TAP */
-	execvp(args[0], args);
+	launcher_become("mpirun", ranks, command);
 	_exit(errno == ENOENT ? 77 : 1); /* no mpirun here: skipped */
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/conformance/hosts.h"
+#include "tests/conformance/launchers.h"
 #include "tests/unit/support/tap.h"
 #include "tests/ranks/mpirun.h"
 #include "tests/ranks/ranks.h"
@@ -121,7 +122,7 @@ static int be_rank(char **words)
 static int be_rank_of_mpirun(char **words)
 {
 	const struct rank_test *test = &tests[atoi(words[0])];
-	const char *number = getenv("OMPI_COMM_WORLD_RANK");
+	const char *number = launcher_rank();
 	struct rank rank = {
 		.number = number ? (unsigned int)atoi(number) : RANKS_MAX,
 		.count = test->ranks,

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See launchers.h. */
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launchers.h"
+
+enum { OPTIONS_MAX = 4, VARIABLES_MAX = 8, WORDS_MAX = 80 };
+
+static const struct launcher {
+	const char *says; /* a word of what it answers to --version */
+	const char *options[OPTIONS_MAX + 1];
+	const char *variables[VARIABLES_MAX + 1][2];
+} launchers[] = {
+	{
+		.says = "Open MPI",
+		/* By environment: versions 4 and 5 each read their own and ignore the other's. */
+		.variables = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+			      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+			      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+			      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+			      {"OMPI_MCA_orte_enable_recovery", "1"},
+			      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+			      {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+			      {"PRTE_MCA_state_base_recoverable", "1"}},
+	},
+	{
+		.says = "HYDRA",
+		.options = {"-bind-to", "none", "-disable-auto-cleanup"},
+	},
+};
+
+enum { LAUNCHERS = sizeof(launchers) / sizeof(launchers[0]) };
+
+/* NULL with errno, or with 0 where it is none of these. */
+static const struct launcher *ask(const char *program)
+{
+	char command[PATH_MAX + 32], said[4096];
+	size_t bytes;
+	FILE *answer;
+	int status;
+
+	snprintf(command, sizeof(command), "'%s' --version 2>/dev/null", program);
+	answer = popen(command, "re");
+	if (!answer)
+		return NULL;
+	bytes = fread(said, 1, sizeof(said) - 1, answer);
+	said[bytes] = '\0';
+	status = pclose(answer);
+	for (size_t i = 0; i < LAUNCHERS; i++)
+		if (strstr(said, launchers[i].says))
+			return &launchers[i];
+	errno = status ? ENOENT : 0; /* the shell found no such program, or it does not answer */
+	return NULL;
+}
+
+void launcher_become(const char *program, unsigned int ranks, char *const *command)
+{
+	const struct launcher *launcher = ask(program);
+	char count[16], *words[WORDS_MAX];
+	size_t n = 0;
+
+	if (!launcher)
+		return;
+	for (size_t i = 0; i < VARIABLES_MAX && launcher->variables[i][0]; i++)
+		setenv(launcher->variables[i][0], launcher->variables[i][1], 1);
+	snprintf(count, sizeof(count), "%u", ranks);
+	words[n++] = (char *)(uintptr_t)program;
+	for (size_t i = 0; i < OPTIONS_MAX && launcher->options[i]; i++)
+		words[n++] = (char *)(uintptr_t)launcher->options[i];
+	words[n++] = (char *)(uintptr_t)"-n";
+	words[n++] = count;
+	for (char *const *word = command; *word && n < WORDS_MAX - 1; word++)
+		words[n++] = *word;
+	words[n] = NULL;
+	execvp(words[0], words);
+}
+
+const char *launcher_rank(void)
+{
+	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+	const char *number = NULL;
+
+	for (size_t i = 0; !number && i < sizeof(names) / sizeof(names[0]); i++)
+		number = getenv(names[i]);
+	return number;
+}

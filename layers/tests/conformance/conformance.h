@@ -289,6 +289,8 @@ void footprint_take(struct footprint *out);
 uint64_t voluntary_switches(void);
 uint64_t cpu_ns(void);
 uint64_t interface_rx_bytes(const char *device);
+/* The interface that counts what ranks send each other over `device`: where all are on one host the kernel's loopback. */
+const char *interface_counted(const char *device);
 /* How often all threads of this process but the calling one have got a processor. */
 uint64_t other_threads_ran(void);
 bool process_is_stopped(pid_t pid);

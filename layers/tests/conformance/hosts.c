@@ -139,6 +139,34 @@ int host_enter(unsigned int number, int ready_fd, int go_fd)
 	return 0;
 }
 
+/* Runs ip with these words, of which the last is NULL. 0 or -1. */
+static int ip_run(char *const *words)
+{
+	int status;
+	pid_t ip;
+
+	if (posix_spawnp(&ip, "ip", NULL, NULL, words, environ) != 0)
+		return -1;
+	while (waitpid(ip, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+}
+
+int host_of_all(void)
+{
+	char peer[] = "cable0",
+	     *argv[] = {"ip", "link", "add", HOSTS_DEVICE, "type", "veth", "peer", "name", peer, NULL};
+
+	/* as in host_enter */
+	if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 || ip_run(argv) < 0 ||
+	    interface_address(HOSTS_DEVICE, host_address(0)) < 0 || interface_up(peer) < 0 ||
+	    interface_up(HOSTS_DEVICE) < 0)
+		return -1;
+	interface_carries(HOSTS_DEVICE);
+	return 0;
+}
+
 int host_connect(pid_t pid)
 {
 	static unsigned int cables;
@@ -146,17 +174,11 @@ int host_connect(pid_t pid)
 	char *argv[] = {"ip",   "link", "add",        "name",  name,  "type", "veth",
 			"peer", "name", HOSTS_DEVICE, "netns", netns, NULL};
 	struct ifreq request = {0};
-	int status, sock, rc;
-	pid_t ip;
+	int sock, rc;
 
 	snprintf(name, sizeof(name), "cable%u", cables++);
 	snprintf(netns, sizeof(netns), "%d", (int)pid);
-	if (posix_spawnp(&ip, "ip", NULL, NULL, argv, environ) != 0)
-		return -1;
-	while (waitpid(ip, &status, 0) < 0)
-		if (errno != EINTR)
-			return -1;
-	if (!WIFEXITED(status) || WEXITSTATUS(status))
+	if (ip_run(argv) < 0)
 		return -1;
 	sock = control_socket();
 	if (sock < 0)

@@ -28,6 +28,11 @@ int hosts_prepare(void);
 int host_enter(unsigned int number, int ready_fd, int go_fd);
 /* In the referee, after the child said ready: lays the cable. 0 or -1. */
 int host_connect(pid_t pid);
+/*
+ * For ranks that a launcher starts, which cannot leave for a host each: HOSTS_DEVICE in this process's network namespace, with
+ * the address of rank 0. The kernel carries what they send each other through its loopback. 0, or -1: not possible here.
+ */
+int host_of_all(void);
 /* The address of rank `number`: a static text for 0, 1, 2. */
 const char *host_address(unsigned int number);
 

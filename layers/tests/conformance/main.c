@@ -468,6 +468,20 @@ static const char *of_rank(const char *list, unsigned int number)
 	return part; /* lives as long as the process */
 }
 
+enum { ONE_HOST_WORDS = 4 };
+
+/* What ranks of one host are told, behind the other words: not every MPI takes the loopback device for a network. */
+static void settle_on_one_host(char **words, int count)
+{
+	static const char *const more[ONE_HOST_WORDS] = {"--device", HOSTS_DEVICE, "--address", NULL};
+
+	if (host_of_all() < 0)
+		return; /* then on the loopback device */
+	setenv("CADGE_CONFORMANCE_ONE_HOST", "1", 1);
+	for (int i = 0; i < ONE_HOST_WORDS; i++)
+		words[count + i] = (char *)(uintptr_t)(more[i] ? more[i] : host_address(0));
+}
+
 int main(int argc, char **argv)
 {
 	struct options opt = {.modules = "build/layers",
@@ -485,7 +499,7 @@ int main(int argc, char **argv)
 	ssize_t length;
 	int rc;
 
-	again = calloc((size_t)argc + 1, sizeof(*again));
+	again = calloc((size_t)argc + 1 + ONE_HOST_WORDS, sizeof(*again));
 	if (!again)
 		return 70;
 	for (int i = 0; i < argc; i++)
@@ -533,7 +547,11 @@ int main(int argc, char **argv)
 			puts("]");
 		return 1;
 	}
-	if (isolate() && strcmp(opt.device, "lo") == 0 && isolate_network())
-		hosts = opt.place == CADGE_PLACE_NET && !one_init && hosts_prepare() == 0;
+	if (isolate() && strcmp(opt.device, "lo") == 0 && isolate_network() && opt.place == CADGE_PLACE_NET) {
+		if (one_init)
+			settle_on_one_host(again, argc);
+		else
+			hosts = hosts_prepare() == 0;
+	}
 	return run_all(&opt, again, one_init, hosts);
 }

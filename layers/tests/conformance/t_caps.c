@@ -306,6 +306,7 @@ void test_describe_path_true(struct rank *r)
 			 .receive = rank_answers(r),
 			 .layer_memory = true};
 	struct cadge_path path = {.bytes = sizeof(path)};
+	const char *counted;
 	uint64_t before, moved;
 	struct endpoint *ep;
 	int rc;
@@ -321,10 +322,11 @@ void test_describe_path_true(struct rank *r)
 		return;
 	if (f.bytes_max > ep->limits.message_bytes_max)
 		f.bytes_max = f.bytes_min = (size_t)ep->limits.message_bytes_max;
-	before = interface_rx_bytes(r->opt->device);
+	counted = interface_counted(r->opt->device);
+	before = interface_rx_bytes(counted);
 	if (oob_barrier(r) < 0 || flow_run(ep, 0, &f) < 0)
 		return;
-	moved = interface_rx_bytes(r->opt->device) - before;
+	moved = interface_rx_bytes(counted) - before;
 	if (own_network() && rank_answers(r)) {
 		const bool told = cadge_path_is_read_back(path.used);
 		uint64_t payload = (f.receive ? f.received : f.messages) * f.bytes_max;
@@ -332,13 +334,13 @@ void test_describe_path_true(struct rank *r)
 		if ((path.medium == CADGE_MEDIUM_MEMORY || path.medium == CADGE_MEDIUM_PROCESS) &&
 		    moved > payload / 4)
 			fail(r, "stated as memory, but %llu bytes came over '%s' for %llu of payload",
-			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
+			     (unsigned long long)moved, counted, (unsigned long long)payload);
 		if ((path.medium == CADGE_MEDIUM_NETWORK || (!told && r->opt->place == CADGE_PLACE_NET)) &&
 		    moved < payload / 4 * 3)
 			fail(r,
 			     "stated or asked as the network, but only %llu bytes came over '%s' for %llu of "
 			     "payload",
-			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
+			     (unsigned long long)moved, counted, (unsigned long long)payload);
 	}
 	endpoint_stop(ep);
 }

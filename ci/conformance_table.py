@@ -39,10 +39,16 @@ def read(text: str) -> tuple[list[str], list[str], dict[str, str], str]:
     return passed, failed, skipped, skipped.get(OPENS, "")
 
 
+def parts(name: str) -> tuple[str, str]:
+    """Return of which layer a log is and where it ran: "within.poll". A version in the name of a layer has dots as well."""
+    layer, place, wait = name.rsplit(".", 2)
+    return layer, f"{place}.{wait}"
+
+
 def where(name: str) -> str:
     """Return a log's name for people: am-ucx.within.poll becomes "am-ucx within, poll"."""
-    layer, place, wait = name.split(".")
-    return f"{layer} {place}, {wait}"
+    layer, column = parts(name)
+    return f"{layer} {column.replace('.', ', ')}"
 
 
 def table(folder: Path) -> str:
@@ -50,12 +56,12 @@ def table(folder: Path) -> str:
     logs = {path.stem: read(path.read_text(errors="replace")) for path in sorted(folder.glob("*.tap"))}
     if not logs:
         raise SystemExit(f"conformance_table: {folder} holds no logs (*.tap): run ci/conformance all")
-    layers = sorted({name.split(".")[0] for name in logs})
+    layers = sorted({parts(name)[0] for name in logs})
     reasons: dict[str, list[str]] = defaultdict(list)
     faults = []
     cells: dict[tuple[str, str], str] = {}
     for name, (passed, failed, skipped, why) in logs.items():
-        layer, _, column = name.partition(".")
+        layer, column = parts(name)
         if why:
             cells[layer, column] = "\u2013" if "does not claim the place" in why else "not offered"
             reasons[why] += [where(name)] * (cells[layer, column] == "not offered")

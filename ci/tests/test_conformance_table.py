@@ -62,3 +62,10 @@ def test_a_folder_without_logs(tmp_path: Path) -> None:
     done = table(tmp_path)
     assert done.returncode == 1
     assert "holds no logs" in done.stderr
+
+
+def test_a_layer_on_a_provider_has_a_row_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mpi-p2p@mpich-5.0.2.between.poll.tap").write_text("1..2\nok 1 - message_max\nnot ok 2 - peer_dies\n")
+    text = table(tmp_path).stdout
+    assert "| mpi-p2p@mpich-5.0.2 | 1 passed, **1 failed** |" in text
+    assert "- mpi-p2p@mpich-5.0.2 between, poll: peer_dies" in text

@@ -19,7 +19,7 @@ enum {
 	P2P_DEPTH_MAX = 1024,
 	P2P_PEERS_MAX = 4096,
 	P2P_GREETINGS = 2,
-	P2P_THREADS_MAX = 8, /* of Open MPI and PMIx: connections to mpirun, timers */
+	P2P_THREADS_MAX = 8, /* of MPI and PMIx: connections to mpirun, timers */
 };
 #define P2P_POOL_BYTES (UINT64_C(1) << 30) /* most address space for buffers of each kind */
 

@@ -14,7 +14,7 @@ enum {
 	RMA_SPARE_OPS = 64,
 	RMA_EVENTS = 64,     /* most completions in one poll */
 	RMA_IDLE_POLLS = 64, /* where nothing needs it, MPI is given the processor every so many polls */
-	RMA_THREADS_MAX = 8, /* of Open MPI and PMIx: connections to mpirun, timers */
+	RMA_THREADS_MAX = 8, /* of MPI and PMIx: connections to mpirun, timers */
 	RMA_DRAIN_MS = 200,
 	RMA_LINGER_MS = 20,
 	RMA_BYTES_MAX = 1 << 30,

@@ -5,7 +5,7 @@
 const struct cadge_traits cadge_style_library_traits = {
 	.copies_on_send = 1, /* into the target's memory */
 	.thread_role = CADGE_THREADS_HOUSEKEEPING,
-	.threads_max = 8, /* of Open MPI and PMIx: connections to mpirun, timers */
+	.threads_max = 8, /* of MPI and PMIx: connections to mpirun, timers */
 };
 
 const struct cadge_layer cadge_style_layer = {

@@ -48,6 +48,8 @@ class KnownFault(Frozen):
     test: str = Field(pattern=r"^[a-z_]+$")
     place: Place
     reason: str = Field(min_length=1)
+    provider: str = Field(default="", pattern=r"^[a-z]*$")
+    """The library whose fault it is, as providers name it: only layers on its providers have it. "": all have it."""
 
 
 class Packages(Frozen):

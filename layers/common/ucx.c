@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uct/api/uct.h>
+
 #include "common/rdma_device.h"
 
 /*
@@ -108,6 +110,41 @@ static int name_lane_device(const struct cadge_open_args *args, const char *tran
 			transports, args->device);
 	snprintf(ucx->lane_device, sizeof(ucx->lane_device), "%s:%u", device.name, device.port);
 	return CADGE_DONE;
+}
+
+/* Whether a part of this UCX speaks to libibverbs. Where UCX does not say what parts it has, it is taken to have that one. */
+static bool offers_verbs(void)
+{
+	uct_component_h *components;
+	unsigned int count;
+	bool found = false;
+
+	if (uct_query_components(&components, &count) != UCS_OK)
+		return true;
+	for (unsigned int i = 0; i < count && !found; i++) {
+		uct_component_attr_t part = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME};
+
+		found = uct_component_query(components[i], &part) != UCS_OK || strcmp(part.name, "ib") == 0;
+	}
+	uct_release_component_list(components);
+	return found;
+}
+
+/*
+ * Where the data network has an RDMA device, a UCX without verbs is no newer or older version of one that has them: that it
+ * leaves the device alone has to be asked for. DONE or a refusal of open.
+ */
+static int check_verbs(const struct cadge_open_args *args)
+{
+	struct cadge_rdma_device device;
+
+	if (args->place != CADGE_PLACE_NET || !cadge_rdma_device_of(args->device, &device) || offers_verbs())
+		return CADGE_DONE;
+	return cadge_refuse(
+		args, CADGE_E_TRANSPORT,
+		"UCX %s was built without verbs, and the network interface %s has the RDMA device %s: "
+		"with the setting transports=tcp it is compared over TCP",
+		ucp_get_version_string(), args->device, device.name);
 }
 
 /*
@@ -215,7 +252,9 @@ int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct
 		return code;
 	if (args->wait_mode == CADGE_WAIT_BLOCK)
 		features |= UCP_FEATURE_WAKEUP;
-	code = name_lane_device(args, transports, ucx);
+	code = *transports ? CADGE_DONE : check_verbs(args);
+	if (code == CADGE_DONE)
+		code = name_lane_device(args, transports, ucx);
 	if (code == CADGE_DONE)
 		code = check_transports(args, ucx->lane_device, transports, features);
 	if (code != CADGE_DONE)

@@ -29,6 +29,7 @@ TEXTS = (
     ("in /home/bob/x and /Users/bob", "in /home/u1/x and /Users/u1"),
     ("JobId=123456 in /tmp/slurm.99999/x", "JobId=j1 in /tmp/slurm.j2/x"),
     ("ask a.b@lab.ac.uk or nobody@example.org", "ask m1@example.org or nobody@example.org"),
+    ("/srv/build/layers/mpi-p2p@openmpi-5.0.11.so", "/srv/build/layers/mpi-p2p@openmpi-5.0.11.so"),
     ("8 B on node 1: 8 of 8", "8 B on node 1: 8 of 8"),
     ("12:34:56 libx.so.1.14.44.0 std::string 127.0.0.1 ::1 0.0.0.0 0000:3b:00.0", None),
     ("gpu-ab gpu_a xgpu-a alices", None),

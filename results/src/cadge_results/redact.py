@@ -48,7 +48,9 @@ _PLAIN_NUMBER = re.compile(r"[0-9.]+[A-Za-z]{0,3}")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_ ]*")
 _VERSION = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
-_MAIL = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
+_MODULES = "/layers/"
+"""Where built layers lie: `native-ucx@1.22.0.so` is one on a provider, and nobody's address."""
+_MAIL = rf"(?<![A-Za-z0-9._%+-])(?<!{_MODULES})[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{{2,}}"
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _MAC = r"[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?:(?:[:-][0-9A-Fa-f]{2}){2})?"
 _GUID = r"[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3}"

@@ -40,7 +40,7 @@ def read(text: str) -> tuple[list[str], list[str], dict[str, str], str]:
 
 
 def parts(name: str) -> tuple[str, str]:
-    """Return of which layer a log is, whose name may have dots as well, and where it ran: "within.poll"."""
+    """Return of which layer a log is, and where it ran: "within.poll". A layer on a provider has dots in its name."""
     layer, place, wait = name.rsplit(".", 2)
     return layer, f"{place}.{wait}"
 

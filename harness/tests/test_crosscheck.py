@@ -230,19 +230,14 @@ def test_another_transport_than_asked() -> None:
 
 
 def test_a_path_that_is_not_read_back_is_left_to_the_counters() -> None:
-    path = {
-        "medium": "unknown",
-        "as_asked": False,
-        "asked": "between hosts, on data0",
-        "used": "not read back: no words",
-    }
+    path = {"medium": "unknown", "as_asked": False, "asked": "device data0", "used": "not read back: no words"}
     for deltas, counters in (({"data0": PAYLOAD}, ""), ({"mgmt0": PAYLOAD}, "went through mgmt0")):
         good = record(deltas=deltas)
         assert good.result is not None
         raw = {**good.to_object(), "result": {**good.result.to_object(), "path": [path]}}
         found = {check.name: check for check in crosschecks(LaunchRecord.from_object(raw, source="t"))}
         assert found["path_as_asked"].ok
-        assert found["path_as_asked"].detail == "endpoint 0 asked for between hosts, on data0, not read back: no words"
+        assert found["path_as_asked"].detail == "endpoint 0 asked for device data0, not read back: no words"
         assert found["counters"].ok is (not counters)
         assert counters in found["counters"].detail
 

@@ -233,7 +233,7 @@ def check(report: Report, known: Mapping[str, str] | None = None) -> None:
 
 
 def layers_of(build: Path) -> list[Path]:
-    """Return the built layers on the system's libraries, without shims; ci/conformance has those on providers."""
+    """Return the layers that were built on the system's libraries, without shims; ci/conformance runs the others."""
     modules = (build / "layers").glob("*.so")
     return sorted(path for path in modules if not path.name.startswith("shim-") and "@" not in path.name)
 

@@ -14,8 +14,8 @@ enum { OPTIONS_MAX = 4, VARIABLES_MAX = 8, WORDS_MAX = 80 };
 
 static const struct launcher {
 	const char *says; /* a word of what it answers to --version */
-	const char *options[OPTIONS_MAX + 1];
-	const char *variables[VARIABLES_MAX + 1][2];
+	const char *options[OPTIONS_MAX + 1], *to_survive[OPTIONS_MAX + 1];
+	const char *variables[VARIABLES_MAX + 1][2], *variables_to_survive[VARIABLES_MAX + 1][2];
 } launchers[] = {
 	{
 		.says = "Open MPI",
@@ -24,14 +24,15 @@ static const struct launcher {
 			      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
 			      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
 			      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
-			      {"OMPI_MCA_orte_enable_recovery", "1"},
 			      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
-			      {"PRTE_MCA_hwloc_default_binding_policy", "none"},
-			      {"PRTE_MCA_state_base_recoverable", "1"}},
+			      {"PRTE_MCA_hwloc_default_binding_policy", "none"}},
+		.variables_to_survive = {{"OMPI_MCA_orte_enable_recovery", "1"},
+					 {"PRTE_MCA_state_base_recoverable", "1"}},
 	},
 	{
 		.says = "HYDRA",
-		.options = {"-bind-to", "none", "-disable-auto-cleanup"},
+		.options = {"-bind-to", "none"},
+		.to_survive = {"-disable-auto-cleanup"},
 	},
 };
 
@@ -59,24 +60,38 @@ static const struct launcher *ask(const char *program)
 	return NULL;
 }
 
-void launcher_become(const char *program, unsigned int ranks, char *const *command)
+static void set_all(const char *const variables[][2])
+{
+	for (; (*variables)[0]; variables++)
+		setenv((*variables)[0], (*variables)[1], 1);
+}
+
+static size_t append(char **words, size_t n, const char *const *more)
+{
+	for (; *more && n < WORDS_MAX - 1; more++)
+		words[n++] = (char *)(uintptr_t)*more;
+	return n;
+}
+
+void launcher_become(const char *program, unsigned int ranks, bool survive, char *const *command)
 {
 	const struct launcher *launcher = ask(program);
 	char count[16], *words[WORDS_MAX];
-	size_t n = 0;
+	const char *const counted[] = {"-n", count, NULL};
+	size_t n;
 
 	if (!launcher)
 		return;
-	for (size_t i = 0; i < VARIABLES_MAX && launcher->variables[i][0]; i++)
-		setenv(launcher->variables[i][0], launcher->variables[i][1], 1);
+	set_all(launcher->variables);
+	if (survive)
+		set_all(launcher->variables_to_survive);
 	snprintf(count, sizeof(count), "%u", ranks);
-	words[n++] = (char *)(uintptr_t)program;
-	for (size_t i = 0; i < OPTIONS_MAX && launcher->options[i]; i++)
-		words[n++] = (char *)(uintptr_t)launcher->options[i];
-	words[n++] = (char *)(uintptr_t)"-n";
-	words[n++] = count;
-	for (char *const *word = command; *word && n < WORDS_MAX - 1; word++)
-		words[n++] = *word;
+	n = append(words, 0, (const char *const[]){program, NULL});
+	n = append(words, n, launcher->options);
+	if (survive)
+		n = append(words, n, launcher->to_survive);
+	n = append(words, n, counted);
+	n = append(words, n, (const char *const *)command);
 	words[n] = NULL;
 	execvp(words[0], words);
 }

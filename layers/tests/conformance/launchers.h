@@ -3,12 +3,14 @@
 #ifndef CADGE_LAUNCHERS_H
 #define CADGE_LAUNCHERS_H
 
+#include <stdbool.h>
+
 /*
  * Becomes `program`, which starts `ranks` times `command` (its last entry is NULL) on this host: more ranks than cores are
- * fine, none is bound, and one that ends does not end the others. What launcher it is it says itself. Returns only where
- * that fails, with errno, or 0 where it is none that is known.
+ * fine, and none is bound. `survive`: one that ends in disorder does not end the others. What launcher it is it says itself.
+ * Returns only where that fails, with errno, or 0 where it is none that is known.
  */
-void launcher_become(const char *program, unsigned int ranks, char *const *command);
+void launcher_become(const char *program, unsigned int ranks, bool survive, char *const *command);
 /* In a rank that a launcher started: its number as text; elsewhere NULL. */
 const char *launcher_rank(void);
 

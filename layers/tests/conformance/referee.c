@@ -80,7 +80,7 @@ static void rank_exec(struct set *set, unsigned int number, int ready_fd, int go
 
 __attribute__((noreturn)) static void mpirun_exec(struct set *set, unsigned int ranks)
 {
-	launcher_become(set->opt->mpirun, ranks, set->argv);
+	launcher_become(set->opt->mpirun, ranks, true, set->argv);
 	fprintf(stderr, "cadge-conformance: cannot start %s: %s\n", set->opt->mpirun,
 		errno ? strerror(errno) : "it is no launcher that this suite knows");
 	_exit(127);

@@ -44,7 +44,7 @@ void mpirun_become(size_t test, enum cadge_place place, unsigned int ranks)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGALRM, SIG_DFL);
 	dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for TAP */
-	launcher_become("mpirun", ranks, command);
+	launcher_become("mpirun", ranks, false, command);
 	_exit(errno == ENOENT ? 77 : 1); /* no mpirun here: skipped */
 }
 

@@ -88,7 +88,9 @@ static bool try_window(void)
 		fprintf(stderr, "cadge: MPI refuses to read or write in the window that it made\n");
 	for (int ms = 0; rank == 0 && !seen && ms < TRY_MS; ms++)
 		seen = words[0] || (poll(NULL, 0, 1) == 0 && words[0]);
-	return MPI_Bcast(&seen, 1, MPI_INT, 0, MPI_COMM_WORLD) == MPI_SUCCESS && seen;
+	/* Rank 0 stays in the barrier until rank 1 comes there, which may wait for rank 0's library until then. */
+	return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS &&
+	       MPI_Bcast(&seen, 1, MPI_INT, 0, MPI_COMM_WORLD) == MPI_SUCCESS && seen;
 }
 
 static int window_make(const struct cadge_open_args *args, size_t bytes)

@@ -42,6 +42,7 @@ FAULTS = {
     "sleeps": "poll_never_sleeps",
     "ignores-depth": "depth_max",
     "writes-too-far": "structs_may_grow",
+    "claims-an-unread-path": "describe_path_true",
 }
 """What is wrong with build/tests/bad-<fault>.so, and the one test that must find it."""
 

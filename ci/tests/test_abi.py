@@ -58,7 +58,8 @@ def test_a_layer_of_that_day_conforms(kept: Path, wait: str) -> None:
 
 
 def test_a_caller_of_that_day_runs_the_layers_of_today(tmp_path: Path, kept: Path) -> None:
-    modules = sorted((BUILD / "layers").glob("*.so"))
+    # of two versions of a library a process can hold one: layers on providers are the same code over another
+    modules = sorted(path for path in (BUILD / "layers").glob("*.so") if "@" not in path.name)
     if not modules:
         pytest.skip(f"no layer is built in {BUILD}")
     caller = tmp_path / "caller"

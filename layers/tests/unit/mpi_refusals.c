@@ -25,7 +25,7 @@ static void refusals(const char *name)
 	struct cadge_open_args args;
 
 	layer = pair_load(name);
-	if (unsetenv("OMPI_COMM_WORLD_SIZE"))
+	if (unsetenv("OMPI_COMM_WORLD_SIZE") || unsetenv("PMI_SIZE"))
 		tap_bail("the environment cannot be changed");
 	args = pair_args(CADGE_WAIT_POLL);
 	args.place = CADGE_PLACE_HOST;

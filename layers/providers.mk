@@ -16,7 +16,8 @@
 # The same whatever is built: sanitized layers stand on the same libraries.
 PROVIDERS ?= $(abspath $(LAYERS_ROOT)/..)/build/providers
 
-PROVIDER_NAMES := $(sort $(patsubst $(PROVIDERS)/%/provider.mk,%,$(wildcard $(PROVIDERS)/*/provider.mk)))
+# A folder that is being made, or whose making was cut off, is none.
+PROVIDER_NAMES := $(filter-out %.part,$(sort $(patsubst $(PROVIDERS)/%/provider.mk,%,$(wildcard $(PROVIDERS)/*/provider.mk))))
 
 # $(1) name of the provider
 define provider-read

@@ -149,6 +149,19 @@ def test_a_folder_without_the_library(tree: Checkout, tmp_path: Path) -> None:
 
 
 @with_ucx
+def test_a_library_that_was_moved_is_not_taken_for_the_systems(tree: Checkout, tmp_path: Path) -> None:
+    """Its own files name a folder that is gone; the linker would go on to the system's, and say nothing."""
+    folder = tmp_path / "lib/pkgconfig"
+    folder.mkdir(parents=True)
+    (folder / "ucx.pc").write_text(
+        "prefix = /nowhere/ucx\nName: ucx\nDescription: x\nVersion: 9.1.0\n"
+        "Libs: -L${prefix}/lib -lucp\nCflags: -I${prefix}/include\n"
+    )
+    with pytest.raises(UnfitError, match=r"UCX says that it lies in /nowhere/ucx/include, .*: it was moved"):
+        add(tree, read_asked("ucx", f"prefix:{tmp_path}"))
+
+
+@with_ucx
 def test_another_version_than_asked_for(tree: Checkout) -> None:
     with pytest.raises(UsageError, match=r"UCX 0.1 was asked for, and system has"):
         add(tree, read_asked("ucx@0.1", "system"))

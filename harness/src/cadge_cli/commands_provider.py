@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
 import click
 from pydantic import JsonValue
 
 from cadge_cli.options import json_option, output_of
 from cadge_cli.output import table
-from cadge_harness.errors import HarnessError
+from cadge_harness.errors import HarnessError, UnfitError
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
+from cadge_results.provider import same_version
+
+if TYPE_CHECKING:
+    from cadge_harness.plan.catalogue import Catalogue
 
 EXAMPLES = "\b\nExamples:\n"
 
@@ -51,6 +58,8 @@ def provider() -> None:
 @click.pass_context
 def add_(ctx: click.Context, library: str, origin: str, as_json: bool) -> int:
     """Add a build of a library, and build every layer that can use it with it."""
+    from cadge_harness.plan.catalogue import read_catalogue
+    from cadge_harness.plan.describe import describe_layers
     from cadge_harness.providers.add import add, build, read_asked
     from cadge_harness.providers.folder import remove
 
@@ -59,6 +68,7 @@ def add_(ctx: click.Context, library: str, origin: str, as_json: bool) -> int:
     added = add(checkout, read_asked(library, origin))
     try:
         layers = build(checkout, added)
+        _look_what_is_loaded(describe_layers(read_catalogue(checkout), checkout, layers), layers)
     except HarnessError:
         remove(checkout, added.name)
         raise
@@ -67,6 +77,21 @@ def add_(ctx: click.Context, library: str, origin: str, as_json: bool) -> int:
     lines += [f"Built with it: {', '.join(layers)}." if layers else "No layer here can use it."]
     data: dict[str, JsonValue] = {"provider": added.to_object(), "name": added.name, "layers": list(layers)}
     return output.finish(0, data, lines)
+
+
+def _look_what_is_loaded(described: Catalogue, layers: Collection[str]) -> None:
+    """Raise UnfitError where a layer cannot be loaded, or says of its library that it is another version.
+
+    Each launch looks again, and at the file as well: what hosts have may be something else.
+    """
+    for info in described.layers:
+        if info.name not in layers or info.provider is None or info.description is None:
+            continue
+        if info.description.trouble:
+            raise UnfitError(f"{info.name} was built, and cannot be used: {info.description.trouble}")
+        version = info.description.version
+        if version is not None and not same_version(version, info.provider.version):
+            raise UnfitError(f"{info.name} was built, and what it loads says that it is {info.library} {version}")
 
 
 @provider.command("list", epilog=EXAMPLES + "  cadge provider list --json")

@@ -20,6 +20,7 @@ _ANSWER_S = 60
 _PKG_CONFIG_FOLDERS = ("lib/pkgconfig", "lib64/pkgconfig", "share/pkgconfig")
 _OWN_PATHS = re.compile(r"-Wl,(-rpath|--enable-new-dtags|--disable-new-dtags)")
 _PLAIN = re.compile(r"[A-Za-z0-9_./+=:,@~-]+")
+_FOLDER = re.compile(r"(?:-isystem|-L)(/.*)")
 _RPATH_FOLLOWS = re.compile(r"-Wl,-rpath")
 
 
@@ -54,6 +55,11 @@ def find(library: LibraryFile, where: Where) -> Found:
     for flag in (*cflags, *libs):
         if not _PLAIN.fullmatch(flag):
             raise UnfitError(f"{library.title} wants the flag {flag!r}, which make could not be told: move it")
+        folder = _FOLDER.match(flag)
+        if folder and not Path(folder[1]).is_dir():
+            raise UnfitError(
+                f"{library.title} says that it lies in {folder[1]}, and there is no such folder: it was moved"
+            )
     file = _library(library, libs, where)
     launcher = _program(library.find.launcher, where) if library.find.launcher else None
     if library.find.launcher and launcher is None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from pydantic import JsonValue
 
 from cadge_results import FormatError, LaunchRecord, Plan, SchemaTooNewError, SchemaTooOldError
 from cadge_results.base import Document, canonical
+from cadge_results.result import Result
 from cadge_results.schemas import DOCUMENTS, file_name, schema_text
 from cadge_results.units import format_bytes, parse_bytes, parse_ms
 
@@ -88,6 +90,22 @@ def test_unknown_keys_and_wrong_types_are_refused(plan: Plan) -> None:
 def test_models_are_frozen(plan: Plan) -> None:
     with pytest.raises(ValueError, match="frozen"):
         plan.seed = 3  # type: ignore[misc]
+
+
+def test_memory_of_processes_is_told_or_absent(record: Callable[..., LaunchRecord]) -> None:
+    """Records without it are written as they were read; a moment that the kernel did not tell is null."""
+    result = record(0).result
+    assert result is not None
+    assert "resident_bytes" not in result.to_object()
+    sizes = {"private": 483_328, "shared": 4_218_880, "shared_part": 2_109_440, "file": 5_230_592}
+    told: list[JsonValue] = [{"before": None, "opened": sizes, "connected": sizes}] * 2
+    again = Result.from_object({**result.to_object(), "resident_bytes": told}, source="x")
+    first, second = again.resident_bytes
+    assert first == second
+    assert first.before is None
+    assert first.connected is not None
+    assert first.connected.memory == 483_328 + 4_218_880
+    assert again.to_object()["resident_bytes"] == told
 
 
 def test_canonical_json_does_not_depend_on_order() -> None:

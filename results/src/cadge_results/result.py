@@ -137,6 +137,34 @@ class ThreadFacts(Frozen):
     cpus: tuple[JsonValue, ...]
 
 
+class Resident(Frozen):
+    """Resident memory of one endpoint's process at one moment, in bytes. What the kernel holds for it is in none."""
+
+    private: NonNegativeInt
+    """Heap, stacks, data that was written: this process's alone."""
+    shared: NonNegativeInt
+    """Mappings made to be shared, whole, as far as this process had touched them."""
+    shared_part: NonNegativeInt
+    """The same, each page divided by the processes that had touched it: of all processes together, what there was."""
+    file: NonNegativeInt
+    """Programs and libraries as they stand in their files, of which the machine has one copy."""
+
+    @property
+    def memory(self) -> int:
+        """What the process had in memory without its files: what is shared counts whole in each that touched it."""
+        return self.private + self.shared
+
+
+class ResidentFacts(Frozen):
+    """Resident memory of one endpoint's process outside of all measuring; None where the kernel does not tell."""
+
+    before: Resident | None
+    """The endpoints had met; nothing of the layer was loaded."""
+    opened: Resident | None
+    connected: Resident | None
+    """All channels of all endpoints were up; the driver had no buffers for messages yet."""
+
+
 class Witness(Frozen):
     """What the machine was like at one moment of a launch, measured by one of two of its endpoints, without the layer.
 
@@ -311,4 +339,6 @@ class Result(Document):
     witness: tuple[Witness, ...] = ()
     control_bytes: tuple[NonNegativeInt, ...] = Field(default=(), exclude_if=lambda value: not value)
     """By endpoint: what it said and heard out of band, without headers; the first, with all. () in older records."""
+    resident_bytes: tuple[ResidentFacts, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """By endpoint. () in older records, and where the channels did not come up."""
     attempts: tuple[Attempt, ...] = ()

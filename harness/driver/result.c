@@ -81,6 +81,7 @@ void drv_result_free(struct drv_result *result)
 		json_decref(result->pinning[i]);
 		json_decref(result->endpoint[i]);
 		json_decref(result->threads[i]);
+		json_decref(result->resident[i]);
 	}
 	for (size_t i = 0; i < result->attempts_count; i++)
 		drv_attempt_free(&result->attempts[i]);
@@ -329,6 +330,8 @@ char *drv_result_text(const struct drv_result *result)
 	put(&object, "pinning", parts_json(result->pinning));
 	put(&object, "endpoints", parts_json(result->endpoint));
 	put(&object, "threads", parts_json(result->threads));
+	if (result->resident[0])
+		put(&object, "resident_bytes", parts_json(result->resident));
 	if (result->control_bytes)
 		put(&object, "control_bytes", json_incref(result->control_bytes));
 	put(&object, "checks", checks_json(&result->checks));

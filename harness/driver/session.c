@@ -14,6 +14,7 @@
 #include "engine.h"
 #include "pin.h"
 #include "play.h"
+#include "resident.h"
 #include "result.h"
 #include "subject.h"
 #include "text.h"
@@ -36,6 +37,7 @@ struct session {
 	/* of use on endpoint 0 */
 	struct drv_result result;
 	struct drv_pin pin;
+	struct drv_resident resident[DRV_MOMENTS];
 	/* soft: no step may last longer */
 	uint64_t deadline_ns;
 	/* what the watchdog stores if the layer never comes back */
@@ -200,6 +202,7 @@ static int open_subject(struct session *session, struct drv_fail *fail)
 	bad = open_with_cores(session, &here, &why) != 0;
 	here.clock = drv_clock_identity(&engine->clock);
 	session->result.phases.open_ns = drv_now_ns() - started_ns;
+	session->resident[DRV_OPENED] = drv_resident_read();
 	if (agree(session, "opened", bad ? json_object() : drv_ability_json(&here), bad ? &why : NULL, &all,
 		  fail))
 		return -1;
@@ -283,17 +286,40 @@ static int expose(struct session *session, struct drv_fail *fail)
 	return 0;
 }
 
+/*
+ * What the subject took, told by all: once its channels are up, and before the driver has more than their addresses. Paths
+ * come later: on endpoint 0 those of all channels are as much as a small layer.
+ */
+static int weigh(struct session *session, struct drv_fail *fail)
+{
+	json_t *all;
+
+	session->resident[DRV_CONNECTED] = drv_resident_read();
+	if (agree(session, "resident", json_pack("{s:o}", "bytes", drv_resident_json(session->resident)),
+		  NULL, &all, fail))
+		return -1;
+	for (size_t e = 0; e < json_array_size(all); e++)
+		session->result.resident[e] = json_incref(json_object_get(json_array_get(all, e), "bytes"));
+	json_decref(all);
+	return 0;
+}
+
 /* Connects, reads back where the bytes go everywhere. */
 static int join(struct session *session, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
-	const uint64_t started_ns = drv_now_ns();
+	uint64_t started_ns = drv_now_ns(), connect_ns;
 	json_t *mine, *all;
 	struct drv_fail why;
 
 	if (session->subject->connect(engine, &session->result,
 				      drv_engine_allow(engine, patience_ns(session, STEP_NS)), fail))
 		return -1;
+	connect_ns = drv_now_ns() - started_ns;
+	/* all begin together again: what others took for it is not in the time either */
+	if (weigh(session, fail))
+		return -1;
+	started_ns = drv_now_ns();
 	mine = session->subject->paths(engine, &why);
 	if (agree(session, "path", mine ? json_pack("{s:o}", "path", mine) : json_object(),
 		  mine ? NULL : &why, &all, fail))
@@ -302,7 +328,7 @@ static int join(struct session *session, struct drv_fail *fail)
 	for (size_t e = 0; e < json_array_size(all); e++)
 		json_array_extend(session->result.path, json_object_get(json_array_get(all, e), "path"));
 	json_decref(all);
-	session->result.phases.connect_ns = drv_now_ns() - started_ns;
+	session->result.phases.connect_ns = connect_ns + (drv_now_ns() - started_ns);
 	return 0;
 }
 
@@ -525,9 +551,11 @@ static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 	json_t *all = NULL;
 	int status;
 
-	if (prepare_fallback(session, fail) || load(session, fail) || open_subject(session, fail) ||
-	    join(session, fail) || negotiate(session, fail) || expose(session, fail) ||
-	    prepare_witness(session, fail))
+	if (prepare_fallback(session, fail))
+		return -1;
+	session->resident[DRV_BEFORE] = drv_resident_read();
+	if (load(session, fail) || open_subject(session, fail) || join(session, fail) ||
+	    negotiate(session, fail) || expose(session, fail) || prepare_witness(session, fail))
 		return -1;
 	*attempted = true;
 	if (session->args->endpoint == 0)

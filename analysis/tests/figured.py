@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reports that have, between them, the figures that few campaigns have: pairs, time to connect, imports, the contrast
-of a pattern's choices, residuals of a model, and the p99.9 above a knee. What looks at a page looks at these as well.
+"""Reports that have, between them, the figures that few campaigns have: pairs, time to connect, memory, imports, the
+contrast of a pattern's choices, residuals of a model, and the p99.9 above a knee. What looks at a page looks at these
+as well.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import test_baseline_report
 import test_imported
 import test_knee_report
 import test_loggp_report
-from test_scale_figures import connected, ends
+from test_scale_figures import connected, ends, weighed
 
 from cadge_analysis import report
 from cadge_analysis.stats import load
@@ -24,7 +25,7 @@ HAVE = {
     "bursts": ("loggp-within-poll", "loggp-within-poll-residuals"),
     "load": ("load-within-poll-p99", "load-within-poll-p999"),
     "mixed": ("mixed-within-poll", "mixed-within-poll-contrast"),
-    "pairs": ("connect-within-poll", "rpc-within-poll", "stream-within-poll-pairs"),
+    "pairs": ("connect-within-poll", "memory-within-poll", "rpc-within-poll", "stream-within-poll-pairs"),
 }
 """Which figures each report has, among others."""
 
@@ -88,4 +89,6 @@ def _channelled(record: LaunchRecord, number: int) -> LaunchRecord:
     if record.launch.subject.kind != "layer" or record.result is None:
         return record
     peers: list[tuple[int, ...]] = [(1,), (0,)] if number % 4 < 2 else [(1, 2), (0,), (0,)]
-    return connected(ends(record, peers), 1_000_000 + 10_000 * number)
+    made = connected(ends(record, peers), 1_000_000 + 10_000 * number)
+    shared = 4_218_880 if record.launch.layer == "native-ucx" else 0
+    return weighed(made, 30_000 + 1000 * number, shared, heavy=-1 if len(peers) < 3 else 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""More processes: their number is found in a pattern's file, and the times to connect are launches' own."""
+"""More processes: their number is found in a pattern's file, times to connect and memory are launches' own."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.draw import palette
 from cadge_analysis.page import views
-from cadge_analysis.page.scale_figures import channels, counts, scale
+from cadge_analysis.page.scale_figures import NO_MEMORY, Taken, channels, counts, heaviest, scale, taken
 from cadge_analysis.stats.load import Dataset, read
 from cadge_results import LaunchRecord
 from cadge_results.launch import Endpoint
+from cadge_results.result import ResidentFacts
 
 
 def ends(record: LaunchRecord, peers: list[tuple[int, ...]]) -> LaunchRecord:
@@ -33,6 +34,22 @@ def connected(record: LaunchRecord, ns: int) -> LaunchRecord:
     assert record.result is not None
     phases = {**record.result.phases_ns, "connect": ns}
     return record.model_copy(update={"result": record.result.model_copy(update={"phases_ns": phases})})
+
+
+def sizes(private: int, shared: int = 0) -> dict[str, int]:
+    """Return what a process has at one moment; its files are in no sum."""
+    return {"private": private, "shared": shared, "shared_part": shared // 2, "file": 9_000_000}
+
+
+def weighed(record: LaunchRecord, private: int, shared: int = 0, *, heavy: int = -1) -> LaunchRecord:
+    """Return the record as if one process had taken so much, from 200 kB on, and all others nothing."""
+    assert record.result is not None
+    number = len(record.launch.endpoints)
+    before = sizes(200_000)
+    told = [{"before": before, "opened": before, "connected": before} for _ in range(number)]
+    told[heavy]["connected"] = sizes(200_000 + private, shared)
+    facts = tuple(ResidentFacts.model_validate(one) for one in told)
+    return record.model_copy(update={"result": record.result.model_copy(update={"resident_bytes": facts})})
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +95,76 @@ def test_the_time_to_connect_is_the_median_of_launches_with_so_many_channels(dat
     assert "6 launches here" in figure.caption
 
 
+def several(data: Dataset) -> list[LaunchRecord]:
+    """Return the launches of the layer, in turn with one channel and with two, of which endpoint 0 then has both."""
+    records = [record for record in data.records if record.launch.kind == "layer"]
+    return [ends(one, [(1, 2), (0,), (0,)] if at % 2 else [(1,), (0,)]) for at, one in enumerate(records)]
+
+
+def test_memory_is_what_the_process_with_the_most_channels_took(data: Dataset) -> None:
+    one, two = several(data)[:2]
+    assert heaviest(one) == 1, "the last of equal ones: the first gathers what all say"
+    assert heaviest(two) == 0
+    assert taken(one) is None, "not in the record"
+    assert taken(weighed(one, 50_000, 4_000_000)) == Taken(memory=4_050_000, shared=4_000_000)
+    assert taken(weighed(two, 50_000, heavy=0)) == Taken(memory=50_000, shared=0)
+    assert taken(weighed(two, 50_000)) == Taken(memory=0, shared=0), "another took it"
+    assert taken(weighed(two, 50_000).model_copy(update={"status": "failed"})) is None
+    known = weighed(one, 50_000)
+    assert known.result is not None
+    untold = tuple(facts.model_copy(update={"connected": None}) for facts in known.result.resident_bytes)
+    assert (
+        taken(known.model_copy(update={"result": known.result.model_copy(update={"resident_bytes": untold})})) is None
+    )
+
+
+def test_the_memory_is_the_median_of_launches_with_so_many_channels(data: Dataset) -> None:
+    looks = palette.identities(data.layers)
+    keys = views.keys_of(looks)
+    old = scale(replace(data, records=tuple(connected(one, 1000) for one in several(data))), keys, looks)
+    assert old is not None
+    assert [figure.name for figure in old.figures] == ["connect-within-poll"]
+    assert old.without == NO_MEMORY
+    took = (
+        (30_000, 0),
+        (5_000_000, 4_000_000),
+        (40_000, 0),
+        (6_000_000, 5_000_000),
+        (20_000, 0),
+        (7_000_000, 5_000_000),
+    )
+    records = [weighed(one, *took[at], heavy=-1 if at % 2 == 0 else 0) for at, one in enumerate(several(data))]
+    view = scale(replace(data, records=tuple(records)), keys, looks)
+    assert view is not None
+    (figure,) = view.figures
+    assert (figure.name, view.without) == ("memory-within-poll", "")
+    assert figure.table.columns == ("channels", "sockets-tcp, kB")
+    rows = {row[0]: row[1] for row in figure.table.rows}
+    assert rows == {
+        "1": "30.0 [20.0,\u00a040.0]",
+        "2": "11\u202f000 [9\u202f000,\u00a012\u202f000]; 5\u202f000 shared",
+        "each further, on average": "11\u202f000; 5\u202f000 shared",
+    }
+    assert "6 launches of " in figure.caption
+
+
+def test_launches_that_asked_for_other_messages_are_not_mixed(data: Dataset) -> None:
+    """Of three numbers of channels two are of one pattern; the third is of another, whose buffers are larger."""
+    looks = palette.identities(data.layers)
+    records = [weighed(one, 30_000, heavy=at % 2 - 1) for at, one in enumerate(several(data))]
+    other = ends(records[0], [(1, 2, 3), (0,), (0,), (0,)])
+    assert other.result is not None
+    attempts = tuple(
+        one.model_copy(update={"workload": one.workload.model_copy(update={"pattern": "stream"})})
+        for one in other.result.attempts
+    )
+    other = other.model_copy(update={"result": other.result.model_copy(update={"attempts": attempts})})
+    view = scale(replace(data, records=(*records, weighed(other, 900_000_000, heavy=0))), views.keys_of(looks), looks)
+    assert view is not None
+    (figure,) = view.figures
+    assert [row[0] for row in figure.table.rows][:-1] == ["1", "2"]
+
+
 def test_nothing_is_said_of_launches_that_did_not_connect(tmp_path: Path) -> None:
     options = synthetic.Options(layers=("sockets-tcp",), sizes=(8,), launches=2, troubles=False)
     data = read(synthetic.make(tmp_path, options))
@@ -117,4 +204,6 @@ def test_a_number_of_processes_off_the_axis_has_a_figure_of_its_own(tmp_path: Pa
     cells = [[cell.text for cell in row.all("td")] for row in figure.one("tbody").all("tr")]
     ratios = [[cell.rpartition("; ")[2] for cell in row] for row in cells]
     assert ratios == [["1.00\u00d7", "1.00\u00d7"], ["3.00\u00d7", "1.00\u00d7"]]
-    assert "pairs: 1 and 2" in root.one("section", id="scale").text
+    section = root.one("section", id="scale").text
+    assert "pairs: 1 and 2" in section
+    assert "How much memory a process or a peer takes is not in the records." in section

@@ -234,6 +234,8 @@ def _scale(page: Page) -> Iterator[Block]:
     if page.scale is None:
         return
     yield Heading(2, "Scale")
+    if page.scale.without:
+        yield Paragraph(page.scale.without)
     yield Listed(tuple(f"{one.title}, in a section of its own: {one.numbers}" for one in page.scale.varied))
     for figure in page.scale.figures:
         yield from _figure(figure)

@@ -1,28 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What more processes cost: the time until all channels of a launch can be used, and which patterns vary their number.
+"""What more processes cost: time until all channels can be used, memory, and which patterns vary their number.
 
 The time is the phase `connect` of launches: from when every process has opened its layer until all channels are up and
-where they lead is read back. The records hold no memory of processes, so none is shown.
+where they lead is read back. The memory is what the process with the most channels has then, less what it had before
+its layer was loaded. Older records hold none.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cadge_analysis import units, words
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
-from cadge_analysis.page.figures import emphasised, figure_of
-from cadge_analysis.page.viewmodel import Figure, Key
+from cadge_analysis.page.figures import emphasised, estimate_text, figure_of
+from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats import intervals
+from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results import LaunchRecord, PatternFile
 
 PHASE = "connect"
+BYTES_PER_KB = 1000
+NO_MEMORY = "How much memory a process or a peer takes is not in the records."
 ByChannels = Mapping[int, Sequence[float]]
 """Times in ns, one a launch, by how many channels it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What opening a layer and bringing up its channels took of a process's memory; `shared` is a part of `memory`."""
+
+    memory: int
+    shared: int
+
+
+TakenByChannels = Mapping[int, Sequence[Taken]]
+"""One a launch, by how many channels its process with the most of them has."""
+Asked = tuple[tuple[str, ...], int]
+"""Launches whose layers were asked for the same: the patterns that they make, and the threads of that process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +54,14 @@ class Varied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleView:
-    """The section: figures of the time to connect, and the patterns whose own sections show values."""
+    """The section: figures of the time to connect and of memory, and the patterns whose own sections show values.
+
+    `without`: what the records do not hold, in words.
+    """
 
     figures: tuple[Figure, ...]
     varied: tuple[Varied, ...]
+    without: str = ""
 
 
 def counts(file: PatternFile) -> tuple[str, ...]:
@@ -59,9 +81,11 @@ def _named(number: object) -> Collection[object]:
 
 def scale(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> ScaleView | None:
     """Return the section; None where all was measured with one number of processes."""
-    figures = tuple(_connect_figures(data, keys, looks))
+    figures = (*_connect_figures(data, keys, looks), *_memory_figures(data, keys, looks))
     varied = tuple(_varied(data))
-    return ScaleView(figures=figures, varied=varied) if figures or varied else None
+    told = not data.records or any(taken(record) for record in data.records if record.launch.kind == "layer")
+    without = "" if told else NO_MEMORY
+    return ScaleView(figures=figures, varied=varied, without=without) if figures or varied else None
 
 
 def _varied(data: Dataset) -> list[Varied]:
@@ -128,24 +152,17 @@ def _connect_figure(
     place: str,
     wait: str,
 ) -> Figure:
-    lines = tuple(
-        Line(label=one.label, look=looks[one], marks=_marks(times[one]), short_bytes=0, style=style_of(one))
-        for one in sorted(times)
-    )
-    numbers = sorted({mark.size for line in lines for mark in line.marks})
-    chart = Chart(
-        more_is_better=False,
-        linear=False,
+    values = {
+        one: {number: [ns / units.NS_PER_US for ns in some] for number, some in found.items()}
+        for one, found in times.items()
+    }
+    chart = _chart(
+        values,
+        looks,
         unit="\u00b5s",
         spoken="microseconds",
         title="time to connect, \u00b5s",
-        along="channels",
-        along_title="channels of a launch",
-        proportional=False,
-        sizes={number: units.grouped(number) for number in numbers},
-        lines=lines,
-        floor=(),
-        base=THE_FLOOR,
+        along="channels of a launch",
     )
     launches = sum(len(found) for some in times.values() for found in some.values())
     return figure_of(
@@ -160,10 +177,40 @@ def _connect_figure(
     )
 
 
+def _chart(
+    values: Mapping[Series, ByChannels],
+    looks: Mapping[Series, Identity],
+    *,
+    unit: str,
+    spoken: str,
+    title: str,
+    along: str,
+) -> Chart:
+    lines = tuple(
+        Line(label=one.label, look=looks[one], marks=_marks(values[one]), short_bytes=0, style=style_of(one))
+        for one in sorted(values)
+    )
+    numbers = sorted({mark.size for line in lines for mark in line.marks})
+    return Chart(
+        more_is_better=False,
+        linear=False,
+        unit=unit,
+        spoken=spoken,
+        title=title,
+        along="channels",
+        along_title=along,
+        proportional=False,
+        sizes={number: units.grouped(number) for number in numbers},
+        lines=lines,
+        floor=(),
+        base=THE_FLOOR,
+    )
+
+
 def _marks(found: ByChannels) -> tuple[Mark, ...]:
     marks = []
     for number in sorted(found):
-        took = intervals.over_launches([ns / units.NS_PER_US for ns in found[number]])
+        took = intervals.over_launches(list(found[number]))
         marks.append(
             Mark(
                 size=number,
@@ -176,3 +223,136 @@ def _marks(found: ByChannels) -> tuple[Mark, ...]:
             )
         )
     return tuple(marks)
+
+
+def heaviest(record: LaunchRecord) -> int:
+    """Return the endpoint with the most channels; of equal ones the last, since the first gathers what all say."""
+    ends = record.launch.endpoints
+    return max(range(len(ends)), key=lambda number: (len(ends[number].peers), number))
+
+
+def taken(record: LaunchRecord) -> Taken | None:
+    """Return what the process with the most channels took; None where the record does not hold it."""
+    told = record.result.resident_bytes if record.result is not None and record.status == "done" else ()
+    number = heaviest(record)
+    if number >= len(told):
+        return None
+    before, after = told[number].before, told[number].connected
+    if before is None or after is None:
+        return None
+    return Taken(memory=after.memory - before.memory, shared=after.shared - before.shared)
+
+
+def memory_taken(data: Dataset, place: str, wait: str) -> dict[Asked, dict[Series, dict[int, list[Taken]]]]:
+    """Return what launches of layers took, by what they asked of the layer, series and channels of the process."""
+    found: dict[Asked, dict[Series, dict[int, list[Taken]]]] = {}
+    for record in data.records:
+        launch, took = record.launch, taken(record)
+        if took is None or (launch.kind, launch.place, launch.wait) != ("layer", place, wait):
+            continue
+        end = launch.endpoints[heaviest(record)]
+        attempts = record.result.attempts if record.result is not None else ()
+        asked = (tuple(sorted({one.workload.pattern for one in attempts})), max(len(end.cpus), 1))
+        series = found.setdefault(asked, {}).setdefault(series_of(launch.subject), {})
+        series.setdefault(len(end.peers), []).append(took)
+    return found
+
+
+def _memory_figures(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> list[Figure]:
+    """Return a figure a place and wait mode: of the launches with the most numbers of channels that asked alike."""
+    made = []
+    for place in words.PLACE_ORDER:
+        for wait in words.WAIT_ORDER:
+            every = {
+                asked: {one: by for one, by in found.items() if one in keys}
+                for asked, found in memory_taken(data, place, wait).items()
+            }
+            numbers = {asked: {n for by in found.values() for n in by} for asked, found in every.items()}
+            several = [asked for asked in every if len(numbers[asked]) > 1 and _positive(every[asked])]
+            if several:
+                asked = min(several, key=lambda one: (-len(numbers[one]), one))
+                made.append(_memory_figure(every[asked], asked, keys, looks, data, place=place, wait=wait))
+    return made
+
+
+def _positive(found: Mapping[Series, TakenByChannels]) -> bool:
+    """Tell whether there is anything that a logarithmic axis has a place for."""
+    return any(one.memory > 0 for by in found.values() for some in by.values() for one in some)
+
+
+def _memory_figure(
+    found: Mapping[Series, TakenByChannels],
+    asked: Asked,
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    data: Dataset,
+    *,
+    place: str,
+    wait: str,
+) -> Figure:
+    values = {
+        one: {number: [took.memory / BYTES_PER_KB for took in some] for number, some in by.items()}
+        for one, by in found.items()
+    }
+    chart = _chart(
+        values,
+        looks,
+        unit="kB",
+        spoken="kilobytes",
+        title="resident memory, kB",
+        along="channels of a process",
+    )
+    launches = sum(len(some) for by in found.values() for some in by.values())
+    patterns, threads = asked
+    of = words.listing([data.patterns[name].title for name in patterns])
+    acting = "" if threads == 1 else f", with {units.count_of(threads, 'thread')}"
+    figure = figure_of(
+        emphasised(chart, {label for label in (data.plan.baseline,) if label}),
+        {one: keys[one] for one in keys if one in found},
+        name=f"memory-{place}-{wait}",
+        title=f"Resident memory against channels, {words.PLACES[place]}, {words.WAITS[wait]}",
+        caption="Each marker is the median over launches: what loading the layer, opening it and bringing up its "
+        "channels added to the process that has the most channels, before its first message. Counted are pages that "
+        "it has touched: its own, and those in mappings made to be shared. The latter count whole in every process "
+        "that touched them, so processes do not add up to what the machine has. Not counted: programs and libraries "
+        "as they stand in their files, and what the kernel or a device holds for the process, such as buffers of "
+        f"sockets. {units.count_of(launches, 'launch', 'launches')} of {of}{acting}; launches of other patterns open "
+        "a layer for other messages, and are not shown. A few kB a channel are the addresses that the driver keeps. "
+        "Bars span the interval over launches; in the numbers, what is shared stands behind all.",
+    )
+    return replace(figure, table=_memory_table(found, [line.label for line in chart.lines]))
+
+
+def _memory_table(found: Mapping[Series, TakenByChannels], labels: Sequence[str]) -> DataTable:
+    """Return a row a number of channels, and one for each further channel; behind a value stands what is shared."""
+    series = {one.label: {number: _both(some) for number, some in by.items()} for one, by in found.items()}
+    rows = []
+    for number in sorted({number for by in series.values() for number in by}):
+        pairs = [series[label].get(number) for label in labels]
+        cells = (_cell(estimate_text(both[0], 1.0), both[1].value) if both else units.MISSING for both in pairs)
+        rows.append((units.grouped(number), *cells))
+    further = (_further(series[label]) for label in labels)
+    columns = (f"{words.isolated(label)}, kB" for label in labels)
+    return DataTable(columns=("channels", *columns), rows=(*rows, ("each further, on average", *further)))
+
+
+def _both(some: Sequence[Taken]) -> tuple[Estimate, Estimate]:
+    """Return the medians of all and of what is shared, in kB."""
+    return (
+        intervals.over_launches([one.memory / BYTES_PER_KB for one in some]),
+        intervals.over_launches([one.shared / BYTES_PER_KB for one in some]),
+    )
+
+
+def _further(by: Mapping[int, tuple[Estimate, Estimate]]) -> str:
+    """Return what a channel more takes, between the fewest and the most."""
+    first, last = min(by), max(by)
+    if first == last:
+        return units.MISSING
+    both = zip(by[first], by[last], strict=True)
+    memory, shared = ((most.value - fewest.value) / (last - first) for fewest, most in both)
+    return _cell(units.sig3(memory), shared)
+
+
+def _cell(text: str, shared: float) -> str:
+    return f"{text}; {units.sig3(shared)} shared" if shared else text

@@ -18,7 +18,7 @@ from cadge_analysis import report
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.scales import Axis
 from cadge_analysis.draw.strips import ticked
-from cadge_analysis.page import views
+from cadge_analysis.page import strips, views
 from cadge_analysis.page.strips import strips_figure
 from cadge_analysis.stats import load
 from cadge_analysis.stats.load import Series
@@ -95,6 +95,28 @@ def test_the_drift_is_the_median_slope_whatever_one_launch_does() -> None:
     assert spoiled is not None
     assert spoiled.factor == pytest.approx(1.01**10)
     assert drift(_ran([1.0, None, 1.0, 1.0, 1.0, 1.0])) is None, "five launches are too few"
+
+
+def test_the_drift_ends_where_launches_do_that_are_not_alone() -> None:
+    effects: list[float | None] = [1.01**n for n in range(40)]
+    ran = _ran([*effects, 1.0])
+    late = [*ran[:40], replace(ran[40], started=ran[0].started + timedelta(minutes=100))]
+    early = [replace(ran[40], started=ran[0].started - timedelta(minutes=60)), *ran[:40]]
+    for launches_, apart in ((late, 1), (early, 1), (ran[:40], 0)):
+        found = drift(launches_)
+        assert found is not None
+        assert found.factor == pytest.approx(1.01**39)
+        assert (found.begin, found.end, found.apart) == (ran[0].started, ran[39].started, apart)
+
+
+def test_of_very_many_launches_the_table_has_the_farthest_the_farthest_first() -> None:
+    effects: list[float | None] = [1.0 + 0.2 * (n % 50) for n in range(200)]
+    ran = [replace(one, rejected=n % 2) for n, one in enumerate(_ran(effects))]
+    table = strips._table(ran, {one.launch_id: 0.0 for one in ran})
+    shown = [float(row[4].removesuffix("\u00d7")) for row in table.rows]
+    assert len(shown) == strips.TABLE_MAX
+    assert shown[:5] == [10.8, 10.8, 10.8, 10.8, 10.6]
+    assert shown == sorted(shown, reverse=True)
 
 
 def test_the_interval_of_the_drift_is_that_of_ranks() -> None:

@@ -43,11 +43,11 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """Launches in one panel; `drift` is how high its line begins and ends. One of a witness is grey, and lower."""
+    """Launches in one panel; `drift` is where its line begins and ends, as (minutes, ratio). One of a witness is grey, and lower."""
 
     title: str
     dots: tuple[Dot, ...]
-    drift: tuple[float, float] | None = None
+    drift: tuple[tuple[float, float], ...] = ()
     witness: bool = False
 
 
@@ -109,11 +109,10 @@ def _panel(strip: Strip, axis: Axis, looks: Sequence[Look], last: float, *, room
             "encoding": {"x": x, "y": y},
         },
     ]
-    if strip.drift is not None:
-        between = (strip.dots[0].minutes, strip.dots[-1].minutes)
+    if strip.drift:
         layers.append(
             {
-                "data": {"values": [{"x": at, "y": value} for at, value in zip(between, strip.drift, strict=True)]},
+                "data": {"values": [{"x": at, "y": value} for at, value in strip.drift]},
                 "mark": {"type": "line", "strokeWidth": 1.6, "color": INK},
                 "encoding": {"x": x, "y": y},
             }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from math import log
 from statistics import median
 
@@ -22,7 +23,7 @@ from cadge_analysis.stats.witness import WITNESSES
 
 WITNESSED = {"line_ns": "a bounced cache line", "copy_ns": "a copy of 64 KiB", "clock_ns": "a reading of the clock"}
 PLAIN_MAX, TABLE_MAX = 120, 60
-"""Of more launches the table names those alone that something is said of, and of these the farthest off."""
+"""Of more launches the table has those alone that something is said of, and of these the farthest off."""
 NOTABLE = 1.1
 """An effect beyond this, either way, is said of a launch."""
 
@@ -39,7 +40,7 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
         here = [one for one in ran if one.place == place]
         if any(one.effect for one in here):
             drifts[place] = drift(here)
-            strips.append(_strip(place, here, minutes, drifts[place]))
+            strips.append(_strip(place, here, minutes, drifts[place], begin))
         witness = next((name for name in WITNESSES if any(name in one.witness for one in here)), None)
         if witness is not None:
             strips.append(_witness(witness, here, minutes, "" if place in drifts else f"{words.PLACES_SHORT[place]}: "))
@@ -50,16 +51,18 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
         name="strips",
         title=title,
         svg=svg.render(
-            draw.figure(strips, lines), name="strips", title=title, description=_told(ran, drifts), minimum_px=MAIN_PX
+            draw.figure(strips, lines), name="strips", title=title, description=_told(ran, drifts, begin), minimum_px=MAIN_PX
         ),
-        caption=_caption(ran, drifts),
+        caption=_caption(ran, drifts, begin),
         keys=tuple(keys[one] for one in series) if drifts else (),
         **no_small(),
         table=_table(ran, minutes),
     )
 
 
-def _strip(place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: Drift | None) -> Strip:
+def _strip(
+    place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: Drift | None, begin: datetime
+) -> Strip:
     middle = median(one.effect for one in ran if one.effect)
     return Strip(
         title=f"{words.PLACES_SHORT[place]}: effect",
@@ -73,8 +76,17 @@ def _strip(place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: 
             )
             for one in ran
         ),
-        drift=(middle / found.factor**0.5, middle * found.factor**0.5) if found else None,
+        drift=tuple(zip(_span(found, begin), _ends(middle, found), strict=True)) if found else (),
     )
+
+
+def _span(found: Drift, begin: datetime) -> tuple[float, float]:
+    """Return from which minute to which a drift is known."""
+    return (found.begin - begin).total_seconds() / 60, (found.end - begin).total_seconds() / 60
+
+
+def _ends(middle: float, found: Drift) -> tuple[float, float]:
+    return middle / found.factor**0.5, middle * found.factor**0.5
 
 
 def _witness(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place: str) -> Strip:
@@ -91,25 +103,30 @@ def _witness(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place:
     )
 
 
-def _drift_text(place: str, found: Drift | None) -> str:
+def _drift_text(place: str, found: Drift | None, begin: datetime) -> str:
     where = words.PLACES[place]
     if found is None:
         return f"{where}, too few launches tell of a drift"
     change = f"{units.times(found.factor)} {units.interval(units.sig3(found.low), units.sig3(found.high))}"
     sure = "" if found.low > 1 or found.high < 1 else ", so that there may be none"
-    return f"{where}, the last launches took {change} as long as the first{sure}"
+    over = ""
+    if found.apart:
+        first, last = (units.grouped(round(at)) for at in _span(found, begin))
+        alone = f"{units.count_of(found.apart, 'launch', 'launches')} that {'stands' if found.apart == 1 else 'stand'}"
+        over = f" (minutes {first} to {last}, without {alone} alone)"
+    return f"{where}, the last launches took {change} as long as the first{over}{sure}"
 
 
-def _told(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
+def _told(ran: Sequence[Ran], drifts: Mapping[str, Drift | None], begin: datetime) -> str:
     effects = [one.effect for one in ran if one.effect]
     if not effects:
         return f"{units.count_of(len(ran), 'launch', 'launches')} of layers, without effects: their witness alone."
     span = f"{units.times(min(effects))} to {units.times(max(effects))}"
-    said = "; ".join(_drift_text(place, found) for place, found in drifts.items())
+    said = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
     return f"{units.count_of(len(ran), 'launch', 'launches')} of layers, with effects from {span}. {said.capitalize()}."
 
 
-def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
+def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None], begin: datetime) -> str:
     tagged, rejected = sum(_is_tagged(one) for one in ran), sum(one.rejected > 0 for one in ran)
     seen = dict.fromkeys(
         WITNESSED[next(name for name in WITNESSES if any(name in one.witness for one in here))]
@@ -118,8 +135,8 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
     )
     witness = f"the launch's witness ({words.listing(list(seen))}) divided by its median" if seen else ""
     few = (
-        f" The table has at most {TABLE_MAX} of so many launches: those on a disc, with a cross or an effect of a "
-        "tenth and more, the farthest off first."
+        f" Of so many launches the table has {TABLE_MAX} at most, of those on a disc, with a cross or with an effect of "
+        "a tenth and more: those whose effect is farthest from 1, the farthest first."
     )
     few = few if len(ran) > PLAIN_MAX else ""
     if not drifts:
@@ -127,7 +144,7 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
             f"Each grey mark is one launch: {witness}. How launches differ is not drawn: with fewer than "
             f"{SAMPLES_MIN} launches of a point none can be called unusual.{few}"
         )
-    drifted = "; ".join(_drift_text(place, found) for place, found in drifts.items())
+    drifted = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
     below = f" Below, in grey: {witness}." if seen else ""
     return (
         "Each mark is one launch: the median, over its points, of the value divided by the median of all launches of "
@@ -139,11 +156,10 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None]) -> str:
 
 
 def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
-    """Return a row a launch; of very many those alone that are tagged, rejected in part or off by a tenth."""
+    """Return a row a launch, in the order of time; of very many those that something is said of, the farthest first."""
     shown = list(ran)
     if len(ran) > PLAIN_MAX:
-        notable = sorted((one for one in ran if _is_notable(one)), key=_off, reverse=True)[:TABLE_MAX]
-        shown = [one for one in ran if one in notable]
+        shown = sorted((one for one in ran if _is_notable(one)), key=_off, reverse=True)[:TABLE_MAX]
     names = [name for name in WITNESSES if any(name in one.witness for one in ran)]
     alike: dict[str, int] = defaultdict(int)
     for one in ran:
@@ -179,9 +195,9 @@ def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
     )
 
 
-def _off(one: Ran) -> tuple[bool, float]:
-    """Return how far a launch is off, for an order: those that gave no number in part first."""
-    return one.rejected > 0, abs(log(one.effect)) if one.effect else 0.0
+def _off(one: Ran) -> float:
+    """Return how far a launch is off, for an order."""
+    return abs(log(one.effect)) if one.effect else 0.0
 
 
 def _is_tagged(one: Ran) -> bool:

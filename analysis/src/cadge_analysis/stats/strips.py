@@ -27,6 +27,12 @@ SAMPLES_MIN = 3
 """Cells of fewer launches have no usual value that a launch could be off."""
 PAIRED_MAX = 1200
 """Of more launches every so many is taken for the drift: pairs grow with the square."""
+ALONE_SHARE = 0.05
+GAP_SHARE = 0.1
+"""Launches at either end, that share of all at most, behind a gap of that share of the others' time: they stand alone.
+
+So do those that are made again when all others have ended; a slope of the others says nothing of the hour between.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +58,17 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """By what factor launches became slower from the first to the last, with its interval at 95 %."""
+    """By what factor launches became slower from the first to the last, with its interval at 95 %.
+
+    begin and end: when the first and the last of them were made; `apart` further ones stand alone, and are not in it.
+    """
 
     factor: float
     low: float
     high: float
+    begin: datetime
+    end: datetime
+    apart: int
 
 
 def launches(data: Dataset) -> tuple[Ran, ...]:
@@ -102,9 +114,21 @@ def launches(data: Dataset) -> tuple[Ran, ...]:
     return tuple(sorted(found, key=lambda ran: (ran.started, ran.launch_id)))
 
 
+def _together(known: Sequence[Ran]) -> Sequence[Ran]:
+    """Return launches without the few at either end that stand alone, far from all others."""
+    for _ in range(2):
+        seconds = [abs((one.started - known[0].started).total_seconds()) for one in known]
+        few = int(ALONE_SHARE * len(known))
+        alone = (k for k in range(few, 0, -1) if seconds[-k] - seconds[-k - 1] > GAP_SHARE * seconds[-k - 1])
+        known = known[: len(known) - next(alone, 0)][::-1]  # and the other end
+    return known
+
+
 def drift(ran: Sequence[Ran]) -> Drift | None:
     """Return the drift of launches in the order of time; None where too few say anything, or no time passed."""
-    known = [(one.started.timestamp(), math.log(one.effect)) for one in ran if one.effect]
+    every = [one for one in ran if one.effect]
+    used = _together(every)
+    known = [(one.started.timestamp(), math.log(one.effect)) for one in used if one.effect]
     known = known[:: -(-len(known) // PAIRED_MAX) or 1]
     n = len(known)
     if n < 2 * SAMPLES_MIN:
@@ -119,5 +143,6 @@ def drift(ran: Sequence[Ran]) -> Drift | None:
     low = max(0, math.floor((len(slopes) - reach) / 2) - 1)
     high = len(slopes) - 1 - low
     ends = (float(np.median(slopes)), float(slopes[low]), float(slopes[high]))
-    factor, least, most = (math.exp(slope * float(seconds[-1] - seconds[0])) for slope in ends)
-    return Drift(factor=factor, low=least, high=most)
+    begin, end = used[0].started, used[-1].started
+    factor, least, most = (math.exp(slope * (end - begin).total_seconds()) for slope in ends)
+    return Drift(factor=factor, low=least, high=most, begin=begin, end=end, apart=len(every) - len(used))

@@ -78,3 +78,27 @@ def test_words() -> None:
     assert units.day(datetime(2026, 11, 1, tzinfo=UTC)) == "1 November 2026"
     assert units.percent(0.96875) == f"96.9{THIN}%"
     assert units.interval("1", "2") == "[1,\u00a02]"
+
+
+def test_a_value_is_one_number_however_it_was_scaled() -> None:
+    assert 2905 * 0.001 != 2905 / 1000
+    assert units.sig3(2905 * 0.001) == units.sig3(2905 / 1000) == units.us(2905)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(39 / 5365, "0.7"), (0.0099, "1.0"), (0.01, "1"), (0.154, "15"), (0.0, "0"), (1.0, "100")]
+)
+def test_what_is_less_than_a_percent_is_no_percent(share: float, text: str) -> None:
+    assert units.part(share) == f"{text}{THIN}%"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.3, "30"), (0.203, "20.3"), (0.2004, "20.04"), (0.200004, "20.000"), (0.194, "19")]
+)
+def test_what_lies_beyond_a_bound_is_not_shown_as_the_bound(share: float, text: str) -> None:
+    assert units.percent_beyond(share, 0.2) == f"{text}{THIN}%"
+
+
+def test_nothing_has_no_sign() -> None:
+    assert units.percent(-0.004, 0) == f"0{THIN}%"
+    assert units.percent(-0.006, 0) == f"-1{THIN}%"

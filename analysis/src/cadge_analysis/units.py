@@ -19,6 +19,8 @@ TIMES = "\u00d7"
 MISSING = "\u2013"
 MINUS = "\u2212"
 _DIGITS = 3
+_KNOWN = 12
+"""Digits of a value that mean something: 2905 / 1000 and 2905 * 0.001 differ in the sixteenth, and are one number."""
 _SMALLEST = Decimal("0.0001")
 
 
@@ -34,7 +36,7 @@ def sig3(value: float) -> str:
     """
     if value == 0:
         return "0"
-    exact = Decimal(repr(float(value)))
+    exact = Decimal(f"{float(value):.{_KNOWN}g}")
     if abs(exact) < _SMALLEST:
         return f"<{_SMALLEST}" if exact > 0 else f"{MINUS}<{_SMALLEST}"
     last = exact.adjusted() - (_DIGITS - 1)
@@ -81,7 +83,22 @@ def per_second(operations: int, total_ns: int) -> float:
 
 def percent(share: float, digits: int = 1) -> str:
     """Return a share of one as a percentage, 0.96875 as "96.9 %"."""
-    return f"{share * 100:.{digits}f}{THIN}%"
+    text = f"{share * 100:.{digits}f}"
+    if not text.strip("-0."):
+        text = text.removeprefix("-")  # nothing is not below nothing
+    return f"{text}{THIN}%"
+
+
+def part(share: float) -> str:
+    """Return a share of one as a whole percentage; below 1 % with one decimal, as 0.7 % is no 1 %."""
+    return percent(share, 1 if 0 < abs(share) < 0.01 else 0)
+
+
+def percent_beyond(share: float, bound: float) -> str:
+    """Return a share as a percentage with as many digits as tell it from a bound that it lies beyond."""
+    return next(
+        (text for digits in range(3) if (text := percent(share, digits)) != percent(bound, digits)), percent(share, 3)
+    )
 
 
 def times(ratio: float) -> str:

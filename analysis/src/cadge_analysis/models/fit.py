@@ -125,7 +125,8 @@ def fit(readings: Iterable[Reading]) -> Parameters | Refused:
         come = "comes" if most == 1 else "come"
         return Refused(
             refused=f"{drawn} of {SIZES_LEAST} sizes or more {come} within {units.percent(TOLERANCE, 0)} of the gap "
-            f"and of the time one way at every size: {units.size(found.size)} is {units.percent(found.off, 0)} off"
+            f"and of the time one way at every size: {units.size(found.size)} is "
+            f"{units.percent_beyond(found.off, TOLERANCE)} off"
         )
     draws = table.draws()
     return Parameters(
@@ -191,7 +192,7 @@ def _own(table: Table, sizes: Sequence[int], draws: Sequence[Draw], name: str, s
     if off[worst] > TOLERANCE:
         return Refused(
             refused=f"no straight line comes within {units.percent(TOLERANCE, 0)} of {sign}: "
-            f"{units.size(curve.sizes[worst])} is {units.percent(off[worst], 0)} off"
+            f"{units.size(curve.sizes[worst])} is {units.percent_beyond(off[worst], TOLERANCE)} off"
         )
     return _line(table, sizes, draws, name)
 

@@ -37,7 +37,7 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
             text="Their launches lie near one value or near another, with nothing between, so that the median only "
             f"says which group is larger: {_named(launches, 'launches')}. Of {units.count_of(tried, 'number')} about "
             f"{units.sig3(0.01 * tried)} would look so by chance.",
-            size=f"{units.percent(len(launches) / len(rows), 0)} of numbers",
+            size=f"{units.part(len(launches) / len(rows))} of numbers",
             share=len(launches) / len(rows),
         )
     operations = [(row, two, "") for row in rows if (two := _within(row))]
@@ -47,7 +47,7 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
             title=f"{units.count_of(len(operations), 'number')} of two groups of operations",
             text="Within launches single operations take one time or another, and few lie between: "
             f"{_named(operations, 'operations')}.",
-            size=f"{units.percent(len(operations) / len(rows), 0)} of numbers",
+            size=f"{units.part(len(operations) / len(rows))} of numbers",
             share=len(operations) / len(rows),
         )
 

@@ -183,6 +183,10 @@ def test_a_share_in_percent_and_a_caveat(tmp_path: Path) -> None:
     assert details["slope/within/100"].endswith(", 6 slipped")
     said = root.text
     assert "14 attempts slipped" in said
+    assert "says so" in said
+    short = root.one("table", **{"class": "summary"}).one("tbody").all("tr")
+    marked = [["slipped" in cell.text for cell in row.all("td")] for row in short]
+    assert marked == [[False, False, True]] * 2, "of more than half of the launches, wherever the number stands"
     assert f"By steepness: 50{THIN}% 2 of 12, 100{THIN}% 12 of 12; by layer: rdma-ucx 7 of 18" in said
     assert f"By steepness: 100{THIN}% 100.0{THIN}%" in said, "what is no size is not called one"
     figure = root.one("figure", id="fig-slope-within-poll")

@@ -26,7 +26,7 @@ STATES = {
     "valid": "measured, every check passed",
     "unsound": "measured, but a check failed: never shown as a number",
     "failed": "tried, and gave no measurement",
-    "refused": "not possible here, with a tested reason",
+    "refused": "not possible here, for the reason that stands with it",
     "missing": "planned, not run",
 }
 SHARED_MEMORY = {

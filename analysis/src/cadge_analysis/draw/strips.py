@@ -43,7 +43,10 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """Launches in one panel; `drift` is where its line begins and ends, as (minutes, ratio). One of a witness is grey, and lower."""
+    """Launches in one panel; one of a witness is grey, and lower.
+
+    drift: where its line begins and ends, as (minutes, ratio).
+    """
 
     title: str
     dots: tuple[Dot, ...]

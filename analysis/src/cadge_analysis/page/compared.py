@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -10,8 +11,11 @@ from cadge_analysis import units, words
 from cadge_analysis.page.findings import MEDIA
 from cadge_analysis.page.viewmodel import Compared, Library
 from cadge_analysis.stats.load import Dataset, Series, series_of
+from cadge_results.result import PathFacts
 
 NEVER = "never opened"
+_LOCAL = re.compile(r"\b(?:unix|ipc)\b", re.IGNORECASE)
+"""Of a path that goes through sockets with a name in the file system, and through no network."""
 WORKLOADS_MOST = 4
 """So many groups of patterns are told with their values; of more, how many there are."""
 
@@ -32,7 +36,7 @@ def _libraries(data: Dataset) -> Iterator[Library]:
         series = series_of(record.launch.subject)
         stated[series][f"{result.library.name} {result.library.stated_version}".strip()] = None
         for path in result.path:
-            media[series][record.launch.place][_carried(path.medium, path.device)] = None
+            media[series][record.launch.place][_carried(path)] = None
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for series in data.layers:
         name = " | ".join(stated[series]) if series in stated else NEVER
@@ -44,9 +48,12 @@ def _libraries(data: Dataset) -> Iterator[Library]:
         yield Library(name=name, layers=tuple(layers), paths=paths)
 
 
-def _carried(medium: str, device: str) -> str:
-    said = MEDIA.get(medium, medium)
-    return f"{said} ({device})" if device and medium == "network" else said
+def _carried(path: PathFacts) -> str:
+    """Return what carried the bytes. The kernel's sockets within a host are of two kinds, which the path tells."""
+    if path.medium == "loopback" and _LOCAL.search(path.used):
+        return "a local socket"
+    said = MEDIA.get(path.medium, path.medium)
+    return f"{said} ({path.device})" if path.device and path.medium == "network" else said
 
 
 def _paths(by_place: dict[str, dict[str, None]]) -> str:
@@ -73,7 +80,7 @@ def _workloads(data: Dataset) -> str:
     rest = len(parts) - WORKLOADS_MOST
     if rest > 1:
         more = sum(len(titles) for titles in list(groups.values())[WORKLOADS_MOST:])
-        parts = [*parts[:WORKLOADS_MOST], units.count_of(more, "pattern more", "patterns more")]
+        parts = [*parts[:WORKLOADS_MOST], units.count_of(more, "more pattern")]
     waits = [words.WAITS[wait] for wait in words.WAIT_ORDER if any(cell.case.wait == wait for cell in data.cells)]
     return f"{'; '.join(parts)}; {words.listing(waits)}"
 
@@ -84,4 +91,8 @@ def _attempts(data: Dataset) -> str:
     planned, valid = sum(cell.planned for cell in cells), sum(len(cell.samples) for cell in cells)
     if not planned:
         return ""
-    return f"{units.grouped(valid)} of {units.count_of(planned, 'planned attempt')} gave a number"
+    text = f"{units.grouped(valid)} of {units.count_of(planned, 'planned attempt')} gave a number"
+    again = sum(len(cell.samples) for cell in data.twins if cell.series.kind == "layer")
+    if again:  # every count below is without them
+        text += f", {units.grouped(again)} of them of a layer that was measured twice to see how sure verdicts are"
+    return text

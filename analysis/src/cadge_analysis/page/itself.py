@@ -60,7 +60,7 @@ def counted(rate: TwinRate) -> str:
 
 def _limit(rate: TwinRate) -> str:
     text = (
-        f"Of so many independent cells at that level no more than {rate.quantile_999} are called in 999 of 1,000 "
+        f"Of so many independent cells at that level no more than {rate.quantile_999} are called in 999 of 1\u202f000 "
         "campaigns (binomial). Cells of one campaign are not independent, so that even a sound one exceeds it somewhat "
         "more often. "
     )

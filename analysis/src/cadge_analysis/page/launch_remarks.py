@@ -89,11 +89,13 @@ def _moved(data: Dataset) -> Iterator[Remark]:
         usual = median(seen)
         slow = [value for value in seen if value > MOVED * usual]
         moved, every = moved + len(slow), every + len(seen)
-        if slow:
-            parts.append(
-                f"{words.PLACES[place]} in {len(slow)} of {units.count_of(len(seen), 'launch', 'launches')} "
-                f"{WITNESSED[name]} took up to {units.times(max(slow) / usual)} the usual {units.sig3(usual)} ns"
-            )
+        of = units.count_of(len(seen), "launch", "launches")
+        parts.append(
+            f"{words.PLACES[place]} in {units.grouped(len(slow))} of {of} {WITNESSED[name]} took up to "
+            f"{units.times(max(slow) / usual)} the usual {units.sig3(usual)} ns"
+            if slow
+            else f"{words.PLACES[place]} in none of {of}, by {WITNESSED[name]}"
+        )
     if not moved:
         return
     share = moved / every
@@ -103,6 +105,6 @@ def _moved(data: Dataset) -> Iterator[Remark]:
         text=f"More than {MOVED:g} times, as each launch's own witness measured it without a layer: "
         f"{'; '.join(parts)}. No number is divided by it or dropped for it. Which they "
         "are is drawn under \u201cWhat this run says of itself\u201d.",
-        size=f"{units.percent(share)} of {units.count_of(every, 'launch', 'launches')}",
+        size=f"{units.percent(share)} of {units.count_of(every, 'launch', 'launches')} with a witness",
         share=share,
     )

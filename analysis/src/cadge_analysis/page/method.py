@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.models.fit import PIECES_MOST, TOLERANCE
 from cadge_analysis.models.pieces import SIZES_LEAST
 from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.stats.floors import Floor, FloorKey
 from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS, WAKE_TIMES
-from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_coverage
+from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_of_interval
 from cadge_results import PatternFile
 
 
@@ -67,13 +69,101 @@ def _of_open_loops(patterns: Mapping[str, PatternFile]) -> str:
     return ": nothing here says how a layer behaves when requests arrive on their own"
 
 
-def method(patterns: Mapping[str, PatternFile], verdicts: tuple[Fact, ...], *, several_ends: bool) -> tuple[Fact, ...]:
+def _floor(floors: Iterable[tuple[FloorKey, Floor]]) -> str:
+    """Return how floors are found, and which of this campaign's are composed."""
+    found = tuple(floors)
+    if not found:
+        return "No floor was measured in this campaign: nothing is divided by one."
+    text = (
+        "What the machine itself can do for the same bytes at the same place and in the same wait mode, "
+        "measured in the same campaign by programs without a layer, which move messages one at a time. The floor "
+        "at a size is the fastest of all floor programs at that size and above (for streams, the one that takes "
+        "least for a message), as a program that moves more bytes can move fewer in that time; never the best "
+        "launch, but the lowest median over launches. "
+    )
+    if composed := "; ".join(_composed(found)):
+        text += (
+            "It may also be composed, where that is less: one bounced line (none for streams), and the bytes at the "
+            f"best copy rate that any floor program reached, round by round. Here it is so in {composed}. "
+        )
+    return text + (
+        "References are bare exchanges that are not the best possible, such as sockets by system calls: they are "
+        "shown beside, and nothing is divided by them. Blocking rows divide by blocking floors. A ratio is taken "
+        "round by round, layer \u00f7 floor, where every launch of the layer has a launch of the floor in its "
+        "round, and its median and interval are those of the ratios; so is the time above the floor. Otherwise "
+        "the medians are divided, and the interval joins the ends of both."
+    )
+
+
+def _composed(found: Sequence[tuple[FloorKey, Floor]]) -> Iterator[str]:
+    """Yield where floors are composed: "RPC within one host, polling, from 32 KiB on"."""
+    groups: dict[tuple[int, int, str], list[tuple[int, bool]]] = defaultdict(list)
+    for (place, wait, _, _, size), floor in found:
+        groups[words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait), floor.case.file.title].append(
+            (size, floor.composed)
+        )
+    for (place, wait, title), sizes in sorted(groups.items()):
+        composed = sorted({size for size, one in sizes if one})
+        if composed:
+            later = all(one for size, one in sizes if size >= composed[0])
+            where = (
+                f"from {units.size(composed[0])} on"
+                if later
+                else f"at {words.listing(list(map(units.size, composed)))}"
+            )
+            yield f"{title} {words.PLACES[words.PLACE_ORDER[place]]}, {words.WAITS[words.WAIT_ORDER[wait]]}, {where}"
+
+
+def _intervals(launches: int, coverage: float) -> str:
+    """Return what intervals over launches are, with the number of them that most values of the campaign have."""
+    text = (
+        "Order statistics: the k-th smallest and the k-th largest launch enclose the true median with a "
+        "probability that follows from the binomial distribution alone, whatever the distribution of the "
+        "values (David and Nagaraja, Order Statistics). "
+    )
+    if not coverage:
+        return f"{text}One launch has no interval, and six are the fewest for one of 95\u202f%."
+    k = rank_of_interval(launches)
+    ends = "smallest and largest" if k == 1 else f"k = {k}"
+    return (
+        f"{text}Here, with {units.count_of(launches, 'launch', 'launches')}: {ends}, {units.percent(coverage)}; where "
+        "a number has fewer launches the coverage stands with them in the tables of every size. These intervals are of "
+        "one value, or one ratio to a floor, and not widened for their number: expect one in "
+        f"{units.grouped(round(1 / (1 - coverage)))} to miss. Those of verdicts are widened."
+    )
+
+
+def _by_whom(own: Sequence[str]) -> str:
+    """Return whose work is compared. own: layers whose library is a part of this suite."""
+    text = (
+        "What joins each layer's library to this suite, the patterns and the floors are by the authors of this suite, "
+    )
+    if own:
+        text += f"and so is the whole library of {words.listing(list(map(words.isolated, own)))}. "
+    else:
+        text += "and none of the libraries is. "
+    return text + (
+        "No library's authors have checked how it is used here; the code is that of the revision under "
+        "\u201cProvenance\u201d."
+    )
+
+
+def method(
+    patterns: Mapping[str, PatternFile],
+    verdicts: tuple[Fact, ...],
+    *,
+    several_ends: bool,
+    launches: tuple[int, float] = (1, 0.0),
+    floors: Iterable[tuple[FloorKey, Floor]] = (),
+    own: Sequence[str] = (),
+) -> tuple[Fact, ...]:
     """Return the section on method; what is timed is said for the patterns that were planned.
 
     verdicts: how they are made.
     several_ends: somewhere several endpoints measured the same.
+    launches: how many most numbers are of, and how often their interval holds the true median.
+    own: layers whose library is a part of this suite.
     """
-    six = units.percent(rank_coverage(6, 1))
     return (
         Fact(
             name="What is timed",
@@ -96,35 +186,20 @@ def method(patterns: Mapping[str, PatternFile], verdicts: tuple[Fact, ...], *, s
         ),
         Fact(
             name="Intervals",
-            text="Order statistics: the k-th smallest and the k-th largest launch enclose the true median with a "
-            "probability that follows from the binomial distribution alone, whatever the distribution of the "
-            f"values (David and Nagaraja, Order Statistics). Six launches: smallest and largest, {six}. The "
-            "coverage stands in each row beside the number of launches. These intervals are of "
-            "one value, or one ratio to a floor, and not widened for their number: expect one in twenty to miss. Those "
-            "of verdicts are.",
+            text=_intervals(*launches),
         ),
         Fact(
             name="Tails",
             text="p99 and p99.9 are taken from the histograms of all launches added together (percentiles are "
-            f"never averaged), and only where at least {TAIL_SAMPLES} samples lie beyond: 10,000 samples for "
-            "p99, 100,000 for p99.9. Under them stands the range of the launches' own values, which is a "
+            f"never averaged), and only where at least {TAIL_SAMPLES} samples lie beyond: 10\u202f000 samples for "
+            "p99, 100\u202f000 for p99.9. Under them stands the range of the launches' own values, which is a "
             "description and not an interval. A quantile is the upper end of its histogram bucket (three "
             "significant digits), by HdrHistogram's rule.",
         ),
         *([_SEVERAL_ENDS] if several_ends else []),
         Fact(
             name="Floor",
-            text="What the machine itself can do for the same bytes at the same place and in the same wait mode, "
-            "measured in the same campaign by programs without a layer, which move messages one at a time. The floor "
-            "at a size is the fastest of all floor programs at that size and above (for streams, the one that takes "
-            "least for a message), as a program that moves more bytes can move fewer in that time; never the best "
-            "launch, but the lowest median over launches. Above 64\u202fKiB in memory it is composed: one bounced line "
-            "(none for streams), and the bytes at the best copy rate that any floor program reached, round by round. "
-            "References are bare exchanges that are not the best possible, such as sockets by system calls: they are "
-            "shown beside, and nothing is divided by them. Blocking rows divide by blocking floors. A ratio is taken "
-            "round by round, layer \u00f7 floor, where every launch of the layer has a launch of the floor in its "
-            "round, and its median and interval are those of the ratios; so is the time above the floor. Otherwise "
-            "the medians are divided, and the interval joins the ends of both.",
+            text=_floor(floors),
         ),
         *verdicts,
         Fact(
@@ -166,6 +241,7 @@ def method(patterns: Mapping[str, PatternFile], verdicts: tuple[Fact, ...], *, s
             "calls and replies of its own, and emulated where it is made of messages. Poll and block are what"
             " the layer was asked to do; a blocking row that did not sleep is unsound.",
         ),
+        Fact(name="By whom", text=_by_whom(own)),
         Fact(
             name="Defaults",
             text="Libraries run with their own defaults; only the network device is given to them. A changed "

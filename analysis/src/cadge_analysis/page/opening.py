@@ -92,15 +92,21 @@ def _alone(data: Dataset, cells: Sequence[Cell], rows: Sequence[Row]) -> Iterato
 
 def bracket(rows: Sequence[Row]) -> str:
     """Return what a bracket [a, b] means, with the coverage that most intervals of the campaign have."""
-    tally = Counter(row.numbers.central.launches for row in rows)
-    launches = max(tally, key=lambda one: (tally[one], one), default=1)
+    launches, coverage = usual(rows)
     if launches == 1:
         return "One launch each: no value has an interval."
-    covers = units.percent(
-        max(row.numbers.central.coverage for row in rows if row.numbers.central.launches == launches)
-    )
     return (
-        f"[a,\u00a0b]: the true median over launches lies between a and b in {covers} of such cases "
+        f"[a,\u00a0b]: the true median over launches lies between a and b in {units.percent(coverage)} of such cases "
         f"({launches} launches, nothing assumed of their distribution). Beside a verdict the interval is wider: it "
-        "stands up to all comparisons of its family."
+        "stands up to all comparisons of its family. Where so few rounds cannot be as sure as that, it is widened by a "
+        "part of their range and reaches beyond every round that was seen. So a layer may have the lowest median, or "
+        "rank 1, and its verdict still be that it cannot be told: a rank is shared until launches tell layers apart."
     )
+
+
+def usual(rows: Sequence[Row]) -> tuple[int, float]:
+    """Return how many launches most numbers are of, and how often an interval of so many holds the true median."""
+    tally = Counter(row.numbers.central.launches for row in rows)
+    launches = max(tally, key=lambda one: (tally[one], one), default=1)
+    covers = (row.numbers.central.coverage for row in rows if row.numbers.central.launches == launches)
+    return launches, max(covers, default=0.0)

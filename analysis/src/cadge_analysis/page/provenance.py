@@ -92,7 +92,7 @@ def deck(data: Dataset) -> str:
     hosts = ", ".join(map(words.isolated, meta.testbed.hosts))
     machines = " and ".join(dict.fromkeys(filter(None, (_processor(node.cpu) for node in data.nodes))))
     return (
-        f"{units.count_of(len(data.layers), 'layer')}, {launches} of each, on "
+        f"{units.count_of(len(data.layers), 'layer')}, {launches} of each point, on "
         f"testbed \u201c{meta.testbed.name}\u201d ({units.count_of(len(meta.testbed.hosts), 'host')}: "
         f"{hosts}{'; ' if machines else ''}{machines}). Sweep \u201c{meta.sweep}\u201d, "
         f"{units.day(created)}, {units.clock_time(created)} UTC{until}."
@@ -131,6 +131,16 @@ def layer_cards(
             )
         )
     return tuple(cards)
+
+
+def own(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> tuple[str, ...]:
+    """Return the layers whose library is no other file than their adapter: it was built with this suite."""
+    found = {series for (series, _, _), every in facts.items() if any(_is_own(one) for one in every)}
+    return tuple(series.label for series in data.layers if series in found)
+
+
+def _is_own(one: LaunchFacts) -> bool:
+    return bool(one.file) and one.file == one.adapter_file
 
 
 def _semantics(facts: LaunchFacts) -> str:

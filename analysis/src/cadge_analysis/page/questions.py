@@ -150,7 +150,7 @@ def _central(row: Row) -> Reply:
     return Reply(
         question="",
         text=shown.text(central.value),
-        detail=detail,
+        detail=", ".join((detail, *numbers.to_be_read)),
         floor=f"{units.times(row.ratio.value)} floor" if row.ratio else "",
         bar=bar(row.ratio.value, more_is_better=numbers.more_is_better) if row.ratio else "",
         below=row.beats_floor,

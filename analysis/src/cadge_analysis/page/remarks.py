@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.page import launch_remarks, modes
@@ -220,11 +220,25 @@ def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
         size="; ".join(
             [
                 f"{units.percent(of_all, 0)} of attempts did not settle",
-                *(f"{name}: {units.percent(share[name], 0)}" for name in worst[:_WORST]),
+                *_worst({name: share[name] for name in worst}),
             ]
         ),
         share=of_all,
     )
+
+
+def _worst(shares: Mapping[str, float]) -> Iterator[str]:
+    """Yield the first ones of shares in descending order; those that are alike together, so that none is left out."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name, share in shares.items():
+        alike[units.percent(share)].append(name)
+    named = 0
+    for names in alike.values():
+        if named >= _WORST:
+            return
+        named += len(names)
+        few = names if len(names) <= _NAMED else [*names[:_NAMED], f"{units.grouped(len(names) - _NAMED)} more"]
+        yield f"{words.listing(few)}: {units.percent(shares[names[0]], 0)}"
 
 
 def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
@@ -237,8 +251,8 @@ def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
     yield Remark(
         grave=False,
         title=f"{units.count_of(len(few), 'number')} on few operations",
-        text=f"In some launch fewer than {OPERATIONS_MIN} operations were measured: {', '.join(sizes)}. These rows are "
-        "marked; longer points (`duration` of the sweep) mend it.",
+        text=f"In some launch fewer than {OPERATIONS_MIN} operations were measured: {', '.join(sizes)}. These numbers "
+        "say so; longer points (`duration` of the sweep) mend it.",
         size=_share_of(len(few), len(rows), "number"),
         share=_share(len(few), len(rows)),
     )
@@ -280,7 +294,9 @@ def _tally(rows: Iterable[Row], count: Callable[[Row], int], group: Callable[[Ro
     for row in rows:
         attempts[group(row)] += row.numbers.central.launches
         found[group(row)] += count(row)
-    listed = ", ".join(f"{name} {often} of {attempts[name]}" for name, often in found.items() if often)
+    listed = ", ".join(
+        f"{name} {units.grouped(often)} of {units.grouped(attempts[name])}" for name, often in found.items() if often
+    )
     return found.total(), attempts.total(), listed
 
 
@@ -320,8 +336,8 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
         yield Remark(
             grave=_share(often, attempts) > _FEW_SHARE,
             title=f"{units.count_of(often, 'attempt')} {quantity.title}",
-            text=f"{quantity.caveat} By {_along(rows)}: {by_size}; by layer: {by_layer}. Rows are marked where it "
-            "holds of more than half of the launches; none is dropped.",
+            text=f"{quantity.caveat} By {_along(rows)}: {by_size}; by layer: {by_layer}. A number "
+            "of which it holds in more than half of its launches says so; none is dropped.",
             size=f"{_share_of(often, attempts, 'attempt')} of {rows[0].cell.case.file.title}",
             share=_share(often, attempts),
         )
@@ -390,8 +406,9 @@ def _machine(data: Dataset) -> Iterator[Remark]:
         yield Remark(
             grave=False,
             title=f"{units.count_of(lost, 'operation')} lost",
-            text="They got no answer before their deadline and are in no quantile; the tables count them row by row.",
-            size=f"{units.sig3(100 * lost / (lost + done))}{units.THIN}% of operations",
+            text="They got no answer before their deadline and are in no quantile; the tables of every size count "
+            "them, in the column \u201clost\u201d.",
+            size=f"{units.sig3(100 * lost / (lost + done))}{units.THIN}% of {units.grouped(lost + done)}",
             share=lost / (lost + done),
         )
 

@@ -51,7 +51,11 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
         name="strips",
         title=title,
         svg=svg.render(
-            draw.figure(strips, lines), name="strips", title=title, description=_told(ran, drifts, begin), minimum_px=MAIN_PX
+            draw.figure(strips, lines),
+            name="strips",
+            title=title,
+            description=_told(ran, drifts, begin),
+            minimum_px=MAIN_PX,
         ),
         caption=_caption(ran, drifts, begin),
         keys=tuple(keys[one] for one in series) if drifts else (),
@@ -60,9 +64,7 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
     )
 
 
-def _strip(
-    place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: Drift | None, begin: datetime
-) -> Strip:
+def _strip(place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: Drift | None, begin: datetime) -> Strip:
     middle = median(one.effect for one in ran if one.effect)
     return Strip(
         title=f"{words.PLACES_SHORT[place]}: effect",
@@ -135,8 +137,8 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None], begin: date
     )
     witness = f"the launch's witness ({words.listing(list(seen))}) divided by its median" if seen else ""
     few = (
-        f" Of so many launches the table has {TABLE_MAX} at most, of those on a disc, with a cross or with an effect of "
-        "a tenth and more: those whose effect is farthest from 1, the farthest first."
+        f" Of so many launches the table has {TABLE_MAX} at most, of those on a disc, with a cross or with an effect "
+        "of a tenth and more: those whose effect is farthest from 1, the farthest first."
     )
     few = few if len(ran) > PLAIN_MAX else ""
     if not drifts:
@@ -174,7 +176,7 @@ def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
             "attempts used",
             "hindered",
             "not settled",
-            "rejected",
+            "without a number",
             *(f"{WITNESSED[name]}, ns" for name in names),
         ),
         rows=tuple(

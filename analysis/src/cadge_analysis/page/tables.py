@@ -189,7 +189,13 @@ def _launches_detail(numbers: Numbers) -> str:
 
 def _mark(numbers: Numbers) -> str:
     """Return how the main number is marked: as one to be read with care, or not at all."""
-    return "few" if numbers.thin or numbers.often_caveat else ""
+    return "few" if numbers.to_be_read else ""
+
+
+def _central(numbers: Numbers) -> Value:
+    """Return the main number, with what care it is to be read."""
+    value = estimate_value(numbers.central, scale=words.shown(numbers.quantity).scale, reason="", flag=_mark(numbers))
+    return replace(value, detail=", ".join((value.detail, *numbers.to_be_read)))
 
 
 def _samples(numbers: Numbers, noun: str) -> Value:
@@ -220,7 +226,7 @@ def _values(
     noun = file.words.operations.partition("/")[0]
     return {
         "wait": Value(text=case.wait),
-        "p50": estimate_value(numbers.central, scale=scale, reason="", flag=_mark(numbers)),
+        "p50": _central(numbers),
         "verdict": verdict_words.value_of(verdicts.by_point.get(row.cell.point_id), row, verdicts),
         "pooled": _plain(numbers.pooled, scale=scale),
         **{
@@ -396,7 +402,8 @@ def _summary_cell(row: Row | None, cell: Cell | None, largest: float) -> Summary
     ratio = units.times(row.ratio.value) if row.ratio else ""
     tail = _tail(numbers.p90)
     p90 = f"{tail.text}|{tail.detail or tail.reason}" if numbers.p90 else ""
-    return SummaryCell(text=value.text, detail=value.detail, ratio=ratio, bar=_bar(row, largest), p90=p90)
+    detail = ", ".join((value.detail, *numbers.to_be_read))
+    return SummaryCell(text=value.text, detail=detail, ratio=ratio, bar=_bar(row, largest), p90=p90)
 
 
 def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str) -> Summary | None:

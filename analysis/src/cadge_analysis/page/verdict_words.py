@@ -282,8 +282,9 @@ def _looks(verdicts: CampaignVerdicts) -> str:
 def _rounds(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> str:
     text = (
         "Tests take one round's difference for independent of the next one's. Their correlation is estimated over "
-        f"the campaign from ranks; a family whose own is above {CLEARLY:g} standard errors is judged by its own. Up to "
-        f"{IGNORED:g}, or one standard error, nothing changes; above it p and intervals allow for it and one standard "
+        f"the campaign from ranks; a family whose own lies above {CLEARLY:g} of its standard errors is judged by "
+        f"its own, every other one by that of all families together. Of whichever it is: up to {IGNORED:g}, or one "
+        f"standard error, nothing changes; above it p and intervals allow for it and one standard "
         f"error more; above {WITHHELD:g}, and that clearly, verdicts are withheld. "
     )
     if verdicts.serial is None:
@@ -302,7 +303,21 @@ def _serial(found: Serial | None) -> str:
     if found is None:
         return units.MISSING
     used = "withheld" if found.withheld else f"allowed for: {units.sig3(found.used)}"
-    return f"{found.correlation:.2f} \u00b1 {found.error:.2f} ({used})".replace("-", units.MINUS)
+    return f"{_estimated(found)} ({used})"
+
+
+def _estimated(found: Serial | None) -> str:
+    if found is None:
+        return units.MISSING
+    text = f"{found.correlation:.2f}"
+    return f"{text if text.strip('-0.') else '0.00'} \u00b1 {found.error:.2f}".replace("-", units.MINUS)
+
+
+def _allowed(found: Serial | None) -> str:
+    """Return what a family's tests allow for: of its own correlation where that is clear, else of all families'."""
+    if found is None:
+        return units.MISSING
+    return "withheld" if found.withheld else units.sig3(found.used)
 
 
 def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
@@ -322,7 +337,8 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
                 units.grouped(len(family.cells)),
                 *map(units.grouped, counts),
                 units.percent(family.decided / len(family.cells), 0),
-                _serial(family.own),
+                _estimated(family.own),
+                _allowed(family.serial),
             )
         )
     return FactTable(
@@ -338,6 +354,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
             *(f"{SIGNS[verdict]} {verdict}" for verdict in ORDER),
             "decided",
             "own correlation of rounds",
+            "correlation allowed for",
         ),
         rows=tuple(rows),
     )

@@ -27,7 +27,7 @@ from cadge_analysis.page.itself import itself
 from cadge_analysis.page.knee_table import knee_tables
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import model_tables
-from cadge_analysis.page.opening import bracket, opening
+from cadge_analysis.page.opening import bracket, opening, usual
 from cadge_analysis.page.questions import questions
 from cadge_analysis.page.remarks import remarks, virtualisation
 from cadge_analysis.page.residual_figure import residual_figure
@@ -251,6 +251,9 @@ def page(
             data.patterns,
             verdict_words.facts(verdicts, titles),
             several_ends=any(row.numbers.apart for row in comparison.rows),
+            launches=usual(comparison.rows),
+            floors=comparison.floors.items(),
+            own=provenance.own(data, every_fact),
         ),
         families=verdict_words.table(verdicts, titles),
         fact_tables=provenance.fact_tables(data, every_fact),

@@ -134,7 +134,8 @@ def _said(one: Planted, *, planted_large: bool) -> str:
     share = units.percent(one.truth_ns / one.round_trip_ns)
     text = (
         f"{one.layer}: {one.truth_ns:.0f} ns in a round trip of {one.round_trip_ns:.0f} ns ({share}) found in "
-        f"{one.found} of {len(one.series)} series of {SERIES_LAUNCHES} launches, and held by {one.held} intervals"
+        f"{one.found} of {len(one.series)} series of {SERIES_LAUNCHES} launches, {one.held} of {len(one.series)} "
+        "intervals contain it"
         f"{_step(one)}"
     )
     if not planted_large:

@@ -80,8 +80,8 @@ def sentence(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> str:
     verdict = {"passed": "passed", "failed": "failed", "incomplete": "was incomplete"}[pin.verdict]
     parts = "; ".join(f"{name} {said}" for name, said in pin.parts.items())
     return (
-        f"Self-test {pin.selftest_id}, {of}, made {units.duration(found.age_s)} before the campaign by cadge "
-        f"{pin.version}, build {pin.build[:_SHOWN]}: it {verdict} ({parts})."
+        f"Self-test {pin.selftest_id}, {of}, made by cadge {pin.version}, build {pin.build[:_SHOWN]}; it ended "
+        f"{units.duration(found.age_s)} before the campaign began, and {verdict} ({parts})."
     )
 
 

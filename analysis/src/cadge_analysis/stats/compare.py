@@ -73,9 +73,11 @@ class Numbers:
         return self.cell.case.file.main_quantity
 
     @property
-    def often_caveat(self) -> bool:
-        """True where a caveat holds of more than half of the launches."""
-        return any(2 * often > self.central.launches for often in self.caveats.values())
+    def to_be_read(self) -> tuple[str, ...]:
+        """With what care the number is to be read, in a word or two each: of caveats, those of more than half."""
+        quantities = self.cell.case.file.quantities
+        often = [quantities[name].title for name, seen in self.caveats.items() if 2 * seen > self.central.launches]
+        return (*often, *(["few operations"] if self.thin else []))
 
     @property
     def more_is_better(self) -> bool:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a report says of itself agrees with what it shows: paths, counts, floors, intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from cadge_analysis import report
+from cadge_analysis.page.compared import compared
+from cadge_analysis.page.method import method
+from cadge_analysis.page.provenance import own
+from cadge_analysis.page.remarks import _worst
+from cadge_analysis.page.viewmodel import Page
+from cadge_analysis.stats import compare, load
+from cadge_analysis.stats.load import Dataset, launch_facts
+
+OPTIONS = synthetic.Options(
+    layers=("sockets-tcp", "native-ucx"), sizes=(8, 4096, 1 << 20), launches=9, samples=200, troubles=False
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return load.read(synthetic.make(tmp_path_factory.mktemp("said"), OPTIONS))
+
+
+@pytest.fixture(scope="module")
+def page(data: Dataset) -> Page:
+    return report.page_of(data)
+
+
+def through(data: Dataset, medium: str, used: str) -> str:
+    """Return what the head of a report says of the paths of a campaign whose every path is this."""
+    records = []
+    for record in data.records:
+        result = record.result
+        assert result is not None
+        path = tuple(one.model_copy(update={"medium": medium, "used": used}) for one in result.path)
+        records.append(record.model_copy(update={"result": result.model_copy(update={"path": path})}))
+    return compared(replace(data, records=tuple(records))).libraries[0].paths
+
+
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        ("unix stream; peer in another process", "a local socket"),
+        ("PAIR over ipc", "a local socket"),
+        ("PAIR over tcp", "the network inside the host"),
+        ("udp 127.0.0.1:18600, packets of 65507 bytes", "the network inside the host"),
+    ],
+)
+def test_a_socket_with_a_name_is_no_network(data: Dataset, used: str, said: str) -> None:
+    assert f"within: {said}" in through(data, "loopback", used)
+
+
+def test_launches_are_of_each_point(page: Page) -> None:
+    assert "9 launches of each point, on testbed" in page.deck
+
+
+def facts(page: Page) -> dict[str, str]:
+    return {one.name: one.text for one in page.method}
+
+
+def test_how_many_intervals_miss_is_that_of_this_campaign(page: Page) -> None:
+    assert "9 launches: k = 2, 96.1\u202f%" in facts(page)["Intervals"]
+    assert "expect one in 26 to miss" in facts(page)["Intervals"]
+    assert "Six launches" not in facts(page)["Intervals"]
+
+
+def test_which_floors_are_composed_is_that_of_this_campaign(data: Dataset, page: Page) -> None:
+    floors = compare.compare(data).floors
+    composed = {key[4] for key, floor in floors.items() if floor.composed and key[:2] == ("within", "poll")}
+    assert composed, "a floor is composed here"
+    said = facts(page)["Floor"]
+    assert "64\u202fKiB" not in said
+    assert " within one host, polling, from " in said
+    plain = {key: floor for key, floor in floors.items() if not floor.composed}
+    of_plain = {one.name: one.text for one in method(data.patterns, (), several_ends=False, floors=plain.items())}
+    assert "composed" not in of_plain["Floor"]
+    without = {one.name: one.text for one in method(data.patterns, (), several_ends=False)}
+    assert without["Floor"] == "No floor was measured in this campaign: nothing is divided by one."
+
+
+def test_whose_work_is_compared_is_said_once(data: Dataset) -> None:
+    every = launch_facts(data)
+    assert own(data, every) == ()
+    series = data.layers[0]
+    changed = {
+        key: tuple(replace(one, file="/b/x.so", adapter_file="/b/x.so") if key[0] == series else one for one in found)
+        for key, found in every.items()
+    }
+    assert own(data, changed) == (series.label,)
+    said = {one.name: one.text for one in method(data.patterns, (), several_ends=False, own=(series.label,))}
+    assert f"the whole library of {series.label}" in said["By whom"]
+
+
+def test_attempts_of_what_was_measured_twice_are_told_apart(tmp_path: Path, data: Dataset) -> None:
+    assert "twice" not in compared(data).attempts
+    twice = load.read(synthetic.make(tmp_path / "twice", replace(OPTIONS, twins=("sockets-tcp",))))
+    again = sum(len(cell.samples) for cell in twice.twins if cell.series.kind == "layer")
+    assert (
+        f"{again:,}".replace(",", "\u202f") + " of them of a layer that was measured twice" in compared(twice).attempts
+    )
+
+
+def test_no_pattern_is_left_out_that_settled_no_better_than_one_that_is_named() -> None:
+    assert list(_worst({"A": 1.0, "B": 1.0, "C": 0.9999, "D": 0.5})) == ["A, B and C: 100\u202f%"]
+    assert list(_worst({"A": 0.9, "B": 0.7, "C": 0.5})) == ["A: 90\u202f%", "B: 70\u202f%"]
+    assert list(_worst(dict.fromkeys("ABCDE", 1.0))) == ["A, B, C and 2 more: 100\u202f%"]

@@ -202,6 +202,27 @@ def test_what_lies_below_all_loads_that_were_measured_has_no_number(tmp_path: Pa
     assert "3 bear none" in table.text
 
 
+def few_samples(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+    """Give one layer 999 samples at one load."""
+    hook(usual)(point, attempt, number)
+    if point["subject"]["layer"] == "sockets-tcp" and point["workload"]["parameters"]["load_percent"] == LOADS[1]:
+        synthetic.set_samples(attempt, [(1000, 979), (2000, 20)], "response")
+
+
+def test_a_p99_of_few_samples_decides_no_knee(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "store", hooked=few_samples)
+    knees, _ = found(made)
+    assert knees["sockets-tcp"].withheld == "a launch's p99 rests on 999 samples here, and needs 1000"
+    root = text_of(made, tmp_path)
+    rows = {row.one("bdi").text: row for row in root.one("table", class_="knees").one("tbody").all("tr")}
+    cells = [cell.text for cell in rows["sockets-tcp"].all("td")]
+    assert cells[1] == cells[2] == cells[3] == "\u2013withheld: a launch's p99 rests on 999 samples, needs 1\u202f000"
+    stream = io.StringIO()
+    export.write(made, "json", stream)
+    exported = json.loads(stream.getvalue())["knees"]
+    assert {one["layer"]: one["load_percent"] for one in exported}["sockets-tcp"] is None
+
+
 def test_the_p999_is_drawn_where_samples_suffice(tmp_path: Path) -> None:
     """Up to half of the load 120,000 samples, of which two in a thousand take 50 us; above that too few."""
     few = hook(usual)

@@ -343,7 +343,7 @@ def _tail_figure(
     rows = [row for row, _ in found]
     quantity = rows[0].numbers.quantity
     shown = words.shown(quantity)
-    at = {knee.series: knee.load.value for knee in knees}
+    at = {knee.series: knee.load.value for knee in knees if not knee.withheld}
     chart = chart_of(rows, looks, facts, data)
     marks: dict[str, list[Mark]] = defaultdict(list)
     for row, tail in found:
@@ -364,7 +364,7 @@ def _tail_figure(
         name=name,
         title=f"{percentile}: {_title(rows[0].cell.case)}",
         caption=f"{how} A ring stands at the highest load that a layer bears, its knee, or at the measured one below "
-        "it.",
+        "it; where its p99 rests on too few samples it has none.",
     )
 
 

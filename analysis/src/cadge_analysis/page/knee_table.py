@@ -80,12 +80,11 @@ def limit_text(generator: Generator | None, rule: KneeRule) -> str:
 def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> TableRow:
     values = {
         "wait": Value(text=knee.case.wait),
-        "knee": _load(knee),
-        "knee_rate": _rate(knee),
-        "rest_p99": estimate_value(knee.rest_ns, scale=1 / units.NS_PER_US, reason=""),
-        "generator": share_value(knee.share, knee.case.file.knee)
-        if knee.rate.value > 0
-        else Value(text=units.MISSING, reason="no rate"),
+        **dict.fromkeys(("knee", "knee_rate", "rest_p99", "generator"), _withheld(knee)),
+    }
+    if not knee.withheld:
+        values |= _found(knee)
+    values |= {
         "launches": Value(
             text=units.grouped(knee.load.launches), detail=_launches_detail(knee), raw=str(knee.load.launches)
         ),
@@ -96,6 +95,23 @@ def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> T
         wait=knee.case.wait,
         cells=tuple(value for key, value in values.items() if key not in left_out),
     )
+
+
+def _withheld(knee: Knee) -> Value:
+    needs = f"{units.count_of(knee.fewest, 'sample')}, needs {units.grouped(P99_SAMPLES)}"
+    return Value(text=units.MISSING, reason=f"withheld: a launch's p99 rests on {needs}")
+
+
+def _found(knee: Knee) -> dict[str, Value]:
+    """Return what is said of a knee that rests on samples enough."""
+    return {
+        "knee": _load(knee),
+        "knee_rate": _rate(knee),
+        "rest_p99": estimate_value(knee.rest_ns, scale=1 / units.NS_PER_US, reason=""),
+        "generator": share_value(knee.share, knee.case.file.knee)
+        if knee.rate.value > 0
+        else Value(text=units.MISSING, reason="no rate"),
+    }
 
 
 def _rate(knee: Knee) -> Value:
@@ -118,9 +134,7 @@ def _load(knee: Knee) -> Value:
 
     low, high = knee.load.low, knee.load.high
     detail = plain.detail if low is None or high is None else units.interval(say(low), say(high))
-    return Value(
-        text=say(knee.load.value), detail=detail, raw=plain.raw, flag="few" if knee.fewest < P99_SAMPLES else ""
-    )
+    return Value(text=say(knee.load.value), detail=detail, raw=plain.raw)
 
 
 def _bear(launches: int) -> str:
@@ -130,8 +144,8 @@ def _bear(launches: int) -> str:
 def _launches_detail(knee: Knee) -> str:
     coverage = knee.load.coverage
     parts = [units.percent(coverage) if coverage else "no interval"]
+    if knee.withheld:
+        return parts[0]
     parts += [f"{knee.bearing_all} {_bear(knee.bearing_all)} all loads"] * bool(knee.bearing_all)
     parts += [f"{knee.bearing_none} {_bear(knee.bearing_none)} none"] * bool(knee.bearing_none)
-    if knee.fewest < P99_SAMPLES:
-        parts.append(f"a p99 rests on {units.count_of(knee.fewest, 'sample')}")
     return ", ".join(parts)

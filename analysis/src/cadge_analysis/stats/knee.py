@@ -14,16 +14,17 @@ from dataclasses import dataclass
 
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import P99, Numbers, Row, per_launch, tail_by_round
-from cadge_analysis.stats.intervals import TAIL_SAMPLES, Estimate
+from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Sample, Series
+from cadge_analysis.stats.measures import samples_needed
 from cadge_results import PatternFile
 from cadge_results.pattern import KneeRule
 from cadge_results.point import Value
 
 Apart = tuple[str, tuple[tuple[str, Value], ...]]
 """A pattern, and the values of all its parameters but the axis."""
-P99_SAMPLES = TAIL_SAMPLES * 1000 // (1000 - P99)
-"""With fewer samples a launch's own p99 has less than `TAIL_SAMPLES` beyond it."""
+P99_SAMPLES = samples_needed(P99)
+"""With fewer samples a launch's own p99 decides nothing, here as in verdicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,13 @@ class Knee:
     bearing_none: int
     fewest: int
     generator: Generator | None
+
+    @property
+    def withheld(self) -> str:
+        """Why it is not to be shown: a p99 of few samples would decide it; empty where it is to be."""
+        if self.fewest >= P99_SAMPLES:
+            return ""
+        return f"a launch's p99 rests on {self.fewest} samples here, and needs {P99_SAMPLES}"
 
     @property
     def share(self) -> float | None:

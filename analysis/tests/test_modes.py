@@ -131,7 +131,7 @@ def test_the_clock_s_steps_are_no_groups() -> None:
     assert modes.of_operations(decode(synthetic.encoded(coarse.items()))) is None
 
 
-def banner(tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any], int], None]) -> str:
+def whole(tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any], int], None]) -> pagereader.Node:
     options = synthetic.Options(
         layers=("sockets-tcp", "native-ucx"),
         sizes=(8,),
@@ -144,7 +144,11 @@ def banner(tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any], int]
     )
     path = tmp_path / "report.html"
     report.build(synthetic.make(tmp_path / "store", options).path, path)
-    return pagereader.read(path.read_text()).one("section", class_="banner").text.replace("\u00a0", " ")
+    return pagereader.read(path.read_text())
+
+
+def banner(tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any], int], None]) -> str:
+    return whole(tmp_path, spoil).one("section", class_="banner").text.replace("\u00a0", " ")
 
 
 def test_a_report_names_the_row(tmp_path: Path) -> None:
@@ -155,6 +159,17 @@ def test_a_report_names_the_row(tmp_path: Path) -> None:
     said = banner(tmp_path, in_two)
     assert "1 number of two groups of launches" in said
     assert "native-ucx" in said.partition("two groups of launches")[2]
+
+
+def test_an_answer_says_that_launches_of_what_leads_are_of_two_groups(tmp_path: Path) -> None:
+    def in_two(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        if point["subject"]["layer"] == "native-ucx":
+            synthetic.set_samples(attempt, [(900 if number % 2 else 350, 4000)])
+
+    [answer] = whole(tmp_path, in_two).one("ul", class_="answers").all("li")
+    said = answer.text.replace("\u00a0", " ")
+    assert "two groups, about 0.350 and 0.900 \u00b5s: the median says only which of them is larger." in said
+    assert "sockets-tcp, about" not in said
 
 
 def test_a_report_is_silent_where_there_is_one_group(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.page.compared import compared
 from cadge_analysis.page.method import method
-from cadge_analysis.page.provenance import own
+from cadge_analysis.page.provenance import deck, own
 from cadge_analysis.page.remarks import _worst
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
@@ -59,6 +59,30 @@ def test_a_socket_with_a_name_is_no_network(data: Dataset, used: str, said: str)
 
 def test_launches_are_of_each_point(page: Page) -> None:
     assert "9 launches of each point, on testbed" in page.deck
+
+
+def on(data: Dataset, kind: str, cores: tuple[object, ...], *, virtual: str = "kvm") -> str:
+    """Return the deck of a campaign on a testbed of this kind, whose hosts say this of their processors."""
+    nodes = tuple(
+        data.nodes[0].model_copy(update={"host": f"h{at}", "cores": one, "virtualisation": virtual})
+        for at, one in enumerate(cores)
+    )
+    testbed = data.meta.testbed.model_copy(update={"kind": kind, "hosts": tuple(node.host for node in nodes)})
+    return deck(replace(data, nodes=nodes, meta=data.meta.model_copy(update={"testbed": testbed})))
+
+
+def test_the_deck_says_how_many_processors_there_are(data: Dataset) -> None:
+    stored = {"logical": 8, "allowed": [0, 1], "physical": 8}
+    assert "h0, h1; namespaces of one virtual machine with 2 processors, AMD" in on(data, "emulated", (stored, stored))
+    assert "namespaces of one machine with 2 processors" in on(data, "emulated", (2, 2), virtual="none")
+    assert "h0, h1; 4 to 16 processors each, AMD" in on(data, "cluster", (4, 16))
+    assert "h0; 4 processors, AMD" in on(data, "local", (4,))
+    assert "processors" not in on(data, "cluster", ({"unknown": "not read"}, None))
+
+
+def test_styles_are_explained_that_have_numbers(page: Page) -> None:
+    names = [one.name for one in page.glossary]
+    assert names[-2:] == ["native-\u2026", "sockets-\u2026"]
 
 
 def facts(page: Page) -> dict[str, str]:

@@ -20,6 +20,7 @@ PLACES = {"within": "within one host", "between": "between hosts", "self": "one 
 PLACES_SHORT = {"within": "within", "between": "between", "self": "self"}
 WAITS = {"poll": "polling", "block": "blocking"}
 RANKS_NOTHING = "stands beside, and ranks nothing"
+_PHYSICAL = {"none", "no", "physical", ""}
 PLACE_ORDER = ("within", "between", "self")
 WAIT_ORDER = ("poll", "block")
 STATES = {
@@ -47,6 +48,18 @@ def on_veth(data: Dataset) -> bool:
         ):
             return True
     return False
+
+
+def virtualisation(data: Dataset) -> tuple[str, ...]:
+    """Return what the hosts say of a hypervisor or container around them; empty where there is none."""
+    found = []
+    for node in data.nodes:
+        value = node.virtualisation
+        if isinstance(value, str) and value.strip().lower() not in _PHYSICAL:
+            found.append(value.strip())
+        elif isinstance(value, dict) and value.get("hypervisor") is True:
+            found.append(str(value.get("product") or "a hypervisor"))
+    return tuple(dict.fromkeys(found))
 
 
 def program_name(cell: Cell, data: Dataset) -> str:

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from cadge_analysis import units, words
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.figures import estimate_text, in_family, main_family
 from cadge_analysis.page.viewmodel import Answer, Span
+from cadge_analysis.stats import modes
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results import PatternFile
 
+_Member = TypeVar("_Member")
 MEMBERS_MOST = 4
 """So many members of a leading group are named in a sentence; of more, one less."""
 
@@ -82,7 +85,7 @@ def _answer(
         spans.append(Span("." if group.ranked > 1 else " (the only layer with a number here)."))
     else:
         spans += _group(leading, group, data, verdicts.delta, said_once=said_once)
-    spans.append(Span(verdict_words.unranked(group)))
+    spans += [Span(verdict_words.unranked(group)), Span(_two_groups(_named(leading)))]
     return Answer(
         topic=_topic(case),
         spans=tuple(span for span in spans if span.text),
@@ -93,7 +96,7 @@ def _answer(
 def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: float, *, said_once: bool) -> list[Span]:
     """Return the sentence on a leading group: its members with what they measured, and the floor of all of them."""
     named = [_measured(row) for row in leading]
-    few = named if len(named) <= MEMBERS_MOST else named[: MEMBERS_MOST - 1]
+    few = _named(named)
     left = len(named) - len(few)
     if _is_undecided(group):
         spans = [Span("No layer leads", strong=True), Span(f": {verdict_words.none_told_apart(group)}. ")]
@@ -116,6 +119,31 @@ def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: fl
         reach = low if low == high else f"{low} to {high}"
         spans.append(Span(f". Ratio to the floor ({name}): {reach}"))
     return [*spans, Span(".")]
+
+
+def _named(members: Sequence[_Member]) -> Sequence[_Member]:
+    """Return the members of a leading group that a sentence names."""
+    return members if len(members) <= MEMBERS_MOST else members[: MEMBERS_MOST - 1]
+
+
+def _two_groups(rows: Sequence[Row]) -> str:
+    """Say of which of the layers that are named the launches lie near one value or near another: the median hides it.
+
+    Empty where there is none.
+    """
+    found = [(row, two) for row in rows if (two := modes.of_launches(row.numbers.by_round)) is not None]
+    if not found:
+        return ""
+    said = []
+    for row, two in found:
+        shown = words.shown(row.numbers.quantity)
+        near = f"{units.sig3(two.low * shown.scale)} and {units.sig3(two.high * shown.scale)}\u00a0{shown.unit}"
+        name = words.isolated(row.cell.series.label)
+        said.append(f"{name}, about {near}" if len(rows) > 1 else f"about {near}")
+    if len(rows) == 1:
+        return f" Its launches fall into two groups, {said[0]}: the median says only which of them is larger."
+    what = "the median says" if len(found) == 1 else "their medians say"
+    return f" Launches fall into two groups: those of {'; those of '.join(said)}. There {what} only which is larger."
 
 
 def _measured(row: Row) -> str:

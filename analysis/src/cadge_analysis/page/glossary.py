@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import yaml
 
 from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats.compare import Row
@@ -66,7 +69,17 @@ _TOUCH = Fact(
 )
 
 
-def glossary(rows: Iterable[Row], patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
+_STYLES: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("styles.yml").read_text(encoding="utf-8"))
+"""By the first part of layers' names."""
+
+
+def _styles(rows: Iterable[Row]) -> Iterator[Fact]:
+    """Yield what the styles are whose layers have numbers, in the order of the file."""
+    here = {row.cell.series.layer.partition("-")[0] for row in rows}
+    yield from (Fact(name=f"{style}-\u2026", text=text) for style, text in _STYLES.items() if style in here)
+
+
+def glossary(rows: Sequence[Row], patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
     """Return the words that this campaign's report needs."""
     quantities = {row.numbers.quantity.title for row in rows}
     parameters = {one.title for file in patterns.values() for one in file.parameters.values()}
@@ -75,4 +88,4 @@ def glossary(rows: Iterable[Row], patterns: Mapping[str, PatternFile]) -> tuple[
         found.insert(0, _ROUND_TRIP)
     if "touch" in parameters:
         found.append(_TOUCH)
-    return tuple(found)
+    return (*found, *_styles(rows))

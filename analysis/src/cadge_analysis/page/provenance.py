@@ -90,7 +90,7 @@ def deck(data: Dataset) -> str:
     if data.looks is not None and data.rounds > data.looks.looks[0]:
         launches = f"{data.looks.looks[0]} to {launches}"
     hosts = ", ".join(map(words.isolated, meta.testbed.hosts))
-    machines = " and ".join(dict.fromkeys(filter(None, (_processor(node.cpu) for node in data.nodes))))
+    machines = ", ".join(filter(None, (_machines(data), " and ".join(_processors(data)))))
     return (
         f"{units.count_of(len(data.layers), 'layer')}, {launches} of each point, on "
         f"testbed \u201c{meta.testbed.name}\u201d ({units.count_of(len(meta.testbed.hosts), 'host')}: "
@@ -99,12 +99,33 @@ def deck(data: Dataset) -> str:
     )
 
 
-def _processor(cpu: object) -> str:
-    """Return the processor's own name, where the host's facts have one."""
-    if not isinstance(cpu, Mapping):
+def _processors(data: Dataset) -> tuple[str, ...]:
+    """Return the processors' own names, where the hosts' facts have them."""
+    models = (node.cpu.get("model name") for node in data.nodes if isinstance(node.cpu, Mapping))
+    return tuple(dict.fromkeys(model for model in models if isinstance(model, str) and model))
+
+
+def _machines(data: Dataset) -> str:
+    """Return how many processors there are, and of what machine: hosts that are emulated have the same ones."""
+    several = sorted({found for node in data.nodes if (found := _count_of_processors(node.cores))})
+    if not several:
         return ""
-    model = cpu.get("model name")
-    return model if isinstance(model, str) else ""
+    least, most = several[0], several[-1]
+    processors = (
+        f"{least} to {units.count_of(most, 'processor')}" if least < most else units.count_of(most, "processor")
+    )
+    if data.meta.testbed.kind != "emulated":
+        return f"{processors} each" if len(data.meta.testbed.hosts) > 1 else processors
+    machine = "one virtual machine" if words.virtualisation(data) else "one machine"
+    return f"namespaces of {machine} with {processors}"
+
+
+def _count_of_processors(cores: object) -> int:
+    """Return how many a host lets programs run on; 0 where its facts do not say."""
+    if isinstance(cores, Mapping):
+        allowed = cores.get("allowed")
+        cores = len(allowed) if isinstance(allowed, list | tuple) else cores.get("logical")
+    return cores if isinstance(cores, int) else 0
 
 
 def layer_cards(

@@ -23,28 +23,15 @@ _STEAL_SHARE = 0.01
 _UNSTEADY_SHARE = 0.1
 _HINDERED_SHARE = 0.1
 _FEW_SHARE = 0.5
-_PHYSICAL = {"none", "no", "physical", ""}
 _COARSE_SHARE = 0.02
 _NAMED = 3
 _WORST = 2
 """So many sizes are named where a warning says how much it touches."""
 
 
-def virtualisation(data: Dataset) -> tuple[str, ...]:
-    """Return what the hosts say of a hypervisor or container around them; empty where there is none."""
-    found = []
-    for node in data.nodes:
-        value = node.virtualisation
-        if isinstance(value, str) and value.strip().lower() not in _PHYSICAL:
-            found.append(value.strip())
-        elif isinstance(value, dict) and value.get("hypervisor") is True:
-            found.append(str(value.get("product") or "a hypervisor"))
-    return tuple(dict.fromkeys(found))
-
-
 def _surroundings(data: Dataset) -> Iterator[Remark]:
     """Say what of the hosts and the network between them is virtual: one remark of both."""
-    machine, veth = virtualisation(data), words.on_veth(data)
+    machine, veth = words.virtualisation(data), words.on_veth(data)
     said = []
     if machine:
         said.append(

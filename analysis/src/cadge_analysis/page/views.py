@@ -29,7 +29,7 @@ from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import model_tables
 from cadge_analysis.page.opening import bracket, opening, usual
 from cadge_analysis.page.questions import questions
-from cadge_analysis.page.remarks import remarks, virtualisation
+from cadge_analysis.page.remarks import remarks
 from cadge_analysis.page.residual_figure import residual_figure
 from cadge_analysis.page.same import said_once
 from cadge_analysis.page.scale_figures import scale
@@ -176,7 +176,7 @@ def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ..
     """Return what the campaign cannot tell, in sentences."""
     data = comparison.data
     said = []
-    if virtualisation(data) or words.on_veth(data):
+    if words.virtualisation(data) or words.on_veth(data):
         said.append("How these layers behave on real hosts and a real network: both are virtual here.")
     if all(file.loop == "closed" for file in data.patterns.values()):
         said.append("How latency grows under load: every loop here is closed.")

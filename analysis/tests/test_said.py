@@ -12,7 +12,7 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.page.compared import compared
 from cadge_analysis.page.method import method
-from cadge_analysis.page.provenance import deck, own
+from cadge_analysis.page.provenance import deck, host_facts, own
 from cadge_analysis.page.remarks import _worst
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
@@ -83,6 +83,22 @@ def test_the_deck_says_how_many_processors_there_are(data: Dataset) -> None:
 def test_styles_are_explained_that_have_numbers(page: Page) -> None:
     names = [one.name for one in page.glossary]
     assert names[-2:] == ["native-\u2026", "sockets-\u2026"]
+
+
+def test_of_hosts_alike_what_differs_is_told(data: Dataset) -> None:
+    first = data.nodes[0]
+    raw = {"mtu": 1500, "driver": "veth", "speed": 10000}
+    second = first.model_copy(update={"host": "n2", "interfaces": {"data0": {**raw, "mtu": 9000}, "raw0": raw}})
+    third = first.model_copy(update={"host": "n3", "interfaces": {"data0": raw}, "kernel": "6.1"})
+    (_, every), (name, apart), (other, more), (same, none) = host_facts(
+        replace(data, nodes=(first, second, third, first.model_copy(update={"host": "n4"})))
+    )
+    assert len(every) > 10
+    assert name == f"n2, as {first.host} but for"
+    assert {one.name: one.text for one in apart} == {"interfaces": "data0: (mtu: 9000)"}
+    assert other == f"n3, as {first.host} but for"
+    assert {one.name: one.text for one in more} == {"kernel": "6.1", "interfaces": "raw0: not there"}
+    assert (same, none) == (f"n4, as {first.host}", ())
 
 
 def facts(page: Page) -> dict[str, str]:

@@ -393,18 +393,37 @@ def fact_tables(
 
 
 def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
-    """Return every host's fingerprint."""
-    return tuple(
-        (
-            node.host,
-            tuple(
-                Fact(name=name, text=plain(value))
-                for key, name in NODE_FACTS
-                if (value := getattr(node, key)) or key not in _WHERE_NEEDED
-            ),
+    """Return every host's fingerprint: of the first one all, of another one what is otherwise there."""
+    found = []
+    first = data.nodes[0] if data.nodes else None
+    for node in data.nodes:
+        values = {key: getattr(node, key) for key, _ in NODE_FACTS}
+        name = node.host
+        if first is not None and node is not first:
+            values = {key: _apart(value, getattr(first, key)) for key, value in values.items()}
+            values = {key: value for key, value in values.items() if value is not _SAME}
+            name = f"{words.isolated(node.host)}, as {words.isolated(first.host)}{' but for' if values else ''}"
+        facts = (
+            Fact(name=title, text=plain(values[key]))
+            for key, title in NODE_FACTS
+            if key in values and (values[key] or key not in _WHERE_NEEDED)
         )
-        for node in data.nodes
-    )
+        found.append((name, tuple(facts)))
+    return tuple(found)
+
+
+_SAME = object()
+
+
+def _apart(mine: object, other: object) -> object:
+    """Return what of a fact is not as another one's, of nested ones the differing parts alone; _SAME where all is."""
+    if mine == other:
+        return _SAME
+    if not (isinstance(mine, Mapping) and isinstance(other, Mapping)) or "unknown" in mine or "unknown" in other:
+        return mine
+    parts = {key: _apart(value, other[key]) if key in other else value for key, value in mine.items()}
+    gone = {key: "not there" for key in other if key not in mine}
+    return {key: value for key, value in parts.items() if value is not _SAME} | gone
 
 
 def as_json(value: object) -> str:

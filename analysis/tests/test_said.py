@@ -12,7 +12,8 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.page.compared import compared
 from cadge_analysis.page.method import method
-from cadge_analysis.page.provenance import deck, host_facts, own
+from cadge_analysis.page.model_tables import _folded
+from cadge_analysis.page.provenance import deck, host_facts, own, tidied
 from cadge_analysis.page.remarks import _worst
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
@@ -151,3 +152,34 @@ def test_no_pattern_is_left_out_that_settled_no_better_than_one_that_is_named() 
     assert list(_worst({"A": 1.0, "B": 1.0, "C": 0.9999, "D": 0.5})) == ["A, B and C: 100\u202f%"]
     assert list(_worst({"A": 0.9, "B": 0.7, "C": 0.5})) == ["A: 90\u202f%", "B: 70\u202f%"]
     assert list(_worst(dict.fromkeys("ABCDE", 1.0))) == ["A, B, C and 2 more: 100\u202f%"]
+
+
+def test_a_path_is_shown_without_what_its_library_left_empty() -> None:
+    assert tidied("amo#1: posix/memory; ") == "amo#1: posix/memory"
+    assert tidied("am: sysv/memory; ?: posix/memory; rma: cma/memory; | tcp; ") == (
+        "am: sysv/memory; for a use that is not named: posix/memory; rma: cma/memory | tcp"
+    )
+
+
+def test_the_method_tells_of_choices_that_were_planned(data: Dataset) -> None:
+    def said(*touched: str) -> str:
+        found = method(data.patterns, (), several_ends=False, chosen={("rpc", "touch"): touched})
+        return {one.name: one.text for one in found}["Ranked by"]
+
+    assert "touch" not in said("write+read")
+    assert said("write+read", "none").startswith("RPC: by points with touch write+read; those with none stand beside.")
+
+
+def test_what_is_known_of_no_size_is_told_once_for_all_layers() -> None:
+    why = "{0} is known of 0 of {1} sizes, and a line needs three"
+    rows = [
+        (layer, "poll", "touch none", sizes, sign, why.format(sign, number))
+        for layer in ("a", "b")
+        for sizes, number in (("16 B to 1 KiB", 4), ("4 KiB to 1 MiB", 5))
+        for sign in ("o_s", "o_r")
+    ]
+    kept = ("c", "poll", "touch none", "all", "the fit", "no straight piece")
+    assert _folded([*rows, kept]) == (
+        kept,
+        ("a and b", "poll", "touch none", "all", "o_s and o_r", "known of none of these sizes"),
+    )

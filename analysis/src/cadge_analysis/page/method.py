@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.models.fit import PIECES_MOST, TOLERANCE
@@ -14,16 +14,22 @@ from cadge_analysis.stats.floors import Floor, FloorKey
 from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_of_interval
 from cadge_results import PatternFile
+from cadge_results.point import Value
+
+Chosen = Mapping[tuple[str, str], Collection[Value]]
+"""By pattern and parameter: the values that were planned."""
 
 
-def _ranked(patterns: Mapping[str, PatternFile]) -> str:
-    """Return by which values layers are ranked, and which stand beside."""
+def _ranked(patterns: Mapping[str, PatternFile], chosen: Chosen) -> str:
+    """Return by which values layers are ranked, and which of those that were planned stand beside."""
     by: dict[tuple[str, str, str], list[str]] = {}
-    for file in patterns.values():
-        for one in file.parameters.values():
-            if one.ranks is not None:
-                others = " or ".join(value for value in one.values if value != one.ranks) or "any other"
-                by.setdefault((one.title, str(one.ranks), others), []).append(file.title)
+    for pattern, file in patterns.items():
+        for name, one in file.parameters.items():
+            planned = chosen.get((pattern, name), ())
+            if one.ranks is None or all(value == one.ranks for value in planned):
+                continue
+            others = " or ".join(value for value in one.values if value != one.ranks and value in planned)
+            by.setdefault((one.title, str(one.ranks), others or "any other"), []).append(file.title)
     return "".join(
         f"{words.listing(titles)}: by points with {title} {value}; those with {others} stand beside. "
         for (title, value, others), titles in by.items()
@@ -156,6 +162,7 @@ def method(
     launches: tuple[int, float] = (1, 0.0),
     floors: Iterable[tuple[FloorKey, Floor]] = (),
     own: Sequence[str] = (),
+    chosen: Chosen | None = None,
 ) -> tuple[Fact, ...]:
     """Return the section on method; what is timed is said for the patterns that were planned.
 
@@ -163,6 +170,7 @@ def method(
     several_ends: somewhere several endpoints measured the same.
     launches: how many most numbers are of, and how often their interval holds the true median.
     own: layers whose library is a part of this suite.
+    chosen: what was planned.
     """
     return (
         Fact(
@@ -174,8 +182,8 @@ def method(
         *_models(patterns),
         Fact(
             name="Ranked by",
-            text=f"{_ranked(patterns)}Verdicts, ties, answers and figures are of points that rank; a floor made the "
-            "same choices as the point that it divides.",
+            text=f"{_ranked(patterns, chosen or {})}Verdicts, ties, answers and figures are of points that rank; a "
+            "floor made the same choices as the point that it divides.",
         ),
         Fact(
             name="Replication",

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
-from cadge_analysis import units
+from cadge_analysis import units, words
 from cadge_analysis.models.fit import TOLERANCE
 from cadge_analysis.models.loggp import Fitted, Line, Number, Piece, Refused
 from cadge_analysis.page.viewmodel import FactTable
@@ -28,6 +29,8 @@ _FITTED = (
 _REFUSED = (*_FIRST, "sizes", "what was refused", "why")
 _HELD_OUT = (*_FIRST, "predicted", "points", "error, median", "error, worst", "worst at", "the model")
 _EVERY = "all"
+_NOTHING = " is known of 0 of "
+"""What the fit says of a parameter that no point tells of."""
 
 
 def model_tables(fits: Sequence[Fitted]) -> tuple[FactTable, ...]:
@@ -48,10 +51,26 @@ def model_tables(fits: Sequence[Fitted]) -> tuple[FactTable, ...]:
         ),
     )
     made = (
-        FactTable(title=title, columns=columns, rows=tuple((*_first(one), *row) for one in fits for row in rows(one)))
+        FactTable(title=title, columns=columns, rows=_folded((*_first(one), *row) for one in fits for row in rows(one)))
         for title, columns, rows in tables
     )
     return tuple(table for table in made if table.rows)
+
+
+def _folded(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Return rows, those in one that say of something that it is known of no size, by how is waited and choices."""
+    found: list[tuple[str, ...]] = []
+    nothing: dict[tuple[str, str], list[tuple[str, ...]]] = defaultdict(list)
+    for row in rows:
+        if _NOTHING in row[-1]:
+            nothing[row[1], row[2]].append(row)
+        else:
+            found.append(row)
+    for (wait, choices), members in nothing.items():
+        labels, _, _, sizes, what, _ = (tuple(dict.fromkeys(column)) for column in zip(*members, strict=True))
+        where = sizes[0] if len(sizes) == 1 else _EVERY
+        found.append((words.listing(labels), wait, choices, where, words.listing(what), "known of none of these sizes"))
+    return tuple(found)
 
 
 def _first(one: Fitted) -> tuple[str, ...]:

@@ -79,7 +79,8 @@ def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str,
     most = f"{ONE_FILE_MOST / 1e6:.0f} MB"
     said = (
         f"This report is {report} and {many} beside it, a pattern each: one file would have {size}, and one of more "
-        f"than {most} is split. Keep them together, or make one file of them: cadge report --one-file."
+        f"than {most} is split. Keep them together, or make one file of them: cadge report --one-file. "
+        "Where this was published as an excerpt, some of the pages only name the archive that has them."
     )
     main = replace(
         page,

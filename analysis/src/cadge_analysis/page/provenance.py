@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +44,7 @@ NODE_FACTS = (
     ("yama", "ptrace scope"),
     ("can", "permitted"),
 )
+_UNNAMED = re.compile(r"(?<![^ ;])\?: ")
 _WHERE_NEEDED = {"programs"}
 """Facts that a campaign has only where a point asks for them: no row where there is nothing."""
 
@@ -138,7 +140,7 @@ def layer_cards(
         every = [one for found in mine.values() for one in found]
         paths: dict[str, list[str]] = defaultdict(list)
         for (_, place, _), found in sorted(mine.items(), key=lambda item: words.PLACE_ORDER.index(item[0][1])):
-            paths[words.PLACES_SHORT[place]].extend(one.used for one in found if one.used)
+            paths[words.PLACES_SHORT[place]].extend(tidied(one.used) for one in found if one.used)
         tally = Counter(cell.state for cell in data.cells if cell.series == series)
         cards.append(
             LayerCard(
@@ -152,6 +154,12 @@ def layer_cards(
             )
         )
     return tuple(cards)
+
+
+def tidied(used: str) -> str:
+    """Return a path as a library stated it, without what it left empty: the use of a lane, or all after a last mark."""
+    used = _UNNAMED.sub("for a use that is not named: ", used)
+    return " | ".join(one.strip().removesuffix(";") for one in used.split(" | "))
 
 
 def own(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> tuple[str, ...]:

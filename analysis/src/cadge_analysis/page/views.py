@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from cadge_analysis import units, words
@@ -46,6 +47,7 @@ from cadge_analysis.stats.knee import loads as loads_of
 from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
+from cadge_results.point import Value
 
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 
@@ -115,11 +117,24 @@ def _summaries(
     return tuple(made)
 
 
+def _of_what_it_can(cells: Sequence[Cell]) -> str:
+    """Return which of a pattern's choices the campaign has, where it has not all of them: its summary tells of all."""
+    file = cells[0].case.file
+    said = []
+    for name, one in file.parameters.items():
+        planned = {cell.case.workload[name] for cell in cells}
+        if one.values and any(value not in planned for value in one.values) and one.ranks is None:
+            values = [words.value(one, value) for value in one.values if value in planned]
+            said.append(f"{one.title} {words.listing(values)}")
+    return f"Here with {', '.join(said)}. " if said else ""
+
+
 def _note(cells: list[Cell], rows: list[Row]) -> str:
     """Return how many planned points of the section have numbers, so that none can go missing unseen."""
     points = len(cells)
     file = cells[0].case.file
-    text = f"{units.grouped(len(rows))} of {units.count_of(points, 'planned point')} have a result."
+    text = _of_what_it_can(cells)
+    text += f"{units.grouped(len(rows))} of {units.count_of(points, 'planned point')} have a result."
     if points > len(rows):
         text += " The others, with reasons, stand under \u201cPoints without a result\u201d."
     if file.baseline is not None and rows:
@@ -170,6 +185,16 @@ def _section(
         pattern=pattern,
         pattern_title=file.title,
     )
+
+
+def _chosen(data: Dataset) -> Mapping[tuple[str, str], set[Value]]:
+    """Return which values of each parameter were planned for layers, by pattern and parameter."""
+    found: dict[tuple[str, str], set[Value]] = defaultdict(set)
+    for cell in data.cells:
+        if cell.series.kind == "layer":
+            for name in cell.case.file.parameters:
+                found[cell.case.pattern, name].add(cell.case.workload[name])
+    return found
 
 
 def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ...]:
@@ -254,6 +279,7 @@ def page(
             launches=usual(comparison.rows),
             floors=comparison.floors.items(),
             own=provenance.own(data, every_fact),
+            chosen=_chosen(data),
         ),
         families=verdict_words.table(verdicts, titles),
         fact_tables=provenance.fact_tables(data, every_fact),

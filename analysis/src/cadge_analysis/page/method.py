@@ -105,19 +105,16 @@ def _composed(found: Sequence[tuple[FloorKey, Floor]]) -> Iterator[str]:
     """Yield where floors are composed: "RPC within one host, polling, from 32 KiB on"."""
     groups: dict[tuple[int, int, str], list[tuple[int, bool]]] = defaultdict(list)
     for (place, wait, _, _, size), floor in found:
-        groups[words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait), floor.case.file.title].append(
-            (size, floor.composed)
-        )
-    for (place, wait, title), sizes in sorted(groups.items()):
+        group = words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait), floor.case.file.title
+        groups[group].append((size, floor.composed))
+    for (at, how, title), sizes in sorted(groups.items()):
         composed = sorted({size for size, one in sizes if one})
         if composed:
             later = all(one for size, one in sizes if size >= composed[0])
-            where = (
-                f"from {units.size(composed[0])} on"
-                if later
-                else f"at {words.listing(list(map(units.size, composed)))}"
+            which = (
+                f"from {units.size(composed[0])} on" if later else f"at {words.listing([*map(units.size, composed)])}"
             )
-            yield f"{title} {words.PLACES[words.PLACE_ORDER[place]]}, {words.WAITS[words.WAIT_ORDER[wait]]}, {where}"
+            yield f"{title} {words.PLACES[words.PLACE_ORDER[at]]}, {words.WAITS[words.WAIT_ORDER[how]]}, {which}"
 
 
 def _intervals(launches: int, coverage: float) -> str:
@@ -149,7 +146,7 @@ def _by_whom(own: Sequence[str]) -> str:
     else:
         text += "and none of the libraries is. "
     return text + (
-        "No library's authors have checked how it is used here; the code is that of the revision under "
+        "No other library's authors had a part in how it is used here; the code is that of the revision under "
         "\u201cProvenance\u201d."
     )
 

@@ -52,6 +52,13 @@ _ALWAYS = (
         "with a probability of 95\u202f% in each case; which of its members that is, it does not say.",
     ),
     Fact(
+        name="Interval of a verdict, rank",
+        text="The interval beside a verdict stands up to all comparisons of its family. Where so few rounds cannot be "
+        "as sure as that, it is widened by a part of their range, and reaches beyond every round that was seen. So a "
+        "layer may have the lowest median, or rank 1, and its verdict still be that it cannot be told: a rank is "
+        "shared until launches tell layers apart.",
+    ),
+    Fact(
         name="Hindered, settled",
         text="An attempt is hindered where something else had its processors for part of the time; it has settled "
         "where its times had become steady before measuring began.",

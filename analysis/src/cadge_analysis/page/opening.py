@@ -98,9 +98,7 @@ def bracket(rows: Sequence[Row]) -> str:
     return (
         f"[a,\u00a0b]: the true median over launches lies between a and b in {units.percent(coverage)} of such cases "
         f"({launches} launches, nothing assumed of their distribution). Beside a verdict the interval is wider: it "
-        "stands up to all comparisons of its family. Where so few rounds cannot be as sure as that, it is widened by a "
-        "part of their range and reaches beyond every round that was seen. So a layer may have the lowest median, or "
-        "rank 1, and its verdict still be that it cannot be told: a rank is shared until launches tell layers apart."
+        "stands up to all comparisons of its family."
     )
 
 

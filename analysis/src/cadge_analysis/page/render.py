@@ -8,10 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from cadge_analysis.page import definitions, layout
 from cadge_analysis.page.beside_model import BesidePage
+from cadge_analysis.page.figures import CHOSEN
 from cadge_analysis.page.history_model import HistoryPage
 from cadge_analysis.page.pages import PatternPage
 from cadge_analysis.page.reopened import Reopened
@@ -31,6 +32,7 @@ def environment(folder: Path | None = None) -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
+        captioned=captioned,
         heads=layout.heads,
         how_many=layout.how_many,
         heads_rule=layout.heads_rule,
@@ -41,6 +43,11 @@ def environment(folder: Path | None = None) -> Environment:
     made.globals["heads_most"] = layout.MOST
     made.globals["definitions"] = Markup(definitions.HERE)  # noqa: S704 - a constant of ours
     return made
+
+
+def captioned(text: str) -> Markup:
+    """Return a caption, with what is true where something can be chosen marked for paper to leave out."""
+    return Markup(escape(text).replace(CHOSEN, f'<span class="onscreen">{CHOSEN}</span>'))  # noqa: S704 - escaped
 
 
 def html(page: Page) -> str:

@@ -39,6 +39,7 @@ FAULTS = {
     "flips-a-byte": "payload_intact",
     "lies-about-a-capability": "capability_lies",
     "leaks-a-descriptor": "no_growth",
+    "leaks-memory": "no_growth",
     "sleeps": "poll_never_sleeps",
     "ignores-depth": "depth_max",
     "writes-too-far": "structs_may_grow",
@@ -541,6 +542,10 @@ def test_a_fault_fails_the_test_of_its_name(fault: str, test: str, whole: bool) 
     report = run(BUILDS["release"], bad(fault), "--cycles", "60", *([] if whole else only(test)))
     assert list(report.failed) == [test]
     assert report.status == 1
+
+
+def test_memory_that_was_freed_is_no_growth() -> None:
+    check(run(BUILDS["release"], bad("leaves-holes"), "--cycles", "60", *only("no_growth")))
 
 
 def check_lost_wake(report: Report, test: str) -> None:

@@ -69,6 +69,35 @@ static void base_close(struct cadge_ctx *ctx)
 	free(ctx);
 }
 
+#ifdef FLAW_LEAK_BYTES
+static void leak(void)
+{
+	void *volatile memory = malloc(FLAW_LEAK_BYTES); /* volatile: the compiler may not leave it out */
+
+	if (memory)
+		memset(memory, 1, FLAW_LEAK_BYTES);
+}
+#endif
+
+#ifdef FLAW_HOLES
+/* Of the pieces, more with each call, all are freed but the last, which keeps the heap from shrinking. */
+static void leave_holes(void)
+{
+	static void *pieces[8192], **kept;
+	static size_t count;
+
+	count += count + 64 < sizeof(pieces) / sizeof(pieces[0]) ? 64 : 0;
+	for (size_t i = 0; i < count; i++)
+		pieces[i] = calloc(1, 1024);
+	for (size_t i = 0; i + 1 < count; i++)
+		free(pieces[i]);
+	if (pieces[count - 1]) {
+		*(void ***)pieces[count - 1] = kept; /* it can still be reached: no leak */
+		kept = pieces[count - 1];
+	}
+}
+#endif
+
 static int base_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct sockaddr_un at = {0};
@@ -85,6 +114,12 @@ static int base_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 		return refuse(args, CADGE_E_ARGUMENT, "more peers than this adapter can have");
 #ifdef FLAW_NO_OPEN
 	return refuse(args, CADGE_E_LIBRARY, "this adapter never opens");
+#endif
+#ifdef FLAW_LEAK_BYTES
+	leak();
+#endif
+#ifdef FLAW_HOLES
+	leave_holes();
 #endif
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)

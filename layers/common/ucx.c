@@ -296,9 +296,18 @@ static void leave_context(ucp_context_h context)
 	all = left; /* so that it is no leak: it can still be reached */
 }
 
+/*
+ * Over verbs a close that goes on holds nothing of anybody's: it waits for an acknowledgement of UCX's own, which never comes where the
+ * peer has closed first. Such a context left behind would keep four descriptors and the device's queues.
+ */
+static bool must_stay(const struct cadge_ucx *ucx)
+{
+	return ucx->unfinished || (ucx->closing_count && !ucx->verbs);
+}
+
 void cadge_ucx_close(struct cadge_ucx *ucx)
 {
-	bool unfinished = ucx->unfinished || ucx->closing_count;
+	const bool stays = must_stay(ucx);
 
 	for (unsigned int i = 0; i < ucx->closing_count; i++)
 		ucp_request_free(ucx->closing[i]);
@@ -306,7 +315,7 @@ void cadge_ucx_close(struct cadge_ucx *ucx)
 		ucp_worker_release_address(ucx->worker, ucx->address);
 	if (ucx->worker)
 		ucp_worker_destroy(ucx->worker);
-	if (ucx->context && unfinished)
+	if (ucx->context && stays)
 		leave_context(ucx->context);
 	else if (ucx->context)
 		ucp_cleanup(ucx->context);

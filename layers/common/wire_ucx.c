@@ -364,15 +364,38 @@ const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
 }
 
 /*
- * Within a host UCX 1.18 lets the kernel copy, in pieces, which our own progress ends whatever the peer does; and it aborts
- * where a worker ends in the middle. What needs the peer is waited for no longer than so many looks.
+ * What ends without the peer's doing is waited for, no longer than so many looks. Within a host UCX 1.18 lets the kernel copy, in
+ * pieces, which our own progress ends; and it aborts where a worker ends in the middle. Over verbs the peer's device
+ * acknowledges a packet: a credit that left just before close needs no more than that.
  */
 #define CLOSE_ROUNDS 100000u
 
-static void finish_operations(struct cadge_wire *wire)
+static bool device_works(const struct cadge_wire *wire)
 {
-	for (unsigned int round = 0; round < CLOSE_ROUNDS && cadge_wire_operations_out(wire); round++)
+	for (uint32_t i = 0; i < wire->peers; i++) {
+		const struct cadge_link *link = &wire->links[i];
+
+		if (link->ep && !link->state.broken &&
+		    (link->packets->out || (link->operations && link->operations->rma.under_way)))
+			return true;
+	}
+	return false;
+}
+
+static void finish(struct cadge_wire *wire)
+{
+	const bool host = wire->ucx.place == CADGE_PLACE_HOST, verbs = wire->ucx.verbs;
+
+	for (unsigned int round = 0; round < CLOSE_ROUNDS && ((host && cadge_wire_operations_out(wire)) ||
+							      (verbs && device_works(wire)));
+	     round++)
 		ucp_worker_progress(wire->ucx.worker);
+}
+
+/* The library still holds a packet or memory of an operation. */
+static bool unfinished(const struct cadge_wire *wire)
+{
+	return cadge_packets_out(&wire->sets) || cadge_wire_operations_out(wire);
 }
 
 /* What is unfinished is not carried on with: see ucx_close of native-ucx. */
@@ -380,9 +403,9 @@ void cadge_wire_close(struct cadge_wire *wire)
 {
 	if (!wire)
 		return;
-	if (wire->ucx.worker && wire->ucx.place == CADGE_PLACE_HOST)
-		finish_operations(wire);
-	wire->ucx.unfinished = cadge_packets_out(&wire->sets) || cadge_wire_operations_out(wire);
+	if (wire->ucx.worker)
+		finish(wire);
+	wire->ucx.unfinished = unfinished(wire);
 	for (uint32_t i = 0; i < wire->peers; i++) {
 		struct cadge_link *link = &wire->links[i];
 
@@ -391,6 +414,8 @@ void cadge_wire_close(struct cadge_wire *wire)
 			cadge_ucx_disconnect(&wire->ucx, link->ep);
 	}
 	cadge_ucx_drain(&wire->ucx);
+	wire->ucx.unfinished = unfinished(
+		wire); /* what a life left behind when it ended has come back by now, or never will */
 	cadge_ucx_memory_destroy(&wire->memory);
 	cadge_ucx_close(&wire->ucx);
 	cadge_wire_operations_destroy(wire);
@@ -426,6 +451,10 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	wire->facts = (struct cadge_wire_facts){
 		.threads_move = cadge_ucx_thread_role(&wire->ucx) == CADGE_THREADS_PROGRESS,
 		.packet_bytes_max = (uint32_t)cadge_least(needs->packet_bytes, PACKET_BYTES_MAX),
+		/*
+		 * No device_guards, over verbs either: UCX registers with all rights, and what is exposed of an allocation
+		 * has the key of it all.
+		 */
 		.put_bytes_max = needs->features & CADGE_WIRE_REMOTE ? WIRE_PUT_BYTES_MAX : 0,
 		.sleeps = wire->ucx.wake_fd >= 0,
 		.wire_overhead_bytes = WIRE_OVERHEAD_BYTES,

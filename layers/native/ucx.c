@@ -37,6 +37,7 @@ struct op {
 	uint32_t life; /* of the channel when posted: events of an earlier life are dropped */
 	int code;
 	bool tell; /* the caller waits for an event */
+	bool out;  /* the library has it */
 	ucp_dt_iov_t iov[IOV_MAX_ENTRIES];
 	unsigned char bounce[BOUNCE_BYTES];
 };
@@ -160,7 +161,7 @@ static void ucx_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 
 static void op_retire(struct op *op)
 {
-	op->tell = false;
+	op->tell = op->out = false;
 	CADGE_POOL_GIVE(op->chan->idle, op);
 }
 
@@ -214,6 +215,7 @@ static __attribute__((noinline)) int post_goes_on(struct op *op, void *request, 
 	op->token = token;
 	op->life = chan->life;
 	op->tell = !copied;
+	op->out = true;
 	return copied ? CADGE_DONE : CADGE_QUEUED;
 }
 
@@ -425,7 +427,7 @@ static int ucx_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 static bool unfinished(const struct cadge_ctx *ctx)
 {
 	for (size_t i = 0; ctx->ops && i < (size_t)ctx->peers * ctx->depth; i++)
-		if (ctx->ops[i].tell)
+		if (ctx->ops[i].out)
 			return true;
 	return ctx->landings && cadge_ucx_landings_used(ctx->landings);
 }
@@ -446,6 +448,7 @@ static void ucx_close(struct cadge_ctx *ctx)
 			cadge_ucx_disconnect(&ctx->ucx, ctx->chans[i].ep);
 	}
 	cadge_ucx_drain(&ctx->ucx);
+	ctx->ucx.unfinished = unfinished(ctx); /* what a life left behind when it ended may have come back */
 	cadge_ucx_close(&ctx->ucx);
 	cadge_ucx_landings_destroy(ctx->landings);
 	free(ctx->ops);

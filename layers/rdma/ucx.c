@@ -441,12 +441,12 @@ static void rdma_close(struct cadge_ctx *ctx)
 		return;
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		ctx->chans[i].rma.life++;
-		if (ctx->chans[i].broken) /* these go with the worker */
-			ctx->ucx.unfinished = true;
-		else if (ctx->chans[i].rma.ep)
+		if (ctx->chans[i].rma.ep && !ctx->chans[i].broken) /* broken ones go with the worker */
 			cadge_ucx_disconnect(&ctx->ucx, ctx->chans[i].rma.ep);
 	}
 	cadge_ucx_drain(&ctx->ucx);
+	for (uint32_t i = 0; i < ctx->peers; i++)
+		ctx->ucx.unfinished |= ctx->chans[i].rma.under_way != 0;
 	cadge_ucx_memory_destroy(&ctx->memory);
 	cadge_ucx_close(&ctx->ucx);
 	for (uint32_t i = 0; i < ctx->peers; i++) {

@@ -99,6 +99,14 @@ bool cadge_ofi_cma_disabled(void)
 	return is_yes(word);
 }
 
+bool cadge_ofi_keeps_regions(void)
+{
+	char word[32];
+
+	told("FI_", "mr_cache_max_count", word, sizeof(word));
+	return strcmp(word, "0") != 0;
+}
+
 uint64_t cadge_ofi_eager_bytes(void)
 {
 	uint64_t bytes;

@@ -15,6 +15,9 @@
  */
 void cadge_ofi_params(bool network, char *text, size_t text_bytes);
 
+/* Whether libfabric's cache of memory regions is on: where nothing was set, it is. */
+bool cadge_ofi_keeps_regions(void);
+
 /* Whether shm was told not to copy between processes. */
 bool cadge_ofi_cma_disabled(void);
 

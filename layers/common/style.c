@@ -177,8 +177,8 @@ struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked, co
 void cadge_style_fill_traits(const struct cadge_style_asked *asked, struct cadge_traits *traits,
 			     struct cadge_traits *traits_out)
 {
-	if (asked->off & CADGE_PART_PROTECTION)
-		traits->protection = CADGE_PROTECT_NONE;
+	if (asked->off & CADGE_PART_PROTECTION && traits->protection != CADGE_PROTECT_KERNEL_OR_NIC)
+		traits->protection = CADGE_PROTECT_NONE; /* the style's part of it: a device's stays */
 	if (asked->off & CADGE_PART_FLOW_CONTROL)
 		traits->flow = CADGE_FLOW_NONE;
 	traits->copies_on_receive += (asked->off & CADGE_PART_ZERO_COPY_RECEIVE) != 0;

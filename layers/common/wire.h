@@ -66,6 +66,10 @@ struct cadge_wire_needs {
 	void *arg;
 };
 
+#define CADGE_WIRE_GUARDS_BOUNDS 1u /* what lies outside of the exposed pages */
+#define CADGE_WIRE_GUARDS_RIGHTS 2u /* what is exposed without the right */
+#define CADGE_WIRE_GUARDS_ALL    3u
+
 struct cadge_wire_facts {
 	uint32_t packet_bytes_max; /* granted; may be less than wanted, never more */
 	uint64_t put_bytes_max;    /* of a put or get; 0 without REMOTE */
@@ -73,6 +77,8 @@ struct cadge_wire_facts {
 	bool puts_in_order;        /* no later put or packet of a link is visible before an earlier put */
 	bool threads_move;         /* the library's threads have a part in moving messages */
 	bool any_memory; /* puts are always as direct to any exposed memory as to that of cadge_wire_alloc */
+	/* CADGE_WIRE_GUARDS_*: what the target's device itself refuses; the initiator is then told by `ended`. */
+	uint32_t device_guards;
 	uint32_t wire_overhead_bytes;
 };
 

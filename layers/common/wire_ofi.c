@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/ofi_params.h"
+
 #define PACKET_BYTES_MAX 16384u
 
 const char cadge_wire_substrate[] = "ofi";
@@ -119,6 +121,17 @@ const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
 	return &wire->facts;
 }
 
+/*
+ * Each region is one of the device's. But verbs registers whole pages with all rights for libfabric's cache of regions, unless that
+ * is switched off.
+ */
+static uint32_t guards_of(const struct cadge_wire *wire)
+{
+	if (!wire->ofi.verbs)
+		return 0;
+	return CADGE_WIRE_GUARDS_BOUNDS | (cadge_ofi_keeps_regions() ? 0 : CADGE_WIRE_GUARDS_RIGHTS);
+}
+
 /* Which of them are posted is the library's knowledge alone; for the others this does nothing. */
 static void take_back_landings(const struct cadge_wire *wire)
 {
@@ -199,6 +212,7 @@ static int start(struct cadge_wire *wire, const struct cadge_open_args *args,
 		.packet_bytes_max = packet_bytes_max(wire, needs->packet_bytes),
 		.put_bytes_max = remote ? cadge_ofi_longest(&wire->ofi, CADGE_OFI_RMA_BYTES_MAX) : 0,
 		.sleeps = wire->ofi.wait_fd >= 0,
+		.device_guards = guards_of(wire),
 		.puts_in_order = wire->ofi.network && !wire->ofi.verbs, /* one byte stream to a peer */
 		.any_memory = true,
 	};

@@ -34,6 +34,7 @@ struct cadge_wire_operations {
 	struct cadge_wire_operations *next; /* among all of the wire */
 	/* Who reads and writes memory of the peer that is not mapped here: asked once; NONE until then. */
 	enum cadge_progress unmapped;
+	bool device_atomics; /* asked with it: over verbs, the device has them */
 };
 
 /* The end of an operation that the library told outside of progress. */

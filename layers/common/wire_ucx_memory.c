@@ -87,8 +87,12 @@ static void ask_unmapped(struct cadge_link *link)
 	struct cadge_ucx_path path;
 
 	link->operations->unmapped = CADGE_PROGRESS_LIBRARY;
-	if (cadge_ucx_path_of(link->ep, link->wire->ucx.device, &path) == CADGE_DONE && path.copies_between)
+	link->operations->device_atomics = false;
+	if (cadge_ucx_path_of(link->ep, link->wire->ucx.device, &path) != CADGE_DONE)
+		return;
+	if (path.copies_between)
 		link->operations->unmapped = CADGE_PROGRESS_DIRECT;
+	link->operations->device_atomics = link->wire->ucx.verbs && path.atomics;
 }
 
 int cadge_wire_attach(struct cadge_link *link, struct cadge_blob_in *key, struct cadge_remote **remote_out)
@@ -121,8 +125,9 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 	if (!(remote->rights & right) ||
 	    (right == CADGE_MAY_ATOMIC && !(link->wire->features & CADGE_WIRE_ADD)))
 		return CADGE_PROGRESS_NONE;
-	if (link->wire->ucx.verbs)
-		return CADGE_PROGRESS_DIRECT; /* by the device */
+	if (link->wire->ucx.verbs) /* by the device; but not every one has atomic operations */
+		return right != CADGE_MAY_ATOMIC || link->operations->device_atomics ? CADGE_PROGRESS_DIRECT
+										     : CADGE_PROGRESS_LIBRARY;
 	return remote->mapped || (right != CADGE_MAY_ATOMIC && is_direct(remote)) ? CADGE_PROGRESS_DIRECT
 										  : CADGE_PROGRESS_LIBRARY;
 }

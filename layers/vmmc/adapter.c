@@ -214,7 +214,9 @@ void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 {
 	struct cadge_traits traits = cadge_style_traits(&ctx->asked, vmmc_wire(ctx->vmmc));
 
-	traits.protection = CADGE_PROTECT_SENDER_LIBRARY;
+	traits.protection = cadge_wire_facts(vmmc_wire(ctx->vmmc))->device_guards == CADGE_WIRE_GUARDS_ALL
+				    ? CADGE_PROTECT_KERNEL_OR_NIC
+				    : CADGE_PROTECT_SENDER_LIBRARY;
 	traits.control_transfer = CADGE_CONTROL_POLL;
 	traits.flow = CADGE_FLOW_CREDITS;
 	traits.granule_bytes = ctx->mail.shape.chunk_bytes;

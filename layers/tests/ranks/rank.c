@@ -84,9 +84,18 @@ void meet(const struct rank *rank, unsigned int first, unsigned int count)
 
 struct cadge_open_args rank_open_args(const struct rank *rank, uint32_t depth_max)
 {
-	static char error[REASON_BYTES];
+	static char error[REASON_BYTES], name[128];
+	static struct cadge_setting setting;
+	const char *asked = getenv("RANKS_SETTING");
+	char *equals;
 
 	error[0] = '\0';
+	snprintf(name, sizeof(name), "%s", asked ? asked : "");
+	equals = strchr(name, '=');
+	if (equals) {
+		*equals = '\0';
+		setting = (struct cadge_setting){.name = name, .value = equals + 1};
+	}
 	return (struct cadge_open_args){
 		.bytes = sizeof(struct cadge_open_args),
 		.place = rank->place,
@@ -97,6 +106,8 @@ struct cadge_open_args rank_open_args(const struct rank *rank, uint32_t depth_ma
 		.depth_max = depth_max,
 		.message_bytes_max = 1 << 20,
 		.region_bytes_max = 1 << 20,
+		.settings = equals ? &setting : NULL,
+		.settings_count = equals ? 1 : 0,
 		.error = error,
 		.error_bytes = sizeof(error),
 	};

@@ -68,7 +68,13 @@ bool is_filled(const void *data, size_t bytes, uint32_t seed);
 /* Set by main: mpirun starts the ranks, within a host alone; tests in which a rank dies or sleeps are skipped. */
 extern bool ranks_by_mpirun;
 
-/* Runs them all at each place, as TAP; RANKS_ONLY in the environment names one. Returns the exit status. */
+/*
+ * Runs them all at each place, as TAP; RANKS_ONLY in the environment names one. Returns the exit status.
+ *
+ * With RANKS_DEVICES and RANKS_ADDRESSES ("va,vb" and "10.7.0.1,10.7.0.2": of rank 0, of rank 1, and again) they run between
+ * these interfaces alone, which are there already; RANKS_SETTING ("provider=verbs;ofi_rxm") is then a setting of open, and
+ * RANKS_DEADLINE_S of each test.
+ */
 int ranks_run(int argc, char **argv, const struct rank_test *tests, size_t count);
 /*
  * The same for what stands on the wire, whose own tests run at both places: with CADGE_TEST_SHARE in the environment (the

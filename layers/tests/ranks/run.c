@@ -25,6 +25,33 @@ bool ranks_by_mpirun;
 
 static const struct rank_test *tests;
 
+/* The `which`th word of a list with commas in the environment, and from the first again behind the last; NULL: there is none. */
+static const char *word_of(const char *variable, unsigned int which)
+{
+	static char words[2][128];
+	char *copy = words[strcmp(variable, "RANKS_DEVICES") == 0], *rest = NULL, *word;
+	const char *list = getenv(variable);
+	unsigned int count = 1;
+
+	if (!list || !*list)
+		return NULL;
+	snprintf(copy, sizeof(words[0]), "%s", list);
+	for (const char *at = copy; *at; at++)
+		count += *at == ',';
+	word = strtok_r(copy, ",", &rest);
+	for (which %= count; word && which; which--)
+		word = strtok_r(NULL, ",", &rest);
+	return word;
+}
+
+static unsigned int deadline_s(void)
+{
+	const char *wanted = getenv("RANKS_DEADLINE_S");
+	const int seconds = wanted ? atoi(wanted) : 0;
+
+	return seconds > 0 ? (unsigned int)seconds : DEADLINE_S;
+}
+
 static bool write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -85,9 +112,10 @@ __attribute__((noreturn)) static void become_rank(size_t test, const struct rank
 	args[2 + sizeof(numbers) / sizeof(*numbers)] = NULL;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGALRM, SIG_DFL);
-	alarm(DEADLINE_S);
+	alarm(deadline_s());
 	dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for TAP */
-	if (rank->place == CADGE_PLACE_NET && host_enter(rank->number, ready, go) < 0)
+	if (rank->place == CADGE_PLACE_NET && !word_of("RANKS_DEVICES", 0) &&
+	    host_enter(rank->number, ready, go) < 0)
 		rank_fail(rank, "cannot become a host: %s", strerror(errno));
 	execv("/proc/self/exe", args);
 	rank_fail(rank, "cannot begin anew: %s", strerror(errno));
@@ -114,6 +142,10 @@ static int be_rank(char **words)
 		.to = {numbers[4], numbers[5], numbers[6]},
 		.verdict = numbers[3],
 	};
+	if (word_of("RANKS_DEVICES", 0)) {
+		rank.device = word_of("RANKS_DEVICES", rank.number);
+		rank.address = word_of("RANKS_ADDRESSES", rank.number);
+	}
 	test->run(&rank);
 	return 0; /* and not _exit: sanitizers speak at exit */
 }
@@ -191,7 +223,7 @@ static void lay_cable(struct running *running, enum cadge_place place)
 {
 	char byte;
 
-	if (place == CADGE_PLACE_NET && read(running->ready, &byte, 1) == 1 &&
+	if (place == CADGE_PLACE_NET && !word_of("RANKS_DEVICES", 0) && read(running->ready, &byte, 1) == 1 &&
 	    host_connect(running->pid) == 0 && write(running->go, "", 1) != 1)
 		tap_bail("a host does not hear");
 	close(running->ready);
@@ -276,6 +308,7 @@ static void run(size_t number, enum cadge_place place)
 static int run_all(int argc, char **argv, const struct rank_test *list, size_t count, bool in_turn)
 {
 	const char *only = getenv("RANKS_ONLY"); /* one test's name */
+	const bool there = word_of("RANKS_DEVICES", 0) && word_of("RANKS_ADDRESSES", 0);
 	bool isolated, hosts;
 
 	tests = list;
@@ -283,10 +316,11 @@ static int run_all(int argc, char **argv, const struct rank_test *list, size_t c
 		return be_rank(argv + 2);
 	if (argc == 5 && strcmp(argv[1], "--mpirun") == 0)
 		return be_rank_of_mpirun(argv + 2);
-	isolated = isolate();
-	hosts = isolated && hosts_prepare() == 0;
+	isolated = there || isolate();
+	hosts = there || (isolated && hosts_prepare() == 0);
 
-	for (enum cadge_place place = CADGE_PLACE_HOST; place <= CADGE_PLACE_NET; place++)
+	for (enum cadge_place place = there ? CADGE_PLACE_NET : CADGE_PLACE_HOST; place <= CADGE_PLACE_NET;
+	     place++)
 		for (size_t i = 0; i < count; i++) {
 			if (only && strcmp(only, tests[i].name) != 0)
 				continue;

@@ -45,7 +45,7 @@ static void on_ended(void *arg, uint32_t peer, uint64_t token, int code)
 	end->code = code;
 }
 
-void end_open(struct end *end, struct rank *rank, uint32_t features)
+static void open_as(struct end *end, struct rank *rank, uint32_t features, bool trusting)
 {
 	static const struct cadge_wire_calls calls = {
 		.up = on_up, .down = on_down, .packet = on_packet, .ended = on_ended};
@@ -55,6 +55,7 @@ void end_open(struct end *end, struct rank *rank, uint32_t features)
 		.packets = PACKETS,
 		.kept = KEPT,
 		.operations = OPERATIONS,
+		.trusting = trusting,
 		.calls = &calls,
 		.arg = end,
 	};
@@ -71,6 +72,16 @@ void end_open(struct end *end, struct rank *rank, uint32_t features)
 	end->facts = cadge_wire_facts(end->wire);
 	EXPECT(rank, end->facts->packet_bytes_max >= 1024, "packets of %u bytes",
 	       end->facts->packet_bytes_max);
+}
+
+void end_open(struct end *end, struct rank *rank, uint32_t features)
+{
+	open_as(end, rank, features, false);
+}
+
+void end_open_trusting(struct end *end, struct rank *rank, uint32_t features)
+{
+	open_as(end, rank, features, true);
 }
 
 void end_close(struct end *end)

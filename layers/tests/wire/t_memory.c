@@ -295,6 +295,77 @@ void test_rights_and_bounds(struct rank *rank)
 	end_close(&end);
 }
 
+struct refused {
+	const char *what;
+	uint32_t guard; /* which of the device's it takes */
+	uint32_t rights;
+	uint64_t offset_bytes;
+};
+
+/* The initiator's side: what left although it is not allowed ends with an error. */
+static void put_is_refused(struct end *end, const struct cadge_remote *remote, const struct refused *refused)
+{
+	const uint64_t until_ns = clock_ns() + UINT64_C(20000000000);
+	uint8_t local[64];
+	int code;
+
+	fill(local, sizeof(local), 7);
+	code = put(end, local, sizeof(local), remote, refused->offset_bytes, 1);
+	EXPECT(end->rank, code == CADGE_QUEUED, "a put %s: %s", refused->what, cadge_code_name(code));
+	while (!end->ended) {
+		end_look(end);
+		EXPECT(end->rank, clock_ns() < until_ns, "a put %s does not end", refused->what);
+	}
+	EXPECT(end->rank, end->failed == 1 && end->token == 7, "a put %s ended as if it had been allowed",
+	       refused->what);
+	/* 10 is IBV_WC_REM_ACCESS_ERR: what the device of the target answered. */
+	EXPECT(end->rank, strstr(cadge_wire_why(end->wire), "provider's error 10"),
+	       "a put %s failed, and not for access: %s", refused->what, cadge_wire_why(end->wire));
+}
+
+/*
+ * Where the device guards, it does so without the initiator's library, which checks nothing here: one life for each try, since a
+ * refusal ends the connection.
+ */
+void test_device_refuses(struct rank *rank)
+{
+	static const struct refused tries[] = {
+		{"behind what is exposed", CADGE_WIRE_GUARDS_BOUNDS, CADGE_MAY_ALL, PAGE_BYTES},
+		{"across the end of what is exposed", CADGE_WIRE_GUARDS_BOUNDS, CADGE_MAY_ALL,
+		 PAGE_BYTES - 8},
+		{"to what may only be read", CADGE_WIRE_GUARDS_RIGHTS, CADGE_MAY_READ, 0},
+	};
+	const unsigned int other = 1 - rank->number;
+
+	for (unsigned int i = 0; i < sizeof(tries) / sizeof(*tries); i++) {
+		uint8_t *base, as_before[3 * PAGE_BYTES];
+		struct end end;
+
+		end_open_trusting(&end, rank, CADGE_WIRE_REMOTE);
+		if (!end.facts->device_guards)
+			rank_skip(rank, "no device guards memory here");
+		if (!(end.facts->device_guards & tries[i].guard)) {
+			end_close(&end);
+			continue;
+		}
+		end_connect(&end, other, other);
+		end_up(&end, other);
+		base = cadge_wire_alloc(end.wire, 3 * PAGE_BYTES);
+		EXPECT(rank, base, "no memory");
+		fill(base, 3 * PAGE_BYTES, 5);
+		fill(as_before, sizeof(as_before), 5);
+		if (rank->number == 1)
+			expose(&end, base + PAGE_BYTES, PAGE_BYTES, tries[i].rights, 0);
+		else
+			put_is_refused(&end, attach(&end, 1), &tries[i]);
+		end_meet(&end, 0, 2);
+		EXPECT(rank, memcmp(base, as_before, sizeof(as_before)) == 0, "a put %s was carried out",
+		       tries[i].what);
+		end_meet(&end, 0, 2);
+		end_close(&end);
+	}
+}
+
 static bool is_stopped(pid_t pid)
 {
 	char path[64], line[512] = "", *after;

@@ -43,6 +43,8 @@ struct end {
 
 /* Opens with these features, PACKETS, KEPT and OPERATIONS. Where the wire refuses block mode the test is skipped. */
 void end_open(struct end *end, struct rank *rank, uint32_t features);
+/* The same, and nobody looks at rights and bounds before an operation leaves. */
+void end_open_trusting(struct end *end, struct rank *rank, uint32_t features);
 void end_close(struct end *end);
 /* Exchanges addresses with rank `other` and connects it as peer `as`; end_up waits for `up`. */
 void end_connect(struct end *end, unsigned int other, uint32_t as);
@@ -79,6 +81,7 @@ void test_lives_do_not_mix(struct rank *rank);
 void test_put_quiet_packet(struct rank *rank);
 void test_puts_in_order(struct rank *rank);
 void test_rights_and_bounds(struct rank *rank);
+void test_device_refuses(struct rank *rank);
 void test_reach_proved(struct rank *rank);
 void test_memory_goes_with_close(struct rank *rank);
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "cadge/check.h"
@@ -207,6 +208,8 @@ void test_no_growth(struct rank *r)
 	struct endpoint *ep = NULL;
 	uint64_t allowed;
 
+	/* The kernel may put a page of 2 MiB where a few of 4 KiB were, at any time: that is no growth of the layer's. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	if (one_init && endpoint_open(r, &wishes_default, &ep) < 0)
 		return;
 	for (unsigned int i = 0; i < warmup + cycles; i++) {

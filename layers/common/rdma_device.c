@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The first line of a file is this word. The kernel answers EINVAL for an entry of the table that is empty. */
 static bool holds(const char *path, const char *word)
@@ -37,6 +38,8 @@ bool cadge_rdma_device_under(const char *root, const char *interface, struct cad
 			sscanf(all.gl_pathv[i] + strlen(root), "/%63[^/]/ports/%u/", device.name,
 			       &device.port) == 2;
 	globfree(&all);
+	snprintf(pattern, sizeof(pattern), "%s/%s/parent", root, found ? device.name : "");
+	device.soft = access(pattern, F_OK) == 0;
 	if (found)
 		*device_out = device;
 	return found;

@@ -11,6 +11,7 @@
 struct cadge_rdma_device {
 	char name[64];
 	unsigned int port;
+	bool soft; /* soft RoCE (rxe), which names the interface that it stands on */
 };
 
 /* The device and port of an interface; false where it has none, and then nothing was written. */

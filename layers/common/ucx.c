@@ -109,6 +109,7 @@ static int name_lane_device(const struct cadge_open_args *args, const char *tran
 			"the transports %s need an RDMA device, and the network interface %s has none",
 			transports, args->device);
 	snprintf(ucx->lane_device, sizeof(ucx->lane_device), "%s:%u", device.name, device.port);
+	ucx->soft = device.soft;
 	return CADGE_DONE;
 }
 
@@ -151,7 +152,7 @@ static int check_verbs(const struct cadge_open_args *args)
  * Before 1.19 UCX takes the header of a datagram over RoCE v2 and IPv4 for one of IPv6 unless the device is of Mellanox, and
  * drops each of them. An option that a transport reads has no name of the transport here; one that nothing reads is accepted.
  */
-static ucs_status_t settle_verbs(ucp_config_t *config)
+static ucs_status_t settle_datagrams(ucp_config_t *config)
 {
 	unsigned int major, minor, release;
 
@@ -161,9 +162,20 @@ static ucs_status_t settle_verbs(ucp_config_t *config)
 	return ucp_config_modify(config, "UD_ETH_DGID_CHECK", "n");
 }
 
-/* A context with these transports ("" = the library decides). Configuration files and UCX_* variables still
+/*
+ * Soft RoCE takes UCX's seven retries for endless ones, so that a peer's death is never told; with six it is after some 7 s. What the
+ * user says stands.
+ */
+static ucs_status_t settle_retries(ucp_config_t *config)
+{
+	if (getenv("UCX_RC_RETRY_COUNT") || getenv("UCX_RC_VERBS_RETRY_COUNT"))
+		return UCS_OK;
+	return ucp_config_modify(config, "RC_RETRY_COUNT", "6");
+}
+
+/* A context on ucx->lane_device with these transports ("" = the library decides). Configuration files and UCX_* variables still
  * count. */
-static ucs_status_t start_context(const char *device, const char *transports, uint64_t features,
+static ucs_status_t start_context(const struct cadge_ucx *ucx, const char *transports, uint64_t features,
 				  ucp_context_h *context_out)
 {
 	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = features};
@@ -172,11 +184,13 @@ static ucs_status_t start_context(const char *device, const char *transports, ui
 
 	if (status != UCS_OK)
 		return status;
-	status = ucp_config_modify(config, "NET_DEVICES", device);
+	status = ucp_config_modify(config, "NET_DEVICES", ucx->lane_device);
 	if (status == UCS_OK && *transports)
 		status = ucp_config_modify(config, "TLS", transports);
 	if (status == UCS_OK && wants_verbs(transports))
-		status = settle_verbs(config);
+		status = settle_datagrams(config);
+	if (status == UCS_OK && ucx->soft)
+		status = settle_retries(config);
 	if (status == UCS_OK)
 		status = ucp_init(&params, config, context_out);
 	ucp_config_release(config);
@@ -187,8 +201,8 @@ static ucs_status_t start_context(const char *device, const char *transports, ui
  * UCX only warns when one of several transports asked for does not exist. Ask for each alone, so that a
  * campaign never takes "tcp,typo" for "tcp". Lists that exclude ("^tcp") have nothing that must be there.
  */
-static int check_transports(const struct cadge_open_args *args, const char *device, const char *transports,
-			    uint64_t features)
+static int check_transports(const struct cadge_open_args *args, const struct cadge_ucx *ucx,
+			    const char *transports, uint64_t features)
 {
 	char list[sizeof(((struct cadge_ucx *)0)->transports)], *rest = NULL;
 
@@ -200,7 +214,7 @@ static int check_transports(const struct cadge_open_args *args, const char *devi
 	memcpy(list, transports, strlen(transports) + 1);
 	for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
 		ucp_context_h context;
-		ucs_status_t status = start_context(device, name, features, &context);
+		ucs_status_t status = start_context(ucx, name, features, &context);
 
 		if (status != UCS_OK)
 			return cadge_refuse(args, CADGE_E_TRANSPORT,
@@ -256,10 +270,10 @@ int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct
 	if (code == CADGE_DONE)
 		code = name_lane_device(args, transports, ucx);
 	if (code == CADGE_DONE)
-		code = check_transports(args, ucx->lane_device, transports, features);
+		code = check_transports(args, ucx, transports, features);
 	if (code != CADGE_DONE)
 		return code;
-	status = start_context(ucx->lane_device, transports, features, &ucx->context);
+	status = start_context(ucx, transports, features, &ucx->context);
 	if (status != UCS_OK) {
 		ucx->context = NULL;
 		return cadge_refuse(args, status == UCS_ERR_NO_DEVICE ? CADGE_E_TRANSPORT : CADGE_E_LIBRARY,

@@ -36,6 +36,7 @@ struct cadge_ucx {
 	enum cadge_place place;
 	bool transports_given; /* by the setting "transports" */
 	bool verbs;            /* a transport of libibverbs was asked for */
+	bool soft;             /* on a device that is soft RoCE */
 	char device[32];
 	char lane_device[72]; /* what UCX calls it: "rxe0:1" for verbs */
 	char transports[64];

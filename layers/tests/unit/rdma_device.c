@@ -58,6 +58,9 @@ int main(void)
 	ok(cadge_rdma_device_under(root, "data00", &found) && !strcmp(found.name, "mlx5_1") &&
 		   found.port == 2,
 	   "its second port, by a later entry of the table");
+	ok(!found.soft, "a device of which nothing says what it stands on is none of software");
+	snprintf(command, sizeof(command), "echo data0 >'%s/rxe0/parent'", root);
+	ok(system(command) == 0 && cadge_rdma_device_under(root, "data0", &found) && found.soft, "soft RoCE");
 	none("data", "the beginning of a name is another name");
 	none("", "an empty entry is no interface without a name");
 	snprintf(command, sizeof(command), "rm -r '%s'", root);

@@ -101,7 +101,8 @@ def _layer(one: LayerFile) -> str:
     if one.known_faults:
         text += "Tests of the conformance suite that the library itself fails:\n\n"
         text += table(
-            ("test", "place", "why"), ((code(item.test), item.place, escaped(item.reason)) for item in one.known_faults)
+            ("test", "where", "why"),
+            ((code(item.test), item.place or f"over {item.over}", escaped(item.reason)) for item in one.known_faults),
         )
     if one.natives:
         text += "Native tools that `cadge crosscheck` runs beside it:\n\n"

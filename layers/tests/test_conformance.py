@@ -207,7 +207,9 @@ def known_faults(module: Path, place: str) -> dict[str, str]:
     style, _, substrate = module.stem.partition("-")
     file = ROOT / "layers" / style / f"{substrate}.layer.yml"
     listed = yaml.safe_load(file.read_text(encoding="utf-8")).get("known_faults", []) if file.exists() else []
-    return {fault["test"]: fault["reason"] for fault in listed if fault["place"] == place and "provider" not in fault}
+    return {
+        fault["test"]: fault["reason"] for fault in listed if fault.get("place") == place and "provider" not in fault
+    }
 
 
 def place_to_open(module: Path) -> str:

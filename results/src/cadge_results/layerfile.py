@@ -46,10 +46,18 @@ class KnownFault(Frozen):
     """
 
     test: str = Field(pattern=r"^[a-z_]+$")
-    place: Place
+    place: Place | None = Field(default=None, exclude_if=lambda value: value is None)
+    over: Literal["verbs"] | None = Field(default=None, exclude_if=lambda value: value is None)
+    """In the place of a place: over this transport alone, which a setting asks for (`ci/rdma/run`)."""
     reason: str = Field(min_length=1)
     provider: str = Field(default="", pattern=r"^[a-z]*$")
     """The library whose fault it is, as providers name it: only layers on its providers have it. "": all have it."""
+
+    @model_validator(mode="after")
+    def _says_where(self) -> Self:
+        if (self.place is None) == (self.over is None):
+            raise ValueError("a known fault has a place, or the transport that it is over")
+        return self
 
 
 class Packages(Frozen):

@@ -55,7 +55,7 @@ def _open_mpi(wanted: Wanted) -> list[str]:
 
 def _hydra(wanted: Wanted) -> list[str]:
     # It hands on its whole environment, and tells a host's ranks from the order of -hosts.
-    argv = ["-bind-to", "none", "-disable-auto-cleanup"]
+    argv = ["-bind-to", "none"]
     if not wanted.hosts:
         return [*argv, "-launcher", "fork", "-n", str(wanted.count)]
     where = ",".join(f"{host}:{count}" for host, count in wanted.hosts.items())

@@ -13,6 +13,7 @@ from synthetic import Options, make
 
 from cadge_analysis.judged import judged
 from cadge_analysis.page.as_markdown import markdown
+from cadge_analysis.page.compared import _carried
 from cadge_analysis.page.render import html
 from cadge_analysis.page.versions import versions
 from cadge_analysis.page.viewmodel import Since
@@ -20,6 +21,7 @@ from cadge_analysis.report import page_of
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Dataset, launch_facts, read
 from cadge_results.provider import Provider
+from cadge_results.result import PathFacts
 
 pytestmark = pytest.mark.spare
 
@@ -101,3 +103,8 @@ def test_the_page_and_its_other_editions_have_it(data: Dataset) -> None:
     told = markdown(page)
     assert "## Versions side by side" in told
     assert "wheel: lib 9.9; no verbs" in told
+
+
+def test_a_path_that_is_not_read_back_is_told_as_that() -> None:
+    path = PathFacts(medium="unknown", as_asked=False, used="not read back: this MPI has no call that tells it")
+    assert _carried(path) == "what the library does not tell"

@@ -50,6 +50,8 @@ def _libraries(data: Dataset) -> Iterator[Library]:
 
 def _carried(path: PathFacts) -> str:
     """Return what carried the bytes. The kernel's sockets within a host are of two kinds, which the path tells."""
+    if not path.read_back:
+        return "what the library does not tell"
     if path.medium == "loopback" and _LOCAL.search(path.used):
         return "a local socket"
     said = MEDIA.get(path.medium, path.medium)

@@ -154,7 +154,7 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
     spans = [Span(head)]
     for number, (word, changes) in enumerate((("slower", slower), ("faster", faster))):
         if changes:
-            spans += [Span("; " if len(spans) > 1 else ""), *_listed(word, changes)]
+            spans += [Span("; " if len(spans) > 1 else ""), *_listed(word, changes, named=not found.paired)]
         elif number == 0:
             spans.append(Span(_none_slower(unknown, len(found.changes)), strong=True))
     compared = units.count_of(len(found.changes), "cell")
@@ -169,23 +169,28 @@ def _none_slower(unknown: int, of: int) -> str:
     return "nothing surely became slower" if unknown else "nothing became slower"
 
 
-def _listed(word: str, changes: Sequence[Change]) -> Iterator[Span]:
-    """Yield the most changed cell of each series, and how many of its cells there are besides."""
+def _listed(word: str, changes: Sequence[Change], *, named: bool) -> Iterator[Span]:
+    """Yield the most changed cell of each series, and how many of its cells there are besides.
+
+    named: whether it is to be said which series; of two layers the sentence has begun with them.
+    """
     by_series: dict[str, list[Change]] = {}
     for change in changes:
         by_series.setdefault(change.series, []).append(change)
-    named = list(by_series.items())[:LAYERS_NAMED]
-    for number, (series, of) in enumerate(named):
+    shown = list(by_series.items())[:LAYERS_NAMED]
+    for number, (series, of) in enumerate(shown):
         worst = of[0]
         yield Span("; " if number else "")
         where = f"{words.PLACES[worst.place]}, {words.WAITS[worst.wait]}"
-        yield Span(f"{series}, {worst.pattern} of {worst.workload} {where}, is {_by(worst)} {word}", strong=True)
+        begin = f"{series}, " if named else ""
+        yield Span(f"{begin}{worst.pattern} of {worst.workload} {where}, is {_by(worst)} {word}", strong=True)
         if len(of) > 1:
             beyond = len(of) - 1
-            yield Span(f", and {units.count_of(beyond, 'more cell')} of it {'is' if beyond == 1 else 'are'}")
-    left = len(by_series) - len(named)
+            of_it = " of it" if named else ""
+            yield Span(f", and {units.count_of(beyond, 'more cell')}{of_it} {'is' if beyond == 1 else 'are'}")
+    left = len(by_series) - len(shown)
     if left:
-        cells = sum(len(of) for of in by_series.values()) - sum(len(of) for _, of in named)
+        cells = sum(len(of) for of in by_series.values()) - sum(len(of) for _, of in shown)
         yield Span(f"; and {units.count_of(cells, 'cell')} of {units.count_of(left, 'further layer')} {word}")
 
 

@@ -85,4 +85,5 @@ def test_a_known_delay_is_the_same_both_ways(some: Pair) -> None:
         check_accounts(attempt, senders)
         for each in attempt["quantities"]["throughput"]:
             messages = each["amount"] / 64
-            assert 9.5 < each["elapsed_ns"] / messages / 1e6 < 14
+            # a mean, which stalls of the machine make longer; in turn they would take 20
+            assert 9.5 < each["elapsed_ns"] / messages / 1e6 < 18

@@ -120,7 +120,7 @@ def test_each_message_of_a_route_is_late_by_the_known_delay(some: Pair) -> None:
         assert attempt["status"] == "done", attempt["reason"]
         [found] = attempt["quantities"]["latency"]
         median_ms = decode(found["histogram"]).percentile(50) / 1e6
-        assert messages * 10 - 0.5 < median_ms < messages * 10 + 8, route
+        assert messages * 10 - 0.5 < median_ms < messages * 14, route
         check_hops(attempt)
         for number in range(1, messages + 1):
             [hop] = attempt["quantities"][f"hop_{number}"]

@@ -32,6 +32,7 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 _TIMEOUT_S = 120.0
+_ICON = "/favicon.ico"
 
 
 def find() -> str | None:
@@ -183,12 +184,14 @@ class Browser:
         return found
 
     def failures(self) -> list[str]:
-        """Return what the page asked for in vain: each with its address or error."""
+        """Return what the page asked for in vain, each with its address or error; not the icon that browsers want."""
         self.value("1")
         found = []
         for event in self.events:
             method, params = event.get("method"), event.get("params", {})
             if method == "Network.responseReceived" and params["response"]["status"] >= 400:
+                if params["response"]["url"].endswith(_ICON):
+                    continue
                 found.append(f"{params['response']['status']} {params['response']['url']}")
             elif method == "Network.loadingFailed":
                 found.append(str(params["errorText"]))
@@ -201,4 +204,5 @@ class Browser:
             event["params"]["request"]["url"]
             for event in self.events
             if event.get("method") == "Network.requestWillBeSent"
+            and not event["params"]["request"]["url"].endswith(_ICON)
         ]

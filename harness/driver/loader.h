@@ -15,9 +15,10 @@ struct drv_loaded {
 };
 
 /*
- * Loads DIR/<layer>.so, or DIR/<layer>@<label>.so (one of several versions of its library), and at most one DIR/shim-<name>.so. Modules stay loaded until the process ends. Fails
- * with DRV_BUILD_ABSENT (no module; the reason of its .absent file), DRV_NODE_LACKS (a library that it needs
- * is missing) or DRV_LIBRARY (the module is not a layer).
+ * Loads DIR/<layer>.so, or DIR/<layer>@<label>.so (one of several versions of its library), and at most one
+ * DIR/shim-<name>.so. Modules stay loaded until the process ends. Fails with DRV_BUILD_ABSENT (no module; the
+ * reason of its .absent file), DRV_NODE_LACKS (a library that it needs is missing) or DRV_LIBRARY (the module is
+ * not a layer).
  */
 int drv_loader_load(const char *modules, const char *layer, const char *shim, struct drv_loaded *loaded_out,
 		    struct drv_fail *fail);

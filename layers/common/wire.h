@@ -17,8 +17,8 @@
  *   tries again after a later progress.
  * - Order between puts, and of a put before a later packet, is promised by quiet, or where facts say so.
  * - What reach calls DIRECT is carried out although the target's processes are stopped. On shared memory quiet is then DONE at
- *   once unless a put was QUEUED; where a device carries it out, quiet ends when the device has answered. Where it says LIBRARY a put may be DONE at once, but quiet, get and fetch_add end only
- *   when the target looks.
+ *   once unless a put was QUEUED; where a device carries it out, quiet ends when the device has answered. Where it says LIBRARY
+ *   a put may be DONE at once, but quiet, get and fetch_add end only when the target looks.
  * - Death. Over TCP `down` comes. On shared memory nothing comes, and what was sent to a dead peer stays with the
  *   library until close. So every life of a link (connect to disconnect) has packets of its own.
  */

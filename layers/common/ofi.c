@@ -16,6 +16,9 @@
 #define OFI_VERBS   "verbs"
 #define OFI_NETWORK "tcp;ofi_rxm"
 
+#define SETTLE_ROUNDS 30 /* of a millisecond */
+#define SETTLE_READS  64
+
 const struct cadge_option cadge_ofi_options[] = {
 	CADGE_OFI_OPTION_PROVIDER,
 	{NULL, NULL, NULL},
@@ -536,15 +539,24 @@ void cadge_ofi_take_back(const struct cadge_ofi *ofi, void *op_context)
 		fi_cancel(&ofi->ep->fid, op_context);
 }
 
-void cadge_ofi_taken_back(const struct cadge_ofi *ofi)
+/* Each read takes up to 32 entries of the queue below, and says nothing where those are messages that nobody has posted a receive for:
+ * what still comes is found by looking again, for some milliseconds. */
+void cadge_ofi_settle(const struct cadge_ofi *ofi)
 {
+	const struct timespec pause = {.tv_nsec = 1000000};
 	struct fi_cq_data_entry entry;
 	struct fi_cq_err_entry error = {0};
-	ssize_t count = 1;
 
-	while (ofi->verbs && ofi->cq && (count > 0 || count == -FI_EAVAIL))
-		count = count == -FI_EAVAIL ? fi_cq_readerr(ofi->cq, &error, 0)
-					    : fi_cq_read(ofi->cq, &entry, 1);
+	for (unsigned int round = 0; ofi->verbs && ofi->cq && round < SETTLE_ROUNDS; round++) {
+		nanosleep(&pause, NULL);
+		for (unsigned int empty = 0; empty < SETTLE_READS;) {
+			ssize_t count = fi_cq_read(ofi->cq, &entry, 1);
+
+			if (count == -FI_EAVAIL)
+				count = fi_cq_readerr(ofi->cq, &error, 0);
+			empty = count > 0 ? 0 : empty + 1;
+		}
+	}
 }
 
 int cadge_ofi_refused(struct cadge_ofi *ofi, ssize_t ret)

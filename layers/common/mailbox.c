@@ -239,6 +239,9 @@ static unsigned int next_entry(const struct cadge_mailbox *mb, const uint8_t **e
 	if (word_at(entry) != check_of(mb->key, mb->in, entry + 8, (HEAD_BYTES + padded(bytes)) / 8 - 1))
 		return 0;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	/* The first look may have met the old kind and the new position: writers need not write whole words. */
+	if (word_at(entry + 8) != what)
+		return 0;
 	*entry_out = entry;
 	*bytes_out = bytes;
 	return (unsigned int)(what >> 56);

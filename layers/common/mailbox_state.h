@@ -153,8 +153,16 @@ struct cadge_mailbox {
 
 /* ---- words and checks ---- */
 
+/* Each load may fall between two pieces of a write: the unit test lets memory change before any of them. */
+#ifdef MAILBOX_BEFORE_LOAD
+void MAILBOX_BEFORE_LOAD(void);
+#else
+#define MAILBOX_BEFORE_LOAD() ((void)0)
+#endif
+
 static inline uint64_t word_at(const void *at)
 {
+	MAILBOX_BEFORE_LOAD();
 	return cadge_le64(__atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED));
 }
 

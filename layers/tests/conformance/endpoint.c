@@ -41,6 +41,14 @@ static void sink_up(struct cadge_sink *self, uint32_t peer)
 		fail(ep->r, "sink.up came twice for peer %u", peer);
 }
 
+/* What the layer's library said, to be put behind a code; "" where it says nothing. */
+static const char *why_of(const struct endpoint *ep)
+{
+	const char *why = ep->limits.caps & CADGE_CAP_WHY ? ep->layer->why(ep->ctx) : NULL;
+
+	return why ? why : "";
+}
+
 static void sink_down(struct cadge_sink *self, uint32_t peer, int code)
 {
 	struct endpoint *ep = endpoint_of(self, "down");
@@ -51,7 +59,8 @@ static void sink_down(struct cadge_sink *self, uint32_t peer, int code)
 	if (++ep->peer[peer].downs > 1)
 		fail(ep->r, "sink.down came twice for peer %u", peer);
 	if (!ep->may_lose_peer)
-		fail(ep->r, "the channel went down (%s) although the peer is alive", cadge_code_name(code));
+		fail(ep->r, "the channel went down (%s) although the peer is alive; why says '%s'",
+		     cadge_code_name(code), why_of(ep));
 }
 
 /* Whether this message came among the last ones. From 16 bytes on the suite's messages name themselves. */
@@ -127,8 +136,8 @@ static void sink_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, in
 		ep->refused++;
 	else if (code > 0 || (code < 0 && !ep->may_lose_peer &&
 			      (code != CADGE_E_LOST || (ep->limits.caps & CADGE_CAP_RELIABLE))))
-		fail(ep->r, "an operation ended with %d (%s) although the peer is alive", code,
-		     cadge_code_name(code));
+		fail(ep->r, "an operation ended with %d (%s) although the peer is alive; why says '%s'", code,
+		     cadge_code_name(code), why_of(ep));
 	if (ep->on_sent)
 		ep->on_sent(ep, arg, code);
 }

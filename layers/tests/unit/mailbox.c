@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The mailbox over a library that keeps no promise beyond what mailbox.h asks for: writes become visible in
- * any order and in pieces down to single bytes, buffers are read as late as they are lent, anything may say
+ * any order and in pieces down to single bytes, also between two loads of one look, buffers are read as late as they are lent, anything may say
  * BUSY, notifications overtake writes. Two mailboxes of this process talk through two such links, both ways
  * at once. Each message is checked for content, length, order and number; each buffer is scribbled over the
  * moment it is ours again.
@@ -9,6 +9,7 @@
  * With notifications each side sleeps whenever the mailbox allows it and only wakes for a notification or a
  * completion, so a lost wake-up ends in a deadlock, which the test finds. CADGE_TEST_SEED makes other runs.
  */
+#include "common/mailbox_state.h"
 #include "mailbox_weather.h"
 
 #define BUFFERS      8u
@@ -49,6 +50,12 @@ static struct link links[2];
 static struct side sides[2];
 static const struct scenario *scenario;
 static unsigned int tests_run, tests_failed;
+
+void mailbox_before_load(void)
+{
+	write_blow(&links[0]);
+	write_blow(&links[1]);
+}
 
 /* ---- the two callers ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A communication library that keeps no promise beyond what mailbox.h asks for. Writes become visible in any
- * order and in pieces down to single bytes, lent buffers are read as late as they are lent, anything may say
+ * order, at any moment and in pieces down to single bytes, lent buffers are read as late as they are lent, anything may say
  * BUSY, notifications overtake writes. All of it follows from one seed.
  */
 #ifndef CADGE_TEST_MAILBOX_WEATHER_H
@@ -117,19 +117,26 @@ static bool write_is_held(const struct link *link, const struct write *write)
 	return false;
 }
 
+/* One fragment more becomes visible. */
+static void write_apply(struct write *write)
+{
+	size_t at, bytes;
+
+	if (write->applied == write->fragments)
+		return;
+	at = write->order[write->applied++] * write->fragment_bytes;
+	bytes = write->bytes - at < write->fragment_bytes ? write->bytes - at : write->fragment_bytes;
+	memcpy(write->to + at, write->from + at, bytes);
+}
+
 /* Applies one fragment; reports and forgets the write after its last. */
 static void write_step(struct link *link, uint32_t number)
 {
 	struct write *write = &link->writes[number];
-	size_t at, bytes;
 
 	if (write_is_held(link, write))
 		return;
-	if (write->applied < write->fragments) {
-		at = write->order[write->applied++] * write->fragment_bytes;
-		bytes = write->bytes - at < write->fragment_bytes ? write->bytes - at : write->fragment_bytes;
-		memcpy(write->to + at, write->from + at, bytes);
-	}
+	write_apply(write);
 	if (write->op && chance(30))
 		write_report(link, write);
 	write = &link->writes[number]; /* a report may have made the mailbox put more */
@@ -137,6 +144,18 @@ static void write_step(struct link *link, uint32_t number)
 		write_report(link, write);
 		write_drop(link, number);
 	}
+}
+
+/* Between two loads of a mailbox: nothing is reported, but memory changes. */
+static void write_blow(struct link *link)
+{
+	struct write *write;
+
+	if (!link->writes_count || !chance(20))
+		return;
+	write = &link->writes[random_below(link->writes_count)];
+	if (!write_is_held(link, write))
+		write_apply(write);
 }
 
 static void apply_all(struct link *link)

@@ -14,8 +14,9 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.draw import palette
 from cadge_analysis.page import views
-from cadge_analysis.page.scale_figures import NO_MEMORY, Taken, channels, counts, heaviest, scale, taken
+from cadge_analysis.page.scale_figures import NO_MEMORY, channels, counts, scale
 from cadge_analysis.stats.load import Dataset, read
+from cadge_analysis.stats.resident import Taken, heaviest, taken
 from cadge_results import LaunchRecord
 from cadge_results.launch import Endpoint
 from cadge_results.result import ResidentFacts

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import synthetic
+from test_scale_figures import weighed
 
 from cadge_analysis import flat, queries
 from cadge_analysis.errors import BadInputError, ExtraMissingError
@@ -97,6 +98,16 @@ def test_launches_and_facts(small: Campaign) -> None:
     (one,) = TABLES["campaigns"].rows(small)
     assert one["campaign_id"] == small.campaign_id
     assert one["stored_launches"] == len(small.launch_ids())
+
+
+def test_a_launch_says_what_its_layer_took_of_memory(small: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = [record for record in small.readings() if record.status == "done"]
+    heavier = [weighed(record, 50_000, 4_000_000) for record in stored[1:]]
+    monkeypatch.setattr(Campaign, "readings", lambda _: [stored[0], *heavier])
+    rows = {row["launch_id"]: row for row in TABLES["launches"].rows(small)}
+    named = ("channels", "memory_bytes", "memory_shared_bytes")
+    assert [rows[stored[0].launch_id][name] for name in named] == [1, None, None], "an older record says nothing"
+    assert [rows[heavier[0].launch_id][name] for name in named] == [1, 4_050_000, 4_000_000]
 
 
 def test_csv_has_no_formula_and_json_lines_hold_the_text() -> None:

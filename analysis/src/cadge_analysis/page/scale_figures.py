@@ -20,6 +20,7 @@ from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Dataset, Series, series_of
+from cadge_analysis.stats.resident import Taken, heaviest, taken
 from cadge_results import LaunchRecord, PatternFile
 
 PHASE = "connect"
@@ -27,14 +28,6 @@ BYTES_PER_KB = 1000
 NO_MEMORY = "How much memory a process or a peer takes is not in the records."
 ByChannels = Mapping[int, Sequence[float]]
 """Times in ns, one a launch, by how many channels it has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What opening a layer and bringing up its channels took of a process's memory; `shared` is a part of `memory`."""
-
-    memory: int
-    shared: int
 
 
 TakenByChannels = Mapping[int, Sequence[Taken]]
@@ -223,24 +216,6 @@ def _marks(found: ByChannels) -> tuple[Mark, ...]:
             )
         )
     return tuple(marks)
-
-
-def heaviest(record: LaunchRecord) -> int:
-    """Return the endpoint with the most channels; of equal ones the last, since the first gathers what all say."""
-    ends = record.launch.endpoints
-    return max(range(len(ends)), key=lambda number: (len(ends[number].peers), number))
-
-
-def taken(record: LaunchRecord) -> Taken | None:
-    """Return what the process with the most channels took; None where the record does not hold it."""
-    told = record.result.resident_bytes if record.result is not None and record.status == "done" else ()
-    number = heaviest(record)
-    if number >= len(told):
-        return None
-    before, after = told[number].before, told[number].connected
-    if before is None or after is None:
-        return None
-    return Taken(memory=after.memory - before.memory, shared=after.shared - before.shared)
 
 
 def memory_taken(data: Dataset, place: str, wait: str) -> dict[Asked, dict[Series, dict[int, list[Taken]]]]:

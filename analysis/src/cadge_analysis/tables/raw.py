@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from cadge_analysis.stats.resident import taken
 from cadge_analysis.tables.table import Column, Row, Table, beside, column_of, with_parameters
 from cadge_analysis.words import slug
 from cadge_results import Campaign
@@ -126,6 +127,9 @@ _LAUNCH = (
     *column_of(
         "integer",
         attempts="attempts that it had to make",
+        channels="of the process with the most channels: how many",
+        memory_bytes="what opening the layer and bringing up its channels added to its resident memory, without files",
+        memory_shared_bytes="the part of it in mappings made to be shared",
         wall_ns="how long its driver ran",
         steal_ns="what hypervisors took of its hosts' processors",
     ),
@@ -251,6 +255,7 @@ def launches(campaign: Campaign) -> Iterator[Row]:
 def _launch(planned: PlanLaunch, record: LaunchRecord | None) -> Row:
     result = record.result if record else None
     library = result.library if result else None
+    took = taken(record) if record else None
     stolen = [one.steal_ns for one in record.load if one.steal_ns is not None] if record else []
     loads = [one.loadavg for one in record.load if one.loadavg is not None] if record else []
     return {
@@ -266,6 +271,9 @@ def _launch(planned: PlanLaunch, record: LaunchRecord | None) -> Row:
         "library_version": library.stated_version if library else None,
         "driver_revision": result.driver.revision if result else None,
         "attempts": len(planned.point_ids),
+        "channels": max((len(one.peers) for one in planned.endpoints), default=None),
+        "memory_bytes": took.memory if took else None,
+        "memory_shared_bytes": took.shared if took else None,
         "wall_ns": result.wall_ns if result else None,
         "steal_ns": sum(stolen) if stolen else None,
         "loadavg": max(loads, default=None),

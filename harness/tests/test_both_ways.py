@@ -78,12 +78,15 @@ def test_two_pairs_add_up(some: Pair) -> None:
 def test_a_known_delay_is_the_same_both_ways(some: Pair) -> None:
     """One message at a time, held back for 10 ms until it leaves: each end sends one in so long, as one alone does."""
     need("sockets-unix", "shim-delay")
-    points = [stream(64, 1, ways=ways, duration=400) for ways in ("one", "both")]
+    ways = ("one", "both")
+    points = [stream(64, 1, ways=one, duration=250) for one in ways] * 3
     document = launch("sockets-unix", points, wait="block", shims=["delay"])
-    result = some.run({**document, "settings": {"delay.delay_ns": "10000000"}})
-    for attempt, senders in zip(result["attempts"], ([0], [0, 1]), strict=True):
-        check_accounts(attempt, senders)
-        for each in attempt["quantities"]["throughput"]:
-            messages = each["amount"] / 64
-            # a mean, which stalls of the machine make longer; in turn they would take 20
-            assert 9.5 < each["elapsed_ns"] / messages / 1e6 < 18
+    attempts = some.run({**document, "settings": {"delay.delay_ns": "10000000"}})["attempts"]
+    for number, senders in enumerate(([0], [0, 1])):
+        took_ms = []
+        for attempt in attempts[number :: len(ways)]:
+            check_accounts(attempt, senders)
+            ends = attempt["quantities"]["throughput"]
+            took_ms.append(max(each["elapsed_ns"] / (each["amount"] / 64) / 1e6 for each in ends))
+        # means, which stalls of the machine make longer; in turn they would take 20 each time
+        assert 9.5 < min(took_ms) < 16, took_ms

@@ -163,14 +163,20 @@ static ucs_status_t settle_datagrams(ucp_config_t *config)
 }
 
 /*
- * Soft RoCE takes UCX's seven retries for endless ones, so that a peer's death is never told; with six it is after some 7 s. What the
- * user says stands.
+ * Soft RoCE takes UCX's seven retries for endless ones, so that a peer's death is never told; with six it is after some 7 s. Soft RoCE
+ * of Linux 6.12 says more than once that a queue has had its last request, and UCX with assertions (1.18 of Debian 13; in the source
+ * until 1.22) then ends the process. Without the device's events UCX takes such queues down when the interface closes, as it does
+ * under Linux 6.1, which says nothing. What the user says stands.
  */
-static ucs_status_t settle_retries(ucp_config_t *config)
+static ucs_status_t settle_soft(ucp_config_t *config)
 {
-	if (getenv("UCX_RC_RETRY_COUNT") || getenv("UCX_RC_VERBS_RETRY_COUNT"))
-		return UCS_OK;
-	return ucp_config_modify(config, "RC_RETRY_COUNT", "6");
+	ucs_status_t status = UCS_OK;
+
+	if (!getenv("UCX_RC_RETRY_COUNT") && !getenv("UCX_RC_VERBS_RETRY_COUNT"))
+		status = ucp_config_modify(config, "RC_RETRY_COUNT", "6");
+	if (status == UCS_OK && !getenv("UCX_IB_ASYNC_EVENTS"))
+		status = ucp_config_modify(config, "IB_ASYNC_EVENTS", "n");
+	return status;
 }
 
 /* A context on ucx->lane_device with these transports ("" = the library decides). Configuration files and UCX_* variables still
@@ -190,7 +196,7 @@ static ucs_status_t start_context(const struct cadge_ucx *ucx, const char *trans
 	if (status == UCS_OK && wants_verbs(transports))
 		status = settle_datagrams(config);
 	if (status == UCS_OK && ucx->soft)
-		status = settle_retries(config);
+		status = settle_soft(config);
 	if (status == UCS_OK)
 		status = ucp_init(&params, config, context_out);
 	ucp_config_release(config);

@@ -148,18 +148,22 @@ static int check_verbs(const struct cadge_open_args *args)
 		ucp_get_version_string(), args->device, device.name);
 }
 
+/* Whether the library is older than 1.`minor`. */
+static bool older_than(unsigned int minor)
+{
+	unsigned int major, own, release;
+
+	ucp_get_version(&major, &own, &release);
+	return major == 1 && own < minor;
+}
+
 /*
  * Before 1.19 UCX takes the header of a datagram over RoCE v2 and IPv4 for one of IPv6 unless the device is of Mellanox, and
  * drops each of them. An option that a transport reads has no name of the transport here; one that nothing reads is accepted.
  */
 static ucs_status_t settle_datagrams(ucp_config_t *config)
 {
-	unsigned int major, minor, release;
-
-	ucp_get_version(&major, &minor, &release);
-	if (major > 1 || minor >= 19)
-		return UCS_OK;
-	return ucp_config_modify(config, "UD_ETH_DGID_CHECK", "n");
+	return older_than(19) ? ucp_config_modify(config, "UD_ETH_DGID_CHECK", "n") : UCS_OK;
 }
 
 /*
@@ -174,8 +178,9 @@ static ucs_status_t settle_soft(ucp_config_t *config)
 
 	if (!getenv("UCX_RC_RETRY_COUNT") && !getenv("UCX_RC_VERBS_RETRY_COUNT"))
 		status = ucp_config_modify(config, "RC_RETRY_COUNT", "6");
+	/* an option that a device reads has a name of the device's from 1.18 on */
 	if (status == UCS_OK && !getenv("UCX_IB_ASYNC_EVENTS"))
-		status = ucp_config_modify(config, "IB_ASYNC_EVENTS", "n");
+		status = ucp_config_modify(config, older_than(18) ? "ASYNC_EVENTS" : "IB_ASYNC_EVENTS", "n");
 	return status;
 }
 

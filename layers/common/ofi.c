@@ -222,8 +222,34 @@ static void ofi_close_fid(struct fid *fid, const char *what)
 		fprintf(stderr, "cadge: libfabric could not close the %s: %s\n", what, fi_strerror(-ret));
 }
 
+/*
+ * Takes in what ended receives and messages on their way still tell, before ofi_rxm closes its endpoint over verbs. Up to libfabric 2.6
+ * that frees the endpoint below first, then handles the messages that had arrived there, and posts their buffers to what it freed
+ * (rxm_close_conn in prov/rxm/src/rxm_conn.c). Each read takes up to 32 entries of the queue below, and says nothing where those are
+ * messages that nobody has posted a receive for: what still comes is found by looking again, for some milliseconds.
+ */
+static void ofi_settle(const struct cadge_ofi *ofi)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	struct fi_cq_data_entry entry;
+	struct fi_cq_err_entry error = {0};
+
+	for (unsigned int round = 0; round < SETTLE_ROUNDS; round++) {
+		nanosleep(&pause, NULL);
+		for (unsigned int empty = 0; empty < SETTLE_READS;) {
+			ssize_t count = fi_cq_read(ofi->cq, &entry, 1);
+
+			if (count == -FI_EAVAIL)
+				count = fi_cq_readerr(ofi->cq, &error, 0);
+			empty = count > 0 ? 0 : empty + 1;
+		}
+	}
+}
+
 void cadge_ofi_close_endpoint(struct cadge_ofi *ofi)
 {
+	if (ofi->ep && ofi->cq && ofi->verbs)
+		ofi_settle(ofi);
 	if (ofi->ep)
 		ofi_close_fid(&ofi->ep->fid, "endpoint");
 	ofi->ep = NULL;
@@ -537,26 +563,6 @@ void cadge_ofi_take_back(const struct cadge_ofi *ofi, void *op_context)
 {
 	if (ofi->verbs && ofi->ep)
 		fi_cancel(&ofi->ep->fid, op_context);
-}
-
-/* Each read takes up to 32 entries of the queue below, and says nothing where those are messages that nobody has posted a receive for:
- * what still comes is found by looking again, for some milliseconds. */
-void cadge_ofi_settle(const struct cadge_ofi *ofi)
-{
-	const struct timespec pause = {.tv_nsec = 1000000};
-	struct fi_cq_data_entry entry;
-	struct fi_cq_err_entry error = {0};
-
-	for (unsigned int round = 0; ofi->verbs && ofi->cq && round < SETTLE_ROUNDS; round++) {
-		nanosleep(&pause, NULL);
-		for (unsigned int empty = 0; empty < SETTLE_READS;) {
-			ssize_t count = fi_cq_read(ofi->cq, &entry, 1);
-
-			if (count == -FI_EAVAIL)
-				count = fi_cq_readerr(ofi->cq, &error, 0);
-			empty = count > 0 ? 0 : empty + 1;
-		}
-	}
 }
 
 int cadge_ofi_refused(struct cadge_ofi *ofi, ssize_t ret)

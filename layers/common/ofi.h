@@ -115,13 +115,8 @@ static inline uint64_t cadge_ofi_longest(const struct cadge_ofi *ofi, uint64_t a
 	return cadge_least(asked_bytes, ofi->info->ep_attr->max_msg_size);
 }
 
-/*
- * Over verbs, before the endpoint is closed (elsewhere they do nothing): take_back ends a receive, settle takes in what the receives'
- * ends and messages on their way tell. Nothing of it is told. Up to libfabric 2.6 a close of ofi_rxm frees the endpoint below first, then
- * handles the messages that had arrived there, and posts their buffers to what it freed (rxm_close_conn in prov/rxm/src/rxm_conn.c).
- */
+/* Over verbs, ends a receive before the endpoint is closed, which takes in what that tells; elsewhere it does nothing. */
 void cadge_ofi_take_back(const struct cadge_ofi *ofi, void *op_context);
-void cadge_ofi_settle(const struct cadge_ofi *ofi);
 
 /* Keeps libfabric's words for what a call returned (negative), for why. Returns E_DOWN. */
 int cadge_ofi_refused(struct cadge_ofi *ofi, ssize_t ret);

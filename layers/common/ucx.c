@@ -178,7 +178,7 @@ static ucs_status_t settle_soft(ucp_config_t *config)
 
 	if (!getenv("UCX_RC_RETRY_COUNT") && !getenv("UCX_RC_VERBS_RETRY_COUNT"))
 		status = ucp_config_modify(config, "RC_RETRY_COUNT", "6");
-	/* an option that a device reads has a name of the device's from 1.18 on */
+	/* from 1.18 on the name of a device's option begins as in the environment */
 	if (status == UCS_OK && !getenv("UCX_IB_ASYNC_EVENTS"))
 		status = ucp_config_modify(config, older_than(18) ? "ASYNC_EVENTS" : "IB_ASYNC_EVENTS", "n");
 	return status;

@@ -140,7 +140,6 @@ static void take_back_landings(const struct cadge_wire *wire)
 
 		cadge_ofi_take_back(&wire->ofi, ((struct cadge_packet *)(uintptr_t)at)->library);
 	}
-	cadge_ofi_settle(&wire->ofi);
 }
 
 void cadge_wire_close(struct cadge_wire *wire)

@@ -27,7 +27,6 @@ static void ofi_close(struct cadge_ctx *ctx)
 		return;
 	for (uint32_t i = 0; ctx->lends && i < ctx->lends_count; i++)
 		cadge_ofi_take_back(&ctx->ofi, &ctx->lends[i].context);
-	cadge_ofi_settle(&ctx->ofi);
 	cadge_ofi_close(&ctx->ofi);
 	if (ctx->pool)
 		munmap(ctx->pool, ctx->pool_bytes);

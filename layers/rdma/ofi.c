@@ -26,7 +26,6 @@ static void rdma_close(struct cadge_ctx *ctx)
 	cadge_ofi_rma_drain(&ctx->rma);
 	for (uint32_t i = 0; ctx->notes && i < RDMA_NOTES; i++)
 		cadge_ofi_take_back(&ctx->ofi, &ctx->notes[i].context);
-	cadge_ofi_settle(&ctx->ofi);
 	for (peer = 0; ctx->chan && peer < ctx->peers; peer++)
 		cadge_mailbox_destroy(ctx->chan[peer].mailbox);
 	cadge_ofi_close_endpoint(&ctx->ofi);

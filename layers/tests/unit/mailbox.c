@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The mailbox over a library that keeps no promise beyond what mailbox.h asks for: writes become visible in
- * any order and in pieces down to single bytes, also between two loads of one look, buffers are read as late as they are lent, anything may say
- * BUSY, notifications overtake writes. Two mailboxes of this process talk through two such links, both ways
- * at once. Each message is checked for content, length, order and number; each buffer is scribbled over the
- * moment it is ours again.
+ * any order, at any moment and in pieces down to single bytes, buffers are read as late as they are lent,
+ * anything may say BUSY, notifications overtake writes. Two mailboxes of this process talk through two such
+ * links, both ways at once. Each message is checked for content, length, order and number; each buffer is
+ * scribbled over the moment it is ours again.
  *
  * With notifications each side sleeps whenever the mailbox allows it and only wakes for a notification or a
  * completion, so a lost wake-up ends in a deadlock, which the test finds. CADGE_TEST_SEED makes other runs.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A communication library that keeps no promise beyond what mailbox.h asks for. Writes become visible in any
- * order, at any moment and in pieces down to single bytes, lent buffers are read as late as they are lent, anything may say
- * BUSY, notifications overtake writes. All of it follows from one seed.
+ * order, at any moment and in pieces down to single bytes, lent buffers are read as late as they are lent,
+ * anything may say BUSY, notifications overtake writes. All of it follows from one seed.
  */
 #ifndef CADGE_TEST_MAILBOX_WEATHER_H
 #define CADGE_TEST_MAILBOX_WEATHER_H

@@ -28,8 +28,6 @@ BYTES_PER_KB = 1000
 NO_MEMORY = "How much memory a process or a peer takes is not in the records."
 ByChannels = Mapping[int, Sequence[float]]
 """Times in ns, one a launch, by how many channels it has."""
-
-
 TakenByChannels = Mapping[int, Sequence[Taken]]
 """One a launch, by how many channels its process with the most of them has."""
 Asked = tuple[tuple[str, ...], int]

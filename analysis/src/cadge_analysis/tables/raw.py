@@ -127,8 +127,8 @@ _LAUNCH = (
     *column_of(
         "integer",
         attempts="attempts that it had to make",
-        channels="of the process with the most channels: how many",
-        memory_bytes="what opening the layer and bringing up its channels added to its resident memory, without files",
+        channels="channels of the process that has the most of them",
+        memory_bytes="what opening the layer and its channels added to that process's resident memory, without files",
         memory_shared_bytes="the part of it in mappings made to be shared",
         wall_ns="how long its driver ran",
         steal_ns="what hypervisors took of its hosts' processors",

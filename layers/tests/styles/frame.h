@@ -84,6 +84,40 @@ extern unsigned int stranger_heard; /* packets that came */
 /* Waits for rank 0 to say something beside the wire, and closes. */
 void stranger_end(void);
 
+/* ---- what is refused leaves memory as it was (guard.c) ---- */
+
+/*
+ * The shape of every test of protection: rank 0 has memory, rank 1 tries to change it, by each operation and at each length
+ * below, at and above the switches of the style's paths. Each attempt is beside one that is allowed, which proves that
+ * the same operation at the same length does write.
+ */
+struct guard {
+	uint8_t *memory; /* of rank 0; NULL in rank 1 */
+	size_t bytes;    /* of it; the longest attempt */
+	/* Lengths at which the style, or its substrate, takes another path; in any order, ended by 0. */
+	const size_t *switches;
+	size_t unit; /* lengths are multiples of it; 0: 1 */
+};
+
+struct guard_case {
+	const char *name;
+	/* Rank 0, before: allows it; forbids it, or withdraws what was allowed. NULL: there is nothing to do. */
+	void (*allow)(size_t bytes), (*forbid)(size_t bytes);
+	void (*learn)(size_t bytes); /* rank 1: hears what `allow` said; NULL: that says nothing */
+	/* Rank 1: writes that many bytes, filled with `seed`, to the beginning of the memory; returns when they are there. */
+	void (*write)(size_t bytes, uint32_t seed);
+	/* Rank 1: tries the same; fails where it is not refused, or the refusal does not say why. */
+	void (*attempt)(size_t bytes, uint32_t seed);
+	/* Rank 0, after the attempt: looks at what the refusal left, or allows it again. NULL: there is nothing to do. */
+	void (*after)(size_t bytes);
+};
+
+enum { GUARD_LENGTHS_MAX = 64 };
+/* The lengths that are tried, each once, in ascending order; returns how many. */
+unsigned int guard_lengths(const struct guard *guard, size_t lengths[GUARD_LENGTHS_MAX]);
+/* Runs each case at each length. */
+void guard_try(const struct guard *guard, const struct guard_case *cases, unsigned int count);
+
 /* ---- the program ---- */
 
 /* The tests of the style that the program is linked with: tests/styles/<style>.c. */

@@ -672,6 +672,143 @@ static void test_redirection_loses_nothing(struct rank *rank)
 	end();
 }
 
+/* ---- at every length ---- */
+
+#define GUARDED_BYTES ((size_t)150000)
+
+static uint8_t *guarded, *source, *elsewhere;
+static struct vmmc_export *guarded_export;
+static struct vmmc_import *to_all, *to_read, *to_one; /* for any update; for reading alone; of one attempt */
+
+static void update_filled(struct vmmc_import *to, size_t bytes, uint32_t seed, uint32_t flags)
+{
+	fill(source, bytes, seed);
+	update(to, 0, source, bytes, flags);
+	quiet();
+}
+
+static void write_to_all(size_t bytes, uint32_t seed)
+{
+	update_filled(to_all, bytes, seed, 0);
+}
+
+static void write_to_one(size_t bytes, uint32_t seed)
+{
+	update_filled(to_one, bytes, seed, 0);
+}
+
+static void notify_one(size_t bytes, uint32_t seed)
+{
+	update_filled(to_one, bytes, seed, VMMC_NOTIFY);
+}
+
+static void try_outside(size_t bytes, uint32_t seed)
+{
+	fill(source, bytes, seed);
+	refused(to_all, GUARDED_BYTES - bytes + 1, source, bytes, "an update that ends a byte too far");
+}
+
+static void try_to_read(size_t bytes, uint32_t seed)
+{
+	fill(source, bytes, seed);
+	refused(to_read, 0, source, bytes, "an update of what may only be read");
+}
+
+static void export_for_one(size_t bytes)
+{
+	(void)bytes;
+	guarded_export = export_to(1, guarded, GUARDED_BYTES, CADGE_MAY_WRITE, 1, VMMC_REDIRECTABLE);
+}
+
+static void learn_one(size_t bytes)
+{
+	(void)bytes;
+	to_one = import_from(0);
+}
+
+static void withdraw(size_t bytes)
+{
+	(void)bytes;
+	vmmc_unexport(guarded_export);
+}
+
+static void try_withdrawn(size_t bytes, uint32_t seed)
+{
+	AWAIT(vmmc_send(to_one, 0, source, 0, 0, token) != CADGE_DONE, "the end of an export is not told");
+	fill(source, bytes, seed);
+	refused(to_one, 0, source, bytes, "an update after the end of its export");
+	vmmc_unimport(to_one);
+}
+
+static void redirect_to_less(size_t bytes)
+{
+	const unsigned int wanted = redirected + 1;
+
+	EXPECT(self, vmmc_redirect(guarded_export, elsewhere, bytes) == CADGE_QUEUED, "redirect");
+	await(&redirected, wanted, "redirection");
+	memset(elsewhere, 0x55, GUARDED_BYTES);
+}
+
+/* The redirected export is as long as `elsewhere` is there. */
+static void try_redirected(size_t bytes, uint32_t seed)
+{
+	fill(source, bytes, seed);
+	AWAIT(vmmc_send(to_one, 1, source, bytes, 0, token) != CADGE_BUSY, "what had landed is never copied");
+	refused(to_one, 1, source, bytes, "an update beyond where its export is redirected to");
+	vmmc_unimport(to_one);
+}
+
+static void come_back(size_t bytes)
+{
+	(void)bytes;
+	for (size_t i = 0; i < GUARDED_BYTES; i++)
+		EXPECT(self, elsewhere[i] == 0x55, "byte %zu of where it is redirected to was written", i);
+	redirect(guarded_export, NULL, 0, 0);
+	vmmc_unexport(guarded_export);
+}
+
+/* What is not allowed, or not any more, leaves the memory as it was, however long it is and with a notification or without. */
+static void test_refused_at_every_length(struct rank *rank)
+{
+	static const size_t switches[] = {8, 64, PAGE, 8192, 65536, 131072, 0};
+	static const struct guard_case cases[] = {
+		{.name = "outside", .write = write_to_all, .attempt = try_outside},
+		{.name = "read only", .write = write_to_all, .attempt = try_to_read},
+		{.name = "withdrawn",
+		 .allow = export_for_one,
+		 .learn = learn_one,
+		 .write = write_to_one,
+		 .forbid = withdraw,
+		 .attempt = try_withdrawn},
+		{.name = "redirected",
+		 .allow = export_for_one,
+		 .learn = learn_one,
+		 .write = notify_one,
+		 .forbid = redirect_to_less,
+		 .attempt = try_redirected,
+		 .after = come_back},
+	};
+	struct guard guard = {.bytes = GUARDED_BYTES, .switches = switches};
+
+	begin(rank);
+	source = memory(GUARDED_BYTES);
+	if (rank->number == 0) {
+		guard.memory = guarded = memory(GUARDED_BYTES);
+		elsewhere = memory(GUARDED_BYTES);
+		export_to(1, guarded, GUARDED_BYTES, CADGE_MAY_WRITE, CADGE_ALL_PEERS, 0);
+		export_to(1, guarded, GUARDED_BYTES, CADGE_MAY_READ, CADGE_ALL_PEERS, 0);
+	} else {
+		const struct key keys[2] = {hear_key(0), hear_key(0)};
+
+		EXPECT(rank,
+		       import_as(0, &keys[0], CADGE_MAY_WRITE, &to_all) == CADGE_DONE &&
+			       import_as(0, &keys[1], CADGE_MAY_READ, &to_read) == CADGE_DONE,
+		       "import");
+	}
+	guard_try(&guard, cases, sizeof(cases) / sizeof(*cases));
+	end();
+}
+
 /* ---- translation ---- */
 
 static void expect_pages(uint64_t hits, uint64_t misses, uint64_t evictions, const char *what)
@@ -904,6 +1041,7 @@ int style_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "outside_is_refused", .run = test_outside_is_refused, .ranks = 2},
+		{.name = "refused_at_every_length", .run = test_refused_at_every_length, .ranks = 2},
 		{.name = "import_is_refused", .run = test_import_is_refused, .ranks = 3},
 		{.name = "notified_when_there", .run = test_notified_when_there, .ranks = 2},
 		{.name = "notified_in_order", .run = test_notified_in_order, .ranks = 2},

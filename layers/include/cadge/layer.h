@@ -16,6 +16,7 @@
  * Rules that hold for every slot unless its comment says otherwise:
  *
  * - Threads: one context belongs to one thread. Adapters take no locks.
+ * - Processes: a context belongs to the process that opened it. A child that is forked neither uses nor closes it.
  * - Blocking: no slot blocks, except `open`, `close` and `wait`. `wait` is the only slot that may sleep.
  * - Ownership: on an error nothing changed hands and no event follows. Strings in tables are static.
  * - Time: adapters never read a clock to measure and never log while operations run.

@@ -24,6 +24,8 @@ int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct 
 	struct pgr_to to = {{0}};
 	int code;
 
+	if (!pgr->here)
+		return PGR_E_CLOSED;
 	if (!address_bytes || address_bytes > sizeof(to.bytes) || pgr->peers_count == pgr->config.peers_max)
 		return PGR_E_ARGUMENT;
 	memcpy(to.bytes, address, address_bytes);

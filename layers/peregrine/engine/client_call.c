@@ -53,7 +53,8 @@ void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t re
 		peer->free |= UINT64_C(1) << slot->number;
 	pgr->stats.calls_failed += code != PGR_OK;
 	pgr->events++;
-	slot->done(slot->arg, code, result, result_bytes);
+	if (PGR_LIKELY(pgr->here))
+		slot->done(slot->arg, code, result, result_bytes);
 	if (PGR_UNLIKELY(staging != NULL))
 		pgr_buffer_give(pgr, staging);
 	if (PGR_UNLIKELY(marshal != NULL))
@@ -399,7 +400,7 @@ static unsigned int end_by(struct pgr_peer *peer, const void *arg, uint64_t dead
 {
 	unsigned int count = 0;
 
-	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
+	for (uint64_t busy = peer->pgr->here ? ~peer->free : 0; busy; busy &= busy - 1) {
 		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
 		const uint64_t bit = UINT64_C(1) << slot->number;
 		const bool has = (peer->hasty & bit) && slot->deadline_sequence == slot->sequence;
@@ -486,6 +487,8 @@ int pgr_call(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signatu
 		if (PGR_LIKELY(code != PGR_OK))
 			return code;
 	}
+	if (PGR_UNLIKELY(!peer->pgr->here))
+		return PGR_E_CLOSED;
 	slot = pgr_slot_take(peer);
 	if (PGR_UNLIKELY(!slot))
 		return PGR_BUSY;

@@ -153,6 +153,8 @@ int pgr_datagram_receive(struct pgr_wire *wire)
 		return receive_from(datagram, datagram->fd);
 	}
 	received = receive_direct(datagram);
+	if (pgr_wire_is_copy(wire)) /* since a moment ago */
+		return received;
 	direct->passed += 1 + (unsigned int)received;
 	if (PGR_LIKELY(!direct->ending && direct->passed < PGR_DIRECT_PASS))
 		return received;

@@ -61,6 +61,8 @@ int pgr_delegations_from(struct pgr *pgr, const void *address, size_t address_by
 {
 	struct pgr_to from = {{0}}, *there, *all;
 
+	if (!pgr->here)
+		return PGR_E_CLOSED;
 	if (!address_bytes || address_bytes > sizeof(from.bytes))
 		return PGR_E_ARGUMENT;
 	memcpy(from.bytes, address, address_bytes);
@@ -118,6 +120,8 @@ int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t pr
 	struct pgr_slot *slot;
 	int code;
 
+	if (!pgr->here)
+		return PGR_E_CLOSED;
 	if (!work)
 		return PGR_OK;
 	if (work->state != PGR_WORK_EXECUTING || count > PGR_IOV_MAX)

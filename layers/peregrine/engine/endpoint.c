@@ -133,6 +133,8 @@ int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *
 {
 	struct pgr_piece all[1 + PGR_IOV_MAX];
 
+	if (PGR_UNLIKELY(!pgr->here))
+		return 0; /* what went on behind a continuation that forked */
 	pgr->stats.packets_sent++;
 	pgr->holding |= more;
 	if (PGR_UNLIKELY(cookie || pgr->has_key || PGR_OWN_ORDER || (pgr->off & PGR_OFF_TEMPLATES)))
@@ -149,6 +151,8 @@ int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_lin
 	struct pgr_piece all[1 + PGR_IOV_MAX];
 	struct pgr_header head;
 
+	if (PGR_UNLIKELY(!pgr->here))
+		return 0;
 	if (PGR_UNLIKELY(cookie || pgr->has_key || (pgr->off & PGR_OFF_TEMPLATES))) {
 		memcpy(&head, line, sizeof(head));
 		pgr_le_header(&head, &head);
@@ -186,6 +190,8 @@ static bool input(void *engine, const struct pgr_to *from, const void *at, size_
 	if (PGR_LIKELY(pgr->fast) && PGR_LIKELY(bytes >= PGR_HEADER_BYTES) &&
 	    PGR_LIKELY(pgr_fast_input(pgr, from, at, bytes)))
 		return true;
+	if (PGR_UNLIKELY(!pgr->here))
+		return false; /* an earlier packet's handler has forked */
 	if (PGR_UNLIKELY(!pgr_packet_read(at, bytes, pgr->has_key ? pgr->key : NULL, &packet))) {
 		unread(pgr, from, at, bytes);
 		return false;
@@ -213,6 +219,8 @@ static bool input(void *engine, const struct pgr_to *from, const void *at, size_
 
 void pgr_flush(struct pgr *pgr)
 {
+	if (PGR_UNLIKELY(!pgr->here))
+		return;
 	pgr->wire->ops->flush(pgr->wire);
 	pgr->holding = false;
 }
@@ -237,9 +245,9 @@ int pgr_poll(struct pgr *pgr)
 {
 	int received;
 
-	if (PGR_UNLIKELY(pgr->in_poll))
-		return PGR_E_ARGUMENT;
-	pgr->in_poll = true;
+	if (PGR_UNLIKELY(!pgr->idle))
+		return pgr->here ? PGR_E_ARGUMENT : PGR_E_CLOSED;
+	pgr->idle = false;
 	pgr->events = 0;
 	received = pgr->wire->ops->receive(pgr->wire);
 	if (PGR_UNLIKELY(pgr->stalled))
@@ -255,7 +263,7 @@ int pgr_poll(struct pgr *pgr)
 	}
 	if (PGR_UNLIKELY(pgr->holding))
 		pgr_flush(pgr);
-	pgr->in_poll = false;
+	pgr->idle = pgr->here; /* a child that was forked in this poll has none after it */
 	return pgr->events;
 }
 
@@ -284,6 +292,8 @@ int pgr_wait(struct pgr *pgr, uint64_t timeout_ns)
 {
 	uint64_t ns;
 
+	if (!pgr->here)
+		return PGR_E_CLOSED;
 	if (!pgr->config.block)
 		return PGR_E_ARGUMENT;
 	ns = idle_ns(pgr, pgr_now(pgr));
@@ -300,6 +310,8 @@ int pgr_watch(struct pgr *pgr, int fds[PGR_FDS], uint64_t *due_ns_out)
 {
 	uint64_t ns;
 
+	if (!pgr->here)
+		return PGR_E_CLOSED;
 	if (!pgr->config.block)
 		return PGR_E_ARGUMENT;
 	pgr->polls = pgr->polls_a_look; /* look at the clock first */
@@ -333,8 +345,8 @@ int pgr_call_and_wait(struct pgr_peer *peer, uint32_t procedure, const struct pg
 	struct waiter waiter = {0};
 	int code;
 
-	if (pgr->in_poll)
-		return PGR_E_ARGUMENT;
+	if (!pgr->idle)
+		return pgr->here ? PGR_E_ARGUMENT : PGR_E_CLOSED;
 	while ((code = pgr_call(peer, procedure, signature, in, in_count, out, out_count, 0, waiter_done,
 				&waiter)) == PGR_BUSY)
 		pgr_poll(pgr);
@@ -342,9 +354,13 @@ int pgr_call_and_wait(struct pgr_peer *peer, uint32_t procedure, const struct pg
 		return code;
 	if (within_ns)
 		pgr_deadline(peer, &waiter, within_ns);
-	while (!waiter.done)
-		if (pgr_poll(pgr) == 0 && !waiter.done && pgr->config.block)
+	while (!waiter.done) {
+		code = pgr_poll(pgr);
+		if (code < 0)
+			return code; /* it has forked */
+		if (code == 0 && !waiter.done && pgr->config.block)
 			pgr_wait(pgr, UINT64_MAX);
+	}
 	if (result_bytes_out)
 		*result_bytes_out = waiter.bytes;
 	return waiter.code;
@@ -432,17 +448,18 @@ void pgr_close(struct pgr *pgr)
 	free(pgr->scratch);
 	free(pgr->copy);
 	free(pgr->copied);
-	free(pgr);
+	pgr_endpoint_give(pgr);
 }
 
 int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config, struct pgr **pgr_out)
 {
-	struct pgr *pgr = calloc(1, sizeof(*pgr));
+	struct pgr *pgr = pgr_endpoint_take();
 	uint32_t packet_bytes;
 	int code;
 
 	if (!pgr)
 		return PGR_E_MEMORY;
+	pgr->here = pgr->idle = true;
 	pgr->config = *config;
 	set_defaults(&pgr->config);
 	pgr->off = config->off;
@@ -461,6 +478,7 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 		pgr_close(pgr);
 		return code;
 	}
+	pgr->wire->here = &pgr->here;
 	pgr->reliable = pgr->wire->reliable;
 	packet_bytes = pgr->wire->packet_bytes_max;
 	if (pgr->config.packet_bytes_max && pgr->config.packet_bytes_max < packet_bytes)
@@ -597,6 +615,8 @@ int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *s
 	const struct pgr_procedure *there = pgr_procedure_of(pgr, procedure);
 	uint32_t at = pgr->procedures_count;
 
+	if (!pgr->here)
+		return PGR_E_CLOSED;
 	if (!handler || (there && there->number == procedure) || at == PGR_PROCEDURES_MAX)
 		return PGR_E_ARGUMENT;
 	pgr->recent_procedure = NULL;

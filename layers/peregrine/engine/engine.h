@@ -78,6 +78,8 @@ enum {
 	/* on a wire with large packets: parts of a long message, and up to where a message is one packet */
 	PGR_PARTS = 16,
 	PGR_SINGLE_BYTES = 16384,
+	/* of an endpoint, that a child which is forked does not get */
+	PGR_WIPED_BYTES = 64,
 };
 
 /* A message on its way out: what was sent and what is known to have arrived. */
@@ -368,8 +370,17 @@ struct pgr_procedure {
 
 /* An endpoint. */
 struct pgr {
+	/*
+	 * Zeros in a child that the process has forked, down to `wire`: the kernel wipes their page there (pgr_endpoint_take). So
+	 * the short ways, which look at these anyway, see a fork at no cost, and leave it to the long ones to say so.
+	 */
+	/* the call whose handler runs, as long as nothing is kept of it: the work that it would take; NULL: none */
+	struct pgr_work *current;
+	/* this process has opened it; no poll of it runs; the short way of fast.h is open */
+	bool here, idle, fast;
+
 	/* owned */
-	struct pgr_wire *wire;
+	_Alignas(PGR_WIPED_BYTES) struct pgr_wire *wire;
 	/* with all defaults filled in; its pointers are good only while pgr_open runs */
 	struct pgr_config config;
 	bool has_key;
@@ -428,12 +439,9 @@ struct pgr {
 	/* those that are free, and those that need the clock */
 	struct pgr_work *works_free, *timed;
 
-	/* the short way of fast.h is open */
-	bool fast;
 	/* no new calls are taken */
 	bool draining;
-	/* the call whose handler runs, as long as nothing is kept of it: the work that it would take; NULL: none */
-	struct pgr_work *current;
+	/* of `current` */
 	struct pgr_client *current_client;
 	uint8_t current_slot;
 	uint16_t current_credits;
@@ -442,7 +450,6 @@ struct pgr {
 
 	/* handlers and continuations that ran in this poll */
 	int events;
-	bool in_poll;
 	/* a wire that loses nothing had no room: try again in the next poll */
 	bool stalled;
 	/* the wire may hold packets back */
@@ -744,6 +751,9 @@ static inline uint16_t pgr_grant_to_server(const struct pgr *pgr)
 }
 
 /* ---- buffer.c ---- */
+/* An endpoint of zeros; NULL: no memory. */
+struct pgr *pgr_endpoint_take(void);
+void pgr_endpoint_give(struct pgr *pgr);
 /* Room for a message; NULL: no memory. */
 uint8_t *pgr_buffer_take(struct pgr *pgr, uint64_t bytes);
 /* NULL is legal. */

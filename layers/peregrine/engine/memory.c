@@ -98,7 +98,7 @@ void *pgr_alloc(struct pgr *pgr, size_t bytes)
 	struct pgr_region *region;
 	void *at;
 
-	if (!bytes || bytes > SIZE_MAX / 2 || !(region = calloc(1, sizeof(*region))))
+	if (!pgr->here || !bytes || bytes > SIZE_MAX / 2 || !(region = calloc(1, sizeof(*region))))
 		return NULL;
 	region->bytes = (bytes + page - 1) / page * page;
 	region->fd = -1;
@@ -115,10 +115,12 @@ void *pgr_alloc(struct pgr *pgr, size_t bytes)
 	return region->at;
 }
 
-static void give_back(struct pgr_region *region)
+/* A child that was forked gives nothing back but its view of it: the memory is its parent's. */
+static void give_back(const struct pgr *pgr, struct pgr_region *region)
 {
 	if (region->head) {
-		atomic_store_explicit(&region->head->given_back, 1, memory_order_release);
+		if (pgr->here)
+			atomic_store_explicit(&region->head->given_back, 1, memory_order_release);
 		munmap(region->head, HEAD_BYTES + region->bytes);
 		close(region->fd);
 	} else {
@@ -139,7 +141,7 @@ int pgr_free(struct pgr *pgr, void *memory)
 	if (!region)
 		return PGR_E_ARGUMENT;
 	*at = region->next;
-	give_back(region);
+	give_back(pgr, region);
 	return PGR_OK;
 }
 
@@ -279,7 +281,7 @@ void pgr_memory_free(struct pgr *pgr)
 		struct pgr_region *region = pgr->regions;
 
 		pgr->regions = region->next;
-		give_back(region);
+		give_back(pgr, region);
 	}
 	while (pgr->views) {
 		struct pgr_view *view = pgr->views;

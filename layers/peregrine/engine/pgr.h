@@ -12,6 +12,15 @@
  *
  * - Threads: an endpoint and all that belongs to it is used by one thread at a time. There are no locks and
  *   no threads of the library's own. Several endpoints in several threads are independent.
+ * - Processes: an endpoint belongs to the process that opened it. In a child that was forked (fork, clone, Python's
+ *   multiprocessing) it is closed: whatever returns a code answers PGR_E_CLOSED, pgr_alloc returns NULL, functions that return
+ *   nothing do nothing, and no handler or continuation runs. Only address, statistics and texts can still be read. The child
+ *   calls pgr_close, which changes nothing for the parent and gives the copied descriptors back: until then, a port that the
+ *   parent has closed is not free. Then it opens endpoints of its own. vfork and posix_spawn close nothing. Before
+ *   Linux 4.14 the library cannot see a fork: there the child must not use the endpoint.
+ * - Snapshots: a restored process (CRIU) or virtual machine has the same endpoints again, and the library cannot see that.
+ *   Nothing holds for such an endpoint: its clock may have stood still, so that a call is executed twice, and two copies get each
+ *   other's results. Close endpoints before a snapshot, and open them after it was restored.
  * - Blocking: only pgr_wait and pgr_call_and_wait sleep or spin.
  * - Progress: packets are received, repeated and acknowledged inside pgr_poll, which must be called now and
  *   then by clients and servers alike. Handlers and continuations run inside it, on the caller's thread.
@@ -59,7 +68,7 @@ enum pgr_code {
 	PGR_E_REFUSED = -7,
 	/* the server said until the give-up time that it had no room; executed once or never */
 	PGR_E_SERVER_BUSY = -8,
-	/* unbound or closed by this side */
+	/* unbound or closed by this side; or the endpoint is of the process that this one was forked from */
 	PGR_E_CLOSED = -9,
 	/* the wire failed or is not to be had: the sentence of pgr_open says more */
 	PGR_E_WIRE = -10,
@@ -204,7 +213,10 @@ struct pgr_config {
 
 /* PGR_OK or E_ARGUMENT, E_WIRE, E_PERMISSION, E_PORT, E_MEMORY; *pgr_out is only set by PGR_OK. */
 int pgr_open(const struct pgr_config *config, struct pgr **pgr_out);
-/* Ends it; calls that are outstanding get no event. NULL is legal. */
+/*
+ * Ends it; calls that are outstanding get no event. NULL is legal. In a forked child it frees the copy; but not where another
+ * thread was inside the endpoint while this process was forked: that copy can only be left.
+ */
 void pgr_close(struct pgr *pgr);
 
 /*

@@ -139,7 +139,7 @@ void pgr_result_lost(struct pgr *pgr, struct pgr_work *work)
 	pgr_timed_remove(work);
 	pgr_outgoing_end(&work->out);
 	pgr_work_reject(pgr, work, PGR_E_GIVE_UP);
-	if (sent) {
+	if (sent && pgr->here) {
 		pgr->events++;
 		sent(arg, PGR_E_GIVE_UP);
 	}
@@ -179,7 +179,7 @@ void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
 		}
 		pgr_work_free(pgr, work);
 	}
-	if (sent) {
+	if (sent && pgr->here) {
 		pgr->events++;
 		sent(arg, PGR_OK);
 	}
@@ -269,6 +269,8 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 
 	if (PGR_LIKELY(pgr->current != NULL) && PGR_LIKELY(pgr_fast_reply(pgr, token, iov, count) == PGR_OK))
 		return PGR_OK;
+	if (PGR_UNLIKELY(!pgr->here))
+		return PGR_E_CLOSED;
 	work = pgr_work_of(pgr, token);
 	bytes = pgr_iov_bytes(iov, count);
 	if (PGR_UNLIKELY(!work))
@@ -345,6 +347,8 @@ int pgr_fail(struct pgr *pgr, const struct pgr_token *token, int code)
 {
 	struct pgr_work *work = pgr_work_of(pgr, token);
 
+	if (!pgr->here)
+		return PGR_E_CLOSED;
 	if (code > PGR_E_PROCEDURE_OWN)
 		return PGR_E_ARGUMENT;
 	if (!work)

@@ -424,6 +424,8 @@ void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_
 		.shared = (work->data_order & PGR_FLAG_REFERENCE) != 0,
 	};
 
+	if (PGR_UNLIKELY(!pgr->here))
+		return; /* who was asked about the contact has forked */
 	work->state = PGR_WORK_EXECUTING;
 	if (PGR_UNLIKELY((work->data_order & PGR_FLAG_WORDS) ||
 			 (work->data_order & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
@@ -738,7 +740,7 @@ uint32_t pgr_drain(struct pgr *pgr)
 
 	pgr->draining = true;
 	pgr->fast = false; /* it would take them */
-	for (uint32_t i = 0; i < pgr->works_count; i++)
+	for (uint32_t i = 0; pgr->here && i < pgr->works_count; i++)
 		count += pgr->works[i]->client != NULL || pgr->works[i]->back != NULL;
 	return count;
 }

@@ -229,6 +229,8 @@ void pgr_tick(struct pgr *pgr)
 	struct pgr_work *next_work;
 	struct pgr_peer *next;
 
+	if (PGR_UNLIKELY(!pgr->here))
+		return;
 	pgr->next_tick_ns = pgr->now_ns + pgr->tick_ns;
 	for (struct pgr_peer *peer = pgr->peers; peer; peer = next) {
 		next = peer->next;

@@ -30,6 +30,7 @@ struct pgr_wire_ops {
 	const char *name;
 	int (*open)(const struct pgr_config *config, pgr_input *input, void *engine,
 		    struct pgr_wire **wire_out);
+	/* Of a copy that a fork made, only what is this process's own is given back. */
 	void (*close)(struct pgr_wire *wire);
 	/*
 	 * Sends one packet gathered from pieces (the first is the header with its extensions). Copies or
@@ -79,7 +80,14 @@ struct pgr_wire {
 	/* why the kernel refused a packet, last, by its errno, and to whom it was; 0: it never has */
 	int refused;
 	struct pgr_to refused_to;
+	/* of the engine: false in a child that was forked; NULL: nobody asks */
+	const bool *here;
 };
+/* Whether it was copied by a fork: then what it shares with others, the kernel's rings among them, is not touched. */
+static inline bool pgr_wire_is_copy(const struct pgr_wire *wire)
+{
+	return wire->here && !*wire->here;
+}
 
 extern const struct pgr_wire_ops pgr_wire_shm, pgr_wire_udp, pgr_wire_ip, pgr_wire_xdp;
 /* Finds a wire by name; NULL. */

@@ -441,6 +441,8 @@ static PGR_COLD void look_for_rings(struct shm *shm)
 {
 	const uint32_t rings = atomic_load_explicit(&shm->inbox->rings, memory_order_acquire);
 
+	if (pgr_wire_is_copy(&shm->wire))
+		return;
 	shm->unlooked = 0;
 	release_ended_rings(shm, ++shm->looks % LOOKS_FOR_DEAD == 0);
 	for (uint32_t i = 0; i < rings && i < RINGS; i++) {
@@ -493,7 +495,7 @@ static int receive_from(struct shm *shm, struct incoming *in)
 		in->read += (STAMP_BYTES + bytes + LINE_BYTES - 1) / LINE_BYTES;
 		received++;
 		/* a large packet at once: its writer may wait for that */
-		if (PGR_UNLIKELY(in->read - in->told >= LARGE_LINES))
+		if (PGR_UNLIKELY(in->read - in->told >= LARGE_LINES) && !pgr_wire_is_copy(&shm->wire))
 			tell_writer(in);
 	}
 	return received;
@@ -534,7 +536,8 @@ static void shm_wait(struct pgr_wire *wire, uint64_t timeout_ns)
 	atomic_store(&shm->inbox->sleeps, SLEEPS);
 	if (!has_news(shm))
 		futex(&shm->inbox->sleeps, FUTEX_WAIT, SLEEPS, forever ? NULL : &timeout);
-	atomic_store(&shm->inbox->sleeps, AWAKE);
+	if (!pgr_wire_is_copy(wire)) /* made by a signal's handler: the parent sleeps on */
+		atomic_store(&shm->inbox->sleeps, AWAKE);
 }
 
 /* For what is there already we ring our own bell. */
@@ -559,19 +562,22 @@ static void shm_watch(struct pgr_wire *wire, int fds[PGR_FDS])
 static void shm_close(struct pgr_wire *wire)
 {
 	struct shm *shm = (struct shm *)wire;
+	const bool copy = pgr_wire_is_copy(wire);
 
 	while (shm->out) {
 		struct outgoing *out = shm->out;
 
 		shm->out = out->next;
 		if (out->inbox) {
-			atomic_store(&out->head->state, CLOSED);
+			if (!copy)
+				atomic_store(&out->head->state, CLOSED);
 			let_go(out);
 		}
 		free(out);
 	}
 	if (shm->inbox) {
-		atomic_store(&shm->inbox->closed, 1);
+		if (!copy)
+			atomic_store(&shm->inbox->closed, 1);
 		munmap(shm->inbox, sizeof(struct inbox));
 	}
 	for (unsigned int i = 0; i < 3; i++) {

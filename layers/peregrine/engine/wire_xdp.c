@@ -209,6 +209,8 @@ static int xdp_receive(struct pgr_wire *wire)
 		if (i + 1 < count)
 			fetch_next(xdp);
 		take(xdp, xdp->socket.frames + entry.addr, entry.len);
+		if (pgr_wire_is_copy(wire)) /* since a moment ago: the rings are the parent's */
+			return (int)i;
 		/* As many entries as frames here too. */
 		((uint64_t *)xdp->socket.fill.entries)[xdp->fill++ % PGR_XDP_IN] =
 			entry.addr / PGR_XDP_FRAME_BYTES * PGR_XDP_FRAME_BYTES;

@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+ENGINE = Path(__file__).resolve().parents[1] / "engine"
 pytestmark = pytest.mark.spare
 UPPER, RAISE, LONG, OWN = 1, 2, 3, 4
 
@@ -185,6 +190,69 @@ def test_calls_are_passed_on(both: tuple[Any, Any], pgr: ModuleType) -> None:
         peers[0].start(10, b"", results.append)
         with pytest.raises(pgr.Error, match="of the endpoint that it came to"):
             pgr.poll_all([front, client, back], lambda: False)
+
+
+FORKED = """
+import multiprocessing, sys
+import pgr
+
+wire, address, method = sys.argv[1], sys.argv[2] or None, multiprocessing.get_context("fork")
+
+def closed(use):
+    try:
+        use()
+    except pgr.Error as error:
+        assert str(error) == "closed", error
+    else:
+        raise AssertionError("not closed")
+
+def copied(client, peer, server, told):
+    for use in (client.poll, lambda: client.wait(0), lambda: client.bind(server), lambda: client.serve(2, bytes),
+                lambda: client.trust(server), lambda: peer.call(1, b""), lambda: peer.start(1, b"", print)):
+        closed(use)
+    client.close()
+    with pgr.Endpoint(wire, address) as own:
+        peer = own.bind(server)
+        told.put(all(peer.call(1, b"child %d" % n) == b"CHILD %d" % n for n in range(200)))
+
+def serve(told):
+    with pgr.Endpoint(wire, address) as server:
+        server.serve(1, bytes.upper)
+        told.put(server.address)
+        while True:
+            if not server.poll():
+                server.wait(0.01)
+
+told = method.SimpleQueue()
+serving = method.Process(target=serve, args=(told,), daemon=True)
+serving.start()
+server = told.get()
+with pgr.Endpoint(wire, address) as client:
+    peer = client.bind(server)
+    peer.call(1, b"first")
+    child = method.Process(target=copied, args=(client, peer, server, told))
+    child.start()
+    assert all(peer.call(1, b"parent %d" % n) == b"PARENT %d" % n for n in range(200))
+    child.join()
+    assert child.exitcode == 0, child.exitcode
+    assert told.get()
+    assert peer.call(1, b"last") == b"LAST"
+serving.terminate()
+"""
+
+
+@pytest.mark.parametrize("wire", ["udp", "shm"])
+def test_an_endpoint_is_closed_in_a_process_that_was_forked(installed: Path, wire: str) -> None:
+    """In an interpreter of its own, which has one thread: pytest's may have more, and none of those survives a fork."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, wire, "127.0.0.1" if wire == "udp" else ""],
+        env={**os.environ, "PYTHONPATH": str(ENGINE / "python"), "PGR_LIBRARY": str(installed / "lib/libpgr.so.2")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_cannot_be_opened(pgr: ModuleType) -> None:

@@ -135,6 +135,19 @@ def test_publishing_again_changes_no_byte_and_removes_nothing_that_is_not_its_ow
     assert not list(site.parent.glob(".site.*"))
 
 
+@pytest.mark.parametrize("name", ["runs", "runs/RUN", "schema", "runs/RUN/run.json", "runs/RUN/index.html"])
+def test_a_site_of_others_is_neither_read_nor_written_through_links(name: str, small: Campaign, site: Path) -> None:
+    outside = site.parent / "outside"
+    path = site / name.replace("RUN", small.campaign_id)
+    path.rename(outside)
+    path.symlink_to(outside)
+    before = contents(outside) if outside.is_dir() else outside.read_bytes()
+    for change in (lambda: put(small, site), lambda: retract(site, small.campaign_id, "slow", "2026-11-26")):
+        with pytest.raises(BadInputError, match="symbolic link"):
+            change()
+    assert (contents(outside) if outside.is_dir() else outside.read_bytes()) == before
+
+
 def test_a_folder_with_something_else_is_refused_and_stays(small: Campaign, tmp_path: Path) -> None:
     folder = tmp_path / "thesis"
     folder.mkdir()

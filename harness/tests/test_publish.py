@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,7 @@ def test_what_cannot_be_done_says_so(
 def test_preview_serves_this_machine_alone_until_it_is_interrupted(tmp_path: Path) -> None:
     (tmp_path / "cadge-site.json").write_text('{"schema": "cadge.site/1", "title": "t"}')
     (tmp_path / "index.html").write_text("<p>here</p>")
+    (tmp_path / "mine").symlink_to("/etc")
     argv = [sys.executable, "-c", "from cadge_cli.cli import main; main()", "preview", str(tmp_path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -51,6 +53,9 @@ def test_preview_serves_this_machine_alone_until_it_is_interrupted(tmp_path: Pat
         assert found, line
         with urllib.request.urlopen(found[1], timeout=20) as answer:  # noqa: S310 - our own address
             assert answer.read() == b"<p>here</p>"
+        for name in ("mine/passwd", "mine/", "../passwd"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"{found[1]}{name}", timeout=20)  # noqa: S310 - our own address
         try:
             child.send_signal(signal.SIGINT)
             assert child.wait(timeout=20) == 0

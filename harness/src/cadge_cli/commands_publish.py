@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
 import re
 import signal
 import sys
@@ -46,6 +47,7 @@ EXAMPLES = "\b\nExamples:\n"
 )
 @click.option("--keep", multiple=True, metavar="KINDS", help=f"Leave names of these kinds: {', '.join(KEEP)}.")
 @click.option("--also", multiple=True, metavar="TEXT", help="Replace this text as well.")
+@click.option("--with-logs", "logs", is_flag=True, help="Publish what programs printed as well: read it before.")
 @click.option("--cite", type=click.Path(path_type=Path), metavar="FILE", help="Authors, as CITATION.cff has them.")
 @click.option(
     "--licence",
@@ -72,6 +74,7 @@ def publish(
     archive: Path | None,
     keep: tuple[str, ...],
     also: tuple[str, ...],
+    logs: bool,
     cite: Path | None,
     licence: str,
     site: str | None,
@@ -117,7 +120,7 @@ def publish(
     labels = Labels(
         licence="CC0-1.0" if licence == "CC0-1.0" else "CC-BY-4.0", authors=authors, site=site, title=title, url=url
     )
-    rules = Rules(keep=kept, also=also, withheld=_withheld())
+    rules = Rules(keep=kept, also=also, withheld=_withheld(), logs=logs)
     with redacted(found, rules) as copies:
         shown = _difference(copies)
         data: dict[str, JsonValue] = {
@@ -192,7 +195,13 @@ def retract(ctx: click.Context, site: Path, run: str, because: str, as_json: boo
     return output.finish(EXIT_OK, {"campaign_id": name, "site": str(site)}, [f"{name} is retracted in {site}"])
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
+class _OneFolder(http.server.SimpleHTTPRequestHandler):
+    def translate_path(self, path: str) -> str:
+        """Return the file of an address; one that a link leads out of the site to is not there."""
+        found = Path(super().translate_path(path))
+        inside = found.resolve().is_relative_to(Path(self.directory).resolve())
+        return str(found) if inside else os.devnull + "/"
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's signature
         """Say nothing of each request."""
 
@@ -205,7 +214,7 @@ def preview(site: Path, port: int) -> int:
     from cadge_analysis.publish.site import Site
 
     Site(site).about()
-    handler = functools.partial(_Quiet, directory=str(site))
+    handler = functools.partial(_OneFolder, directory=str(site))
     try:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:

@@ -28,6 +28,7 @@ from cadge_cli.sides import Campaigns, margin_of
 from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_results import Campaign, Store, write_output
+from cadge_results.layout import check_no_link
 
 if TYPE_CHECKING:
     from cadge_analysis.placing import Placed
@@ -162,7 +163,7 @@ def report(
         page = reports.page_of(data_of, beside=set_beside(*sides, share), baseline=baseline)
     if kind != "html" and out is None:
         return output.finish(EXIT_OK, None, [reports.edition(page, kind).removesuffix("\n")])
-    path = out or found.layout.report
+    path = out or check_no_link(found.layout.report)
     if kind != "html":
         placed = Placed(main=write_output(path, reports.edition(page, kind).encode()), pages=())
     else:

@@ -325,7 +325,7 @@ def _run(session: Session, runner: Runner, progress: Progress, state: RunState) 
         whole = ended.ok
     finally:
         progress.close()
-        tidy(campaign.path, whole=whole)
+        tidy(session.writer, whole=whole)
     return ended
 
 

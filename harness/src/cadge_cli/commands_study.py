@@ -51,6 +51,7 @@ def study(
     from cadge_analysis.study.build import build
     from cadge_harness.yamlfile import nearest
     from cadge_results import Store
+    from cadge_results.layout import check_no_link
 
     output = output_of(ctx, as_json, out)
     checkout = find_checkout()
@@ -65,7 +66,7 @@ def study(
             raise UsageError(f"campaign {one.campaign_id} was given twice")
         if not one.launch_ids():
             raise NothingSelectedError(f"campaign {one.campaign_id} has no launches yet")
-    path = out or found[0].layout.study(name)
+    path = out or check_no_link(found[0].layout.study(name))
     built = build(found, checkout.studies / name, path, engine_bench=engine_bench)
     if not built.has_ours:
         output.problem(

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from cadge_results.checksum import beside
 from cadge_results.files import explained, settle
-from cadge_results.layout import Layout, stored, visible
+from cadge_results.layout import Layout, check_no_link, stored, visible
 
 Why = Literal["damaged", "failed", "hindered", "alone"]
 _FOLDER = re.compile(rf"(?P<number>[0-9]+)-(?P<why>{'|'.join(get_args(Why))})")
@@ -23,8 +23,9 @@ def move(layout: Layout, files: Iterable[Path], why: Why) -> Path:
     """Move files, each with its checksum, into a new folder, and return that. The campaign has to be held.
 
     A file goes before its checksum: one that is killed in between leaves the checksum of a launch that is missing.
-    Raises StoreUnwritableError, StoreFullError.
+    Raises StoreUnwritableError, StoreFullError, DamagedError where a link lies in the place of that.
     """
+    check_no_link(layout.aside)
     number = max((int(found["number"]) for _, found in _folders(layout)), default=0) + 1
     folder = layout.aside / f"{number}-{why}"
     with explained(folder):
@@ -53,6 +54,11 @@ def launch_ids(layout: Layout) -> Mapping[Why, frozenset[str]]:
 def times(layout: Layout, why: Why) -> int:
     """Return how often something was moved aside for a reason."""
     return sum(match["why"] == why for _, match in _folders(layout))
+
+
+def is_one(folder: Path) -> bool:
+    """Say whether a folder is named as one of those."""
+    return _FOLDER.fullmatch(folder.name) is not None
 
 
 def _folders(layout: Layout) -> list[tuple[Path, re.Match[str]]]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self, cast
+from typing import Annotated, ClassVar, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -20,6 +20,8 @@ Place = Literal["self", "within", "between"]
 Wait = Literal["poll", "block"]
 Kind = Literal["layer", "floor"]
 Launcher = Literal["direct", "mpirun"]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", max_length=200)]
+"""A name that is a file's as well: it leads out of no folder."""
 
 
 class Frozen(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from cadge_results.base import Document, Frozen, Place
+from cadge_results.base import Document, FileName, Frozen, Place
 from cadge_results.launch import LaunchFile
 
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -44,7 +44,7 @@ class Block(Document):
     NAME: ClassVar[str] = "cadge.block"
     MAJOR: ClassVar[int] = 2
 
-    block_id: str
+    block_id: FileName
     campaign_id: str
     place: Place
     hosts: tuple[BlockHost, ...] = Field(min_length=1)

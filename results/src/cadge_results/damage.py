@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,12 @@ class Content:
     proven: bool
 
 
-def look(path: Path) -> Content | Damage:
-    """Read a stored file, and hold it against its checksum where it has one."""
-    data = read(path)
+def look(path: Path, root: Path | None = None) -> Content | Damage:
+    """Read a stored file as `read` does, and hold it against its checksum where it has one."""
+    data = read(path, root)
     if isinstance(data, Damage):
         return data
-    line = read(beside(path))
+    line = read(beside(path), root)
     if isinstance(line, Damage):
         return Content(data, proven=False) if line.kind is Kind.MISSING else line
     try:
@@ -44,16 +45,40 @@ def unproven(path: Path) -> Damage:
     return Damage(beside(path), Kind.MISSING, f"nothing says what {path.name} held when it was stored")
 
 
-def read(path: Path) -> bytes | Damage:
-    """Read a file. What is no regular file is not opened, for it might never end."""
+def read(path: Path, root: Path | None = None) -> bytes | Damage:
+    """Read a regular file below `root`, its folder where none is given. No link below that is followed.
+
+    A campaign may come from a stranger, whose link would name a file of the reader's; a FIFO might never end.
+    """
+    part = path.parent if root is None else root
+    names = path.relative_to(part).parts
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            return Damage(path, Kind.UNREADABLE, "it is not a regular file")
-        return path.read_bytes()
+        folder = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for name in names:
+            part /= name
+            try:
+                if odd := oddity(os.stat(name, dir_fd=folder, follow_symlinks=False), folder=part != path):
+                    return Damage(part, Kind.UNREADABLE, odd)
+                how = os.O_RDONLY | os.O_NONBLOCK if part == path else os.O_PATH | os.O_DIRECTORY
+                below = os.open(name, how | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            finally:
+                os.close(folder)
+            folder = below
+        with os.fdopen(folder, "rb") as stream:
+            return stream.read()
     except FileNotFoundError:
         return Damage(path, Kind.MISSING, "no such file")
     except OSError as error:
-        return Damage(path, Kind.UNREADABLE, f"it cannot be read: {error.strerror}")
+        return Damage(part, Kind.UNREADABLE, f"it cannot be read: {error.strerror}")
+
+
+def oddity(found: os.stat_result, *, folder: bool) -> str | None:
+    """Say what something in a campaign is in place of a regular file, or of a folder; None where it is that."""
+    if (stat.S_ISDIR if folder else stat.S_ISREG)(found.st_mode):
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        return "it is a symbolic link, and none is followed"
+    return "it is no folder" if folder else "it is not a regular file"
 
 
 def misfit(path: Path, data: bytes, why: str) -> Damage:

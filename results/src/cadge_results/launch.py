@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from cadge_results.base import Document, Frozen, Kind, Launcher, Place, Wait
+from cadge_results.base import Document, FileName, Frozen, Kind, Launcher, Place, Wait
 from cadge_results.pattern import ENDPOINTS_MAX, Declared
 from cadge_results.point import POINT_ID, Settings, Subject, Workload
 from cadge_results.trace import SHA256
@@ -55,7 +55,7 @@ class LaunchFile(Document):
     NAME: ClassVar[str] = "cadge.launch"
     MAJOR: ClassVar[int] = 2
 
-    launch_id: str
+    launch_id: FileName
     campaign_id: str
     kind: Kind
     layer: str

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from cadge_results.damage import oddity
 from cadge_results.errors import Damage, DamagedError, Kind
 from cadge_results.trace import TRACE_FILE
 
@@ -40,6 +42,11 @@ class Layout:
     def native(self) -> Path:
         """What native tools printed beside its launches, where some ran."""
         return self.root / "native.json"
+
+    @property
+    def log(self) -> Path:
+        """What the runs of Ansible said."""
+        return self.root / "ansible.log"
 
     @property
     def report(self) -> Path:
@@ -119,12 +126,15 @@ class Layout:
         return str(path.relative_to(self.root))
 
 
-def visible(folder: Path) -> list[Path]:
+def visible(folder: Path, *, linked: bool = False) -> list[Path]:
     """Return what a folder holds, by name, but for writers' scratch files, whose names begin with a dot.
 
-    A folder that is not there holds nothing. Raises DamagedError for one that cannot be read.
+    A folder that is not there holds nothing. Raises DamagedError for one that cannot be read, and for a link to one
+    unless it may be `linked`.
     """
     try:
+        if odd := oddity(folder.stat(follow_symlinks=linked), folder=True):
+            raise DamagedError(Damage(folder, Kind.UNREADABLE, odd))
         return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except FileNotFoundError:
         return []
@@ -132,6 +142,25 @@ def visible(folder: Path) -> list[Path]:
         raise DamagedError(Damage(folder, Kind.UNREADABLE, f"it cannot be read: {error.strerror}")) from error
 
 
-def stored(folder: Path) -> list[Path]:
+def stored(folder: Path, *, linked: bool = False) -> list[Path]:
     """Return the documents of a folder, by name. Raises as `visible` does."""
-    return [path for path in visible(folder) if path.suffix == ".json"]
+    return [path for path in visible(folder, linked=linked) if path.suffix == ".json"]
+
+
+def check_unlinked(layout: Layout) -> None:
+    """Look for links before a campaign is written to. Raises DamagedError for the first one.
+
+    Below `aside`, where damaged files lie, folders are only ever added.
+    """
+    for folder, folders, files in os.walk(layout.root):
+        for name in (*folders, *files):
+            check_no_link(Path(folder, name))
+        if layout.root == Path(folder):
+            folders[:] = [name for name in folders if name != layout.aside.name]
+
+
+def check_no_link(path: Path) -> Path:
+    """Return a path of a campaign to be written to. Raises DamagedError where a link lies there."""
+    if path.is_symlink():
+        raise DamagedError(Damage(path, Kind.UNREADABLE, "it is a symbolic link, and nothing is written through one"))
+    return path

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, NonNegativeInt, PositiveInt
 
-from cadge_results.base import Document, Frozen, Launcher, Place, digest
+from cadge_results.base import Document, FileName, Frozen, Launcher, Place, digest
 from cadge_results.floor import FloorFile
 from cadge_results.pattern import PatternFile, holds
 from cadge_results.point import POINT_ID, Subject, Workload
@@ -49,7 +49,7 @@ class PlanEndpoint(Frozen):
 class PlanLaunch(Frozen):
     """One launch: fresh drivers that attempt each of its points once, in the order given."""
 
-    launch_id: str
+    launch_id: FileName
     block: str
     subject: Subject
     launcher: Launcher = "direct"
@@ -65,7 +65,7 @@ class PlanLaunch(Frozen):
 class PlanBlock(Frozen):
     """Launches that share node state and hosts; `launch_ids` in the order in which they run."""
 
-    block_id: str
+    block_id: FileName
     place: Place
     hosts: tuple[str, ...] = Field(min_length=1)
     """The hosts that it uses, by name; the first one leads."""

@@ -11,21 +11,26 @@ from __future__ import annotations
 import getpass
 import hashlib
 import json
+import os
 import socket
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from cadge_results import aside
 from cadge_results.base import Document, digest_without
 from cadge_results.block import Block
 from cadge_results.campaign import CampaignMeta, Redaction
 from cadge_results.checksum import Checksum, beside
+from cadge_results.damage import look
 from cadge_results.decision import Decision, LaterLook
-from cadge_results.errors import DamagedError, ResultsError
+from cadge_results.errors import Damage, DamagedError, ResultsError
 from cadge_results.imported import ImportedFile
-from cadge_results.layout import Layout, stored
+from cadge_results.layout import Layout, stored, visible
 from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
 from cadge_results.plan import Plan
@@ -35,7 +40,6 @@ from cadge_results.store import Campaign
 from cadge_results.verify import verify
 
 Json = dict[str, Any]
-LOG = "ansible.log"
 
 
 class UnpublishableError(ResultsError):
@@ -46,13 +50,15 @@ class UnpublishableError(ResultsError):
 class Rules:
     """What is taken out: `keep` are kinds of names that stay, `withheld` layers that may not be published, and why.
 
-    `also` is further text to replace; `words` are words of programs and pages, which names may equal.
+    `also` is further text to replace; `words` are words of programs and pages, which names may equal. `logs`: what
+    programs printed goes too.
     """
 
     keep: Collection[str] = ()
     also: Collection[str] = ()
     withheld: Mapping[str, str] = field(default_factory=dict)
     words: Collection[str] = ()
+    logs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,20 +82,65 @@ def original_sha256(campaign: Campaign) -> str:
 
 def _documents(campaign: Campaign) -> list[tuple[str, Path]]:
     layout = campaign.layout
-    every = [path for path in layout.root.rglob("*") if path.is_file() and layout.aside not in path.parents]
+    every = [path for path in _regular_files(layout.root) if layout.aside not in path.parents]
     named = sorted((str(path.relative_to(layout.root)), path) for path in every)
     return [(name, path) for name, path in named if path.suffix == ".json" or path in {layout.sweep, layout.trace}]
 
 
+def _regular_files(root: Path) -> list[Path]:
+    """Return the regular files below a folder, by name. No link is followed."""
+    every = (Path(folder, name) for folder, _, names in os.walk(root) for name in names)
+    return sorted(path for path in every if stat.S_ISREG(path.lstat().st_mode))
+
+
+def _sources(campaign: Campaign, rules: Rules) -> Iterator[Path]:
+    """Yield every file of which something may go out, but for what lies aside."""
+    layout = campaign.layout
+    yield from (layout.meta, layout.plan, layout.sweep)
+    optional = (layout.trace, layout.native, *((layout.log,) if rules.logs else ()))
+    yield from (path for path in optional if os.path.lexists(path))
+    for folder in (layout.nodes, layout.launches, layout.imported, layout.decisions, layout.later):
+        yield from stored(folder)
+    yield from (folder / "block.json" for folder in visible(layout.blocks))
+
+
+def _aside(campaign: Campaign) -> Iterator[Path]:
+    """Yield the records of planned launches that lie aside: reports count them, and read nothing else there."""
+    planned = {one.launch_id for one in campaign.plan.launches}
+    for folder in visible(campaign.layout.aside):
+        if aside.is_one(folder):
+            yield from (path for path in stored(Layout(folder).launches) if path.stem in planned)
+
+
+def _proven(campaign: Campaign, path: Path) -> bytes:
+    """Return what a file held when it was stored. Raises DamagedError, and UnpublishableError where nothing says so.
+
+    A campaign may come from a stranger. What he put in its place, he can have no checksum of unless he knows it.
+    """
+    found = look(path, campaign.layout.root)
+    if isinstance(found, Damage):
+        raise DamagedError(found)
+    if not found.proven and (path != campaign.layout.meta or campaign.meta.checksum is None):
+        name = campaign.layout.named(path)
+        raise UnpublishableError(f"{name} of {campaign.path.name} has no checksum, so that it may be any file of yours")
+    return found.data
+
+
 def names(campaign: Campaign, rules: Rules) -> Names:
-    """Read all of a campaign for the names in it; those of this machine and of who publishes are looked for as well."""
+    """Read all of a campaign for the names in it; those of this machine and of who publishes are looked for as well.
+
+    Raises DamagedError, UnpublishableError.
+    """
     gathered = Gathered()
-    for _, path in _documents(campaign):
+    for path in _sources(campaign, rules):
+        content = _proven(campaign, path)
         if path.suffix == ".json":
-            gathered.value(json.loads(path.read_bytes()))
-    for path in (campaign.layout.sweep, campaign.layout.root / LOG):
-        if path.is_file():
-            gathered.text(path.read_text(encoding="utf-8", errors="replace"))
+            gathered.value(json.loads(content))
+        elif path != campaign.layout.trace:
+            gathered.text(content.decode(errors="replace"))
+    for path in _aside(campaign):
+        with suppress(ResultsError, ValueError):
+            gathered.value(json.loads(_proven(campaign, path)))
     hosts = [*campaign.meta.testbed.hosts, *(path.stem for path in stored(campaign.layout.nodes))]
     hosts += [one.host for one in campaign.imported() if one.host]
     hosts += _this_machine()
@@ -130,7 +181,7 @@ class _Copy:
         self.withheld = {name: why for name, why in rules.withheld.items() if name in planned}
         self.points = {one.point_id for one in plan.points if one.subject.layer in self.withheld}
         self.launches = {one.launch_id for one in plan.launches if one.subject.layer in self.withheld}
-        self.keep = rules.keep
+        self.keep, self.logs = rules.keep, rules.logs
         if self.withheld and campaign.decisions():
             raise UnpublishableError(
                 f"what was decided at the looks of {campaign.campaign_id} rests on {', '.join(self.withheld)}, which "
@@ -138,37 +189,39 @@ class _Copy:
             )
 
     def made(self) -> Made:
-        """Write everything, the campaign file last."""
+        """Write everything, the campaign file last. Raises UnpublishableError, DamagedError."""
         for folder in (self.new.root, self.new.nodes, self.new.launches, self.new.blocks):
             folder.mkdir(parents=True)
         self._text(self.old.sweep, self.new.sweep)
         if self.old.trace.exists():
-            self._put(self.new.trace, self.old.trace.read_bytes())
+            self._put(self.new.trace, _proven(self.campaign, self.old.trace))
         plan = self._plan()
         for host in stored(self.old.nodes):
-            facts = self._read(host)
+            facts = self._read(host, NodeFacts)
             self._document(self.new.node(self.redactor.host(host.stem)), NodeFacts, facts)
-        for path in sorted(self.old.blocks.glob("*/block.json")):
-            self._block(path)
+        for folder in visible(self.old.blocks):
+            self._block(folder / "block.json")
         for path in stored(self.old.launches):
             if path.stem not in self.launches:
-                self._document(self.new.launch(path.stem), LaunchRecord, self._read(path))
+                self._document(self.new.launch(path.stem), LaunchRecord, self._read(path, LaunchRecord))
         if self.old.native.exists():
             self._native()
         if self.old.imported.exists():
             for path in stored(self.old.imported):
-                self._document(self.new.imported_file(path.stem), ImportedFile, self._read(path))
+                self._document(self.new.imported_file(path.stem), ImportedFile, self._read(path, ImportedFile))
         self._aside()
         self._looks(plan["plan_hash"])
-        log = self.old.root / LOG
-        if log.is_file():
-            text = log.read_text(encoding="utf-8", errors="replace")
-            (self.new.root / LOG).write_text(self._lines(text), encoding="utf-8")
+        if self.logs and os.path.lexists(self.old.log):
+            self._text(self.old.log, self.new.log)
         self._meta(plan)
+        self._check_names()
         return Made(campaign=Campaign(self.new.root), redactor=self.redactor, withheld=self.withheld)
 
-    def _read(self, path: Path) -> Json:
-        return cast(Json, json.loads(path.read_bytes()))
+    def _read(self, path: Path, kind: type[Document]) -> Json:
+        """Return a document as it is stored. Raises UnpublishableError, DamagedError, FormatError."""
+        content = _proven(self.campaign, path)
+        kind.parse(content, source=self.campaign.layout.named(path))
+        return cast(Json, json.loads(content))
 
     def _put(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -183,10 +236,10 @@ class _Copy:
         return "".join(self.redactor.text(line) for line in text.splitlines(keepends=True))
 
     def _text(self, old: Path, new: Path) -> None:
-        self._put(new, self._lines(old.read_text(encoding="utf-8")).encode())
+        self._put(new, self._lines(_proven(self.campaign, old).decode(errors="replace")).encode())
 
     def _plan(self) -> Json:
-        plan = self._read(self.old.plan)
+        plan = self._read(self.old.plan, Plan)
         for point in plan["points"]:
             if point["point_id"] in self.points:
                 why = self.withheld[point["subject"]["layer"]]
@@ -201,30 +254,36 @@ class _Copy:
         return made
 
     def _block(self, path: Path) -> None:
-        block = self._read(path)
+        block = self._read(path, Block)
         block["launches"] = [one for one in block["launches"] if one["launch_id"] not in self.launches]
         if block["launches"]:
             self._document(self.new.block(path.parent.name), Block, block)
 
     def _native(self) -> None:
         """Leave out tools that ran beside a withheld layer: what they print are its library's figures."""
-        native = self._read(self.old.native)
+        native = self._read(self.old.native, NativeFile)
         cells = {one["cell_id"] for one in native["cells"] if one["point_id"] in self.points}
         for name in ("cells", "readings"):
             native[name] = [one for one in native[name] if one["cell_id"] not in cells]
         self._document(self.new.native, NativeFile, native)
 
     def _aside(self) -> None:
-        """Copy what was moved aside, of which reports count the launches; what is damaged cannot be redacted."""
-        for path in sorted(self.old.aside.rglob("*.json")):
-            target = self.new.root / path.relative_to(self.old.root)
+        """Copy launches that were moved aside; what is damaged or unproven cannot be redacted."""
+        for path in _aside(self.campaign):
             if path.stem in self.launches:
                 continue
             try:
-                content = self._read(path)
-            except (ValueError, OSError):
+                content = self._read(path, LaunchRecord)
+            except (ResultsError, ValueError):
                 content = {"not_published": "it is damaged, so that names in it cannot be found"}
-            self._document(target, LaunchRecord, content)
+            self._document(self.new.root / path.relative_to(self.old.root), LaunchRecord, content)
+
+    def _check_names(self) -> None:
+        """Refuse files of which one would overwrite another on a file system that knows no case."""
+        known: dict[str, str] = {}
+        for name, _ in document_paths(Campaign(self.new.root)):
+            if (other := known.setdefault(name.lower(), name)) != name:
+                raise UnpublishableError(f"{name} and {other} differ by case alone; some file systems hold only one")
 
     def _looks(self, plan_hash: str) -> None:
         """Write decisions and later looks, each with the digests of what they were made from here."""
@@ -232,13 +291,13 @@ class _Copy:
         number = 0
         while (old := self.old.decision(number + 1)).exists():
             number += 1
-            decision = self._read(old) | {"plan_hash": plan_hash}
+            decision = self._read(old, Decision) | {"plan_hash": plan_hash}
             count, digest = self._records(copied, decision["launches"])
             self._document(self.new.decision(number), Decision, decision | {"records": count, "records_sha256": digest})
             later = self.old.later_look(number + 1)
             if later.exists():
                 sha = hashlib.sha256(self.new.decision(number).read_bytes()).hexdigest()
-                part = self._read(later) | {"plan_hash": plan_hash, "decision_sha256": sha}
+                part = self._read(later, LaterLook) | {"plan_hash": plan_hash, "decision_sha256": sha}
                 self._document(self.new.later_look(number + 1), LaterLook, part)
                 copied.grown()
 
@@ -251,7 +310,7 @@ class _Copy:
         return len(names), hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def _meta(self, plan: Json) -> None:
-        meta = self._read(self.old.meta)
+        meta = self._read(self.old.meta, CampaignMeta)
         before = meta.get("redacted")
         meta["plan_hash"] = plan["plan_hash"]
         if self.withheld:
@@ -269,7 +328,7 @@ class _Copy:
         if counted or self.withheld:
             made["redacted"] = before or Redaction(
                 original_sha256=original_sha256(self.campaign),
-                original_plan_hash=self._read(self.old.plan)["plan_hash"],
+                original_plan_hash=self._read(self.old.plan, Plan)["plan_hash"],
                 replaced=dict(sorted(counted.items())),
                 kept=tuple(sorted(self.keep)),
                 withheld=dict(self.withheld),
@@ -288,6 +347,6 @@ def as_stored(kind: type[Document], content: Json) -> bytes:
 def document_paths(campaign: Campaign) -> Iterator[tuple[str, Path]]:
     """Yield every file of a copy by its name there: documents, checksums, log, and what lies aside."""
     root = campaign.layout.root
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
+    for path in _regular_files(root):
+        if not path.name.startswith("."):
             yield str(path.relative_to(root)), path

@@ -173,7 +173,7 @@ def newest_selftest(folder: Path, *, build: str) -> SelftestFile | None:
     One in which parts were left out, or could not be judged, counts only where there is no other.
     """
     found: list[SelftestFile] = []
-    for path in stored(folder) if folder.is_dir() else ():
+    for path in stored(folder, linked=True) if folder.is_dir() else ():
         try:
             found.append(read_selftest(path))
         except FormatError:  # of another version, or damaged: it says nothing

@@ -297,7 +297,7 @@ class Campaign:
 
     def _content(self, path: Path, *, changes: bool = False) -> Content:
         """Read a stored file; one that never changes has a checksum wherever the campaign has any."""
-        found = look(path)
+        found = look(path, self.layout.root)
         if isinstance(found, Damage):
             self._refuse(found)
         if not (found.proven or changes) and self.checksummed:
@@ -317,10 +317,14 @@ class Campaign:
             self._refuse(Damage(self.layout.trace, Kind.SWAPPED, "it is not the trace of the campaign's plan"))
         return self.layout.trace
 
+    def log(self) -> Content | None:
+        """Return what Ansible said, None where it said nothing. One of an older version has no checksum."""
+        return self._content(self.layout.log, changes=True) if os.path.lexists(self.layout.log) else None
+
     def native(self) -> NativeFile | None:
         """Return what native tools printed beside the launches, None where none ran. Read anew: it grows meanwhile."""
         path = self.layout.native
-        return self._document(NativeFile, path, changes=True)[0] if path.exists() else None
+        return self._document(NativeFile, path, changes=True)[0] if os.path.lexists(path) else None
 
     def imported_ids(self) -> tuple[str, ...]:
         """Return the names of what was imported, in their order. Raises DamagedError."""

@@ -23,7 +23,7 @@ from cadge_results.record import LaunchRecord
 from cadge_results.store import Campaign
 from cadge_results.writer import check_belongs, hold, interrupt, is_held
 
-_MADE = ("*.html", "ansible.log")
+_MADE = ("*.html",)
 """What was made of a campaign and lies beside its documents."""
 
 
@@ -126,9 +126,10 @@ class _Look:
                 self.campaign.trace_file()
         if self.plan is not None:
             self._looks()
-        if layout.native.exists():
-            with self._looking(layout.native):
-                self.campaign.native()
+        for path, part in ((layout.native, self.campaign.native), (layout.log, self.campaign.log)):
+            if os.path.lexists(path):
+                with self._looking(path):
+                    part()
         for path in self._documents(layout.imported):
             with self._looking(path):
                 self.campaign.imported_file(path.stem)
@@ -138,7 +139,8 @@ class _Look:
         for path in self._documents(layout.launches):
             with self._looking(path):
                 self._launch(path)
-        for path in sorted(layout.blocks.glob("*/block.json")):
+        blocks = (layout.block(folder.name) for folder in self._visible(layout.blocks))
+        for path in (one for one in blocks if one.parent.is_symlink() or os.path.lexists(one)):
             with self._looking(path):
                 self._block(path)
         self._missing()
@@ -159,9 +161,9 @@ class _Look:
     def _documents(self, folder: Path) -> list[Path]:
         return [path for path in self._visible(folder) if path.suffix == ".json"]
 
-    def _visible(self, folder: Path) -> list[Path]:
+    def _visible(self, folder: Path, *, linked: bool = False) -> list[Path]:
         try:
-            return visible(folder)
+            return visible(folder, linked=linked)
         except DamagedError as error:
             self._damaged(error.damage)
             return []
@@ -202,7 +204,7 @@ class _Look:
     def _launch(self, path: Path) -> None:
         """Look at a record: without a plan, only at what its checksum says."""
         if self.plan is None:
-            found = look(path)
+            found = look(path, self.layout.root)
             if isinstance(found, Damage):
                 raise DamagedError(found)
             return
@@ -218,7 +220,7 @@ class _Look:
             raise DamagedError(misfit(path, path.read_bytes(), str(error))) from error
 
     def _block(self, path: Path) -> None:
-        found = look(path)
+        found = look(path, self.layout.root)
         if isinstance(found, Damage):
             raise DamagedError(found)
         if found.proven:
@@ -261,12 +263,16 @@ class _Look:
         traces = [layout.trace] if self.plan is None or self.plan.trace is not None else []
         ours = {layout.meta, layout.nodes, layout.launches, layout.blocks, layout.aside, layout.decisions, layout.later}
         ours.add(layout.imported)
-        ours |= {file for path in (layout.plan, layout.sweep, layout.native, *traces) for file in (path, beside(path))}
-        made = (path for path in self._visible(layout.root) if path not in ours)
+        ours |= {
+            file
+            for path in (layout.plan, layout.sweep, layout.native, layout.log, *traces)
+            for file in (path, beside(path))
+        }
+        made = (path for path in self._visible(layout.root, linked=True) if path not in ours)
         self.found.strangers += [path for path in made if not any(fnmatch(path.name, name) for name in _MADE)]
         for path in self._visible(layout.blocks):
             block = layout.block(path.name)
-            inside = self._visible(path) if path.is_dir() else [path]
+            inside = self._visible(path) if path.is_dir() and not path.is_symlink() else [path]
             self.found.strangers += [one for one in inside if one not in (block, beside(block))]
 
 

@@ -18,7 +18,7 @@ from cadge_results.checksum import Checksum, beside
 from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import DamagedError, DuplicateLaunchError, FormatError, ResultsError, StoreBusyError
 from cadge_results.files import explained, put
-from cadge_results.layout import Layout
+from cadge_results.layout import Layout, check_unlinked
 from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
 from cadge_results.plan import Plan
@@ -79,7 +79,7 @@ class CampaignWriter:
                 put_for_ever(layout.trace, trace.content)
             put_for_ever(layout.plan, plan.to_json().encode())
             if native is not None:
-                _replace(layout.native, native.to_json())
+                _replace(layout.native, native.to_json().encode())
             _put(layout.meta, meta.sealed().to_json().encode())
         except BaseException:
             os.close(lock_fd)
@@ -95,6 +95,7 @@ class CampaignWriter:
         campaign = Campaign(path)
         if campaign.stored_plan.plan_hash != campaign.stored_plan.expected_hash():
             raise FormatError(f"{campaign.layout.plan} was changed after it was written")
+        check_unlinked(campaign.layout)
         lock_fd = _lock(campaign.layout.lock)
         try:
             for scratch in path.rglob(".*.part"):
@@ -169,11 +170,15 @@ class CampaignWriter:
 
     def add_block_file(self, block_id: str, name: str, text: str) -> None:
         """Keep what a block was given or what its play said; a later one replaces it."""
-        _replace(self._layout.blocks / block_id / name, text)
+        _replace(self._layout.blocks / block_id / name, text.encode())
+
+    def put_log(self, said: bytes) -> None:
+        """Store what Ansible said so far; a later one replaces it."""
+        _replace(self._layout.log, said)
 
     def put_native(self, found: NativeFile) -> None:
         """Store what native tools have printed so far; a later one replaces it."""
-        _replace(self._layout.native, found.to_json())
+        _replace(self._layout.native, found.to_json().encode())
 
     def finish(self, status: CampaignStatus, *, at: datetime, problems: tuple[str, ...] = ()) -> None:
         """Say how the campaign ended. Raises StoreFullError, StoreUnwritableError."""
@@ -246,7 +251,7 @@ def hold(path: Path) -> Iterator[None]:
 def _lock(path: Path) -> int:
     with explained(path):
         # whoever may open it may hold it, for ever: its owner alone may
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -270,13 +275,13 @@ def _change(campaign: Campaign, update: dict[str, object]) -> None:
     _put(campaign.layout.meta, (meta if meta.checksum is None else meta.sealed()).to_json().encode())
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, content: bytes) -> None:
     """Write a file that a later one may replace, and its checksum. Raises StoreUnwritableError, StoreFullError."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         beside(path).unlink(missing_ok=True)  # a kill leaves a file without a checksum, never with a wrong one
-    _put(path, text.encode())
-    _put(beside(path), Checksum.of(text.encode(), path.name).line().encode())
+    _put(path, content)
+    _put(beside(path), Checksum.of(content, path.name).line().encode())
 
 
 def put_for_ever(path: Path, content: bytes) -> None:

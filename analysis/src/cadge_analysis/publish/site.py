@@ -165,7 +165,17 @@ def check_target(target: Path, marker: str = MARKER) -> Path:
             )
     if not real.parent.is_dir():
         raise BadInputError(f"{real.parent} is not there; make it first")
+    _check_unlinked(real)
     return real
+
+
+def _check_unlinked(root: Path) -> None:
+    """Look for links where files of ours lie: others may write to a site. Raises BadInputError."""
+    for folder in (root, root / "runs", *root.glob("runs/*")):
+        ours = {"runs", "schema", MARKER, RUN, SUMS} | (own(folder) if not folder.is_symlink() else set())
+        for path in (folder, *(folder / name for name in sorted(ours))):
+            if path != root and path.is_symlink():
+                raise BadInputError(f"{path} is a symbolic link, and none is followed; remove it")
 
 
 @contextmanager

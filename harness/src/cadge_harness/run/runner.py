@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_io
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
-from cadge_results import NO_ROOM, Campaign, StoreFullError
+from cadge_results import NO_ROOM, Campaign, CampaignWriter, ResultsError, StoreFullError
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
@@ -62,10 +62,10 @@ class AnsibleRunner:
             raise UnfitError(f"cannot prepare the campaign in {work}: {error.strerror or error}") from error
 
 
-def tidy(campaign: Path, *, whole: bool) -> None:
+def tidy(writer: CampaignWriter, *, whole: bool) -> None:
     """Keep Ansible's log beside the campaign; where nothing is missing, remove what it needed while it ran."""
-    work = campaign / WORK
-    with contextlib.suppress(OSError):
-        shutil.copyfile(work / "ansible.log", campaign / "ansible.log")
+    work = writer.campaign.path / WORK
+    with contextlib.suppress(OSError, ResultsError):
+        writer.put_log((work / "ansible.log").read_bytes())
     if whole:
         shutil.rmtree(work, ignore_errors=True)

@@ -53,6 +53,7 @@ static int p2p_make_buffers(struct cadge_ctx *ctx)
 
 	ctx->receive_pool =
 		p2p_pool(&receives, ctx->message_bytes_max, &stride_bytes, &ctx->receive_pool_bytes);
+	ctx->posted_most = (uint32_t)cadge_least(P2P_SPARE, receives / ctx->peers);
 	ctx->lends = calloc(receives, sizeof(*ctx->lends));
 	if (!ctx->receive_pool || !ctx->lends)
 		return CADGE_E_MEMORY;
@@ -208,6 +209,7 @@ static int p2p_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	chan->begins = own_rank < chan->rank;
 	chan->connected = true;
 	chan->posted_wanted = CADGE_POSTED_MOST;
+	chan->gone_bytes = (size_t)ctx->eager_bytes;
 	*chan_out = chan;
 	return CADGE_DONE;
 }

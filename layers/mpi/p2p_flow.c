@@ -35,7 +35,10 @@ static int p2p_repost(struct cadge_ctx *ctx, struct cadge_chan *chan, uint32_t w
 	return CADGE_DONE;
 }
 
-/* DONE, QUEUED or E_DOWN. A short message is usually gone when MPI_Isend returns. */
+/*
+ * DONE, QUEUED or E_DOWN. A short message has usually left when MPI_Isend returns. Asking costs MPI's progress where it
+ * has not, so lengths that are found waiting with nothing before them are not asked for again.
+ */
 static int p2p_send(struct cadge_chan *chan, const void *data, size_t bytes, struct p2p_send *send)
 {
 	struct cadge_ctx *ctx = chan->ctx;
@@ -45,8 +48,12 @@ static int p2p_send(struct cadge_chan *chan, const void *data, size_t bytes, str
 			   MPI_Isend(data, (int)bytes, MPI_BYTE, chan->rank, chan->tag_out, MPI_COMM_WORLD,
 				     &send->request)))
 		return CADGE_E_DOWN;
-	if (bytes <= ctx->eager_bytes && MPI_Test(&send->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-		return CADGE_E_DOWN;
+	if (bytes <= chan->gone_bytes) {
+		if (MPI_Test(&send->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+			return CADGE_E_DOWN;
+		if (!done && !chan->queued && bytes > P2P_SHORT_BYTES)
+			chan->gone_bytes = bytes - 1;
+	}
 	ctx->free_send = send->next;
 	if (done) {
 		CADGE_POOL_GIVE(ctx->free_send, send);
@@ -125,6 +132,14 @@ static int p2p_sent(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge
 	return 1;
 }
 
+/* In a burst, receives for many short messages: one that finds none is copied once more. */
+static uint32_t p2p_wanted(const struct cadge_chan *chan, size_t bytes)
+{
+	const uint32_t usual = cadge_posted_after(bytes), most = chan->ctx->posted_most;
+
+	return chan->streak >= P2P_BURST && bytes <= P2P_SHORT_BYTES && most > usual ? most : usual;
+}
+
 static int p2p_received(struct cadge_ctx *ctx, struct cadge_chan *chan, const MPI_Status *status,
 			struct cadge_sink *sink)
 {
@@ -140,7 +155,7 @@ static int p2p_received(struct cadge_ctx *ctx, struct cadge_chan *chan, const MP
 	if (chan->greetings_seen < P2P_GREETINGS) {
 		chan->greetings_seen++;
 	} else {
-		chan->posted_wanted = cadge_posted_after((size_t)bytes);
+		chan->posted_wanted = p2p_wanted(chan, (size_t)bytes);
 		keep = sink->recv(sink, chan->peer, lend->data, (size_t)bytes, lend);
 		events = 1;
 	}
@@ -171,6 +186,10 @@ static int p2p_greet(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadg
 	return 1;
 }
 
+/*
+ * Delivers what is there. One message a poll, so that no reply to it waits for the progress that finds out that there is
+ * no second one; in a burst as many as there are.
+ */
 static int p2p_poll_chan(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge_sink *sink)
 {
 	MPI_Status status[2];
@@ -187,6 +206,8 @@ static int p2p_poll_chan(struct cadge_ctx *ctx, struct cadge_chan *chan, struct 
 		if (!p2p_went_well(ctx, "MPI_Test", ret))
 			return events + p2p_down(chan, sink);
 		if (done <= 0) {
+			if (!round)
+				chan->streak = 0;
 			/* Time to spare: one receive more, so that posting it delays no reply. */
 			if (chan->posted < chan->posted_wanted && p2p_repost(ctx, chan, chan->posted + 1))
 				return events + p2p_down(chan, sink);
@@ -197,7 +218,7 @@ static int p2p_poll_chan(struct cadge_ctx *ctx, struct cadge_chan *chan, struct 
 						       : p2p_received(ctx, chan, &status[i], sink);
 		if (p2p_repost(ctx, chan, chan->posted_wanted / 2))
 			return events + p2p_down(chan, sink);
-		if (events)
+		if (events && (++chan->streak < P2P_BURST || !chan->receive_head))
 			break;
 	}
 	return chan->up || chan->down ? events : events + p2p_greet(ctx, chan, sink);
@@ -215,7 +236,7 @@ int mpi_p2p_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 			continue;
 		if (!chan->posted && p2p_repost(ctx, chan, chan->posted_wanted))
 			events += p2p_down(chan, sink);
-		else
+		else if (chan->posted || chan->send_head)
 			events += p2p_poll_chan(ctx, chan, sink);
 	}
 	return events;

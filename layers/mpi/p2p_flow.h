@@ -13,8 +13,10 @@
 #include "mpi/world.h"
 
 enum {
-	P2P_SPARE = 16,  /* buffers beyond those that a caller may keep */
+	P2P_SPARE = 64,  /* buffers of a channel beyond those that a caller may keep: most that are posted */
 	P2P_EVENTS = 16, /* most messages of a channel in one poll */
+	P2P_BURST = 8,   /* so many polls in a row that find something done are a burst */
+	P2P_SHORT_BYTES = 256, /* what ob1 sends inside MPI_Isend (mca_pml_ob1_send_inline) */
 	P2P_IOV_MAX = 8,
 	P2P_DEPTH_MAX = 1024,
 	P2P_PEERS_MAX = 4096,
@@ -45,6 +47,8 @@ struct cadge_chan {
 	pid_t pid; /* of the peer, as it calls itself */
 	bool connected, begins, up, down;
 	uint32_t greetings_sent, greetings_seen, posted, posted_wanted, queued;
+	uint32_t streak;   /* polls in a row that found something done */
+	size_t gone_bytes; /* messages of up to so many bytes have usually left when MPI_Isend returns */
 	/* Oldest first; the requests of the oldest are in oldest[], where one call tests both. */
 	MPI_Request oldest[2];
 	struct cadge_lend *receive_head, *receive_tail;
@@ -54,6 +58,7 @@ enum { P2P_RECEIVE = 0, P2P_SEND = 1 };
 
 struct cadge_ctx {
 	uint32_t peers, depth;
+	uint32_t posted_most; /* receives of a channel */
 	enum cadge_place place;
 	uint64_t message_bytes_max, eager_bytes;
 	uint64_t rendezvous_eager_bytes; /* see mpi_path_limits */

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +98,25 @@ def test_ports_that_a_launch_cannot_do_without() -> None:
     assert said(list(range(18600, 18669))) == [
         "n1: other programs have 69 of the ports 18600-18699; 23 are left for layers"
     ]
+
+
+def test_a_stranger_that_drips_holds_no_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "REACH_S", 0.5)
+
+    def drip() -> None:
+        peer, _ = listener.accept()
+        with peer, contextlib.suppress(OSError):
+            while True:
+                peer.sendall(b"c")
+                time.sleep(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=drip, daemon=True).start()
+        target = {"host": "n2", "address": "127.0.0.1", "port": listener.getsockname()[1], "variable": "cadge_address"}
+        begun_s = time.monotonic()
+        (said,) = texts(ports.reach("n1", [target])["faults"])
+    assert "no answer" in said
+    assert time.monotonic() - begun_s < 8, "256 letters would take 12.8 s"
 
 
 def test_hosts_are_reached_by_their_names(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import hmac
-import secrets
 import socket
 import time
 from typing import cast
 
 from cadge_agent import AGENT_VERSION
-from cadge_agent.auth import CONNECT_S, control_ports, proof
+from cadge_agent.auth import CONNECT_S, Visitor, control_ports
 from cadge_agent.block import check_names, hosts_of
 from cadge_agent.errors import BadBlockError, HostLostError
 from cadge_agent.formats import Answer, Exited, Launch, Order, Programs
@@ -18,6 +16,8 @@ from cadge_agent.line import Line
 from cadge_agent.output import Output
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import Site
+
+VISITORS_MOST = 64
 
 
 class Follower:
@@ -52,45 +52,49 @@ class Follower:
         listener.setblocking(False)
         return listener
 
-    def _authenticate(self, line: Line) -> bool:
-        try:
-            hello = line.receive(3)
-            if hello.get("hello") != AGENT_VERSION or hello.get("block") != self.site.block["block_id"]:
-                return False
-            own = secrets.token_hex(16)
-            nonces = f"{hello.get('nonce')} {own} {self.site.name}"
-            line.send({"nonce": own, "proof": proof(self.token, "follower", nonces)})
-            answer = line.receive(3)
-            if not hmac.compare_digest(str(answer.get("proof")), proof(self.token, "leader", nonces)):
-                return False
-            line.send({"ok": True})
-        except HostLostError:
-            return False
-        return True
-
     def _leader(self) -> Line:
+        """Let strangers come and go until one has proved to be the leader. Raises HostLostError."""
         listener = self._listen()
         arrived: list[bool] = []
+        visitors: list[Visitor] = []
         self.reactor.readers[listener.fileno()] = lambda: arrived.append(True)
         try:
             self._say_ready()
             until = time.monotonic() + 2 * CONNECT_S
-            while True:
-                arrived.clear()
-                self.reactor.wait(lambda: bool(arrived), until - time.monotonic())
-                try:
-                    handle, _ = listener.accept()
-                except BlockingIOError:
-                    if time.monotonic() >= until:
-                        raise HostLostError("the leader of the block did not connect") from None
-                    continue
-                line = Line(handle, self.reactor)
-                if self._authenticate(line):
-                    return line
-                line.close()
+            while time.monotonic() < until:
+                soonest = min([until, *(one.until for one in visitors)])
+                self.reactor.wait(
+                    lambda: bool(arrived) or not all(one.waits() for one in visitors),
+                    max(0.0, soonest - time.monotonic()),
+                )
+                if arrived:
+                    arrived.clear()
+                    self._accept(listener, visitors)
+                for one in [one for one in visitors if not one.waits()]:
+                    try:
+                        if one.proves():
+                            visitors.remove(one)
+                            return one.line
+                    except HostLostError:
+                        visitors.remove(one)
+                        one.line.close()
+            raise HostLostError("the leader of the block did not connect")
         finally:
             self.reactor.readers.pop(listener.fileno(), None)
             listener.close()
+            for one in visitors:
+                one.line.close()
+
+    def _accept(self, listener: socket.socket, visitors: list[Visitor]) -> None:
+        """Take one connection. The oldest goes where there are many: a leader is done within milliseconds."""
+        try:
+            handle, _ = listener.accept()
+        except OSError:  # it went away again, or this process has no descriptor left: the next one may come
+            self.reactor.wait(lambda: False, 0.01)
+            return
+        visitors.append(Visitor(Line(handle, self.reactor), self.token, self.site.block["block_id"], self.site.name))
+        if len(visitors) > VISITORS_MOST:
+            visitors.pop(0).line.close()
 
     def run(self) -> int:
         """Obey the leader until it says goodbye; where no launch needs this host, no leader comes."""

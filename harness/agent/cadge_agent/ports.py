@@ -7,6 +7,7 @@ import contextlib
 import errno
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -83,11 +84,14 @@ class Greeters:
         return 0
 
     def _greet(self, listener: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # closed
-            while True:
+        while listener.fileno() >= 0:
+            try:
                 peer, _ = listener.accept()
-                with peer, contextlib.suppress(OSError):
-                    peer.sendall(_GREETING + self._name.encode() + b"\n")
+            except OSError:  # closed, or a stranger went away again
+                time.sleep(0.01)
+                continue
+            with peer, contextlib.suppress(OSError):
+                peer.sendall(_GREETING + self._name.encode() + b"\n")
 
     def close(self) -> None:
         """End them."""
@@ -115,9 +119,7 @@ def _reach_one(host: str, target: Target) -> Fault | None:
     where = f"Set {target['variable']} of {peer} in the inventory"
     try:
         with socket.create_connection((address, port), timeout=REACH_S) as connection:
-            connection.settimeout(REACH_S)
-            with connection.makefile("rb") as stream:
-                greeting = stream.readline(_NAME_BYTES)
+            greeting = _first_line(connection)
     except OSError as error:
         why = (error.strerror or f"no answer within {REACH_S:.0f} s").lower()
         text = f"{host} does not reach {peer} at {address}, port {port}: {why}"
@@ -125,6 +127,18 @@ def _reach_one(host: str, target: Target) -> Fault | None:
     if greeting != _GREETING + peer.encode() + b"\n":
         return fault("reach", f"{host} finds another host or program than {peer} at {address}, port {port}", where)
     return None
+
+
+def _first_line(connection: socket.socket) -> bytes:
+    """Return what comes to the end of a line, within REACH_S however it drips. Raises OSError."""
+    until, found = time.monotonic() + REACH_S, b""
+    while not found.endswith(b"\n") and len(found) < _NAME_BYTES:
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        data = connection.recv(1)
+        if not data:
+            break
+        found += data
+    return found
 
 
 def own_addresses(host: BlockHost) -> dict[str, str]:

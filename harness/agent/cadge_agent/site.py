@@ -78,7 +78,7 @@ class Site:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind((address, port))
-                listener.listen(4)
+                listener.listen(64)
             except OSError as error:
                 listener.close()
                 if error.errno != errno.EADDRINUSE:

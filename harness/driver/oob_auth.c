@@ -23,6 +23,7 @@
 #define PROOF_BYTES DRV_OOB_PROOF_BYTES
 #define LABEL_BYTES 6
 
+_Static_assert(DRV_OOB_OPENING_BYTES == MAGIC_BYTES + NONCE_BYTES, "an opening is magic and nonce");
 _Static_assert(PROOF_BYTES == crypto_auth_hmacsha256_BYTES, "a proof is an HMAC-SHA-256");
 
 struct opening {
@@ -139,31 +140,59 @@ int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t dead
 	return 0;
 }
 
-int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t deadline_ns,
-			struct drv_fail *fail)
+/* Reads what has come and was not there yet: 0, or -1 where the connection ended or its time is up. */
+static int hear(struct drv_oob_greeting *greeting, struct drv_fail *fail)
 {
-	uint8_t theirs[PROOF_BYTES], wanted[PROOF_BYTES], answer[1 + PROOF_BYTES];
+	while (greeting->heard < sizeof(greeting->said)) {
+		const ssize_t got = recv(greeting->fd, greeting->said + greeting->heard,
+					 sizeof(greeting->said) - greeting->heard, MSG_DONTWAIT);
+
+		if (got == 0)
+			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint closed the connection");
+		if (got < 0 && errno != EAGAIN && errno != EINTR)
+			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s",
+					    strerror(errno));
+		if (got < 0)
+			break;
+		greeting->heard += (size_t)got;
+	}
+	if (greeting->heard < sizeof(greeting->said) && drv_now_ns() >= greeting->until_ns)
+		return drv_fail_set(fail, DRV_DEADLINE, "the other endpoint did not answer in time");
+	return 0;
+}
+
+int drv_oob_greet(struct drv_oob_greeting *greeting, const struct drv_oob_token *token, struct drv_fail *fail)
+{
+	uint8_t wanted[PROOF_BYTES], answer[1 + PROOF_BYTES];
 	struct opening client, server;
 
-	if (drv_oob_read_all(fd, &client, sizeof(client), deadline_ns, fail))
+	if (hear(greeting, fail))
 		return -1;
+	if (greeting->heard < sizeof(client))
+		return 0;
+	memcpy(&client, greeting->said, sizeof(client));
 	if (memcmp(client.magic, MAGIC, MAGIC_BYTES) != 0)
 		return drv_fail_set(fail, DRV_PROTOCOL, "a connection does not speak this protocol");
-	if (make_opening(&server, fail) ||
-	    drv_oob_write_all(fd, &server, sizeof(server), deadline_ns, fail) ||
-	    drv_oob_read_all(fd, theirs, sizeof(theirs), deadline_ns, fail))
-		return -1;
-	drv_oob_prove(token, "client", client.nonce, server.nonce, wanted);
-	if (sodium_memcmp(theirs, wanted, PROOF_BYTES) != 0) {
+	if (!greeting->answered) {
+		if (make_opening(&server, fail) ||
+		    drv_oob_write_all(greeting->fd, &server, sizeof(server), greeting->until_ns, fail))
+			return -1;
+		memcpy(greeting->nonce, server.nonce, NONCE_BYTES);
+		greeting->answered = true;
+	}
+	if (greeting->heard < sizeof(greeting->said))
+		return 0;
+	drv_oob_prove(token, "client", client.nonce, greeting->nonce, wanted);
+	if (sodium_memcmp(greeting->said + sizeof(client), wanted, PROOF_BYTES) != 0) {
 		struct drv_fail ignored; /* the verdict is a courtesy */
 
-		if (drv_oob_write_all(fd, "N", 1, deadline_ns, &ignored))
+		if (drv_oob_write_all(greeting->fd, "N", 1, greeting->until_ns, &ignored))
 			return drv_fail_set(fail, DRV_TOKEN, "a connection has another token, and closed");
 		return drv_fail_set(fail, DRV_TOKEN, "a connection has another token");
 	}
 	answer[0] = 'Y';
-	drv_oob_prove(token, "server", client.nonce, server.nonce, answer + 1);
-	return drv_oob_write_all(fd, answer, sizeof(answer), deadline_ns, fail);
+	drv_oob_prove(token, "server", client.nonce, greeting->nonce, answer + 1);
+	return drv_oob_write_all(greeting->fd, answer, sizeof(answer), greeting->until_ns, fail) ? -1 : 1;
 }
 
 int drv_oob_token_read(const char *path, struct drv_oob_token *token_out, struct drv_fail *fail)

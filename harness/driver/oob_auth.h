@@ -15,10 +15,13 @@
 #ifndef DRV_OOB_AUTH_H
 #define DRV_OOB_AUTH_H
 
+#include <stdbool.h>
+
 #include "oob.h"
 
-#define DRV_OOB_NONCE_BYTES 32
-#define DRV_OOB_PROOF_BYTES 32
+#define DRV_OOB_NONCE_BYTES   32
+#define DRV_OOB_PROOF_BYTES   32
+#define DRV_OOB_OPENING_BYTES (8 + DRV_OOB_NONCE_BYTES)
 
 /*
  * The proof of a holder of the token: HMAC-SHA-256, with the token as its key, of label ("client" or "server"),
@@ -28,12 +31,25 @@ void drv_oob_prove(const struct drv_oob_token *token, const char *label,
 		   const uint8_t client_nonce[DRV_OOB_NONCE_BYTES],
 		   const uint8_t server_nonce[DRV_OOB_NONCE_BYTES], uint8_t proof_out[DRV_OOB_PROOF_BYTES]);
 
-/* Both: `fd` is a connected, non-blocking socket; 0, or -1 with DRV_TOKEN, DRV_PROTOCOL, DRV_PEER_LOST or
- * DRV_DEADLINE. */
+/*
+ * `fd` is a connected, non-blocking socket; 0, or -1 with DRV_TOKEN, DRV_PROTOCOL, DRV_PEER_LOST or DRV_DEADLINE.
+ */
 int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t deadline_ns,
 			struct drv_fail *fail);
-int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t deadline_ns,
-			struct drv_fail *fail);
+
+/* The server's side of one connection, as far as it has come: whoever connects and says nothing is not waited for. */
+struct drv_oob_greeting {
+	int fd; /* connected, non-blocking */
+	bool answered;
+	uint64_t until_ns;
+	size_t heard;
+	uint8_t said[DRV_OOB_OPENING_BYTES + DRV_OOB_PROOF_BYTES];
+	uint8_t nonce[DRV_OOB_NONCE_BYTES]; /* our own, once answered */
+};
+
+/* Goes on as far as it can now. 1: the other end holds the token; 0: more has to come; -1: as above. */
+int drv_oob_greet(struct drv_oob_greeting *greeting, const struct drv_oob_token *token,
+		  struct drv_fail *fail);
 
 /* Moves exactly `count` bytes before the deadline. Also used for frames. */
 int drv_oob_write_all(int fd, const void *bytes, size_t count, uint64_t deadline_ns, struct drv_fail *fail);

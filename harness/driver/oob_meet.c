@@ -21,6 +21,8 @@
 #define RETRY_NS     UINT64_C(10000000)
 #define TELL_NS      UINT64_C(100000000)
 
+enum { STRANGERS_MAX = 64 };
+
 static uint64_t sooner(uint64_t left_ns, uint64_t right_ns)
 {
 	return left_ns < right_ns ? left_ns : right_ns;
@@ -191,23 +193,54 @@ static int not_taken(int listener, int error, struct drv_fail *fail)
 			    strerror(error));
 }
 
-/*
- * Takes the next connection if one is there. 1: an endpoint came in; 0: nobody, or somebody who does not belong here;
- * -1: an endpoint of ours that cannot take part, or none can.
- */
-static int take_one(int listener, struct drv_link *links, int endpoints, const struct drv_oob_token *token,
-		    const json_t *hello, uint64_t deadline_ns, struct drv_fail *last, struct drv_fail *fail)
+/* Connections that have proved nothing yet, the oldest first. */
+struct strangers {
+	int listener, count;
+	struct drv_oob_greeting list[STRANGERS_MAX];
+};
+
+static void forget(struct strangers *strangers, int place)
 {
-	const uint64_t until_ns = sooner(deadline_ns, drv_now_ns() + HANDSHAKE_NS);
-	struct drv_link link = {.fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+	strangers->count--;
+	memmove(&strangers->list[place], &strangers->list[place + 1],
+		(size_t)(strangers->count - place) * sizeof(strangers->list[0]));
+}
+
+/* Takes all connections that are there. Where there are many the oldest goes: an endpoint is done in no time. */
+static int take_strangers(struct strangers *strangers, uint64_t deadline_ns, struct drv_fail *last,
+			  struct drv_fail *fail)
+{
+	for (;;) {
+		const int fd = accept4(strangers->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			return not_taken(strangers->listener, errno, fail);
+		if (tune(fd, last)) {
+			close(fd);
+			continue;
+		}
+		if (strangers->count == STRANGERS_MAX) {
+			close(strangers->list[0].fd);
+			forget(strangers, 0);
+		}
+		strangers->list[strangers->count++] = (struct drv_oob_greeting){
+			.fd = fd, .until_ns = sooner(deadline_ns, drv_now_ns() + HANDSHAKE_NS)};
+	}
+}
+
+/*
+ * Lets in who has proved to hold the token. 1: an endpoint came in; 0: somebody who does not belong here; -1: an endpoint
+ * of ours that cannot take part.
+ */
+static int admit(const struct drv_oob_greeting *greeting, struct drv_link *links, int endpoints,
+		 const json_t *hello, struct drv_fail *last, struct drv_fail *fail)
+{
+	struct drv_link link = {.fd = greeting->fd};
 	json_t *theirs = NULL;
 	json_int_t number;
 
-	if (link.fd < 0)
-		return not_taken(listener, errno, fail);
-	if (tune(link.fd, last) || drv_oob_auth_server(link.fd, token, until_ns, last) ||
-	    drv_link_start(&link, link.fd, -1, last) ||
-	    await_message(&link, "hello", until_ns, &theirs, last)) {
+	if (drv_link_start(&link, link.fd, -1, last) ||
+	    await_message(&link, "hello", greeting->until_ns, &theirs, last)) {
 		fprintf(stderr, "cadge: out-of-band channel: %s\n", last->text);
 		drv_link_close(&link);
 		return 0;
@@ -233,6 +266,46 @@ static int take_one(int listener, struct drv_link *links, int endpoints, const s
 	return 1;
 }
 
+/* Goes on with all that have something to say. Returns how many endpoints came in, or -1 as `admit`. */
+static int hear_strangers(struct strangers *strangers, struct drv_link *links, int endpoints,
+			  const struct drv_oob_token *token, const json_t *hello, struct drv_fail *last,
+			  struct drv_fail *fail)
+{
+	int came = 0, place = 0;
+
+	while (place < strangers->count) {
+		struct drv_oob_greeting greeting;
+		int status = drv_oob_greet(&strangers->list[place], token, last);
+
+		if (status == 0) {
+			place++;
+			continue;
+		}
+		greeting = strangers->list[place];
+		forget(strangers, place);
+		if (status < 0) {
+			fprintf(stderr, "cadge: out-of-band channel: %s\n", last->text);
+			close(greeting.fd);
+			continue;
+		}
+		status = admit(&greeting, links, endpoints, hello, last, fail);
+		if (status < 0)
+			return -1;
+		came += status;
+	}
+	return came;
+}
+
+/* Sleeps until somebody connects or says something, at most 100 ms: then who says nothing may have to go. */
+static int await_strangers(const struct strangers *strangers)
+{
+	struct pollfd entries[1 + STRANGERS_MAX] = {{.fd = strangers->listener, .events = POLLIN}};
+
+	for (int i = 0; i < strangers->count; i++)
+		entries[1 + i] = (struct pollfd){.fd = strangers->list[i].fd, .events = POLLIN};
+	return poll(entries, 1 + (nfds_t)strangers->count, 100);
+}
+
 /* The lowest number that is missing. */
 static int missing(const struct drv_link *links, int endpoints)
 {
@@ -243,7 +316,7 @@ static int missing(const struct drv_link *links, int endpoints)
 	return number;
 }
 
-static int take_all(int listener, struct drv_link *links, int endpoints, const char *host_port,
+static int take_all(struct strangers *strangers, struct drv_link *links, int endpoints, const char *host_port,
 		    const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
 		    struct drv_fail *fail)
 {
@@ -251,9 +324,10 @@ static int take_all(int listener, struct drv_link *links, int endpoints, const c
 	int came = 0;
 
 	while (came < endpoints - 1) {
-		const int status =
-			take_one(listener, links, endpoints, token, hello, deadline_ns, &last, fail);
+		int status = take_strangers(strangers, deadline_ns, &last, fail);
 
+		if (!status)
+			status = hear_strangers(strangers, links, endpoints, token, hello, &last, fail);
 		if (status < 0)
 			return -1;
 		came += status;
@@ -267,7 +341,7 @@ static int take_all(int listener, struct drv_link *links, int endpoints, const c
 			return drv_fail_set(fail, last.reason == DRV_TOKEN ? DRV_TOKEN : DRV_DEADLINE,
 					    "endpoint %d did not connect to %s in time (%s)",
 					    missing(links, endpoints), host_port, last.text);
-		if (drv_meet_pause(listener, POLLIN, deadline_ns) < 0 && errno != EINTR)
+		if (await_strangers(strangers) < 0 && errno != EINTR)
 			return drv_fail_set(fail, DRV_SYSTEM, "waiting for other endpoints failed: %s",
 					    strerror(errno));
 	}
@@ -278,19 +352,22 @@ int drv_meet_all(struct drv_link *links, int endpoints, const char *host_port,
 		 const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
 		 struct drv_fail *fail)
 {
+	struct strangers strangers = {.listener = -1};
 	struct addrinfo *list;
-	int listener = -1, status;
+	int status;
 
 	for (int i = 0; i < endpoints - 1; i++)
 		links[i].fd = -1;
 	if (resolve(host_port, &list, fail))
 		return -1;
-	status = open_listener(list, host_port, &listener, fail);
+	status = open_listener(list, host_port, &strangers.listener, fail);
 	freeaddrinfo(list);
 	if (status)
 		return -1;
-	status = take_all(listener, links, endpoints, host_port, token, hello, deadline_ns, fail);
-	close(listener);
+	status = take_all(&strangers, links, endpoints, host_port, token, hello, deadline_ns, fail);
+	close(strangers.listener);
+	for (int i = 0; i < strangers.count; i++)
+		close(strangers.list[i].fd);
 	/* all are there: each is told, and begins */
 	for (int i = 0; !status && i < endpoints - 1; i++)
 		status = drv_link_send(&links[i], hello, deadline_ns, fail);

@@ -184,6 +184,27 @@ static int garbage_then_good_client(void)
 	return 0;
 }
 
+/* Each of a hundred strangers would be waited for, one after the other; every other one has begun to speak. */
+static int silent_strangers_then_good_client(void)
+{
+	int fds[100];
+	struct drv_oob *oob;
+	struct drv_fail fail;
+
+	for (int i = 0; i < 100; i++) {
+		fds[i] = plain_connect();
+		if (i % 2 && write(fds[i], "CADGEOB1 and no more", 20) < 0)
+			return 2;
+	}
+	oob = open_other(1, 2, 5 * SECOND, &fail);
+	if (!oob)
+		return 3;
+	for (int i = 0; i < 100; i++)
+		close(fds[i]);
+	drv_oob_close(oob);
+	return 0;
+}
+
 /* After the proof, each child misbehaves in its own way on the raw connection. */
 static int frame_client(const char *bytes, size_t count)
 {
@@ -312,6 +333,11 @@ static void test_refusals(void)
 	oob = open_zero(2, 5 * SECOND, &fail);
 	tap_ok(oob != NULL, "strangers do not keep the right one out");
 	tap_ok(end_child(child) == 0, "nor is it disturbed");
+	drv_oob_close(oob);
+	child = start_child(silent_strangers_then_good_client);
+	oob = open_zero(2, 5 * SECOND, &fail);
+	tap_ok(oob != NULL, "nor do a hundred that say nothing: %s", oob ? "" : fail.text);
+	tap_ok(end_child(child) == 0, "and it comes in beside them");
 	drv_oob_close(oob);
 }
 

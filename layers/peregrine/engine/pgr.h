@@ -262,8 +262,10 @@ void pgr_on_contact(struct pgr *pgr, pgr_contact *contact, void *arg);
 
 /*
  * Binds to a server; sends nothing yet. PGR_OK, E_ARGUMENT (no address of this wire, or peers_max are bound),
- * E_WIRE, E_PERMISSION, E_MEMORY, E_SERVER_BUSY (shm: 64 others are bound to it). The binding belongs to the endpoint,
- * which ends it when it is closed. On shm a binding costs 2 MiB of memory each way from then on.
+ * E_WIRE (shm: it is closed, has ended, or is in another PID namespace), E_PERMISSION, E_MEMORY, E_SERVER_BUSY (shm: 64
+ * others are bound to it; the server has been woken to let go of those that have ended, so that another try some ms later is
+ * worth it). The binding belongs to the endpoint, which ends it when it is closed. On shm a binding costs 2 MiB of memory each
+ * way from then on.
  */
 int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct pgr_peer **peer_out);
 /* Ends the binding; what is outstanding ends with E_CLOSED, in the next poll. */

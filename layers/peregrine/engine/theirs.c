@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /*
@@ -39,4 +42,24 @@ bool pgr_theirs_sealed(int fd, int seals)
 	const int has = fcntl(fd, F_GET_SEALS);
 
 	return has >= 0 && (has & seals) == seals;
+}
+
+bool pgr_theirs_ended(uint32_t pid)
+{
+	struct pollfd life = {.fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0), .events = POLLIN};
+	bool ended;
+
+	if (life.fd < 0) /* there is none; or, before Linux 5.3, it may be a zombie */
+		return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+	ended = poll(&life, 1, 0) == 1;
+	close(life.fd);
+	return ended;
+}
+
+bool pgr_theirs_runs(uint32_t pid)
+{
+	char path[64], program;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	return readlink(path, &program, sizeof(program)) > 0;
 }

@@ -12,6 +12,10 @@
  * of ours; -1 and errno. Never waits for whoever serves it, and has no effects on it.
  */
 int pgr_theirs_open(uint32_t pid, uint32_t fd, mode_t kind, int like, int flags);
+/* Whether the process has ended, one that nobody has waited for among them. Who has its number since then lives. */
+bool pgr_theirs_ended(uint32_t pid);
+/* Whether its first thread runs, as far as we may know: while that has ended before others, the process shows nothing that it has open. */
+bool pgr_theirs_runs(uint32_t pid);
 /* Whether the file has all of these seals. */
 bool pgr_theirs_sealed(int fd, int seals);
 

@@ -16,259 +16,11 @@
  * A ring, not process_vm_readv, carries long messages too: two pipelined copies were faster (14.6-15.4
  * against 12.0 GB/s for 4 MiB) and need no permission of their own.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/futex.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "engine.h"
-#include "theirs.h"
-
-#define LINE_BYTES 64u
-/* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest */
-#define RING_LINES     32768u
-#define PACKET_LINES   2048u /* 128 KiB: several fit a ring, so that writing and reading overlap */
-#define LARGE_LINES    64u   /* of a large packet, at least */
-#define RINGS          64u
-#define STAMP_BYTES    8u
-#define POLL_PACKETS   16u
-#define FETCHED_LINES  5u  /* of a packet, the first of them among them */
-#define IDLE_POLLS     64u /* between two looks for new rings */
-#define BUSY_POLLS     1024u
-#define LOOKS_FOR_DEAD 1024u
-#define MAGIC          UINT64_C(0x3376676e69726770) /* "pgringv3" */
-#define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-enum { FREE, CLAIMED, READY, CLOSED }; /* states of a ring */
-enum { AWAKE, SLEEPS, WATCHES };       /* what the owner of an inbox does: on the futex, or on its pipe */
-
-/* A ring as its writer and its reader see it. */
-struct ring_head {
-	_Alignas(LINE_BYTES) _Atomic uint32_t state;
-	uint32_t pid; /* of the writer */
-	uint64_t salt;
-	struct pgr_to from;                         /* the writer's own address */
-	_Alignas(LINE_BYTES) _Atomic uint64_t read; /* lines that the reader is done with */
-};
-
-struct inbox {
-	uint64_t magic, nonce;
-	uint32_t block;                               /* the owner may sleep: ring the bell */
-	int32_t bell_fd;                              /* of the owner: where to write to what it watches */
-	_Atomic uint32_t closed;                      /* by its owner, who may live on */
-	_Alignas(LINE_BYTES) _Atomic uint32_t sleeps; /* what it does, or is about to; a futex */
-	_Alignas(LINE_BYTES) _Atomic uint32_t rings;  /* as many were ever claimed */
-	struct ring_head heads[RINGS];
-	_Alignas(4096) uint8_t lines[RINGS][(size_t)RING_LINES * LINE_BYTES];
-};
-
-/* A ring that we write to. */
-struct outgoing {
-	struct outgoing *next;
-	struct pgr_to to;
-	struct inbox *inbox; /* NULL: its owner has ended, see let_go_of_ended */
-	struct ring_head *head;
-	uint8_t *lines;
-	uint64_t written, read_seen; /* lines */
-	uint64_t large[2];           /* where the last two large packets ended */
-	uint64_t salt;
-	int bell_fd; /* the owner's pipe; -1: it never sleeps */
-	int life_fd; /* of the process; becomes readable when it ends. -1: the kernel has no such (Linux 5.3) */
-};
-
-/* A ring that we read from. */
-struct incoming {
-	struct ring_head *head;
-	uint8_t *lines;
-	uint64_t read, told; /* lines; told: what the writer knows */
-	uint64_t salt;
-	struct pgr_to from;
-};
-
-struct shm {
-	struct pgr_wire wire;
-	pgr_input *input;
-	void *engine;
-	int fd, bell[2]; /* the inbox; a pipe, if we may sleep */
-	struct inbox *inbox;
-	struct outgoing *out, *recent;
-	struct incoming in[RINGS];
-	uint32_t in_count;
-	uint32_t unlooked, looks; /* polls since we looked for new rings, weighted; looks so far */
-	char text[96];
-};
-
-struct shm_address { /* in pgr_to.bytes */
-	uint32_t pid, fd;
-	uint64_t nonce;
-};
-
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
-{
-	return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
-}
-
-/*
- * Brings a ring's memory in before it is used: else, on the first lap, both sides meet each new page in the
- * same moment, and one of them sleeps in the kernel until the other has it. Linux 5.14; without it they do.
- */
-static void populate(uint8_t *lines, bool write)
-{
-#ifdef MADV_POPULATE_WRITE
-	madvise(lines, (size_t)RING_LINES * LINE_BYTES, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-#else
-	(void)lines, (void)write;
-#endif
-}
-
-/* ---- finding the other side's inbox ---- */
-
-static struct outgoing *outgoing_to(struct shm *shm, const struct pgr_to *to)
-{
-	struct outgoing *out = shm->recent;
-
-	if (PGR_LIKELY(out && memcmp(&out->to, to, sizeof(*to)) == 0))
-		return out;
-	for (out = shm->out; out && memcmp(&out->to, to, sizeof(*to)) != 0;)
-		out = out->next;
-	if (out)
-		shm->recent = out;
-	return out;
-}
-
-/* Takes a free ring of the inbox. */
-static struct ring_head *claim(struct inbox *inbox, const struct shm *shm, uint32_t *number_out)
-{
-	for (uint32_t i = 0; i < RINGS; i++) {
-		struct ring_head *head = &inbox->heads[i];
-		uint32_t expected = FREE, seen;
-
-		if (!atomic_compare_exchange_strong(&head->state, &expected, CLAIMED))
-			continue;
-		head->pid = (uint32_t)getpid();
-		head->salt = pgr_random();
-		head->from = shm->wire.own;
-		atomic_store(&head->read, 0);
-		atomic_store(&head->state, READY);
-		seen = atomic_load(&inbox->rings);
-		while (seen < i + 1 && !atomic_compare_exchange_weak(&inbox->rings, &seen, i + 1))
-			;
-		*number_out = i;
-		return head;
-	}
-	return NULL;
-}
-
-/*
- * The pipe by which an owner that watches is woken; -1. Open both ways: who writes to a pipe that nobody reads is ended by a
- * signal. Pipes without a name all lie in one place; one with a name may be anybody's.
- */
-static int open_bell(const struct inbox *inbox, uint32_t pid)
-{
-	int ends[2], fd;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -1;
-	fd = pgr_theirs_open(pid, (uint32_t)inbox->bell_fd, S_IFIFO, ends[0], O_RDWR);
-	close(ends[0]);
-	close(ends[1]);
-	return fd;
-}
-
-static bool owner_ended(const struct outgoing *out)
-{
-	struct pollfd life = {.fd = out->life_fd, .events = POLLIN};
-
-	return atomic_load_explicit(&out->inbox->closed, memory_order_acquire) ||
-	       (life.fd >= 0 && poll(&life, 1, 0) == 1);
-}
-
-static void let_go(struct outgoing *out)
-{
-	munmap(out->inbox, sizeof(struct inbox));
-	if (out->life_fd >= 0)
-		close(out->life_fd);
-	if (out->bell_fd >= 0)
-		close(out->bell_fd);
-	out->inbox = NULL;
-	out->life_fd = out->bell_fd = -1;
-}
-
-/*
- * Of those who have ended no more is kept than that they have. Their rings look full, which costs the way of a packet no
- * further question.
- */
-static void let_go_of_ended(struct shm *shm)
-{
-	for (struct outgoing *out = shm->out; out; out = out->next) {
-		if (!out->inbox || !owner_ended(out))
-			continue;
-		let_go(out);
-		out->read_seen = out->written - RING_LINES;
-		out->large[0] = out->large[1] = 0;
-	}
-}
-
-static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
-{
-	struct shm *shm = (struct shm *)wire;
-	struct shm_address address;
-	struct outgoing *out;
-	struct stat stat;
-	uint32_t number;
-	int fd;
-
-	if (outgoing_to(shm, to))
-		return PGR_OK;
-	let_go_of_ended(shm);
-	memcpy(&address, to->bytes, sizeof(address));
-	fd = pgr_theirs_open(address.pid, address.fd, S_IFREG, shm->fd, O_RDWR);
-	if (fd < 0)
-		return errno == EACCES || errno == EPERM ? PGR_E_PERMISSION : PGR_E_WIRE;
-	out = calloc(1, sizeof(*out));
-	/* what its owner could make shorter, nobody maps: to touch what is no more ends the process. Sealed before it is measured */
-	if (!out || !pgr_theirs_sealed(fd, SEALS) || fstat(fd, &stat) < 0 ||
-	    stat.st_size != (off_t)sizeof(struct inbox)) {
-		free(out);
-		close(fd);
-		return out ? PGR_E_WIRE : PGR_E_MEMORY;
-	}
-	out->inbox = mmap(NULL, sizeof(struct inbox), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (out->inbox == MAP_FAILED || out->inbox->magic != MAGIC || out->inbox->nonce != address.nonce) {
-		if (out->inbox != MAP_FAILED)
-			munmap(out->inbox, sizeof(struct inbox));
-		free(out);
-		return PGR_E_WIRE;
-	}
-	out->bell_fd = out->inbox->block ? open_bell(out->inbox, address.pid) : -1;
-	out->head = out->inbox->block && out->bell_fd < 0 ? NULL : claim(out->inbox, shm, &number);
-	if (!out->head) {
-		const bool busy = !out->inbox->block || out->bell_fd >= 0;
-
-		if (out->bell_fd >= 0)
-			close(out->bell_fd);
-		munmap(out->inbox, sizeof(struct inbox));
-		free(out);
-		return busy ? PGR_E_SERVER_BUSY : PGR_E_WIRE;
-	}
-	out->to = *to;
-	out->lines = out->inbox->lines[number];
-	populate(out->lines, true);
-	out->salt = out->head->salt;
-	out->life_fd = (int)syscall(SYS_pidfd_open, (pid_t)address.pid, 0);
-	out->next = shm->out;
-	shm->out = out;
-	return PGR_OK;
-}
+#include "shm.h"
 
 static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 {
@@ -278,26 +30,6 @@ static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 }
 
 /* ---- sending ---- */
-
-/* Makes a pipe readable; one that is full is so already. */
-static void ring(int bell_fd)
-{
-	while (write(bell_fd, "", 1) < 0 && errno == EINTR)
-		;
-}
-
-static void ring_the_bell(struct outgoing *out)
-{
-	atomic_thread_fence(
-		memory_order_seq_cst); /* our stamp before our look: else both could miss the other */
-	if (!atomic_load_explicit(&out->inbox->sleeps, memory_order_relaxed))
-		return;
-	switch (atomic_exchange(&out->inbox->sleeps, AWAKE)) {
-	case SLEEPS: futex(&out->inbox->sleeps, FUTEX_WAKE, 1, NULL); break;
-	case WATCHES: ring(out->bell_fd); break;
-	default: break;
-	}
-}
 
 static void write_pieces(uint8_t *to, const struct pgr_piece *pieces, unsigned int count)
 {
@@ -342,7 +74,7 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 
 	(void)more;
 	if (PGR_UNLIKELY(!out)) { /* a delegated result goes to whom we never met */
-		if (shm_reach(wire, to) != PGR_OK || !(out = outgoing_to(shm, to)))
+		if (pgr_shm_reach(wire, to) != PGR_OK || !(out = outgoing_to(shm, to)))
 			return 0;
 	}
 	for (unsigned int i = 0; i < count; i++)
@@ -418,25 +150,32 @@ static bool is_read(const struct shm *shm, const struct ring_head *head)
 	return false;
 }
 
+/* Whom we write to as well has a descriptor that says so. */
+static bool writer_has_gone(struct shm *shm, const struct incoming *in)
+{
+	const struct outgoing *out = outgoing_to(shm, &in->from);
+
+	return out ? !out->inbox || owner_ended(out) : pgr_shm_has_gone(shm, &in->from);
+}
+
 /* A ring that is empty and whose writer has closed it, or has died without, is free again. */
 static void release_ended_rings(struct shm *shm, bool look_for_dead)
 {
 	for (uint32_t i = 0; i < shm->in_count;) {
 		struct incoming *in = &shm->in[i];
-		bool ended = atomic_load_explicit(&in->head->state, memory_order_acquire) == CLOSED;
+		const uint64_t word = atomic_load_explicit(&in->head->word, memory_order_acquire);
 
-		if (!ended && look_for_dead)
-			ended = kill((pid_t)in->head->pid, 0) < 0 && errno == ESRCH;
-		if (!ended || ring_has_news(in)) {
+		if ((state_of(word) != CLOSED && !(look_for_dead && writer_has_gone(shm, in))) ||
+		    ring_has_news(in)) {
 			i++;
 			continue;
 		}
-		atomic_store(&in->head->state, FREE);
+		atomic_store(&in->head->word, with_state(word, FREE));
 		*in = shm->in[--shm->in_count];
 	}
 }
 
-/* Rings that were claimed since we looked last. */
+/* Rings that were claimed since we looked last, and those that have ended: maybe since then as well. */
 static PGR_COLD void look_for_rings(struct shm *shm)
 {
 	const uint32_t rings = atomic_load_explicit(&shm->inbox->rings, memory_order_acquire);
@@ -444,10 +183,9 @@ static PGR_COLD void look_for_rings(struct shm *shm)
 	if (pgr_wire_is_copy(&shm->wire))
 		return;
 	shm->unlooked = 0;
-	release_ended_rings(shm, ++shm->looks % LOOKS_FOR_DEAD == 0);
 	for (uint32_t i = 0; i < rings && i < RINGS; i++) {
 		struct ring_head *head = &shm->inbox->heads[i];
-		const uint32_t state = atomic_load_explicit(&head->state, memory_order_acquire);
+		const uint32_t state = state_of(atomic_load_explicit(&head->word, memory_order_acquire));
 
 		if ((state != READY && state != CLOSED) || is_read(shm, head))
 			continue;
@@ -459,6 +197,7 @@ static PGR_COLD void look_for_rings(struct shm *shm)
 			.from = head->from,
 		};
 	}
+	release_ended_rings(shm, ++shm->looks % LOOKS_FOR_DEAD == 0);
 }
 
 static void tell_writer(struct incoming *in)
@@ -569,9 +308,12 @@ static void shm_close(struct pgr_wire *wire)
 
 		shm->out = out->next;
 		if (out->inbox) {
+			uint64_t word = out->word;
+
 			if (!copy)
-				atomic_store(&out->head->state, CLOSED);
-			let_go(out);
+				atomic_compare_exchange_strong(&out->head->word, &word,
+							       with_state(word, CLOSED));
+			pgr_shm_let_go(out);
 		}
 		free(out);
 	}
@@ -592,6 +334,13 @@ static void shm_close(struct pgr_wire *wire)
 static void shm_describe(const struct pgr_wire *wire, char *text, size_t text_bytes)
 {
 	snprintf(text, text_bytes, "%s", ((const struct shm *)wire)->text);
+}
+
+static uint64_t own_pid_space(void)
+{
+	struct stat space;
+
+	return stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t)space.st_ino : 0;
 }
 
 static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void *engine,
@@ -624,6 +373,7 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	shm->inbox->nonce = pgr_random();
 	shm->inbox->block = config->block;
 	shm->inbox->bell_fd = shm->bell[1];
+	shm->inbox->pid_space = shm->pid_space = own_pid_space();
 	address = (struct shm_address){(uint32_t)getpid(), (uint32_t)shm->fd, shm->inbox->nonce};
 	memcpy(shm->wire.own.bytes, &address, sizeof(address));
 	shm->wire.packet_bytes_max = PACKET_LINES * LINE_BYTES - STAMP_BYTES;
@@ -644,7 +394,7 @@ const struct pgr_wire_ops pgr_wire_shm = {
 	.receive = shm_receive,
 	.wait = shm_wait,
 	.watch = shm_watch,
-	.reach = shm_reach,
+	.reach = pgr_shm_reach,
 	.ended = shm_ended,
 	.behind = shm_behind,
 	.describe = shm_describe,

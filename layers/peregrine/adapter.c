@@ -93,7 +93,8 @@ static int code_of(int code)
 	case PGR_OK: return CADGE_DONE;
 	case PGR_QUEUED: return CADGE_QUEUED;
 	case PGR_BUSY: return CADGE_BUSY;
-	case PGR_E_ARGUMENT: return CADGE_E_ARGUMENT;
+	case PGR_E_ARGUMENT:
+	case PGR_E_FULL: return CADGE_E_ARGUMENT;
 	case PGR_E_TOO_LARGE: return CADGE_E_TOO_LARGE;
 	case PGR_E_MEMORY: return CADGE_E_MEMORY;
 	case PGR_E_PERMISSION: return CADGE_E_PERMISSION;

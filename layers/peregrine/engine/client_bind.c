@@ -26,8 +26,10 @@ int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct 
 
 	if (!pgr->here)
 		return PGR_E_CLOSED;
-	if (!address_bytes || address_bytes > sizeof(to.bytes) || pgr->peers_count == pgr->config.peers_max)
+	if (!address_bytes || address_bytes > sizeof(to.bytes))
 		return PGR_E_ARGUMENT;
+	if (pgr->peers_count == pgr->config.peers_max)
+		return PGR_E_FULL;
 	memcpy(to.bytes, address, address_bytes);
 	code = pgr->wire->ops->reach ? pgr->wire->ops->reach(pgr->wire, &to) : PGR_OK;
 	if (code != PGR_OK)

@@ -90,6 +90,17 @@ bool pgr_datagram_whole(int fd, int family)
 		       : setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4)) == 0;
 }
 
+bool pgr_is_of_host(const union pgr_name *name)
+{
+	const uint32_t v4 = ntohl(name->v4.sin_addr.s_addr);
+	const struct in6_addr *v6 = &name->v6.sin6_addr;
+
+	return name->any.sa_family == AF_INET
+		       ? v4 != INADDR_ANY && v4 != INADDR_BROADCAST && !IN_MULTICAST(v4)
+		       : !IN6_IS_ADDR_UNSPECIFIED(v6) && !IN6_IS_ADDR_MULTICAST(v6) &&
+				 !IN6_IS_ADDR_V4MAPPED(v6);
+}
+
 /* What the text names: an address of this host's. */
 static bool read_address(const char *text, bool allow_v6, union pgr_name *at)
 {

@@ -123,6 +123,8 @@ struct pgr_datagram {
  */
 int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops *ops, bool allow_v6,
 		      int type, int protocol, struct pgr_datagram **datagram_out, union pgr_name *at_out);
+/* Whether it is an address of one host: from any other nobody can answer. */
+bool pgr_is_of_host(const union pgr_name *name);
 /* Packets leave whole or not at all, whatever a router says of its path, who may be anybody: the engine sees what arrives. */
 bool pgr_datagram_whole(int fd, int family);
 /* Bound: fills packet_bytes_max and window_packets, by the device and by the buffer that was to be had. */

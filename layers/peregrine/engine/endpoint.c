@@ -43,6 +43,8 @@ const char *pgr_code_name(int code)
 		"no free port",
 		"the deadline has passed",
 		"cancelled",
+		"there are as many as there may be",
+		"nobody is there",
 	};
 
 	if (code <= PGR_E_PROCEDURE_OWN)
@@ -480,6 +482,7 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	}
 	pgr->wire->here = &pgr->here;
 	pgr->reliable = pgr->wire->reliable;
+	pgr->shared = pgr->wire->joins_processes && !(pgr->off & PGR_OFF_IN_PLACE);
 	packet_bytes = pgr->wire->packet_bytes_max;
 	if (pgr->config.packet_bytes_max && pgr->config.packet_bytes_max < packet_bytes)
 		packet_bytes = pgr->config.packet_bytes_max;
@@ -617,8 +620,10 @@ int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *s
 
 	if (!pgr->here)
 		return PGR_E_CLOSED;
-	if (!handler || (there && there->number == procedure) || at == PGR_PROCEDURES_MAX)
+	if (!handler || (there && there->number == procedure))
 		return PGR_E_ARGUMENT;
+	if (at == PGR_PROCEDURES_MAX)
+		return PGR_E_FULL;
 	pgr->recent_procedure = NULL;
 	for (; at && pgr->procedures[at - 1].number > procedure; at--)
 		pgr->procedures[at] = pgr->procedures[at - 1];
@@ -632,19 +637,20 @@ int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *s
 }
 
 /* Writes no further than the caller's struct goes, and leaves its size. */
-static void fill(void *out, const void *from, size_t from_bytes)
+static int fill(void *out, const void *from, size_t from_bytes)
 {
 	size_t bytes;
 
 	memcpy(&bytes, out, sizeof(bytes));
+	if (bytes <= sizeof(bytes))
+		return PGR_E_ARGUMENT;
 	if (bytes > from_bytes)
 		bytes = from_bytes;
-	if (bytes > sizeof(bytes))
-		memcpy((uint8_t *)out + sizeof(bytes), (const uint8_t *)from + sizeof(bytes),
-		       bytes - sizeof(bytes));
+	memcpy((uint8_t *)out + sizeof(bytes), (const uint8_t *)from + sizeof(bytes), bytes - sizeof(bytes));
+	return PGR_OK;
 }
 
-void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out)
+int pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out)
 {
 	struct pgr_stats stats = pgr->stats;
 
@@ -653,10 +659,10 @@ void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out)
 	for (const struct pgr_peer *peer = pgr->peers; peer; peer = peer->next)
 		if (peer->rto_ns > stats.rto_ns)
 			stats.rto_ns = peer->rto_ns;
-	fill(stats_out, &stats, sizeof(stats));
+	return fill(stats_out, &stats, sizeof(stats));
 }
 
-void pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_out)
+int pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_out)
 {
 	const uint64_t now_ns = pgr_now(peer->pgr);
 	const struct pgr_peer_stats stats = {
@@ -670,7 +676,7 @@ void pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_ou
 		.packet_bytes = peer->packet_bytes,
 	};
 
-	fill(stats_out, &stats, sizeof(stats));
+	return fill(stats_out, &stats, sizeof(stats));
 }
 
 void pgr_on_contact(struct pgr *pgr, pgr_contact *contact, void *arg)

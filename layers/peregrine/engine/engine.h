@@ -395,6 +395,8 @@ struct pgr {
 	/* the longest message that goes in one packet */
 	uint32_t single_bytes;
 	bool reliable;
+	/* of requests whose arguments lie where their packet came */
+	uint32_t shared;
 
 	/* time: when we last looked */
 	uint64_t now_ns;

@@ -192,6 +192,7 @@ static inline bool pgr_fast_serve(struct pgr *pgr, const struct pgr_to *from, co
 		.token = {{work->index, work->generation, 0, 0}},
 		.client = client->id,
 		.client_data = client->data,
+		.shared = pgr->shared,
 	};
 	pgr->stats.executed++;
 	pgr->events++;

@@ -67,14 +67,14 @@ static bool may_share(const struct pgr *pgr)
 	       !(pgr->off & (PGR_OFF_GATHER | PGR_OFF_NO_CONVERSION));
 }
 
-/* Memory that others can read; false: this kernel has none. */
+/* Memory that others can read; false: it is not to be had here. */
 static bool share(struct pgr_region *region)
 {
 	const size_t bytes = HEAD_BYTES + region->bytes;
 	void *at = MAP_FAILED;
 
-	region->fd = memfd_create("pgr-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (region->fd >= 0 && ftruncate(region->fd, (off_t)bytes) == 0)
+	region->fd = pgr_theirs_make("pgr-memory", bytes);
+	if (region->fd >= 0)
 		at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
 	/* our own mapping is there already; no other can be made to write */
 	if (at != MAP_FAILED && fcntl(region->fd, F_ADD_SEALS, SEALS) == 0) {

@@ -56,7 +56,7 @@ enum pgr_code {
 	PGR_E_MEMORY = -3,
 	/* no word of the server for the give-up time; the call was executed once or never */
 	PGR_E_GIVE_UP = -4,
-	/* the server restarted, closed or died meanwhile; the call was executed once or never */
+	/* the server restarted, closed or died meanwhile, or its host says so; the call was executed once or never */
 	PGR_E_RESTARTED = -5,
 	/* the server has no such procedure */
 	PGR_E_PROCEDURE = -6,
@@ -79,6 +79,10 @@ enum pgr_code {
 	/* the call's own deadline has passed, or this side has cancelled it: it was executed once, or never */
 	PGR_E_DEADLINE = -13,
 	PGR_E_CANCELLED = -14,
+	/* there are as many as there may be: bindings (peers_max), procedures */
+	PGR_E_FULL = -15,
+	/* the server's host says that no program has that port: the call was executed by nobody */
+	PGR_E_NOBODY = -16,
 	/* this and below: given by the server's own procedure to pgr_fail */
 	PGR_E_PROCEDURE_OWN = -64
 };
@@ -144,8 +148,8 @@ struct pgr_request {
 	/* what pgr_set_client_data hung on it; NULL at first, and after it was forgotten */
 	void *client_data;
 	/*
-	 * 1: the arguments lie in memory of the caller's own (pgr_alloc), which it can still write to, though it must not before
-	 * its call has ended. Who decides by them copies them first.
+	 * 1: the arguments lie in memory that the caller can still write to, though it must not before its call has ended: on shm
+	 * all that are of one packet, or in memory of pgr_alloc. Who decides by them copies them first.
 	 */
 	uint32_t shared;
 };
@@ -154,7 +158,7 @@ typedef void pgr_handler(void *arg, const struct pgr_request *request);
 
 /*
  * Continuation of a call: its one event. code PGR_OK: the result's result_bytes lie in the caller's out
- * buffers, or, where it gave none, at `result`, lent until return. Negative: the result is lost. All buffers
+ * buffers, or, where it gave none, at `result`, lent until return; on shm the server can still write there. Negative: the result is lost. All buffers
  * are the caller's again. May call what a handler may, pgr_call on the same binding among it.
  */
 typedef void pgr_done(void *arg, int code, const void *result, size_t result_bytes);
@@ -238,7 +242,7 @@ int pgr_address_text(const struct pgr *pgr, const void *address, size_t address_
 
 /*
  * Registers a procedure, before the first call arrives; at most 1,024. Several numbers may share a handler;
- * PGR_ANY_PROCEDURE serves what no other does. E_ARGUMENT: the number is taken, or there is no room.
+ * PGR_ANY_PROCEDURE serves what no other does. E_ARGUMENT: the number is taken; E_FULL.
  */
 #define PGR_ANY_PROCEDURE UINT32_MAX
 int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *signature,
@@ -261,7 +265,8 @@ typedef int pgr_contact(void *arg, uint64_t client, const void *address, void **
 void pgr_on_contact(struct pgr *pgr, pgr_contact *contact, void *arg);
 
 /*
- * Binds to a server; sends nothing yet. PGR_OK, E_ARGUMENT (no address of this wire, or peers_max are bound),
+ * Binds to a server; sends nothing yet. PGR_OK, E_ARGUMENT (no address of this wire, or one from which nobody can answer: 0.0.0.0
+ * or ::, of many hosts, port 0), E_FULL (peers_max are bound),
  * E_WIRE (shm: it is closed, has ended, or is in another PID namespace), E_PERMISSION, E_MEMORY, E_SERVER_BUSY (shm: 64
  * others are bound to it; the server has been woken to let go of those that have ended, so that another try some ms later is
  * worth it). The binding belongs to the endpoint, which ends it when it is closed. On shm a binding costs 2 MiB of memory each
@@ -317,7 +322,7 @@ int pgr_fail(struct pgr *pgr, const struct pgr_token *token, int code);
  * the client has read it; a result that is lent to `done` lies in the server's memory. It is of use at any length for what was
  * written before or is sent again, and from some 256 KiB on for what was written just now: while a shorter one is copied,
  * both sides work at once. It is memory like any other on other wires, with a key, with PGR_OFF_GATHER or PGR_OFF_NO_CONVERSION,
- * and before Linux 5.1.
+ * before Linux 5.1, and where `ulimit -f` allows no file of so many bytes.
  */
 void *pgr_alloc(struct pgr *pgr, size_t bytes);
 /* Gives it back; pgr_close does so with what is left. What lies in it and is lent must not be. E_ARGUMENT: pgr_alloc has not given it. */
@@ -368,7 +373,7 @@ int pgr_watch(struct pgr *pgr, int fds[PGR_FDS], uint64_t *due_ns_out);
 
 /* Counts since pgr_open, unless a comment says otherwise. */
 struct pgr_stats {
-	/* sizeof(struct pgr_stats), set by the caller: a later library, which counts more, writes no further */
+	/* sizeof(struct pgr_stats), set by the caller: a later library, which counts more, writes no further; 0 is refused */
 	size_t bytes;
 	/* dropped: not for us, malformed, past or hostile */
 	uint64_t packets_sent, packets_received, packets_dropped;
@@ -389,7 +394,8 @@ struct pgr_stats {
 	/* arguments and results that the other side reads in memory of this one's */
 	uint64_t references;
 };
-void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out);
+/* PGR_OK; E_ARGUMENT: stats_out->bytes is not set. So with pgr_peer_stats. */
+int pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out);
 /* Of a binding, now. */
 struct pgr_peer_stats {
 	/* as in pgr_stats */
@@ -403,7 +409,7 @@ struct pgr_peer_stats {
 	/* of data in a full packet */
 	uint32_t packet_bytes;
 };
-void pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_out);
+int pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_out);
 /* 64 random bits, not 0. */
 uint64_t pgr_nonce(void);
 /* Bytes of the largest message that travels in one packet. */

@@ -421,7 +421,7 @@ void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_
 		.token = {{work->index, work->generation, 0, 0}},
 		.client = work->client->id,
 		.client_data = work->client->data,
-		.shared = (work->data_order & PGR_FLAG_REFERENCE) != 0,
+		.shared = work->args ? 0 : pgr->shared,
 	};
 
 	if (PGR_UNLIKELY(!pgr->here))

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -62,4 +64,23 @@ bool pgr_theirs_runs(uint32_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	return readlink(path, &program, sizeof(program)) > 0;
+}
+
+int pgr_theirs_make(const char *name, size_t bytes)
+{
+	struct rlimit most;
+	int fd, error;
+
+	/* beyond it the kernel sends a signal that ends the process */
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes > most.rlim_cur) {
+		errno = EFBIG;
+		return -1;
+	}
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
 }

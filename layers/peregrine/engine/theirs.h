@@ -16,6 +16,10 @@ int pgr_theirs_open(uint32_t pid, uint32_t fd, mode_t kind, int like, int flags)
 bool pgr_theirs_ended(uint32_t pid);
 /* Whether its first thread runs, as far as we may know: while that has ended before others, the process shows nothing that it has open. */
 bool pgr_theirs_runs(uint32_t pid);
+/*
+ * A file in memory of so many bytes that others may open, and on which seals can be put; -1 and errno: EFBIG is of `ulimit -f`.
+ */
+int pgr_theirs_make(const char *name, size_t bytes);
 /* Whether the file has all of these seals. */
 bool pgr_theirs_sealed(int fd, int seals);
 

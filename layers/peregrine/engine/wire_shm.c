@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "shm.h"
+#include "theirs.h"
 
 static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 {
@@ -355,13 +356,18 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	shm->input = input;
 	shm->engine = engine;
 	shm->bell[0] = shm->bell[1] = -1;
-	shm->fd = memfd_create("pgr-inbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	shm->fd = pgr_theirs_make("pgr-inbox", sizeof(struct inbox));
 	if (shm->fd < 0 || (config->block && pipe2(shm->bell, O_CLOEXEC | O_NONBLOCK) < 0) ||
-	    ftruncate(shm->fd, sizeof(struct inbox)) < 0 || fcntl(shm->fd, F_ADD_SEALS, SEALS) < 0) {
-		const int code = pgr_wire_fail(config, PGR_E_WIRE, "shared memory: %s", strerror(errno));
+	    fcntl(shm->fd, F_ADD_SEALS, SEALS) < 0) {
+		const int error = errno;
 
 		shm_close(&shm->wire);
-		return code;
+		if (error == EFBIG)
+			return pgr_wire_fail(
+				config, PGR_E_WIRE,
+				"shared memory: its %zu bytes are more than a file may have here (ulimit -f)",
+				sizeof(struct inbox));
+		return pgr_wire_fail(config, PGR_E_WIRE, "shared memory: %s", strerror(error));
 	}
 	shm->inbox = mmap(NULL, sizeof(struct inbox), PROT_READ | PROT_WRITE, MAP_SHARED, shm->fd, 0);
 	if (shm->inbox == MAP_FAILED) {

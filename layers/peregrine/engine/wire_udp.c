@@ -141,9 +141,14 @@ static void udp_text(const struct pgr_wire *wire, const struct pgr_to *to, char 
 
 static int udp_reach(struct pgr_wire *wire, const struct pgr_to *to)
 {
-	/* an address of the other kind, or of another wire */
-	return (to->bytes[offsetof(struct address_v6, kind)] == IS_V6) == is_v6(wire) ? PGR_OK
-										      : PGR_E_ARGUMENT;
+	union pgr_name name;
+
+	udp_address(NULL, to, &name, NULL);
+	/* not one of the other kind, or of another wire */
+	return (name.any.sa_family == AF_INET6) == is_v6(wire) && pgr_is_of_host(&name) &&
+			       (name.any.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port)
+		       ? PGR_OK
+		       : PGR_E_ARGUMENT;
 }
 
 /* ---- life ---- */

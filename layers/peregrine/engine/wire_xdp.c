@@ -236,9 +236,13 @@ static void xdp_watch(struct pgr_wire *wire, int fds[PGR_FDS])
 static int xdp_reach(struct pgr_wire *wire, const struct pgr_to *to)
 {
 	static const uint8_t zeros[ETH_ALEN];
+	union pgr_name name = {.v4 = {.sin_family = AF_INET}};
 
-	(void)wire; /* an address of another wire, say */
-	return memcmp(to->bytes + PGR_AT_NUMBER, zeros, 4) && memcmp(to->bytes + AT_MAC, zeros, ETH_ALEN)
+	(void)wire;
+	memcpy(&name.v4.sin_addr, to->bytes, 4);
+	/* not one of another wire, say */
+	return pgr_is_of_host(&name) && memcmp(to->bytes + PGR_AT_NUMBER, zeros, 4) &&
+			       memcmp(to->bytes + AT_MAC, zeros, ETH_ALEN)
 		       ? PGR_OK
 		       : PGR_E_ARGUMENT;
 }

@@ -112,8 +112,8 @@ static void look_at(const struct pgr_request *request)
 	uintptr_t page = (uintptr_t)request->args & ~(uintptr_t)4095;
 
 	seen->executed++;
-	if (!request->shared)
-		return;
+	if (!request->shared || request->args_bytes <= pgr_packet_bytes(request->pgr))
+		return; /* in our own memory, or in a packet */
 	seen->referred++;
 	if (mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) == 0)
 		seen->writable++;

@@ -2,7 +2,7 @@
 #
 # Builds the driver with all patterns and floors that it finds, and its unit tests.
 #
-#   make -f harness/build.mk              driver into build/bin
+#   make -f harness/build.mk              driver, and plain programs (natives), into build/bin
 #   make -f harness/build.mk unit         unit tests, built and run
 #   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as usual
 #   PATTERNS_DIR="folder ..."             patterns of other folders as well
@@ -55,8 +55,8 @@ H_REVISION := $(shell git -C $(HARNESS_ROOT) describe --always --dirty --exclude
 # A tree without its history (an archive, a copy on a node) may carry its revision in a file or a variable.
 REVISION ?= $(or $(H_REVISION),$(shell cat $(HARNESS_ROOT)/../REVISION 2>/dev/null),unknown)
 
-.PHONY: all driver tools unit unit-programs HARNESS_FORCE
-all: driver
+.PHONY: all driver natives tools unit unit-programs HARNESS_FORCE
+all: driver natives
 HARNESS_FORCE:
 
 $(H_OBJ)/flags: HARNESS_FORCE
@@ -110,6 +110,21 @@ driver: $(BUILD)/bin/cadge-driver
 $(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(P_EXTRA_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
+
+# Plain programs, each as its library's manual writes it, beside which cadge crosscheck sets layers: harness/native/NAME.c is
+# native-NAME. One whose library is not here is not built.
+N_PKGS_mpi := ompi-c
+PKG_CONFIG ?= pkg-config
+define native-rule
+ifeq ($(if $(N_PKGS_$(1)),$(shell $(PKG_CONFIG) --exists $(N_PKGS_$(1)) 2>/dev/null || echo absent)),)
+natives: $(BUILD)/bin/native-$(1)
+$(BUILD)/bin/native-$(1): $(HARNESS_ROOT)/native/$(1).c $(H_OBJ)/flags
+	@mkdir -p $$(@D)
+	$(H_QUIET)$(CC) $(H_CFLAGS) -o $$@ $$< $(if $(N_PKGS_$(1)),$$(shell $(PKG_CONFIG) --cflags --libs $(N_PKGS_$(1)) | \
+		sed 's/-I/-isystem /g'))
+endif
+endef
+$(foreach source,$(wildcard $(HARNESS_ROOT)/native/*.c),$(eval $(call native-rule,$(notdir $(source:.c=)))))
 
 # Unit tests: each harness/driver/tests/test_*.c, and harness/apps/NAME/tests/test_*.c, is a program that prints TAP; tool_*.c
 # are programs that other tests run.

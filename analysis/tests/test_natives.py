@@ -42,7 +42,9 @@ def exact(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
     if flat.get("stamp") == "write+read":
         extra += LOOK_NS
     each_ns = TOOL_NS * drift(number) * (1 if flat["size"] == 8 else 4) + extra
-    if flat["pattern"] == "stream":
+    if flat["pattern"] == "msgrate":
+        synthetic.set_rate(attempt, round(6e6 / drift(number)), 10**9, "rate")
+    elif flat["pattern"] == "stream":
         synthetic.set_rate(attempt, round(9.5e9 / drift(number)), 10**9)
     elif flat["pattern"] == "postpoll":
         synthetic.set_samples(attempt, [(round(each_ns * BATCH), 400)], "batch")
@@ -58,7 +60,7 @@ def made(folder: Path) -> Campaign:
             sizes=(8, 65536),
             places=("within",),
             waits=("poll",),
-            patterns=(("pingpong", 1), ("postpoll", 1), ("stream", 16)),
+            patterns=(("pingpong", 1), ("postpoll", 1), ("stream", 16), ("msgrate", 64)),
             touches=("none",),
             given=({}, {"stamp": "write+read"}),
             launches=ROUNDS,
@@ -150,6 +152,17 @@ def test_larger_messages_and_rates_are_told_as_ratios(campaign: Campaign) -> Non
     assert second.slower[0] == pytest.approx(1 / 0.95, abs=1e-6)
     assert second.says == "more"  # 0.95, and 0.97 is the goal
     assert second.tax_ns is None
+
+
+def test_messages_a_second_are_told_with_their_window(campaign: Campaign) -> None:
+    rate, stream = cell(campaign, "msgrate", 8, "rate"), cell(campaign, "stream", 8, "rate")
+    messages = [one.model_copy(update={"value": 8e6 / drift(one.round)}) for one in readings(rate)]
+    of_messages, of_bytes = rows(campaign, [rate, stream], [*messages, *readings(stream)])
+    assert (of_messages.does, of_messages.unit) == ("msgrate window 64", "messages/s")
+    assert (of_bytes.does, of_bytes.unit) == ("stream window 16", "bytes/s")
+    assert of_messages.slower is not None
+    assert of_messages.slower[0] == pytest.approx(8 / 6, rel=1e-3)
+    assert of_messages.says == "more"
 
 
 def test_a_mean_is_left_out_where_a_process_waited_and_a_median_is_not(campaign: Campaign) -> None:

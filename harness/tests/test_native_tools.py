@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from cadge_harness.errors import NothingSelectedError
 from cadge_harness.native import cells as native_cells
 from cadge_harness.native.cells import Pair, by_size, cells_of, choose, natives_of, size_of, sweep_text
-from cadge_harness.native.due import schedule
+from cadge_harness.native.due import pairs_of, schedule
 from cadge_harness.native.hosts import GUARD, Hosts
 from cadge_harness.native.tool import TARGET_MS, Ask, Commands, Tool, ToolError, messages
 from cadge_harness.native.tools import TOOLS, why_absent
+from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import Catalogue, LayerInfo
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.sweep import read_sweep
@@ -93,6 +94,9 @@ PRINTED = [
     ("osu_get_latency -s flush", kept("osu_get_latency.8"), 250.0),
     ("osu_put_latency -s flush_local", kept("osu_put_latency.8"), 190.0),
     ("IMB-MPI1 PingPong", kept("IMB-MPI1.8"), 5860.0),
+    ("native-mpi pingpong", "355.5\n", 355.5),
+    ("native-mpi stream", "1.2e+07\n", 96e6),
+    ("native-sockets tcp window", "1.06357e+06\n", 1.06357e6),
 ]
 
 
@@ -247,6 +251,59 @@ def test_a_tool_that_fails_is_told_with_its_last_words() -> None:
             )
 
 
+DIRECT = [tool for tool in TOOLS if tool.program.startswith("native-")]
+
+
+@pytest.mark.parametrize("tool", DIRECT, ids=lambda tool: tool.name)
+@pytest.mark.paired
+def test_a_plain_program_of_ours_measures(tool: Tool) -> None:
+    if why := why_absent(tool):
+        pytest.skip(why)
+    testbed = replace(make_testbed(), ssh_config=None, exec_prefix=())
+    ask = replace(ASK, bytes=64, port=18791 + DIRECT.index(tool), cpus=(-1, -1))
+    with Hosts(testbed) as hosts:
+        fared = hosts.run(short(tool), ask, "h1", "h1")
+    value = tool.read(fared.text, ask)
+    assert value > (50 if tool.statistic == "p50" else 1)  # ns of a round trip, or messages or bytes a second
+    assert len(fared.wall_ns) == 2
+
+
+def short(tool: Tool) -> Tool:
+    """The same with a few messages."""
+
+    def commands(ask: Ask) -> Commands:
+        usual = tool.commands(ask)
+        count = usual.client[4] if usual.ranks else usual.client[6]
+        less = [tuple("640" if word == count else word for word in side) for side in (usual.client, usual.server)]
+        return replace(usual, client=less[0], server=less[1])
+
+    return replace(tool, commands=commands)
+
+
+def test_ranks_of_several_pairs_are_pinned_each() -> None:
+    tool = BY_NAME["native-mpi window"]
+    if why := why_absent(tool):
+        pytest.skip(why)
+    testbed = replace(make_testbed(), ssh_config=None, exec_prefix=())
+    with Hosts(testbed) as hosts:
+        fared = hosts.run(short(tool), replace(ASK, cpus=(-1, -1, -1, -1)), "h1", "h1")
+    assert tool.read(fared.text, ASK) > 0
+    assert len(fared.wall_ns) == 4
+    assert fared.command.startswith("mpirun -n 4 native-mpi window 8 16 ")
+
+
+@pytest.mark.parametrize(
+    "words", [("sockets", "tcp"), ("sockets", "tcp", "pingpong", "poll", "0", "1", "9", "listen", "x", "1")]
+)
+def test_a_plain_program_refuses_what_it_cannot_do(words: tuple[str, ...]) -> None:
+    program = find_checkout().programs / f"native-{words[0]}"
+    if not program.exists():
+        pytest.skip("it is not built")
+    done = subprocess.run([program, *words[1:]], capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: native-sockets tcp|udp|unix")
+
+
 # -- the plan
 
 
@@ -326,6 +383,7 @@ def test_each_pattern_and_size_has_launches_of_its_own(monkeypatch: pytest.Monke
             {"rpc"},
             {"stream"},
             {"onesided"},
+            {"msgrate"},
         )
         assert all(one.subject == launch.subject for one in points)
     assert set(attempts.values()) == {3}
@@ -348,6 +406,35 @@ def test_every_tool_runs_once_a_round_between_launches_of_it(monkeypatch: pytest
             assert f" / {by_launch[launch_id].subject.place} / " in cell_id
     planned = {cell.cell_id for cell in found if plan.by_id[cell.point_id].state == "planned"}
     assert {name: sorted(rounds) for name, rounds in runs.items()} == {name: [0, 1, 2] for name in planned}
+
+
+def test_a_window_of_the_tool_is_that_of_the_point(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(native_cells, "why_absent", lambda tool: "not here" if tool.rdma else "")
+    chosen = choose(
+        TOOLS, natives_of(FILES), WORKLOADS.patterns,
+        layers=("mpi-p2p", "native-ucx"), named=(), only=("msgrate", "stream"), places=["within"], sizes=[8, 65536],
+    ).pairs  # fmt: skip
+    plan = plan_of(chosen, tmp_path)
+    found = {
+        (cell.tool, cell.bytes, point.workload["depth"], pairs_of(point, plan))
+        for cell in cells_of(chosen, plan)
+        for point in [plan.by_id[cell.point_id]]
+    }
+    assert found == {
+        ("native-mpi window", 8, 1, 1),
+        ("native-mpi window", 8, 64, 1),
+        ("native-mpi window", 8, 64, 2),
+        ("native-mpi stream", 8, 16, 1),
+        ("native-mpi stream", 65536, 16, 1),
+        ("ucx_perftest ucp_am_bw", 8, 16, 1),
+        ("ucx_perftest ucp_am_bw", 65536, 16, 1),
+    }
+    own = {one.launch_id: set(one.point_ids) for one in plan.launches}
+    by_cell = {cell.cell_id: cell for cell in cells_of(chosen, plan)}
+    for launch_id, cell_ids in schedule(list(by_cell.values()), plan).items():
+        for cell in map(by_cell.__getitem__, cell_ids):
+            if pairs_of(plan.by_id[cell.point_id], plan) > 1:
+                assert cell.point_id in own[launch_id]
 
 
 def test_a_pair_has_the_tools_wait_mode_and_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -35,8 +35,10 @@ def lines_of(rows: Sequence[Row], found: NativeFile, kind: Literal["text", "mark
 def _figure(value: float | None, row: Row) -> str:
     if value is None:
         return "-"
+    if row.unit == "messages/s":
+        return f"{value / 1e6:.3g} M/s"
     if row.cell.statistic == "rate":
-        return f"{value / 1e6:.0f} MB/s"
+        return f"{value / 1e6:.3g} MB/s" if value < 1e9 else f"{value / 1e6:.0f} MB/s"
     return f"{value:.0f} ns" if value < 10_000 else f"{value / 1000:.2f} us"
 
 
@@ -156,7 +158,7 @@ def data_of(row: Row) -> dict[str, JsonValue]:
         "tool": row.cell.tool,
         "statistic": row.cell.statistic,
         "clocked": row.cell.clocked,
-        "unit": "bytes/s" if row.cell.statistic == "rate" else "ns",
+        "unit": row.unit,
         "cadge": row.ours,
         "native": row.theirs,
         "tax_ns": ends(row.tax_ns),

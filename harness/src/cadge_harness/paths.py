@@ -27,9 +27,14 @@ class Checkout:
         return self.build / "layers"
 
     @property
+    def programs(self) -> Path:
+        """Built programs."""
+        return self.build / "bin"
+
+    @property
     def driver(self) -> Path:
         """The measuring program."""
-        return self.build / "bin" / "cadge-driver"
+        return self.programs / "cadge-driver"
 
     @property
     def layers(self) -> Path:

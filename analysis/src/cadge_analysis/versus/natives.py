@@ -22,7 +22,17 @@ from typing import Literal
 from cadge_analysis.stats.hindrance import HINDERED_SHARE, hindered_share
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_launches
 from cadge_analysis.stats.shift import Shift, paired
-from cadge_results import Attempt, Campaign, NativeCell, NativeFile, NativeReading, Plan, PointOutcome
+from cadge_results import (
+    Attempt,
+    Campaign,
+    NativeCell,
+    NativeFile,
+    NativeReading,
+    PatternFile,
+    Plan,
+    PlanPoint,
+    PointOutcome,
+)
 from cadge_results.histogram import decode
 
 SHORT_BYTES = 4096
@@ -34,7 +44,7 @@ Says = Literal["more", "less", "alike", "cannot tell", "no figure"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A pair and what was found. `ours` and `theirs` are medians over rounds, ns of a round trip or bytes a second."""
+    """A pair and what was found: `ours` and `theirs` are medians over rounds, in `unit`."""
 
     cell: NativeCell
     layer: str
@@ -42,7 +52,9 @@ class Row:
     wait: str
     pattern: str
     work: str = ""
-    """Which of the pattern's operations, where it has several."""
+    """Which of the pattern's operations, where it has several; of rates, how many messages are under way, and pairs."""
+    unit: str = "ns"
+    """ns of a whole round trip, bytes/s, or messages/s."""
     rounds: int = 0
     """With a reading on both sides, which count."""
     hindered: int = 0
@@ -141,7 +153,8 @@ def _row(
         place=point.subject.place,
         wait=point.subject.wait,
         pattern=point.workload.pattern,
-        work=file.fill(file.words.work, point.workload, lambda _, value: str(value)) if file.words.names_work else "",
+        work=_work(point, file, cell),
+        unit=_unit(file, cell),
         rounds=len(kept),
         hindered=len(both & waited),
         clock_ns=clock_ns,
@@ -175,6 +188,21 @@ def _row(
         parts={name: one for name, one in parts.items() if one is not None},
         reason=failed,
     )
+
+
+def _unit(file: PatternFile, cell: NativeCell) -> str:
+    if cell.statistic != "rate":
+        return "ns"
+    return "messages/s" if file.main_quantity.unit == "1/s" else "bytes/s"
+
+
+def _work(point: PlanPoint, file: PatternFile, cell: NativeCell) -> str:
+    if file.words.names_work:
+        return file.fill(file.words.work, point.workload, lambda _, value: str(value))
+    if cell.statistic != "rate":
+        return ""
+    pairs = file.count_of(file.roles_of(point.workload)[0], point.workload)
+    return f"window {file.deep(point.workload)}" + (f", {pairs} pairs" if pairs > 1 else "")
 
 
 def _difference(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) -> Estimate | None:

@@ -36,9 +36,12 @@ SHORT_BYTES = 4096
 """Below this the difference is told in ns, and the bare loop stands beside."""
 CALL_MAX_BYTES = 4096
 """Calls are compared up to this size: what they do more than the tool is a header, whatever the size."""
+RATE_MAX_BYTES = 4096
+"""Messages a second are compared up to this size: above it bytes a second say the same."""
 FLOW_MIN_BYTES = 65536
-"""Streams from this size on: what goes together below it is each library's own choice."""
+"""Streams from this size on, unless the tool sends one by one: what goes together below it is its own choice."""
 WINDOW = 16
+"""How many messages of a stream are under way, where the layer's file does not say."""
 NEARLY = 0.99
 """The most that a tool takes stands for a size of which it is so much."""
 TOOL_MS = 900
@@ -63,7 +66,8 @@ class Pair:
     @property
     def cell_id(self) -> str:
         """Its name in files."""
-        return " / ".join((self.tool.name, self.layer, self.native.pattern, self.place, str(self.bytes)))
+        values = [f"{name}={value}" for name, value in sorted(self.native.parameters.items())]
+        return " / ".join((self.tool.name, self.layer, self.native.pattern, self.place, str(self.bytes), *values))
 
     def is_of(self, workload: Workload) -> bool:
         """Say whether a workload has the values that its native tool asks for."""
@@ -133,9 +137,9 @@ def _of_sizes(
 ) -> Iterator[Pair]:
     """Yield a pair a size; the least that the tool takes stands for smaller ones, the most for hardly larger ones."""
     rate = pattern.main_quantity.kind == "rate"
-    fitting = [
-        size for size in sizes if (size >= FLOW_MIN_BYTES or not rate) and (size <= CALL_MAX_BYTES or not pattern.calls)
-    ]
+    least = FLOW_MIN_BYTES if rate and not tool.one_by_one else 0
+    most = CALL_MAX_BYTES if pattern.calls else RATE_MAX_BYTES if pattern.main_quantity.unit == "1/s" else max(sizes)
+    fitting = [size for size in sizes if least <= size <= most]
     nearly = [min(size, tool.max_bytes) if size * NEARLY <= tool.max_bytes else size for size in fitting]
     for size in dict.fromkeys(max(size, tool.min_bytes) for size in nearly):
         if size <= tool.max_bytes:
@@ -154,12 +158,12 @@ def sweep_text(
     for (pattern, layer, wait, place, own), sizes in groups.items():
         where = f"layers: [{layer}], waits: {wait}, places: {place}"
         file = patterns[pattern]
-        given = {name: value for name, value in _AS_TOOLS_DO.items() if name in file.parameters} | dict(own)
+        given: dict[str, Value] = {name: value for name, value in _AS_TOOLS_DO.items() if name in file.parameters}
         if file.main_quantity.kind == "rate" and file.outstanding:
-            given[file.outstanding] = str(WINDOW)
-        values = "".join(f"{name}: {value}, " for name, value in given.items())
+            given[file.outstanding] = WINDOW
+        values = "".join(f"{name}: {value}, " for name, value in (given | dict(own)).items())
         listed = ", ".join(f"{size}B" for size in sorted(sizes))
-        entries.append(f"{{pattern: {pattern}, {file.axis}: [{listed}], {values}{where}}}")
+        entries.append(f"{{pattern: {pattern}, {_size_parameter(file)}: [{listed}], {values}{where}}}")
         short = ", ".join(f"{size}B" for size in sorted(sizes) if size < SHORT_BYTES)
         for name, loop in loops_of(pattern, patterns).items():
             if short and wait == "poll" and loop.unclocked is not None:
@@ -178,9 +182,14 @@ def loops_of(pattern: str, patterns: Mapping[str, PatternFile]) -> dict[str, Pat
     return {name: file for name, file in patterns.items() if file.unclocked and file.unclocked.of == pattern}
 
 
+def _size_parameter(file: PatternFile) -> str:
+    """Return the parameter that says how long a message is: the axis, or where that is no size, what is moved."""
+    return file.axis if file.axis in file.byte_parameters else (*file.moves, *file.byte_parameters)[0]
+
+
 def size_of(point: PlanPoint, patterns: Mapping[str, PatternFile]) -> int:
-    """Return the value of a point's axis."""
-    return point.workload.integer(patterns[point.workload.pattern].axis)
+    """Return how long the messages of a point are."""
+    return point.workload.integer(_size_parameter(patterns[point.workload.pattern]))
 
 
 def _family(point: PlanPoint, patterns: Mapping[str, PatternFile]) -> tuple[str, int]:

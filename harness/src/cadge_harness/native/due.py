@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from cadge_harness.errors import UnfitError
 from cadge_harness.native.tool import Tool
 from cadge_harness.native.tools import by_name, why_absent
-from cadge_results import Campaign, NativeCell, NativeFile, NativeReading, Plan
+from cadge_results import Campaign, NativeCell, NativeFile, NativeReading, Plan, PlanPoint
 from cadge_results.base import Place
 
 
@@ -27,8 +27,22 @@ def schedule(cells: Sequence[NativeCell], plan: Plan) -> dict[str, list[str]]:
     for (place, _), launch_ids in rounds.items():
         here = [one for one in cells if _runs_at(one, plan, place)]
         for cell in order.sample(here, len(here)):
-            found[order.choice(launch_ids)].append(cell.cell_id)
+            found[order.choice(_launches_for(cell, plan, launch_ids))].append(cell.cell_id)
     return found
+
+
+def pairs_of(point: PlanPoint, plan: Plan) -> int:
+    """Return how many pairs of endpoints a point has."""
+    file = plan.pattern_of(point)
+    return file.count_of(file.roles_of(point.workload)[0], point.workload)
+
+
+def _launches_for(cell: NativeCell, plan: Plan, launch_ids: Sequence[str]) -> Sequence[str]:
+    """Return after which of a round's launches a tool can run: several pairs need a launch that has them."""
+    if pairs_of(plan.by_id[cell.point_id], plan) == 1:
+        return launch_ids
+    own = {one.launch_id for one in plan.launches if cell.point_id in one.point_ids}
+    return [one for one in launch_ids if one in own]
 
 
 def _runs_at(cell: NativeCell, plan: Plan, place: Place) -> bool:

@@ -66,8 +66,24 @@ def run_wait_ns(pid: int) -> int | None:
     return None
 
 
+_ACCEPTS = 0x10000
+"""The flag of a UNIX socket that listens (__SO_ACCEPTCON)."""
+
+
+def listens_unix(port: int) -> bool:
+    """Say whether a UNIX socket of this network namespace listens under the abstract name cadge-native-PORT."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
+            words = line.split()
+            if words[-1] == f"@cadge-native-{port}" and int(words[3], 16) & _ACCEPTS:
+                return True
+    return False
+
+
 def listens(kind: str, port: int) -> bool:
     """Say whether a socket of this network namespace listens on a port."""
+    if kind == "unix":
+        return listens_unix(port)
     state, files = _LISTENING[kind]
     wanted = f":{port:04X}"
     for name in files:

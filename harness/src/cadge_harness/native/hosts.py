@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from cadge_harness.native.tool import Ask, Commands, Tool, ToolError, last_words
+from cadge_harness.paths import find_checkout
 from cadge_harness.testbed.emulated import interpreter
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class _Guard:
 
 def variables(more: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a tool: as endpoints have it, nothing of the user's that steers a library."""
-    path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_SYSTEM_FOLDERS}"
+    path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_SYSTEM_FOLDERS}:{find_checkout().programs}"
     own = {"PATH": path, "LC_ALL": "C.UTF-8", "HOME": "/nonexistent", **more}
     if os.geteuid() == 0:
         own |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -156,7 +157,7 @@ class Hosts:
 
     def _ranks(self, commands: Commands, ask: Ask, client: str) -> Fared:
         with tempfile.TemporaryDirectory(prefix="cadge-native-") as folder:
-            files = [Path(folder, name) for name in ("first", "second")]
+            files = [Path(folder, str(number)) for number in range(len(ask.cpus))]
             argv = ["mpirun", "--bind-to", "none", "--oversubscribe"]
             for number, file in enumerate(files):
                 argv += [":"] if number else []
@@ -167,7 +168,7 @@ class Hosts:
             mine = launcher.line(TIMEOUT_S)
             _check(mine)
             told = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
-        return _fared(mine, _said(commands), told)
+        return _fared(mine, _said(commands, len(ask.cpus)), told)
 
 
 def _prefix(testbed: Testbed, host: str) -> tuple[str, ...]:
@@ -182,9 +183,9 @@ def _request(commands: Commands, argv: tuple[str, ...], cpu: int, port: int = 0)
     return {"argv": list(argv), "cpu": cpu, "variables": own, "port": port, "kind": commands.listens}
 
 
-def _said(commands: Commands) -> str:
+def _said(commands: Commands, ranks: int = 0) -> str:
     words = [f"{name}={shlex.quote(value)}" for name, value in commands.variables.items()]
-    return " ".join([*words, *(["mpirun", "-n", "2"] if commands.ranks else []), shlex.join(commands.client)])
+    return " ".join([*words, *(["mpirun", "-n", str(ranks)] if commands.ranks else []), shlex.join(commands.client)])
 
 
 def _check(mine: Mapping[str, Any]) -> None:

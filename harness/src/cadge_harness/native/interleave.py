@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from cadge_harness.native.cells import WINDOW, Pair, by_size, cells_of
-from cadge_harness.native.due import schedule, tools_of
+from cadge_harness.native.cells import Pair, by_size, cells_of
+from cadge_harness.native.due import pairs_of, schedule, tools_of
 from cadge_harness.native.hosts import Hosts
 from cadge_harness.native.tool import Ask, ToolError, last_words
-from cadge_results import CampaignWriter, LaunchRecord, NativeAbsent, NativeFile, NativeReading, Plan
+from cadge_results import CampaignWriter, LaunchRecord, NativeAbsent, NativeFile, NativeReading, Plan, PlanPoint
 
 if TYPE_CHECKING:
     from cadge_harness.run.session import Ended, OnEvent, OnLaunch, Runner
@@ -116,7 +116,7 @@ class Between:
         Those that have given a number in this round do not run again; those for which there is no time are left.
         """
         begun_s, ran = time.monotonic(), False
-        ends = _ends(self._writer.campaign.launch(launch_id))
+        record = self._writer.campaign.launch(launch_id)
         for cell_id in self._after.get(launch_id, ()):
             had = self._found.by_run().get((cell_id, self._rounds[launch_id]))
             if had is not None and had.value is not None:
@@ -124,22 +124,24 @@ class Between:
             if stop.is_set() or (ran and time.monotonic() - begun_s > BEGIN_WITHIN_S):
                 return
             ran = True
-            reading = self._reading(cell_id, launch_id, ends, hosts)
+            reading = self._reading(cell_id, record, hosts)
             self._found = self._found.model_copy(update={"readings": (*self._found.readings, reading)})
             self._writer.put_native(self._found)
 
-    def _reading(self, cell_id: str, launch_id: str, ends: tuple[Endpoint, Endpoint], hosts: Hosts) -> NativeReading:
-        cell, tool = self._cells[cell_id], self._tools[cell_id]
-        client, server = ends
+    def _reading(self, cell_id: str, record: LaunchRecord, hosts: Hosts) -> NativeReading:
+        cell, tool, plan = self._cells[cell_id], self._tools[cell_id], self._writer.campaign.plan
+        launch_id, point = record.launch.launch_id, plan.by_id[cell.point_id]
+        clients, servers = _ends(record, point, plan)
+        client, server = clients[0], servers[0]
         self._port = PORTS[0] + (self._port + 1 - PORTS[0]) % (PORTS[1] - PORTS[0])
         ask = Ask(
             bytes=cell.bytes,
-            window=WINDOW if cell.statistic == "rate" else 1,
-            place=self._writer.campaign.plan.by_id[cell.point_id].subject.place,
+            window=plan.pattern_of(point).deep(point.workload) if cell.statistic == "rate" else 1,
+            place=point.subject.place,
             address=server.address,
             device=server.device,
             port=self._port,
-            cpus=(client.cpus[0], server.cpus[0]),
+            cpus=tuple(end.cpus[0] for end in (*clients, *servers)),
         )
         head = {"cell_id": cell_id, "round": self._rounds[launch_id], "after": launch_id}
         try:
@@ -161,10 +163,13 @@ class Between:
         return NativeReading.model_validate({**more, "value": value})
 
 
-def _ends(record: LaunchRecord) -> tuple[Endpoint, Endpoint]:
-    """Return who asks and who answers."""
-    client, *others = record.launch.endpoints
-    return client, others[0]
+def _ends(record: LaunchRecord, point: PlanPoint, plan: Plan) -> tuple[list[Endpoint], list[Endpoint]]:
+    """Return who asks and who answers, as many pairs of them as the point has."""
+    first = record.launch.endpoints[0].role
+    clients = [end for end in record.launch.endpoints if end.role == first]
+    servers = [end for end in record.launch.endpoints if end.role != first]
+    pairs = pairs_of(point, plan)
+    return clients[:pairs], servers[:pairs]
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:

@@ -32,8 +32,8 @@ class Ask:
     """The server's."""
     device: str
     port: int
-    cpus: tuple[int, int]
-    """The client's and the server's."""
+    cpus: tuple[int, ...]
+    """The clients', then as many servers': a pair unless the point asks for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,10 @@ class Commands:
     client: tuple[str, ...]
     server: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    listens: Literal["tcp", "udp"] = "tcp"
+    listens: Literal["tcp", "udp", "unix"] = "tcp"
     """How the server listens on the port that it was given: the client begins when it does."""
     ranks: bool = False
-    """The client is a launcher of two ranks: `client` is a rank's command, and the first rank's output is read."""
+    """The client is a launcher of ranks, one for each of Ask.cpus; `client` is a rank's command, the first prints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Tool:
     statistic: Statistic
     commands: Callable[[Ask], Commands]
     read: Callable[[str, Ask], float]
-    """What it printed, as nanoseconds of a whole round trip, or as bytes a second. Raises ToolError."""
+    """What it printed, as nanoseconds of a whole round trip, or bytes or messages a second. Raises ToolError."""
     wait: Wait = "poll"
     """How it waits for a message; Cadge does so beside it."""
     clocked: bool = False
@@ -72,6 +72,8 @@ class Tool:
     """What a reader has to know of its numbers."""
     rdma: bool = False
     """Whether it needs a verbs device."""
+    one_by_one: bool = False
+    """Whether it hands each message of a stream over by itself, as Cadge does: then short ones are compared too."""
 
     @property
     def remedy(self) -> str:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
-from cadge_harness.native import iperf, mpisuites, netpipe, ofi, perftest, qperf, sockperf, ucx
+from cadge_harness.native import direct, iperf, mpisuites, netpipe, ofi, perftest, qperf, sockperf, ucx
+from cadge_harness.native.hosts import variables
 from cadge_harness.native.tool import Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -19,6 +19,7 @@ TOOLS: tuple[Tool, ...] = (
     *iperf.TOOLS,
     *perftest.TOOLS,
     *mpisuites.TOOLS,
+    *direct.TOOLS,
 )
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 _DEVICES = Path("/sys/class/infiniband")
@@ -36,8 +37,7 @@ def by_name(name: str) -> Tool | None:
 
 def why_absent(tool: Tool) -> str:
     """Return why a tool cannot run here and what would help, "" where it can."""
-    path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
-    if shutil.which(tool.program, path=path) is None:
+    if shutil.which(tool.program, path=variables({})["PATH"]) is None:
         return f"{tool.program} is not installed: {tool.remedy}"
     if tool.rdma and not (_DEVICES.is_dir() and any(_DEVICES.iterdir())):
         return "there is no RDMA device here"

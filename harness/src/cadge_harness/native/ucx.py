@@ -58,6 +58,7 @@ def _tool(test: str) -> Tool:
         commands=partial(_commands, test),
         read=read_operation if alone else read,
         min_bytes=1 if alone else 0,
+        one_by_one=is_rate,
     )
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the Peregrine engine's benchmark writes is what a study reads."""
+"""The Peregrine engine's benchmarks: a study reads what one writes; idle bindings and clients cost nothing."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -30,3 +31,21 @@ def test_a_study_reads_the_benchmark(tmp_path: Path) -> None:
     assert null.of == "two lines"
     assert null.ratio == pytest.approx(null.median / floor.median, rel=1e-3)
     assert null.median > floor.low / 2
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts the instructions")
+def test_cost_does_not_grow_with_bindings_or_clients(tmp_path: Path) -> None:
+    program = tmp_path / "pgr-bindings"
+    subprocess.run(["make", "-s", "-j2", "-C", ENGINE, f"BUILD={tmp_path}", program], check=True)
+    counted = subprocess.run(
+        [ENGINE / "bench/bindings", program, "128", "2048"], check=True, timeout=600, text=True, stdout=subprocess.PIPE
+    ).stdout
+    costs = {}
+    for line in counted.splitlines():
+        what, _, numbers = line.partition(": ")
+        costs[what] = tuple(int(number) for number in numbers.split())
+    assert set(costs) == {"binding made and ended", "poll with idle bindings", "poll with idle clients"}
+    for few, many in costs.values():
+        assert 0 < few < 5000
+        assert many <= 1.1 * few

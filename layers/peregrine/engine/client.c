@@ -159,35 +159,25 @@ static PGR_COLD void acknowledge(struct pgr *pgr, const struct pgr_to *from, con
 }
 
 /* A result that we have already, and whose sender keeps it because it has not heard so. */
-static PGR_COLD void late(struct pgr *pgr, struct pgr_slot *slot, const struct pgr_to *from,
+static PGR_COLD void late(struct pgr_peer *peer, const struct pgr_slot *slot, const struct pgr_to *from,
 			  const struct pgr_packet *packet)
 {
+	/* a slot that was released has no call */
+	const uint64_t ended = !slot                          ? peer->sequence
+			       : slot->state == PGR_SLOT_FREE ? slot->sequence
+							      : slot->sequence - 1;
+
 	if (packet->head.type == PGR_RESULT && (packet->head.flags & (PGR_FLAG_DELEGATED | PGR_FLAG_ASK)) &&
-	    packet->head.sequence <= slot->sequence &&
-	    (packet->head.sequence < slot->sequence || slot->state == PGR_SLOT_FREE))
-		acknowledge(pgr, from, &packet->head);
+	    packet->head.sequence <= ended)
+		acknowledge(peer->pgr, from, &packet->head);
 	else
-		pgr->stats.duplicates++;
-}
-
-static struct pgr_peer *peer_of(struct pgr *pgr, uint64_t client)
-{
-	for (uint64_t i = client & pgr->peers_mask;; i = (i + 1) & pgr->peers_mask) {
-		struct pgr_peer *peer = pgr->by_hash[i];
-
-		if (PGR_LIKELY(peer && peer->client == client)) {
-			pgr->recent_peer = peer;
-			return peer;
-		}
-		if (!peer)
-			return NULL;
-	}
+		peer->pgr->stats.duplicates++;
 }
 
 void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *head)
 {
-	struct pgr_peer *peer = peer_of(pgr, head->client);
-	struct pgr_slot *slot = peer ? &peer->slots[head->slot] : NULL;
+	struct pgr_peer *peer = pgr_peer_of(pgr, head->client);
+	struct pgr_slot *slot = peer ? peer->slots[head->slot] : NULL;
 
 	if (slot && memcmp(from, &peer->to, sizeof(*from)) == 0 && slot->state == PGR_SLOT_CALLING &&
 	    head->sequence == slot->sequence && head->procedure == PGR_REJECT_NOT_AUTHORISED)
@@ -197,7 +187,7 @@ void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct
 void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;
-	struct pgr_peer *peer = peer_of(pgr, head->client);
+	struct pgr_peer *peer = pgr_peer_of(pgr, head->client);
 	struct pgr_slot *slot;
 	const bool delegated = (head->flags & PGR_FLAG_DELEGATED) != 0;
 
@@ -209,10 +199,11 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 		pgr->stats.packets_dropped++;
 		return;
 	}
-	slot = &peer->slots[head->slot];
-	if (PGR_UNLIKELY(head->sequence != slot->sequence || slot->state < PGR_SLOT_CALLING ||
+	pgr->recent_peer = peer;
+	slot = peer->slots[head->slot];
+	if (PGR_UNLIKELY(!slot || head->sequence != slot->sequence || slot->state < PGR_SLOT_CALLING ||
 			 slot->state > PGR_SLOT_TAKING)) {
-		late(pgr, slot, from, packet);
+		late(peer, slot, from, packet);
 		return;
 	}
 	slot->answered |= slot->silent != 0;

@@ -1,22 +1,121 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bindings: made, entered in the table where client.c looks for them, ended. */
+/*
+ * Bindings: made, entered in the table where client.c looks for them, busy and idle, ended. The table is a hash with linear
+ * probing (Knuth, The Art of Computer Programming 3, section 6.4); identifiers are random, so they need no hashing.
+ */
 #include "engine.h"
 
 #include <stdlib.h>
 
-static void hash_peers(struct pgr *pgr)
-{
-	memset(pgr->by_hash, 0, (pgr->peers_mask + UINT64_C(1)) * sizeof(struct pgr_peer *));
-	for (struct pgr_peer *peer = pgr->peers; peer; peer = peer->next) {
-		uint64_t i = peer->client & pgr->peers_mask;
+/* ---- the table ---- */
 
-		if (peer->closing)
-			continue;
-		while (pgr->by_hash[i])
-			i = (i + 1) & pgr->peers_mask;
-		pgr->by_hash[i] = peer;
+struct pgr_peer *pgr_peer_of(struct pgr *pgr, uint64_t client)
+{
+	for (uint64_t i = client & pgr->peers_mask;; i = (i + 1) & pgr->peers_mask) {
+		struct pgr_peer *peer = pgr->by_hash[i];
+
+		if (!peer || PGR_LIKELY(peer->client == client))
+			return peer;
 	}
 }
+
+static void enter(struct pgr *pgr, struct pgr_peer *peer)
+{
+	uint64_t i = peer->client & pgr->peers_mask;
+
+	while (pgr->by_hash[i])
+		i = (i + 1) & pgr->peers_mask;
+	pgr->by_hash[i] = peer;
+}
+
+/* What lies behind it moves up, where it would not be found beyond a gap: Knuth's algorithm R. */
+static void remove_from_table(struct pgr *pgr, const struct pgr_peer *peer)
+{
+	const uint64_t mask = pgr->peers_mask;
+	uint64_t gap = peer->client & mask;
+
+	while (pgr->by_hash[gap] != peer)
+		gap = (gap + 1) & mask;
+	for (uint64_t i = (gap + 1) & mask; pgr->by_hash[i]; i = (i + 1) & mask) {
+		const uint64_t wanted = pgr->by_hash[i]->client & mask;
+
+		if (((i - wanted) & mask) < ((i - gap) & mask))
+			continue; /* it begins behind the gap */
+		pgr->by_hash[gap] = pgr->by_hash[i];
+		gap = i;
+	}
+	pgr->by_hash[gap] = NULL;
+}
+
+/* ---- busy and idle ---- */
+
+static void busy_add(struct pgr_peer *peer)
+{
+	struct pgr *pgr = peer->pgr;
+
+	if (peer->busy_back)
+		return;
+	peer->busy_next = pgr->busy;
+	peer->busy_back = &pgr->busy;
+	if (pgr->busy)
+		pgr->busy->busy_back = &peer->busy_next;
+	pgr->busy = peer;
+	pgr->busy_count++;
+	pgr_share_out(pgr);
+}
+
+static void busy_remove(struct pgr_peer *peer)
+{
+	if (!peer->busy_back)
+		return;
+	*peer->busy_back = peer->busy_next;
+	if (peer->busy_next)
+		peer->busy_next->busy_back = peer->busy_back;
+	peer->busy_back = NULL;
+	peer->pgr->busy_count--;
+	pgr_share_out(peer->pgr);
+}
+
+bool pgr_slot_make(struct pgr_peer *peer, unsigned int number)
+{
+	struct pgr_slot *slot = calloc(1, sizeof(*slot));
+
+	if (!slot)
+		return false;
+	slot->peer = peer;
+	slot->number = (uint8_t)number;
+	slot->sequence = peer->sequence;
+	slot->head = (struct pgr_header){
+		.type = PGR_CALL,
+		.flags = peer->flags,
+		.version = PGR_VERSION,
+		.slot = (uint16_t)number,
+		.client = peer->client,
+	};
+	peer->slots[number] = slot;
+	busy_add(peer);
+	return true;
+}
+
+static void release_slots(struct pgr_peer *peer)
+{
+	for (unsigned int i = 0; i < PGR_SLOTS; i++) {
+		struct pgr_slot *slot = peer->slots[i];
+
+		if (slot && slot->sequence > peer->sequence)
+			peer->sequence = slot->sequence;
+		peer->slots[i] = NULL;
+		free(slot);
+	}
+}
+
+void pgr_peer_rest(struct pgr_peer *peer)
+{
+	release_slots(peer);
+	busy_remove(peer);
+}
+
+/* ---- binding ---- */
 
 int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct pgr_peer **peer_out)
 {
@@ -46,24 +145,13 @@ int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct 
 	peer->flags = (uint8_t)(PGR_OWN_ORDER | (pgr->off & PGR_OFF_NO_CONVERSION ? PGR_FLAG_WORDS : 0u));
 	peer->credits = PGR_CREDITS_FIRST;
 	peer->packet_bytes = pgr->packet_bytes;
-	for (unsigned int i = 0; i < PGR_SLOTS; i++) {
-		struct pgr_slot *slot = &peer->slots[i];
-
-		slot->peer = peer;
-		slot->number = (uint8_t)i;
-		slot->head = (struct pgr_header){
-			.type = PGR_CALL,
-			.flags = peer->flags,
-			.version = PGR_VERSION,
-			.slot = (uint16_t)i,
-			.client = peer->client,
-		};
-	}
 	peer->next = pgr->peers;
+	peer->back = &pgr->peers;
+	if (pgr->peers)
+		pgr->peers->back = &peer->next;
 	pgr->peers = peer;
 	pgr->peers_count++;
-	hash_peers(pgr);
-	pgr_share_out(pgr);
+	enter(pgr, peer);
 	*peer_out = peer;
 	return PGR_OK;
 }
@@ -72,32 +160,32 @@ void pgr_unbind(struct pgr_peer *peer)
 {
 	struct pgr *pgr = peer->pgr;
 
+	if (peer->closing)
+		return;
 	/* It may be one of the binding's own continuations that calls: the rest waits for the next poll. */
 	pgr_let_go(pgr);
 	peer->closing = true;
 	if (pgr->recent_peer == peer)
 		pgr->recent_peer = NULL;
 	pgr->peers_count--;
-	hash_peers(pgr);
-	pgr_share_out(pgr);
+	remove_from_table(pgr, peer);
+	busy_add(peer);
 	pgr_tick_soon(pgr);
 }
 
 void pgr_peer_end(struct pgr_peer *peer)
 {
-	struct pgr *pgr = peer->pgr;
-	struct pgr_peer **at;
-
 	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
-		pgr_slot_end(&peer->slots[__builtin_ctzll(busy)], PGR_E_CLOSED, NULL, 0);
+		pgr_slot_end(peer->slots[__builtin_ctzll(busy)], PGR_E_CLOSED, NULL, 0);
 	for (uint64_t unacked = peer->unacked; unacked; unacked &= unacked - 1) {
-		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(unacked)];
+		struct pgr_slot *slot = peer->slots[__builtin_ctzll(unacked)];
 
 		slot->in.packets = 1;
 		pgr_slot_ack(slot, &peer->to, false, slot->claimed);
 	}
-	for (at = &pgr->peers; *at != peer;)
-		at = &(*at)->next;
-	*at = peer->next;
+	pgr_peer_rest(peer);
+	*peer->back = peer->next;
+	if (peer->next)
+		peer->next->back = peer->back;
 	free(peer);
 }

@@ -5,13 +5,17 @@
 
 /* ---- slots ---- */
 
-struct pgr_slot *pgr_slot_take(struct pgr_peer *peer)
+int pgr_slot_take(struct pgr_peer *peer, struct pgr_slot **slot_out)
 {
 	struct pgr_slot *slot;
+	unsigned int number;
 
 	if (PGR_UNLIKELY(!peer->free || peer->closing))
-		return NULL;
-	slot = &peer->slots[__builtin_ctzll(peer->free)];
+		return PGR_BUSY;
+	number = (unsigned int)__builtin_ctzll(peer->free);
+	if (PGR_UNLIKELY(!peer->slots[number]) && !pgr_slot_make(peer, number))
+		return PGR_E_MEMORY;
+	slot = peer->slots[number];
 	peer->free &= ~(UINT64_C(1) << slot->number);
 	peer->unacked &= ~(UINT64_C(1) << slot->number); /* the call acknowledges the last result */
 	slot->sequence++;
@@ -26,7 +30,8 @@ struct pgr_slot *pgr_slot_take(struct pgr_peer *peer)
 	slot->in.map = NULL;
 	slot->sent_ns = 0;
 	slot->code = PGR_E_GIVE_UP;
-	return slot;
+	*slot_out = slot;
+	return PGR_OK;
 }
 
 void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t result_bytes)
@@ -205,7 +210,7 @@ static void send_these(struct pgr_peer *peer, uint64_t these, unsigned int turn)
 	these = turn ? these >> turn | these << (PGR_SLOTS - turn) : these;
 	for (; these; these &= these - 1) {
 		struct pgr_slot *slot =
-			&peer->slots[((unsigned int)__builtin_ctzll(these) + turn) % PGR_SLOTS];
+			peer->slots[((unsigned int)__builtin_ctzll(these) + turn) % PGR_SLOTS];
 
 		if (slot->state != PGR_SLOT_QUEUED && slot->state != PGR_SLOT_CALLING) {
 			peer->queued &= ~(UINT64_C(1) << slot->number);
@@ -401,7 +406,7 @@ static unsigned int end_by(struct pgr_peer *peer, const void *arg, uint64_t dead
 	unsigned int count = 0;
 
 	for (uint64_t busy = peer->pgr->here ? ~peer->free : 0; busy; busy &= busy - 1) {
-		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
+		struct pgr_slot *slot = peer->slots[__builtin_ctzll(busy)];
 		const uint64_t bit = UINT64_C(1) << slot->number;
 		const bool has = (peer->hasty & bit) && slot->deadline_sequence == slot->sequence;
 
@@ -441,7 +446,7 @@ void pgr_slot_put_back(struct pgr_slot *slot)
 	pgr_buffer_give(slot->peer->pgr, slot->marshal);
 	slot->marshal = NULL;
 	slot->sequence--; /* it was never used, and so acknowledges nothing */
-	if (slot->sequence && !slot->peer->pgr->reliable)
+	if (slot->ended_ns && !slot->peer->pgr->reliable)
 		slot->peer->unacked |= UINT64_C(1) << slot->number;
 	slot->state = PGR_SLOT_FREE;
 	slot->peer->free |= UINT64_C(1) << slot->number;
@@ -489,9 +494,9 @@ int pgr_call(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signatu
 	}
 	if (PGR_UNLIKELY(!peer->pgr->here))
 		return PGR_E_CLOSED;
-	slot = pgr_slot_take(peer);
-	if (PGR_UNLIKELY(!slot))
-		return PGR_BUSY;
+	code = pgr_slot_take(peer, &slot);
+	if (PGR_UNLIKELY(code != PGR_OK))
+		return code;
 	for (uint32_t i = 0; i < out_count; i++) {
 		slot->to[i] = out[i];
 		to_bytes += out[i].bytes;

@@ -13,7 +13,7 @@ static PGR_COLD void look_for_lost(struct pgr_peer *peer)
 
 	peer->looked = peer->newest;
 	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
-		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
+		struct pgr_slot *slot = peer->slots[__builtin_ctzll(busy)];
 		uint64_t timeout_ns;
 		if (slot->state != PGR_SLOT_CALLING || slot->out.packets != 1 || slot->alive ||
 		    slot->repeats != slot->hurries || slot->hurries == PGR_HURRIES_MAX ||

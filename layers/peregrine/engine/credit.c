@@ -17,5 +17,13 @@ static uint16_t share(uint32_t window, uint32_t among)
 void pgr_share_out(struct pgr *pgr)
 {
 	pgr->grant_to_clients = share(pgr->wire->window_packets, pgr->clients_active);
-	pgr->grant_to_servers = share(pgr->wire->window_packets, pgr->peers_count);
+	pgr->grant_to_servers = share(pgr->wire->window_packets, pgr->busy_count);
+}
+
+void pgr_share_anew(struct pgr *pgr)
+{
+	pgr->clients_active = pgr->clients_counted;
+	pgr->clients_counted = 0;
+	pgr->period++;
+	pgr_share_out(pgr);
 }

@@ -128,9 +128,9 @@ int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t pr
 		return PGR_E_ARGUMENT;
 	if (bytes > pgr->config.message_bytes_max)
 		return PGR_E_TOO_LARGE;
-	slot = pgr_slot_take(to);
-	if (!slot)
-		return PGR_BUSY;
+	code = pgr_slot_take(to, &slot);
+	if (code != PGR_OK)
+		return code;
 	passed = malloc(sizeof(*passed));
 	slot->marshal = pgr_buffer_take(pgr, sizeof(who) + bytes);
 	if (!passed || !slot->marshal) {

@@ -233,7 +233,7 @@ static PGR_COLD void go_on(struct pgr *pgr)
 	struct pgr_work *next;
 
 	pgr->stalled = false;
-	for (struct pgr_peer *peer = pgr->peers; peer; peer = peer->next)
+	for (struct pgr_peer *peer = pgr->busy; peer; peer = peer->busy_next)
 		if (peer->queued)
 			pgr_peer_send_queued(peer);
 	for (struct pgr_work *work = pgr->timed; work; work = next) {
@@ -283,7 +283,7 @@ static uint64_t idle_ns(const struct pgr *pgr, uint64_t now_ns)
 	ns = due_ns == UINT64_MAX ? UINT64_MAX : due_ns <= now_ns ? 0 : due_ns - now_ns;
 	for (const struct pgr_work *work = pgr->timed; pgr->reliable && work; work = work->next)
 		room |= !pgr_stays(work) || !work->out.next;
-	for (const struct pgr_peer *peer = pgr->peers; pgr->reliable && peer; peer = peer->next)
+	for (const struct pgr_peer *peer = pgr->busy; pgr->reliable && peer; peer = peer->busy_next)
 		room |= peer->queued != 0;
 	if (room && ns > PGR_ROOM_NS)
 		ns = PGR_ROOM_NS;
@@ -370,9 +370,9 @@ int pgr_call_and_wait(struct pgr_peer *peer, uint32_t procedure, const struct pg
 
 /* ---- life ---- */
 
-static uint32_t power_of_two(uint32_t least)
+static uint64_t power_of_two(uint64_t least)
 {
-	uint32_t value = 1;
+	uint64_t value = 1;
 
 	while (value < least)
 		value *= 2;
@@ -406,26 +406,26 @@ void pgr_close(struct pgr *pgr)
 
 		pgr->peers = peer->next;
 		for (unsigned int i = 0; i < PGR_SLOTS; i++) {
-			struct pgr_slot *slot = &peer->slots[i];
+			struct pgr_slot *slot = peer->slots[i];
 
-			if (slot->state == PGR_SLOT_FREE)
-				continue;
-			if (slot->delegating)
-				free(slot->arg);
-			pgr_outgoing_end(&slot->out);
-			pgr_incoming_end(&slot->in);
-			pgr_buffer_give(pgr, slot->staging);
-			pgr_buffer_give(pgr, slot->marshal);
+			if (slot && slot->state != PGR_SLOT_FREE) {
+				if (slot->delegating)
+					free(slot->arg);
+				pgr_outgoing_end(&slot->out);
+				pgr_incoming_end(&slot->in);
+				pgr_buffer_give(pgr, slot->staging);
+				pgr_buffer_give(pgr, slot->marshal);
+			}
+			free(slot);
 		}
 		free(peer);
 	}
-	for (uint64_t i = 0; pgr->buckets && i <= pgr->clients_mask; i++)
-		while (pgr->buckets[i]) {
-			struct pgr_client *client = pgr->buckets[i];
+	while (pgr->silent.first) {
+		struct pgr_client *client = pgr->silent.first;
 
-			pgr->buckets[i] = client->next;
-			free(client);
-		}
+		pgr_share_leave(pgr, client);
+		free(client);
+	}
 	for (uint32_t i = 0; i < pgr->works_count; i++) {
 		struct pgr_work *work = pgr->works[i];
 
@@ -433,6 +433,7 @@ void pgr_close(struct pgr *pgr)
 		pgr_buffer_give(pgr, work->saved);
 		pgr_outgoing_end(&work->out);
 		pgr_incoming_end(&work->in);
+		pgr_uncharge(pgr, work);
 		free(work);
 	}
 	if (pgr->wire)
@@ -443,10 +444,10 @@ void pgr_close(struct pgr *pgr)
 	pgr_buffers_free(pgr);
 	free(pgr->works);
 	free(pgr->procedures);
-	pgr_shares_free(pgr);
+	pgr_table_free(pgr->shares, pgr->clients_mask);
 	free(pgr->delegators);
 	pgr_table_free(pgr->buckets, pgr->clients_mask);
-	free(pgr->by_hash);
+	pgr_table_free(pgr->by_hash, pgr->peers_mask);
 	free(pgr->scratch);
 	free(pgr->copy);
 	free(pgr->copied);
@@ -505,9 +506,9 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 
 		memcpy(pgr->secret + i, &value, sizeof(value));
 	}
-	pgr->peers_mask = power_of_two(2 * pgr->config.peers_max + 1) - 1;
-	pgr->clients_mask = power_of_two(pgr->config.clients_max) - 1;
-	pgr->by_hash = calloc(pgr->peers_mask + UINT64_C(1), sizeof(struct pgr_peer *));
+	pgr->peers_mask = power_of_two(2 * (uint64_t)pgr->config.peers_max + 1) - 1;
+	pgr->clients_mask = (uint32_t)(power_of_two(pgr->config.clients_max) - 1);
+	pgr->by_hash = pgr_table_take(pgr->peers_mask);
 	pgr->buckets = pgr_table_take(pgr->clients_mask);
 	pgr->shares = pgr_table_take(pgr->clients_mask);
 	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));

@@ -41,6 +41,8 @@
 #define PGR_ROOM_NS UINT64_C(100000)
 /* a cookie is good for so long at most */
 #define PGR_COOKIE_LIFE_NS (2 * PGR_COOKIE_EPOCH_S * UINT64_C(1000000000))
+/* a client that speaks is put behind the others once in so long */
+#define PGR_QUEUED_NS UINT64_C(1000000000)
 
 enum {
 	/* packets that may be under way before the other side has said more, as in eRPC (Kalia et al., NSDI 2019) */
@@ -213,10 +215,16 @@ struct pgr_slot {
 	uint64_t ended_ns;
 };
 
-/* A binding to a server. Owned by the endpoint, in its list. */
+/*
+ * A binding to a server. Owned by the endpoint, in its list. One that is used is in the list of busy ones too, which the
+ * clock is for; when it has been idle for a while it leaves that list, and its slots are released.
+ */
 struct pgr_peer {
 	struct pgr *pgr;
-	struct pgr_peer *next;
+	/* of all; `back` leads here */
+	struct pgr_peer *next, **back;
+	/* of the busy ones; busy_back NULL: not among them */
+	struct pgr_peer *busy_next, **busy_back;
 	/* the server's address */
 	struct pgr_to to;
 	/* identifier of this binding */
@@ -256,8 +264,14 @@ struct pgr_peer {
 	uint64_t looked_ns;
 	/* of its calls: byte order, words */
 	uint8_t flags;
-	struct pgr_slot slots[PGR_SLOTS];
+	/* the highest number that a call had in a slot that was released: what comes there goes on from it */
+	uint64_t sequence;
+	/* owned; NULL: released, or never used */
+	struct pgr_slot *slots[PGR_SLOTS];
 };
+/* with what malloc, and the table of bindings at its emptiest, add */
+_Static_assert(sizeof(struct pgr_peer) + 16 + 4 * sizeof(void *) <= 1024,
+	       "an idle binding costs at most 1 KiB");
 
 enum pgr_work_state {
 	/* arguments arrive */
@@ -326,6 +340,12 @@ struct pgr_client_slot {
 	struct pgr_work *work;
 };
 
+/* Clients in the order in which they fell silent, the first one first; right to PGR_QUEUED_NS. */
+struct pgr_queue {
+	struct pgr_client *first, *last;
+};
+enum { PGR_OF_ALL, PGR_OF_SHARE, PGR_QUEUES };
+
 /* What one host holds (on shm: one process) of what is for all. */
 struct pgr_share {
 	struct pgr_share *next;
@@ -334,6 +354,7 @@ struct pgr_share {
 	/* clients and works that name it; with the last one it goes */
 	uint32_t users;
 	uint32_t clients;
+	struct pgr_queue silent;
 	uint64_t pool_bytes;
 };
 
@@ -346,11 +367,14 @@ struct pgr_client {
 	struct pgr_client *next;
 	/* the host's, or process's, that it belongs to */
 	struct pgr_share *share;
+	/* its neighbours in the queue of all, and in its share's; when it was put behind the others */
+	struct pgr_client *before[PGR_QUEUES], *behind[PGR_QUEUES];
+	uint64_t queued_ns;
 	uint64_t heard_ns;
 	/* when it was last given a cookie since it is known */
 	uint64_t challenged_ns;
-	/* when it last had work here */
-	uint64_t active_ns;
+	/* pgr->period when it last had work here */
+	uint32_t active;
 	/* the server's own */
 	void *data;
 	/* slots of whose last call the result was dropped unacknowledged */
@@ -407,15 +431,18 @@ struct pgr {
 	/* credits for each */
 	uint16_t grant_to_clients, grant_to_servers;
 
-	/* client: bindings, owned; the open ones by their identifier (linear probing); that of the last packet */
-	struct pgr_peer *peers, **by_hash, *recent_peer;
-	/* how many are open; of by_hash, its places less 1 */
-	uint32_t peers_count, peers_mask;
+	/* client: bindings, owned; those of them that are busy; the open ones by their identifier; that of the last packet */
+	struct pgr_peer *peers, *busy, **by_hash, *recent_peer;
+	/* how many are open, and busy */
+	uint32_t peers_count, busy_count;
+	/* of by_hash, its places less 1 */
+	uint64_t peers_mask;
 	/* every eighth call is timed */
 	uint64_t sample;
 
-	/* server: known clients, owned, in lists by their identifier */
+	/* server: known clients, owned, in lists by their identifier; and all of them */
 	struct pgr_client **buckets;
+	struct pgr_queue silent;
 	/* owned: in lists as well, as many */
 	struct pgr_share **shares;
 	/* owned: who may pass calls on to us */
@@ -428,8 +455,10 @@ struct pgr {
 	uint64_t next_look_ns;
 	/* the client of the last packet */
 	struct pgr_client *recent;
-	/* of buckets, its places less 1; known; that had work lately, among whom credits are shared */
-	uint32_t clients_mask, clients_count, clients_active;
+	/* of buckets, its places less 1; known */
+	uint32_t clients_mask, clients_count;
+	/* that had work lately, among whom credits are shared: as of the last sweep; since then, which began this period */
+	uint32_t clients_active, clients_counted, period;
 	/* owned, sorted by number; the one of the last call */
 	struct pgr_procedure *procedures, *recent_procedure;
 	/* which number recent_procedure serves */
@@ -438,6 +467,8 @@ struct pgr {
 	/* owned, by index */
 	struct pgr_work **works;
 	uint32_t works_count, works_room;
+	/* that are not free; where the sweep goes on */
+	uint32_t works_used, works_swept;
 	/* those that are free, and those that need the clock */
 	struct pgr_work *works_free, *timed;
 
@@ -506,12 +537,18 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 PGR_COLD void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *head);
 
 /* ---- client_bind.c ---- */
+/* The open binding with this identifier; NULL. */
+struct pgr_peer *pgr_peer_of(struct pgr *pgr, uint64_t client);
+/* Makes the slot, of a binding that is busy from now on; false: no memory. */
+PGR_COLD bool pgr_slot_make(struct pgr_peer *peer, unsigned int number);
+/* Nothing of it is outstanding or unacknowledged: it is busy no more, and its slots are released. */
+PGR_COLD void pgr_peer_rest(struct pgr_peer *peer);
 /* Ends a binding that was unbound, when nobody works on it; its calls end with PGR_E_CLOSED. */
 void pgr_peer_end(struct pgr_peer *peer);
 
 /* ---- client_call.c ---- */
-/* A slot for the next call; NULL: none is free, or the binding ends. */
-struct pgr_slot *pgr_slot_take(struct pgr_peer *peer);
+/* A slot for the next call. PGR_OK; BUSY: none is free, or the binding ends; E_MEMORY. */
+int pgr_slot_take(struct pgr_peer *peer, struct pgr_slot **slot_out);
 /* Sends the call whose out.iov, out.count, out.bytes are set. An error: it was not started, and is to be put back. */
 int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, void *arg, bool more);
 /* Of a slot that was taken and not started. */
@@ -583,11 +620,24 @@ bool pgr_result_smaller(struct pgr *pgr, struct pgr_work *work, uint32_t taken);
 uint32_t pgr_result_large(const struct pgr *pgr, const struct pgr_work *work);
 
 /* ---- server.c ---- */
+/* A place in a table for a key that others choose, who do not know the secret: a few of the finalizer's steps of MurmurHash3. */
+static inline uint64_t pgr_mixed(const struct pgr *pgr, uint64_t key)
+{
+	uint64_t salt;
+
+	memcpy(&salt, pgr->secret, sizeof(salt));
+	key ^= salt;
+	key = (key ^ key >> 33) * UINT64_C(0xff51afd7ed558ccd);
+	key = (key ^ key >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return key ^ key >> 33;
+}
 /* What a client said, or who passes a call on, or who got a result of ours; `packet` is right in itself. */
 void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
 /* Refuses a call or probe, of which only the header `to` is known, and why it may not be used. */
 PGR_COLD void pgr_server_refuse(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
 				enum pgr_unread why);
+/* Who is known by this identifier; NULL. */
+struct pgr_client *pgr_client_of(struct pgr *pgr, uint64_t id);
 /* Releases a client and all that was kept for it. */
 void pgr_client_forget(struct pgr *pgr, struct pgr_client *client);
 /* The work that a token names; NULL: its caller has gone, or the token was consumed. */
@@ -609,11 +659,23 @@ void pgr_timed_remove(struct pgr_work *work);
 struct pgr_share *pgr_share_get(struct pgr *pgr, const struct pgr_to *to);
 /* NULL is legal. */
 void pgr_share_put(struct pgr *pgr, struct pgr_share *share);
-void pgr_shares_free(struct pgr *pgr);
 /* Charges so many bytes more of a work to the pool; false: it has no room, or not for this host. */
 bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes);
 /* All that it was charged. */
 void pgr_uncharge(struct pgr *pgr, struct pgr_work *work);
+/* A client that is new, or goes to another address, is of this share from now on, and is no more. */
+void pgr_share_enter(struct pgr *pgr, struct pgr_share *share, struct pgr_client *client);
+void pgr_share_leave(struct pgr *pgr, struct pgr_client *client);
+PGR_COLD void pgr_client_requeue(struct pgr *pgr, struct pgr_client *client);
+/* It has spoken. */
+static inline void pgr_client_heard(struct pgr *pgr, struct pgr_client *client)
+{
+	client->heard_ns = pgr->now_ns;
+	if (PGR_UNLIKELY(pgr->now_ns - client->queued_ns >= PGR_QUEUED_NS))
+		pgr_client_requeue(pgr, client);
+}
+/* Something is being done or kept for it, so it is not forgotten: what it may say next has to find its slot. */
+bool pgr_client_has_work(const struct pgr_client *client);
 /* Whether the table of clients has a place for one more of this share; for it, one that is silent may be forgotten. */
 bool pgr_share_has_place(struct pgr *pgr, const struct pgr_share *share);
 
@@ -741,10 +803,20 @@ uint64_t pgr_next_due(const struct pgr *pgr);
 /* ---- credit.c ---- */
 /* Shares the window out again, after clients or servers have come or gone. */
 void pgr_share_out(struct pgr *pgr);
-/* The credits that go into a packet to a client, which thereby had work here lately; and to a server. */
-static inline uint16_t pgr_grant_to_client(const struct pgr *pgr, struct pgr_client *client)
+/* From time to time: among those who had work since the last time. */
+void pgr_share_anew(struct pgr *pgr);
+/* It has work here. */
+static inline void pgr_client_active(struct pgr *pgr, struct pgr_client *client)
 {
-	client->active_ns = pgr->now_ns;
+	if (PGR_LIKELY(client->active == pgr->period))
+		return;
+	client->active = pgr->period;
+	pgr->clients_counted++;
+}
+/* The credits that go into a packet to a client, which thereby had work here lately; and to a server. */
+static inline uint16_t pgr_grant_to_client(struct pgr *pgr, struct pgr_client *client)
+{
+	pgr_client_active(pgr, client);
 	return pgr->grant_to_clients;
 }
 static inline uint16_t pgr_grant_to_server(const struct pgr *pgr)

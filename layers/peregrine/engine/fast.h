@@ -69,7 +69,9 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 	/* a slot that is free and known to the server */
 	if (PGR_UNLIKELY(!(peer->free & peer->introduced) || peer->queued))
 		return PGR_OK;
-	slot = &peer->slots[__builtin_ctzll(peer->free & peer->introduced)];
+	slot = peer->slots[__builtin_ctzll(peer->free & peer->introduced)];
+	if (PGR_UNLIKELY(!slot))
+		return PGR_OK;
 	for (uint32_t i = 0; i < in_count; i++) {
 		pieces[1 + i] = (struct pgr_piece){in[i].base, in[i].bytes};
 		slot->out.iov[i] = in[i]; /* a server that was busy or forgot us wants it once more */
@@ -134,8 +136,8 @@ static inline bool pgr_fast_result(struct pgr *pgr, const struct pgr_to *from, c
 
 	if (PGR_UNLIKELY(!peer || peer->client != word[1] || peer->queued))
 		return false;
-	slot = &peer->slots[word[0] >> 32 & 0xffff];
-	if (PGR_UNLIKELY(slot->sequence != word[2] || slot->state != PGR_SLOT_CALLING ||
+	slot = peer->slots[word[0] >> 32 & 0xffff];
+	if (PGR_UNLIKELY(!slot || slot->sequence != word[2] || slot->state != PGR_SLOT_CALLING ||
 			 slot->claimed != (uint32_t)word[3] || slot->delegating || slot->marshal ||
 			 slot->out.order || memcmp(from, &peer->to, sizeof(*from)) != 0))
 		return false;
@@ -179,7 +181,7 @@ static inline bool pgr_fast_serve(struct pgr *pgr, const struct pgr_to *from, co
 			 bytes > pgr->config.message_bytes_max))
 		return false;
 	slot->sequence = word[2];
-	client->heard_ns = pgr->now_ns;
+	pgr_client_heard(pgr, client);
 	pgr->current = work;
 	pgr->current_client = client;
 	pgr->current_slot = (uint8_t)(word[0] >> 32);
@@ -241,7 +243,7 @@ static inline int pgr_fast_reply(struct pgr *pgr, const struct pgr_token *token,
 	});
 	if (PGR_UNLIKELY(pgr_fast_send(pgr, &client->to, &line, pieces, count, bytes)))
 		return PGR_BUSY;
-	client->active_ns = pgr->now_ns;
+	pgr_client_active(pgr, client);
 	pgr->current = NULL;
 	work->generation++; /* the token is consumed */
 	return PGR_OK;

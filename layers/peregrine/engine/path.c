@@ -55,7 +55,7 @@ static void shrink(struct pgr_peer *peer)
 	peer->packet_bytes = small_bytes;
 	peer->pgr->stats.bindings_shrunk++;
 	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
-		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
+		struct pgr_slot *slot = peer->slots[__builtin_ctzll(busy)];
 
 		if (!slot->delegating)
 			slot->result_packet_bytes = small_bytes;

@@ -188,7 +188,7 @@ struct pgr_config {
 	 * more; 192 at least; 0: what the wire takes
 	 */
 	uint32_t packet_bytes_max;
-	/* servers this endpoint will be bound to at a time; 0: 64 */
+	/* servers this endpoint will be bound to at a time, 1 KiB each at most while they are idle; 0: 64 */
 	uint32_t peers_max;
 	/* clients it remembers at a time, 2 KiB each at most; one host has as many as are still free, half; 0: 1024 */
 	uint32_t clients_max;

@@ -37,6 +37,7 @@ static struct pgr_work *work_take(struct pgr *pgr)
 		if (pgr->stats.pool_bytes > pgr->stats.pool_bytes_peak)
 			pgr->stats.pool_bytes_peak = pgr->stats.pool_bytes;
 	}
+	pgr->works_used++;
 	work->next = NULL;
 	work->args = work->saved = NULL;
 	work->out.order = NULL;
@@ -90,6 +91,7 @@ void pgr_work_free(struct pgr *pgr, struct pgr_work *work)
 	work->client = NULL;
 	work->next = pgr->works_free;
 	pgr->works_free = work;
+	pgr->works_used--;
 }
 
 void pgr_current_keep(struct pgr *pgr)
@@ -154,12 +156,13 @@ static void abandon(struct pgr *pgr, struct pgr_client_slot *slot)
 
 /* ---- clients ---- */
 
+/* Clients choose their identifiers: mixed, so that nobody makes them all lie in one list. */
 static struct pgr_client **bucket_of(struct pgr *pgr, uint64_t id)
 {
-	return &pgr->buckets[id & pgr->clients_mask];
+	return &pgr->buckets[pgr_mixed(pgr, id) & pgr->clients_mask];
 }
 
-static struct pgr_client *client_of(struct pgr *pgr, uint64_t id)
+struct pgr_client *pgr_client_of(struct pgr *pgr, uint64_t id)
 {
 	struct pgr_client *client = pgr->recent;
 
@@ -184,8 +187,7 @@ void pgr_client_forget(struct pgr *pgr, struct pgr_client *client)
 	if (pgr->recent == client)
 		pgr->recent = NULL;
 	pgr->clients_count--;
-	client->share->clients--;
-	pgr_share_put(pgr, client->share);
+	pgr_share_leave(pgr, client);
 	free(client);
 }
 
@@ -324,10 +326,8 @@ static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *clie
 	}
 	share = pgr_share_get(pgr, from);
 	if (client && share) { /* the same binding at a new address */
-		client->share->clients--;
-		pgr_share_put(pgr, client->share);
-		client->share = share;
-		share->clients++;
+		pgr_share_leave(pgr, client);
+		pgr_share_enter(pgr, share, client);
 		client->to = *from;
 		client->data = data;
 		return client;
@@ -339,9 +339,9 @@ static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *clie
 		return NULL;
 	}
 	client->data = data;
-	client->share = share;
-	share->clients++;
+	pgr_share_enter(pgr, share, client);
 	client->id = head->client;
+	client->active = pgr->period - 1;
 	client->to = *from;
 	client->next = *bucket_of(pgr, client->id);
 	*bucket_of(pgr, client->id) = client;
@@ -736,13 +736,9 @@ static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const
 
 uint32_t pgr_drain(struct pgr *pgr)
 {
-	uint32_t count = 0;
-
 	pgr->draining = true;
 	pgr->fast = false; /* it would take them */
-	for (uint32_t i = 0; pgr->here && i < pgr->works_count; i++)
-		count += pgr->works[i]->client != NULL || pgr->works[i]->back != NULL;
-	return count;
+	return pgr->here ? pgr->works_used : 0;
 }
 
 void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet)
@@ -756,14 +752,14 @@ void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 			delegated_report(pgr, from, packet);
 		return;
 	}
-	client = client_of(pgr, head->client);
+	client = pgr_client_of(pgr, head->client);
 	if (PGR_UNLIKELY(!client || head->incarnation != pgr->incarnation ||
 			 memcmp(&client->to, from, sizeof(*from)) != 0)) {
 		client = meet(pgr, client, from, packet);
 		if (!client)
 			return;
 	}
-	client->heard_ns = pgr->now_ns;
+	pgr_client_heard(pgr, client);
 	slot = &client->slots[head->slot];
 	if (PGR_LIKELY(head->type == PGR_CALL && head->sequence > slot->sequence)) {
 		begin(pgr, client, slot, packet);

@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-#define LOOK_NS UINT64_C(100000000)
+#define LOOK_NS    UINT64_C(100000000)
+#define LOOKED_MAX 64u
 
 /* The smallest part of an address that says whose it is: wire.h. */
 static uint32_t holder_of(const struct pgr_to *to)
@@ -22,10 +23,7 @@ static uint32_t holder_of(const struct pgr_to *to)
 
 static struct pgr_share **place_of(struct pgr *pgr, uint32_t who)
 {
-	uint64_t salt;
-
-	memcpy(&salt, pgr->secret, sizeof(salt));
-	return &pgr->shares[((who ^ salt) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & pgr->clients_mask];
+	return &pgr->shares[pgr_mixed(pgr, who) & pgr->clients_mask];
 }
 
 struct pgr_share *pgr_share_get(struct pgr *pgr, const struct pgr_to *to)
@@ -57,18 +55,6 @@ void pgr_share_put(struct pgr *pgr, struct pgr_share *share)
 		at = &(*at)->next;
 	*at = share->next;
 	free(share);
-}
-
-void pgr_shares_free(struct pgr *pgr)
-{
-	for (uint64_t i = 0; pgr->shares && i <= pgr->clients_mask; i++)
-		while (pgr->shares[i]) {
-			struct pgr_share *share = pgr->shares[i];
-
-			pgr->shares[i] = share->next;
-			free(share);
-		}
-	pgr_table_free(pgr->shares, pgr->clients_mask);
 }
 
 /* ---- the pool ---- */
@@ -108,32 +94,86 @@ void pgr_uncharge(struct pgr *pgr, struct pgr_work *work)
 
 /* ---- the table of clients ---- */
 
+static void queue_add(struct pgr_queue *queue, unsigned int which, struct pgr_client *client)
+{
+	client->before[which] = queue->last;
+	client->behind[which] = NULL;
+	*(queue->last ? &queue->last->behind[which] : &queue->first) = client;
+	queue->last = client;
+}
+
+static void queue_remove(struct pgr_queue *queue, unsigned int which, struct pgr_client *client)
+{
+	struct pgr_client *before = client->before[which], *behind = client->behind[which];
+
+	*(before ? &before->behind[which] : &queue->first) = behind;
+	*(behind ? &behind->before[which] : &queue->last) = before;
+}
+
+void pgr_share_enter(struct pgr *pgr, struct pgr_share *share, struct pgr_client *client)
+{
+	client->share = share;
+	share->clients++;
+	client->queued_ns = pgr->now_ns;
+	queue_add(&pgr->silent, PGR_OF_ALL, client);
+	queue_add(&share->silent, PGR_OF_SHARE, client);
+}
+
+void pgr_share_leave(struct pgr *pgr, struct pgr_client *client)
+{
+	queue_remove(&pgr->silent, PGR_OF_ALL, client);
+	queue_remove(&client->share->silent, PGR_OF_SHARE, client);
+	client->share->clients--;
+	pgr_share_put(pgr, client->share);
+	client->share = NULL;
+}
+
+void pgr_client_requeue(struct pgr *pgr, struct pgr_client *client)
+{
+	queue_remove(&pgr->silent, PGR_OF_ALL, client);
+	queue_remove(&client->share->silent, PGR_OF_SHARE, client);
+	client->queued_ns = pgr->now_ns;
+	queue_add(&pgr->silent, PGR_OF_ALL, client);
+	queue_add(&client->share->silent, PGR_OF_SHARE, client);
+}
+
+bool pgr_client_has_work(const struct pgr_client *client)
+{
+	for (unsigned int i = 0; i < PGR_SLOTS; i++)
+		if (client->slots[i].work)
+			return true;
+	return false;
+}
+
 /*
  * Nothing of it is open or unacknowledged, so it will repeat nothing; and each cookie that it was given is dead, so no
  * old copy of its calls is executed either.
  */
 static bool may_be_forgotten(const struct pgr *pgr, const struct pgr_client *client)
 {
-	if (client->lost || pgr->now_ns - client->heard_ns <= PGR_COOKIE_LIFE_NS ||
-	    pgr->now_ns - client->challenged_ns <= PGR_COOKIE_LIFE_NS)
-		return false;
-	for (unsigned int i = 0; i < PGR_SLOTS; i++)
-		if (client->slots[i].work)
-			return false;
-	return true;
+	return !client->lost && pgr->now_ns - client->heard_ns > PGR_COOKIE_LIFE_NS &&
+	       pgr->now_ns - client->challenged_ns > PGR_COOKIE_LIFE_NS && !pgr_client_has_work(client);
 }
 
-/* The longest silent of those that may be forgotten: one of its own makes place for another one, else anybody's. */
-static struct pgr_client *longest_silent(const struct pgr *pgr, const struct pgr_share *share)
+/*
+ * The longest silent of those that may be forgotten: one of its own makes place for another one, else anybody's. Where many
+ * may not, not for each packet of a flood.
+ */
+static struct pgr_client *longest_silent(struct pgr *pgr, const struct pgr_queue *queue, unsigned int which)
 {
-	struct pgr_client *found = NULL;
+	struct pgr_client *client = queue->first;
+	uint32_t looked = 0;
 
-	for (uint64_t i = 0; i <= pgr->clients_mask; i++)
-		for (struct pgr_client *client = pgr->buckets[i]; client; client = client->next)
-			if ((!share || client->share == share) &&
-			    (!found || client->heard_ns < found->heard_ns) && may_be_forgotten(pgr, client))
-				found = client;
-	return found;
+	while (client && pgr->now_ns - client->queued_ns > PGR_COOKIE_LIFE_NS &&
+	       !may_be_forgotten(pgr, client)) {
+		client = client->behind[which];
+		looked++;
+	}
+	if (client && pgr->now_ns - client->queued_ns <= PGR_COOKIE_LIFE_NS)
+		client = NULL;
+	if (!client || looked > LOOKED_MAX)
+		pgr->next_look_ns = pgr->now_ns + LOOK_NS;
+	return client;
 }
 
 bool pgr_share_has_place(struct pgr *pgr, const struct pgr_share *share)
@@ -142,12 +182,11 @@ bool pgr_share_has_place(struct pgr *pgr, const struct pgr_share *share)
 
 	if (share->clients < pgr->config.clients_max - pgr->clients_count)
 		return true;
-	if (pgr->now_ns < pgr->next_look_ns) /* all are looked through: not for each packet of a flood */
+	if (pgr->now_ns < pgr->next_look_ns)
 		return false;
-	silent = longest_silent(pgr, share->clients ? share : NULL);
+	silent = share->clients ? longest_silent(pgr, &share->silent, PGR_OF_SHARE)
+				: longest_silent(pgr, &pgr->silent, PGR_OF_ALL);
 	if (silent)
 		pgr_client_forget(pgr, silent);
-	else
-		pgr->next_look_ns = pgr->now_ns + LOOK_NS;
 	return silent != NULL;
 }

@@ -8,9 +8,11 @@
 
 #include <stdlib.h>
 
-#define IDLE_ACK_NS UINT64_C(20000000)
-#define SWEEP_NS    UINT64_C(500000000)
-#define ACTIVE_NS   UINT64_C(200000000)
+/* after so long a slot acknowledges by itself, and a binding is busy no more */
+#define IDLE_NS  UINT64_C(20000000)
+#define SWEEP_NS UINT64_C(500000000)
+/* looked at in one sweep */
+#define SWEEP_WORKS 1024u
 
 void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns)
 {
@@ -115,7 +117,7 @@ static bool has_ended(struct pgr *pgr, struct pgr_peer *peer)
 static PGR_COLD void tick_hasty(struct pgr *pgr, struct pgr_peer *peer)
 {
 	for (uint64_t hasty = peer->hasty; hasty; hasty &= hasty - 1) {
-		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(hasty)];
+		struct pgr_slot *slot = peer->slots[__builtin_ctzll(hasty)];
 		const uint64_t bit = UINT64_C(1) << slot->number;
 		const bool ended = slot->state == PGR_SLOT_FREE || slot->deadline_sequence != slot->sequence;
 
@@ -137,19 +139,22 @@ static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
 		tick_hasty(pgr, peer);
 	if (PGR_UNLIKELY(has_ended(pgr, peer)))
 		for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
-			pgr_slot_end(&peer->slots[__builtin_ctzll(busy)], PGR_E_RESTARTED, NULL, 0);
+			pgr_slot_end(peer->slots[__builtin_ctzll(busy)], PGR_E_RESTARTED, NULL, 0);
 	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
-		tick_slot(pgr, &peer->slots[__builtin_ctzll(busy)]);
+		tick_slot(pgr, peer->slots[__builtin_ctzll(busy)]);
 	for (uint64_t unacked = peer->unacked; unacked; unacked &= unacked - 1) {
-		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(unacked)];
+		struct pgr_slot *slot = peer->slots[__builtin_ctzll(unacked)];
 
-		if (pgr->now_ns - slot->ended_ns < IDLE_ACK_NS)
+		if (pgr->now_ns - slot->ended_ns < IDLE_NS)
 			continue;
 		peer->unacked &= ~(UINT64_C(1) << slot->number);
 		pgr_slot_ack(slot, &peer->to, false, slot->claimed);
 	}
 	if (peer->queued)
 		pgr_peer_send_queued(peer);
+	if (!(~peer->free | peer->unacked | peer->hasty) && !peer->closing &&
+	    pgr->now_ns - peer->heard_ns >= IDLE_NS)
+		pgr_peer_rest(peer);
 }
 
 /*
@@ -184,37 +189,26 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 	pgr_result_again(pgr, work, work->retransmissions);
 }
 
-/* A client for whom something is being done is not forgotten: what it may say next has to find its slot. */
-static bool has_work(const struct pgr_client *client)
+/* Those who have been silent for too long are the first ones. */
+static void sweep_clients(struct pgr *pgr)
 {
-	for (unsigned int i = 0; i < PGR_SLOTS; i++)
-		if (client->slots[i].work)
-			return true;
-	return false;
+	struct pgr_client *next;
+
+	for (struct pgr_client *client = pgr->silent.first;
+	     client && pgr->now_ns - client->queued_ns > pgr->config.memory_ns; client = next) {
+		next = client->behind[PGR_OF_ALL];
+		if (pgr->now_ns - client->heard_ns > pgr->config.memory_ns && !pgr_client_has_work(client))
+			pgr_client_forget(pgr, client);
+	}
 }
 
-static void sweep(struct pgr *pgr)
+/* Results that were kept, and that nobody can be waiting for any more; their sequence numbers stay. Some each time. */
+static void sweep_works(struct pgr *pgr)
 {
-	uint32_t active = 0;
+	const uint32_t count = pgr->works_count < SWEEP_WORKS ? pgr->works_count : SWEEP_WORKS;
 
-	for (uint64_t i = 0; i <= pgr->clients_mask; i++) {
-		struct pgr_client *next;
-
-		for (struct pgr_client *client = pgr->buckets[i]; client; client = next) {
-			next = client->next;
-			if (pgr->now_ns - client->active_ns < ACTIVE_NS)
-				active++;
-			if (pgr->now_ns - client->heard_ns > pgr->config.memory_ns && !has_work(client))
-				pgr_client_forget(pgr, client);
-		}
-	}
-	pgr->clients_active = active;
-	pgr_share_out(pgr);
-	if (PGR_UNLIKELY(pgr->views != NULL))
-		pgr_views_sweep(pgr);
-	/* A kept result that nobody can be waiting for any more; its sequence number stays. */
-	for (uint32_t i = 0; i < pgr->works_count; i++) {
-		struct pgr_work *work = pgr->works[i];
+	for (uint32_t i = 0; i < count && pgr->works_used; i++) {
+		struct pgr_work *work = pgr->works[pgr->works_swept++ % pgr->works_count];
 
 		if (work->client &&
 		    (work->state == PGR_WORK_KEPT || (work->state == PGR_WORK_REPLYING && !pgr_stays(work)) ||
@@ -222,6 +216,15 @@ static void sweep(struct pgr *pgr)
 		    pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns)
 			pgr_result_dropped(pgr, work);
 	}
+}
+
+static void sweep(struct pgr *pgr)
+{
+	sweep_clients(pgr);
+	pgr_share_anew(pgr);
+	if (PGR_UNLIKELY(pgr->views != NULL))
+		pgr_views_sweep(pgr);
+	sweep_works(pgr);
 }
 
 void pgr_tick(struct pgr *pgr)
@@ -232,8 +235,8 @@ void pgr_tick(struct pgr *pgr)
 	if (PGR_UNLIKELY(!pgr->here))
 		return;
 	pgr->next_tick_ns = pgr->now_ns + pgr->tick_ns;
-	for (struct pgr_peer *peer = pgr->peers; peer; peer = next) {
-		next = peer->next;
+	for (struct pgr_peer *peer = pgr->busy; peer; peer = next) {
+		next = peer->busy_next;
 		if (PGR_UNLIKELY(peer->closing))
 			pgr_peer_end(peer);
 		else
@@ -254,11 +257,11 @@ uint64_t pgr_next_due(const struct pgr *pgr)
 {
 	uint64_t due_ns = pgr->next_sweep_ns;
 
-	for (const struct pgr_peer *peer = pgr->peers; peer; peer = peer->next) {
+	for (const struct pgr_peer *peer = pgr->busy; peer; peer = peer->busy_next) {
 		if (peer->closing)
 			return pgr->now_ns;
 		for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
-			const struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
+			const struct pgr_slot *slot = peer->slots[__builtin_ctzll(busy)];
 
 			if (slot->state == PGR_SLOT_QUEUED)
 				continue; /* sees to itself at the next tick, below */
@@ -268,15 +271,15 @@ uint64_t pgr_next_due(const struct pgr *pgr)
 				due_ns = slot->give_up_ns;
 		}
 		for (uint64_t hasty = peer->hasty & ~peer->free; hasty; hasty &= hasty - 1) {
-			const struct pgr_slot *slot = &peer->slots[__builtin_ctzll(hasty)];
+			const struct pgr_slot *slot = peer->slots[__builtin_ctzll(hasty)];
 
 			if (slot->deadline_sequence == slot->sequence && slot->deadline_ns < due_ns)
 				due_ns = slot->deadline_ns;
 		}
 		if (pgr->wire->ops->ended && ~peer->free && pgr->now_ns + PGR_LIFE_NS < due_ns)
 			due_ns = pgr->now_ns + PGR_LIFE_NS;
-		if (peer->unacked && pgr->now_ns + IDLE_ACK_NS < due_ns)
-			due_ns = pgr->now_ns + IDLE_ACK_NS;
+		if (peer->unacked && pgr->now_ns + IDLE_NS < due_ns)
+			due_ns = pgr->now_ns + IDLE_NS;
 		if (peer->queued && pgr->next_tick_ns < due_ns)
 			due_ns = pgr->next_tick_ns;
 	}

@@ -247,6 +247,15 @@ static void known_client(void)
 }
 
 /* What the endpoint has under way itself. */
+/* One that the binding has not, or not yet, is as a new one would be. */
+static const struct pgr_slot *slot_of(unsigned int number)
+{
+	static struct pgr_slot fresh;
+
+	fresh.sequence = f.peer->sequence;
+	return f.peer->slots[number] ? f.peer->slots[number] : &fresh;
+}
+
 static void own_calls(void)
 {
 	static const struct pgr_signature signature = {"hw2bd", "hw2bd"};
@@ -256,7 +265,7 @@ static void own_calls(void)
 	call(10, 0, NULL);
 	head.type = PGR_CHALLENGE;
 	head.slot = (uint16_t)__builtin_ctzll(~f.peer->free);
-	head.sequence = f.peer->slots[head.slot].sequence;
+	head.sequence = slot_of(head.slot)->sequence;
 	head.incarnation = INCARNATION;
 	head.message_bytes = 1;
 	put(FAR, &head, 0, NULL);
@@ -266,9 +275,9 @@ static void own_calls(void)
 	call(10, 100, &signature);
 	call(LONG_BYTES, 100, NULL);
 	call(10, LONG_BYTES, NULL); /* its result is half here */
-	for (head.slot = 0; f.peer->slots[head.slot].arg != (void *)3; head.slot++)
+	for (head.slot = 0; slot_of(head.slot)->arg != (void *)3; head.slot++)
 		;
-	head.sequence = f.peer->slots[head.slot].sequence;
+	head.sequence = slot_of(head.slot)->sequence;
 	part(&head, LONG_BYTES, 2);
 	put(FAR, &head, 0, pattern);
 	call(LONG_BYTES, 0, NULL);
@@ -279,6 +288,7 @@ static void check_state(void)
 	const struct pgr *pgr = f.pgr;
 	uint64_t charged = 0;
 	uint32_t under_way = 0, clients = 0;
+	struct pgr_client *const recent = pgr->recent;
 
 	for (uint32_t i = 0; i < pgr->works_count; i++) {
 		const struct pgr_work *work = pgr->works[i];
@@ -290,15 +300,17 @@ static void check_state(void)
 			MUST(work->client->slots[work->slot].work == work);
 	}
 	MUST(pgr->stats.pool_bytes == charged && pgr->stats.pool_bytes <= POOL_BYTES);
-	for (uint64_t i = 0; i <= pgr->clients_mask; i++)
-		for (const struct pgr_client *client = pgr->buckets[i]; client; client = client->next) {
-			clients++;
-			for (unsigned int j = 0; j < PGR_SLOTS; j++)
-				MUST(!client->slots[j].work || client->slots[j].work->client == client);
-		}
+	for (const struct pgr_client *client = pgr->silent.first; client;
+	     client = client->behind[PGR_OF_ALL]) {
+		clients++;
+		MUST(pgr_client_of(f.pgr, client->id) == client);
+		for (unsigned int j = 0; j < PGR_SLOTS; j++)
+			MUST(!client->slots[j].work || client->slots[j].work->client == client);
+	}
+	f.pgr->recent = recent; /* as if nobody had looked */
 	MUST(clients == pgr->clients_count && clients <= pgr->config.clients_max);
 	for (unsigned int i = 0; i < PGR_SLOTS; i++) {
-		const struct pgr_slot *slot = &f.peer->slots[i];
+		const struct pgr_slot *slot = slot_of(i);
 
 		if (f.peer->free >> i & 1) {
 			MUST(slot->state == PGR_SLOT_FREE && !(f.peer->queued >> i & 1));
@@ -324,7 +336,7 @@ static void patch(struct pgr_header *head, uint8_t selector, uint64_t *cookie_ou
 	case 2:
 		head->client = f.peer->client;
 		head->slot %= 8;
-		head->incarnation = f.peer->slots[head->slot].claimed;
+		head->incarnation = slot_of(head->slot)->claimed;
 		break;
 	case 3:
 		head->client = 77;
@@ -345,12 +357,10 @@ static void patch(struct pgr_header *head, uint8_t selector, uint64_t *cookie_ou
 		return;
 	head->slot %= PGR_SLOTS;
 	if ((selector & WHO) == 2) {
-		head->sequence = f.peer->slots[head->slot].sequence;
+		head->sequence = slot_of(head->slot)->sequence;
 	} else {
-		const struct pgr_client *client = f.pgr->buckets[head->client & f.pgr->clients_mask];
+		const struct pgr_client *client = pgr_client_of(f.pgr, head->client);
 
-		while (client && client->id != head->client)
-			client = client->next;
 		if (head->client == CLIENT && (!client || !client->slots[head->slot].sequence))
 			*cookie_out = f.known;
 		head->sequence = (client ? client->slots[head->slot].sequence : 0) + (head->sequence & 1);

@@ -540,7 +540,7 @@ static int wild(struct pair *pair, void *arg)
 		.flags = PGR_OWN_ORDER | PGR_FLAG_REFERENCE,
 		.version = PGR_VERSION,
 		.client = peer->client,
-		.sequence = peer->slots[0].sequence,
+		.sequence = peer->slots[0]->sequence,
 		.incarnation = peer->incarnation,
 		.procedure = ECHO,
 		.message_bytes = PGR_REFERENCE_BYTES,
@@ -566,7 +566,7 @@ static int wild(struct pair *pair, void *arg)
 					cases[i].right ? "refused" : "taken");
 		before = seen->executed;
 	}
-	peer->slots[0].sequence = head.sequence;
+	*(peer->slots[0] ? &peer->slots[0]->sequence : &peer->sequence) = head.sequence;
 	return end(pair, PAIR_PASSED);
 }
 

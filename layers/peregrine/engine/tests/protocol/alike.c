@@ -21,7 +21,8 @@ struct look {
 	uint64_t free, introduced, queued;
 	uint64_t sequences[CLIENT_SLOTS];
 	bool works[CLIENT_SLOTS];
-	uint64_t silent_ns, idle_ns;
+	uint64_t silent_ns;
+	uint32_t idle_periods;
 	struct pgr_stats stats;
 };
 static struct look looks[STEPS];
@@ -55,7 +56,7 @@ static uint32_t plain(uint32_t incarnation)
 
 static struct look look(void)
 {
-	const struct pgr_client *client = t.pgr->buckets[CLIENT & t.pgr->clients_mask];
+	const struct pgr_client *client = pgr_client_of(t.pgr, CLIENT);
 	struct look now;
 
 	memset(&now, 0, sizeof(now)); /* compared as bytes */
@@ -81,15 +82,13 @@ static struct look look(void)
 	now.free = t.peer->free;
 	now.introduced = t.peer->introduced;
 	now.queued = t.peer->queued;
-	while (client && client->id != CLIENT)
-		client = client->next;
 	for (unsigned int i = 0; client && i < CLIENT_SLOTS; i++) {
 		now.sequences[i] = client->slots[i].sequence;
 		now.works[i] = client->slots[i].work != NULL;
 	}
 	if (client) {
 		now.silent_ns = net_now_ns() - client->heard_ns;
-		now.idle_ns = net_now_ns() - client->active_ns;
+		now.idle_periods = t.pgr->period - client->active;
 	}
 	now.stats = *stats();
 	return now;
@@ -139,7 +138,7 @@ static void server_says(void)
 				  .procedure = ECHO};
 	const uint32_t sizes[] = {0, 8, 20, 100};
 
-	head.sequence = t.peer->slots[head.slot].sequence;
+	head.sequence = slot_of(t.peer, head.slot)->sequence;
 	part(&head, sizes[draw(4)], 0);
 	switch (draw(12)) {
 	case 0: head.sequence += draw(2) ? 1 : UINT64_MAX; break;
@@ -159,9 +158,9 @@ static void tell(unsigned int step, const struct look *fast, const struct look *
 
 	printf("# step %u: executed %u and %u, said %u and %u, done %u and %u\n", step, fast->executed,
 	       slow->executed, fast->said, slow->said, fast->done, slow->done);
-	printf("# silent for %llu and %llu ns, without work for %llu and %llu ns\n",
-	       (unsigned long long)fast->silent_ns, (unsigned long long)slow->silent_ns,
-	       (unsigned long long)fast->idle_ns, (unsigned long long)slow->idle_ns);
+	printf("# silent for %llu and %llu ns, without work for %u and %u periods\n",
+	       (unsigned long long)fast->silent_ns, (unsigned long long)slow->silent_ns, fast->idle_periods,
+	       slow->idle_periods);
 	for (size_t i = 0; i < sizeof(fast->stats) / sizeof(uint64_t); i++)
 		if (words[0][i] != words[1][i])
 			printf("# count %zu: %llu and %llu\n", i, (unsigned long long)words[0][i],

@@ -44,7 +44,7 @@ static void test_client_hostile(void)
 	refused(&head);
 	/* Anything in every field, from the server itself and from others: each call still has one event. */
 	for (unsigned int i = 0; i < 50000; i++) {
-		const struct pgr_slot *slot = &t.peer->slots[net_random(4)];
+		const struct pgr_slot *slot = slot_of(t.peer, net_random(4));
 
 		if (t.peer->free & 1) {
 			const uint32_t bytes = net_random(3) ? 10 : LONG_BYTES;

@@ -75,7 +75,7 @@ static void test_client_parts(void)
 
 		for (unsigned int i = 0; i < 2000 && peer->free != UINT64_MAX; i++) {
 			for (unsigned int slot = 0; slot < PGR_SLOTS; slot++) {
-				if (peer->slots[slot].state != PGR_SLOT_CALLING)
+				if (slot_of(peer, slot)->state != PGR_SLOT_CALLING)
 					continue;
 				head = (struct pgr_header){.type = PGR_RESULT,
 							   .flags = PGR_OWN_ORDER,
@@ -83,7 +83,7 @@ static void test_client_parts(void)
 							   .slot = (uint16_t)slot,
 							   .credits = 2,
 							   .client = peer->client,
-							   .sequence = peer->slots[slot].sequence,
+							   .sequence = slot_of(peer, slot)->sequence,
 							   .incarnation = INCARNATION};
 				put(&head, NULL);
 				CHECK(peer->under_way <= 6 && t.seen_count <= 2);

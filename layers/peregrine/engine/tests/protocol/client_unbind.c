@@ -12,7 +12,8 @@ static void test_client_unbind(void)
 	head = result_of(10);
 	put(&head, pattern);
 	call(10, 0);
-	t.pgr->peers->unacked |= 2; /* as if another slot had a result that is not acknowledged */
+	CHECK(pgr_slot_make(t.peer, 1));
+	t.peer->unacked |= 2; /* as if another slot had a result that is not acknowledged */
 	call(LONG_BYTES, 0);
 	/* What is outstanding ends; what is not acknowledged is. */
 	t.seen_count = 0;
@@ -63,7 +64,7 @@ static void test_client_unbind_within(void)
 		/* The same server again is another binding. */
 		CHECK(pgr_bind(t.pgr, far.bytes, sizeof(far.bytes), &t.peer) == PGR_OK);
 		meet_server();
-		CHECK(t.peer->slots[0].sequence == 1);
+		CHECK(slot_of(t.peer, 0)->sequence == 1);
 		close_endpoint();
 	}
 }

@@ -219,13 +219,20 @@ size_t make(const struct pgr_header *head, uint64_t cookie, const void *data, ui
 	return bytes + head->data_bytes;
 }
 
+const struct pgr_slot *slot_of(const struct pgr_peer *peer, unsigned int number)
+{
+	static struct pgr_slot fresh;
+
+	fresh.number = (uint8_t)number;
+	fresh.sequence = peer->sequence;
+	return peer->slots[number] ? peer->slots[number] : &fresh;
+}
+
 /* As clients do: the first call of a slot has the cookie that the client was given, if any. */
 static uint64_t own_cookie(uint32_t from, const struct pgr_header *head)
 {
-	const struct pgr_client *client = t.pgr->buckets[head->client & t.pgr->clients_mask];
+	const struct pgr_client *client = pgr_client_of(t.pgr, head->client);
 
-	while (client && client->id != head->client)
-		client = client->next;
 	if (head->type != PGR_CALL || (client && client->slots[head->slot % PGR_SLOTS].sequence))
 		return 0;
 	for (unsigned int i = t.cookies_count; i-- > 0;)

@@ -142,6 +142,8 @@ struct pgr_to address(uint32_t number);
 bool is_at(const struct pgr_to *to, uint32_t number);
 /* A binding to the endpoint with this number, of an endpoint that a test opens itself. */
 struct pgr_peer *bind_to(struct pgr *pgr, uint32_t number);
+/* A slot of the binding; where it has none now, one that is as the next one will be. */
+const struct pgr_slot *slot_of(const struct pgr_peer *peer, unsigned int number);
 /* Opens t.pgr, with all procedures and a binding to FAR. NULL: a configuration of zeros. */
 void open_endpoint(const struct pgr_config *with);
 void close_endpoint(void);

@@ -160,7 +160,7 @@ int cadge_style_open(const struct cadge_open_args *args, const struct cadge_styl
 		.packet_bytes = asked->packet_bytes,
 		.outstanding = OUTSTANDING,
 		.queue = OUTSTANDING,
-		.untagged = asked->off & CADGE_PART_PROTECTION,
+		.trusting = asked->off & CADGE_PART_PROTECTION,
 		.uncredited = asked->off & CADGE_PART_FLOW_CONTROL,
 		.calls = {.up = on_up, .down = on_down, .ended = on_ended, .arg = ctx},
 	};
@@ -183,7 +183,7 @@ void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 	limits.wire_overhead_bytes += AM_HEAD_BYTES;
 	limits.short_bytes_max = am_medium_bytes_max(ctx->am, 0);
 	limits.short_path = "one packet";
-	limits.long_path = "placed in the segment";
+	limits.long_path = "granted, then placed in the segment";
 	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
@@ -191,6 +191,7 @@ void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 {
 	struct cadge_traits traits = cadge_style_traits(&ctx->asked, am_wire(ctx->am));
 
+	/* At every length: tests/styles/am_refused.c tries it, on the wire alone as well. */
 	traits.protection = CADGE_PROTECT_RECEIVER_LIBRARY;
 	traits.control_transfer = CADGE_CONTROL_HANDLER;
 	traits.flow = CADGE_FLOW_CREDITS;

@@ -33,10 +33,17 @@ void am_set_tag(struct am_endpoint *endpoint, uint64_t tag)
 	endpoint->tag = tag;
 }
 
-void am_set_handler(struct am_endpoint *endpoint, uint32_t id, am_handler *handler)
+uint32_t am_coming(const struct am_endpoint *endpoint)
 {
-	if (id < AM_HANDLERS_MAX)
-		endpoint->handlers[id] = handler;
+	return endpoint->coming;
+}
+
+int am_set_handler(struct am_endpoint *endpoint, uint32_t id, am_handler *handler)
+{
+	if (id >= AM_HANDLERS_MAX)
+		return CADGE_E_ARGUMENT;
+	endpoint->handlers[id] = handler;
+	return CADGE_DONE;
 }
 
 int am_set_segment(struct am_endpoint *endpoint, size_t bytes)
@@ -53,6 +60,10 @@ int am_set_segment(struct am_endpoint *endpoint, size_t bytes)
 		.at = endpoint->key_room, .room_bytes = sizeof(endpoint->key_room), .ok = true};
 	code = cadge_wire_expose(wire, endpoint->segment, bytes, CADGE_MAY_WRITE, &endpoint->key,
 				 &endpoint->region);
+	if (code == CADGE_DONE && endpoint->key.used_bytes > endpoint->am->packet_bytes - AM_HEAD_BYTES) {
+		cadge_wire_unexpose(wire, endpoint->region); /* a grant has no room for it */
+		code = CADGE_E_TOO_LARGE;
+	}
 	if (code != CADGE_DONE) {
 		cadge_wire_free(wire, endpoint->segment, bytes);
 		endpoint->segment = NULL;
@@ -125,6 +136,7 @@ static void on_down(void *arg, uint32_t peer, int code)
 
 	am->handled++;
 	am->peer[peer].down = true;
+	am_xfers_down(am, peer);
 	am->calls.down(am->calls.arg, peer, code);
 }
 
@@ -134,6 +146,7 @@ static void forget_packets(struct am *am, struct am_peer *peer)
 	am->queued -= peer->queue.count;
 	am_copies_destroy(&peer->unsent);
 	am_copies_destroy(&peer->queue);
+	am_grants_forget(am, peer);
 }
 
 void am_close(struct am *am)
@@ -143,9 +156,9 @@ void am_close(struct am *am)
 	cadge_wire_close(am->wire); /* segments with it: what peers put may still come until then */
 	for (uint32_t i = 0; i < am->peers; i++)
 		forget_packets(am, &am->peer[i]);
+	am_xfers_destroy(am);
 	for (uint32_t i = 0; i < am->endpoints_count; i++)
 		free(am->endpoints[i]);
-	am_xfers_destroy(am);
 	free(am);
 }
 
@@ -175,9 +188,10 @@ int am_open(const struct cadge_open_args *args, const struct am_config *config, 
 	am->peers = args->peers_max;
 	am->outstanding = config->outstanding;
 	am->queue = config->queue;
-	am->untagged = config->untagged;
+	am->trusting = config->trusting;
 	am->uncredited = config->uncredited;
 	am->packet_bytes = cadge_wire_facts(am->wire)->packet_bytes_max;
+	am->in_order = cadge_wire_facts(am->wire)->puts_in_order;
 	*am_out = am;
 	return CADGE_DONE;
 }
@@ -192,52 +206,21 @@ size_t am_medium_bytes_max(const struct am *am, uint32_t words)
 	return am->packet_bytes - AM_HEAD_BYTES - 4 * (size_t)words;
 }
 
-/* Requests that we may have outstanding, then the key of each segment. */
+/* Requests that we may have outstanding. */
 int am_address(struct am *am, uint32_t peer, struct cadge_blob_out *blob)
 {
 	cadge_blob_u32(blob, am->outstanding);
-	cadge_blob_u32(blob, am->endpoints_count);
-	for (uint32_t i = 0; i < am->endpoints_count; i++) {
-		const struct am_endpoint *endpoint = am->endpoints[i];
-
-		cadge_blob_u64(blob, endpoint->segment_bytes);
-		cadge_blob_bytes(blob, endpoint->key_room, endpoint->segment ? endpoint->key.used_bytes : 0);
-	}
 	return cadge_wire_address(am->wire, peer, blob);
-}
-
-struct segment {
-	uint64_t bytes;
-	struct cadge_blob_in key;
-};
-
-static int attach_all(struct am_peer *peer, struct segment *segments, uint32_t count)
-{
-	int code = CADGE_DONE;
-
-	for (uint32_t i = 0; i < count && code == CADGE_DONE; i++) {
-		if (!segments[i].bytes)
-			continue;
-		code = cadge_wire_attach(peer->link, &segments[i].key, &peer->segment[i]);
-		peer->segment_bytes[i] = segments[i].bytes;
-	}
-	return code;
 }
 
 int am_connect(struct am *am, uint32_t number, struct cadge_blob_in *blob)
 {
-	const uint32_t window = cadge_blob_take_u32(blob), count = cadge_blob_take_u32(blob);
-	struct segment segments[AM_ENDPOINTS_MAX] = {0};
+	const uint32_t window = cadge_blob_take_u32(blob);
 	struct am_peer *peer = &am->peer[number];
 	int code;
 
-	if (!blob->ok || window < 2 || window > 4096 || count > AM_ENDPOINTS_MAX || number >= am->peers)
+	if (!blob->ok || window < 2 || window > 4096 || number >= am->peers)
 		return CADGE_E_ARGUMENT;
-	for (uint32_t i = 0; i < count; i++) {
-		segments[i].bytes = cadge_blob_take_u64(blob);
-		segments[i].key.at = cadge_blob_take_bytes(blob, &segments[i].key.left_bytes);
-		segments[i].key.ok = true;
-	}
 	code = cadge_wire_connect(am->wire, number, blob, &peer->link);
 	if (code != CADGE_DONE)
 		return code;
@@ -245,10 +228,7 @@ int am_connect(struct am *am, uint32_t number, struct cadge_blob_in *blob)
 	peer->credits = am->outstanding;
 	peer->owed = 0;
 	peer->down = false;
-	code = attach_all(peer, segments, count);
-	if (code != CADGE_DONE)
-		am_disconnect(am, number);
-	return code;
+	return CADGE_DONE;
 }
 
 int am_disconnect(struct am *am, uint32_t number)
@@ -276,6 +256,7 @@ void am_counters(const struct am *am, void (*each)(void *arg, const char *name, 
 	each(arg, "requests_returned", am->returned_here);
 	each(arg, "returned_to_us", am->returned_to_us);
 	each(arg, "acknowledgements", am->acks_sent);
+	each(arg, "grants_sent", am->grants_sent);
 	each(arg, "packets_refused", am->packets_refused);
 	cadge_wire_counters(am->wire, each, arg);
 }

@@ -11,14 +11,22 @@
  *   gives one back.
  * - A request with a wrong tag, for a handler or an endpoint that is not there, outside of the segment, or to an endpoint
  *   whose queue is full is returned to its sender, with all it carried: its handler 0 runs.
+ * - What is returned was not placed, however long it is: a long message asks the target, and is put once that has granted it.
+ *   A long reply asks as well; one for a handler that is not there, or outside of the segment, ends with E_REFUSED. That is
+ *   two packets more than to put first, and no copy.
+ *
+ * What a tag protects from:
+ * - Who does not know it gets nothing into handlers, queue or segment, whatever it sends: the key of a segment leaves with the
+ *   first grant to a peer, and not before.
+ * - Who was granted something once has that key until its link ends. That it places nothing without a grant is up to its
+ *   library. A tag that changes holds for what asks from then on; what was granted before still comes (am_coming).
  *
  * Where this differs from the published calls:
  * - A bundle is what is polled together, and peers are connected to it one by one; am_map names an endpoint by the peer
  *   and its number there. A request to a name that is not mapped is refused and not returned.
  * - Where AM_Request waited for a credit or for room, am_request says BUSY: poll, and try again. Requests do not poll.
  * - All handlers have one form, and the payload of a medium or long message may be gathered from pieces.
- * - Long transfers are AM_RequestXferAsync: they end with DONE, or with `ended`, when the source may be changed.
- * - Endpoints and segments are made before the first am_address: a segment's key travels with it.
+ * - Long transfers are AM_RequestXferAsync: they end with `ended`, when the source may be changed.
  * - Credits are counted for a peer, not for each pair of endpoints, and a reply is not checked against a tag, since it answers
  *   a request that is outstanding.
  * - Tags are checked by the receiver's library: there are no endpoints that the kernel maps. AM_GetXfer, event masks and
@@ -31,11 +39,15 @@
 
 #define AM_HANDLERS_MAX  256u
 #define AM_ENDPOINTS_MAX 4u /* of a bundle */
-#define AM_NAMES_MAX     64u
+#define AM_NAMES_MAX     256u
 #define AM_WORDS_MAX     16u
 #define AM_PIECES_MAX    4u
 #define AM_HEAD_BYTES    16u /* of a packet */
-#define AM_RETURNED      0u  /* the handler of what is returned */
+#define AM_RETURNED      0u  /* the handler of what is returned; no message may name it */
+
+/* Tags of an endpoint, not of a message: nothing matches, as long as no other tag is set; or every message does. */
+#define AM_TAG_NONE UINT64_C(0)
+#define AM_TAG_ALL  UINT64_MAX
 
 struct am;          /* a bundle */
 struct am_endpoint; /* lives as long as its bundle */
@@ -51,8 +63,9 @@ enum am_status {
 };
 
 /*
- * `words` and `payload` are lent until it returns; the payload of a long message lies in the segment of the endpoint.
- * `payload` is not aligned.
+ * `words` and `payload` are lent until it returns; the payload of a long message lies in the segment of the endpoint, and that
+ * of one that came back in the memory that it was sent from (in a copy, where it was gathered; without memory for that it
+ * has no byte). `payload` is not aligned.
  */
 typedef void am_handler(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
 			size_t bytes);
@@ -60,7 +73,10 @@ typedef void am_handler(struct am_token *token, const uint32_t *words, uint32_t 
 struct am_calls {
 	void (*up)(void *arg, uint32_t peer);
 	void (*down)(void *arg, uint32_t peer, int code);
-	/* A transfer that was QUEUED, to this handler: its source may be changed. */
+	/*
+	 * A long message to this handler: its source may be changed. DONE: it was placed; E_REFUSED: it was not, and came
+	 * back if it was a request; E_DOWN.
+	 */
 	void (*ended)(void *arg, uint32_t peer, uint32_t handler, uint64_t token, int code);
 	void *arg;
 };
@@ -68,9 +84,16 @@ struct am_calls {
 struct am_config {
 	uint32_t packet_bytes; /* longest packet, head included; may be granted less */
 	uint32_t outstanding;  /* requests to a peer without an answer, at most; 2 to 4096 */
-	uint32_t
-		queue; /* requests of a peer that wait here for a poll, at most; what comes beyond is returned */
-	bool untagged;   /* a message's tag is not looked at */
+	/*
+	 * Requests of a peer that wait here for a poll, or were granted and are not there yet, at most; what comes beyond is
+	 * returned.
+	 */
+	uint32_t queue;
+	/*
+	 * To see what protection costs, on both sides: a message's tag is not looked at, and long ones do not ask once the
+	 * peer has the segment's key; what was placed may be returned, without its payload.
+	 */
+	bool trusting;
 	bool uncredited; /* requests are not counted: what bounds them is the wire's packets, and `queue` */
 	struct am_calls calls;
 };
@@ -105,12 +128,19 @@ bool am_may_sleep(const struct am *am);
 
 /* ---- endpoints ---- */
 
-/* NULL: there are AM_ENDPOINTS_MAX. Its tag is 0. */
+/* NULL: there are AM_ENDPOINTS_MAX. Its tag is AM_TAG_NONE: it takes nothing. */
 struct am_endpoint *am_endpoint_allocate(struct am *am);
 uint32_t am_endpoint_number(const struct am_endpoint *endpoint);
+/* Holds for requests that come from now on. */
 void am_set_tag(struct am_endpoint *endpoint, uint64_t tag);
-void am_set_handler(struct am_endpoint *endpoint, uint32_t id, am_handler *handler);
-/* Memory of the wire, zeroed, that becomes the segment of the endpoint. DONE, E_MEMORY or E_LIBRARY. */
+/* Long messages that were granted and are not there yet. 0: no peer's library writes to the segment. */
+uint32_t am_coming(const struct am_endpoint *endpoint);
+/* NULL: there is none any more; long requests that were granted still run it. DONE; E_ARGUMENT: `id` is none. */
+int am_set_handler(struct am_endpoint *endpoint, uint32_t id, am_handler *handler);
+/*
+ * Memory of the wire, zeroed, that becomes the segment of the endpoint. DONE; E_ARGUMENT (it has one), E_MEMORY, E_TOO_LARGE (a
+ * packet has no room for its key), E_LIBRARY.
+ */
 int am_set_segment(struct am_endpoint *endpoint, size_t bytes);
 uint8_t *am_segment(const struct am_endpoint *endpoint);
 /* Translation `name` is endpoint `number` of this peer, believed to have this tag. DONE or E_ARGUMENT. */
@@ -120,21 +150,21 @@ void am_unmap(struct am_endpoint *endpoint, uint32_t name);
 /* ---- messages ---- */
 
 /*
- * DONE; BUSY: no credit, no room, or not up: poll, and try again; E_REFUSED: inside a handler; E_ARGUMENT: no such name, too
- * many words; E_TOO_LARGE; E_DOWN. Short messages have no pieces; all that is given may be changed afterwards.
+ * DONE; BUSY: no credit, no room, or not up: poll, and try again; E_REFUSED: inside a handler; E_ARGUMENT: no such name or
+ * handler, too many words; E_TOO_LARGE; E_DOWN. Short messages have no pieces; all that is given may be changed afterwards.
  */
 int am_request(struct am_endpoint *from, uint32_t name, uint32_t handler, const struct am_words *words,
 	       const struct cadge_iov *pieces, uint32_t pieces_count);
 /*
- * Places the pieces at offset_bytes of the target's segment, then runs the handler there. As am_request, or QUEUED: the
- * pieces are lent until `ended`. E_REFUSED also where it lies outside of the segment or there is none.
+ * Places the pieces at offset_bytes of the target's segment, then runs the handler there. As am_request, but QUEUED in place of
+ * DONE: the pieces are lent until `ended`, their list is not.
  */
 int am_request_xfer(struct am_endpoint *from, uint32_t name, uint32_t handler, const struct am_words *words,
 		    const struct cadge_iov *pieces, uint32_t pieces_count, uint64_t offset_bytes,
 		    uint64_t token);
 /*
- * Inside the request's handler, once. DONE, E_REFUSED (a second one, or not a request), E_ARGUMENT, E_TOO_LARGE, E_DOWN,
- * E_MEMORY; never BUSY.
+ * Inside the request's handler, once. DONE, or QUEUED where something is transferred; E_REFUSED (a second one, or not a
+ * request), E_ARGUMENT, E_TOO_LARGE, E_DOWN, E_MEMORY; never BUSY.
  */
 int am_reply(struct am_token *token, uint32_t handler, const struct am_words *words,
 	     const struct cadge_iov *pieces, uint32_t pieces_count);

@@ -6,23 +6,14 @@
 
 #define ROUNDS 8u /* looks of a poll that finds nothing */
 
-/* What a packet says; `payload` and `words` lie in it. */
-struct incoming {
-	uint8_t kind, handler, count, to, from, status;
-	const uint8_t *words;
-	uint8_t *payload;
-	size_t bytes;
-	uint64_t offset_bytes, long_bytes;
-};
-
-static bool parse(uint8_t *data, size_t bytes, struct incoming *in)
+bool am_parse(uint8_t *data, size_t bytes, struct am_incoming *in)
 {
 	const size_t words_end = AM_HEAD_BYTES + 4 * (size_t)data[2];
 	const size_t head_bytes = words_end + (data[0] & KIND_LONG ? LONG_BYTES : 0);
 
 	if (UNLIKELY(data[2] > AM_WORDS_MAX || head_bytes > bytes))
 		return false;
-	*in = (struct incoming){
+	*in = (struct am_incoming){
 		.kind = data[0],
 		.handler = data[1],
 		.count = data[2],
@@ -36,11 +27,12 @@ static bool parse(uint8_t *data, size_t bytes, struct incoming *in)
 	if (in->kind & KIND_LONG) {
 		in->offset_bytes = cadge_load64(data + words_end);
 		in->long_bytes = cadge_load64(data + words_end + 8);
+		in->number = cadge_load64(data + words_end + 16);
 	}
 	return true;
 }
 
-static void run(struct am *am, struct am_token *token, am_handler *handler, const struct incoming *in)
+static void run(struct am *am, struct am_token *token, am_handler *handler, const struct am_incoming *in)
 {
 	uint32_t words[AM_WORDS_MAX];
 
@@ -52,35 +44,36 @@ static void run(struct am *am, struct am_token *token, am_handler *handler, cons
 	am->inside = false;
 }
 
-/* Of a long message: its payload lies in the segment. */
-static bool find_payload(const struct am_endpoint *endpoint, struct incoming *in)
+bool am_find_payload(const struct am_endpoint *endpoint, struct am_incoming *in)
 {
 	if (in->long_bytes > endpoint->segment_bytes ||
 	    in->offset_bytes > endpoint->segment_bytes - in->long_bytes)
 		return false;
-	in->payload = endpoint->segment + in->offset_bytes;
+	in->payload = endpoint->segment ? endpoint->segment + in->offset_bytes : NULL;
 	in->bytes = (size_t)in->long_bytes;
 	return true;
 }
 
-static enum am_status check_request(const struct am *am, const uint8_t *data, struct incoming *in)
+enum am_status am_check_request(const struct am *am, const uint8_t *data, struct am_incoming *in)
 {
 	const struct am_endpoint *endpoint;
+	const uint64_t tag = cadge_load64(data + 8);
 
 	if (UNLIKELY(in->to >= am->endpoints_count))
 		return AM_BAD_ENDPOINT;
 	endpoint = am->endpoints[in->to];
-	if (UNLIKELY(cadge_load64(data + 8) != endpoint->tag && !am->untagged))
+	if (UNLIKELY((tag != endpoint->tag || tag == AM_TAG_NONE) && endpoint->tag != AM_TAG_ALL &&
+		     !am->trusting))
 		return AM_BAD_TAG;
 	if (UNLIKELY(in->handler == AM_RETURNED || !endpoint->handlers[in->handler]))
 		return AM_BAD_HANDLER;
-	if (in->kind & KIND_LONG && !find_payload(endpoint, in))
+	if (in->kind & KIND_LONG && !am_find_payload(endpoint, in))
 		return AM_BAD_SEGMENT;
 	return 0;
 }
 
-static void return_to_sender(struct am *am, struct am_peer *peer, const uint8_t *data, size_t bytes,
-			     enum am_status status)
+void am_return_to_sender(struct am *am, struct am_peer *peer, const uint8_t *data, size_t bytes,
+			 enum am_status status)
 {
 	const struct cadge_iov rest = {.base = (uint8_t *)(uintptr_t)data + AM_HEAD_BYTES,
 				       .bytes = bytes - AM_HEAD_BYTES};
@@ -95,58 +88,121 @@ static void return_to_sender(struct am *am, struct am_peer *peer, const uint8_t 
 	am_send_surely(am, peer, head, sizeof(head), &rest, 1);
 }
 
-static void handle_request(struct am *am, uint32_t number, uint8_t *data, size_t bytes, struct incoming *in)
+static struct am_token token_of(struct am *am, uint32_t number, const struct am_incoming *in)
 {
-	struct am_peer *peer = &am->peer[number];
-	const enum am_status status = check_request(am, data, in);
-	struct am_token token = {.am = am,
-				 .peer = number,
-				 .kind = in->kind,
-				 .handler = in->handler,
-				 .source_endpoint = in->from};
-
-	am->budget--;
-	if (UNLIKELY(status)) {
-		return_to_sender(am, peer, data, bytes, status);
-		return;
-	}
-	token.endpoint = am->endpoints[in->to];
-	run(am, &token, token.endpoint->handlers[in->handler], in);
-	if (!token.replied && !am->uncredited && ++peer->owed >= peer->window / 2)
-		am->debts = true;
-}
-
-/* A request that waits, or goes back: the endpoint is full. */
-static void queue_request(struct am *am, struct am_peer *peer, uint8_t *data, size_t bytes)
-{
-	if (peer->queue.count >= am->queue || am_copies_add(&peer->queue, data, bytes, NULL, 0) != CADGE_DONE)
-		return_to_sender(am, peer, data, bytes, AM_CONGESTION);
-	else
-		am->queued++;
-}
-
-static void handle_answer(struct am *am, uint32_t number, struct incoming *in)
-{
-	const bool returned = (in->kind & KIND_MASK) == KIND_RETURNED;
-	struct am_token token = {.am = am,
+	return (struct am_token){.am = am,
+				 .endpoint = in->to < am->endpoints_count ? am->endpoints[in->to] : NULL,
 				 .peer = number,
 				 .kind = in->kind,
 				 .handler = in->handler,
 				 .status = in->status,
 				 .source_endpoint = in->from};
+}
+
+void am_run_request(struct am *am, uint32_t number, am_handler *handler, const struct am_incoming *in)
+{
+	struct am_token token = token_of(am, number, in);
+	struct am_peer *peer = &am->peer[number];
+
+	am->budget--;
+	run(am, &token, handler, in);
+	if (!token.replied && !am->uncredited && ++peer->owed >= peer->window / 2)
+		am->debts = true;
+}
+
+void am_run_reply(struct am *am, uint32_t number, am_handler *handler, const struct am_incoming *in)
+{
+	struct am_token token = token_of(am, number, in);
+
+	run(am, &token, handler, in);
+}
+
+static void handle_request(struct am *am, uint32_t number, uint8_t *data, size_t bytes,
+			   struct am_incoming *in)
+{
+	const enum am_status status = am_check_request(am, data, in);
+
+	if (UNLIKELY(status))
+		am_return_to_sender(am, &am->peer[number], data, bytes, status);
+	else
+		am_run_request(am, number, am->endpoints[in->to]->handlers[in->handler], in);
+}
+
+/* A request that waits, or goes back: the endpoint is full. */
+static void queue_request(struct am *am, struct am_peer *peer, uint8_t *data, size_t bytes)
+{
+	if (!am_has_room(am, peer) || am_copies_add(&peer->queue, data, bytes, NULL, 0) != CADGE_DONE)
+		am_return_to_sender(am, peer, data, bytes, AM_CONGESTION);
+	else
+		am->queued++;
+}
+
+static void on_request(struct am *am, uint32_t number, uint8_t *data, size_t bytes, struct am_incoming *in)
+{
+	if (in->kind & KIND_LONG && (!(in->kind & KIND_UNASKED) || UNLIKELY(!am->trusting)))
+		am_grant_request(am, number, data, bytes, in);
+	else if (UNLIKELY(!am->budget || am->peer[number].queue.count))
+		queue_request(am, &am->peer[number], data, bytes);
+	else
+		handle_request(am, number, data, bytes, in);
+}
+
+static void on_reply(struct am *am, uint32_t number, uint8_t *data, size_t bytes, struct am_incoming *in)
+{
 	am_handler *handler = NULL;
 
-	if (!UNLIKELY(in->to >= am->endpoints_count)) {
-		token.endpoint = am->endpoints[in->to];
-		handler = token.endpoint->handlers[returned ? AM_RETURNED : in->handler];
-		if (!returned && in->kind & KIND_LONG && !find_payload(token.endpoint, in))
-			handler = NULL;
+	if (in->kind & KIND_LONG && !(in->kind & KIND_UNASKED)) {
+		am_grant_reply(am, number, data, bytes, in);
+		return;
 	}
-	am->returned_to_us += returned;
+	if (!UNLIKELY(
+		    in->to >= am->endpoints_count || in->handler == AM_RETURNED ||
+		    (in->kind & KIND_LONG && (!am->trusting || !am_find_payload(am->endpoints[in->to], in)))))
+		handler = am->endpoints[in->to]->handlers[in->handler];
 	if (UNLIKELY(!handler))
 		am->packets_refused++;
 	else
+		am_run_reply(am, number, handler, in);
+}
+
+/* A request of ours came back. The payload of a long one never left, but where we did not ask. */
+static void on_returned(struct am *am, uint32_t number, struct am_incoming *in)
+{
+	struct am_xfer *xfer = in->kind & KIND_LONG ? am_xfer_asked(am, number, in->number) : NULL;
+	struct am_token token = token_of(am, number, in);
+	am_handler *handler = token.endpoint ? token.endpoint->handlers[AM_RETURNED] : NULL;
+	void *copy = NULL;
+
+	if (UNLIKELY(!handler || (in->kind & KIND_LONG && !xfer && !am->trusting)))
+		am->packets_refused++;
+	am->returned_to_us++;
+	if (xfer)
+		in->payload = am_xfer_payload(xfer, &copy, &in->bytes);
+	if (handler && (xfer || !(in->kind & KIND_LONG) || am->trusting))
 		run(am, &token, handler, in);
+	if (xfer)
+		am_xfer_finish(am, xfer, CADGE_E_REFUSED);
+	free(copy);
+}
+
+static void on_rejected(struct am *am, uint32_t number, uint64_t message)
+{
+	struct am_xfer *xfer = am_xfer_asked(am, number, message);
+
+	if (xfer)
+		am_xfer_finish(am, xfer, CADGE_E_REFUSED);
+	else
+		am->packets_refused++;
+}
+
+/* Requests of ours that a packet answers. */
+static uint32_t answered_by(const uint8_t *data, uint8_t kind)
+{
+	const bool answers =
+		(kind & KIND_MASK) == KIND_RETURNED ||
+		((kind & KIND_MASK) == KIND_REPLY && (!(kind & KIND_LONG) || kind & KIND_UNASKED));
+
+	return ((uint32_t)data[6] | (uint32_t)data[7] << 8) + answers;
 }
 
 enum cadge_keep am_on_packet(void *arg, uint32_t number, void *packet, size_t bytes)
@@ -154,35 +210,47 @@ enum cadge_keep am_on_packet(void *arg, uint32_t number, void *packet, size_t by
 	struct am *am = arg;
 	struct am_peer *peer = &am->peer[number];
 	uint8_t *data = packet;
-	struct incoming in;
+	struct am_incoming in;
 	uint32_t given;
 
-	if (UNLIKELY(bytes < AM_HEAD_BYTES || !parse(data, bytes, &in))) {
+	if (UNLIKELY(bytes < AM_HEAD_BYTES || !am_parse(data, bytes, &in))) {
 		am->packets_refused++;
 		return CADGE_TAKEN;
 	}
-	given = ((uint32_t)data[6] | (uint32_t)data[7] << 8) +
-		((in.kind & KIND_MASK) == KIND_REPLY || (in.kind & KIND_MASK) == KIND_RETURNED);
+	given = answered_by(data, in.kind);
 	if (!am->uncredited) {
-		if (UNLIKELY(given > am->outstanding - peer->credits)) { /* answers that nobody asked for */
+		/* answers that nobody asked for */
+		if (UNLIKELY(given > am->outstanding - peer->credits - peer->granted_replies)) {
 			am->packets_refused++;
 			return CADGE_TAKEN;
 		}
 		peer->credits += given;
 	}
 	switch (in.kind & KIND_MASK) {
-	case KIND_REQUEST:
-		if (UNLIKELY(!am->budget || peer->queue.count))
-			queue_request(am, peer, data, bytes);
-		else
-			handle_request(am, number, data, bytes, &in);
-		break;
-	case KIND_REPLY:
-	case KIND_RETURNED: handle_answer(am, number, &in); break;
+	case KIND_REQUEST: on_request(am, number, data, bytes, &in); break;
+	case KIND_REPLY: on_reply(am, number, data, bytes, &in); break;
+	case KIND_RETURNED: on_returned(am, number, &in); break;
 	case KIND_ACK: break;
+	case KIND_GRANT: am_xfer_granted(am, number, data, bytes); break;
+	case KIND_REJECTED: on_rejected(am, number, cadge_load64(data + 8)); break;
+	case KIND_PLACED: am_on_placed(am, number, cadge_load64(data + 8)); break;
 	default: am->packets_refused++; break;
 	}
 	return CADGE_TAKEN;
+}
+
+static void handle_copy(struct am *am, uint32_t number, struct am_copy *copy)
+{
+	struct am_incoming in;
+
+	if (!am_parse(copy->data, copy->bytes, &in)) /* it was parsed before */
+		return;
+	if (!copy->handler) {
+		handle_request(am, number, copy->data, copy->bytes, &in);
+		return;
+	}
+	am_find_payload(am->endpoints[in.to], &in);
+	am_run_request(am, number, copy->handler, &in);
 }
 
 static void handle_queued(struct am *am)
@@ -192,11 +260,9 @@ static void handle_queued(struct am *am)
 
 		while (peer->queue.count && am->budget) {
 			struct am_copy *copy = am_copies_take(&peer->queue);
-			struct incoming in;
 
 			am->queued--;
-			if (parse(copy->data, copy->bytes, &in)) /* it did before */
-				handle_request(am, i, copy->data, copy->bytes, &in);
+			handle_copy(am, i, copy);
 			free(copy);
 		}
 	}

@@ -92,16 +92,22 @@ int am_copies_add(struct am_copies *copies, const uint8_t *head, size_t head_byt
 
 	if (!copy)
 		return CADGE_E_MEMORY;
-	copy->next = NULL;
+	copy->handler = NULL;
 	copy->bytes = bytes;
 	memcpy(copy->data, head, head_bytes);
 	cadge_iov_gather(pieces, pieces_count, copy->data + head_bytes);
+	am_copies_append(copies, copy);
+	return CADGE_DONE;
+}
+
+void am_copies_append(struct am_copies *copies, struct am_copy *copy)
+{
+	copy->next = NULL;
 	if (copies->count++)
 		copies->last->next = copy;
 	else
 		copies->first = copy;
 	copies->last = copy;
-	return CADGE_DONE;
 }
 
 struct am_copy *am_copies_take(struct am_copies *copies)
@@ -109,6 +115,21 @@ struct am_copy *am_copies_take(struct am_copies *copies)
 	struct am_copy *copy = copies->first;
 
 	copies->first = copy->next;
+	copies->count--;
+	return copy;
+}
+
+struct am_copy *am_copies_pick(struct am_copies *copies, uint64_t number)
+{
+	struct am_copy *before = NULL, *copy = copies->count ? copies->first : NULL;
+
+	for (; copy && copy->number != number; copy = copy->next)
+		before = copy;
+	if (!copy || !before)
+		return copy ? am_copies_take(copies) : NULL;
+	before->next = copy->next;
+	if (copies->last == copy)
+		copies->last = before;
 	copies->count--;
 	return copy;
 }
@@ -144,12 +165,13 @@ static uint32_t write_head(uint8_t *head, const struct message *message)
 	return AM_HEAD_BYTES + 4 * count;
 }
 
-static int check(const struct am *am, const struct am_words *words, const struct cadge_iov *pieces,
-		 uint32_t pieces_count, bool is_long)
+static int check(const struct am *am, uint32_t handler, const struct am_words *words,
+		 const struct cadge_iov *pieces, uint32_t pieces_count, bool is_long)
 {
 	const uint32_t count = words ? words->count : 0;
 
-	if (UNLIKELY(count > AM_WORDS_MAX || pieces_count > AM_PIECES_MAX))
+	if (UNLIKELY(count > AM_WORDS_MAX || pieces_count > AM_PIECES_MAX || handler == AM_RETURNED ||
+		     handler >= AM_HANDLERS_MAX))
 		return CADGE_E_ARGUMENT;
 	if (UNLIKELY(!is_long && cadge_iov_bytes(pieces, pieces_count) > am_medium_bytes_max(am, count)))
 		return CADGE_E_TOO_LARGE;
@@ -184,7 +206,7 @@ int am_request(struct am_endpoint *from, uint32_t name, uint32_t handler, const 
 	uint8_t head[AM_HEAD_BYTES + sizeof(uint32_t) * AM_WORDS_MAX];
 	struct am *am = from->am;
 	const struct am_name *to;
-	int code = check(am, words, pieces, pieces_count, false);
+	int code = check(am, handler, words, pieces, pieces_count, false);
 
 	if (code == CADGE_DONE)
 		code = check_request(from, name, &to);
@@ -202,33 +224,38 @@ int am_request(struct am_endpoint *from, uint32_t name, uint32_t handler, const 
 	return code;
 }
 
-/* A transfer of this message: DONE, QUEUED, E_REFUSED, E_DOWN, E_MEMORY. */
+/* Sends a long message: a request in a packet, or BUSY; a reply surely. QUEUED, DONE, BUSY, E_DOWN, E_MEMORY. */
 static int transfer(struct am *am, uint32_t number, const struct message *message,
 		    const struct cadge_iov *pieces, uint32_t pieces_count, uint64_t offset_bytes,
 		    uint64_t token)
 {
 	struct am_peer *peer = &am->peer[number];
-	const uint64_t bytes = cadge_iov_bytes(pieces, pieces_count);
-	struct am_xfer *xfer;
+	struct am_xfer *xfer = am_xfer_take(am, number);
+	int code;
 
-	if (message->to >= AM_ENDPOINTS_MAX ||
-	    !peer->segment[message->to] || /* a reply's comes from the peer */
-	    bytes > peer->segment_bytes[message->to] ||
-	    offset_bytes > peer->segment_bytes[message->to] - bytes)
-		return CADGE_E_REFUSED;
-	xfer = am_xfer_take(am, number);
 	if (!xfer)
 		return CADGE_E_MEMORY;
-	memcpy(xfer->piece, pieces, pieces_count * sizeof(*pieces));
+	if (pieces_count)
+		memcpy(xfer->piece, pieces, pieces_count * sizeof(*pieces));
 	xfer->pieces_count = pieces_count;
-	xfer->remote = peer->segment[message->to];
 	xfer->at_bytes = offset_bytes;
 	xfer->token = token;
 	xfer->head_bytes = write_head(xfer->head, message);
 	cadge_store64(xfer->head + xfer->head_bytes, offset_bytes);
-	cadge_store64(xfer->head + xfer->head_bytes + 8, bytes);
+	cadge_store64(xfer->head + xfer->head_bytes + 8, cadge_iov_bytes(pieces, pieces_count));
+	cadge_store64(xfer->head + xfer->head_bytes + 16, xfer->number);
 	xfer->head_bytes += LONG_BYTES;
-	return am_xfer_begin(am, xfer);
+	if (am->trusting && message->to < AM_ENDPOINTS_MAX && peer->segment[message->to]) {
+		xfer->head[0] |= KIND_UNASKED;
+		xfer->remote = peer->segment[message->to];
+		return am_xfer_place(am, xfer);
+	}
+	code = (message->kind & KIND_MASK) == KIND_REPLY
+		       ? am_send_surely(am, peer, xfer->head, xfer->head_bytes, NULL, 0)
+		       : am_send_packet(am, peer, xfer->head, xfer->head_bytes, NULL, 0);
+	if (code != CADGE_DONE)
+		am_xfer_give(am, xfer);
+	return code == CADGE_DONE ? CADGE_QUEUED : code;
 }
 
 int am_request_xfer(struct am_endpoint *from, uint32_t name, uint32_t handler, const struct am_words *words,
@@ -237,7 +264,7 @@ int am_request_xfer(struct am_endpoint *from, uint32_t name, uint32_t handler, c
 {
 	struct am *am = from->am;
 	const struct am_name *to;
-	int code = check(am, words, pieces, pieces_count, true);
+	int code = check(am, handler, words, pieces, pieces_count, true);
 
 	if (code == CADGE_DONE)
 		code = check_request(from, name, &to);
@@ -251,7 +278,7 @@ int am_request_xfer(struct am_endpoint *from, uint32_t name, uint32_t handler, c
 					  .tag = to->tag,
 					  .words = words},
 			pieces, pieces_count, offset_bytes, token);
-	am->peer[to->peer].credits -= code >= 0 && !am->uncredited;
+	am->peer[to->peer].credits -= code >= 0 && code != CADGE_BUSY && !am->uncredited;
 	return code;
 }
 
@@ -266,12 +293,12 @@ static struct message reply_of(const struct am_token *token, uint8_t kind, uint3
 				.words = words};
 }
 
-static int check_reply(const struct am_token *token, const struct am_words *words,
+static int check_reply(const struct am_token *token, uint32_t handler, const struct am_words *words,
 		       const struct cadge_iov *pieces, uint32_t pieces_count, bool is_long)
 {
 	if (UNLIKELY((token->kind & KIND_MASK) != KIND_REQUEST || token->replied))
 		return CADGE_E_REFUSED;
-	return check(token->am, words, pieces, pieces_count, is_long);
+	return check(token->am, handler, words, pieces, pieces_count, is_long);
 }
 
 int am_reply(struct am_token *token, uint32_t handler, const struct am_words *words,
@@ -279,7 +306,7 @@ int am_reply(struct am_token *token, uint32_t handler, const struct am_words *wo
 {
 	uint8_t head[AM_HEAD_BYTES + sizeof(uint32_t) * AM_WORDS_MAX];
 	const struct message message = reply_of(token, KIND_REPLY, handler, words);
-	int code = check_reply(token, words, pieces, pieces_count, false);
+	int code = check_reply(token, handler, words, pieces, pieces_count, false);
 
 	if (UNLIKELY(code != CADGE_DONE))
 		return code;
@@ -294,7 +321,7 @@ int am_reply_xfer(struct am_token *token, uint32_t handler, const struct am_word
 		  uint64_t transfer_token)
 {
 	const struct message message = reply_of(token, KIND_REPLY | KIND_LONG, handler, words);
-	int code = check_reply(token, words, pieces, pieces_count, true);
+	int code = check_reply(token, handler, words, pieces, pieces_count, true);
 
 	if (code != CADGE_DONE)
 		return code;

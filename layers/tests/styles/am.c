@@ -7,152 +7,7 @@
 
 #include <string.h>
 
-#include "am/am.h"
-#include "tests/styles/frame.h"
-
-enum { WINDOW = 8, QUEUE = 4, SEGMENT_BYTES = 1 << 20, GUARD_BYTES = 64 };
-enum { ECHO = 1, ANSWER, COUNT, BREAK_RULES, BREAK_MORE, LONG, LONG_BACK, BIG, NOBODY = 77 };
-#define TAG UINT64_C(0x1122334455667788)
-
-static uint32_t outstanding = WINDOW;
-static struct am *am;
-static struct am_endpoint *endpoint;
-static uint32_t budget = UINT32_MAX; /* of requests, of a look */
-
-/* What handlers and upcalls have seen. */
-static unsigned int handled, answered, returned, ended, wrong;
-static uint32_t words_seen[AM_WORDS_MAX], words_count;
-static uint8_t payload_seen[10000];
-static size_t payload_bytes;
-static enum am_status status_seen;
-static uint32_t handler_seen;
-
-/* ---- frame ---- */
-
-static void on_ended(void *arg, uint32_t peer, uint32_t handler, uint64_t token, int code)
-{
-	(void)arg, (void)peer, (void)handler;
-	EXPECT(self, code == CADGE_DONE && token == 4711, "a transfer ended with %s", cadge_code_name(code));
-	ended++;
-}
-
-static void poll_once(void)
-{
-	const int count = am_poll(am, budget);
-
-	EXPECT(self, count >= 0, "poll: %s", cadge_code_name(count));
-	give_way(count);
-}
-
-FRAME_CALLS(am, poll_once);
-
-static void keep_what_came(const uint32_t *words, uint32_t count, const void *payload, size_t bytes)
-{
-	words_count = count;
-	memcpy(words_seen, words, count * sizeof(*words));
-	payload_bytes = bytes;
-	if (bytes <= sizeof(payload_seen))
-		memcpy(payload_seen, payload, bytes);
-}
-
-static void on_returned(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
-			size_t bytes)
-{
-	returned++;
-	status_seen = am_returned_status(token);
-	handler_seen = am_returned_handler(token);
-	keep_what_came(words, count, payload, bytes);
-	wrong += am_reply(token, ANSWER, NULL, NULL, 0) != CADGE_E_REFUSED;
-}
-
-/* Answers with what came. */
-static void on_echo(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
-		    size_t bytes)
-{
-	struct am_words back = {.count = count};
-	const struct cadge_iov piece = {.base = payload, .bytes = bytes};
-
-	handled++;
-	memcpy(back.word, words, count * sizeof(*words));
-	wrong += am_reply(token, ANSWER, &back, &piece, 1) != CADGE_DONE;
-}
-
-static void on_answer(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
-		      size_t bytes)
-{
-	(void)token;
-	answered++;
-	keep_what_came(words, count, payload, bytes);
-}
-
-/* Numbers that come in order. */
-static void on_count(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
-		     size_t bytes)
-{
-	(void)token, (void)payload;
-	wrong += count != 1 || words[0] != handled || bytes != 0;
-	handled++;
-}
-
-static bool untagged, uncredited;
-
-static void begin(struct rank *rank)
-{
-	const struct am_config config = {
-		.packet_bytes = 8128,
-		.outstanding = outstanding,
-		.queue = QUEUE,
-		.untagged = untagged,
-		.uncredited = uncredited,
-		.calls = {.up = frame_up, .down = frame_down, .ended = on_ended},
-	};
-	const struct cadge_open_args args = rank_open_args(rank, WINDOW);
-
-	frame_begin(rank, &frame_calls);
-	EXPECT(rank, am_open(&args, &config, &am) == CADGE_DONE, "open: %s", args.error);
-	endpoint = am_endpoint_allocate(am);
-	am_set_tag(endpoint, TAG);
-	am_set_handler(endpoint, AM_RETURNED, on_returned);
-	am_set_handler(endpoint, ECHO, on_echo);
-	am_set_handler(endpoint, ANSWER, on_answer);
-	am_set_handler(endpoint, COUNT, on_count);
-	EXPECT(rank, am_set_segment(endpoint, SEGMENT_BYTES) == CADGE_DONE, "segment");
-}
-
-/* Name 0 is the other's first endpoint. */
-static void meet_other(void)
-{
-	const uint32_t other = 1 - self->number;
-
-	connect_to(other);
-	EXPECT(self, am_map(endpoint, 0, other, 0, TAG) == CADGE_DONE, "map");
-}
-
-static void end(void)
-{
-	meet_all();
-	EXPECT(self, !wrong, "%u things were not as they must be", wrong);
-	am_close(am);
-}
-
-static void request(uint32_t name, uint32_t handler, const struct am_words *words,
-		    const struct cadge_iov *pieces, uint32_t count)
-{
-	int code;
-
-	AWAIT((code = am_request(endpoint, name, handler, words, pieces, count)) != CADGE_BUSY,
-	      "a request does not leave");
-	EXPECT(self, code == CADGE_DONE, "request: %s", cadge_code_name(code));
-}
-
-/* ---- tests ---- */
-
-static void fill_words(struct am_words *words, uint32_t count)
-{
-	words->count = count;
-	for (uint32_t i = 0; i < count; i++)
-		words->word[i] = 0xdeadbeefu * (i + 1) + count;
-}
+#include "tests/styles/am_end.h"
 
 /* Every number of words, payloads of no byte up to all that a packet holds, in pieces. */
 static void test_words_and_payloads(struct rank *rank)
@@ -161,7 +16,7 @@ static void test_words_and_payloads(struct rank *rank)
 	struct am_words words;
 	unsigned int asked = 0;
 
-	begin(rank);
+	am_begin(rank);
 	meet_other();
 	meet_all();
 	for (uint32_t count = 0; rank->number && count <= AM_WORDS_MAX; count++) {
@@ -193,7 +48,87 @@ static void test_words_and_payloads(struct rank *rank)
 	words.count = AM_WORDS_MAX + 1;
 	EXPECT(rank, am_request(endpoint, 0, ECHO, &words, NULL, 0) == CADGE_E_ARGUMENT, "17 words");
 	EXPECT(rank, am_request(endpoint, 1, ECHO, NULL, NULL, 0) == CADGE_E_ARGUMENT, "a name of nobody");
-	end();
+	am_end();
+}
+
+static void on_zero_reply(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
+			  size_t bytes)
+{
+	(void)words, (void)count, (void)payload, (void)bytes;
+	handled++;
+	wrong += am_reply(token, AM_RETURNED, NULL, NULL, 0) != CADGE_E_ARGUMENT;
+	wrong += am_reply(token, AM_HANDLERS_MAX, NULL, NULL, 0) != CADGE_E_ARGUMENT;
+	wrong += am_reply_xfer(token, AM_HANDLERS_MAX + ANSWER, NULL, NULL, 0, 0, 0) != CADGE_E_ARGUMENT;
+	wrong += am_reply(token, ANSWER, NULL, NULL, 0) != CADGE_DONE;
+}
+
+/* The last handler and the last name work; what is beyond, and handler 0, is refused and not cut to what fits. */
+static void test_tables(struct rank *rank)
+{
+	static const uint32_t wrong_handlers[] = {AM_RETURNED, AM_HANDLERS_MAX, AM_HANDLERS_MAX + ECHO, 300,
+						  UINT32_MAX};
+	const uint32_t last_handler = AM_HANDLERS_MAX - 1, last_name = AM_NAMES_MAX - 1;
+
+	EXPECT(rank, AM_HANDLERS_MAX >= 256 && AM_NAMES_MAX >= 256, "the least that there has to be");
+	am_begin(rank);
+	EXPECT(rank,
+	       am_set_handler(endpoint, last_handler, on_zero_reply) == CADGE_DONE &&
+		       am_set_handler(endpoint, AM_HANDLERS_MAX, on_zero_reply) == CADGE_E_ARGUMENT,
+	       "set_handler");
+	meet_other();
+	EXPECT(rank,
+	       am_map(endpoint, last_name, 1 - rank->number, 0, TAG) == CADGE_DONE &&
+		       am_map(endpoint, AM_NAMES_MAX, 1 - rank->number, 0, TAG) == CADGE_E_ARGUMENT,
+	       "map");
+	meet_all();
+	for (unsigned int i = 0; i < sizeof(wrong_handlers) / sizeof(*wrong_handlers); i++)
+		EXPECT(rank,
+		       am_request(endpoint, 0, wrong_handlers[i], NULL, NULL, 0) == CADGE_E_ARGUMENT &&
+			       am_request_xfer(endpoint, 0, wrong_handlers[i], NULL, NULL, 0, 0, 0) ==
+				       CADGE_E_ARGUMENT,
+		       "handler %u is not refused", wrong_handlers[i]);
+	if (rank->number)
+		request(last_name, last_handler, NULL, NULL, 0);
+	await(rank->number ? &answered : &handled, 1, "the last handler");
+	am_end();
+	EXPECT(rank, handled + answered == 1, "%u requests and %u replies came", handled, answered);
+}
+
+/* An endpoint without a tag takes nothing; one for all takes every tag; what names "all" itself is a wrong tag elsewhere. */
+static void test_tags(struct rank *rank)
+{
+	static const uint64_t tags[] = {AM_TAG_NONE, TAG, TAG + 1, AM_TAG_ALL};
+	enum { TAGS = sizeof(tags) / sizeof(*tags) };
+	struct am_words words = {.count = 1};
+	struct am_endpoint *untagged;
+
+	am_begin(rank);
+	untagged = am_endpoint_allocate(am);
+	am_set_handler(untagged, ECHO, am_echo);
+	meet_other();
+	meet_all();
+	for (unsigned int i = 0; rank->number && i < TAGS; i++) {
+		words.word[0] = i;
+		am_map(endpoint, 1, 0, am_endpoint_number(untagged), tags[i]);
+		request(1, ECHO, &words, NULL, 0);
+		expect_return(AM_BAD_TAG, ECHO, i + 1, &words, 0, 0);
+	}
+	meet_all();
+	am_set_tag(untagged, AM_TAG_ALL);
+	meet_all();
+	for (unsigned int i = 0; rank->number && i < TAGS; i++) {
+		am_map(endpoint, 1, 0, am_endpoint_number(untagged), tags[i]);
+		request(1, ECHO, &words, NULL, 0);
+		await(&answered, i + 1, "a reply");
+	}
+	meet_all();
+	if (rank->number) {
+		am_map(endpoint, 1, 0, 0, AM_TAG_ALL);
+		request(1, ECHO, &words, NULL, 0);
+		expect_return(AM_BAD_TAG, ECHO, TAGS + 1, &words, 0, 0);
+	}
+	am_end();
+	EXPECT(rank, handled == (rank->number ? 0 : TAGS), "%u requests were delivered", handled);
 }
 
 static void on_break_rules(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
@@ -219,7 +154,7 @@ static void on_break_more(struct am_token *token, const uint32_t *words, uint32_
 
 static void test_one_reply_and_no_more(struct rank *rank)
 {
-	begin(rank);
+	am_begin(rank);
 	am_set_handler(endpoint, BREAK_RULES, on_break_rules);
 	am_set_handler(endpoint, BREAK_MORE, on_break_more);
 	meet_other();
@@ -233,7 +168,7 @@ static void test_one_reply_and_no_more(struct rank *rank)
 	meet_all();
 	EXPECT(rank, handled + answered == 1, "what was refused was sent: %u requests and %u replies",
 	       handled, answered);
-	end();
+	am_end();
 }
 
 /* A window of requests leaves although nobody polls there, one more does not; without replies credits come back too. */
@@ -243,7 +178,7 @@ static void test_credits(struct rank *rank)
 	struct am_words words = {.count = 1};
 	unsigned int sent = 0;
 
-	begin(rank);
+	am_begin(rank);
 	meet_other();
 	meet(rank, 0, 2); /* nobody polls meanwhile */
 	if (rank->number) {
@@ -267,7 +202,7 @@ static void test_credits(struct rank *rank)
 	meet_all();
 	if (rank->number == 0)
 		EXPECT(rank, counter("acknowledgements") >= MESSAGES / WINDOW, "who told the sender?");
-	end();
+	am_end();
 }
 
 /* Without tags a wrong one is taken; without credits more than a window leaves although nobody polls there. */
@@ -277,8 +212,8 @@ static void test_switched_off(struct rank *rank)
 	struct am_words words = {.count = 1};
 	unsigned int sent = 0;
 
-	untagged = uncredited = true;
-	begin(rank);
+	trusting = uncredited = true;
+	am_begin(rank);
 	meet_other();
 	EXPECT(rank, am_map(endpoint, 0, 1 - rank->number, 0, TAG + 1) == CADGE_DONE, "map");
 	meet(rank, 0, 2); /* nobody polls meanwhile */
@@ -292,20 +227,7 @@ static void test_switched_off(struct rank *rank)
 	if (rank->number == 0)
 		await(&handled, MESSAGES, "requests");
 	EXPECT(rank, !returned && !counter("requests_without_credit"), "something was looked at");
-	end();
-}
-
-static void expect_return(enum am_status status, uint32_t handler, unsigned int number,
-			  const struct am_words *words, size_t bytes, uint32_t seed)
-{
-	await(&returned, number, "a return");
-	EXPECT(self, status_seen == status && handler_seen == handler,
-	       "status %d of handler %u, not %d of %u", (int)status_seen, handler_seen, (int)status, handler);
-	EXPECT(self,
-	       words_count == words->count &&
-		       memcmp(words_seen, words->word, words->count * sizeof(*words_seen)) == 0 &&
-		       payload_bytes == bytes && is_filled(payload_seen, bytes, seed),
-	       "it did not come back with all it carried");
+	am_end();
 }
 
 /* What cannot be delivered comes back with all it carried, and costs no credit. */
@@ -315,7 +237,7 @@ static void test_returned(struct rank *rank)
 	const struct cadge_iov piece = {payload, sizeof(payload)};
 	struct am_words words;
 
-	begin(rank);
+	am_begin(rank);
 	meet_other();
 	meet_all();
 	fill_words(&words, 5);
@@ -332,7 +254,7 @@ static void test_returned(struct rank *rank)
 		request(0, ECHO, &words, &piece, 1);
 		await(&answered, i + 1, "a reply");
 	}
-	end();
+	am_end();
 	EXPECT(rank, rank->number || handled == 3 * WINDOW, "%u requests were delivered", handled);
 }
 
@@ -341,11 +263,11 @@ static void test_endpoints(struct rank *rank)
 {
 	struct am_endpoint *second;
 
-	begin(rank);
+	am_begin(rank);
 	second = am_endpoint_allocate(am);
 	am_set_tag(second, TAG + 7);
-	am_set_handler(second, COUNT, on_count);
-	am_set_handler(second, ANSWER, on_answer);
+	am_set_handler(second, COUNT, am_count);
+	am_set_handler(second, ANSWER, am_answer);
 	meet_other();
 	am_map(endpoint, 1, 1 - rank->number, 1, TAG + 7);
 	meet_all();
@@ -365,7 +287,7 @@ static void test_endpoints(struct rank *rank)
 	} else {
 		await(&handled, 3, "requests");
 	}
-	end();
+	am_end();
 }
 
 /* Who does not poll for requests has a queue; what comes beyond is returned, and nothing gets lost. */
@@ -373,7 +295,7 @@ static void test_full_endpoint(struct rank *rank)
 {
 	struct am_words words = {.count = 1};
 
-	begin(rank);
+	am_begin(rank);
 	meet_other();
 	budget = rank->number ? UINT32_MAX : 0;
 	meet_all();
@@ -401,7 +323,7 @@ static void test_full_endpoint(struct rank *rank)
 	}
 	meet_all();
 	EXPECT(rank, returned == (rank->number ? WINDOW - QUEUE : 0), "%u were returned", returned);
-	end();
+	am_end();
 }
 
 /*
@@ -436,7 +358,7 @@ static void test_replies_find_room(struct rank *rank)
 	enum { ROUNDS = 3 };
 
 	outstanding = rank->number ? MANY : WINDOW;
-	begin(rank);
+	am_begin(rank);
 	am_set_handler(endpoint, BIG, on_big);
 	am_set_handler(endpoint, ANSWER, on_big_answer);
 	meet_other();
@@ -450,267 +372,7 @@ static void test_replies_find_room(struct rank *rank)
 	}
 	if (rank->number == 0)
 		EXPECT(rank, counter("answers_unsent") > 0, "there was room for %d replies", MANY);
-	end();
-}
-
-/* ---- long messages ---- */
-
-static uint32_t seed_of(uint64_t offset_bytes, size_t bytes)
-{
-	return (uint32_t)(offset_bytes * 31 + bytes);
-}
-
-/* Words: offset, bytes. Checks the segment, and answers by a transfer to the same place there. */
-static void on_long(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
-		    size_t bytes)
-{
-	const struct am_words back = {.count = 2, .word = {words[0], words[1]}};
-	int code;
-
-	handled++;
-	wrong += count != 2 || payload != am_segment(endpoint) + words[0] || bytes != words[1] ||
-		 !is_filled(payload, bytes, seed_of(words[0], bytes));
-	code = am_reply_xfer(token, LONG_BACK, &back, &(struct cadge_iov){payload, bytes}, 1, words[0], 4711);
-	wrong += code != CADGE_DONE && code != CADGE_QUEUED;
-	ended += code == CADGE_DONE;
-}
-
-static bool is_zero(const uint8_t *at, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		if (at[i])
-			return false;
-	return true;
-}
-
-static void on_long_back(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
-			 size_t bytes)
-{
-	uint8_t *at = payload;
-
-	(void)token;
-	answered++;
-	wrong += count != 2 || at != am_segment(endpoint) + words[0] || bytes != words[1] ||
-		 !is_filled(at, bytes, seed_of(words[0], bytes));
-	wrong += words[0] >= GUARD_BYTES && !is_zero(at - GUARD_BYTES, GUARD_BYTES);
-	wrong += words[0] + bytes + GUARD_BYTES <= SEGMENT_BYTES && !is_zero(at + bytes, GUARD_BYTES);
-	memset(at, 0, bytes);
-}
-
-static void send_long(uint8_t *content, uint32_t offset_bytes, uint32_t bytes)
-{
-	const struct am_words words = {.count = 2, .word = {offset_bytes, bytes}};
-	const struct cadge_iov pieces[] = {{content, bytes / 4}, {content + bytes / 4, bytes - bytes / 4}};
-	int code;
-
-	fill(content, bytes, seed_of(offset_bytes, bytes));
-	AWAIT((code = am_request_xfer(endpoint, 0, LONG, &words, pieces, 2, offset_bytes, 4711)) !=
-		      CADGE_BUSY,
-	      "a transfer does not begin");
-	EXPECT(self, code == CADGE_DONE || code == CADGE_QUEUED, "transfer: %s", cadge_code_name(code));
-	ended += code == CADGE_DONE;
-}
-
-static void test_long(struct rank *rank)
-{
-	static uint8_t content[SEGMENT_BYTES];
-	static const struct {
-		uint32_t offset_bytes, bytes;
-	} spots[] = {{0, 1},         {0, SEGMENT_BYTES}, {SEGMENT_BYTES - 1, 1},        {100, 0}, {101, 4099},
-		     {4096, 300000}, {7, 65536},         {SEGMENT_BYTES - 10000, 10000}};
-	enum { SPOTS = sizeof(spots) / sizeof(*spots), ROUNDS = 5 };
-
-	begin(rank);
-	am_set_handler(endpoint, LONG, on_long);
-	am_set_handler(endpoint, LONG_BACK, on_long_back);
-	meet_other();
-	meet_all();
-	for (unsigned int i = 0; rank->number && i < SPOTS * ROUNDS; i++) {
-		send_long(content, spots[i % SPOTS].offset_bytes, spots[i % SPOTS].bytes);
-		await(&ended, i + 1, "the end of a transfer");
-		memset(content, 0xee, spots[i % SPOTS].bytes); /* it may be changed now */
-		await(&answered, i + 1, "a transfer back");
-	}
-	if (rank->number == 0) {
-		await(&handled, SPOTS * ROUNDS, "transfers");
-		await(&ended, SPOTS * ROUNDS, "the end of transfers back");
-	}
-	end();
-}
-
-/* A byte outside of the segment: refused, and nothing is written. */
-static void test_long_outside(struct rank *rank)
-{
-	static uint8_t content[SEGMENT_BYTES + 1];
-	static const struct {
-		uint64_t offset_bytes;
-		uint32_t bytes;
-	} spots[] = {{0, SEGMENT_BYTES + 1},
-		     {SEGMENT_BYTES, 1},
-		     {SEGMENT_BYTES - 9, 10},
-		     {UINT64_MAX, 1},
-		     {UINT64_MAX - 3, 5}};
-
-	begin(rank);
-	meet_other();
-	meet_all();
-	memset(content, 0x77, sizeof(content));
-	for (unsigned int i = 0; rank->number && i < sizeof(spots) / sizeof(*spots); i++)
-		EXPECT(rank,
-		       am_request_xfer(endpoint, 0, COUNT, NULL, &(struct cadge_iov){content, spots[i].bytes},
-				       1, spots[i].offset_bytes, 0) == CADGE_E_REFUSED,
-		       "%u bytes at %llu are not refused", spots[i].bytes,
-		       (unsigned long long)spots[i].offset_bytes);
-	meet_all();
-	EXPECT(rank, is_zero(am_segment(endpoint), SEGMENT_BYTES) && !handled, "something was written");
-	end();
-}
-
-/* A link ends with requests, replies and transfers under way, and its next life has all its credits. */
-static void test_new_life(struct rank *rank)
-{
-	static uint8_t content[300000];
-
-	begin(rank);
-	am_set_handler(endpoint, LONG, on_long);
-	am_set_handler(endpoint, LONG_BACK, on_long_back);
-	for (unsigned int life = 0; life < 5; life++) {
-		answered = returned = handled = 0;
-		meet_other();
-		meet_all();
-		if (rank->number) {
-			for (unsigned int i = 0; i < WINDOW; i++)
-				request(0, ECHO, NULL, &(struct cadge_iov){content, 3500}, 1);
-			await(&answered, WINDOW, "replies");
-			for (unsigned int i = 0; i < WINDOW - 1; i++) /* nobody waits for these */
-				request(0, ECHO, NULL, &(struct cadge_iov){content, 3500}, 1);
-			send_long(content, 4096, sizeof(content));
-		} else {
-			await(&handled, WINDOW, "requests");
-		}
-		meet(rank, 0, 2);
-		EXPECT(rank, am_disconnect(am, 1 - rank->number) == CADGE_DONE, "disconnect");
-		meet(rank, 0, 2);
-		memset(am_segment(endpoint), 0, SEGMENT_BYTES);
-	}
-	meet_other();
-	end();
-}
-
-/* ---- a peer that does not keep to anything ---- */
-
-/* As a bundle that has no endpoint. */
-static void write_head(struct cadge_blob_out *address)
-{
-	cadge_blob_u32(address, WINDOW);
-	cadge_blob_u32(address, 0);
-}
-
-/* The victim's window, and one endpoint. */
-static void read_head(struct cadge_blob_in *address)
-{
-	size_t key_bytes;
-
-	cadge_blob_take_u64(address);
-	cadge_blob_take_u64(address);
-	cadge_blob_take_bytes(address, &key_bytes);
-}
-
-struct thrown {
-	uint8_t kind, handler, words, to, from, acks;
-	uint64_t tag, offset_bytes, long_bytes;
-	uint32_t bytes; /* of the packet */
-};
-
-static void throw(const struct thrown *thrown)
-{
-	uint8_t packet[128] = {thrown->kind, thrown->handler, thrown->words, thrown->to, thrown->from, 0,
-			       thrown->acks};
-
-	cadge_store64(packet + 8, thrown->tag);
-	cadge_store64(packet + AM_HEAD_BYTES, thrown->offset_bytes);
-	cadge_store64(packet + AM_HEAD_BYTES + 8, thrown->long_bytes);
-	stranger_throw(packet, thrown->bytes);
-}
-
-/* The endpoint that asked is none. */
-static void on_from_nowhere(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
-			    size_t bytes)
-{
-	const struct cadge_iov piece = {am_segment(endpoint), 8};
-
-	(void)words, (void)count, (void)payload, (void)bytes;
-	handled++;
-	wrong += am_reply_xfer(token, LONG_BACK, NULL, &piece, 1, 0, 0) != CADGE_E_REFUSED;
-	wrong += am_reply(token, LONG_BACK, NULL, NULL, 0) != CADGE_DONE;
-}
-
-/* What makes no sense is refused and counted, or comes back; nothing outside of a packet, table or segment is looked at. */
-static void test_nonsense(struct rank *rank)
-{
-	enum { REQUEST, REPLY, RETURNED, ACK, LONGER = 16, WHOLE = AM_HEAD_BYTES };
-	static const struct thrown refused[] = {
-		{.bytes = 1},
-		{.bytes = WHOLE - 1},
-		{.handler = COUNT, .words = 17, .tag = TAG, .bytes = 100},
-		{.handler = COUNT, .words = 3, .tag = TAG, .bytes = WHOLE + 11},
-		{.kind = REQUEST | LONGER, .handler = COUNT, .tag = TAG, .bytes = WHOLE + 15},
-		{.kind = REPLY, .handler = ANSWER, .bytes = WHOLE},
-		{.kind = RETURNED, .handler = ECHO, .bytes = WHOLE},
-		{.kind = ACK, .acks = 5, .bytes = WHOLE},
-		{.kind = 9, .bytes = WHOLE},
-	};
-	static const struct thrown back[] = {
-		{.handler = ECHO, .to = 9, .tag = TAG, .bytes = WHOLE},
-		{.handler = ECHO, .tag = TAG + 1, .bytes = WHOLE},
-		{.handler = AM_RETURNED, .tag = TAG, .bytes = WHOLE},
-		{.handler = NOBODY, .tag = TAG, .bytes = WHOLE},
-		{.kind = LONGER,
-		 .handler = ECHO,
-		 .tag = TAG,
-		 .offset_bytes = SEGMENT_BYTES,
-		 .long_bytes = 1,
-		 .bytes = 32},
-		{.kind = LONGER,
-		 .handler = ECHO,
-		 .tag = TAG,
-		 .offset_bytes = UINT64_MAX,
-		 .long_bytes = 2,
-		 .bytes = 32},
-	};
-	static const struct thrown good[] = {
-		{.handler = LONG, .from = 255, .tag = TAG, .bytes = WHOLE},
-		{.handler = LONG, .from = AM_ENDPOINTS_MAX, .tag = TAG, .bytes = WHOLE},
-		{.handler = LONG, .tag = TAG, .bytes = WHOLE},
-	};
-	enum {
-		REFUSED = sizeof(refused) / sizeof(*refused),
-		BACK = sizeof(back) / sizeof(*back),
-		GOOD = sizeof(good) / sizeof(*good),
-	};
-
-	if (rank->number) {
-		stranger_begin(rank, write_head, read_head);
-		for (unsigned int i = 0; i < REFUSED; i++)
-			throw(&refused[i]);
-		for (unsigned int i = 0; i < BACK; i++)
-			throw(&back[i]);
-		for (unsigned int i = 0; i < GOOD; i++)
-			throw(&good[i]);
-		stranger_end();
-		return;
-	}
-	begin(rank);
-	am_set_handler(endpoint, LONG, on_from_nowhere);
-	connect_to(1);
-	await(&handled, GOOD, "requests from nowhere");
-	EXPECT(rank, counter("packets_refused") == REFUSED && counter("requests_returned") == BACK,
-	       "%llu packets of %d were refused, %llu of %d returned",
-	       (unsigned long long)counter("packets_refused"), REFUSED,
-	       (unsigned long long)counter("requests_returned"), BACK);
-	EXPECT(rank, !wrong && !answered && !returned, "something of it was taken");
-	say(rank, 1, "done", 4);
-	am_close(am);
+	am_end();
 }
 
 int style_conformance(int argc, char **argv)
@@ -724,9 +386,17 @@ int style_conformance(int argc, char **argv)
 		{.name = "endpoints", .run = test_endpoints, .ranks = 2},
 		{.name = "full_endpoint", .run = test_full_endpoint, .ranks = 2},
 		{.name = "replies_find_room", .run = test_replies_find_room, .ranks = 2},
+		{.name = "tables", .run = test_tables, .ranks = 2},
+		{.name = "tags", .run = test_tags, .ranks = 2},
 		{.name = "long", .run = test_long, .ranks = 2},
+		{.name = "long_unasked", .run = test_long_unasked, .ranks = 2},
+		{.name = "long_in_the_queue", .run = test_long_in_the_queue, .ranks = 2},
 		{.name = "long_outside", .run = test_long_outside, .ranks = 2},
+		{.name = "refused_long", .run = test_refused_long, .ranks = 2},
+		{.name = "refused_medium", .run = test_refused_medium, .ranks = 2},
+		{.name = "refused_reply", .run = test_refused_reply, .ranks = 2},
 		{.name = "new_life", .run = test_new_life, .ranks = 2},
+		{.name = "stranger", .run = test_stranger, .ranks = 2},
 		{.name = "nonsense", .run = test_nonsense, .ranks = 2},
 	};
 

@@ -80,7 +80,10 @@ void stranger_begin(struct rank *rank, void (*write_head)(struct cadge_blob_out 
 		    void (*read_head)(struct cadge_blob_in *address));
 /* Sends a packet of these bytes. */
 void stranger_throw(const void *data, size_t bytes);
-extern unsigned int stranger_heard; /* packets that came */
+enum { STRANGER_PACKET_BYTES = 2048 };
+extern unsigned int stranger_heard; /* packets that came, and the last one */
+extern uint8_t stranger_last[STRANGER_PACKET_BYTES];
+extern size_t stranger_last_bytes;
 /* Waits for rank 0 to say something beside the wire, and closes. */
 void stranger_end(void);
 

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "common/adapter.h"
 #include "common/wire.h"
 #include "tests/styles/frame.h"
 
-enum { PACKET_BYTES = 2048, PACKETS = 64 };
+enum { PACKET_BYTES = STRANGER_PACKET_BYTES, PACKETS = 64 };
 
 static struct cadge_wire *wire;
 static struct cadge_link *to_victim;
 static void (*put_head)(struct cadge_blob_out *address);
 static void (*take_head)(struct cadge_blob_in *address);
 unsigned int stranger_heard;
+uint8_t stranger_last[PACKET_BYTES];
+size_t stranger_last_bytes;
 
 /* The victim may have ended already; if it did so too early it says why. */
 static void on_down(void *arg, uint32_t peer, int code)
@@ -20,8 +23,10 @@ static void on_down(void *arg, uint32_t peer, int code)
 
 static enum cadge_keep on_packet(void *arg, uint32_t peer, void *data, size_t bytes)
 {
-	(void)arg, (void)peer, (void)data, (void)bytes;
+	(void)arg, (void)peer;
 	stranger_heard++;
+	stranger_last_bytes = bytes;
+	memcpy(stranger_last, data, cadge_least(bytes, sizeof(stranger_last)));
 	return CADGE_TAKEN;
 }
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from cadge_analysis import units
 from cadge_analysis.page import layout
-from cadge_analysis.page.tables import columns_of, parted
-from cadge_results import PatternFile, ResultsError, read_workloads
+from cadge_analysis.page.tables import EMULATED_CALL_BYTES, columns_of, parted, whose_calls
+from cadge_results import PatternFile, ResultsError, Workload, read_workloads
 
-WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
+ROOT = Path(__file__).parents[2]
+WORKLOADS = read_workloads(ROOT / "harness")
 
 
 def keys(name: str) -> tuple[list[str], list[str]]:
@@ -36,6 +38,18 @@ def test_a_pattern_without_details_shows_what_is_compared() -> None:
     assert {"p999", "floor", "above", "rate", "cpu_client", "samples"} <= set(rest)
     assert sorted(first + rest) == sorted(one.key for one in columns_of(WORKLOADS.file("rpc"), (), "sockets-tcp"))
     assert len(first) < layout.FEW, "they fit beside each other"
+
+
+def test_an_emulated_call_says_how_long_its_message_is() -> None:
+    header = (ROOT / "harness/driver/server.h").read_text(encoding="utf-8")
+    assert f"#define DRV_RPC_TRAILER_BYTES {EMULATED_CALL_BYTES}u" in header
+    rpc, stream = WORKLOADS.file("rpc"), WORKLOADS.file("stream")
+    call = Workload(
+        pattern="rpc", parameters=(("request_bytes", 8), ("reply_bytes", 64), ("depth", 1), ("touch", "none"))
+    )
+    assert whose_calls(("RELIABLE",), rpc, call) == f"emulated, {units.size(24)} on the wire"
+    assert whose_calls(("RPC", "RELIABLE"), rpc, call) == "native"
+    assert whose_calls(("RELIABLE",), stream, Workload(pattern="stream", parameters=(("bytes", 8), ("depth", 1)))) == ""
 
 
 def test_the_main_quantity_is_no_detail() -> None:

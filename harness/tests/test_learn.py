@@ -97,10 +97,10 @@ def test_the_same_sweep_says_more_than_another(checkout: Checkout, cadge: Cadge,
 
 def test_a_slower_testbed_gets_shorter_points_for_the_same_budget(catalogue: Catalogue) -> None:
     sweep, _text = read_sweep(Path(__file__).parents[1] / "sweeps" / "default.yml", WORKLOADS)
-    sweep = sweep.model_copy(update={"budget": 260_000, "without": ()})
+    sweep = sweep.model_copy(update={"budget": 300_000, "without": ()})
     fast = make_plan(sweep, catalogue, WORKLOADS, site_of(make_testbed()))
     slow = make_plan(sweep, catalogue, WORKLOADS, site_of(make_testbed(), SLOW))
-    assert slow.estimate.wall_s <= 261
+    assert slow.estimate.wall_s <= 301
     assert slow.estimate.measure_s < fast.estimate.measure_s
     assert [launch.launch_id for launch in slow.launches] == [launch.launch_id for launch in fast.launches]
 

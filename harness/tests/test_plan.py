@@ -25,7 +25,7 @@ from cadge_harness.plan.describe import read_description
 from cadge_harness.plan.here import count_cells, where_it_runs
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import Site, site_of
-from cadge_harness.plan.sizes import SIZES_LEAST, left_out
+from cadge_harness.plan.sizes import LAYERS_LEAST, SIZES_LEAST, layers_left_out, left_out
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_harness.words import runs_only
@@ -559,16 +559,17 @@ def test_plans_do_not_depend_on_key_order_or_on_spelling_defaults(data: st.DataO
 SITE = make_site()
 
 
-def _catalogue() -> Catalogue:
+def _catalogue(*names: str) -> Catalogue:
     from cadge_harness.plan.catalogue import LayerInfo
     from cadge_results import LayerFile
 
-    raw = {"schema": "cadge.layer/1", "title": "t", "style": "a", "substrate": "one", "library": "l", "licence": "x"}
-    file = LayerFile.from_object({**raw, "rpc": "native", "places": ["within", "between"]}, source="t")
-    return Catalogue((LayerInfo(file=file),))
+    raw = {"schema": "cadge.layer/1", "title": "t", "library": "l", "licence": "x", "rpc": "native"}
+    more = {"places": ["within", "between"]}
+    styles = [dict(zip(("style", "substrate"), name.split("-"), strict=True)) for name in names]
+    return Catalogue(tuple(LayerInfo(file=LayerFile.from_object({**raw, **more, **one}, source="t")) for one in styles))
 
 
-CATALOGUE = _catalogue()
+CATALOGUE = _catalogue("a-one")
 
 
 # -- budgets
@@ -586,39 +587,58 @@ def test_a_budget_leaves_out_sizes_first_and_never_launches(catalogue: Catalogue
     assert [launch.launch_id for launch in wide.launches] == [launch.launch_id for launch in cut.launches]
     (said,) = cut.notices
     kept = {point.workload.integer("request_bytes") for point in cut.points if point.workload.pattern == "rpc"}
-    largest = max(kept)
-    assert kept == {2**power for power in range(3, 20) if 2**power <= largest}
-    gone = [format_bytes(2**power) for power in range(3, 20) if 2**power > largest]
-    assert said == f"left out to fit the budget of 35 s: {', '.join(gone)}"
-    assert {point.workload.integer("bytes") for point in cut.points if point.workload.pattern == "stream"} == {8}
+    every = {2**power for power in range(3, 20)}
+    assert {8, 2**19} < kept < every  # both ends stay
+    gone = ", ".join(map(format_bytes, sorted(every - kept)))
+    assert said.startswith(f"dropped to fit 35 s: {gone} (--budget ")
+    assert {point.workload.integer("bytes") for point in cut.points if point.workload.pattern == "stream"} == {8, 2**19}
     assert {point.duration_ms for point in cut.points} == {200}
 
 
-def test_what_ranks_nothing_goes_before_any_size_that_ranks(catalogue: Catalogue, site: Site) -> None:
+def test_middle_sizes_go_before_untouched_data_and_that_before_layers(site: Site) -> None:
+    catalogue = _catalogue("a-one", "a-two", "b-one", "b-two", "c-one")
     sizes = [f"{2**power}B" for power in range(3, 13)]
     patterns = [{"pattern": "rpc", "request_bytes": sizes, "touch": ["none", "write+read"]}]
     duration = {"default": "200ms", "least": "200ms"}
 
-    def kept(budget: str) -> tuple[list[int], list[int], str]:
-        plan = only(catalogue, site, patterns=patterns, duration=duration, budget=budget)
-        by_touch: dict[str, list[int]] = {"write+read": [], "none": []}
+    def kept(budget: str | None) -> tuple[list[int], list[int], set[str], str]:
+        given = {"places": "within", "launches": 9, "baseline": "a-two", "twin": "none"}
+        file = tiny(patterns=patterns, duration=duration, **given, **({"budget": budget} if budget else {}))
+        plan = make_plan(file, catalogue, WORKLOADS, site)
+        by_touch: dict[str, set[int]] = {"write+read": set(), "none": set()}
         for point in plan.points:
-            if point.subject.place == "within":
-                by_touch[str(point.workload["touch"])].append(point.workload.integer("request_bytes"))
-        return sorted(by_touch["write+read"]), sorted(by_touch["none"]), plan.notices[0]
+            if point.subject.kind == "layer":
+                by_touch[str(point.workload["touch"])].add(point.workload.integer("request_bytes"))
+        assert {launch.round for launch in plan.launches} == set(range(9))
+        layers = {point.subject.layer for point in plan.points if point.subject.kind == "layer"}
+        return sorted(by_touch["write+read"]), sorted(by_touch["none"]), layers, " ".join(plan.notices)
 
-    every = [2**power for power in range(3, 13)]
-    ranking, beside, said = kept("35s")
-    assert ranking == every
-    assert 0 < len(beside) < 10
-    assert beside == every[: len(beside)]
-    gone = ", ".join(format_bytes(size) for size in every[len(beside) :])
-    assert said == f"left out to fit the budget of 35 s: of what ranks nothing {gone}"
-    ranking, beside, said = kept("18s")
-    assert beside == []
-    assert ranking == every[: len(ranking)]
-    assert SIZES_LEAST <= len(ranking) < 10
-    assert "; of what ranks nothing 8B" in said
+    every, all_layers = [2**power for power in range(3, 13)], {"a-one", "a-two", "b-one", "b-two", "c-one"}
+    assert kept(None)[:3] == (every, every, all_layers)
+    ranking, untouched, layers, said = kept("2min")
+    assert ranking == untouched
+    assert {8, 4096} < set(ranking) < set(every)
+    assert layers == all_layers
+    assert "untouched" not in said
+    ranking, untouched, layers, said = kept("100s")
+    assert len(ranking) == SIZES_LEAST
+    assert {8, 4096} < set(ranking)
+    assert len(untouched) < SIZES_LEAST
+    assert layers == all_layers
+    assert "; untouched data at " in said
+    ranking, untouched, layers, said = kept("35s")
+    assert (len(ranking), untouched) == (SIZES_LEAST, [])
+    assert LAYERS_LEAST <= len(layers) < 5
+    assert {"a-two", "c-one"} < layers  # the baseline, and the only one of its style
+    assert f"the layers {', '.join(sorted(all_layers - layers))}" in said
+
+
+def test_layers_that_were_asked_for_are_never_dropped(catalogue: Catalogue, site: Site) -> None:
+    sizes = [f"{2**power}B" for power in range(3, 13)]
+    wide = tiny(patterns=[{"pattern": "rpc", "request_bytes": sizes}], duration={"default": "200ms"}, budget="17s")
+    names = [info.name for info in catalogue.usual]
+    with pytest.raises(UsageError, match="too short"):
+        make_plan(wide, catalogue, WORKLOADS, site, only=names)
 
 
 def test_floors_touch_data_as_layers_do(catalogue: Catalogue, site: Site) -> None:
@@ -636,7 +656,7 @@ def test_floors_touch_data_as_layers_do(catalogue: Catalogue, site: Site) -> Non
 
 
 def test_sizes_in_focus_stay(catalogue: Catalogue, site: Site) -> None:
-    focus = [{"pattern": "rpc", "request_bytes": "64KiB", "duration": "500ms"}]
+    focus = [{"pattern": "rpc", "request_bytes": "4KiB", "duration": "500ms"}]
     cut = only(
         catalogue,
         site,
@@ -644,9 +664,9 @@ def test_sizes_in_focus_stay(catalogue: Catalogue, site: Site) -> None:
         duration={"default": "200ms", "focus": focus},
         budget="35s",
     )
-    kept = sorted(point.workload.integer("request_bytes") for point in cut.points)
-    assert kept[-1] == 65536
-    assert 32768 not in kept
+    kept = {point.workload.integer("request_bytes") for point in cut.points}
+    assert {8, 4096, 65536} <= kept
+    assert len(kept) < 14
 
 
 @given(
@@ -654,17 +674,46 @@ def test_sizes_in_focus_stay(catalogue: Catalogue, site: Site) -> None:
     st.sets(st.integers(0, 2**22), max_size=5),
     st.integers(-1000, 100_000),
 )
-def test_what_is_left_out_is_the_largest_and_no_more_than_needed(
+def test_the_ends_stay_and_no_more_is_left_out_than_needed(
     cost_ms: dict[int, int], spared: set[int], over_ms: int
 ) -> None:
     gone = left_out(cost_ms, spared, over_ms)
     stay = set(cost_ms) - set(gone)
     assert not set(gone) & spared
     assert not gone or len(stay) >= min(SIZES_LEAST, len(cost_ms))
-    assert not gone or all(size < min(gone) for size in stay - spared)
+    if set(cost_ms) - spared - {min(cost_ms), max(cost_ms)} - set(gone):  # a middle size stays: so do both ends
+        assert {min(cost_ms), max(cost_ms)} <= stay
     saved_ms = sum(cost_ms[size] for size in gone)
-    assert saved_ms >= over_ms or len(stay) <= SIZES_LEAST or stay <= spared
-    assert not gone or saved_ms - cost_ms[min(gone)] < over_ms
+    free = stay - spared
+    assert saved_ms >= over_ms or len(stay) <= SIZES_LEAST or not free
+    assert all(saved_ms - cost_ms[size] < over_ms for size in gone)  # none could come back
+
+
+def test_the_next_size_to_go_leaves_the_smallest_gap() -> None:
+    cost_ms = dict.fromkeys([8, 64, 1024, 4096, 16384, 65536, 262144, 1 << 20], 10) | {65536: 11}
+    assert left_out(cost_ms, (), 1) == (65536,)
+    assert left_out(cost_ms, (), 12) == (4096, 65536)
+    assert left_out(cost_ms, (), 1000, keep=2) == (64, 1024, 4096, 16384, 65536, 262144)
+    assert left_out(cost_ms, (), 1000, keep=0) == tuple(sorted(cost_ms))
+
+
+@given(
+    st.dictionaries(st.sampled_from([f"{style}-{one}" for style in "abc" for one in range(4)]), st.integers(1, 99)),
+    st.sets(st.sampled_from([f"{style}-{one}" for style in "abc" for one in range(4)])),
+    st.integers(-10, 900),
+)
+def test_layers_go_while_their_style_has_another(cost_ms: dict[str, int], spared: set[str], over_ms: int) -> None:
+    gone = layers_left_out(cost_ms, spared, over_ms)
+    stay = set(cost_ms) - set(gone)
+    assert not set(gone) & spared
+    assert len(stay) >= min(LAYERS_LEAST, len(cost_ms))
+    saved_ms = sum(cost_ms[name] for name in gone)
+    assert saved_ms >= over_ms or len(stay) == LAYERS_LEAST or stay <= spared or len(cost_ms) < LAYERS_LEAST
+    assert not gone or saved_ms - cost_ms[gone[-1]] < over_ms
+    lost = {name[0] for name in cost_ms} - {name[0] for name in stay}
+    if lost:  # a whole style is gone: no other has two that could have gone instead
+        styles = [name[0] for name in stay - spared]
+        assert all(styles.count(style) < 2 for style in styles)
 
 
 def test_a_budget_shortens_points_and_never_launches(catalogue: Catalogue, site: Site) -> None:

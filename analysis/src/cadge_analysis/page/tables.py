@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
@@ -16,7 +16,7 @@ from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Nu
 from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import STATES, Case, Cell, Dataset, LaunchFacts, Series
-from cadge_results import PatternFile
+from cadge_results import PatternFile, Workload
 from cadge_results.pattern import KneeRule, Quantity
 
 SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
@@ -255,7 +255,7 @@ def _values(
         "switches_all": _plain(switches.all_roles if switches else None),
         **{name: _cost(getattr(costs, name), costs.why.get(name, "not recorded")) for name in _COUNTED},
         "lost": _lost(numbers),
-        "calls": Value(text=_calls(facts, file) or units.MISSING),
+        "calls": Value(text=(whose_calls(facts.caps, file, case.workload) if facts else "") or units.MISSING),
         "work": Value(text=_work(facts, case) or units.MISSING),
         "launches": _count(numbers.central.launches, _launches_detail(numbers)),
         "samples": _samples(numbers, noun),
@@ -285,11 +285,18 @@ def _thin_spaces(reason: str) -> str:
     return reason.replace(",", units.THIN)
 
 
-def _calls(facts: LaunchFacts | None, file: PatternFile) -> str:
-    """Tell whose calls the operations are: the layer's own, or made of messages."""
-    if facts is None or not file.calls:
+EMULATED_CALL_BYTES = 16
+"""What a call that is made of messages carries behind its payload (DRV_RPC_TRAILER_BYTES of the driver's server.h)."""
+
+
+def whose_calls(caps: Collection[str], file: PatternFile, workload: Workload) -> str:
+    """Tell whose calls the operations are: the layer's own, or made of messages, which are longer by what they carry."""
+    if not file.calls:
         return ""
-    return "native" if file.calls_are_native(facts.caps) else "emulated"
+    if file.calls_are_native(caps):
+        return "native"
+    request_bytes = file.moved_bytes(workload)[0]
+    return f"emulated, {units.size(request_bytes + EMULATED_CALL_BYTES)} on the wire"
 
 
 def _references(row: Row, data: Dataset) -> Value:

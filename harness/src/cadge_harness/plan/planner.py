@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,7 +25,7 @@ from cadge_harness.plan.order import shuffled as _shuffled
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.replay import refuse_replay, with_trace
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
-from cadge_harness.plan.sizes import SIZES_LEAST, left_out, notice, size_of
+from cadge_harness.plan.sizes import Dropped, layers_left_out, left_out, size_of
 from cadge_harness.plan.sweep import FocusOn, Wanted, by_layers, focuses, idle_values, wanted
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
@@ -196,7 +196,7 @@ def make_plan(
     notices += _add_twins(making, _named(sweep, catalogue))
     if sweep.floors:
         _add_floors(making, list(dict.fromkeys(item for part in parts for item in part.wishes)))
-    notices += _leave_out(making)
+    notices += _leave_out(making, may_drop_layers=not only)
     notices += _baseline_missing(making)
     notices += idle_values(sweep, workloads)
     durations, shortened = _durations(making)
@@ -378,41 +378,80 @@ def _fixed_ms(making: _Making, times: TimeModel) -> int:
     return fixed_ms + blocks * round(times.block_ms) + report_ms(attempts)
 
 
-def _leave_out(making: _Making) -> list[str]:
-    """Take out the sizes that the budget has no time for; return what a reader should know of it."""
+def _leave_out(making: _Making, *, may_drop_layers: bool) -> list[str]:
+    """Take out what the budget has no time for (sizes.py); return what a reader should know of it."""
     sweep = making.sweep
     if sweep.budget is None:
         return []
-    ranking_ms: Counter[int] = Counter()
-    beside_ms: Counter[int] = Counter()
+    over_ms = _over_ms(making, sweep.duration.default)
+    enough_ms = sweep.budget + over_ms
+    both_ms: Counter[int] = Counter()
+    untouched_ms: Counter[int] = Counter()
     in_focus: set[int] = set()
-    over_ms = _fixed_ms(making, making.site.times) - sweep.budget
-    for draft in making.drafts.values():
-        for item in draft.points.values():
-            pattern = making.pattern(item.workload)
-            duration_ms = round((item.focus_ms or sweep.duration.default) * pattern.takes)
-            over_ms += sweep.launches * duration_ms
-            size = size_of(pattern, item.workload)
-            if size is not None:
-                cost_ms = ranking_ms if pattern.does_rank(item.workload) else beside_ms
-                cost_ms[size] += sweep.launches * (duration_ms + item.around_ms)
-                in_focus |= {size} if item.focus_ms else set()
-    beside = left_out(beside_ms, in_focus, over_ms, keep=0 if ranking_ms else SIZES_LEAST)
-    over_ms -= sum(beside_ms[size] for size in beside)
-    gone = left_out(ranking_ms, in_focus, over_ms)
-    if not gone and not beside:
+    for item in (one for draft in making.drafts.values() for one in draft.points.values()):
+        pattern = making.pattern(item.workload)
+        size = size_of(pattern, item.workload)
+        if size is None:
+            continue
+        cost_ms = sweep.launches * (round(_duration_ms(making, item, sweep.duration.default)) + item.around_ms)
+        both_ms[size] += cost_ms
+        untouched_ms[size] += 0 if pattern.does_rank(item.workload) else cost_ms
+        in_focus |= {size} if item.focus_ms else set()
+    sizes = left_out(both_ms, in_focus, over_ms)
+    over_ms -= sum(both_ms[size] for size in sizes)
+    ranks = any(untouched_ms[size] < both_ms[size] for size in both_ms)
+    rest_ms = {size: ms for size, ms in untouched_ms.items() if ms and size not in sizes and ranks}
+    untouched = left_out(rest_ms, in_focus, over_ms, keep=0)
+    _keep(making, lambda _, workload: _stays(making.pattern(workload), workload, sizes, untouched))
+    layers = _drop_layers(making) if may_drop_layers else ()
+    if not sizes and not untouched and not layers:
         return []
+    dropped = Dropped(sizes=sizes, untouched=untouched, layers=layers)
+    return [dropped.notice(spoken(sweep.budget), f"{-(-enough_ms // 60_000)}min")]
 
-    def stays(workload: Workload) -> bool:
-        pattern = making.pattern(workload)
-        size = size_of(pattern, workload)
-        return size not in gone and (size not in beside or pattern.does_rank(workload))
 
-    for draft in making.drafts.values():
-        draft.points = {name: item for name, item in draft.points.items() if stays(item.workload)}
+def _stays(pattern: PatternFile, workload: Workload, sizes: Collection[int], untouched: Collection[int]) -> bool:
+    size = size_of(pattern, workload)
+    return size not in sizes and (size not in untouched or pattern.does_rank(workload))
+
+
+def _drop_layers(making: _Making) -> tuple[str, ...]:
+    """Take out the layers for which there is no time even where points are as short as the sweep lets them be."""
+    sweep = making.sweep
+    least_ms = sweep.duration.least or sweep.duration.default
+    cost_ms: Counter[str] = Counter()
+    spared = {str(sweep.baseline).partition(" ")[0]}
+    for key, draft in making.drafts.items():
+        if key.subject.kind != "layer":
+            continue
+        points_ms = sum(_duration_ms(making, item, least_ms) + item.around_ms for item in draft.points.values())
+        cost_ms[key.subject.layer] += sweep.launches * round(draft.launch_ms(making.site.times) + points_ms)
+        spared |= {key.subject.layer} if key.subject.twin else set()
+    layers = layers_left_out(cost_ms, spared, _over_ms(making, least_ms))
+    _keep(making, lambda subject, _: subject.kind != "layer" or subject.layer not in layers)
+    return layers
+
+
+def _over_ms(making: _Making, each_ms: int) -> int:
+    """Return how much longer than the budget all takes where points out of focus take so long; negative: room."""
+    measuring_ms = sum(
+        making.sweep.launches * round(_duration_ms(making, item, each_ms))
+        for draft in making.drafts.values()
+        for item in draft.points.values()
+    )
+    return _fixed_ms(making, making.site.times) + measuring_ms - (making.sweep.budget or 0)
+
+
+def _duration_ms(making: _Making, item: _Item, each_ms: int) -> float:
+    return (item.focus_ms or each_ms) * making.pattern(item.workload).takes
+
+
+def _keep(making: _Making, stays: Callable[[Subject, Workload], bool]) -> None:
+    """Take out all other points."""
+    for key, draft in making.drafts.items():
+        draft.points = {name: item for name, item in draft.points.items() if stays(key.subject, item.workload)}
     making.drafts = {key: draft for key, draft in making.drafts.items() if draft.points}
-    making.refused = {name: point for name, point in making.refused.items() if stays(point.workload)}
-    return [notice(gone, [size for size in beside if size not in gone], spoken(sweep.budget))]
+    making.refused = {name: one for name, one in making.refused.items() if stays(one.subject, one.workload)}
 
 
 def _durations(making: _Making) -> tuple[dict[str, int], str | None]:

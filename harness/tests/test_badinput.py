@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -186,7 +187,7 @@ def test_one_core_and_two_pollers(quiet: Checkout, cadge: Cadge, monkeypatch: py
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
 def test_a_really_full_disk(quiet: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path) -> None:
-    """A file system of 160 KiB: the campaign stops with what fits, and goes on when there is room."""
+    """One of 160 KiB is too small; in one that others fill, the campaign stops with what fits, and goes on later."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -194,8 +195,19 @@ def test_a_really_full_disk(quiet: Checkout, cadge: Cadge, runner: FakeRunner, t
     )
     if mounted.returncode != 0:
         pytest.skip("tmpfs cannot be mounted here")
+
+    def fill(number: int) -> None:
+        if number == 3:
+            with contextlib.suppress(OSError), (disk / "filling").open("wb", buffering=0) as stream:
+                while True:
+                    stream.write(bytes(4096))
+
     try:
+        refused(cadge(*RUN, "--results", str(disk)), 3, "MB free, and this campaign needs up to", quiet)
+        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+        runner.before_launch = fill
         answer = cadge(*RUN, "--results", str(disk))
+        runner.before_launch = lambda _number: None
         assert answer.code == 6, answer.err
         assert "no space to write" in answer.err
         stored = list(disk.glob("*/launches/*.json"))

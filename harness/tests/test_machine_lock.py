@@ -20,9 +20,11 @@ import pytest
 from cadge_harness.errors import UnfitError
 from cadge_harness.paths import Checkout
 from cadge_harness.run import machine_lock
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Testbed
 from cadge_results import Store
 
-from .conftest import Answer, FakeRunner
+from .conftest import Answer, FakeRunner, make_testbed
 
 Cadge = Callable[..., Answer]
 RUN = ("run", "--sweep", "tiny", "--no-report")
@@ -247,3 +249,61 @@ def test_a_kernel_without_such_names(checkout: Checkout, monkeypatch: pytest.Mon
     locked = machine_lock.machine_lock("again", lambda _text: None)
     with pytest.raises(UnfitError, match="the lock of this machine cannot be taken: No such file"), locked:
         pass
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (("--testbed", "lokal"), 2, "there is no testbed 'lokal'"),
+        (("--inventory", "/no/such/inventory.yml"), 2, "/no/such/inventory.yml"),
+        (("--layers", "c-three"), 5, "c-three"),
+        (("--selftest", "20261121T013042Z-00000000"), 5, "20261121T013042Z-00000000"),
+        (("--results", "/proc/campaigns"), 3, "cannot write /proc/campaigns"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anybody_is_waited_for(
+    more: tuple[str, str], code: int, said: str, checkout: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checkout
+    if more[0] not in {"--testbed", "--inventory"}:
+        monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed())
+    with other(SWEEP) as holder:
+        assert holder.line() == "held\n"
+        answer = cadge(*RUN, *more)
+    assert (answer.code, answer.out) == (code, "")
+    assert said in answer.err
+    assert "waiting" not in answer.err
+
+
+@pytest.mark.timeout(60)
+def test_a_resume_on_other_hosts_is_refused_before_anybody_is_waited_for(
+    quiet: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert quiet
+    runner.stop_after = 1
+    assert cadge(*RUN).code == 6
+    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed(hosts=1))
+    with other(SWEEP) as holder:
+        assert holder.line() == "held\n"
+        answer = cadge("resume")
+    assert (answer.code, answer.out) == (2, "")
+    assert "waiting" not in answer.err
+
+
+def test_a_sweep_beside_another_asks_for_a_testbed_of_its_own(
+    quiet: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert quiet
+    asked: list[object] = []
+
+    def resolve(*_args: object, **named: object) -> Testbed:
+        asked.append(named["own"])
+        return make_testbed()
+
+    monkeypatch.setattr(testbeds, "resolve", resolve)
+    assert cadge(*RUN, "--no-wait").code == 0
+    with other(SWEEP) as holder:
+        assert holder.line() == "held\n"
+        assert cadge(*RUN, "--no-wait").code == 0
+    assert asked == [False, True]

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from cadge_harness.run import ansible_files
-from cadge_harness.testbed import emulated
+from cadge_harness.testbed import emulated, host_files
 from cadge_results import Campaign, CampaignWriter, Store
 from cadge_results.checksum import beside
 from cadge_results.verify import verify
@@ -213,7 +213,7 @@ def test_keys_and_variables_are_the_users_alone(
     monkeypatch.setenv("CADGE_STATE", str(tmp_path / "state"))
     folder = emulated.state_folder()
     assert mode(folder) == 0o700
-    emulated._write_files(folder, ["h1"])
+    host_files.write_files(folder, ["h1"])
     ansible_files.write_secret(tmp_path / "token")
     ansible_files.write_json(tmp_path / "variables.json", {"a": 1})
     assert json.loads((tmp_path / "variables.json").read_text()) == {"a": 1}

@@ -27,7 +27,9 @@ from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import say_cast
 from cadge_harness.plan.link import RATE
+from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.request import read_request
+from cadge_harness.run.room import OF_HOSTS
 from cadge_harness.words import clock, count_of
 from cadge_results import Plan, PlanBlock, Subject, write_output
 from cadge_results.units import format_bytes
@@ -73,17 +75,21 @@ def plan(
     With an inventory it logs in to the hosts as well and shows them side by side; exit code 3 where the sweep cannot
     be made on them.
     """
-    from cadge_harness.testbed import testbeds
-
     output = output_of(ctx, as_json, out)
     request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, looks=looks, log=log)
-    chosen = testbeds.resolve(testbed_name, inventory, start=False, hosts=request.sweep.hosts)
+    chosen = request.testbed(testbed_name, inventory, start=False)
     for note in chosen.notes:
         output.say(note)
     made = request.plan(chosen, results)
     if out is not None:
         write_output(out, made.to_json().encode())
     data, lines = plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen.name)
+    carried_bytes = build_bytes(request.checkout.build)
+    data |= {"carried_bytes": carried_bytes}
+    lines.append(
+        f"while it runs up to {megabytes(carried_bytes)} more beside the campaign, and as much on each host, in "
+        f"~/{OF_HOSTS}"
+    )
     code = EXIT_OK
     if inventory is not None and look and not request.checkout.driver.is_file():
         output.problem("the hosts were not looked at, for there is no build to bring to them: make build")

@@ -40,12 +40,14 @@ from cadge_harness.native.due import tools_of
 from cadge_harness.native.interleave import Between, changed_versions
 from cadge_harness.paths import Checkout, find_checkout, selftests_of
 from cadge_harness.plan.patterns import check_driver, check_plan
+from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.build_identity import build_digest
 from cadge_harness.run.machine_lock import machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
+from cadge_harness.run.room import check_room
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
-from cadge_harness.run.session import Ended, Progress, Runner, Session, check_same_hosts
+from cadge_harness.run.session import Ended, Progress, Runner, Session, on_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
@@ -109,14 +111,22 @@ def run(
 
 
 @contextmanager
-def _alone(command: str, output: Output, *, wait: bool) -> Iterator[tuple[Stopping, list[str]]]:
+def _alone(
+    command: str, output: Output, *, wait: bool, check: Callable[[], object]
+) -> Iterator[tuple[Stopping, list[str]]]:
     """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order.
 
-    Yields what became of signals, and what the campaign has to say of who measures beside it.
+    `check` raises before anybody is waited for where the command would fail afterwards. Yields what became of signals,
+    and what the campaign has to say of who measures beside it: there is nothing where nobody does.
     """
+
+    def on_wait(text: str) -> None:
+        check()
+        output.say(text)
+
     with (
         Stopping(output.say) as stopping,
-        machine_lock(f"{command} --no-wait", output.say, wait=wait, should_stop=stopping.event.is_set) as other,
+        machine_lock(f"{command} --no-wait", on_wait, wait=wait, should_stop=stopping.event.is_set) as other,
     ):
         problems = [f"another sweep measured on this machine at the same time ({other.who})"] if other else []
         for problem in problems:
@@ -134,29 +144,51 @@ class Beside(Protocol):
         """Return what is to run between the launches of that plan."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A new campaign, before anything of it is stored."""
+
+    plan: Plan
+    native: NativeFile | None
+    meta: CampaignMeta
+
+
 def measure(request: Request, output: Output, how: Measuring, beside: Beside | None = None) -> Carried:
     """Carry out a sweep that was read and checked: plan, measure, store, report."""
     _ready(request.checkout, output)
-    with _alone(f"cadge run --sweep {shlex.quote(request.given)}", output, wait=how.wait) as (stopping, problems):
+    results = how.results or request.checkout.campaigns
+    testbed_of = partial(request.testbed, how.testbed_name, how.inventory)
+
+    def prepared(testbed: testbeds.Testbed) -> Prepared:
+        check_driver(request.checkout)
+        plan = request.plan(testbed, how.results)
+        plan = beside.plan(plan) if beside else plan
+        carried_bytes = build_bytes(request.checkout.build)
+        check_room(results, testbed, stored_bytes=plan.estimate.disk_bytes, carried_bytes=carried_bytes)
+        native = beside.native(plan) if beside else None
+        return Prepared(plan=plan, native=native, meta=_meta(request, plan, testbed, results, how))
+
+    def check() -> None:
+        prepared(with_addresses(testbed_of(start=False)))
+
+    command = f"cadge run --sweep {shlex.quote(request.given)}"
+    with _alone(command, output, wait=how.wait, check=check) as (stopping, problems):
         begun_s = time.monotonic()
-        testbed = testbeds.resolve(how.testbed_name, how.inventory, hosts=request.sweep.hosts)
+        testbed = testbed_of(start=True, own=bool(problems))
         try:
             testbed = with_addresses(testbed)
-            check_driver(request.checkout)
             for note in testbed.notes:
                 output.say(note)
-            plan = request.plan(testbed, how.results)
-            plan = beside.plan(plan) if beside else plan
-            for notice in plan.notices:
+            new = prepared(testbed)
+            for notice in new.plan.notices:
                 output.say(notice)
-            results = how.results or request.checkout.campaigns
             writer = CampaignWriter.create(
                 results,
-                meta=_meta(request, plan, testbed, results, how),
-                plan=plan,
+                meta=new.meta,
+                plan=new.plan,
                 sweep_text=request.sweep_text,
                 trace=request.replay.trace if request.replay else None,
-                native=beside.native(plan) if beside else None,
+                native=new.native,
             )
             with writer:
                 return _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
@@ -201,20 +233,27 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
         for problem in changed_versions(native):
             output.problem(problem)
     _ready(checkout, output)
+    kind = found.meta.testbed.kind
+    planned = found.meta.testbed.hosts
+    same = how.testbed_name == "auto" and how.inventory is None and kind in testbeds.KINDS
+    name = kind if same else how.testbed_name
+    testbed_of = partial(testbeds.resolve, name, how.inventory, hosts=len(planned))
+
+    def fitting(testbed: testbeds.Testbed) -> testbeds.Testbed:
+        check_driver(checkout)
+        check_plan(checkout, found.plan)
+        here = on_same_hosts(planned, with_addresses(testbed))
+        check_room(found.path, here, stored_bytes=0, carried_bytes=build_bytes(checkout.build))
+        return here
+
     command = f"cadge resume {found.campaign_id}{''.join(f' --{why}' for why in reasons)}"
-    with _alone(command, output, wait=how.wait) as (stopping, problems):
+    with _alone(command, output, wait=how.wait, check=lambda: fitting(testbed_of(start=False))) as (stopping, problems):
         begun_s = time.monotonic()
-        kind = found.meta.testbed.kind
-        same = how.testbed_name == "auto" and how.inventory is None and kind in testbeds.KINDS
-        hosts = len(found.meta.testbed.hosts)
-        testbed = testbeds.resolve(kind if same else how.testbed_name, how.inventory, hosts=hosts)
+        testbed = testbed_of(start=True, own=bool(problems))
         try:
-            testbed = with_addresses(testbed)
             for note in testbed.notes:
                 output.say(note)
-            check_driver(checkout)
-            check_plan(checkout, found.plan)
-            check_same_hosts(found.meta.testbed.hosts, testbed)
+            testbed = fitting(testbed)
             with CampaignWriter.resume(found.path) as writer:
                 carry_out = partial(_carry_out, writer, testbed, stopping, output, problems, begun_s=begun_s)
                 done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)

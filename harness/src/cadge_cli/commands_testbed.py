@@ -41,7 +41,7 @@ def up(ctx: click.Context, hosts: int, as_json: bool) -> int:
 @json_option
 @click.pass_context
 def down(ctx: click.Context, as_json: bool) -> int:
-    """End the process that holds the hosts; everything goes with it."""
+    """End the process that holds the hosts; everything goes with it. Refused while somebody measures there."""
     output = output_of(ctx, as_json)
     was_up = testbeds.down()
     lines = ["the emulated testbed is down" if was_up else "no emulated testbed was up"]
@@ -58,8 +58,12 @@ def status(ctx: click.Context, as_json: bool) -> int:
     lines = [f"the emulated testbed is {now['state']}"]
     if now["state"] == "up":
         lines = [f"the emulated testbed is up: {', '.join(now['hosts'])} (process {now['pid']})"]
+        lines += [f"used by {user}" for user in now["users"]]
         if now["owner"] == "nobody":
-            lines.append("a campaign that was killed left it; the next one takes it over, `cadge testbed down` ends it")
+            lines.append("a campaign that was killed left it; the next one uses it, `cadge testbed down` ends it")
+    for one in now["own"]:
+        whose = "; ".join(one["users"]) or "a campaign that was killed"
+        lines.append(f"and one besides, for {whose}: {', '.join(one['hosts'])} (process {one['pid']})")
     return output.finish(EXIT_OK if now["state"] == "up" else EXIT_UNFIT, now, lines)
 
 

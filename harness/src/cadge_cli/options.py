@@ -144,8 +144,8 @@ def run_options(command: _F) -> _F:
         "--wait/--no-wait",
         default=True,
         envvar="CADGE_WAIT",
-        help="Wait for another sweep on this machine, or measure beside it: the two disturb each other, and the report "
-        "says so.",
+        help="Wait for another sweep on this machine, or measure beside it, on emulated hosts of its own: the two "
+        "disturb each other, and the report says so.",
     )(command)
     command = click.option("--report/--no-report", default=True, help="Make the report at the end.")(command)
     return click.option(

@@ -83,7 +83,10 @@ def own_namespaces() -> None:
 def emulated(state: Path, can_emulate: None) -> Iterator[Testbed]:
     """An emulated testbed of two hosts."""
     del state, can_emulate
-    yield testbeds.resolve("emulated")
+    testbeds.up()
+    used = testbeds.resolve("emulated")
+    yield used
+    testbeds.release(used)
     testbeds.down()
 
 

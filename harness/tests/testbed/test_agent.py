@@ -605,10 +605,12 @@ def check_ring(record: Json, count: int) -> None:
 
 
 @pytest.mark.long
-def test_a_ring_of_eight_that_sleep_on_four_hosts(own_state: Path, start: Start, ring_build: Path) -> None:
+def test_a_ring_of_eight_that_sleep_on_four_hosts(
+    own_state: Path, start: Start, ring_build: Path, request: pytest.FixtureRequest
+) -> None:
     del own_state
-    testbeds.up(4)
-    used = testbeds.resolve("emulated")
+    used = testbeds.resolve("emulated", hosts=4)
+    request.addfinalizer(lambda: testbeds.release(used))
     names = [host.name for host in used.hosts]
     block = make_block(used, CAMPAIGN, "b1", [ring_launch("l8", used, names * 2)])
     leader, *followers = agents_of(block, start, ring_build)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -98,47 +98,130 @@ def test_ups_at_once_make_one(own_state: Path) -> None:
     assert not supervisors(own_state)
 
 
-def test_a_killed_campaigns_testbed_is_taken_over(own_state: Path) -> None:
-    begin = "from cadge_harness.testbed import testbeds; import sys; testbeds.resolve('emulated'); print(flush=True); "
-    killed = subprocess.Popen(
-        [sys.executable, "-c", begin + "sys.stdin.read()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+class User:
+    """Another process that uses the emulated testbed, as a sweep does, until it ends or is killed."""
+
+    CODE = (
+        "import sys\n"
+        "from cadge_harness.testbed import testbeds\n"
+        "used = testbeds.resolve('emulated', own=sys.argv[1] == 'own')\n"
+        "print(used.use.folder, flush=True)\n"
+        "sys.stdin.read()\n"
+        "testbeds.release(used)\n"
     )
-    assert killed.stdout
-    killed.stdout.readline()
+
+    def __init__(self, which: str = "shared") -> None:
+        argv = [sys.executable, "-c", self.CODE, which]
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        self.folder = Path(self.process.stdout.readline().strip())
+
+    def end(self, *, kill: bool = False) -> None:
+        if kill:
+            self.process.kill()
+        self.process.communicate(timeout=60)
+
+
+@pytest.fixture
+def user() -> Iterator[Callable[..., User]]:
+    """Make users, which have ended when the test has."""
+    made: list[User] = []
+
+    def make(which: str = "shared") -> User:
+        made.append(User(which))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.end(kill=True)
+
+
+def test_a_killed_campaigns_testbed_goes_with_its_next_user(own_state: Path, user: Callable[..., User]) -> None:
+    killed = user()
     assert testbeds.status()["owner"] == "campaign"
-    assert not testbeds.resolve("emulated").started_here  # somebody's who lives
-    killed.kill()
-    killed.communicate()
+    killed.end(kill=True)
     left = testbeds.status()
-    assert left["owner"] == "nobody"
-    assert not testbeds.resolve("emulated", start=False).started_here  # planning changes nothing
+    assert (left["owner"], left["users"]) == ("nobody", [])
+    assert testbeds.resolve("emulated", start=False).use is None, "planning changes nothing"
     taken = testbeds.resolve("emulated")
-    assert taken.started_here
-    assert "is taken over" in taken.notes[0]
-    assert {**testbeds.status(), "owner": ""} == {**left, "owner": ""}
+    assert "was killed" in taken.notes[0]
+    assert testbeds.status()["pid"] == left["pid"]
     assert testbeds.status()["owner"] == "campaign"
     testbeds.release(taken)
     assert not supervisors(own_state)
 
 
-def test_a_sweep_says_how_many_hosts_are_made_for_it(own_state: Path) -> None:
-    planned = testbeds.resolve("emulated", start=False, hosts=3)
-    made = testbeds.resolve("emulated", hosts=3)
-    try:
-        assert [host.name for host in planned.hosts] == [host.name for host in made.hosts] == ["h1", "h2", "h3"]
-        assert testbeds.resolve("emulated", hosts=2).hosts == made.hosts, "one that is up stays as it is"
-    finally:
-        testbeds.release(made)
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_testbed_goes_with_its_last_user(kill: bool, own_state: Path, user: Callable[..., User]) -> None:
+    first, second = user(), user()
+    up = testbeds.status()
+    assert {line.split()[1] for line in up["users"]} == {str(one.process.pid) for one in (first, second)}
+    first.end(kill=kill)
+    assert testbeds.status()["pid"] == up["pid"], "the other one measures on"
+    assert len(testbeds.status()["users"]) == 1
+    second.end()
+    assert testbeds.status()["state"] == "down"
     assert not supervisors(own_state)
 
 
-def test_a_users_testbed_stays_his(own_state: Path) -> None:
+def test_a_testbed_is_not_taken_down_under_its_users(own_state: Path, user: Callable[..., User]) -> None:
     testbeds.up()
-    used = testbeds.resolve("emulated")
-    assert not used.started_here
-    testbeds.release(used)
+    one = user()
+    with pytest.raises(UnfitError, match=f"in use .process {one.process.pid} ") as caught:
+        testbeds.down()
+    assert caught.value.commands == (f"kill {one.process.pid}",)
+    one.end(kill=True)
+    assert testbeds.status()["owner"] == "user", "it was started by hand, and stays"
+    assert testbeds.down()
+    assert not supervisors(own_state)
+
+
+def test_a_sweeps_testbed_stays_where_a_user_asked_for_one_meanwhile(
+    own_state: Path, user: Callable[..., User]
+) -> None:
+    one = user()
+    assert not testbeds.up()["made"]
+    one.end()
     assert testbeds.status()["owner"] == "user"
     testbeds.down()
+    assert not supervisors(own_state)
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_who_measures_beside_another_has_a_testbed_of_his_own(
+    kill: bool, own_state: Path, user: Callable[..., User]
+) -> None:
+    shared, own = user(), user("own")
+    assert (shared.folder, own.folder.parent) == (own_state, own_state)
+    ask = ["ip", "netns", "identify"]  # any program: both answer
+    (there,) = testbeds.status()["own"]
+    links = [Path(f"/proc/{pid}/ns/net").readlink() for pid in (testbeds.status()["pid"], there["pid"])]
+    assert len(set(links)) == 2
+    assert testbeds.exec_command(ask) == 0
+    shared.end(kill=kill)
+    assert testbeds.status()["own"] == [there], "the other one measures on"
+    own.end(kill=kill)
+    testbeds.release(testbeds.resolve("emulated"))  # takes away what killed ones left
+    assert not supervisors(own_state)
+    assert {path.name for path in own_state.iterdir()} == {"lock"}
+
+
+def test_a_sweep_has_as_many_hosts_as_it_asks_for(own_state: Path) -> None:
+    """Below what is up the first ones, above it a testbed of its own, and the one that is up stays as it is."""
+    planned = testbeds.resolve("emulated", start=False, hosts=3)
+    made = testbeds.resolve("emulated", hosts=3)
+    assert [host.name for host in planned.hosts] == [host.name for host in made.hosts] == ["h1", "h2", "h3"]
+    usual = testbeds.resolve("emulated", hosts=2)
+    assert usual.hosts == made.hosts, "a sweep that asks for nothing uses all"
+    fewer = testbeds.resolve("emulated", hosts=2, exactly=True)
+    assert fewer.hosts == made.hosts[:2]
+    assert len(testbeds.resolve("emulated", start=False, hosts=4, exactly=True).hosts) == 4
+    more = testbeds.resolve("emulated", hosts=4, exactly=True)
+    assert len(more.hosts) == 4
+    assert "3 hosts: 4 are made for this campaign alone" in more.notes[0]
+    assert len(testbeds.status()["hosts"]) == 3
+    for one in (more, fewer, usual, made):
+        testbeds.release(one)
     assert not supervisors(own_state)
 
 

@@ -49,6 +49,11 @@ def _members(build: Path) -> Iterator[Path]:
         yield from sorted(path for path in brought(folder).rglob("*") if path.is_file() and _runs(path))
 
 
+def build_bytes(build: Path) -> int:
+    """Return how large what a host is brought of a build is, unpacked."""
+    return sum(path.stat().st_size for path in _members(build))
+
+
 def _runs(path: Path) -> bool:
     """Tell whether a file of a library's build is of use to those who run programs: no header, no link."""
     return not path.is_symlink() and "include" not in path.parts

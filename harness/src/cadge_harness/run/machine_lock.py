@@ -13,50 +13,18 @@ import contextlib
 import errno
 import hashlib
 import os
-import pwd
 import select
 import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 from cadge_harness.errors import UnfitError
+from cadge_harness.holder import Holder
 from cadge_harness.words import clock
 
 FOREIGN_WAIT_S = 2 * 3600.0
 _LOOK_AGAIN_S = 0.5
-_COMMAND_LONGEST = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who has the lock. pid is 0 where the process cannot be seen, uid None where the kernel cannot tell who it is."""
-
-    pid: int
-    uid: int | None
-
-    @property
-    def foreign(self) -> bool:
-        """Whether this is neither the user nor root."""
-        return self.uid not in (0, os.geteuid())
-
-    @property
-    def who(self) -> str:
-        """The process and its user in words, by what the kernel says."""
-        if self.uid is None:
-            return "an unknown process"
-        try:
-            user = pwd.getpwuid(self.uid).pw_name
-        except KeyError:
-            user = str(self.uid)
-        return f"process {self.pid} of user {user}" if self.pid else f"a process of user {user}"
-
-    def __str__(self) -> str:
-        """Return `who` and what the process calls itself, as far as that can be printed."""
-        command = _command(self)
-        return f"{self.who}: {command}" if command else self.who
 
 
 def lock_name() -> bytes:
@@ -160,16 +128,3 @@ def _sentence(holder: Holder, command: str) -> str:
     if holder.foreign:
         waiting += f", for {clock(FOREIGN_WAIT_S)} at most"
     return f"another sweep measures on this machine ({holder}); {waiting}. To measure beside it: {command}"
-
-
-def _command(holder: Holder) -> str:
-    """Return the command line of a process, if it is still that user's, without anything that a terminal would obey."""
-    folder = Path(f"/proc/{holder.pid}")
-    try:
-        if folder.stat().st_uid != holder.uid:
-            return ""
-        text = (folder / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ").strip()
-    except OSError:
-        return ""
-    plain = "".join(char if char.isprintable() else "?" for char in text)
-    return plain if len(plain) <= _COMMAND_LONGEST else plain[: _COMMAND_LONGEST - 3] + "..."

@@ -21,6 +21,7 @@ from cadge_harness.plan.replay import bounds, replaying
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import by_layers, find_sweep, read_sweep, wanted
 from cadge_harness.plan.weblog import Replay, read_log
+from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Kind, Testbed
 from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
 from cadge_results.sweep import ALL_LAYERS, POINT_MS_MIN, check_looks
@@ -42,6 +43,11 @@ class Request:
     only: tuple[str, ...]
     replay: Replay | None = None
     """What of it replays a trace replays this one."""
+
+    def testbed(self, name: str, inventory: Path | None, *, start: bool, own: bool = False) -> Testbed:
+        """Return the testbed to measure it on, with as many emulated hosts as the sweep asks for (testbeds.resolve)."""
+        exactly = "hosts" in self.sweep.model_fields_set
+        return testbeds.resolve(name, inventory, start=start, hosts=self.sweep.hosts, exactly=exactly, own=own)
 
     def plan(self, testbed: Testbed, results: Path | None = None) -> Plan:
         """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from cadge_harness.testbed.users import is_held
 
 _OWNER = "owner"
 """In each folder: a file that its process holds a lock on for as long as it lives."""
@@ -43,9 +44,4 @@ def sweep(state: Path) -> None:
 def _is_left(folder: Path) -> bool:
     if folder.name.startswith("new-") or not (folder / _OWNER).exists():
         return time.time() - folder.lstat().st_mtime > _OLD_S
-    with (folder / _OWNER).open("r+") as owner:
-        try:
-            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return os.fstat(owner.fileno()).st_nlink > 0
+    return not is_held(folder / _OWNER)

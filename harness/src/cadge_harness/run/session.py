@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -204,11 +204,12 @@ class Session:
             self.stop.set()
 
 
-def check_same_hosts(planned: tuple[str, ...], testbed: Testbed) -> None:
-    """Raise UsageError where a campaign would be resumed on other hosts than it began on."""
-    here = tuple(host.name for host in testbed.hosts)
-    if here != planned:
+def on_same_hosts(planned: tuple[str, ...], testbed: Testbed) -> Testbed:
+    """Return the testbed with those hosts alone that a campaign began on. Raises UsageError where it lacks one."""
+    here = {host.name: host for host in testbed.hosts}
+    if not here.keys() >= set(planned):
         raise UsageError(
             f"this campaign began on {', '.join(planned)}, and the testbed has {', '.join(here)}; "
             "launches of different hosts do not belong together"
         )
+    return replace(testbed, hosts=tuple(here[name] for name in planned))

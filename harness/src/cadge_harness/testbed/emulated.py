@@ -4,6 +4,10 @@
 The state folder (0700, the user's own) is $CADGE_STATE, else $XDG_RUNTIME_DIR/cadge, else /run/cadge-UID, else
 /tmp/cadge-UID. It holds the throw-away keys, the generated ssh and sshd files, the inventory, and testbed.json, which
 says which process is the testbed. Everything that needs root is done by supervisor.py.
+
+The user has one testbed in that folder itself, which sweeps share one after the other. A sweep that measures beside
+another one has a testbed of its own in a folder below it (OWN*): its networks and byte counters are nobody else's.
+A testbed that was started by hand stays until it is taken down by hand; any other one goes with its last user.
 """
 
 from __future__ import annotations
@@ -14,73 +18,31 @@ import getpass
 import grp
 import json
 import os
-import pwd
 import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.testbed.host_files import DATA_PREFIX, HOST_FOLDER, MANAGEMENT_PREFIX, write_files
 from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.testbed.users import FOLDER, Use, users
 from cadge_harness.words import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MANAGEMENT_PREFIX = "198.18.0"
-DATA_PREFIX = "198.19.0"
-HOST_FOLDER = "/run/cadge"
 DEFAULT_HOSTS = 2
 MAX_HOSTS = 64
+OWN = "own-"
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
-SSH_CONFIG = """\
-# Generated for one emulated testbed; made anew by each `cadge testbed up`.
-Host {names}
-  User {user}
-  IdentityFile {folder}/id_ed25519
-  IdentitiesOnly yes
-  IdentityAgent none
-  UserKnownHostsFile {folder}/known_hosts
-  GlobalKnownHostsFile /dev/null
-  StrictHostKeyChecking yes
-  UpdateHostKeys no
-  PreferredAuthentications publickey
-  BatchMode yes
-  ForwardAgent no
-  ForwardX11 no
-  ConnectTimeout 10
-  LogLevel ERROR
-"""
-
-SSHD_CONFIG = """\
-Port 22
-AddressFamily inet
-ListenAddress {address}
-HostKey {folder}/host_key
-AuthorizedKeysFile {folder}/authorized_keys
-AllowUsers {user}
-PermitRootLogin prohibit-password
-PubkeyAuthentication yes
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-UsePAM no
-PermitUserRC no
-AllowTcpForwarding no
-AllowAgentForwarding no
-X11Forwarding no
-PrintMotd no
-PrintLastLog no
-UseDNS no
-PidFile none
-MaxStartups 64
-MaxSessions 64
-Subsystem sftp internal-sftp
-"""
-
+_FILES = ("testbed.json", "plan.json", "id_ed25519", "id_ed25519.pub", "known_hosts", "ssh_config")
 
 # ------------------------------------------------------------------------------------------------------------- folder
 
@@ -200,30 +162,22 @@ def _alive(state: dict[str, Any]) -> bool:
     return bool(state.get("boot_id") == _boot_id() and _start_time(state["pid"]) == state["start_time"])
 
 
-def status() -> dict[str, Any]:
-    """{"state": "up" | "down" | "stale", "folder", and where up: "pid", "hosts", "started_utc", "owner"}.
+def status(folder: Path | None = None) -> dict[str, Any]:
+    """{"state": "up" | "down" | "stale", "folder", and where up: "pid", "hosts", "started_utc", "owner", "users"}.
 
-    owner: "user" (it stays until he takes it down), "campaign" (one that runs), "nobody" (one that was killed).
+    folder: that of the testbed, the user's where none is given. owner: "user" (it stays until he takes it down),
+    "campaign" (it goes with its last user), "nobody" (its last user was killed). users: who uses it now, one line each.
     """
-    folder = state_folder()
+    folder = folder or state_folder()
     state = _read_state(folder)
     if state is None:
         return {"state": "down", "folder": str(folder)}
     if not _alive(state):
         return {"state": "stale", "folder": str(folder)}
     keep = ("pid", "hosts", "started_utc")
-    return {"state": "up", "folder": str(folder), "owner": _owner(state), **{key: state[key] for key in keep}}
-
-
-def _owner(state: dict[str, Any]) -> str:
-    owner = state.get("owner")
-    if owner is None:
-        return "user"
-    return "campaign" if _start_time(owner["pid"]) == owner["start_time"] else "nobody"
-
-
-def _me() -> dict[str, Any]:
-    return {"pid": os.getpid(), "start_time": _start_time(os.getpid())}
+    now = [str(user) for user in users(folder)]
+    owner = "user" if state.get("by_hand", True) else "campaign" if now else "nobody"
+    return {"state": "up", "folder": str(folder), "owner": owner, "users": now, **{key: state[key] for key in keep}}
 
 
 def _write_state(folder: Path, state: dict[str, Any]) -> None:
@@ -232,66 +186,7 @@ def _write_state(folder: Path, state: dict[str, Any]) -> None:
     part.replace(folder / "testbed.json")
 
 
-def adopt(*, for_campaign: bool) -> bool:
-    """Take over a testbed that nobody owns, for this process's campaign or for the user. Returns whether there was."""
-    folder = state_folder()
-    with _locked(folder):
-        state = _read_state(folder)
-        if state is None or not _alive(state) or _owner(state) != "nobody":
-            return False
-        _write_state(folder, {**state, "owner": _me() if for_campaign else None})
-        return True
-
-
 # ---------------------------------------------------------------------------------------------------------- up and down
-
-
-def _keygen(path: Path, comment: str) -> str:
-    """Make a key pair without passphrase; returns the public key's line without its comment."""
-    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)]
-    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    words = path.with_suffix(".pub").read_text(encoding="ascii").split()
-    return " ".join(words[:2])
-
-
-def _write_files(folder: Path, names: list[str]) -> None:
-    """Make keys and every generated file anew."""
-    for tool in ("ssh-keygen", "ssh", "ip"):
-        if shutil.which(tool) is None and not Path("/usr/sbin", tool).exists():
-            raise UnfitError(f"the program {tool} is missing", commands=("make setup",))
-    hosts = folder / "hosts"
-    shutil.rmtree(hosts, ignore_errors=True)
-    hosts.mkdir(mode=0o700)
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    for old in ("id_ed25519", "id_ed25519.pub"):
-        (folder / old).unlink(missing_ok=True)
-    public = _keygen(folder / "id_ed25519", "cadge-testbed")
-    known = []
-    table = ["127.0.0.1 localhost", "::1 localhost", f"{MANAGEMENT_PREFIX}.1 controller"]
-    for index, name in enumerate(names):
-        (hosts / name).mkdir(mode=0o700)
-        address = f"{MANAGEMENT_PREFIX}.{11 + index}"
-        known.append(f"{name},{address} {_keygen(hosts / name / 'host_key', name)}")
-        table += [f"{address} {name}", f"{DATA_PREFIX}.{11 + index} {name}-data"]
-    known_text = "\n".join(known) + "\n"
-    patterns = " ".join([*names, f"{MANAGEMENT_PREFIX}.*"])
-    config = SSH_CONFIG.format(names=patterns, user=user, folder=folder)
-    aliases = "".join(f"Host {n}\n  HostName {MANAGEMENT_PREFIX}.{11 + i}\n" for i, n in enumerate(names))
-    (folder / "known_hosts").write_text(known_text, encoding="ascii")
-    (folder / "ssh_config").write_text(aliases + config, encoding="utf-8")
-    for index, name in enumerate(names):
-        address = f"{MANAGEMENT_PREFIX}.{11 + index}"
-        files = {
-            "hosts": "\n".join(table) + "\n",
-            "hostname": f"{name}\n",
-            "authorized_keys": f"{public} cadge-testbed\n",
-            "known_hosts": known_text,
-            "ssh_config": SSH_CONFIG.format(names=patterns, user=user, folder=HOST_FOLDER),
-            "sshd_config": SSHD_CONFIG.format(address=address, folder=HOST_FOLDER, user=user),
-        }
-        for file_name, text in files.items():
-            (hosts / name / file_name).write_text(text, encoding="utf-8")
-        shutil.copy2(folder / "id_ed25519", hosts / name / "id_ed25519")
 
 
 def _umask() -> int:
@@ -301,71 +196,163 @@ def _umask() -> int:
     return own
 
 
-def up(hosts: int = DEFAULT_HOSTS, *, for_campaign: bool = False) -> tuple[dict[str, Any], bool]:
-    """Make the testbed, or do nothing if it is up. Returns (status, whether it was made now).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """A testbed that this process uses: its status, and what is to be said of it."""
 
-    for_campaign: it is this process's, which takes it down; else the user's. Safe to call from several processes at
-    once. Raises UnfitError, UsageError.
+    status: dict[str, Any]
+    use: Use
+    notes: tuple[str, ...] = ()
+
+
+def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
+    """Make the user's testbed, or take one that is up for his own. Returns (status, whether it was made now).
+
+    Safe to call from several processes at once. Raises UnfitError, UsageError.
     """
-    if not 1 <= hosts <= MAX_HOSTS:
-        raise UsageError(f"an emulated testbed has 1 to {MAX_HOSTS} hosts, not {hosts}")
     folder = state_folder()
     with _locked(folder):
-        now = status()
+        _sweep(folder)
+        now = status(folder)
         if now["state"] == "up":
             if len(now["hosts"]) != hosts:
                 had = count_of(len(now["hosts"]), "host")
                 raise UsageError(f"a testbed of {had} is up, not {hosts}", commands=("cadge testbed down",))
-            return now, False
-        names = [f"h{number + 1}" for number in range(hosts)]
-        _write_files(folder, names)
-        plan = {
-            "folder": str(folder),
-            "uid": os.geteuid(),
-            "gid": os.getegid(),
-            "umask": _umask(),
-            "hosts": names,
-            "management_prefix": MANAGEMENT_PREFIX,
-            "data_prefix": DATA_PREFIX,
-        }
-        (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        argv = as_root([sys.executable, "-I", str(SUPERVISOR), "start", str(folder / "plan.json")])
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
-        if done.returncode != 0:
-            reason = (done.stdout.strip() or done.stderr.strip() or "no reason was given").splitlines()[-1]
-            raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
-        state = {
-            **json.loads(done.stdout),
-            "boot_id": _boot_id(),
-            "hosts": names,
-            "started_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "owner": _me() if for_campaign else None,
-        }
-        _write_state(folder, state)
-        return status(), True
+            _write_state(folder, {**(_read_state(folder) or {}), "by_hand": True})
+            return status(folder), False
+        return _make(folder, hosts, by_hand=True), True
+
+
+def join(hosts: int, *, own: bool) -> Joined:
+    """Use a testbed of so many hosts or more, which is made where there is none, until `leave`.
+
+    own: one that nobody else uses, besides the user's own testbed. Raises UnfitError, UsageError.
+    """
+    folder = state_folder()
+    notes: tuple[str, ...] = ()
+    with _locked(folder):
+        _sweep(folder)
+        now = status(folder)
+        has = len(now["hosts"]) if now["state"] == "up" else 0
+        if has and now["owner"] == "nobody":
+            if has < hosts:
+                _end(folder)
+                has = 0
+            else:
+                notes = ("a campaign that was killed left its emulated testbed; this one uses it, and takes it down",)
+        if own:
+            notes = ("another sweep measures on this machine: emulated hosts are made for this campaign alone",)
+        elif 0 < has < hosts:
+            own = True
+            notes = (f"the testbed that is up has {count_of(has, 'host')}: {hosts} are made for this campaign alone",)
+        if own:
+            folder, has = Path(tempfile.mkdtemp(prefix=OWN, dir=folder)), 0
+        try:
+            now = status(folder) if has else _make(folder, hosts, by_hand=False)
+            return Joined(status=now, use=Use(folder), notes=notes)
+        except BaseException:
+            if own:
+                _end(folder)
+            raise
+
+
+def leave(use: Use) -> None:
+    """End a use; the last user of a testbed that was not started by hand takes it down."""
+    with _locked(state_folder()):
+        use.end()
+        state = _read_state(use.folder)
+        if state is not None and not state.get("by_hand", True) and not users(use.folder):
+            _end(use.folder)
 
 
 def down() -> bool:
-    """End the testbed and everything in it. Returns whether there was one."""
+    """End the user's testbed and everything in it. Returns whether there was one.
+
+    Raises UnfitError while somebody uses it.
+    """
     folder = state_folder()
     with _locked(folder):
-        state = _read_state(folder)
-        there = state is not None and _alive(state)
-        if state is not None and there:
-            subprocess.run(as_root(["kill", "-KILL", str(state["pid"])]), check=False, capture_output=True)
-            deadline = time.monotonic() + 20
-            while _alive(state):
-                if time.monotonic() > deadline:
-                    raise UnfitError(
-                        f"process {state['pid']}, the testbed, does not end", commands=(f"sudo kill {state['pid']}",)
-                    )
-                time.sleep(0.02)
-        for name in ("testbed.json", "plan.json", "id_ed25519", "id_ed25519.pub", "known_hosts", "ssh_config"):
-            (folder / name).unlink(missing_ok=True)
-        for name in ("inventory.json", "supervisor.log"):
-            (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / "hosts", ignore_errors=True)
+        _sweep(folder)
+        there = bool(status(folder)["state"] == "up")
+        if there and (found := users(folder)):
+            who = "; ".join(map(str, found))
+            raise UnfitError(
+                f"the emulated testbed is in use ({who}); wait for that to end, or end it:",
+                commands=tuple(f"kill {user.pid}" for user in found),
+            )
+        _end(folder)
         return there
+
+
+def others() -> list[dict[str, Any]]:
+    """Return the status of each testbed that a campaign made for itself, besides the user's."""
+    found = (status(folder) for folder in sorted(state_folder().glob(f"{OWN}*")))
+    return [one for one in found if one["state"] == "up"]
+
+
+def _sweep(state: Path) -> None:
+    """End the testbeds of campaigns that were killed, all but the user's own one."""
+    for folder in state.glob(f"{OWN}*"):
+        if not users(folder):
+            _end(folder)
+
+
+def _make(folder: Path, hosts: int, *, by_hand: bool) -> dict[str, Any]:
+    """Make a testbed in a folder, and return its status."""
+    if not 1 <= hosts <= MAX_HOSTS:
+        raise UsageError(f"an emulated testbed has 1 to {MAX_HOSTS} hosts, not {hosts}")
+    names = host_names(hosts)
+    write_files(folder, names)
+    plan = {
+        "folder": str(folder),
+        "uid": os.geteuid(),
+        "gid": os.getegid(),
+        "umask": _umask(),
+        "hosts": names,
+        "management_prefix": MANAGEMENT_PREFIX,
+        "data_prefix": DATA_PREFIX,
+    }
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    argv = as_root([sys.executable, "-I", str(SUPERVISOR), "start", str(folder / "plan.json")])
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        reason = (done.stdout.strip() or done.stderr.strip() or "no reason was given").splitlines()[-1]
+        raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
+    state = {
+        **json.loads(done.stdout),
+        "boot_id": _boot_id(),
+        "hosts": names,
+        "started_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "by_hand": by_hand,
+    }
+    _write_state(folder, state)
+    return status(folder)
+
+
+def host_names(hosts: int) -> list[str]:
+    """Return the names of so many emulated hosts."""
+    return [f"h{number + 1}" for number in range(hosts)]
+
+
+def _end(folder: Path) -> None:
+    """End the testbed of a folder, where there is one, and remove what was made for it."""
+    state = _read_state(folder)
+    if state is not None and _alive(state):
+        subprocess.run(as_root(["kill", "-KILL", str(state["pid"])]), check=False, capture_output=True)
+        deadline = time.monotonic() + 20
+        while _alive(state):
+            if time.monotonic() > deadline:
+                raise UnfitError(
+                    f"process {state['pid']}, the testbed, does not end", commands=(f"sudo kill {state['pid']}",)
+                )
+            time.sleep(0.02)
+    if folder != state_folder():
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    for name in (*_FILES, "inventory.json", "supervisor.log"):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("hosts", FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def exec_prefix(pid: int) -> tuple[str, ...]:
@@ -383,7 +370,7 @@ def interpreter() -> str:
     return str(system) if system.exists() else sys.executable
 
 
-def describe(now: dict[str, Any], *, started_here: bool) -> Testbed:
+def describe(now: dict[str, Any], *, use: Use | None = None, notes: tuple[str, ...] = ()) -> Testbed:
     """Make the Testbed of a status that says up; writes its inventory."""
     folder = Path(now["folder"])
     cpus = tuple(sorted(os.sched_getaffinity(0)))
@@ -426,6 +413,7 @@ def describe(now: dict[str, Any], *, started_here: bool) -> Testbed:
         exec_prefix=exec_prefix(now["pid"]) if "pid" in now else (),
         ssh_config=folder / "ssh_config",
         host_ssh_config=f"{HOST_FOLDER}/ssh_config",
-        started_here=started_here,
+        use=use,
+        notes=notes,
         host_variables=variables,
     )

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from cadge_harness.testbed.users import Use
+
 DEFAULT_PORTS = (18600, 18699)
 
 
@@ -57,6 +59,7 @@ class Testbed:
     which clears the environment and closes descriptors above 2: see `command_with_environment`.
     ssh_config is the throw-away configuration on the controller, host_ssh_config the same as a host sees it (for
     mpirun); None for a cluster, whose user has his own. ports: inclusive range that layers and the agent may listen on.
+    use: what says that this process uses an emulated testbed.
     """
 
     __test__ = False
@@ -69,7 +72,7 @@ class Testbed:
     ports: tuple[int, int] = DEFAULT_PORTS
     ssh_config: Path | None = None
     host_ssh_config: str | None = None
-    started_here: bool = False
+    use: Use | None = None
     host_variables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def command_with_environment(self, argv: list[str], environment: dict[str, str]) -> list[str]:

@@ -60,14 +60,21 @@ def local(*, notes: tuple[str, ...] = ()) -> Testbed:
 
 
 def resolve(
-    kind: str = "auto", inventory: Path | None = None, *, start: bool = True, hosts: int = emulated.DEFAULT_HOSTS
+    kind: str = "auto",
+    inventory: Path | None = None,
+    *,
+    start: bool = True,
+    hosts: int = emulated.DEFAULT_HOSTS,
+    exactly: bool = False,
+    own: bool = False,
 ) -> Testbed:
-    """Choose the testbed to use and make it for use.
+    """Choose the testbed to use and make it for use, until `release`.
 
     kind: auto | local | emulated; an inventory decides alone. auto is emulated where root can be had and namespaces
     can be made (it is tried), else local with a line in `notes` that says why. start=False describes an emulated
-    testbed without making it (then exec_prefix is empty unless it is up already), for planning. `hosts` is how many an
-    emulated one has that is made; one that is up stays as it is.
+    testbed without making it (then exec_prefix is empty unless it is up already), for planning. An emulated one has
+    `hosts` where it is made; of one that is up with more, all are used, or `exactly` so many. own: an emulated one
+    that nobody else uses, whatever is up.
 
     Raises UsageError (2), UnfitError (3).
     """
@@ -80,51 +87,49 @@ def resolve(
     if kind == "local":
         return local()
     now = emulated.status()
-    if now["state"] == "up":
-        if start and emulated.adopt(for_campaign=True):
-            left = "a campaign that was killed left its emulated testbed; it is taken over, and goes when this one ends"
-            return replace(emulated.describe(emulated.status(), started_here=True), notes=(left,))
-        return emulated.describe(now, started_here=False)
-    if kind == "auto":
-        able, why = emulated.may_be_root()
-        if not able and why != "sudo needs your password":
-            return local(notes=(f"testbed local, not emulated: {why}",))
-    if reason := emulated.probe():
+    if now["state"] != "up":
         if kind == "auto":
-            return local(notes=(f"testbed local, not emulated: {reason}",))
-        raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
-    if not start:
-        names = [f"h{number + 1}" for number in range(hosts)]
-        return emulated.describe({"folder": now["folder"], "hosts": names}, started_here=False)
-    made, fresh = emulated.up(hosts, for_campaign=True)
-    return emulated.describe(made, started_here=fresh)
+            able, why = emulated.may_be_root()
+            if not able and why != "sudo needs your password":
+                return local(notes=(f"testbed local, not emulated: {why}",))
+        if reason := emulated.probe():
+            if kind == "auto":
+                return local(notes=(f"testbed local, not emulated: {reason}",))
+            raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
+    if start:
+        joined = emulated.join(hosts, own=own)
+        found = emulated.describe(joined.status, use=joined.use, notes=joined.notes)
+    elif now["state"] == "up" and not own and len(now["hosts"]) >= hosts:
+        found = emulated.describe(now)
+    else:
+        found = emulated.describe({"folder": now["folder"], "hosts": emulated.host_names(hosts)})
+    return replace(found, hosts=found.hosts[:hosts]) if exactly else found
 
 
 def up(hosts: int = emulated.DEFAULT_HOSTS) -> dict[str, Any]:
-    """Bring the emulated testbed up for the user; one that is up stays, and is his from now on where nobody owned it.
+    """Bring the emulated testbed up for the user; one that is up stays, and is his from now on.
 
     Returns its status with "made" added.
     """
-    emulated.adopt(for_campaign=False)
     now, made = emulated.up(hosts)
-    emulated.describe(now, started_here=made)
+    emulated.describe(now)
     return {**now, "made": made}
 
 
 def down() -> bool:
-    """Take the emulated testbed down. Returns whether there was one."""
+    """Take the user's emulated testbed down. Returns whether there was one. Raises UnfitError while it is used."""
     return emulated.down()
 
 
 def release(testbed: Testbed) -> None:
-    """Take down what `resolve` brought up; leave alone what was up before."""
-    if testbed.kind is Kind.EMULATED and testbed.started_here:
-        emulated.down()
+    """End the use that `resolve` began; what it brought up goes with its last user."""
+    if testbed.use is not None:
+        emulated.leave(testbed.use)
 
 
 def status() -> dict[str, Any]:
-    """{"state": "up" | "down" | "stale", "folder", and where up: "pid", "hosts", "started_utc", "owner"}."""
-    return emulated.status()
+    """Return the status of the user's emulated testbed (see emulated.status), and those of campaigns' own as "own"."""
+    return {**emulated.status(), "own": emulated.others()}
 
 
 def exec_command(argv: list[str], host: str | None = None) -> int:

@@ -290,7 +290,7 @@ EMULATED_CALL_BYTES = 16
 
 
 def whose_calls(caps: Collection[str], file: PatternFile, workload: Workload) -> str:
-    """Tell whose calls the operations are: the layer's own, or made of messages, which are longer by what they carry."""
+    """Tell whose calls the operations are: the layer's own, or made of messages, longer by what they carry."""
     if not file.calls:
         return ""
     if file.calls_are_native(caps):

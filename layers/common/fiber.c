@@ -2,12 +2,14 @@
 #include "common/fiber.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "cadge/sanitized.h"
+#include "common/fiber_overflow.h"
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #include <ucontext.h>
@@ -25,7 +27,9 @@ struct cadge_fiber {
 #else
 	ucontext_t inside, outside;
 #endif
-	uint8_t *stack; /* above a page that nobody may touch */
+	uint8_t *stack; /* above a guard of the same size */
+	size_t stack_bytes;
+	struct cadge_guard guard;
 	void (*function)(void *arg);
 	void *arg;
 	bool suspended;
@@ -59,7 +63,7 @@ static void tell_inside(struct cadge_fiber *fiber, bool again)
 static void tell_entering(struct cadge_fiber *fiber)
 {
 #if CADGE_SANITIZED
-	__sanitizer_start_switch_fiber(&fiber->fake_outside, fiber->stack, CADGE_FIBER_STACK_BYTES);
+	__sanitizer_start_switch_fiber(&fiber->fake_outside, fiber->stack, fiber->stack_bytes);
 #else
 	(void)fiber;
 #endif
@@ -78,7 +82,7 @@ static void tell_outside(struct cadge_fiber *fiber)
 static void tell_emptied(struct cadge_fiber *fiber)
 {
 #if CADGE_SANITIZED
-	ASAN_UNPOISON_MEMORY_REGION(fiber->stack, CADGE_FIBER_STACK_BYTES);
+	ASAN_UNPOISON_MEMORY_REGION(fiber->stack, fiber->stack_bytes);
 #else
 	(void)fiber;
 #endif
@@ -163,7 +167,7 @@ static void switch_out(struct cadge_fiber *fiber)
 static void make_stack(struct cadge_fiber *fiber)
 {
 	/* 16 bytes below the end, so that `first` begins at a multiple of 16, as both ABIs want before a call */
-	uintptr_t *saved = (uintptr_t *)(void *)(fiber->stack + CADGE_FIBER_STACK_BYTES - 16) - SAVED_WORDS;
+	uintptr_t *saved = (uintptr_t *)(void *)(fiber->stack + fiber->stack_bytes - 16) - SAVED_WORDS;
 
 	memset(saved, 0, SAVED_WORDS * sizeof(*saved));
 	saved[AT_RUN] = (uintptr_t)run;
@@ -196,7 +200,7 @@ static void make_stack(struct cadge_fiber *fiber)
 
 	getcontext(&fiber->inside);
 	fiber->inside.uc_stack.ss_sp = fiber->stack;
-	fiber->inside.uc_stack.ss_size = CADGE_FIBER_STACK_BYTES;
+	fiber->inside.uc_stack.ss_size = fiber->stack_bytes;
 	fiber->inside.uc_link = NULL;
 	makecontext(&fiber->inside, (void (*)(void))(uintptr_t)first, 2, (unsigned int)(address >> 32),
 		    (unsigned int)address);
@@ -204,31 +208,31 @@ static void make_stack(struct cadge_fiber *fiber)
 
 #endif
 
-static size_t guard_bytes(void)
+struct cadge_fiber *cadge_fiber_create(size_t stack_bytes, const char *whose)
 {
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-struct cadge_fiber *cadge_fiber_create(void)
-{
-	const size_t guard = guard_bytes();
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (stack_bytes + page - 1) / page * page;
 	struct cadge_fiber *fiber = calloc(1, sizeof(*fiber));
 	uint8_t *pages;
 
 	if (!fiber)
 		return NULL;
-	pages = mmap(NULL, guard + CADGE_FIBER_STACK_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	pages = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1,
+		     0);
 	if (pages == MAP_FAILED) {
 		free(fiber);
 		return NULL;
 	}
-	if (mprotect(pages, guard, PROT_NONE) < 0) {
-		munmap(pages, guard + CADGE_FIBER_STACK_BYTES);
+	fiber->stack = pages + bytes;
+	fiber->stack_bytes = bytes;
+	if (mprotect(fiber->stack, bytes, PROT_READ | PROT_WRITE) < 0) {
+		munmap(pages, 2 * bytes);
 		free(fiber);
 		return NULL;
 	}
-	fiber->stack = pages + guard;
+	fiber->guard = (struct cadge_guard){.from = (uintptr_t)pages, .to = (uintptr_t)fiber->stack};
+	snprintf(fiber->guard.message, sizeof(fiber->guard.message),
+		 "%s needs more than its stack of %zu bytes\n", whose, bytes);
+	cadge_guard_watch(&fiber->guard);
 	return fiber;
 }
 
@@ -236,8 +240,9 @@ void cadge_fiber_destroy(struct cadge_fiber *fiber)
 {
 	if (!fiber)
 		return;
+	cadge_guard_forget(&fiber->guard);
 	tell_emptied(fiber);
-	munmap(fiber->stack - guard_bytes(), guard_bytes() + CADGE_FIBER_STACK_BYTES);
+	munmap(fiber->stack - fiber->stack_bytes, 2 * fiber->stack_bytes);
 	free(fiber);
 }
 

@@ -2,8 +2,9 @@
 /*
  * A second stack for a function that has to stop in its middle, as a handler of Fast Messages does in FM_receive. A
  * switch saves the registers that a call preserves and nothing else: no signal mask, so no system call (x86-64 and
- * aarch64; elsewhere ucontext, with one). A fiber belongs to one thread. The stack has CADGE_FIBER_STACK_BYTES, and
- * whoever needs more meets a page that ends the process.
+ * aarch64; elsewhere ucontext, with one). A fiber belongs to one thread. Below its stack lies a guard of the same size, so
+ * that a frame as large as the stack meets it as well: whoever touches it ends the process by SIGSEGV, with a line on stderr
+ * that says which stack was too small (common/fiber_overflow.c).
  */
 #ifndef CADGE_COMMON_FIBER_H
 #define CADGE_COMMON_FIBER_H
@@ -11,12 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CADGE_FIBER_STACK_BYTES ((size_t)256 << 10)
-
 struct cadge_fiber;
 
-/* NULL: out of memory. Stack memory is used up only as far as it is touched. */
-struct cadge_fiber *cadge_fiber_create(void);
+/*
+ * stack_bytes is rounded up to pages; `whose` is for the line on stderr ("a handler"). NULL: out of memory. Stack memory is used
+ * up only as far as it is touched.
+ */
+struct cadge_fiber *cadge_fiber_create(size_t stack_bytes, const char *whose);
 /* A suspended one may be destroyed: the rest of its function never runs. NULL is legal. */
 void cadge_fiber_destroy(struct cadge_fiber *fiber);
 

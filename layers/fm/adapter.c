@@ -224,7 +224,9 @@ int cadge_style_open(const struct cadge_open_args *args, const struct cadge_styl
 	code = fm_open(args, &config, &ctx->fm);
 	if (code != CADGE_DONE)
 		return code;
-	fm_register_handler(ctx->fm, HANDLER, on_message);
+	code = fm_register_handler(ctx->fm, HANDLER, on_message);
+	if (code != CADGE_DONE)
+		return code;
 	return cadge_landings_make(args, asked->message_bytes_max, &ctx->landings);
 }
 

@@ -8,14 +8,19 @@
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define ROUNDS              8u /* looks of an extraction that finds nothing */
+#define WINDOW_MIN          4u
+#define WINDOW_MAX          32767u /* so that what is owed fits into the head */
 
-/* Of a packet, whose head is kind, handler, and credits that are given back (16 bits, little-endian). */
-enum { FIRST = 1, LAST = 2, CREDIT = 4 };
+/*
+ * Of a packet, whose head is two words of 16 bits, little-endian: kind below the number of the handler, and credits that are
+ * given back.
+ */
+enum { FIRST = 1, LAST = 2, CREDIT = 4, HANDLER_SHIFT = 3 };
+_Static_assert((FM_HANDLERS_MAX - 1) << HANDLER_SHIFT <= UINT16_MAX, "a handler's number fits into the head");
 
 struct fm_stream {
 	struct fm *fm;
-	uint32_t peer;
-	uint8_t handler;
+	uint32_t peer, handler;
 	bool open; /* out: begun and not ended; in: its handler has not returned */
 	/* out */
 	bool first;
@@ -53,7 +58,7 @@ struct fm {
 	int handled;
 	int64_t budget_bytes;
 	struct kept *kept; /* a ring, in the order of their coming */
-	uint32_t kept_first, kept_count, kept_room;
+	size_t kept_first, kept_count, kept_room;
 	fm_handler *handlers[FM_HANDLERS_MAX];
 	uint64_t begins_without_credit, suspensions, credit_packets, packets_kept, packets_refused;
 	struct peer peer[];
@@ -61,17 +66,14 @@ struct fm {
 
 /* ---- sending ---- */
 
-static void write_head(struct peer *peer, uint8_t *packet, unsigned int kind, uint8_t handler)
+static void write_head(const struct peer *peer, uint8_t *packet, uint32_t kind, uint32_t handler)
 {
-	packet[0] = (uint8_t)kind;
-	packet[1] = handler;
-	packet[2] = (uint8_t)peer->owed;
-	packet[3] = (uint8_t)(peer->owed >> 8);
+	cadge_store32(packet, peer->owed << 16 | handler << HANDLER_SHIFT | kind);
 }
 
 /* Sends a packet with what the peer is owed; BUSY: it is still ours. */
-static int send_head(struct fm *fm, struct peer *peer, uint8_t *packet, size_t bytes, unsigned int kind,
-		     uint8_t handler)
+static int send_head(struct fm *fm, struct peer *peer, uint8_t *packet, size_t bytes, uint32_t kind,
+		     uint32_t handler)
 {
 	int code;
 
@@ -103,22 +105,30 @@ static bool next_packet(struct fm *fm, struct peer *peer)
 	return true;
 }
 
+int fm_why_not(const struct fm *fm, uint32_t number, uint32_t handler)
+{
+	if (number >= fm->peers || handler >= FM_HANDLERS_MAX)
+		return CADGE_E_ARGUMENT;
+	return fm->peer[number].down ? CADGE_E_DOWN : CADGE_BUSY;
+}
+
 struct fm_stream *fm_begin_message(struct fm *fm, uint32_t number, uint32_t handler)
 {
 	struct peer *peer = &fm->peer[number];
 	struct fm_stream *out = &peer->out;
 
-	if (UNLIKELY(out->open || !peer->link || peer->down))
+	if (UNLIKELY(number >= fm->peers || handler >= FM_HANDLERS_MAX || out->open || !peer->link ||
+		     peer->down))
 		return NULL;
 	out->first = true;
 	if (UNLIKELY(!next_packet(fm, peer)))
 		return NULL;
 	out->open = true;
-	out->handler = (uint8_t)handler;
+	out->handler = handler;
 	return out;
 }
 
-static int send_packet(struct fm_stream *out, unsigned int kind)
+static int send_packet(struct fm_stream *out, uint32_t kind)
 {
 	struct peer *peer = &out->fm->peer[out->peer];
 	int code = send_head(out->fm, peer, out->packet, out->used_bytes, kind | (out->first ? FIRST : 0),
@@ -226,43 +236,42 @@ static void handle(struct fm *fm, uint32_t number, const uint8_t *data, size_t b
 {
 	struct peer *peer = &fm->peer[number];
 	struct fm_stream *in = &peer->in;
-	const bool first = data[0] & FIRST;
+	const uint32_t head = cadge_load32(data), handler = (uint16_t)head >> HANDLER_SHIFT;
+	const bool first = head & FIRST;
 
 	fm->handled++;
 	fm->budget_bytes -= (int64_t)bytes;
 	if (!fm->uncredited && ++peer->owed >= fm->window / 2)
 		fm->debts = true;
-	if (UNLIKELY(first && (in->open || !fm->handlers[data[1]]))) {
+	if (UNLIKELY(first && (in->open || handler >= FM_HANDLERS_MAX || !fm->handlers[handler]))) {
 		fm->packets_refused++;
 		return;
 	}
 	in->at = data + FM_HEAD_BYTES;
 	in->left_bytes = bytes - FM_HEAD_BYTES;
-	in->last = data[0] & LAST;
+	in->last = head & LAST;
 	if (!first) {
 		if (in->open) /* else its handler did not want the rest */
 			cadge_fiber_resume(in->fiber);
 		return;
 	}
-	in->handler = data[1];
+	in->handler = handler;
 	in->open = true;
-	if (in->last) /* all of it is here: the handler cannot stop, and needs no stack of its own */
-		run_handler(in);
-	else
-		cadge_fiber_start(in->fiber, run_handler, in);
+	cadge_fiber_start(in->fiber, run_handler, in);
 }
 
 static enum cadge_keep on_packet(void *arg, uint32_t number, void *data, size_t bytes)
 {
 	struct fm *fm = arg;
-	const uint8_t *head = data;
+	uint32_t head;
 
 	if (UNLIKELY(bytes < FM_HEAD_BYTES)) {
 		fm->packets_refused++;
 		return CADGE_TAKEN;
 	}
-	fm->peer[number].credits += (uint32_t)head[2] | (uint32_t)head[3] << 8;
-	if (UNLIKELY(head[0] & CREDIT))
+	head = cadge_load32(data);
+	fm->peer[number].credits += head >> 16;
+	if (UNLIKELY(head & CREDIT))
 		return CADGE_TAKEN;
 	if (fm->budget_bytes > 0 && !fm->kept_count) {
 		handle(fm, number, data, bytes);
@@ -344,14 +353,14 @@ void fm_close(struct fm *fm)
 	free(fm);
 }
 
-static bool make_peers(struct fm *fm, uint32_t peers)
+static bool make_peers(struct fm *fm, uint32_t peers, size_t stack_bytes)
 {
-	fm->kept_room = peers * fm->window;
+	fm->kept_room = (size_t)peers * fm->window;
 	fm->kept = calloc(fm->kept_room, sizeof(*fm->kept));
 	fm->peers = peers;
 	for (uint32_t i = 0; i < peers; i++) {
 		fm->peer[i].in = fm->peer[i].out = (struct fm_stream){.fm = fm, .peer = i};
-		fm->peer[i].in.fiber = cadge_fiber_create();
+		fm->peer[i].in.fiber = cadge_fiber_create(stack_bytes, "a handler of Fast Messages");
 		if (!fm->peer[i].in.fiber)
 			return false;
 	}
@@ -361,19 +370,23 @@ static bool make_peers(struct fm *fm, uint32_t peers)
 int fm_open(const struct cadge_open_args *args, const struct fm_config *config, struct fm **fm_out)
 {
 	static const struct cadge_wire_calls calls = {.up = on_up, .down = on_down, .packet = on_packet};
-	struct fm *fm = calloc(1, sizeof(*fm) + args->peers_max * sizeof(fm->peer[0]));
-	const struct cadge_wire_needs needs = {
+	struct fm *fm;
+	struct cadge_wire_needs needs = {
 		.features = CADGE_WIRE_KEEP,
 		.packet_bytes = config->packet_bytes,
 		.packets = config->window + 2, /* one that is being filled, one for credits */
 		.kept = config->window,
 		.calls = &calls,
-		.arg = fm,
 	};
 	int code;
 
+	if (config->window < WINDOW_MIN || config->window > WINDOW_MAX)
+		return cadge_refuse(args, CADGE_E_ARGUMENT, "a window of %u packets, it may have %u to %u",
+				    config->window, WINDOW_MIN, WINDOW_MAX);
+	fm = calloc(1, sizeof(*fm) + args->peers_max * sizeof(fm->peer[0]));
 	if (!fm)
 		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+	needs.arg = fm;
 	code = cadge_wire_open(args, &needs, &fm->wire);
 	if (code != CADGE_DONE) {
 		free(fm);
@@ -383,7 +396,7 @@ int fm_open(const struct cadge_open_args *args, const struct fm_config *config, 
 	fm->window = config->window;
 	fm->uncredited = config->uncredited;
 	fm->packet_bytes = cadge_wire_facts(fm->wire)->packet_bytes_max;
-	if (!make_peers(fm, args->peers_max)) {
+	if (!make_peers(fm, args->peers_max, config->stack_bytes ? config->stack_bytes : FM_STACK_BYTES)) {
 		fm_close(fm);
 		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
 	}
@@ -406,10 +419,12 @@ void *fm_user(const struct fm_stream *in)
 	return in->fm->events.arg;
 }
 
-void fm_register_handler(struct fm *fm, uint32_t id, fm_handler *handler)
+int fm_register_handler(struct fm *fm, uint32_t id, fm_handler *handler)
 {
-	if (id < FM_HANDLERS_MAX)
-		fm->handlers[id] = handler;
+	if (id >= FM_HANDLERS_MAX)
+		return CADGE_E_ARGUMENT;
+	fm->handlers[id] = handler;
+	return CADGE_DONE;
 }
 
 int fm_address(struct fm *fm, uint32_t peer, struct cadge_blob_out *blob)
@@ -424,7 +439,7 @@ int fm_connect(struct fm *fm, uint32_t number, struct cadge_blob_in *blob)
 	struct peer *peer;
 	int code;
 
-	if (!blob->ok || !window || window > UINT16_MAX / 2 || number >= fm->peers)
+	if (!blob->ok || window < WINDOW_MIN || window > WINDOW_MAX || number >= fm->peers)
 		return CADGE_E_ARGUMENT;
 	peer = &fm->peer[number];
 	code = cadge_wire_connect(fm->wire, number, blob, &peer->link);
@@ -443,8 +458,7 @@ int fm_disconnect(struct fm *fm, uint32_t number)
 
 	if (code != CADGE_DONE)
 		return code;
-	for (uint32_t i = fm->kept_count; i;
-	     i--) { /* once round the ring, without the packets of this peer */
+	for (size_t i = fm->kept_count; i; i--) { /* once round the ring, without the packets of this peer */
 		const struct kept kept = take_kept(fm);
 
 		if (kept.peer == number)

@@ -23,12 +23,14 @@
 struct fm;
 struct fm_stream; /* a message that is being sent or handled */
 
-#define FM_HANDLERS_MAX 256u
-#define FM_HEAD_BYTES   4u /* of a packet */
+#define FM_HANDLERS_MAX 1024u /* as FM's table; handlers are numbered from 0 */
+#define FM_HEAD_BYTES   4u    /* of a packet */
+#define FM_STACK_BYTES  (1u << 20)
 
 /*
- * A handler, on a stack of its own: it may stop inside fm_receive. What it does not pull is dropped when it returns. It
- * may send; it may not extract, wait, connect, disconnect or close.
+ * A handler, on a stack of its own, of stack_bytes of fm_config for messages of any length: it may stop inside fm_receive. One
+ * that needs more ends the process by SIGSEGV, with a line on stderr that says so. What it does not pull is dropped when it
+ * returns. It may send; it may not extract, wait, connect, disconnect or close.
  */
 typedef void fm_handler(struct fm_stream *in, uint32_t sender);
 
@@ -42,6 +44,7 @@ struct fm_config {
 	uint32_t packet_bytes; /* longest packet, header included; may be granted less */
 	uint32_t window;       /* packets of each sender that are held for handlers here; 4 to 32767 */
 	bool uncredited;       /* packets are not counted: what bounds them is the wire */
+	size_t stack_bytes;    /* of a handler, one for each peer; 0: FM_STACK_BYTES */
 	struct fm_events events;
 };
 
@@ -56,12 +59,20 @@ int fm_describe(struct fm *fm, uint32_t peer, struct cadge_path *path_out);
 /* Bytes of a message that go into one packet. */
 uint32_t fm_packet_bytes(const struct fm *fm);
 
-/* Before messages for it come; those for handlers that nobody registered are dropped, and counted. */
-void fm_register_handler(struct fm *fm, uint32_t id, fm_handler *handler);
+/*
+ * Before messages for it come; those for handlers that nobody registered are dropped, and counted. NULL: it is not registered
+ * any more. DONE; E_ARGUMENT: id is not below FM_HANDLERS_MAX.
+ */
+int fm_register_handler(struct fm *fm, uint32_t id, fm_handler *handler);
 void *fm_user(const struct fm_stream *in); /* events.arg */
 
-/* FM_begin_message. NULL: no credit, or a message to `peer` is open, or it is not up. */
+/* FM_begin_message. NULL: not now, or never; fm_why_not says which. */
 struct fm_stream *fm_begin_message(struct fm *fm, uint32_t peer, uint32_t handler);
+/*
+ * Why it was NULL. BUSY: no credit, a message to `peer` is open, or it is not up: extract, and try again; E_DOWN; E_ARGUMENT:
+ * there can be no such handler or peer.
+ */
+int fm_why_not(const struct fm *fm, uint32_t peer, uint32_t handler);
 /* FM_send_piece. How many bytes were taken: fewer than asked where credits or packets ran out; extract, and go on. */
 size_t fm_send_piece(struct fm_stream *out, const void *piece, size_t bytes);
 /* FM_end_message. DONE, BUSY (extract, and try again) or E_DOWN; but for BUSY the message is closed. */

@@ -150,9 +150,11 @@ static void handle_short(struct fm_stream *in, uint32_t sender)
 
 static void register_all(void)
 {
-	fm_register_handler(fm, WHOLE, handle_whole);
-	fm_register_handler(fm, ODD, handle_odd);
-	fm_register_handler(fm, SHORT, handle_short);
+	EXPECT(self,
+	       fm_register_handler(fm, WHOLE, handle_whole) == CADGE_DONE &&
+		       fm_register_handler(fm, ODD, handle_odd) == CADGE_DONE &&
+		       fm_register_handler(fm, SHORT, handle_short) == CADGE_DONE,
+	       "handlers");
 }
 
 static void test_pieces(struct rank *rank)
@@ -331,6 +333,179 @@ static void test_switched_off(struct rank *rank)
 	end();
 }
 
+/* ---- numbers and stacks, for messages of every length ---- */
+
+/* Below, at and above what goes into one packet, and several. */
+static const int beside_a_packet[] = {-900, -1, 0, 1, 2000};
+enum { LENGTHS = sizeof(beside_a_packet) / sizeof(*beside_a_packet) };
+
+/* `bytes` of content alone. */
+static void send_content(uint32_t handler, size_t bytes)
+{
+	static uint8_t content[8192];
+	struct fm_stream *out = begin_message(0, handler);
+
+	fill(content, bytes, handler);
+	send_piece(out, content, bytes);
+	end_message(out);
+}
+
+static void send_all_lengths(uint32_t handler)
+{
+	for (unsigned int i = 0; i < LENGTHS; i++)
+		send_content(handler, fm_packet_bytes(fm) + (size_t)beside_a_packet[i]);
+}
+
+static uint32_t right_number;
+
+static void handle_right(struct fm_stream *in, uint32_t sender)
+{
+	uint8_t content[8192];
+	const size_t bytes = fm_receive(in, content, sizeof(content));
+
+	(void)sender;
+	wrong += bytes < 100 || !is_filled(content, bytes, right_number);
+	handled++;
+}
+
+static void handle_wrong(struct fm_stream *in, uint32_t sender)
+{
+	(void)in, (void)sender;
+	wrong++;
+}
+
+/* Around each power of 2: a message comes to the handler of its number and to no other, and to none when that is gone. */
+static void test_handler_numbers(struct rank *rank)
+{
+	static const uint32_t none[] = {FM_HANDLERS_MAX, FM_HANDLERS_MAX + 1, 65535, 65536 + 1, UINT32_MAX};
+	uint64_t refused = 0;
+
+	begin(rank, 1024);
+	for (unsigned int i = 0; i < sizeof(none) / sizeof(*none); i++)
+		EXPECT(rank,
+		       fm_register_handler(fm, none[i], handle_wrong) == CADGE_E_ARGUMENT &&
+			       !fm_begin_message(fm, 1 - rank->number, none[i]) &&
+			       fm_why_not(fm, 1 - rank->number, none[i]) == CADGE_E_ARGUMENT,
+		       "there is a handler %u", none[i]);
+	EXPECT(rank, !fm_begin_message(fm, RANKS_MAX, 1) && fm_why_not(fm, RANKS_MAX, 1) == CADGE_E_ARGUMENT,
+	       "there is one more peer");
+	for (uint32_t id = 0; id < FM_HANDLERS_MAX; id++)
+		EXPECT(rank, fm_register_handler(fm, id, handle_wrong) == CADGE_DONE, "handler %u", id);
+	for (uint32_t power = 1; power <= FM_HANDLERS_MAX; power *= 2)
+		for (uint32_t id = power - 1; id <= power + 1 && id < FM_HANDLERS_MAX; id++) {
+			right_number = id;
+			handled = 0;
+			fm_register_handler(fm, id, handle_right);
+			meet_all();
+			if (rank->number)
+				send_all_lengths(id);
+			else
+				await(&handled, LENGTHS, "messages");
+			fm_register_handler(fm, id, NULL);
+			meet_all();
+			if (rank->number)
+				send_all_lengths(id);
+			else
+				AWAIT(counter("packets_refused") == refused + LENGTHS,
+				      "what nobody wants is not dropped");
+			refused += LENGTHS;
+			EXPECT(rank, !wrong, "a message for handler %u came to another, or is another", id);
+			meet_all();
+			fm_register_handler(fm, id, handle_wrong);
+		}
+	end();
+}
+
+enum { LOCAL_BYTES = 300 << 10 };
+
+/* Uses all of its locals, before it may stop and after. */
+static void handle_with_locals(struct fm_stream *in, uint32_t sender)
+{
+	uint8_t locals[LOCAL_BYTES];
+	size_t bytes;
+
+	(void)sender;
+	fill(locals, sizeof(locals), 1);
+	bytes = fm_receive(in, locals, 8192);
+	wrong += !is_filled(locals, bytes, ODD);
+	fill(locals, sizeof(locals), 2);
+	wrong += !is_filled(locals, sizeof(locals), 2);
+	handled++;
+}
+
+/* Messages of one packet and of several have handlers on the same stack. */
+static void test_stack(struct rank *rank)
+{
+	begin(rank, 1024);
+	EXPECT(rank, fm_register_handler(fm, ODD, handle_with_locals) == CADGE_DONE, "handler");
+	meet_all();
+	if (rank->number)
+		send_all_lengths(ODD);
+	else
+		await(&handled, LENGTHS, "messages");
+	end();
+}
+
+/* ---- a peer that does not keep to anything ---- */
+
+static void write_window(struct cadge_blob_out *address)
+{
+	cadge_blob_u32(address, WINDOW);
+}
+
+static void read_window(struct cadge_blob_in *address)
+{
+	cadge_blob_take_u32(address);
+}
+
+/* What makes no sense is refused and counted; what comes after is taken all the same. */
+static void test_nonsense(struct rank *rank)
+{
+	enum { FIRST = 1, LAST = 2, SHIFT = 3 };
+	static const uint32_t refused[] = {FM_HANDLERS_MAX, FM_HANDLERS_MAX + ODD, UINT16_MAX >> SHIFT,
+					   NOBODY};
+	enum { REFUSED = sizeof(refused) / sizeof(*refused) };
+	uint8_t packet[64];
+
+	if (rank->number) {
+		stranger_features = CADGE_WIRE_KEEP;
+		stranger_begin(rank, write_window, read_window);
+		meet(rank, 0, 2);
+		for (size_t bytes = 1; bytes < FM_HEAD_BYTES; bytes++)
+			stranger_throw(packet, bytes);
+		for (unsigned int i = 0; i < REFUSED; i++) {
+			cadge_store32(packet, refused[i] << SHIFT | FIRST | LAST);
+			stranger_throw(packet, sizeof(packet));
+		}
+		cadge_store32(packet, LAST); /* of a message that never began */
+		stranger_throw(packet, sizeof(packet));
+		cadge_store32(packet, ODD << SHIFT | FIRST | LAST);
+		stranger_throw(packet, FM_HEAD_BYTES + 24);
+		stranger_end();
+		return;
+	}
+	begin(rank, 1024);
+	EXPECT(rank, fm_register_handler(fm, ODD, handle_wrong) == CADGE_DONE, "handler");
+	meet(rank, 0, 2);
+	AWAIT(wrong, "what was good does not come");
+	EXPECT(rank, wrong == 1 && counter("packets_refused") == REFUSED + FM_HEAD_BYTES - 1,
+	       "%llu packets were refused", (unsigned long long)counter("packets_refused"));
+	say(rank, 1, "done", 4);
+	fm_close(fm);
+}
+
+static void test_windows(struct rank *rank)
+{
+	static const uint32_t windows[] = {0, 3, 32768, 65536 + 8, UINT32_MAX};
+	struct cadge_open_args args = rank_open_args(rank, WINDOW);
+
+	for (unsigned int i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
+		const struct fm_config config = {.packet_bytes = 1024, .window = windows[i]};
+
+		EXPECT(rank, fm_open(&args, &config, &fm) == CADGE_E_ARGUMENT, "a window of %u", windows[i]);
+	}
+}
+
 int style_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
@@ -340,6 +515,10 @@ int style_conformance(int argc, char **argv)
 		{.name = "switched_off", .run = test_switched_off, .ranks = 2},
 		{.name = "what_nobody_wants", .run = test_what_nobody_wants, .ranks = 2},
 		{.name = "ends_in_the_middle", .run = test_ends_in_the_middle, .ranks = 2},
+		{.name = "handler_numbers", .run = test_handler_numbers, .ranks = 2},
+		{.name = "stack", .run = test_stack, .ranks = 2},
+		{.name = "nonsense", .run = test_nonsense, .ranks = 2},
+		{.name = "windows", .run = test_windows, .ranks = 2},
 	};
 
 	return ranks_run_styles(argc, argv, tests, sizeof(tests) / sizeof(*tests));

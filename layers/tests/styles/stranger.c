@@ -14,6 +14,7 @@ static void (*take_head)(struct cadge_blob_in *address);
 unsigned int stranger_heard;
 uint8_t stranger_last[PACKET_BYTES];
 size_t stranger_last_bytes;
+uint32_t stranger_features = CADGE_WIRE_KEEP | CADGE_WIRE_REMOTE;
 
 /* The victim may have ended already; if it did so too early it says why. */
 static void on_down(void *arg, uint32_t peer, int code)
@@ -62,7 +63,7 @@ void stranger_begin(struct rank *rank, void (*write_head)(struct cadge_blob_out 
 	static const struct cadge_wire_calls calls = {
 		.up = frame_up, .down = on_down, .packet = on_packet, .ended = on_ended};
 	const struct cadge_wire_needs needs = {
-		.features = CADGE_WIRE_KEEP | CADGE_WIRE_REMOTE,
+		.features = stranger_features,
 		.packet_bytes = PACKET_BYTES,
 		.packets = PACKETS,
 		.kept = 1,

@@ -2,6 +2,7 @@
 /* Fibers (common/fiber.h): what a function keeps over a yield, many side by side, the end of a stack, no system call. */
 #include "common/fiber.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +13,10 @@
 #include <unistd.h>
 #include <linux/seccomp.h>
 
+#include "cadge/sanitized.h"
 #include "tests/unit/support/tap.h"
 
-enum { FIBERS = 16, ROUNDS = 2000 };
+enum { FIBERS = 16, ROUNDS = 2000, STACK_BYTES = 256 << 10 };
 
 struct worker {
 	struct cadge_fiber *fiber;
@@ -56,7 +58,7 @@ static void side_by_side(void)
 	unsigned int good = 0, ended = 0;
 
 	for (unsigned int i = 0; i < FIBERS; i++) {
-		workers[i] = (struct worker){.fiber = cadge_fiber_create(), .number = i};
+		workers[i] = (struct worker){.fiber = cadge_fiber_create(STACK_BYTES, "a test"), .number = i};
 		if (!workers[i].fiber)
 			tap_bail("no fiber");
 		cadge_fiber_start(workers[i].fiber, work, &workers[i]);
@@ -126,8 +128,8 @@ static void be_outer(void *arg)
 
 static void one_in_another(void)
 {
-	outer = cadge_fiber_create();
-	inner = cadge_fiber_create();
+	outer = cadge_fiber_create(STACK_BYTES, "a test");
+	inner = cadge_fiber_create(STACK_BYTES, "a test");
 	if (!outer || !inner)
 		tap_bail("no fiber");
 	cadge_fiber_start(outer, be_outer, NULL);
@@ -154,7 +156,7 @@ static void no_system_call(void)
 	int status;
 	pid_t child;
 
-	lonely = cadge_fiber_create();
+	lonely = cadge_fiber_create(STACK_BYTES, "a test");
 	if (!lonely || (child = fork()) < 0)
 		tap_bail("no process");
 	if (!child) {
@@ -188,31 +190,105 @@ static void use_stack(void *arg)
 		frame[i - 1] = 1;
 }
 
-static int status_of(size_t bytes)
+/* The same, but touches the far end alone. */
+static void use_far_end(void *arg)
 {
-	const struct rlimit no_core = {0, 0};
-	int status;
-	pid_t child = fork();
+	volatile uint8_t *frame = __builtin_alloca(*(size_t *)arg);
 
-	if (child < 0)
+	frame[0] = 1;
+}
+
+static void use_nothing(void *arg)
+{
+	*(volatile uint8_t *)arg = 1;
+}
+
+static void exit_with_7(int number)
+{
+	(void)number;
+	_exit(7);
+}
+
+struct ended {
+	int status;
+	bool said; /* that the stack was too small */
+};
+
+/* How a process ends that runs this on a fiber. `handles`: it had a handler of its own. */
+static struct ended end_of(void (*use)(void *arg), void *arg, bool handles)
+{
+	const struct sigaction exits = {.sa_handler = exit_with_7, .sa_flags = SA_ONSTACK};
+	const struct rlimit no_core = {0, 0};
+	struct ended ended = {.said = false};
+	char text[4096];
+	size_t used = 0;
+	ssize_t n;
+	int words[2];
+	pid_t child;
+
+	if (pipe(words) < 0 || (child = fork()) < 0)
 		tap_bail("no process");
 	if (!child) {
-		struct cadge_fiber *fiber = cadge_fiber_create();
+		struct cadge_fiber *fiber, *other;
 
+		if (handles)
+			sigaction(SIGSEGV, &exits, NULL);
+		fiber = cadge_fiber_create(STACK_BYTES, "a test");
+		other = cadge_fiber_create(STACK_BYTES, "another test");
+		cadge_fiber_destroy(other);
 		setrlimit(RLIMIT_CORE, &no_core);
-		if (!freopen("/dev/null", "w", stderr)) /* a sanitizer's words */
-			_exit(1);
-		cadge_fiber_start(fiber, use_stack, &bytes);
+		dup2(words[1], STDERR_FILENO);
+		cadge_fiber_start(fiber, use, arg);
 		_exit(0);
 	}
-	waitpid(child, &status, 0);
-	return status;
+	close(words[1]);
+	while (used < sizeof(text) - 1 && (n = read(words[0], text + used, sizeof(text) - 1 - used)) > 0)
+		used += (size_t)n;
+	text[used] = 0;
+	while (read(words[0], &child, 1) > 0) /* what a sanitizer says as well */
+		;
+	close(words[0]);
+	wait(&ended.status);
+	ended.said = strstr(text, "a test needs more than its stack of 262144 bytes\n");
+	return ended;
+}
+
+static bool fails_and_says(struct ended ended)
+{
+	return ended.said && (WIFSIGNALED(ended.status) ? WTERMSIG(ended.status) == SIGSEGV
+							: CADGE_SANITIZED && WEXITSTATUS(ended.status));
 }
 
 static void the_end_of_a_stack(void)
 {
-	ok(status_of(CADGE_FIBER_STACK_BYTES / 4) == 0, "a quarter of a stack can be used");
-	ok(status_of(CADGE_FIBER_STACK_BYTES * 2) != 0, "whoever needs more than a stack is ended");
+	size_t quarter = STACK_BYTES / 4, twice = STACK_BYTES * 2 - 4096, half_more = STACK_BYTES * 3 / 2;
+	struct ended ended = end_of(use_stack, &quarter, false);
+
+	ok(ended.status == 0 && !ended.said, "a quarter of a stack can be used");
+	ok(fails_and_says(end_of(use_stack, &twice, false)),
+	   "whoever needs more than a stack is ended, and it is said");
+	ok(fails_and_says(end_of(use_far_end, &half_more, false)), "also with one large frame");
+	ended = end_of(use_stack, &twice, true);
+	ok(ended.said && WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 7,
+	   "whoever had the signal before has it then");
+	ended = end_of(use_nothing, NULL, true);
+	ok(!ended.said && WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 7,
+	   "a fault elsewhere is none of ours");
+}
+
+static void be_killed(void *arg)
+{
+	(void)arg;
+	kill(getpid(), SIGSEGV);
+	usleep(1000000);
+}
+
+static void a_signal_that_was_sent(void)
+{
+	struct ended ended = end_of(be_killed, NULL, true);
+
+	ok(!ended.said && WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 7,
+	   "a signal that was sent arrives");
 }
 
 int main(void)
@@ -221,5 +297,6 @@ int main(void)
 	one_in_another();
 	no_system_call();
 	the_end_of_a_stack();
+	a_signal_that_was_sent();
 	return tap_done();
 }

@@ -15,7 +15,7 @@
 #define PM_MESSAGE_BYTES_MAX  (UINT64_C(1) << 30)
 #define PM_ADAPTER_HEAD_BYTES 8u
 #define PM_PAGE_BYTES         4096u
-#define PM_LONG_TOKEN         UINT64_MAX /* of a long message; others are numbers of operations */
+#define PM_LONG_TOKEN         (UINT64_MAX - 1) /* of a long message; others are numbers of operations */
 
 /* The head of a packet: what it is, and the length of a long message shifted by PM_LENGTH_SHIFT. */
 enum { PM_MESSAGE, PM_ASK, PM_GRANT, PM_END, PM_KIND_MASK = 0xff, PM_LENGTH_SHIFT = 8 };
@@ -29,10 +29,9 @@ struct pm_out {
 	struct pm_pin *pins[CADGE_STYLE_IOV_MAX];
 	uint32_t iov_count, iov_at;
 	uint64_t offset_bytes, token;
-	uint32_t waiting;            /* writes, and a quiet, that have not ended */
-	int code;                    /* of those that have */
-	struct cadge_remote *remote; /* the peer's landing, attached as long as it is the same */
-	uint64_t remote_generation;
+	uint32_t waiting;         /* writes, and a quiet, that have not ended */
+	int code;                 /* of those that have */
+	struct pm_remote *remote; /* the peer's landing, attached as long as it is the same */
 };
 
 struct cadge_chan {
@@ -46,7 +45,6 @@ struct cadge_chan {
 	/* in */
 	uint8_t *landing; /* NULL: none yet */
 	size_t landing_bytes;
-	uint64_t landing_generation;
 	struct pm_pin *landing_pin; /* while a message comes in */
 	uint64_t incoming_bytes;
 	bool asked; /* and not granted yet */

@@ -141,7 +141,6 @@ static int make_landing(struct cadge_chan *chan)
 	while (chan->landing_bytes < chan->incoming_bytes)
 		chan->landing_bytes *= 2;
 	chan->landing = pm_alloc(pm, chan->landing_bytes);
-	chan->landing_generation++;
 	if (chan->landing)
 		return CADGE_DONE;
 	chan->landing_bytes = 0;
@@ -160,7 +159,6 @@ static int grant(struct cadge_chan *chan)
 				&chan->landing_pin);
 	if (code != CADGE_DONE)
 		return CADGE_BUSY;
-	cadge_blob_u64(&out, chan->landing_generation);
 	pm_handle(chan->landing_pin, &out);
 	if (send_control(chan, PM_GRANT, body, out.used_bytes) == CADGE_BUSY)
 		return CADGE_BUSY;
@@ -181,18 +179,16 @@ static void on_ask(struct cadge_chan *chan, uint64_t bytes)
 static void on_grant(struct cadge_chan *chan, const uint8_t *body, size_t bytes)
 {
 	struct cadge_blob_in in = {.at = body, .left_bytes = bytes, .ok = true};
-	const uint64_t generation = cadge_blob_take_u64(&in);
 	struct pm_out *out = &chan->out;
 
-	if (out->phase != PM_ASKED || !in.ok)
+	if (out->phase != PM_ASKED)
 		return;
 	out->phase = PM_WRITING;
-	if (out->remote && out->remote_generation == generation)
+	if (out->remote && pm_is_of(out->remote, in))
 		return;
 	if (out->remote)
 		pm_detach(out->remote);
 	out->remote = NULL;
-	out->remote_generation = generation;
 	out->code = pm_attach(chan->ctx->pm, chan->peer, &in, &out->remote);
 }
 

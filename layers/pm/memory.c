@@ -65,8 +65,8 @@ int pm_slot_put(struct cadge_chan *chan, const void *local, size_t bytes, struct
 	if (!operation)
 		return CADGE_BUSY;
 	return started(ctx, operation,
-		       pm_write(ctx->pm, chan->peer, remote, offset_bytes, local, bytes,
-				(uint64_t)(operation - ctx->operations)));
+		       pm_write(ctx->pm, chan->peer, (struct pm_remote *)(void *)remote, offset_bytes, local,
+				bytes, (uint64_t)(operation - ctx->operations)));
 }
 
 int pm_slot_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
@@ -102,14 +102,14 @@ int pm_slot_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rig
 			pm_munlock(ctx->pm, pin);
 	}
 	if (code != CADGE_DONE)
-		return code == CADGE_BUSY ? CADGE_E_MEMORY : code;
+		return code; /* BUSY: peers that could write to it are still being asked, or the quota is full */
 	*region_out = (struct cadge_region *)(void *)pin;
 	return CADGE_DONE;
 }
 
 void pm_slot_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 {
-	pm_munlock(ctx->pm, (struct pm_pin *)(void *)region);
+	pm_withdraw(ctx->pm, (struct pm_pin *)(void *)region);
 }
 
 int pm_slot_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
@@ -117,14 +117,20 @@ int pm_slot_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, u
 {
 	struct cadge_blob_in in = {.at = key, .left_bytes = key_bytes, .ok = true};
 
+	struct pm_remote *remote;
+	int code;
+
 	(void)intent, (void)flags;
-	return pm_attach(chan->ctx->pm, chan->peer, &in, remote_out);
+	code = pm_attach(chan->ctx->pm, chan->peer, &in, &remote);
+	if (code == CADGE_DONE)
+		*remote_out = (struct cadge_remote *)(void *)remote;
+	return code;
 }
 
 void pm_slot_detach(struct cadge_chan *chan, struct cadge_remote *remote)
 {
 	(void)chan;
-	pm_detach(remote);
+	pm_detach((struct pm_remote *)(void *)remote);
 }
 
 void *pm_slot_mem_alloc(struct cadge_ctx *ctx, size_t bytes)
@@ -180,13 +186,13 @@ int pm_sample_address(const struct cadge_ctx *ctx, struct cadge_blob_out *blob)
 
 int pm_sample_take(struct cadge_chan *chan, struct cadge_blob_in *handle)
 {
-	struct cadge_remote *sample;
+	struct pm_remote *sample;
 	int code = pm_attach(chan->ctx->pm, chan->peer, handle, &sample);
 
 	if (code != CADGE_DONE)
 		return code;
 	if (chan->ctx->reach != CADGE_PROGRESS_LIBRARY)
-		chan->ctx->reach = cadge_wire_reach(sample, CADGE_MAY_WRITE);
+		chan->ctx->reach = pm_reach(sample);
 	pm_detach(sample);
 	return CADGE_DONE;
 }

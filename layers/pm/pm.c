@@ -3,79 +3,11 @@
 
 #include <stdlib.h>
 
-#include "common/adapter.h"
-#include "pm/pin.h"
+#include "pm/state.h"
 
-#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#define ROUNDS              8u /* looks of a receive that finds nothing */
-#define CONTROL_PACKETS     4u /* acknowledgements and refusals have room although the window is full */
-#define WINDOW_MAX          4096u
-
-/*
- * A packet's head: kind, channel, its number, and how many packets of the other end were taken (16 bits each,
- * little-endian, as they count modulo 2^16), and nothing (2 bytes). That of all but data has no number.
- */
-enum kind { DATA, ACK, NACK, ROOM };
-
-/* What a receiver has to say of a packet that it did not take. */
-enum refused { NONE, UNTOLD, TOLD };
-
-struct held {
-	uint8_t *packet;
-	uint32_t bytes;
-};
-
-/* One channel to one peer. */
-struct flow {
-	/* out: numbers up to `acked` are the peer's, up to `sent` were sent, up to `next` are held */
-	uint16_t acked, sent, next;
-	uint16_t taken; /* send buffers that the caller has */
-	bool stopped;   /* by a NACK */
-	/* in */
-	uint16_t expected, told; /* taken, and said so */
-	enum refused refused;
-	bool in_debt; /* in the list of those that have something to say */
-	struct flow *next_in_debt;
-	uint32_t peer;
-	uint8_t channel;
-	struct held *held; /* a ring of a window */
-};
-
-struct buffer {
-	struct pm_packet packet; /* first: it is what the caller has */
-	struct buffer *next;     /* free, or the next that came */
-	uint8_t *at;             /* what the wire keeps; NULL: free */
-	struct channel *channel;
-};
-
-struct channel {
-	struct buffer *idle, *first, *last;
-	struct buffer *buffers;
-	uint32_t idle_count;
-	uint32_t refused; /* flows that wait for ROOM */
-	bool stopping;    /* is about to be switched out */
-	struct flow *flows;
-};
-
-struct peer {
-	struct cadge_link *link; /* NULL: not connected */
-	bool down;
-};
-
-struct pm {
-	struct cadge_wire *wire;
-	struct pm_events events;
-	uint32_t peers, packet_bytes, window, buffers, channels;
-	uint32_t running;
-	struct flow *debts;
-	struct pm_pins pins;
-	uint64_t no_send_buffer, nacks_sent, nacks_received, acks_alone, packets_again, dropped_after_nack,
-		refused;
-	struct channel channel[PM_CHANNELS_MAX];
-	struct held *held;
-	struct flow *flows;
-	struct peer peer[];
-};
+#define ROUNDS          8u /* looks of a receive that finds nothing */
+#define CONTROL_PACKETS 4u /* acknowledgements and refusals have room although the window is full */
+#define WINDOW_MAX      4096u
 
 static uint16_t load16(const uint8_t *at)
 {
@@ -115,12 +47,12 @@ static bool may_send(const struct pm *pm, const struct flow *flow)
 
 void *pm_get_send_buffer(struct pm *pm, uint32_t number, uint32_t peer, size_t bytes)
 {
-	struct channel *channel = &pm->channel[number];
+	struct channel *channel = &pm->channel[pm->running];
 	struct flow *flow = &channel->flows[peer];
 	uint8_t *packet = NULL;
 
 	if (UNLIKELY(bytes > pm_packet_bytes(pm) || number != pm->running || channel->stopping ||
-		     !pm->peer[peer].link || pm->peer[peer].down))
+		     !pm->peer[peer].up))
 		return NULL;
 	if ((uint16_t)(flow->next - flow->acked) + flow->taken < pm->window)
 		packet = cadge_wire_take(pm->peer[peer].link);
@@ -318,8 +250,12 @@ static enum cadge_keep on_packet(void *arg, uint32_t peer, void *data, size_t by
 	struct flow *flow;
 	bool new;
 
-	if (UNLIKELY(bytes < PM_HEAD_BYTES || head[1] >= pm->channels || head[0] > ROOM)) {
+	if (UNLIKELY(bytes < PM_HEAD_BYTES || head[1] >= pm->channels || head[0] > LEFT)) {
 		pm->refused++;
+		return CADGE_TAKEN;
+	}
+	if (UNLIKELY(head[0] > ROOM)) {
+		pm->refused += !pm_remote_packet(pm, peer, head, bytes);
 		return CADGE_TAKEN;
 	}
 	flow = &pm->channel[head[1]].flows[peer];
@@ -355,6 +291,8 @@ int pm_receive(struct pm *pm, uint32_t number, struct pm_packet **packet_out)
 		return code;
 	if (pm->debts)
 		settle_all(pm, code == 0);
+	if (UNLIKELY(pm->remote_due))
+		pm_remote_settle(pm);
 	return pm_next(pm, number, packet_out);
 }
 
@@ -400,78 +338,21 @@ int pm_context_switch(struct pm *pm, uint32_t from, uint32_t to)
 
 bool pm_may_sleep(const struct pm *pm)
 {
-	return !pm->debts && !pm->channel[pm->running].first;
-}
-
-/* ---- remote writes ---- */
-
-void *pm_alloc(struct pm *pm, size_t bytes)
-{
-	return cadge_wire_alloc(pm->wire, bytes);
-}
-
-void pm_free(struct pm *pm, void *base, size_t bytes)
-{
-	pm_pins_forget(&pm->pins, base, bytes);
-	cadge_wire_free(pm->wire, base, bytes);
-}
-
-int pm_mlock(struct pm *pm, enum pm_side side, void *base, size_t bytes, struct pm_pin **pin_out)
-{
-	return pm_pins_lock(&pm->pins, side, base, bytes, pin_out);
-}
-
-struct pm_pin *pm_locked(const struct pm *pm, enum pm_side side, const void *base, size_t bytes)
-{
-	return pm_pins_locked(&pm->pins, side, base, bytes);
-}
-
-void pm_munlock(struct pm *pm, struct pm_pin *pin)
-{
-	pm_pins_unlock(&pm->pins, pin);
-}
-
-void pm_forget(struct pm *pm, const void *base, size_t bytes)
-{
-	pm_pins_forget(&pm->pins, base, bytes);
-}
-
-int pm_attach(struct pm *pm, uint32_t peer, struct cadge_blob_in *handle, struct cadge_remote **remote_out)
-{
-	return pm->peer[peer].link ? cadge_wire_attach(pm->peer[peer].link, handle, remote_out)
-				   : CADGE_E_DOWN;
-}
-
-void pm_detach(struct cadge_remote *remote)
-{
-	cadge_wire_detach(remote);
-}
-
-int pm_write(struct pm *pm, uint32_t peer, const struct cadge_remote *remote, uint64_t offset_bytes,
-	     const void *local, size_t bytes, uint64_t token)
-{
-	return cadge_wire_put(pm->peer[peer].link, local, bytes, remote, offset_bytes, token);
-}
-
-int pm_quiet(struct pm *pm, uint32_t peer, uint64_t token)
-{
-	return cadge_wire_quiet(pm->peer[peer].link, token);
+	return !pm->debts && !pm->remote_due && !pm->channel[pm->running].first;
 }
 
 /* ---- life ---- */
 
 static void on_up(void *arg, uint32_t peer)
 {
-	struct pm *pm = arg;
-
-	pm->events.up(pm->events.arg, peer);
+	pm_remote_up(arg, peer);
 }
 
 static void on_down(void *arg, uint32_t peer, int code)
 {
 	struct pm *pm = arg;
 
-	pm->peer[peer].down = true;
+	pm_remote_down(pm, peer);
 	pm->events.down(pm->events.arg, peer, code);
 }
 
@@ -479,7 +360,10 @@ static void on_ended(void *arg, uint32_t peer, uint64_t token, int code)
 {
 	struct pm *pm = arg;
 
-	pm->events.ended(pm->events.arg, peer, token, code);
+	if (UNLIKELY(token == PM_QUIET_TOKEN))
+		pm_remote_quiet_ended(pm, peer, code);
+	else
+		pm->events.ended(pm->events.arg, peer, token, code);
 }
 
 void pm_close(struct pm *pm)
@@ -492,6 +376,8 @@ void pm_close(struct pm *pm)
 				release(pm, &pm->channel[c].buffers[i]);
 		free(pm->channel[c].buffers);
 	}
+	for (uint32_t i = 0; i < pm->peers; i++)
+		pm_remote_forget(pm, i);
 	pm_pins_close(&pm->pins);
 	cadge_wire_close(pm->wire);
 	free(pm->held);
@@ -538,7 +424,7 @@ static int open_wire(const struct cadge_open_args *args, const struct pm_config 
 		.packets = config->channels * config->window + CONTROL_PACKETS,
 		/* All buffers, whoever fills them; libfabric counts them for all peers together. */
 		.kept = (config->channels * config->buffers + args->peers_max - 1) / args->peers_max,
-		.operations = config->operations,
+		.operations = config->operations + 1, /* and the quiet before an answer */
 		.calls = &calls,
 		.arg = pm,
 	};
@@ -551,6 +437,9 @@ int pm_open(const struct cadge_open_args *args, const struct pm_config *config, 
 	struct pm *pm;
 	int code;
 
+	if (config->packet_bytes < PM_PACKET_BYTES_MIN)
+		return cadge_refuse(args, CADGE_E_ARGUMENT, "packets of %u bytes are shorter than %u",
+				    config->packet_bytes, PM_PACKET_BYTES_MIN);
 	if (config->window < 2 || config->window > WINDOW_MAX || (config->window & (config->window - 1)) ||
 	    !config->buffers || !config->channels || config->channels > PM_CHANNELS_MAX)
 		return cadge_refuse(args, CADGE_E_ARGUMENT, "no such window, buffers or channels");
@@ -569,11 +458,15 @@ int pm_open(const struct cadge_open_args *args, const struct pm_config *config, 
 	pm->channels = config->channels;
 	pm->packet_bytes = cadge_wire_facts(pm->wire)->packet_bytes_max;
 	pm->pins.wire = pm->wire;
+	pm->pins.answered = UINT64_MAX; /* nobody has a handle */
 	for (unsigned int i = 0; i < 2; i++)
 		pm->pins.side[i].quota_bytes = config->quota_bytes[i];
-	if (!make_channels(pm)) {
+	code = cadge_nonce(&pm->pins.nonce);
+	if (code == CADGE_DONE && !make_channels(pm))
+		code = CADGE_E_MEMORY;
+	if (code != CADGE_DONE) {
 		pm_close(pm);
-		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+		return cadge_refuse(args, code, "out of memory for %u peers", args->peers_max);
 	}
 	*pm_out = pm;
 	return CADGE_DONE;
@@ -596,14 +489,8 @@ int pm_address(struct pm *pm, uint32_t peer, struct cadge_blob_out *blob)
 
 int pm_connect(struct pm *pm, uint32_t peer, struct cadge_blob_in *blob)
 {
-	int code;
-
-	if (peer >= pm->peers)
-		return CADGE_E_ARGUMENT;
-	code = cadge_wire_connect(pm->wire, peer, blob, &pm->peer[peer].link);
-	if (code == CADGE_DONE)
-		pm->peer[peer].down = false;
-	return code;
+	return peer < pm->peers ? cadge_wire_connect(pm->wire, peer, blob, &pm->peer[peer].link)
+				: CADGE_E_ARGUMENT;
 }
 
 /* Messages of this peer that nobody has received yet. */
@@ -630,7 +517,7 @@ int pm_disconnect(struct pm *pm, uint32_t peer)
 
 	if (code != CADGE_DONE)
 		return code;
-	pm->peer[peer].link = NULL;
+	pm_remote_forget(pm, peer);
 	for (uint32_t c = 0; c < pm->channels; c++) {
 		struct channel *channel = &pm->channel[c];
 		struct flow *flow = &channel->flows[peer];
@@ -660,6 +547,8 @@ void pm_counters(const struct pm *pm, void (*each)(void *arg, const char *name, 
 	each(arg, "packets_sent_late_or_again", pm->packets_again);
 	each(arg, "packets_dropped_after_nack", pm->dropped_after_nack);
 	each(arg, "packets_refused", pm->refused);
+	each(arg, "writes_refused", pm->writes_refused);
+	each(arg, "withdrawals_heard", pm->withdrawals_heard);
 	pm_pins_counters(&pm->pins, each, arg);
 	cadge_wire_counters(pm->wire, each, arg);
 }

@@ -19,11 +19,22 @@
  * least recently used goes first. Memory to send from and memory to receive into have quotas of their own, and what
  * does not fit is refused, never waited for: so no transfer holds one while it waits for the other (MPICH-PM).
  *
+ * Withdrawal. Memory is withdrawn when it is evicted, by its quota, pm_forget or pm_free. Shared memory has no key that
+ * could be revoked, so the library asks all connected peers, the same way on every path:
+ * - until a peer has looked (pm_receive), its writes land as before; that memory stays pinned and counts in its quota;
+ * - from that look on its pm_write says E_REFUSED, writes nothing, and pm_is_withdrawn says why; so does pm_attach. It is
+ *   granted again by a new handle: the owner locks the memory anew and sends that, the holder detaches and attaches;
+ * - a write that was under way ends as it would have, and lands before the peer answers;
+ * - when all have answered the memory is unpinned: pm_forget is DONE, pm_mlock finds room, and no byte changes any more.
+ * A peer that never looks keeps the memory pinned until its link goes down or is disconnected. Whoever disconnects a peer that
+ * lives and is connected still has to expect its writes: it is no longer asked. The peer's library holds itself to all this;
+ * a hostile one is stopped by a NIC alone, once the memory is unpinned.
+ *
  * Where this differs from the published calls:
  * - Each call takes its context; peers are connected one by one, where PM's nodes were all of a cluster.
  * - Errors and "not now" are codes of the contract (BUSY for ENOBUFS), and pm_context_switch says BUSY until it is done.
  * - pm_receive gives a struct with address, length and sender; pm_next is its half that does not look at the wire.
- * - pm_return_send_buffer gives back what is not sent, and pm_forget unpins memory that is about to vanish.
+ * - pm_return_send_buffer gives back what is not sent, and pm_forget withdraws memory that is about to vanish.
  * - The queues of a channel that is switched out stay where they are, since they are in the host's memory and not on a
  *   card, with the buffers in them: each channel has a pool. Only what runs is another. Remote writes are of no channel.
  * - Nobody switches all nodes together (no gang scheduling): each switches for itself, and what its peers send
@@ -36,10 +47,12 @@
 #include "common/wire.h"
 
 struct pm;
-struct pm_pin; /* memory that is locked */
+struct pm_pin;    /* memory that is locked */
+struct pm_remote; /* a peer's, as seen from here */
 
-#define PM_HEAD_BYTES   8u /* of a packet */
-#define PM_CHANNELS_MAX 16u
+#define PM_HEAD_BYTES       8u  /* of a packet */
+#define PM_PACKET_BYTES_MIN 64u /* header included */
+#define PM_CHANNELS_MAX     16u
 
 /* A receive buffer. Read where it lies, until pm_release_receive_buffer. `data` is not aligned. */
 struct pm_packet {
@@ -58,7 +71,7 @@ struct pm_events {
 enum pm_side { PM_SEND, PM_RECEIVE };
 
 struct pm_config {
-	uint32_t packet_bytes; /* longest packet, header included; may be granted less */
+	uint32_t packet_bytes; /* longest packet, at least PM_PACKET_BYTES_MIN; may be granted less */
 	uint32_t
 		window; /* packets of a channel to a peer that are not acknowledged; a power of 2, 2 to 4096 */
 	uint32_t buffers;        /* receive buffers of a channel, for all peers together; >= 1 */
@@ -108,24 +121,45 @@ bool pm_may_sleep(const struct pm *pm);
 
 /* ---- remote writes ---- */
 
-/* As the wire's. */
+/* As the wire's; what is freed while it is being withdrawn goes when it has been. */
 void *pm_alloc(struct pm *pm, size_t bytes);
 void pm_free(struct pm *pm, void *base, size_t bytes);
 
-/* pmMLock. DONE, BUSY (what is locked fills the quota), E_TOO_LARGE (more than the quota), and as expose. */
+/*
+ * pmMLock. DONE; BUSY: what is locked fills the quota, or what was evicted has to be withdrawn first, from this memory or for
+ * room: receive, and try again; E_TOO_LARGE (more than the quota), and as expose.
+ */
 int pm_mlock(struct pm *pm, enum pm_side side, void *base, size_t bytes, struct pm_pin **pin_out);
 /* pmMUnlock, once for each lock; the memory stays pinned, and written to by who has its handle, until it is evicted. */
 void pm_munlock(struct pm *pm, struct pm_pin *pin);
+/* pm_munlock, and evicts it where that was its last lock: see pm_forget for when it has left. */
+void pm_withdraw(struct pm *pm, struct pm_pin *pin);
 /* The lock of just this memory; NULL: there is none. */
 struct pm_pin *pm_locked(const struct pm *pm, enum pm_side side, const void *base, size_t bytes);
-/* Evicts what is pinned, and not locked, of this memory. */
-void pm_forget(struct pm *pm, const void *base, size_t bytes);
-/* The handle that peers attach, of memory to receive into. DONE or E_TOO_LARGE. */
-int pm_handle(const struct pm_pin *pin, struct cadge_blob_out *handle);
-/* cadge_wire_attach, detach, put and quiet. */
-int pm_attach(struct pm *pm, uint32_t peer, struct cadge_blob_in *handle, struct cadge_remote **remote_out);
-void pm_detach(struct cadge_remote *remote);
-int pm_write(struct pm *pm, uint32_t peer, const struct cadge_remote *remote, uint64_t offset_bytes,
+/*
+ * Evicts what is pinned, and not locked, of this memory. DONE: nothing of it is pinned, and no peer writes to it; BUSY: a peer
+ * has not answered yet, receive and try again; E_ARGUMENT: some of it is locked, and stays.
+ */
+int pm_forget(struct pm *pm, const void *base, size_t bytes);
+/* The handle that peers attach, of memory to receive into. DONE, E_ARGUMENT (it is to send from) or E_TOO_LARGE. */
+int pm_handle(struct pm_pin *pin, struct cadge_blob_out *handle);
+
+/*
+ * As attach, detach and reach of the wire. E_REFUSED: the memory was withdrawn. A remote lasts until detach, or the end of its
+ * link, also when it is of no use any more.
+ */
+int pm_attach(struct pm *pm, uint32_t peer, struct cadge_blob_in *handle, struct pm_remote **remote_out);
+void pm_detach(struct pm_remote *remote);
+enum cadge_progress pm_reach(const struct pm_remote *remote);
+/* The peer has withdrawn it. */
+bool pm_is_withdrawn(const struct pm_remote *remote);
+/* Whether attach made it of this handle. */
+bool pm_is_of(const struct pm_remote *remote, struct cadge_blob_in handle);
+/*
+ * As put and quiet of the wire, where UINT64_MAX is no token (E_ARGUMENT). A write is E_REFUSED, and nothing was written, where
+ * it is outside of the memory or that was withdrawn; BUSY also before `up`.
+ */
+int pm_write(struct pm *pm, uint32_t peer, const struct pm_remote *remote, uint64_t offset_bytes,
 	     const void *local, size_t bytes, uint64_t token);
 int pm_quiet(struct pm *pm, uint32_t peer, uint64_t token);
 

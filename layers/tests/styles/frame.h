@@ -84,7 +84,7 @@ enum { STRANGER_PACKET_BYTES = 2048 };
 extern unsigned int stranger_heard; /* packets that came, and the last one */
 extern uint8_t stranger_last[STRANGER_PACKET_BYTES];
 extern size_t stranger_last_bytes;
-extern uint32_t stranger_features;  /* of the wire, as the style has them; at first KEEP and REMOTE */
+extern uint32_t stranger_features; /* of the wire, as the style has them; at first KEEP and REMOTE */
 /* Waits for rank 0 to say something beside the wire, and closes. */
 void stranger_end(void);
 

@@ -355,7 +355,7 @@ static void test_remote_write(struct rank *rank)
 		pm_munlock(pm, pin);
 	} else {
 		struct cadge_blob_in in = {.at = raw, .ok = true};
-		struct cadge_remote *remote;
+		struct pm_remote *remote;
 		unsigned int wanted = 0;
 
 		in.left_bytes = hear(rank, 1, raw, sizeof(raw));
@@ -416,6 +416,7 @@ static void test_new_life(struct rank *rank)
 
 struct thrown {
 	uint8_t kind, channel, number, ack;
+	bool whole_table;
 	uint32_t bytes; /* of the packet */
 };
 
@@ -424,15 +425,19 @@ static void throw(const struct thrown *thrown)
 {
 	uint8_t packet[128] = {thrown->kind, thrown->channel, thrown->number, 0, thrown->ack};
 
-	cadge_store32(packet + PM_HEAD_BYTES, 1);
-	fill(packet + PM_HEAD_BYTES + 4, 60, 1 * 8 + 1);
+	if (thrown->whole_table) { /* of no pins, and so the last part of it */
+		packet[PM_HEAD_BYTES + 20] = 1;
+	} else {
+		cadge_store32(packet + PM_HEAD_BYTES, 1);
+		fill(packet + PM_HEAD_BYTES + 4, 60, 1 * 8 + 1);
+	}
 	stranger_throw(packet, thrown->bytes);
 }
 
 /* What makes no sense is refused and counted, what is out of turn is dropped; what comes after is taken all the same. */
 static void test_nonsense(struct rank *rank)
 {
-	enum { DATA, ACK, NACK, ROOM, WHOLE = PM_HEAD_BYTES };
+	enum { DATA, ACK, NACK, ROOM, PINS, LEFT, WHOLE = PM_HEAD_BYTES };
 	static const struct thrown refused[] = {
 		{.bytes = 1},
 		{.bytes = WHOLE - 1},
@@ -442,16 +447,25 @@ static void test_nonsense(struct rank *rank)
 		{.kind = ACK, .ack = 5, .bytes = WHOLE}, /* of what was never sent */
 		{.kind = NACK, .ack = 5, .bytes = WHOLE},
 		{.kind = ROOM, .ack = 5, .bytes = WHOLE},
+		{.kind = PINS, .bytes = WHOLE},
+		{.kind = PINS, .bytes = WHOLE + 23},
+		{.kind = PINS, .bytes = WHOLE + 24}, /* of slots that there are not */
+		{.kind = PINS, .bytes = WHOLE + 64},
+		{.kind = PINS, .whole_table = true, .bytes = WHOLE + 24}, /* a second one */
+		{.kind = LEFT, .bytes = WHOLE},
+		{.kind = LEFT, .bytes = WHOLE + 8}, /* of what was never asked */
 	};
 	static const struct thrown dropped[] = {
 		{.kind = DATA, .number = 7, .bytes = WHOLE + 64},
 		{.kind = DATA, .number = 1, .bytes = WHOLE + 64},
 	};
+	static const struct thrown table = {.kind = PINS, .whole_table = true, .bytes = WHOLE + 24};
 	static const struct thrown good = {.kind = DATA, .bytes = WHOLE + 64};
 	enum { REFUSED = sizeof(refused) / sizeof(*refused), DROPPED = sizeof(dropped) / sizeof(*dropped) };
 
 	if (rank->number) {
 		stranger_begin(rank, NULL, NULL);
+		throw(&table);
 		for (unsigned int i = 0; i < REFUSED; i++)
 			throw(&refused[i]);
 		for (unsigned int i = 0; i < DROPPED; i++)

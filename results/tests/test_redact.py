@@ -18,7 +18,6 @@ from cadge_results import Campaign, CampaignWriter, LaunchRecord, LayerFile, Nod
 from cadge_results.errors import FormatError
 from cadge_results.published import Rules, copy, original_sha256
 from cadge_results.redact import Gathered, Names, Redactor, names_of, texts
-from cadge_results.secrets_found import secret_in
 from cadge_results.verify import verify
 
 NAMES = Names(hosts=("gpu-a", "8", "node"), users=("alice", "1"), words=frozenset({"node"}))
@@ -33,6 +32,26 @@ TEXTS = (
     ("8 B on node 1: 8 of 8", "8 B on node 1: 8 of 8"),
     ("12:34:56 libx.so.1.14.44.0 std::string 127.0.0.1 ::1 0.0.0.0 0000:3b:00.0", None),
     ("gpu-ab gpu_a xgpu-a alices", None),
+    ("gpu-a.lab.example.edu:22 gpu-a.local gpu-a.json", "n1:22 n1 n1.json"),
+    ("BOOTIF=01-0c-42-a1-03-00-65 ro", "BOOTIF=00:00:5e:00:53:01 ro"),
+    ("80:00:02:08:fe:80:00:00:00:00:00:00:0c:42:a1:03:00:65:12:34 up", "00:00:5e:00:53:01 up"),
+    (
+        "port 0x0c42a10300651234, node_guid: 0c42a10300651234",
+        "port 0000:0000:0000:0001, node_guid: 0000:0000:0000:0002",
+    ),
+    ("gid fe80:0000:0000:0000:0c42:a103:0065:1234", "gid 2001:db8::1"),
+    ("mask 0x0000000000400000 0xffffffffffffffff at 3f2a9c0d11e45b67", None),
+    ("on enx0c42a1030065 and wlx0c42a1030066, not enp1s0", "on enx00005e005301 and wlx00005e005302, not enp1s0"),
+    ("SLURM_JOB_ID=123456 PBS_JOBID=77123.pbs-1 LSB_JOBID=4711", "SLURM_JOB_ID=j1 PBS_JOBID=j2 LSB_JOBID=j3"),
+    ("PBS_JOBID=77123[4].pbs-1.lab.edu in job 4711", "PBS_JOBID=j1 in job j2"),
+    (
+        "/scratch/bob/x /gpfs/users/carol/y /home2/dave /scratch/users/eve/",
+        "/scratch/u1/x /gpfs/users/u2/y /home2/u3 /scratch/users/u4/",
+    ),
+    ("SUDO_USER=bob LOGNAME=carol", "SUDO_USER=u1 LOGNAME=u2"),
+    ("10.1.2.3-10.1.2.9 and 10.1.2.5-20", "192.0.2.1-192.0.2.2 and 192.0.2.3-20"),
+    ("libx 1.14.44.0-3 and 8.8.8.8-x", None),
+    ("ip-10-1-2-3 ip-10-1-2-4.eu-central-1.compute.internal", "ip-192-0-2-1 ip-192-0-2-2"),
     ("2026-11-25T19:32:11Z 99.999 % [1.02, 1.08] 1e-05", None),
 )
 
@@ -70,6 +89,23 @@ UNDER_FIXED_KEYS = {
     "role": "client",
     "log_tail": "bob saw 5.0.10.1 at 10.1.2.3",
 }
+
+
+def test_each_name_of_a_host_is_the_same_host() -> None:
+    """The inventory's, the kernel's own, and each in short and long form."""
+    aliases = {"nid00012": "login1.lab.edu", "own-name": "localhost"}
+    redactor = Redactor(names_of(Gathered(), ("login1.lab.edu", "gpu-b", "localhost"), aliases=aliases))
+    text = "login1 login1.lab.edu nid00012 nid00012.hsn gpu-b gpu-b.lab.edu own-name localhost"
+    assert redactor.text(text) == "n1 n1 n1 n1.hsn n2 n2 n3 localhost"
+    assert redactor.host("login1.lab.edu") == redactor.host("nid00012") == "n1"
+
+
+def test_a_key_of_json_that_identifies_hardware_or_a_job_goes() -> None:
+    given = {"interfaces": {"enx0c42a1030065": {"mtu": 1500}, "data0": {}},
+             "variables": {"SLURM_JOB_ID": "123", "PBS_JOBID": "7.pbs-1", "USER": "zoe"}}  # fmt: skip
+    found = Redactor(NAMES).value(given)
+    assert found == {"interfaces": {"enx00005e005301": {"mtu": 1500}, "data0": {}},
+                     "variables": {"SLURM_JOB_ID": "j1", "PBS_JOBID": "j2", "USER": "u1"}}  # fmt: skip
 
 
 def test_names_under_fixed_keys_go_too_and_shield_themselves_nowhere() -> None:
@@ -160,22 +196,6 @@ def test_numbers_in_running_text_stay(text: str) -> None:
     assert Redactor(NAMES).text(text).split() == ["u1" if word == "alice" else word for word in text.split()]
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("-----BEGIN OPENSSH PRIVATE KEY-----", "a private key"),
-        (f"x ghp_{'a' * 36}", "a GitHub token"),
-        ("AKIA" + "A" * 16, "an AWS key"),
-        ("https://bob:hunter22@lab.example/x", "a password in an address"),
-        ("DB_PASSWORD=correcthorse", "a password"),
-        ("the token of the out-of-band channel", None),
-        ("a secret: none", None),
-    ],
-)
-def test_secrets_are_known(text: str, what: str | None) -> None:
-    assert secret_in(text) == what
-
-
 @pytest.fixture
 def told(new_writer: Callable[[], CampaignWriter], record: Callable[..., LaunchRecord]) -> Campaign:
     """A campaign that tells on everybody."""
@@ -183,10 +203,15 @@ def told(new_writer: Callable[[], CampaignWriter], record: Callable[..., LaunchR
         plan = writer.campaign.plan
         for place, launch in enumerate(plan.launches):
             tail = f"alice@10.9.8.7 /home/alice/run on {launch.endpoints[0].host}"
-            writer.add_launch(record(place, log_tail=[tail, ""]))
+            around = [{"host": launch.endpoints[0].host, "variables": {"PATH": "/opt/zoe-tools/bin", "UCX_TLS": "tcp"}}]
+            writer.add_launch(record(place, log_tail=[tail, ""], environment=around, reason=tail))
         hosts = dict.fromkeys(end.host for launch in plan.launches for end in launch.endpoints)
         for host in hosts:
-            writer.add_node(NodeFacts.from_object({"schema": "cadge.node/1", "host": host}, source="x"))
+            facts = {"schema": "cadge.node/1", "host": host, "kernel": {"nodename": "nid00042.cs.edu"},
+                     "cmdline": "root=/dev/mapper/zoe-vg BOOTIF=01-0c-42-a1-03-00-65 isolcpus=2-7 mitigations=off",
+                     "interfaces": {"enx0c42a1030065": {"mtu": 1500}}}  # fmt: skip
+            writer.add_node(NodeFacts.from_object(facts, source="x"))
+        writer.put_log(b"alice@10.9.8.7 ssh nid00042\n")
         writer.finish("finished", at=datetime(2026, 11, 25, tzinfo=UTC))
     return writer.campaign
 
@@ -208,6 +233,43 @@ def test_a_copy_is_a_campaign_that_verifies_and_says_what_it_is(told: Campaign, 
     again = copy(made.campaign, tmp_path / "again", Rules())
     for path in (tmp_path / "copy").rglob("*.json"):
         assert path.read_bytes() == (again.campaign.path / path.relative_to(tmp_path / "copy")).read_bytes()
+
+
+def test_free_text_goes_out_only_where_it_is_asked_for(told: Campaign, tmp_path: Path) -> None:
+    """What programs print and users type may hold anything; what steers times of it stays."""
+    quiet = copy(told, tmp_path / "quiet", Rules()).campaign
+    loud = copy(told, tmp_path / "loud", Rules(logs=True)).campaign
+    assert [made.meta.redacted.logs for made in (quiet, loud) if made.meta.redacted] == [False, True]
+    assert quiet.log() is None
+    assert loud.log() is not None
+    for mine, full in zip(quiet.launches(), loud.launches(), strict=True):
+        assert mine.log_tail == ()
+        assert full.log_tail[0].startswith("u1@192.0.2.1 ")
+        assert mine.reason == full.reason
+        assert [host.variables for host in mine.environment] == [{"UCX_TLS": "tcp"}]
+        assert "PATH" in full.environment[0].variables
+    assert [node.cmdline for node in quiet.nodes()] == ["isolcpus=2-7 mitigations=off"]
+    text = "".join(path.read_text() for path in (tmp_path / "quiet").rglob("*") if path.is_file())
+    for name in ("zoe", "nid00042", "cs.edu", "0c42a1", "0c-42", "alice", "10.9.8.7"):
+        assert name not in text, name
+    said = "".join(path.read_text() for path in (tmp_path / "loud").rglob("*") if path.is_file())
+    for name in ("nid00042", "cs.edu", "0c42a1", "0c-42", "alice", "10.9.8.7"):
+        assert name not in said, name
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ("cadge run --testbed emulated --sizes 8B,64B", "cadge run --testbed emulated --sizes 8B,64B"),
+        ("/home/zoe/cadge/.venv/bin/cadge run", "cadge run"),
+        ("cadge run --testbed /home/zoe/secret.yml --settings token=Xy12", "cadge run --testbed {} --settings {}"),
+    ],
+)
+def test_a_command_keeps_what_is_of_our_own_words(typed: str, left: str) -> None:
+    from cadge_results.published import LEFT_OUT, _typed
+
+    words = {"cadge", "run", "testbed", "emulated", "sizes", "settings", "yml"}
+    assert [_typed(one, words) for one in typed.split()] == [one.format(LEFT_OUT) for one in left.split()]
 
 
 def test_the_digest_of_the_original_is_what_sha256sum_says(told: Campaign) -> None:

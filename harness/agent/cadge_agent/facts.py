@@ -114,7 +114,12 @@ def gather(
     return {
         "schema": NODE_SCHEMA,
         "host": host,
-        "kernel": {"release": system.release, "version": system.version, "machine": system.machine},
+        "kernel": {
+            "release": system.release,
+            "version": system.version,
+            "machine": system.machine,
+            "nodename": system.nodename,  # the inventory may name the host otherwise: whoever publishes takes out both
+        },
         "cmdline": read("/proc/cmdline"),
         "cpu": cpu["cpu"],
         "cores": cpu["cores"],

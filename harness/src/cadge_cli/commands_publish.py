@@ -88,8 +88,10 @@ def publish(
 ) -> int:
     """Put campaigns into a static site: reports, raw data, checksums, schemas, citation, an archive for a paper.
 
-    Names of hosts, users, home folders, jobs, addresses and e-mail are replaced everywhere, and what is replaced is
-    shown first; numbers stay. Exit code 10, and nothing is published, where a name or a secret is left. A layer whose
+    Names of hosts, users, home folders, jobs, devices, addresses and e-mail are replaced everywhere, as far as their
+    form or the campaign tells them, and what is replaced is shown first; numbers stay. What programs printed and users
+    typed stays at home: logs, commands, PATH; --with-logs publishes it. Exit code 10, and nothing is published, where
+    a name or one of the known forms of secrets is left. A layer whose
     file says `publish: no` goes without its figures. What is in the site stays; a run that is there is updated.
     """
     from cadge_analysis.publish import excerpt
@@ -166,6 +168,8 @@ def _difference(copies: Copies) -> list[str]:
         name = copies.made[number].campaign.campaign_id
         rows.append((kind, printable(old), new, str(often), *([name] if several else [])))
     lines = table(rows) if len(rows) > 1 else ["no name was found: nothing is replaced"]
+    if not all(made.logs for made in copies.made):
+        lines.append("left out: what programs printed and users typed (logs, commands, PATH); --with-logs publishes it")
     for made in copies.made:
         withheld: Mapping[str, str] = made.withheld
         lines += [f"without figures: {layer}, as {why}" for layer, why in withheld.items()]

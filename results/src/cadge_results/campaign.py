@@ -54,6 +54,8 @@ class Redaction(Frozen):
     """Kinds of names that were left on purpose."""
     withheld: dict[str, str] = Field(default_factory=dict)
     """Layers without their figures, and why."""
+    logs: bool = Field(default=True, exclude_if=lambda value: value)
+    """Whether what programs printed and users typed went out too: logs, command lines, PATH."""
 
 
 class CampaignMeta(Document):

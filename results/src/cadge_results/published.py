@@ -12,6 +12,7 @@ import getpass
 import hashlib
 import json
 import os
+import re
 import socket
 import stat
 from collections import Counter
@@ -61,6 +62,40 @@ class Rules:
     logs: bool = False
 
 
+_MEASURED_BY = re.compile(
+    r"(?:isolcpus|nohz\w*|rcu_\w+|irqaffinity|mitigations|no\w*(?:smt|spec\w*|pti)|spec\w*|pti|idle|\w*_idle\.max_cstate|\w*cstate"
+    r"|intel_pstate|amd_pstate|cpufreq\.\w+|transparent_hugepage\w*|\w*hugepages\w*|tsc|clocksource|threadirqs|preempt"
+    r"|\w*iommu\w*|numa\w*|skew_tick|maxcpus|nr_cpus|nosoftlockup|nmi_watchdog|audit|selinux|apparmor)(?:=[\w.,:+/-]*)?"
+)
+"""Parameters of a kernel that change times. Of all others (root, boot devices, consoles) nobody needs to know."""
+LEFT_OUT = "(left out)"
+
+
+def _without_free_text(kind: type[Document], content: Json, words: Collection[str]) -> Json:
+    """Return a document without what programs printed and users typed: nobody can find every secret in that."""
+    if kind is LaunchRecord:
+        kept = [host | {"variables": {name: value for name, value in host["variables"].items() if name != "PATH"}}
+                for host in content.get("environment", ())]  # fmt: skip
+        return content | ({"log_tail": []} if "log_tail" in content else {}) | ({"environment": kept} if kept else {})
+    if kind is NodeFacts and isinstance(line := content.get("cmdline"), str):
+        return content | {"cmdline": " ".join(one for one in line.split() if _MEASURED_BY.fullmatch(one))}
+    if kind is NativeFile:
+        return content | {"readings": [one | {"command": "", "printed": ""} for one in content.get("readings", ())]}
+    if kind is Block and "mpirun" in content:
+        return content | {"mpirun": content["mpirun"] | {"ssh": []}}
+    if kind is CampaignMeta:
+        return content | {"command": [_typed(one, words) for one in content["command"]]}
+    return content
+
+
+def _typed(argument: str, words: Collection[str]) -> str:
+    """Return an argument of a command where it is of our own words, options and numbers; else that it is left out."""
+    name = Path(argument).name if "/" in argument else argument
+    parts = [one for one in re.split(r"[^A-Za-z0-9]+", name) if one]
+    ours = all(one in words or re.fullmatch(r"\d+[A-Za-z]{0,3}", one) for one in parts)
+    return name if ours else LEFT_OUT
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """What was made: the copy, the redactor with what it replaced, and the layers without their figures."""
@@ -68,6 +103,7 @@ class Made:
     campaign: Campaign
     redactor: Redactor
     withheld: Mapping[str, str]
+    logs: bool
 
 
 def original_sha256(campaign: Campaign) -> str:
@@ -132,10 +168,12 @@ def names(campaign: Campaign, rules: Rules) -> Names:
     Raises DamagedError, UnpublishableError.
     """
     gathered = Gathered()
+    aliases: dict[str, str] = {}
     for path in _sources(campaign, rules):
         content = _proven(campaign, path)
         if path.suffix == ".json":
-            gathered.value(json.loads(content))
+            gathered.value(found := json.loads(content))
+            aliases |= _own_name(found) if path.parent == campaign.layout.nodes else {}
         elif path != campaign.layout.trace:
             gathered.text(content.decode(errors="replace"))
     for path in _aside(campaign):
@@ -143,24 +181,34 @@ def names(campaign: Campaign, rules: Rules) -> Names:
             gathered.value(json.loads(_proven(campaign, path)))
     hosts = [*campaign.meta.testbed.hosts, *(path.stem for path in stored(campaign.layout.nodes))]
     hosts += [one.host for one in campaign.imported() if one.host]
-    hosts += _this_machine()
-    return names_of(gathered, hosts, users=_self(), also=rules.also, words=rules.words)
+    aliases |= _this_machine()
+    return names_of(gathered, hosts, aliases=aliases, users=_self(), also=rules.also, words=rules.words)
+
+
+def _own_name(facts: Json) -> dict[str, str]:
+    """Return what a host's kernel calls it, where its facts say so."""
+    kernel = facts.get("kernel")
+    name = kernel.get("nodename") if isinstance(kernel, dict) else None
+    return {name: str(facts.get("host"))} if isinstance(name, str) else {}
 
 
 def own_names(words: frozenset[str]) -> Names:
     """Return the names of this machine and of who sits at it, for a text of no campaign. `words` are no names."""
-    return Names(hosts=_this_machine(), users=_self(), words=words)
+    return Names(hosts=(), aliases=_this_machine(), users=_self(), words=words)
 
 
-def _this_machine() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one for one in (socket.getfqdn(), socket.gethostname()) if one))
+def _this_machine() -> dict[str, str]:
+    """Return the names of this machine: what the kernel says, and what its resolver makes of that."""
+    own = socket.gethostname()
+    return {name: own for name in (own, socket.getfqdn()) if name}
 
 
 def _self() -> tuple[str, ...]:
-    try:
-        return (getpass.getuser(),)
-    except (OSError, KeyError):  # of a number that no user has
-        return ()
+    """Return who publishes, and who that was before sudo."""
+    found = [os.environ.get("SUDO_USER", "")]
+    with suppress(OSError, KeyError):  # of a number that no user has
+        found.append(getpass.getuser())
+    return tuple(dict.fromkeys(one for one in found if one))
 
 
 def copy(campaign: Campaign, target: Path, rules: Rules) -> Made:
@@ -215,13 +263,14 @@ class _Copy:
             self._text(self.old.log, self.new.log)
         self._meta(plan)
         self._check_names()
-        return Made(campaign=Campaign(self.new.root), redactor=self.redactor, withheld=self.withheld)
+        return Made(campaign=Campaign(self.new.root), redactor=self.redactor, withheld=self.withheld, logs=self.logs)
 
     def _read(self, path: Path, kind: type[Document]) -> Json:
         """Return a document as it is stored. Raises UnpublishableError, DamagedError, FormatError."""
-        content = _proven(self.campaign, path)
-        kind.parse(content, source=self.campaign.layout.named(path))
-        return cast(Json, json.loads(content))
+        stored = _proven(self.campaign, path)
+        kind.parse(stored, source=self.campaign.layout.named(path))
+        content = cast(Json, json.loads(stored))
+        return content if self.logs else _without_free_text(kind, content, self.redactor.names.words)
 
     def _put(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -325,13 +374,14 @@ class _Copy:
         counted: Counter[str] = Counter()
         for (category, _, _), often in self.redactor.places.items():
             counted[category] += often
-        if counted or self.withheld:
+        if counted or self.withheld or not self.logs:
             made["redacted"] = before or Redaction(
                 original_sha256=original_sha256(self.campaign),
                 original_plan_hash=self._read(self.old.plan, Plan)["plan_hash"],
                 replaced=dict(sorted(counted.items())),
                 kept=tuple(sorted(self.keep)),
                 withheld=dict(self.withheld),
+                logs=self.logs,
             ).model_dump(mode="json")
         made.pop("checksum", None)
         sealed = CampaignMeta.from_object(made, source="campaign.json").sealed()

@@ -42,6 +42,7 @@ _FREE = frozenset({"parameters", "traits", "quantities"})
 """Of these, keys under which a text may be anything: as a whole it is no word of ours."""
 _UNREAD = frozenset({"histogram", "first_ns"})
 """Keys under which there are numbers alone: whoever verifies a campaign decodes them."""
+USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
 _GENERIC = frozenset({"root", "localhost", "nobody", "user", "users", "home", "shared", "public"})
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _PLAIN_NUMBER = re.compile(r"[0-9.]+[A-Za-z]{0,3}")
@@ -52,19 +53,39 @@ _MODULES = "/layers/"
 """Where built layers lie: `native-ucx@1.22.0.so` is one on a provider, and nobody's address."""
 _MAIL = rf"(?<![A-Za-z0-9._%+-])(?<!{_MODULES})[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{{2,}}"
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-_MAC = r"[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?:(?:[:-][0-9A-Fa-f]{2}){2})?"
-_GUID = r"[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3}"
+_MAC = r"[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5,31}"
+"""Ethernet's six bytes, an EUI-64, the seven of BOOTIF with its type in front, IPoIB's twenty."""
+_GUID = (
+    r"(?:[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3}|0x(?!0{4}|[Ff]{4})[0-9A-Fa-f]{16}"
+    r"|(?<=[Gg][Uu][Ii][Dd][ :=])[0-9A-Fa-f]{16}|(?<=[Gg][Uu][Ii][Dd][:=] )[0-9A-Fa-f]{16})"
+)
+_DEVICE = r"(?:en|wl|ib)x[0-9a-f]{12}"
+"""An interface that its MAC address names."""
 _V6 = r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"
 _V4 = r"\d{1,3}(?:\.\d{1,3}){3}"
-_HOME = r"/(?:home|Users)/(?P<owner>[^\s/:;,\"'<>&\\]+)"
-_JOB = r"(?i:\b(?P<job>slurm[._-]?(?:job)?[._-]?|job[ _.-]?id[ =:_.-]*|job[ =_.-]))(?P<number>\d{3,})"
+_PRIVATE = r"(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2}"
+_RANGE = rf"{_V4}(?=-{_V4})|{_PRIVATE}(?=-\d{{1,3}}(?![\w.]))"
+"""Its first address: what follows is no part of a version."""
+_V4_IN_NAME = r"(?P<prefix>(?:ip|ec2|host|vm)-)(?P<dashed>\d{1,3}(?:-\d{1,3}){3})(?:\.[A-Za-z0-9-]+)*"
+"""As clouds name hosts, with or without a domain."""
+_SHARED = r"home\d*|homes|Users|users|scratch\d*"
+_HOME = rf"/(?:{_SHARED})(?:/(?:{_SHARED}))*/(?P<owner>[^\s/:;,\"'<>&\\]+)"
+_OWN = r"(?P<whose>\b(?:SUDO_USER|USER|LOGNAME|USERNAME)=)(?P<login>[A-Za-z_][\w.-]*)"
+_NUMBER = r"\d{3,}(?:\[\d*\])?(?:\.[A-Za-z][\w-]*)*"
+_JOB = (
+    r"(?i:(?<![A-Za-z0-9])(?P<job>slurm[._-]?(?:job)?[._-]?|(?:[a-z]+_)*job[ _.-]?id[ =:_.-]*|job[ =_.-]))"
+    rf"(?P<number>{_NUMBER})"
+)
+_JOB_KEY = re.compile(r"(?i)(?:[a-z]+_)*job_?id")
+_DOMAIN = r"(?:\.[A-Za-z0-9-]+)+\.[A-Za-z]{2,}(?![\w-])|\.(?:local|localdomain|lan|internal|novalocal)(?![\w-])"
 _PATTERNS = (
     ("mail", _MAIL),
     ("uuid", _UUID),
     ("mac", rf"(?<![:.-]){_MAC}(?![:.-])"),
     ("guid", rf"(?<![:.]){_GUID}(?![:.])"),
     ("six", rf"(?<![:.]){_V6}(?![:.])"),
-    ("four", rf"(?<![.]){_V4}(?!\.?[\w~+-])(?<!\.)"),
+    ("device", _DEVICE),
+    ("four", rf"(?<![.])(?:{_RANGE}|{_V4}(?!\.?[\w~+-])(?<!\.))"),
 )
 Reading = Literal["text", "ids", "versions"]
 Key = str | None
@@ -74,6 +95,7 @@ _OF = {
     "uuid": "hardware",
     "mac": "hardware",
     "guid": "hardware",
+    "device": "hardware",
     "six": "addresses",
     "four": "addresses",
 }
@@ -84,10 +106,29 @@ def _alone(name: str, text: str) -> str:
     return f"(?<!\\w)(?P<{name}>{text})(?!\\w)"
 
 
-def _each(names: Iterable[str], group: str = "name") -> str:
-    """Return the expression of names, longer ones first, that stand as words of their own."""
+def _each(names: Iterable[str], group: str, more: str = "") -> str:
+    """Return the expression of names, longer ones first, that stand as words of their own, and what may follow."""
     each = "|".join(re.escape(name) for name in sorted(names, key=lambda one: (-len(one), one)))
-    return f"(?<![A-Za-z0-9_])(?P<{group}>{each})(?![A-Za-z0-9_])"
+    return f"(?<![A-Za-z0-9_])(?P<{group}>{each})(?:{more})?(?![A-Za-z0-9_])"
+
+
+def _numbered(names: Names) -> dict[str, str]:
+    """Return what stands for each name of a host: its own, the kernel's, and the short form of a long one."""
+    found: dict[str, str] = {}
+    numbers = count(1)
+
+    def add(name: str, known: str | None) -> None:
+        if name and name not in _GENERIC and name not in found:
+            found[name] = known or f"n{next(numbers)}"
+
+    for name in names.hosts:
+        add(name, None)
+    for alias, name in names.aliases.items():
+        add(alias, found.get(name))
+    for name, pseudonym in list(found.items()):
+        if not re.fullmatch(_V4, name):
+            add(name.partition(".")[0], pseudonym)
+    return found
 
 
 _OF_PEOPLE = (_alone("mail", _MAIL), _HOME)
@@ -108,6 +149,8 @@ class Names:
     """What is known of a campaign before its text is read: hosts in order, users, and words that are no names."""
 
     hosts: tuple[str, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of hosts, and whose they are: the kernel's own where the inventory has another."""
     users: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     """What the user wants replaced beside all that."""
@@ -138,22 +181,30 @@ class Redactor:
 
     def __post_init__(self) -> None:
         """Give hosts their pseudonyms in order, and make the one expression that finds every name."""
-        hosts = [name for name in dict.fromkeys(self.names.hosts) if name not in _GENERIC]
-        self._hosts = {} if "hosts" in self.keep else {name: f"n{place}" for place, name in enumerate(hosts, 1)}
+        self._hosts = {} if "hosts" in self.keep else _numbered(self.names)
         self._known = {}
         for category, some in (("users", self.names.users), ("hosts", self._hosts), ("also", self.names.also)):
             if category not in self.keep:
                 self._known |= {name: category for name in some if self._is_distinct(name) or category == "also"}
-        parts = [_alone(name, text) for name, text in _PATTERNS if _OF[name] not in self.keep]
+        parts = [_alone(name, text) for name, text in _PATTERNS if _OF[name] not in self.keep and name != "mail"]
+        if "addresses" not in self.keep:
+            parts.append(rf"(?<![\w-]){_V4_IN_NAME}(?![\w-])")
         if "paths" not in self.keep:
             parts.append(_HOME)
-        known = [_each(self._known)] if self._known else []
+        if "users" not in self.keep:
+            parts.append(_OWN)
+        hosts = [name for name, category in self._known.items() if category == "hosts"]
+        others = [name for name, category in self._known.items() if category != "hosts"]
+        # a name that looks like something else is a name, but one within a mail address is none of its own
+        first = [_alone("mail", _MAIL)] if "mail" not in self.keep else []
+        first += [_each(hosts, "name", _DOMAIN)] if hosts else []
+        first += [_each(others, "other")] if others else []
         addresses = [_each(own, "four")] if (own := self.names.addresses) and "addresses" not in self.keep else []
         jobs = [_JOB] if "jobs" not in self.keep else []
         self._expressions = {
-            "ids": _any_of([*parts, *known]),
-            "versions": _any_of([*addresses, *(one for one in parts if one != _FOUR), *known]),
-            "text": _any_of([*parts, *jobs, *known]),
+            "ids": _any_of([*first, *parts]),
+            "versions": _any_of([*addresses, *first, *(one for one in parts if one != _FOUR)]),
+            "text": _any_of([*first, *parts, *jobs]),
         }
 
     @property
@@ -207,13 +258,25 @@ class Redactor:
         if _is_fixed(key, value):
             return self._fixed_value(value, key)
         if isinstance(value, str):
-            return self.host(value) if key in _HOST_KEYS else self.text(value)
+            return self.host(value) if key in _HOST_KEYS else self._told(value, key)
         if isinstance(value, list):
             return [self._block_host(one) if key == "hosts" and isinstance(one, dict) else self.value(one, key)
                     for one in value]  # fmt: skip
         if isinstance(value, dict):
             return {self._key(name): self.value(one, name) for name, one in value.items()}
         return value
+
+    def _told(self, value: str, key: str) -> str:
+        """Return running text without names; a number of a job is told by its key, as in an environment."""
+        if _JOB_KEY.fullmatch(key) and re.fullmatch(_NUMBER.replace("{3,}", "+"), value) and "jobs" not in self.keep:
+            made = f"j{self._number('jobs', value)}"
+            self._count("jobs", value, made)
+            return made
+        if key in USER_VARIABLES and value and "users" not in self.keep:
+            made = self._pseudonym("users", value)
+            self._count("users", value, made)
+            return made
+        return self.text(value)
 
     def _fixed_value(self, value: JsonValue, key: str) -> JsonValue:
         if isinstance(value, str):
@@ -235,7 +298,7 @@ class Redactor:
         return {**named, **made} if isinstance(made, dict) else made
 
     def _key(self, name: str, fixed: str | None = None) -> str:
-        if _PLAIN_KEY.fullmatch(name):  # a word of ours: see Gathered.value
+        if _is_plain(name):  # a word of ours: see Gathered.value
             return name
         return self.text(name) if fixed is None else self.fixed(name, fixed)
 
@@ -252,10 +315,16 @@ class Redactor:
             return self._noted("paths", old, new)
         if groups.get("number"):
             return self._noted("jobs", old, f"{groups['job']}j{self._number('jobs', groups['number'])}")
+        if groups.get("login"):
+            return self._noted("users", old, f"{groups['whose']}{self._pseudonym('users', groups['login'])}")
+        if groups.get("dashed"):
+            new = self._pseudonym("four", groups["dashed"].replace("-", "."))
+            return self._noted("addresses", old, f"{groups['prefix']}{new.replace('.', '-').replace(':', '-')}")
         if groups.get("name"):
+            return self._noted("hosts", old, self._hosts[groups["name"]])
+        if groups.get("other"):
             category = self._known[old]
-            new = self._hosts[old] if category == "hosts" else self._pseudonym(category, old)
-            return self._noted(category, old, new)
+            return self._noted(category, old, self._pseudonym(category, old))
         kind = next(name for name in _OF if groups.get(name))
         return self._noted(_OF[kind], old, self._pseudonym(kind, old))
 
@@ -272,6 +341,9 @@ class Redactor:
 
     def _pseudonym(self, kind: str, old: str) -> str:
         """Return the pseudonym of a name; a name that is one already, or names nobody, is its own."""
+        if kind == "device" and not self._is_nobodys(kind, old):
+            address = self._pseudonym("mac", ":".join(re.findall("..", old[3:])))
+            return old[:3] + address.replace(":", "")
         if self._is_nobodys(kind, old):
             return old
         given = self._given.get((kind, old))
@@ -294,8 +366,15 @@ class Redactor:
                 return old.lower().startswith("00:00:5e:00:53:") or len(set(old)) == 2
             case "guid":
                 return old.startswith("0000:0000:0000:")
+            case "device":
+                return old[3:].startswith("00005e0053")
             case _:
                 return old in self.names.versions or not _is_address(old)
+
+
+def _is_plain(key: str) -> bool:
+    """Tell a key of ours, or of a system, from one that names somebody's device."""
+    return _PLAIN_KEY.fullmatch(key) is not None and re.fullmatch(_DEVICE, key) is None
 
 
 def _is_fixed(key: str, value: JsonValue) -> bool:
@@ -342,7 +421,9 @@ _MADE: Mapping[str, Callable[[int], str]] = {
     "also": "x{}".format,
     "mail": "m{}@example.org".format,
     "uuid": "00000000-0000-0000-0000-{:012x}".format,
-    "mac": "00:00:5e:00:53:{:02x}".format,
+    "mac": lambda number: (
+        f"00:00:5e:00:53:{number:02x}" if number < 256 else f"00:00:5e:00:53:{number >> 8:02x}:{number & 255:02x}"
+    ),
     "guid": "0000:0000:0000:{:04x}".format,
     "six": "2001:db8::{:x}".format,
     "four": _four,
@@ -352,8 +433,8 @@ _TAKEN = re.compile(
     r"|00000000-0000-0000-0000-[0-9a-f]{12}|2001:db8::[0-9a-f:]+|\b(?:192\.0\.2|198\.51\.100|203\.0\.113)\.\d+\b"
 )
 _OWNER = re.compile(_HOME)
+_OWN_NAME = re.compile(_OWN)
 _IN_FIXED = _any_of(_OF_PEOPLE)
-USER_VARIABLES = ("USER", "LOGNAME", "USERNAME")
 
 
 @dataclass(slots=True)
@@ -370,6 +451,7 @@ class Gathered:
         """Read running text."""
         self.taken.update(_TAKEN.findall(text))
         self.users.update(dict.fromkeys(found["owner"] for found in _OWNER.finditer(text)))
+        self.users.update(dict.fromkeys(found["login"] for found in _OWN_NAME.finditer(text)))
 
     def value(self, value: JsonValue, key: str = "") -> None:
         """Read JSON."""
@@ -390,7 +472,7 @@ class Gathered:
                     self.value(one, key)
         elif isinstance(value, dict):
             for name, one in value.items():
-                if _PLAIN_KEY.fullmatch(name):
+                if _is_plain(name):
                     self.words.add(name)
                 self.text(name)
                 # what stands under a frozen key is of our own words
@@ -410,11 +492,12 @@ class Gathered:
 
 def names_of(
     gathered: Gathered, hosts: Iterable[str], *, users: Iterable[str] = (), also: Iterable[str] = (),
-    words: Iterable[str] = (),
+    words: Iterable[str] = (), aliases: Mapping[str, str] | None = None,
 ) -> Names:  # fmt: skip
     """Return the names of a campaign, of which `gathered` has read all documents."""
     return Names(
         hosts=tuple(hosts),
+        aliases=dict(aliases or {}),
         users=tuple(dict.fromkeys((*gathered.users, *users))),
         also=tuple(also),
         words=frozenset(gathered.words) | frozenset(words),

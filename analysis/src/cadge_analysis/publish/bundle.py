@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from cadge_results import Campaign
+from cadge_results.published import LEFT_OUT
 
 
 def sums(files: Mapping[str, bytes]) -> bytes:
@@ -54,8 +55,13 @@ def environment(campaign: Campaign) -> bytes:
 def repeat(campaign: Campaign) -> bytes:
     """Return a script with the command that measures the campaign again."""
     meta = campaign.meta
+    gap = (
+        f"\n# {LEFT_OUT}: put your own there; {campaign.campaign_id}/sweep.yml is the sweep"
+        if LEFT_OUT in meta.command
+        else ""
+    )
     return f"""#!/bin/sh
-# Cadge {meta.tool.version}, revision {meta.tool.revision}: in a checkout of it, after `make build`
+# Cadge {meta.tool.version}, revision {meta.tool.revision}: in a checkout of it, after `make build`{gap}
 set -eu
 {shlex.join(meta.command)}
 """.encode()
@@ -107,7 +113,8 @@ def _redacted(campaign: Campaign) -> str:
     redacted = campaign.meta.redacted
     if redacted is None:
         return "The files are those that were measured, byte by byte."
-    return f"""Names of hosts and people were replaced, and checksums made anew. Numbers are as they were measured.
+    out = "" if redacted.logs else " Logs, typed commands and PATH were left out."
+    return f"""Names of hosts and people were replaced, and checksums made anew. Numbers are as they were measured.{out}
 The original campaign has the plan hash {redacted.original_plan_hash}, and the digest
 {redacted.original_sha256}, which is what this prints in its folder:
 

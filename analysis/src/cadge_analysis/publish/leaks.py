@@ -59,7 +59,8 @@ def checker(redactor: Redactor) -> Redactor:
     """Return a redactor that changes only what was left; a host that is called as a pseudonym is none of it."""
     given = {new for _, _, new in redactor.places}
     hosts = tuple(name for name in redactor.names.hosts if name not in given)
-    return Redactor(replace(redactor.names, hosts=hosts), redactor.keep)
+    aliases = {alias: name for alias, name in redactor.names.aliases.items() if alias not in given}
+    return Redactor(replace(redactor.names, hosts=hosts, aliases=aliases), redactor.keep)
 
 
 def leaks(root: Path, files: Iterable[Path], redactor: Redactor | None) -> list[Leak]:

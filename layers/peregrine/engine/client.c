@@ -184,6 +184,27 @@ void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct
 		slot->code = PGR_E_REFUSED;
 }
 
+void pgr_client_nobody(void *engine, const void *packet, size_t bytes)
+{
+	struct pgr *pgr = engine;
+	struct pgr_header head;
+	struct pgr_peer *peer;
+	struct pgr_slot *slot;
+
+	if (bytes < sizeof(head))
+		return;
+	memcpy(&head, packet, sizeof(head));
+	pgr_le_header(&head, &head);
+	if (head.version != PGR_VERSION || (head.type != PGR_CALL && head.type != PGR_PROBE) ||
+	    head.slot >= PGR_SLOTS || !(peer = pgr_peer_of(pgr, head.client)))
+		return;
+	slot = peer->slots[head.slot];
+	/* the call as it is now: an earlier claim's packet may have been refused before its server began */
+	if (slot && head.sequence == slot->sequence && head.incarnation == slot->claimed &&
+	    slot->state >= PGR_SLOT_CALLING && slot->state <= PGR_SLOT_TAKING)
+		pgr_slot_end(slot, slot->claimed ? PGR_E_RESTARTED : PGR_E_NOBODY, NULL, 0);
+}
+
 void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;

@@ -153,14 +153,14 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 		return pgr_wire_fail(config, PGR_E_WIRE, "a socket for the wire %s: %s", ops->name,
 				     strerror(error));
 	}
-	if (!pgr_datagram_whole(datagram->fd, family) ||
+	if (!pgr_datagram_whole(datagram->fd, family) || !pgr_datagram_keep_errors(datagram->fd, family) ||
 	    (family == AF_INET6 &&
 	     setsockopt(datagram->fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes)) < 0)) {
 		error = errno;
 		pgr_datagram_close(&datagram->wire);
 		return pgr_wire_fail(config, PGR_E_WIRE,
-				     "a socket for the wire %s that fragments nothing: %s", ops->name,
-				     strerror(error));
+				     "a socket for the wire %s that fragments nothing and keeps errors: %s",
+				     ops->name, strerror(error));
 	}
 	/* Up to what the machine allows. */
 	setsockopt(datagram->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the wires on datagram sockets share: packets held back, sent and received, one by one or many at once,
- * and a socket of its own for the one peer that there is; datagram.c, datagram_send.c, datagram_receive.c,
- * datagram_direct.c.
+ * and a socket of its own for the one peer that there is, and what hosts and routers say of packets that they
+ * do not take; datagram.c, datagram_send.c, datagram_receive.c, datagram_direct.c, datagram_errors.c.
  * And what the wires without ports share: numbers of endpoints, in front of each packet.
  */
 #ifndef PGR_DATAGRAM_H
@@ -106,6 +106,8 @@ struct pgr_datagram {
 	bool segments;
 	/* and may join what is received (UDP_GRO) */
 	bool joined;
+	/* a socket has told an error: the kernel may keep more of it */
+	bool errors;
 	/* receives in a row that found something: more than one means load */
 	unsigned int streak;
 	unsigned int held_count;
@@ -125,6 +127,9 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 		      int type, int protocol, struct pgr_datagram **datagram_out, union pgr_name *at_out);
 /* Whether it is an address of one host: from any other nobody can answer. */
 bool pgr_is_of_host(const union pgr_name *name);
+/* The kernel keeps what is said of packets that were not taken: pgr_datagram_errors reads it, in a poll. */
+bool pgr_datagram_keep_errors(int fd, int family);
+PGR_COLD void pgr_datagram_errors(struct pgr_datagram *datagram);
 /* Packets leave whole or not at all, whatever a router says of its path, who may be anybody: the engine sees what arrives. */
 bool pgr_datagram_whole(int fd, int family);
 /* Bound: fills packet_bytes_max and window_packets, by the device and by the buffer that was to be had. */

@@ -4,6 +4,7 @@
  * costs latency. Where the kernel joins the datagrams of a sender (UDP_GRO), what one receive brings is cut
  * up here.
  */
+#include <errno.h>
 #include <netinet/udp.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -79,6 +80,14 @@ static struct msghdr message_for(struct iovec *iov, union pgr_name *name, union 
 	};
 }
 
+/* Nothing was received, or what became of an earlier packet is told instead: once, and before anything that came. */
+static void note_error(struct pgr_datagram *datagram)
+{
+	datagram->streak = 0;
+	if (PGR_UNLIKELY(errno != EAGAIN && errno != EINTR))
+		datagram->errors = true;
+}
+
 static int receive_many(struct pgr_datagram *datagram, int fd)
 {
 	struct mmsghdr messages[PGR_RECEIVE_MAX];
@@ -93,6 +102,8 @@ static int receive_many(struct pgr_datagram *datagram, int fd)
 		messages[i].msg_hdr = message_for(&iov[i], &names[i], &controls[i], datagram->joined);
 	}
 	count = recvmmsg(fd, messages, PGR_RECEIVE_MAX, MSG_DONTWAIT, NULL);
+	if (count < 0)
+		note_error(datagram);
 	for (int i = 0; i < count; i++)
 		take(datagram, &messages[i].msg_hdr, messages[i].msg_len);
 	if (count < 2)
@@ -113,7 +124,7 @@ static int receive_from(struct pgr_datagram *datagram, int fd)
 	message = message_for(&iov, &name, &control, datagram->joined);
 	bytes = recvmsg(fd, &message, MSG_DONTWAIT);
 	if (bytes < 0) {
-		datagram->streak = 0;
+		note_error(datagram);
 		return 0;
 	}
 	datagram->streak++;
@@ -131,7 +142,7 @@ static int receive_direct(struct pgr_datagram *datagram)
 		return receive_from(datagram, direct->fd);
 	bytes = recv(direct->fd, datagram->rooms, PGR_DATAGRAM_BYTES, MSG_DONTWAIT);
 	if (bytes < 0) {
-		datagram->streak = 0;
+		note_error(datagram);
 		return 0;
 	}
 	if (++datagram->streak > 1 && datagram->joined)
@@ -140,9 +151,8 @@ static int receive_direct(struct pgr_datagram *datagram)
 	return 1;
 }
 
-int pgr_datagram_receive(struct pgr_wire *wire)
+static int receive_both(struct pgr_datagram *datagram)
 {
-	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
 	struct pgr_direct *direct = &datagram->direct;
 	unsigned int streak;
 	int received;
@@ -153,7 +163,7 @@ int pgr_datagram_receive(struct pgr_wire *wire)
 		return receive_from(datagram, datagram->fd);
 	}
 	received = receive_direct(datagram);
-	if (pgr_wire_is_copy(wire)) /* since a moment ago */
+	if (pgr_wire_is_copy(&datagram->wire)) /* since a moment ago */
 		return received;
 	direct->passed += 1 + (unsigned int)received;
 	if (PGR_LIKELY(!direct->ending && direct->passed < PGR_DIRECT_PASS))
@@ -165,5 +175,15 @@ int pgr_datagram_receive(struct pgr_wire *wire)
 	datagram->streak = 0;
 	received += receive_from(datagram, datagram->fd);
 	datagram->streak = streak;
+	return received;
+}
+
+int pgr_datagram_receive(struct pgr_wire *wire)
+{
+	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
+	const int received = receive_both(datagram);
+
+	if (PGR_UNLIKELY(datagram->errors) && !pgr_wire_is_copy(wire))
+		pgr_datagram_errors(datagram);
 	return received;
 }

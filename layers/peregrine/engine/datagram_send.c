@@ -30,19 +30,27 @@ struct batch {
 	} control[PGR_HELD_MAX];
 };
 
-/*
- * Nothing was sent. Whether it is worth another try: a connected socket first tells what became of an earlier packet. Where
- * there is only no room, nobody is to blame.
- */
-static PGR_COLD bool again(struct pgr_datagram *datagram, const struct pgr_to *to, int error)
+/* a socket first tells what became of an earlier packet, once for each; after so many in a row it is about this one */
+enum { TRIES_MAX = 3 };
+
+/* Nothing was sent. Whether it is worth another try. */
+static PGR_COLD bool again(struct pgr_datagram *datagram, int error, unsigned int *tries_inout)
 {
 	if (error == EINTR)
 		return true;
-	if (error != EAGAIN && error != ENOBUFS) {
-		datagram->wire.refused = error;
-		datagram->wire.refused_to = *to;
-	}
-	return error == ECONNREFUSED;
+	if (error == EAGAIN || error == ENOBUFS)
+		return false;
+	datagram->errors = true;
+	return ++*tries_inout < TRIES_MAX;
+}
+
+/* The kernel refuses a packet, which is lost. Where there is only no room, nobody is to blame. */
+static PGR_COLD void blame(struct pgr_datagram *datagram, const struct pgr_to *to, int error)
+{
+	if (error == EAGAIN || error == ENOBUFS)
+		return;
+	datagram->wire.refused = error;
+	datagram->wire.refused_to = *to;
 }
 
 /*
@@ -105,8 +113,8 @@ static void add_message(struct batch *batch, const struct pgr_datagram *datagram
 	batch->packets[batch->count++] = packets;
 }
 
-/* Sends held packets from `first` on; returns how many of them are done with, which may be none. */
-static unsigned int send_some(struct pgr_datagram *datagram, unsigned int first)
+/* Sends held packets from `first` on; returns how many of them are done with, which may be none: then it is called again. */
+static unsigned int send_some(struct pgr_datagram *datagram, unsigned int first, unsigned int *tries_inout)
 {
 	struct batch batch;
 	unsigned int packets = 0;
@@ -122,23 +130,29 @@ static unsigned int send_some(struct pgr_datagram *datagram, unsigned int first)
 	sent = sendmmsg(batch.fd, batch.messages, batch.count, MSG_DONTWAIT);
 	for (int i = 0; i < sent; i++)
 		packets += batch.packets[i];
-	if (sent > 0)
+	if (sent > 0) {
+		*tries_inout = 0;
 		return packets;
+	}
 	error = errno;
+	if (again(datagram, error, tries_inout))
+		return 0;
+	*tries_inout = 0;
 	if (batch.packets[0] > 1 && (error == EINVAL || error == EIO || error == EMSGSIZE)) {
 		datagram->segments = false; /* this route does not cut them up */
 		return 0;
 	}
-	/* no room, or nobody there: lost, as on any network */
-	return again(datagram, &datagram->held[first].to, error) ? 0 : batch.packets[0];
+	blame(datagram, &datagram->held[first].to, error); /* no room, or no way: lost, as on any network */
+	return batch.packets[0];
 }
 
 void pgr_datagram_flush(struct pgr_wire *wire)
 {
 	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
+	unsigned int tries = 0;
 
 	for (unsigned int done = 0; done < datagram->held_count;)
-		done += send_some(datagram, done);
+		done += send_some(datagram, done, &tries);
 	datagram->held_count = 0;
 	wire->lending = false;
 }
@@ -180,6 +194,8 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 	union pgr_name name;
 	struct msghdr message = {.msg_iov = iov};
 	const int fd = pgr_datagram_fd(datagram, to);
+	unsigned int tries = 0;
+	ssize_t sent;
 
 	if (PGR_UNLIKELY((more || datagram->held_count) && count <= PGR_HELD_PIECES)) {
 		hold(datagram, to, pieces, count);
@@ -190,9 +206,11 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 	if (PGR_UNLIKELY(datagram->held_count))
 		pgr_datagram_flush(wire);
 	if (count == 1 && fd != datagram->fd) {
-		while (send(fd, pieces[0].base, pieces[0].bytes, MSG_DONTWAIT) < 0 &&
-		       again(datagram, to, errno))
-			;
+		do
+			sent = send(fd, pieces[0].base, pieces[0].bytes, MSG_DONTWAIT);
+		while (PGR_UNLIKELY(sent < 0) && again(datagram, errno, &tries));
+		if (PGR_UNLIKELY(sent < 0))
+			blame(datagram, to, errno);
 		return 0;
 	}
 	if (fd == datagram->fd) {
@@ -204,7 +222,10 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 	for (unsigned int i = 0; i < count; i++)
 		iov[message.msg_iovlen++] =
 			(struct iovec){(void *)(uintptr_t)pieces[i].base, pieces[i].bytes};
-	while (sendmsg(fd, &message, MSG_DONTWAIT) < 0 && again(datagram, to, errno))
-		;
+	do
+		sent = sendmsg(fd, &message, MSG_DONTWAIT);
+	while (PGR_UNLIKELY(sent < 0) && again(datagram, errno, &tries));
+	if (PGR_UNLIKELY(sent < 0))
+		blame(datagram, to, errno);
 	return 0; /* what could not be sent is lost, as on any network */
 }

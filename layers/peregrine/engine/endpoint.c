@@ -482,6 +482,7 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 		return code;
 	}
 	pgr->wire->here = &pgr->here;
+	pgr->wire->nobody = pgr_client_nobody;
 	pgr->reliable = pgr->wire->reliable;
 	pgr->shared = pgr->wire->joins_processes && !(pgr->off & PGR_OFF_IN_PLACE);
 	packet_bytes = pgr->wire->packet_bytes_max;

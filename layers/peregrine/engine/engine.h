@@ -533,6 +533,9 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 /* What a server said; `packet` is right in itself. */
 void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
 
+/* The host of a server says that nobody takes this packet of ours: as wire.h. Ends the call that it speaks of. */
+PGR_COLD void pgr_client_nobody(void *engine, const void *packet, size_t bytes);
+
 /* A server refuses a call by a packet that has no right check: it ends nothing, but explains why nothing comes. */
 PGR_COLD void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *head);
 

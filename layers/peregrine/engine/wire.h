@@ -82,6 +82,11 @@ struct pgr_wire {
 	struct pgr_to refused_to;
 	/* of the engine: false in a child that was forked; NULL: nobody asks */
 	const bool *here;
+	/*
+	 * Called in `receive` for a packet of ours of which its host says that nobody takes it, with so much as it quotes. NULL:
+	 * nobody asks.
+	 */
+	void (*nobody)(void *engine, const void *packet, size_t bytes);
 };
 /* Whether it was copied by a fork: then what it shares with others, the kernel's rings among them, is not touched. */
 static inline bool pgr_wire_is_copy(const struct pgr_wire *wire)

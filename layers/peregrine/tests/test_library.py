@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -118,7 +119,14 @@ def test_a_program_with_an_event_loop_of_its_own(host: str, installed: Path) -> 
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
     began = time.monotonic()
-    done = run(program, "count", address, "300", "nobody counts", check=False)
+    done = run(program, "count", address, "9000", "nobody counts", check=False)
+    assert (done.returncode, done.stderr) == (1, "pgr-loop: nobody is there\n")
+    assert time.monotonic() - began < 5
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind((host, 0))
+        began = time.monotonic()
+        text = f"[{host}]:{silent.getsockname()[1]}" if ":" in host else f"{host}:{silent.getsockname()[1]}"
+        done = run(program, "count", text, "300", "no answer comes", check=False)
     assert (done.returncode, done.stderr) == (1, "pgr-loop: the deadline has passed\n")
     assert 0.3 <= time.monotonic() - began < 5
     done = run(program, "count", "127.0.0.1", "300", "no port", check=False)

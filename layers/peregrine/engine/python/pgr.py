@@ -10,8 +10,8 @@
         server.poll()
 
 The library is libpgr.so.2, found as the system finds libraries, or what PGR_LIBRARY names. An endpoint is used by one
-thread at a time. In a process that multiprocessing has forked it is closed: close it there, and open another one. Errors
-are Error, with the code of pgr.h and its words; BUSY among them: poll, then try again.
+thread at a time. In a process that multiprocessing has forked it is closed: close it there, and open another one.
+Errors are Error, with the code of pgr.h and its words; BUSY among them: poll, then try again.
 """
 
 from __future__ import annotations

@@ -241,16 +241,15 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 			peer->credits = head->credits;
 		peer->heard_ns = pgr->now_ns;
 	}
-	if (PGR_LIKELY(head->type != PGR_REJECT)) {
+	/* an empty nack says that it has nothing of this call: no word of it */
+	if (PGR_LIKELY(head->type != PGR_REJECT) &&
+	    PGR_LIKELY(head->type != PGR_NACK || head->packet_number || head->data_bytes)) {
 		/* most results end the call: they need no clock */
 		if (head->type != PGR_RESULT || head->message_bytes > head->packet_bytes)
 			slot->give_up_ns = pgr_now(pgr) + pgr->config.give_up_ns;
 		slot->code = PGR_E_GIVE_UP;
-		/* an empty nack says that it has nothing of this call */
-		if (PGR_LIKELY(head->type != PGR_NACK || head->packet_number || head->data_bytes)) {
-			slot->heard = true;
-			peer->introduced |= UINT64_C(1) << slot->number;
-		}
+		slot->heard = true;
+		peer->introduced |= UINT64_C(1) << slot->number;
 	}
 	switch (head->type) {
 	case PGR_RESULT:

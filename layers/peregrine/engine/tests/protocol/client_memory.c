@@ -95,7 +95,64 @@ static void test_client_forgotten_reliable(void)
 	}
 }
 
+/* Nothing of the call is there: so it speaks, but has not had it, and may say who it is; and it is no answer. */
+static void test_client_empty_nack(void)
+{
+	struct pgr_header head;
+
+	open_endpoint(NULL);
+	meet_server();
+	for (unsigned int i = 0; i < 2; i++) {
+		call(10, 0);
+		head = answer_of(PGR_NACK);
+		put(&head, NULL);
+		CHECK(one(PGR_CALL));
+		/* one that is not empty says that it has had it */
+		head.data_bytes = i ? 8 : 0;
+		put(&head, "\0\0\0\0\0\0\0");
+		t.seen_count = 0;
+		head = challenge_of(INCARNATION, COOKIE + 1 + i);
+		put(&head, NULL);
+		CHECK(i ? silent() : one(PGR_CALL) && t.seen[0].packet.cookie == COOKIE + 1);
+		t.done = 0;
+		head = answer_of(PGR_NACK);
+		head.incarnation = INCARNATION;
+		for (unsigned int j = 0; j < 11 && !t.done; j++) {
+			pass(SECOND);
+			t.seen_count = 0;
+			if (!t.done)
+				put(&head, NULL);
+		}
+		CHECK(t.done == 1 && t.code == PGR_E_GIVE_UP);
+	}
+}
+
+/* A machine that slept: its server may have forgotten all that it still waits for. */
+static void test_client_slept(void)
+{
+	struct pgr_header head;
+
+	open_endpoint(NULL);
+	meet_server();
+	for (unsigned int i = 0; i < 2; i++) {
+		call(10, 0);
+		head = challenge_of(INCARNATION, COOKIE + 1);
+		t.done = 0;
+		t.seen_count = 0;
+		net_pass_time(i ? 11 * SECOND : 9 * SECOND);
+		put(&head, NULL);
+		pgr_poll(t.pgr);
+		for (unsigned int j = 0; j < t.seen_count; j++)
+			CHECK((t.seen[j].packet.cookie == COOKIE + 1) == !i);
+		CHECK(i ? t.done == 1 && t.code == PGR_E_GIVE_UP : !t.done && t.seen_count);
+		head = result_of(10);
+		put(&head, pattern);
+	}
+}
+
 const struct protocol_test protocol_client_memory[] = {
+	{"client: an empty nack", test_client_empty_nack},
+	{"client: a machine that slept", test_client_slept},
 	{"client: a server that forgot it", test_client_forgotten},
 	{"client: a call that claimed nothing", test_client_unclaimed},
 	{"client: a server that forgot it, on a wire that loses nothing", test_client_forgotten_reliable},

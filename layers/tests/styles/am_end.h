@@ -26,6 +26,7 @@ extern size_t payload_bytes;
 extern enum am_status status_seen;
 extern uint32_t handler_seen;
 extern int end_wanted;           /* the code that transfers end with */
+extern bool may_lose_peer;       /* what a test is about */
 extern void (*after_look)(void); /* NULL: nothing is done there */
 
 void am_begin(struct rank *rank);
@@ -51,6 +52,7 @@ void test_long(struct rank *rank);
 void test_long_unasked(struct rank *rank);
 void test_long_in_the_queue(struct rank *rank);
 void test_new_life(struct rank *rank);
+void test_target_dies(struct rank *rank);
 
 /* ---- am_refused.c ---- */
 

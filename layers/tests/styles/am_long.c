@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Long messages: placed before their handler runs, waiting for a poll, and ending with their link. */
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/styles/am_end.h"
 
@@ -198,4 +200,34 @@ void test_new_life(struct rank *rank)
 	}
 	meet_other();
 	am_end();
+}
+
+/*
+ * The target dies when it has granted: the transfer ends, by the library's word or with its link. The sender has the key already:
+ * UCX 1.13 does not survive the key of memory that is gone (ucp_ep_rkey_unpack, where shmat fails).
+ */
+void test_target_dies(struct rank *rank)
+{
+	static uint8_t content[300000];
+
+	am_begin(rank);
+	am_set_handler(endpoint, LONG, on_long);
+	am_set_handler(endpoint, LONG_BACK, on_long_back);
+	meet_other();
+	may_lose_peer = true;
+	if (rank->number)
+		send_long(content, 0, sizeof(content));
+	await(rank->number ? &answered : &handled, 1, "a transfer");
+	await(&ended, 1, "the end of a transfer");
+	meet_all();
+	if (rank->number == 0) {
+		AWAIT(am_coming(endpoint) == 1, "nobody asks");
+		look_for_ms(100);
+		kill(getpid(), SIGKILL);
+	}
+	send_long(content, 0, sizeof(content));
+	rest_ms(400);
+	look_for_ms(300);
+	EXPECT(rank, ended <= 2 && am_disconnect(am, 0) == CADGE_DONE, "%u transfers ended", ended);
+	am_close(am);
 }

@@ -193,12 +193,13 @@ const char *bip_why(const struct bip *bip)
 int bip_address(struct bip *bip, uint32_t peer, struct cadge_blob_out *blob)
 {
 	cadge_blob_u32(blob, bip->short_words);
+	cadge_blob_u32(blob, bip->tags);
 	return cadge_wire_address(bip->wire, peer, blob);
 }
 
 int bip_connect(struct bip *bip, uint32_t number, struct cadge_blob_in *blob)
 {
-	const uint32_t short_words = cadge_blob_take_u32(blob);
+	const uint32_t short_words = cadge_blob_take_u32(blob), tags = cadge_blob_take_u32(blob);
 	struct bip_peer *peer;
 	int code;
 
@@ -212,6 +213,7 @@ int bip_connect(struct bip *bip, uint32_t number, struct cadge_blob_in *blob)
 		.link = peer->link,
 		.short_bytes = (uint32_t)cadge_least(short_words, bip->short_words) * BIP_WORD_BYTES,
 		.kept = peer->kept,
+		.tags = (uint32_t)cadge_least(tags, UINT16_MAX + 1), /* what a packet can name */
 	};
 	return CADGE_DONE;
 }

@@ -84,8 +84,8 @@ int bip_taginit(struct bip *bip, uint32_t tag, uint32_t messages);
 /*
  * bip_tisend. DONE: it has left, and the buffers are the caller's. QUEUED: a long one, outstanding until bip_stest has
  * said otherwise; the buffers are lent until then, the list only during the call. BUSY: nothing happened, the library has
- * no room or the peer is not up; progress, and try again. E_ARGUMENT: one is outstanding, or these are no whole words.
- * E_DOWN, E_TOO_LARGE; E_LIBRARY after an error of the context.
+ * no room or the peer is not up; progress, and try again. E_ARGUMENT: one is outstanding, these are no whole words, or the
+ * peer has no such tag. E_DOWN, E_TOO_LARGE; E_LIBRARY after an error of the context.
  */
 int bip_tisend(struct bip *bip, uint32_t peer, uint32_t tag, const struct cadge_iov *pieces, uint32_t count);
 /* bip_stest. DONE, or what went wrong, and nothing is outstanding any more; BUSY: it still is; E_ARGUMENT: nothing is. */

@@ -112,11 +112,12 @@ int bip_tisend(struct bip *bip, uint32_t number, uint32_t tag, const struct cadg
 
 	if (UNLIKELY(bip->broken))
 		return bip->broken;
-	if (UNLIKELY(bip->send.step != IDLE || bytes % BIP_WORD_BYTES || count > BIP_PIECES_MAX ||
-		     tag > UINT16_MAX))
+	if (UNLIKELY(bip->send.step != IDLE || bytes % BIP_WORD_BYTES || count > BIP_PIECES_MAX))
 		return CADGE_E_ARGUMENT;
 	if (UNLIKELY(!peer->up))
 		return peer->link && !peer->down ? CADGE_BUSY : CADGE_E_DOWN;
+	if (UNLIKELY(tag >= peer->tags))
+		return CADGE_E_ARGUMENT;
 	if (bytes > peer->short_bytes)
 		return ask(bip, peer, tag, pieces, count, bytes);
 	packet = bip_take(bip, peer, SHORT, tag);

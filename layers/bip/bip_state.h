@@ -58,6 +58,7 @@ struct bip_peer {
 	bool up, down;
 	uint32_t short_bytes; /* that both sides take */
 	uint32_t kept;
+	uint32_t tags;      /* of the peer: those below it */
 	uint32_t announced; /* bits of our regions whose key it has */
 	/* Its regions as far as it announced them; the last one is of a receive alone. */
 	struct cadge_remote *regions[BIP_REGIONS_MAX + 1];

@@ -486,12 +486,12 @@ static void test_straight_into_the_buffer(struct rank *rank)
 	end();
 }
 
-/* A message that is longer than the receive breaks the context, a short one as well as a long one. */
-static void too_long(struct rank *rank, uint32_t words)
+/* A message that is longer than the receive breaks the context, a short one as well as a long one, early or late. */
+static void too_long(struct rank *rank, uint32_t words, bool late)
 {
 	struct bip_received received;
 	uint8_t *data;
-	int code;
+	int code = CADGE_DONE;
 
 	begin(rank);
 	data = words_alloc();
@@ -501,7 +501,9 @@ static void too_long(struct rank *rank, uint32_t words)
 	} else {
 		const uint64_t until_ns = deadline();
 
-		memset(data, 0x5a, MOST_WORDS);
+		memset(data, 0x5a, MOST_WORDS * BIP_WORD_BYTES);
+		if (late)
+			await_ready(6);
 		post(6, data, words - 1);
 		may_break = true;
 		while ((code = bip_progress(bip)) >= 0)
@@ -510,7 +512,7 @@ static void too_long(struct rank *rank, uint32_t words)
 		       code == CADGE_E_LIBRARY && strstr(bip_why(bip), "tag 6") &&
 			       bip_rtest(bip, 6, &received) == CADGE_E_TOO_LARGE,
 		       "progress says %s, %s", cadge_code_name(code), bip_why(bip));
-		for (size_t i = 0; i < MOST_WORDS; i++)
+		for (size_t i = 0; i < MOST_WORDS * BIP_WORD_BYTES; i++)
 			EXPECT(rank, data[i] == 0x5a, "byte %zu of the buffer was written", i);
 	}
 	end();
@@ -518,12 +520,123 @@ static void too_long(struct rank *rank, uint32_t words)
 
 static void test_too_long_short(struct rank *rank)
 {
-	too_long(rank, 20);
+	too_long(rank, 20, false);
+}
+
+static void test_too_long_at_the_switch(struct rank *rank)
+{
+	too_long(rank, SHORT_WORDS, true);
+}
+
+static void test_too_long_above_the_switch(struct rank *rank)
+{
+	too_long(rank, SHORT_WORDS + 1, true);
 }
 
 static void test_too_long_long(struct rank *rank)
 {
-	too_long(rank, 2000);
+	too_long(rank, 2000, false);
+}
+
+/* ---- at every length ---- */
+
+#define GUARDED_WORDS ((uint32_t)40000)
+
+static uint8_t *source, *guarded;
+
+static void send_filled(uint32_t tag, size_t bytes, uint32_t seed)
+{
+	fill(source, bytes, seed);
+	send_words(0, tag, source, (uint32_t)(bytes / BIP_WORD_BYTES));
+}
+
+static void receive_posted(size_t bytes)
+{
+	post(1, guarded, (uint32_t)(bytes / BIP_WORD_BYTES));
+}
+
+static void write_posted(size_t bytes, uint32_t seed)
+{
+	send_filled(1, bytes, seed);
+}
+
+static void expect_posted(size_t bytes)
+{
+	struct bip_received received;
+
+	EXPECT(self, finish_receive(1, &received) == CADGE_DONE && received.words == bytes / BIP_WORD_BYTES,
+	       "a receive of %zu bytes failed", bytes);
+}
+
+/* A tag that the receiver does not have. */
+static void try_no_tag(size_t bytes, uint32_t seed)
+{
+	static const uint32_t tags[] = {TAGS,       TAGS + 1,       255,       256, 257,
+					UINT16_MAX, UINT16_MAX + 2, UINT32_MAX};
+
+	fill(source, bytes, seed);
+	for (unsigned int i = 0; i < sizeof(tags) / sizeof(*tags); i++)
+		EXPECT(self,
+		       try_send(0, tags[i], source, (uint32_t)(bytes / BIP_WORD_BYTES)) == CADGE_E_ARGUMENT,
+		       "%zu bytes for tag %u are not refused", bytes, tags[i]);
+}
+
+static void try_half_a_word(size_t bytes, uint32_t seed)
+{
+	const struct cadge_iov piece = {.base = source, .bytes = bytes - 1};
+
+	fill(source, bytes, seed);
+	EXPECT(self, bip_tisend(bip, 0, 1, &piece, 1) == CADGE_E_ARGUMENT, "%zu bytes are not refused",
+	       bytes - 1);
+}
+
+static void register_and_post(size_t bytes)
+{
+	EXPECT(self, bip_register(bip, guarded, (size_t)GUARDED_WORDS * BIP_WORD_BYTES) == CADGE_DONE,
+	       "register");
+	receive_posted(bytes);
+}
+
+/* The buffer that was announced is not any more, and the next message goes elsewhere. */
+static void unregister_and_post(size_t bytes)
+{
+	EXPECT(self, bip_unregister(bip, guarded) == CADGE_DONE, "unregister");
+	post(1, source, (uint32_t)(bytes / BIP_WORD_BYTES));
+}
+
+/* What is refused, or for another buffer, leaves this one as it was, whatever its length. */
+static void test_refused_at_every_length(struct rank *rank)
+{
+	static const size_t switches[] = {SHORT_WORDS * BIP_WORD_BYTES, 8192, 65536, 0};
+	static const struct guard_case cases[] = {
+		{.name = "no tag",
+		 .allow = receive_posted,
+		 .write = write_posted,
+		 .arrived = expect_posted,
+		 .attempt = try_no_tag},
+		{.name = "half a word",
+		 .allow = receive_posted,
+		 .write = write_posted,
+		 .arrived = expect_posted,
+		 .attempt = try_half_a_word},
+		{.name = "unregistered",
+		 .allow = register_and_post,
+		 .write = write_posted,
+		 .arrived = expect_posted,
+		 .forbid = unregister_and_post,
+		 .attempt = write_posted,
+		 .after = expect_posted},
+	};
+	struct guard guard = {.bytes = (size_t)GUARDED_WORDS * BIP_WORD_BYTES,
+			      .switches = switches,
+			      .unit = BIP_WORD_BYTES};
+
+	begin(rank);
+	source = words_alloc();
+	if (rank->number == 0)
+		guard.memory = guarded = words_alloc();
+	guard_try(&guard, cases, sizeof(cases) / sizeof(*cases));
+	end();
 }
 
 /*
@@ -636,10 +749,12 @@ static void test_receiver_of_a_key_dies(struct rank *rank)
 static void write_head(struct cadge_blob_out *address)
 {
 	cadge_blob_u32(address, SHORT_WORDS);
+	cadge_blob_u32(address, TAGS);
 }
 
 static void read_head(struct cadge_blob_in *address)
 {
+	cadge_blob_take_u32(address);
 	cadge_blob_take_u32(address);
 }
 
@@ -707,7 +822,10 @@ int style_conformance(int argc, char **argv)
 		{.name = "any_sender", .run = test_any_sender, .ranks = 3},
 		{.name = "straight_into_the_buffer", .run = test_straight_into_the_buffer, .ranks = 2},
 		{.name = "too_long_short", .run = test_too_long_short, .ranks = 2},
+		{.name = "too_long_at_the_switch", .run = test_too_long_at_the_switch, .ranks = 2},
+		{.name = "too_long_above_the_switch", .run = test_too_long_above_the_switch, .ranks = 2},
 		{.name = "too_long_long", .run = test_too_long_long, .ranks = 2},
+		{.name = "refused_at_every_length", .run = test_refused_at_every_length, .ranks = 2},
 		{.name = "ends_in_the_middle", .run = test_ends_in_the_middle, .ranks = 2},
 		{.name = "receiver_dies", .run = test_receiver_dies, .ranks = 2, .dies = 2},
 		{.name = "receiver_of_a_key_dies", .run = test_receiver_of_a_key_dies, .ranks = 2, .dies = 2},

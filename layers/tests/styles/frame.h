@@ -108,8 +108,9 @@ struct guard_case {
 	/* Rank 0, before: allows it; forbids it, or withdraws what was allowed. NULL: there is nothing to do. */
 	void (*allow)(size_t bytes), (*forbid)(size_t bytes);
 	void (*learn)(size_t bytes); /* rank 1: hears what `allow` said; NULL: that says nothing */
-	/* Rank 1: writes that many bytes, filled with `seed`, to the beginning of the memory; returns when they are there. */
+	/* Rank 1: writes that many bytes, filled with `seed`, to the beginning of the memory. */
 	void (*write)(size_t bytes, uint32_t seed);
+	void (*arrived)(size_t bytes); /* rank 0: waits for them; NULL: they are there when `write` returns */
 	/* Rank 1: tries the same; fails where it is not refused, or the refusal does not say why. */
 	void (*attempt)(size_t bytes, uint32_t seed);
 	/* Rank 0, after the attempt: looks at what the refusal left, or allows it again. NULL: there is nothing to do. */

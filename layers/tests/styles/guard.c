@@ -61,6 +61,7 @@ static void own(const struct guard *guard, const struct guard_case *one, size_t 
 	memcpy(guard->memory, before, guard->bytes);
 	call(one->allow, bytes);
 	meet_all();
+	call(one->arrived, bytes);
 	meet_all();
 	expect_memory(guard, before, bytes, one->name, bytes);
 	memcpy(guard->memory, before, guard->bytes);

@@ -87,7 +87,8 @@ static _Noreturn void be_child(const struct trial *trial, int out)
 	json_t *answer;
 	char *text;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+	/* what a library logs is no part of the answer */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		_exit(70);
 	if (drv_loader_load(trial->args->modules, trial->args->layer, NULL, &loaded, &fail))
 		answer = failure_json(&fail);

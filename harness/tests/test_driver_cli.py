@@ -36,6 +36,24 @@ def test_bad_arguments(arguments: list[str], says: str) -> None:
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.parametrize("layer", ["native-ucx", "native-ofi", "peregrine-shm"])
+def test_a_limit_of_files_is_an_error_of_the_layer(layer: str) -> None:
+    """Shared memory is a file: beyond `ulimit -f` the kernel ends who makes one, unless it is told not to."""
+    if not (LAYERS / f"{layer}.so").exists():
+        pytest.skip(f"layer {layer} is not built in {LAYERS}")
+    describe = [DRIVER, "describe", "--modules", str(LAYERS), "--layer", layer]
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 64; exec "$@"', "bash", *describe],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    row = next(row for row in json.loads(done.stdout)["opens"] if (row["place"], row["wait"]) == ("within", "poll"))
+    assert not row["opens"]
+    assert "crashed" not in row["reason"]
+
+
 def test_describe_and_version() -> None:
     if not (LAYERS / "sockets-tcp.so").exists():
         pytest.skip(f"layer sockets-tcp is not built in {LAYERS}")

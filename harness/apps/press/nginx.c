@@ -122,6 +122,7 @@ static _Noreturn void be_nginx(const char *program, char *const *argv, int said,
 	dup2(said, STDOUT_FILENO);
 	dup2(said, STDERR_FILENO);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve(program, argv, environment);
 	_exit(127);

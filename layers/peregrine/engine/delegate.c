@@ -44,38 +44,61 @@ bool pgr_delegated_in(const struct pgr *pgr, struct pgr_work *work, const uint8_
 
 /* ---- who may pass calls on to us ---- */
 
-static struct pgr_to *delegator_at(const struct pgr *pgr, const struct pgr_to *from)
+/* The place of this address among those that are trusted, which are sorted. */
+static uint32_t delegator_at(const struct pgr *pgr, const struct pgr_to *from)
 {
-	for (uint32_t i = 0; i < pgr->delegators_count; i++)
-		if (memcmp(&pgr->delegators[i], from, sizeof(*from)) == 0)
-			return &pgr->delegators[i];
-	return NULL;
+	uint32_t first = 0, left = pgr->delegators_count;
+
+	while (left) {
+		const uint32_t half = left / 2;
+		const bool below = memcmp(&pgr->delegators[first + half], from, sizeof(*from)) < 0;
+
+		first += below ? half + 1 : 0;
+		left = below ? left - half - 1 : half;
+	}
+	return first;
+}
+
+static bool is_delegator(const struct pgr *pgr, uint32_t at, const struct pgr_to *from)
+{
+	return at < pgr->delegators_count && memcmp(&pgr->delegators[at], from, sizeof(*from)) == 0;
 }
 
 bool pgr_may_delegate(const struct pgr *pgr, const struct pgr_to *from)
 {
-	return delegator_at(pgr, from) != NULL;
+	return is_delegator(pgr, delegator_at(pgr, from), from);
 }
 
 int pgr_delegations_from(struct pgr *pgr, const void *address, size_t address_bytes, uint32_t allow)
 {
-	struct pgr_to from = {{0}}, *there, *all;
+	struct pgr_to from = {{0}}, *all;
+	uint32_t at;
+	bool there;
 
 	if (!pgr->here)
 		return PGR_E_CLOSED;
 	if (!address_bytes || address_bytes > sizeof(from.bytes))
 		return PGR_E_ARGUMENT;
 	memcpy(from.bytes, address, address_bytes);
-	there = delegator_at(pgr, &from);
+	at = delegator_at(pgr, &from);
+	there = is_delegator(pgr, at, &from);
 	if (there && !allow)
-		*there = pgr->delegators[--pgr->delegators_count];
+		memmove(&pgr->delegators[at], &pgr->delegators[at + 1],
+			(--pgr->delegators_count - at) * sizeof(from));
 	if (there || !allow)
 		return PGR_OK;
-	all = realloc(pgr->delegators, (pgr->delegators_count + 1) * sizeof(*all));
-	if (!all)
-		return PGR_E_MEMORY;
-	pgr->delegators = all;
-	all[pgr->delegators_count++] = from;
+	if (pgr->delegators_count == pgr->delegators_room) {
+		const uint32_t room = pgr->delegators_room ? 2 * pgr->delegators_room : 8;
+
+		all = realloc(pgr->delegators, room * sizeof(*all));
+		if (!all)
+			return PGR_E_MEMORY;
+		pgr->delegators = all;
+		pgr->delegators_room = room;
+	}
+	memmove(&pgr->delegators[at + 1], &pgr->delegators[at],
+		(pgr->delegators_count++ - at) * sizeof(from));
+	pgr->delegators[at] = from;
 	return PGR_OK;
 }
 

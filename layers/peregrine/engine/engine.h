@@ -445,9 +445,9 @@ struct pgr {
 	struct pgr_queue silent;
 	/* owned: in lists as well, as many */
 	struct pgr_share **shares;
-	/* owned: who may pass calls on to us */
+	/* owned, sorted: who may pass calls on to us */
 	struct pgr_to *delegators;
-	uint32_t delegators_count;
+	uint32_t delegators_count, delegators_room;
 	/* whom the program is asked about; NULL: nobody */
 	pgr_contact *contact;
 	void *contact_arg;

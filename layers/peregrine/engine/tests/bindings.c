@@ -288,6 +288,33 @@ static void silent(void)
 	end();
 }
 
+/* Who may pass calls on: as many as are named, each of them, and nobody else. */
+static void delegators(void)
+{
+	static bool named[FEW];
+
+	begin(FEW);
+	memset(named, 0, sizeof(named));
+	for (unsigned int i = 0; i < 20 * FEW && good; i++) {
+		const uint32_t which = net_random(FEW), allow = net_random(3) != 0;
+		struct pgr_to to = {{0}};
+
+		memcpy(to.bytes, &which, sizeof(which));
+		CHECK(pgr_delegations_from(t.server, to.bytes, PGR_ADDRESS_BYTES, allow) == PGR_OK);
+		named[which] = allow;
+		CHECK(pgr_may_delegate(t.server, &to) == (allow != 0));
+	}
+	for (uint32_t i = 0, count = 0; i <= FEW; i++) {
+		struct pgr_to to = {{0}};
+
+		memcpy(to.bytes, &i, sizeof(i));
+		CHECK(pgr_may_delegate(t.server, &to) == (i < FEW && named[i]));
+		count += i < FEW && named[i];
+		CHECK(i < FEW || count == t.server->delegators_count);
+	}
+	end();
+}
+
 /* The largest numbers that fit into the configuration: memory is for those who come. */
 static void largest(void)
 {
@@ -318,6 +345,7 @@ int main(void)
 		{"bindings come and go", come_and_go},
 		{"identifiers that are alike", like_identifiers},
 		{"clients in the order of their silence", silent},
+		{"who may pass calls on", delegators},
 		{"the largest numbers of bindings and clients", largest},
 	};
 	const unsigned int count = sizeof(tests) / sizeof(tests[0]);

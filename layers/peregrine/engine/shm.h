@@ -27,6 +27,8 @@
 #define IDLE_POLLS     64u /* between two looks for new rings */
 #define BUSY_POLLS     1024u
 #define LOOKS_FOR_DEAD 1024u
+#define LISTS          256u /* of rings that we write to: a power of two */
+#define LIFE_LOOKS     8u   /* owners that are looked after when another one is reached */
 #define MAGIC          UINT64_C(0x3476676e69726770) /* "pgringv4" */
 #define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 /*
@@ -60,7 +62,8 @@ struct inbox {
 
 /* A ring that we write to. */
 struct outgoing {
-	struct outgoing *next;
+	struct outgoing *next;   /* in its list */
+	struct outgoing *behind; /* among those whose owner lives, as far as we know */
 	struct pgr_to to;
 	struct inbox *inbox; /* NULL: its owner has ended, see let_go_of_ended */
 	struct ring_head *head;
@@ -88,8 +91,9 @@ struct shm {
 	void *engine;
 	int fd, bell[2]; /* the inbox; a pipe, if we may sleep */
 	struct inbox *inbox;
-	uint64_t pid_space; /* of this process: its inode; 0: nobody knows */
-	struct outgoing *out, *recent;
+	uint64_t pid_space;                           /* of this process: its inode; 0: nobody knows */
+	struct outgoing *out[LISTS], *recent;         /* owned: by the nonce in the address */
+	struct outgoing *first_alive, **end_of_alive; /* a queue: who was looked after goes to its end */
 	struct incoming in[RINGS];
 	uint32_t in_count;
 	uint32_t unlooked, looks; /* polls since we looked for new rings, weighted; looks so far */
@@ -114,13 +118,21 @@ static inline void populate(uint8_t *lines, bool write)
 #endif
 }
 
+static inline struct outgoing **list_of(struct shm *shm, const struct pgr_to *to)
+{
+	struct shm_address address;
+
+	memcpy(&address, to->bytes, sizeof(address));
+	return &shm->out[address.nonce % LISTS];
+}
+
 static inline struct outgoing *outgoing_to(struct shm *shm, const struct pgr_to *to)
 {
 	struct outgoing *out = shm->recent;
 
 	if (PGR_LIKELY(out && memcmp(&out->to, to, sizeof(*to)) == 0))
 		return out;
-	for (out = shm->out; out && memcmp(&out->to, to, sizeof(*to)) != 0;)
+	for (out = *list_of(shm, to); out && memcmp(&out->to, to, sizeof(*to)) != 0;)
 		out = out->next;
 	if (out)
 		shm->recent = out;

@@ -97,15 +97,29 @@ static int open_bell(const struct inbox *inbox, uint32_t pid)
 	return fd;
 }
 
+static void add_alive(struct shm *shm, struct outgoing *out)
+{
+	out->behind = NULL;
+	*shm->end_of_alive = out;
+	shm->end_of_alive = &out->behind;
+}
+
 /*
  * Of those who have ended no more is kept than that they have. Their rings look full, which costs the way of a packet no
  * further question.
  */
 static void let_go_of_ended(struct shm *shm)
 {
-	for (struct outgoing *out = shm->out; out; out = out->next) {
-		if (!out->inbox || !owner_ended(out))
+	for (unsigned int i = 0; i < LIFE_LOOKS && shm->first_alive; i++) {
+		struct outgoing *out = shm->first_alive;
+
+		shm->first_alive = out->behind;
+		if (!out->behind)
+			shm->end_of_alive = &shm->first_alive;
+		if (!owner_ended(out)) {
+			add_alive(shm, out);
 			continue;
+		}
 		pgr_shm_let_go(out);
 		out->read_seen = out->written - RING_LINES;
 		out->large[0] = out->large[1] = 0;
@@ -185,7 +199,8 @@ int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 		free(out);
 		return code;
 	}
-	out->next = shm->out;
-	shm->out = out;
+	out->next = *list_of(shm, to);
+	*list_of(shm, to) = out;
+	add_alive(shm, out);
 	return PGR_OK;
 }

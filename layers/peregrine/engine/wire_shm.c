@@ -304,20 +304,21 @@ static void shm_close(struct pgr_wire *wire)
 	struct shm *shm = (struct shm *)wire;
 	const bool copy = pgr_wire_is_copy(wire);
 
-	while (shm->out) {
-		struct outgoing *out = shm->out;
+	for (unsigned int i = 0; i < LISTS; i++)
+		while (shm->out[i]) {
+			struct outgoing *out = shm->out[i];
 
-		shm->out = out->next;
-		if (out->inbox) {
-			uint64_t word = out->word;
+			shm->out[i] = out->next;
+			if (out->inbox) {
+				uint64_t word = out->word;
 
-			if (!copy)
-				atomic_compare_exchange_strong(&out->head->word, &word,
-							       with_state(word, CLOSED));
-			pgr_shm_let_go(out);
+				if (!copy)
+					atomic_compare_exchange_strong(&out->head->word, &word,
+								       with_state(word, CLOSED));
+				pgr_shm_let_go(out);
+			}
+			free(out);
 		}
-		free(out);
-	}
 	if (shm->inbox) {
 		if (!copy)
 			atomic_store(&shm->inbox->closed, 1);
@@ -353,6 +354,7 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	if (!shm)
 		return PGR_E_MEMORY;
 	shm->wire.ops = &pgr_wire_shm;
+	shm->end_of_alive = &shm->first_alive;
 	shm->input = input;
 	shm->engine = engine;
 	shm->bell[0] = shm->bell[1] = -1;

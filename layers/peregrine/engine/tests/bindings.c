@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../shm.h"
 #include "support/net.h"
 
 enum { ECHO = 1, MANY = 65536, FEW = 1000 };
@@ -315,6 +316,41 @@ static void delegators(void)
 	end();
 }
 
+/* Rings to many servers lie in lists that are short; of those who have closed theirs, few are kept mapped. */
+static void rings(void)
+{
+	enum { SERVERS = 48 };
+	const struct pgr_config config = {.bytes = sizeof(config), .wire = "shm"};
+	struct pgr *servers[SERVERS], *client;
+	unsigned int longest = 0, known = 0, mapped = 0;
+	const struct shm *shm;
+
+	if (!CHECK(pgr_open(&config, &client) == PGR_OK))
+		return;
+	shm = (const struct shm *)client->wire;
+	for (unsigned int i = 0; i < SERVERS; i++) {
+		if (!CHECK(pgr_open(&config, &servers[i]) == PGR_OK &&
+			   pgr_bind(client, servers[i]->wire->own.bytes, PGR_ADDRESS_BYTES, &t.peers[i]) ==
+				   PGR_OK))
+			return;
+		if (i)
+			pgr_close(servers[i - 1]);
+	}
+	for (unsigned int i = 0; i < LISTS; i++) {
+		unsigned int length = 0;
+
+		for (const struct outgoing *out = shm->out[i]; out; out = out->next) {
+			mapped += out->inbox != NULL;
+			length++;
+		}
+		known += length;
+		longest = length > longest ? length : longest;
+	}
+	CHECK(known == SERVERS && longest <= 8 && mapped <= 3);
+	pgr_close(client);
+	pgr_close(servers[SERVERS - 1]);
+}
+
 /* The largest numbers that fit into the configuration: memory is for those who come. */
 static void largest(void)
 {
@@ -346,6 +382,7 @@ int main(void)
 		{"identifiers that are alike", like_identifiers},
 		{"clients in the order of their silence", silent},
 		{"who may pass calls on", delegators},
+		{"rings to many servers", rings},
 		{"the largest numbers of bindings and clients", largest},
 	};
 	const unsigned int count = sizeof(tests) / sizeof(tests[0]);

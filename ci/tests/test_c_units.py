@@ -42,7 +42,8 @@ def over_another_wire(name: str) -> bool:
     """Say whether a program tests a style that another tests too, over the wire whose name comes last."""
     style, _, wire = name.removeprefix("unit-").rpartition("_")
     same = [path.name.rpartition("_")[2] for path in SANITIZED.glob(f"unit-{style}_*") if not path.suffix]
-    return (ROOT / "layers" / style / f"{wire}.mk").exists() and wire != max(same)
+    is_wire = (ROOT / f"layers/common/wire_{wire}.mk").exists() or (ROOT / f"layers/{wire}/wire.mk").exists()
+    return bool(style) and is_wire and (ROOT / "layers" / style).is_dir() and wire != max(same, default=wire)
 
 
 def cases() -> list[object]:

@@ -2,5 +2,5 @@
 include $(LAYERS_ROOT)/common/wire_ucx.mk
 include $(LAYERS_ROOT)/tests/ranks/ranks.mk
 TEST_SOURCES := $(WIRE_SOURCES) $(RANKS_SOURCES) tests/ranks/ucx_leaks.c tests/wire/list.c tests/wire/end.c tests/wire/t_packets.c tests/wire/t_life.c \
-	tests/wire/t_memory.c
+	tests/wire/t_memory.c tests/wire/t_rights.c
 TEST_PKGS := $(WIRE_PKGS)

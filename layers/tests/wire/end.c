@@ -216,3 +216,60 @@ void end_finish(struct end *end, int code, const char *what)
 {
 	EXPECT(end->rank, end_finishes(end, code, PATIENCE_NS / 1000000), "%s does not end", what);
 }
+
+/* ---- remote memory ---- */
+
+/* Exposes [base, base + bytes) and says the key to rank `to`. */
+struct cadge_region *end_expose(struct end *end, void *base, size_t bytes, uint32_t rights, unsigned int to)
+{
+	uint8_t key[2048];
+	struct cadge_blob_out out = {.at = key, .room_bytes = sizeof(key), .ok = true};
+	struct cadge_region *region;
+	int code = cadge_wire_expose(end->wire, base, bytes, rights, &out, &region);
+
+	EXPECT(end->rank, code == CADGE_DONE, "expose: %s", cadge_code_name(code));
+	say(end->rank, to, key, out.used_bytes);
+	return region;
+}
+
+struct cadge_remote *end_attach(struct end *end, unsigned int from)
+{
+	uint8_t key[2048];
+	struct cadge_blob_in in = {
+		.at = key, .left_bytes = hear(end->rank, from, key, sizeof(key)), .ok = true};
+	struct cadge_blob_in cut = {.at = key, .left_bytes = in.left_bytes - 1, .ok = true};
+	struct cadge_remote *remote;
+	int code;
+
+	EXPECT(end->rank, cadge_wire_attach(end->peer[from].link, &cut, &remote) == CADGE_E_ARGUMENT,
+	       "a key that is cut short was taken");
+	code = cadge_wire_attach(end->peer[from].link, &in, &remote);
+	EXPECT(end->rank, code == CADGE_DONE && !in.left_bytes, "attach: %s", cadge_code_name(code));
+	return remote;
+}
+
+int end_put(struct end *end, const void *local, size_t bytes, const struct cadge_remote *remote,
+	    uint64_t offset_bytes, unsigned int peer)
+{
+	const uint64_t until_ns = clock_ns() + UINT64_C(10000000000);
+	int code;
+
+	while ((code = cadge_wire_put(end->peer[peer].link, local, bytes, remote, offset_bytes, 7)) ==
+	       CADGE_BUSY) {
+		end_look(end);
+		EXPECT(end->rank, clock_ns() < until_ns, "put stays BUSY");
+	}
+	return code;
+}
+
+int end_quiet(struct end *end, unsigned int peer)
+{
+	const uint64_t until_ns = clock_ns() + UINT64_C(10000000000);
+	int code;
+
+	while ((code = cadge_wire_quiet(end->peer[peer].link, 8)) == CADGE_BUSY) {
+		end_look(end);
+		EXPECT(end->rank, clock_ns() < until_ns, "quiet stays BUSY");
+	}
+	return code;
+}

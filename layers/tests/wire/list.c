@@ -13,6 +13,7 @@ int wire_conformance(int argc, char **argv)
 		{.name = "put_quiet_packet", .run = test_put_quiet_packet, .ranks = 2},
 		{.name = "puts_in_order", .run = test_puts_in_order, .ranks = 3},
 		{.name = "rights_and_bounds", .run = test_rights_and_bounds, .ranks = 2},
+		{.name = "refused_at_every_length", .run = test_refused_at_every_length, .ranks = 2},
 		{.name = "device_refuses", .run = test_device_refuses, .ranks = 2},
 		{.name = "reach_proved", .run = test_reach_proved, .ranks = 2},
 		{.name = "memory_goes_with_close", .run = test_memory_goes_with_close, .ranks = 2},

@@ -14,62 +14,6 @@
 #define PAGE_BYTES   ((size_t)4096)
 #define REGION_BYTES ((size_t)1 << 20)
 
-/* Exposes [base, base + bytes) and says the key to rank `to`. */
-static struct cadge_region *expose(struct end *end, void *base, size_t bytes, uint32_t rights,
-				   unsigned int to)
-{
-	uint8_t key[2048];
-	struct cadge_blob_out out = {.at = key, .room_bytes = sizeof(key), .ok = true};
-	struct cadge_region *region;
-	int code = cadge_wire_expose(end->wire, base, bytes, rights, &out, &region);
-
-	EXPECT(end->rank, code == CADGE_DONE, "expose: %s", cadge_code_name(code));
-	say(end->rank, to, key, out.used_bytes);
-	return region;
-}
-
-static struct cadge_remote *attach(struct end *end, unsigned int from)
-{
-	uint8_t key[2048];
-	struct cadge_blob_in in = {
-		.at = key, .left_bytes = hear(end->rank, from, key, sizeof(key)), .ok = true};
-	struct cadge_blob_in cut = {.at = key, .left_bytes = in.left_bytes - 1, .ok = true};
-	struct cadge_remote *remote;
-	int code;
-
-	EXPECT(end->rank, cadge_wire_attach(end->peer[from].link, &cut, &remote) == CADGE_E_ARGUMENT,
-	       "a key that is cut short was taken");
-	code = cadge_wire_attach(end->peer[from].link, &in, &remote);
-	EXPECT(end->rank, code == CADGE_DONE && !in.left_bytes, "attach: %s", cadge_code_name(code));
-	return remote;
-}
-
-static int put(struct end *end, const void *local, size_t bytes, const struct cadge_remote *remote,
-	       uint64_t offset_bytes, unsigned int peer)
-{
-	const uint64_t until_ns = clock_ns() + UINT64_C(10000000000);
-	int code;
-
-	while ((code = cadge_wire_put(end->peer[peer].link, local, bytes, remote, offset_bytes, 7)) ==
-	       CADGE_BUSY) {
-		end_look(end);
-		EXPECT(end->rank, clock_ns() < until_ns, "put stays BUSY");
-	}
-	return code;
-}
-
-static int quiet(struct end *end, unsigned int peer)
-{
-	const uint64_t until_ns = clock_ns() + UINT64_C(10000000000);
-	int code;
-
-	while ((code = cadge_wire_quiet(end->peer[peer].link, 8)) == CADGE_BUSY) {
-		end_look(end);
-		EXPECT(end->rank, clock_ns() < until_ns, "quiet stays BUSY");
-	}
-	return code;
-}
-
 static const uint8_t *arena; /* of the rank that is written to */
 
 static enum cadge_keep all_there(struct end *end, uint32_t peer, void *data, size_t bytes)
@@ -114,17 +58,17 @@ void test_put_quiet_packet(struct rank *rank)
 	arena = base;
 	end.packet = all_there;
 	if (rank->number == 1)
-		region = expose(&end, base, REGION_BYTES, CADGE_MAY_WRITE | CADGE_MAY_READ, 0);
+		region = end_expose(&end, base, REGION_BYTES, CADGE_MAY_WRITE | CADGE_MAY_READ, 0);
 	else
-		remote = attach(&end, 1);
+		remote = end_attach(&end, 1);
 	for (unsigned int i = 0; i < LENGTHS * ROUNDS; i++) {
 		const size_t bytes = lengths[i % LENGTHS];
 		const uint64_t offset_bytes = (REGION_BYTES - bytes) * (i / LENGTHS) / ROUNDS;
 
 		if (rank->number == 0) {
 			fill(base, bytes, i);
-			end_finish(&end, put(&end, base, bytes, remote, offset_bytes, 1), "a put");
-			end_finish(&end, quiet(&end, 1), "quiet");
+			end_finish(&end, end_put(&end, base, bytes, remote, offset_bytes, 1), "a put");
+			end_finish(&end, end_quiet(&end, 1), "quiet");
 			tell(&end, 1, offset_bytes, bytes, i);
 			end_finish(&end,
 				   cadge_wire_get(end.peer[1].link, back, bytes, remote, offset_bytes, 9),
@@ -167,7 +111,7 @@ void test_puts_in_order(struct rank *rank)
 			end_connect(&end, other, other);
 			end_up(&end, other);
 			if (rank->number == 0)
-				expose(&end, base[other], AREA_BYTES, CADGE_MAY_ALL, other);
+				end_expose(&end, base[other], AREA_BYTES, CADGE_MAY_ALL, other);
 		}
 	for (unsigned int other = 1; rank->number == 0 && other < 3; other++)
 		end_meet(&end, other, 1);
@@ -196,7 +140,7 @@ void test_puts_in_order(struct rank *rank)
 		end_close(&end);
 		return;
 	}
-	remote = attach(&end, 0);
+	remote = end_attach(&end, 0);
 	end_meet(&end, 0, 1);
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
 		const unsigned int before = end.ended;
@@ -207,163 +151,19 @@ void test_puts_in_order(struct rank *rank)
 			const size_t bytes = 1 + round * 977 * (part + 1) % PART_BYTES;
 
 			fill(base[0] + part * PART_BYTES, bytes, (uint32_t)round * PARTS + part);
-			queued += put(&end, base[0] + part * PART_BYTES, bytes, remote, part * PART_BYTES,
-				      0) == CADGE_QUEUED;
+			queued += end_put(&end, base[0] + part * PART_BYTES, bytes, remote, part * PART_BYTES,
+					  0) == CADGE_QUEUED;
 		}
 		cadge_store64(word, round);
 		if (round % 2)
 			end_send(&end, 0, 8, 0);
 		else
-			queued += put(&end, word, sizeof(word), remote, FLAG, 0) == CADGE_QUEUED;
+			queued += end_put(&end, word, sizeof(word), remote, FLAG, 0) == CADGE_QUEUED;
 		while (end.ended < before + queued)
 			end_look(&end);
 		end_hear(&end, 0);
 	}
 	end_close(&end);
-}
-
-struct forbidden {
-	uint64_t offset_bytes, bytes;
-};
-
-/* The page between two others is exposed; what is outside of it, or has no right, is refused, and nothing is written. */
-void test_rights_and_bounds(struct rank *rank)
-{
-	static const struct forbidden outside[] = {
-		{PAGE_BYTES, 1},     {PAGE_BYTES - 1, 2}, {0, PAGE_BYTES + 1},
-		{UINT64_MAX - 3, 8}, {8, UINT64_MAX - 3},
-	};
-	static const uint32_t rights[] = {CADGE_MAY_ALL, CADGE_MAY_READ, CADGE_MAY_WRITE};
-	struct cadge_remote *remote[3];
-	uint8_t *base, local[3 * PAGE_BYTES];
-	uint64_t before = 0;
-	struct end end;
-
-	end_pair(&end, rank, CADGE_WIRE_REMOTE | CADGE_WIRE_ADD);
-	base = cadge_wire_alloc(end.wire, 3 * PAGE_BYTES);
-	EXPECT(rank, base, "no memory");
-	if (rank->number == 1) {
-		fill(base, 3 * PAGE_BYTES, 5);
-		for (unsigned int i = 0; i < 3; i++)
-			expose(&end, base + PAGE_BYTES, PAGE_BYTES, rights[i], 0);
-		end_meet(&end, 0, 2);
-		fill(local, sizeof(local), 5);
-		fill(local + PAGE_BYTES, 100, 6); /* the only put that was allowed */
-		EXPECT(rank, memcmp(base, local, sizeof(local)) == 0,
-		       "something was written that must not be");
-		end_meet(&end, 0, 2);
-		end_close(&end);
-		return;
-	}
-	for (unsigned int i = 0; i < 3; i++)
-		remote[i] = attach(&end, 1);
-	fill(local, sizeof(local), 7);
-	for (unsigned int i = 0; i < sizeof(outside) / sizeof(*outside); i++) {
-		const struct forbidden *each = &outside[i];
-		struct cadge_link *link = end.peer[1].link;
-
-		EXPECT(rank,
-		       cadge_wire_put(link, local, each->bytes, remote[0], each->offset_bytes, 1) ==
-				       CADGE_E_REFUSED &&
-			       cadge_wire_get(link, base, each->bytes, remote[0], each->offset_bytes, 1) ==
-				       CADGE_E_REFUSED,
-		       "%llu bytes at %llu of a page were not refused", (unsigned long long)each->bytes,
-		       (unsigned long long)each->offset_bytes);
-	}
-	EXPECT(rank, cadge_wire_put(end.peer[1].link, local, 8, remote[1], 0, 1) == CADGE_E_REFUSED,
-	       "a put to memory that may only be read was not refused");
-	EXPECT(rank, cadge_wire_get(end.peer[1].link, base, 8, remote[2], 0, 1) == CADGE_E_REFUSED,
-	       "a get from memory that may only be written was not refused");
-	EXPECT(rank,
-	       cadge_wire_fetch_add(end.peer[1].link, 1, &before, remote[2], 0, 1) == CADGE_E_REFUSED &&
-		       cadge_wire_fetch_add(end.peer[1].link, 1, &before, remote[0], PAGE_BYTES, 1) ==
-			       CADGE_E_REFUSED,
-	       "an atomic operation without the right to, or outside, was not refused");
-	EXPECT(rank, cadge_wire_fetch_add(end.peer[1].link, 1, &before, remote[0], 4, 1) == CADGE_E_ARGUMENT,
-	       "a word that is not aligned was not refused");
-	EXPECT(rank,
-	       cadge_wire_reach(remote[1], CADGE_MAY_WRITE) == CADGE_PROGRESS_NONE &&
-		       cadge_wire_reach(remote[1], CADGE_MAY_READ) != CADGE_PROGRESS_NONE,
-	       "reach knows nothing of rights");
-	fill(local, 100, 6);
-	end_finish(&end, put(&end, local, 100, remote[2], 0, 1), "a put");
-	end_finish(&end, quiet(&end, 1), "quiet");
-	end_finish(&end, cadge_wire_get(end.peer[1].link, base, 100, remote[1], 0, 1), "a get");
-	EXPECT(rank, is_filled(base, 100, 6), "what was put differs");
-	end_meet(&end, 0, 2);
-	end_meet(&end, 0, 2);
-	end_close(&end);
-}
-
-struct refused {
-	const char *what;
-	uint32_t guard; /* which of the device's it takes */
-	uint32_t rights;
-	uint64_t offset_bytes;
-};
-
-/* The initiator's side: what left although it is not allowed ends with an error. */
-static void put_is_refused(struct end *end, const struct cadge_remote *remote, const struct refused *refused)
-{
-	const uint64_t until_ns = clock_ns() + UINT64_C(20000000000);
-	uint8_t local[64];
-	int code;
-
-	fill(local, sizeof(local), 7);
-	code = put(end, local, sizeof(local), remote, refused->offset_bytes, 1);
-	EXPECT(end->rank, code == CADGE_QUEUED, "a put %s: %s", refused->what, cadge_code_name(code));
-	while (!end->ended) {
-		end_look(end);
-		EXPECT(end->rank, clock_ns() < until_ns, "a put %s does not end", refused->what);
-	}
-	EXPECT(end->rank, end->failed == 1 && end->token == 7, "a put %s ended as if it had been allowed",
-	       refused->what);
-	/* 10 is IBV_WC_REM_ACCESS_ERR: what the device of the target answered. */
-	EXPECT(end->rank, strstr(cadge_wire_why(end->wire), "provider's error 10"),
-	       "a put %s failed, and not for access: %s", refused->what, cadge_wire_why(end->wire));
-}
-
-/*
- * Where the device guards, it does so without the initiator's library, which checks nothing here: one life for each try, since a
- * refusal ends the connection.
- */
-void test_device_refuses(struct rank *rank)
-{
-	static const struct refused tries[] = {
-		{"behind what is exposed", CADGE_WIRE_GUARDS_BOUNDS, CADGE_MAY_ALL, PAGE_BYTES},
-		{"across the end of what is exposed", CADGE_WIRE_GUARDS_BOUNDS, CADGE_MAY_ALL,
-		 PAGE_BYTES - 8},
-		{"to what may only be read", CADGE_WIRE_GUARDS_RIGHTS, CADGE_MAY_READ, 0},
-	};
-	const unsigned int other = 1 - rank->number;
-
-	for (unsigned int i = 0; i < sizeof(tries) / sizeof(*tries); i++) {
-		uint8_t *base, as_before[3 * PAGE_BYTES];
-		struct end end;
-
-		end_open_trusting(&end, rank, CADGE_WIRE_REMOTE);
-		if (!end.facts->device_guards)
-			rank_skip(rank, "no device guards memory here");
-		if (!(end.facts->device_guards & tries[i].guard)) {
-			end_close(&end);
-			continue;
-		}
-		end_connect(&end, other, other);
-		end_up(&end, other);
-		base = cadge_wire_alloc(end.wire, 3 * PAGE_BYTES);
-		EXPECT(rank, base, "no memory");
-		fill(base, 3 * PAGE_BYTES, 5);
-		fill(as_before, sizeof(as_before), 5);
-		if (rank->number == 1)
-			expose(&end, base + PAGE_BYTES, PAGE_BYTES, tries[i].rights, 0);
-		else
-			put_is_refused(&end, attach(&end, 1), &tries[i]);
-		end_meet(&end, 0, 2);
-		EXPECT(rank, memcmp(base, as_before, sizeof(as_before)) == 0, "a put %s was carried out",
-		       tries[i].what);
-		end_meet(&end, 0, 2);
-		end_close(&end);
-	}
 }
 
 static bool is_stopped(pid_t pid)
@@ -396,9 +196,9 @@ static bool ends_while_stopped(struct end *end, const struct cadge_remote *remot
 	} else {
 		const unsigned int ended = end->ended;
 
-		code = put(end, local, 64, remote, 0, 1);
+		code = end_put(end, local, 64, remote, 0, 1);
 		*left_out = code == CADGE_QUEUED;
-		code = quiet(end, 1);
+		code = end_quiet(end, 1);
 		if (code == CADGE_DONE)
 			return true;
 		*left_out += code == CADGE_QUEUED;
@@ -447,9 +247,9 @@ void test_reach_proved(struct rank *rank)
 	memories = exposes_other(&end, base[1]) ? 2 : 1;
 	for (unsigned int i = 0; i < memories; i++)
 		if (rank->number == 1)
-			expose(&end, base[i], PAGE_BYTES, CADGE_MAY_ALL, 0);
+			end_expose(&end, base[i], PAGE_BYTES, CADGE_MAY_ALL, 0);
 		else
-			remote[i] = attach(&end, 1);
+			remote[i] = end_attach(&end, 1);
 	if (rank->number == 1)
 		say(rank, 0, &pid, sizeof(pid));
 	else

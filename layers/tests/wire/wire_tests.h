@@ -67,6 +67,14 @@ void end_finish(struct end *end, int code, const char *what);
 /* The same, but gives up after so long: false. */
 bool end_finishes(struct end *end, int code, unsigned int ms);
 
+/* Exposes [base, base + bytes) and says the key to rank `to`; attaches what rank `from` has said. */
+struct cadge_region *end_expose(struct end *end, void *base, size_t bytes, uint32_t rights, unsigned int to);
+struct cadge_remote *end_attach(struct end *end, unsigned int from);
+/* While it is BUSY, looks and tries again. */
+int end_put(struct end *end, const void *local, size_t bytes, const struct cadge_remote *remote,
+	    uint64_t offset_bytes, unsigned int peer);
+int end_quiet(struct end *end, unsigned int peer);
+
 /* ---- the tests ---- */
 
 void test_order_and_once(struct rank *rank);
@@ -81,6 +89,7 @@ void test_lives_do_not_mix(struct rank *rank);
 void test_put_quiet_packet(struct rank *rank);
 void test_puts_in_order(struct rank *rank);
 void test_rights_and_bounds(struct rank *rank);
+void test_refused_at_every_length(struct rank *rank);
 void test_device_refuses(struct rank *rank);
 void test_reach_proved(struct rank *rank);
 void test_memory_goes_with_close(struct rank *rank);

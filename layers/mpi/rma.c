@@ -39,9 +39,12 @@ static void rma_close(struct cadge_ctx *ctx)
 			mpi_window_free(ctx->chan[peer].area, ctx->area_bytes);
 	}
 	mpi_world_leave();
-	if (clean) { /* else MPI may still read them */
+	if (clean) {
 		free(ctx->staging);
 		free(ctx->pool);
+	} else {
+		mpi_world_keep(ctx->staging);
+		mpi_world_keep(ctx->pool);
 	}
 	free(ctx->requests);
 	free(ctx->ops);

@@ -22,6 +22,8 @@ void mpi_world_leave(void);
  * buffers. */
 void mpi_world_spoil(void);
 bool mpi_world_spoiled(void);
+/* Keeps a block of malloc's that MPI may still read or write until the process ends. */
+void mpi_world_keep(void *memory);
 /* A tag for one connection. Comes round after so many connections that nothing of the old one is left. */
 int mpi_world_new_tag(void);
 

@@ -651,3 +651,19 @@ def test_nothing_is_left_behind() -> None:
     assert sorted(path.name for path in Path("/sys/class/net").iterdir()) == links
     left = {path.name for path in Path("/dev/shm").iterdir()} - set(before)
     assert not {name for name in left if "cadge" in name}
+
+
+@pytest.mark.paired
+def test_a_leak_of_a_rank_is_found_whatever_its_launcher_says(tmp_path: Path) -> None:
+    """The status of a launcher may be 0 where a rank's was not."""
+    if not (mpirun := shutil.which("mpirun")):
+        pytest.skip("mpirun is not installed")
+    module = bad("leaks-under-a-launcher", BUILDS["asan"])
+    forgetful = tmp_path / "mpirun"
+    forgetful.write_text(f'#!/bin/sh\n"{mpirun}" "$@"\nexit 0\n')
+    forgetful.chmod(0o755)
+    report = run(BUILDS["asan"], module, "--mpirun", str(forgetful), *only("opens_and_limits"))
+    assert report.status == 1
+    assert report.failed.keys() == {ENDS_CLEAN}
+    assert "AddressSanitizer: " in report.failed[ENDS_CLEAN]
+    assert "LeakSanitizer" in report.errors

@@ -14,6 +14,7 @@
 #include "hosts.h"
 #include "launchers.h"
 #include "referee.h"
+#include "reports.h"
 
 /* In this order; tests that need more ranks, or end them, come last. */
 const struct test tests[] = {
@@ -520,6 +521,7 @@ int main(int argc, char **argv)
 			return 4;
 		opt.device = of_rank(opt.device, (unsigned int)atoi(number));
 		opt.address = of_rank(opt.address, (unsigned int)atoi(number));
+		reports_begin();
 		signal(SIGPIPE, SIG_DFL); /* a layer must not need it ignored */
 		return rank_main(&opt, socket_name, (unsigned int)atoi(number));
 	}

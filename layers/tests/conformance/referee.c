@@ -17,6 +17,7 @@
 #include "hosts.h"
 #include "launchers.h"
 #include "referee.h"
+#include "reports.h"
 
 int set_init(struct set *set, const struct options *opt, char **argv, bool mpirun, bool hosts)
 {
@@ -42,13 +43,14 @@ int set_init(struct set *set, const struct options *opt, char **argv, bool mpiru
 		perror("cadge-conformance: cannot listen");
 		return -1;
 	}
-	return 0;
+	return reports_prepare();
 }
 
 void set_free(struct set *set)
 {
 	set_kill(set);
 	close(set->listener);
+	reports_end();
 }
 
 static void rank_exec(struct set *set, unsigned int number, int ready_fd, int go_fd)
@@ -197,6 +199,7 @@ static bool reap(pid_t pid, uint64_t wait_ns, int *status_out)
 
 void set_kill(struct set *set)
 {
+	char summary[REASON_BYTES];
 	int status;
 
 	/* Under mpirun the ranks are its children; they are ours all the same, by the pid that they told. */
@@ -214,6 +217,7 @@ void set_kill(struct set *set)
 	for (unsigned int i = 0; !set->mpirun && i < set->ranks; i++)
 		if (set->pids[i] > 0)
 			reap(set->pids[i], 5 * NS_PER_S, &status);
+	reports_take(summary, sizeof(summary));
 	set->ranks = 0;
 	set->launcher = 0;
 }
@@ -265,6 +269,9 @@ int set_quit(struct set *set, char *reason, size_t reason_bytes)
 	}
 	if (set->mpirun && !result)
 		memset(set->pids, 0, sizeof(set->pids));
+	/* Ranks that ended with 0, as far as their launcher says. */
+	if (!result && reports_take(reason, reason_bytes))
+		result = -1;
 	set_kill(set);
 	return result;
 }

@@ -399,6 +399,7 @@ int style_conformance(int argc, char **argv)
 		{.name = "target_dies", .run = test_target_dies, .ranks = 2, .dies = 1},
 		{.name = "stranger", .run = test_stranger, .ranks = 2},
 		{.name = "nonsense", .run = test_nonsense, .ranks = 2},
+		{.name = "noise", .run = test_noise, .ranks = 2},
 	};
 	enum { TESTS = sizeof(tests) / sizeof(*tests), FIRST_LONG = 10 };
 	/* Each test is a job of mpirun's own: there, what depends on remote memory. */

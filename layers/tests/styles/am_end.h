@@ -60,7 +60,11 @@ void test_refused_long(struct rank *rank);
 void test_refused_medium(struct rank *rank);
 void test_refused_reply(struct rank *rank);
 void test_long_outside(struct rank *rank);
+
+/* ---- am_stranger.c ---- */
+
 void test_stranger(struct rank *rank);
 void test_nonsense(struct rank *rank);
+void test_noise(struct rank *rank);
 
 #endif

@@ -216,10 +216,10 @@ static void throw_noise(uint32_t *state)
 	}
 	throw(&(struct thrown){.kind = kinds[draw[0] % sizeof(kinds)],
 			       .handler = handlers[draw[1] % 4],
-			       .words = draw[2] % 8 ? 0 : draw[2] % 20,
-			       .to = draw[3] % 8 ? 0 : draw[3] % 255,
+			       .words = (uint8_t)(draw[2] % 8 ? 0 : draw[2] % 20),
+			       .to = (uint8_t)(draw[3] % 8 ? 0 : draw[3] % 255),
 			       .from = draw[3] % 7 ? 0 : 200,
-			       .acks = draw[4] % 4 ? 0 : draw[4] % 5,
+			       .acks = (uint8_t)(draw[4] % 4 ? 0 : draw[4] % 5),
 			       .tag = draw[4] % 2 ? TAG : numbers[draw[5] % 5],
 			       .offset_bytes = lengths[draw[5] % 5],
 			       .long_bytes = lengths[draw[6] % 5],

@@ -80,12 +80,12 @@ static struct msghdr message_for(struct iovec *iov, union pgr_name *name, union 
 	};
 }
 
-/* Nothing was received, or what became of an earlier packet is told instead: once, and before anything that came. */
-static void note_error(struct pgr_datagram *datagram)
+/* Nothing was received; or an error was told instead, once, of an earlier packet, of which the kernel keeps more. */
+static void nothing_came(struct pgr_datagram *datagram)
 {
 	datagram->streak = 0;
 	if (PGR_UNLIKELY(errno != EAGAIN && errno != EINTR))
-		datagram->errors = true;
+		pgr_datagram_errors(datagram);
 }
 
 static int receive_many(struct pgr_datagram *datagram, int fd)
@@ -103,7 +103,7 @@ static int receive_many(struct pgr_datagram *datagram, int fd)
 	}
 	count = recvmmsg(fd, messages, PGR_RECEIVE_MAX, MSG_DONTWAIT, NULL);
 	if (count < 0)
-		note_error(datagram);
+		nothing_came(datagram);
 	for (int i = 0; i < count; i++)
 		take(datagram, &messages[i].msg_hdr, messages[i].msg_len);
 	if (count < 2)
@@ -124,7 +124,7 @@ static int receive_from(struct pgr_datagram *datagram, int fd)
 	message = message_for(&iov, &name, &control, datagram->joined);
 	bytes = recvmsg(fd, &message, MSG_DONTWAIT);
 	if (bytes < 0) {
-		note_error(datagram);
+		nothing_came(datagram);
 		return 0;
 	}
 	datagram->streak++;
@@ -142,7 +142,7 @@ static int receive_direct(struct pgr_datagram *datagram)
 		return receive_from(datagram, direct->fd);
 	bytes = recv(direct->fd, datagram->rooms, PGR_DATAGRAM_BYTES, MSG_DONTWAIT);
 	if (bytes < 0) {
-		note_error(datagram);
+		nothing_came(datagram);
 		return 0;
 	}
 	if (++datagram->streak > 1 && datagram->joined)
@@ -151,22 +151,25 @@ static int receive_direct(struct pgr_datagram *datagram)
 	return 1;
 }
 
-static int receive_both(struct pgr_datagram *datagram)
+int pgr_datagram_receive(struct pgr_wire *wire)
 {
+	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
 	struct pgr_direct *direct = &datagram->direct;
 	unsigned int streak;
 	int received;
 
+	if (PGR_UNLIKELY(datagram->errors)) /* that packets met on their way out */
+		pgr_datagram_errors(datagram);
 	if (direct->fd < 0) {
 		if (PGR_UNLIKELY(direct->wanted && direct->run == PGR_DIRECT_RUN))
 			pgr_direct_open(datagram);
 		return receive_from(datagram, datagram->fd);
 	}
 	received = receive_direct(datagram);
-	if (pgr_wire_is_copy(&datagram->wire)) /* since a moment ago */
-		return received;
 	direct->passed += 1 + (unsigned int)received;
 	if (PGR_LIKELY(!direct->ending && direct->passed < PGR_DIRECT_PASS))
+		return received;
+	if (pgr_wire_is_copy(wire)) /* since a moment ago */
 		return received;
 	if (direct->ending && received == 0)
 		pgr_direct_close(direct);
@@ -175,15 +178,5 @@ static int receive_both(struct pgr_datagram *datagram)
 	datagram->streak = 0;
 	received += receive_from(datagram, datagram->fd);
 	datagram->streak = streak;
-	return received;
-}
-
-int pgr_datagram_receive(struct pgr_wire *wire)
-{
-	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
-	const int received = receive_both(datagram);
-
-	if (PGR_UNLIKELY(datagram->errors) && !pgr_wire_is_copy(wire))
-		pgr_datagram_errors(datagram);
 	return received;
 }

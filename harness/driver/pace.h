@@ -30,6 +30,19 @@ struct drv_pace {
 	bool holds;
 };
 
+/* So many calls in so long. */
+struct drv_rate {
+	uint64_t calls, span_ns;
+};
+
+/* Starts the arrivals, at a rate. */
+static inline void drv_pace_start(struct drv_pace *pace, const struct drv_clock *clock,
+				  enum drv_arrival_process process, uint64_t seed, struct drv_rate rate)
+{
+	drv_arrivals_start(&pace->arrivals, process, seed, rate.calls,
+			   drv_clock_to_ticks(clock, rate.span_ns));
+}
+
 /* Begins now; arrivals were started, and there is where samples go. */
 static inline void drv_pace_begin(struct drv_pace *pace, uint64_t now, uint64_t end)
 {

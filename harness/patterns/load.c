@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pattern load: an open loop of calls. They are due at instants that are fixed beforehand, at a rate that is a share of
- * what a closed loop of as many outstanding reaches in the same attempt; times are taken from those instants, so that a
- * call that had to wait before it was sent is not measured as if it had been due later (coordinated omission).
+ * Pattern load: an open loop of calls. They are due at instants that are fixed beforehand, at a rate that is given, or is
+ * a share of what a closed loop of as many outstanding reaches in the same attempt; times are taken from those instants, so
+ * that a call that had to wait before it was sent is not measured as if it had been due later (coordinated omission).
  */
 #include "caller.h"
 #include "pattern.h"
@@ -10,7 +10,8 @@
 enum quantity { RESPONSE, SERVICE, LAG, OFFERED, ACHIEVED, CLOSED_LOOP, HELD, GENERATOR_BOUND };
 
 struct parameters {
-	uint64_t request_bytes, reply_bytes, depth, load_percent;
+	/* offered_per_s: 0 where load_percent says how many */
+	uint64_t request_bytes, reply_bytes, depth, load_percent, offered_per_s;
 	uint32_t arrivals, touch;
 };
 
@@ -66,10 +67,10 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	return drv_answerer_prepare(play, exchange_in(play), fail);
 }
 
-/* Of a point's time the closed loop has the first fifth, the open one the rest. */
+/* Of a point's time the closed loop has the first fifth where it decides the rate, the open one the rest. */
 static uint64_t closed_ns(const struct drv_play *play)
 {
-	return play->duration_ns / 5;
+	return ((const struct parameters *)play->parameters)->offered_per_s ? 0 : play->duration_ns / 5;
 }
 
 static uint64_t open_ns(const struct drv_play *play)
@@ -77,14 +78,17 @@ static uint64_t open_ns(const struct drv_play *play)
 	return play->duration_ns - closed_ns(play);
 }
 
-/* Warms up, and then finds out what a closed loop reaches. */
+/* Warms up, and then finds out what a closed loop reaches, where that decides the rate. */
 static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
 	struct load *load = play->state;
 	struct drv_record closed = {0};
 
-	if (drv_caller_warmup(play, cap_ns, fail) ||
-	    drv_client_measure(&load->caller.client, closed_ns(play), &closed, fail))
+	if (drv_caller_warmup(play, cap_ns, fail))
+		return -1;
+	if (!closed_ns(play))
+		return 0;
+	if (drv_client_measure(&load->caller.client, closed_ns(play), &closed, fail))
 		return -1;
 	if (!closed.operations || !closed.elapsed_ns)
 		return drv_fail_set(
@@ -105,9 +109,11 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	struct drv_record *record = play->record;
 	const uint64_t span_ns = open_ns(play);
 
-	drv_arrivals_start(&pace->arrivals, (enum drv_arrival_process)parameters->arrivals, play->seed,
-			   load->calls * parameters->load_percent,
-			   drv_clock_to_ticks(&play->engine->clock, load->span_ns) * 100);
+	drv_pace_start(
+		pace, &play->engine->clock, (enum drv_arrival_process)parameters->arrivals, play->seed,
+		parameters->offered_per_s
+			? (struct drv_rate){parameters->offered_per_s, UINT64_C(1000000000)}
+			: (struct drv_rate){load->calls * parameters->load_percent, load->span_ns * 100});
 	if (drv_client_pace(&load->caller.client, pace, span_ns, record, fail))
 		return -1;
 	drv_record_rate(record, OFFERED, pace->offered, span_ns);
@@ -149,6 +155,7 @@ static const struct drv_pattern load = {
 			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
 			{"load_percent", DRV_INTEGER, offsetof(struct parameters, load_percent), NULL},
+			{"offered_per_s", DRV_INTEGER, offsetof(struct parameters, offered_per_s), NULL},
 			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{.name = NULL},

@@ -44,8 +44,9 @@ enum quantity {
 #define TRACE_DIGITS    12u
 
 struct parameters {
+	/* offered_per_s: 0 where load_percent says how many */
 	uint64_t nodes, cache_kib, working_percent, alpha_percent, service_ns, connections, load_percent,
-		trace;
+		offered_per_s, trace;
 	uint32_t workload, arrivals, version, server, disk;
 };
 
@@ -148,9 +149,16 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	return press_browser_meet(browser, fail) ? -1 : press_browser_ask(browser, VERIFY_REQUESTS, 0, fail);
 }
 
+/* Of a point's time the closed loop has the first fifth where it decides the rate, the open one the rest. */
+static uint64_t closed_ns(const struct drv_play *play)
+{
+	return ((const struct parameters *)play->parameters)->offered_per_s ? 0 : play->duration_ns / 5;
+}
+
 /*
  * Until the caches hold what they are going to hold: as many requests as there are files, and then until the times are
- * steady; or until four times the usual cap. Then a closed loop finds out how many requests a second there can be.
+ * steady; or until four times the usual cap. Then a closed loop finds out how many requests a second there can be, where
+ * that decides the rate.
  */
 static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
@@ -170,8 +178,10 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 			return -1;
 	browser->warmup = NULL;
 	drv_record_warmup(play->record, &visitor->warmup);
+	if (!closed_ns(play))
+		return 0;
 	closed = drv_clock_now(clock);
-	if (press_browser_ask(browser, 0, closed + drv_clock_to_ticks(clock, play->duration_ns / 5), fail))
+	if (press_browser_ask(browser, 0, closed + drv_clock_to_ticks(clock, closed_ns(play)), fail))
 		return -1;
 	visitor->requests = browser->answered;
 	visitor->span_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - closed);
@@ -229,16 +239,18 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	struct visitor *visitor = play->state;
 	struct press_browser *browser = &visitor->browser;
 	struct drv_record *record = play->record;
-	const uint64_t span_ns = play->duration_ns - play->duration_ns / 5;
+	const uint64_t span_ns = play->duration_ns - closed_ns(play);
 	uint64_t before[PRESS_COUNTS], after[PRESS_COUNTS], begun;
 
-	if (!visitor->requests)
+	if (!visitor->requests && !parameters->offered_per_s)
 		return drv_fail_set(fail, DRV_DEADLINE, "a closed loop completed no request");
 	if (press_browser_counts(browser, before, fail))
 		return -1;
-	drv_arrivals_start(&visitor->pace.arrivals, (enum drv_arrival_process)parameters->arrivals,
-			   play->seed, visitor->requests * parameters->load_percent,
-			   drv_clock_to_ticks(clock, visitor->span_ns) * 100);
+	drv_pace_start(&visitor->pace, clock, (enum drv_arrival_process)parameters->arrivals, play->seed,
+		       parameters->offered_per_s
+			       ? (struct drv_rate){parameters->offered_per_s, UINT64_C(1000000000)}
+			       : (struct drv_rate){visitor->requests * parameters->load_percent,
+						   visitor->span_ns * 100});
 	begun = drv_clock_now(clock);
 	if (press_browser_pace(browser, &visitor->pace, span_ns, fail))
 		return -1;
@@ -372,6 +384,7 @@ static const struct drv_pattern press = {
 			{INTEGER(service_ns)},
 			{INTEGER(connections)},
 			{INTEGER(load_percent)},
+			{INTEGER(offered_per_s)},
 			{INTEGER(trace)},
 			{"workload", DRV_CHOICE, offsetof(struct parameters, workload), press_workload_words},
 			{"server", DRV_CHOICE, offsetof(struct parameters, server), server_words},

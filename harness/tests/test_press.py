@@ -55,6 +55,22 @@ def only_attempt(result: Json) -> Json:
     return dict(attempt)
 
 
+def test_a_given_rate_is_offered_to_every_layer_and_version(cluster: Pair) -> None:
+    """No closed loop decides: 300 requests a second for a second, and the same number whatever carries them."""
+    found = {}
+    for layer, version in (("sockets-unix", "v0"), ("pm-ucx", "v0"), ("pm-ucx", "v5")):
+        need(layer)
+        made = site(layer, duration=1000, working_percent=100, offered_per_s=300, version=version)
+        attempt = only_attempt(cluster.run(made))
+        assert "closed_loop" not in attempt["quantities"]
+        [offered] = attempt["quantities"]["offered"]
+        assert offered["elapsed_ns"] == 1_000_000_000
+        assert offered["amount"] == attempt["operations"]
+        found[layer, version] = offered["amount"]
+    assert max(found.values()) - min(found.values()) <= 1  # as each process's clock was calibrated
+    assert found["sockets-unix", "v0"] == pytest.approx(300, abs=6 * 300**0.5)
+
+
 def value(attempt: Json, name: str) -> float:
     [found] = attempt["quantities"][name]
     return float(found["value"])

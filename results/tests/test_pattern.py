@@ -131,6 +131,29 @@ def test_a_share_is_said_in_percent() -> None:
         loaded.workload("load", {"request_bytes": 8, "load_percent": 151})
 
 
+def test_a_rate_replaces_a_share() -> None:
+    loaded = WORKLOADS.patterns["load"]
+    given = loaded.workload("load", {"request_bytes": 8, "offered_per_s": 2000})
+    assert loaded.replaced(given) == ("load_percent",)
+    assert loaded.exists(given)
+    assert loaded.fill(loaded.workload_words, given, plain) == "8 B, 2000 calls/s"
+    assert not loaded.exists(loaded.workload("load", {"request_bytes": 8, "load_percent": 90, "offered_per_s": 2000}))
+    press = WORKLOADS.patterns["press"]
+    said = press.fill(
+        press.workload_words, press.workload("press", {"working_percent": 50, "offered_per_s": 500}), plain
+    )
+    assert "500 requests/s" in said
+    assert "load" not in said
+
+
+@pytest.mark.parametrize("name", ["request_bytes", "nothing"])
+def test_what_replaces_a_parameter_has_a_default(name: str) -> None:
+    raw = WORKLOADS.patterns["load"].to_object()
+    raw["parameters"]["load_percent"]["unless"] = name
+    with pytest.raises(FormatError, match="have to have defaults"):
+        PatternFile.from_object(raw, source="load")
+
+
 KNEE = {
     "rest": 10,
     "times": 5,

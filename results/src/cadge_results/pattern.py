@@ -80,6 +80,8 @@ class Parameter(Frozen):
     """The parameter whose value it has unless a sweep gives another; `same` in a sweep."""
     ranks: Value | None = None
     """The value by which layers are ranked: points with another are shown beside, and rank nothing."""
+    unless: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The parameter that replaces this one: where that one is not at its default, this one is, and says nothing."""
     say: str = "{title} {value}"
     """How a sentence names the value."""
 
@@ -618,7 +620,14 @@ class PatternFile(Document):
 
     def exists(self, workload: Workload) -> bool:
         """Tell whether a combination of values is one that the pattern has."""
-        return all(holds(one.then, workload) for one in self.constraints if holds(one.when, workload))
+        kept = all(self.is_usual(name, workload) for name in self.replaced(workload))
+        return kept and all(holds(one.then, workload) for one in self.constraints if holds(one.when, workload))
+
+    def replaced(self, workload: Workload) -> tuple[str, ...]:
+        """Return the parameters that another one replaces here."""
+        return tuple(
+            name for name, one in self.parameters.items() if one.unless and not self.is_usual(one.unless, workload)
+        )
 
     def calls_are_native(self, caps: Collection[str]) -> bool:
         """Tell whether a layer that grants these capabilities carries out the operations with calls of its own."""
@@ -687,9 +696,11 @@ class PatternFile(Document):
     def fill(self, template: str, workload: Workload, say: Say) -> str:
         """Return a template with the values of a workload; what is usual in [...] is left out.
 
-        So is what a trace decides, where one is replayed; in [!...] only that is.
+        So is what a trace decides, where one is replayed, and what another parameter replaces; in [!...] only that is.
         """
-        decided = self.replays.decides if self.replays is not None and self.does_replay(workload) else ()
+        decided = self.replaced(workload)
+        if self.replays is not None and self.does_replay(workload):
+            decided += self.replays.decides
 
         def section(match: re.Match[str]) -> str:
             always, text = match[1], match[2]
@@ -826,6 +837,9 @@ class PatternFile(Document):
         for name, one in self.parameters.items():
             if name in RESERVED:
                 yield f"parameters: {name} is a key of the sweep and cannot be a parameter"
+            instead = self.parameters.get(one.unless) if one.unless is not None else None
+            if one.unless is not None and (one.default is None or instead is None or instead.default is None):
+                yield f"parameters: {name} and what replaces it, {one.unless}, have to have defaults"
             leader = self.parameters.get(one.follows) if one.follows is not None else None
             if one.follows is not None and (leader is None or leader.follows or leader.type != one.type):
                 yield f"parameters: {name} follows {one.follows}, which has no values of its own, or none of its type"

@@ -26,6 +26,7 @@ extern size_t payload_bytes;
 extern enum am_status status_seen;
 extern uint32_t handler_seen;
 extern int end_wanted;           /* the code that transfers end with */
+extern bool end_any;             /* or with any */
 extern bool may_lose_peer;       /* what a test is about */
 extern void (*after_look)(void); /* NULL: nothing is done there */
 

@@ -167,6 +167,8 @@ void test_nonsense(struct rank *rank)
 			throw(&back[i]);
 		for (unsigned int i = 0; i < GOOD; i++)
 			throw(&good[i]);
+		await(&stranger_heard, BACK + GOOD + 1, "a request");
+		throw(&(struct thrown){.kind = KIND_REPLY, .handler = AM_RETURNED, .bytes = WHOLE});
 		stranger_end();
 		return;
 	}
@@ -178,6 +180,9 @@ void test_nonsense(struct rank *rank)
 	       "%llu packets of %d were refused, %llu of %d returned",
 	       (unsigned long long)counter("packets_refused"), REFUSED,
 	       (unsigned long long)counter("requests_returned"), BACK);
+	am_map(endpoint, 0, 1, 0, TAG);
+	request(0, ECHO, NULL, NULL, 0); /* is answered by a reply to handler 0 */
+	AWAIT(counter("packets_refused") == REFUSED + 1, "a reply to handler 0 is not refused");
 	EXPECT(rank, !wrong && !answered && !returned, "something of it was taken");
 	say(rank, 1, "done", 4);
 	am_close(am);

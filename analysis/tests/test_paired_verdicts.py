@@ -51,8 +51,13 @@ def test_what_a_plan_can_decide_is_what_by_decides() -> None:
         (40, 9, "9 launches decide a difference among the 40 comparisons of p, self, poll where all rounds agree and "
          "the smallest is at least 0.38 times the span from it to the largest, and smaller ones if all rounds agree "
          "in at least 14 comparisons; one alone needs 13"),
-        (2000, 6, "6 launches decide a difference among the 2,000 comparisons of p, self, poll where all rounds agree "
-         "and the smallest is at least 5.3 times the span from it to the largest; smaller ones need 20"),
+        (2000, 9, "9 launches decide a difference among the 2,000 comparisons of p, self, poll where all rounds agree "
+         "and the smallest is at least 1.4 times the span from it to the largest, and smaller ones if all rounds agree "
+         "in at least 1,278 comparisons; one alone needs 20"),
+        (2000, 6, "6 launches cannot decide anything among the 2,000 comparisons of p, self, poll: a single difference "
+         "needs 20"),
+        (12, 7, "7 launches decide differences among the 12 comparisons of p, self, poll if all rounds agree in at "
+         "least 12 of them; one alone needs 11"),
         (40, 13, "13 launches decide a difference among the 40 comparisons of p, self, poll if all rounds agree, even "
          "where it is the only one"),
         (40, 30, "30 launches decide a difference among the 40 comparisons of p, self, poll if at least 26 rounds "
@@ -188,7 +193,7 @@ def test_a_family_asks_for_more() -> None:
 def test_what_is_far_away_needs_no_more_launches() -> None:
     """Thirty times as slow, give or take a third, is told from nine launches among hundreds."""
     far = rounds_of(*[3.4 + 0.1 * (-1) ** k * k / 3 for k in range(9)])
-    nothing = {k: rounds_of(*[0.3 * (-1) ** at for at in range(9)]) for k in range(400)}
+    nothing = {k: rounds_of(*[0.03 * at * (-1) ** at for at in range(9)]) for k in range(400)}
     found = paired_verdicts.verdicts({**nothing, 400: far}, DELTA, fixed(9))
     assert [key for key, one in found.items() if one.says == "slower"] == [400]
     found = paired_verdicts.verdicts({**nothing, 400: far}, DELTA, FOUR_LOOKS, correlation=0.3)

@@ -25,9 +25,8 @@ from math import log1p
 from statistics import fmean
 
 from cadge_analysis.selftest.pooled import Alike, Pooled, pooled
-from cadge_analysis.stats.sequential import fixed
+from cadge_analysis.stats.sequential import ERROR, fixed
 from cadge_analysis.stats.serial import serial_correlation
-from cadge_analysis.stats.twin import attainable
 
 CAMPAIGNS, LAYERS, CELLS, ROUNDS = 5, 4, 50, 9
 FOLLOW, OWN_SHIFT = 0.23, 0.265
@@ -57,7 +56,7 @@ def campaign(rounds: dict[tuple[int, int], tuple[float, ...]], name: str, *, dis
     serial = serial_correlation(rounds.values())
     correlation = serial.used if serial else 0.0
     looks = fixed(ROUNDS)
-    level = attainable(looks, correlation=correlation)
+    level = looks.attained(0, ERROR, correlation=correlation)
 
     def p(values: tuple[float, ...]) -> float:
         fewer = min(sum(value <= 0 for value in values), sum(value >= 0 for value in values))

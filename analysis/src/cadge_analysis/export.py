@@ -147,6 +147,7 @@ def _said(name: str, one: CellVerdict | None, baseline: str | None) -> Record:
         f"{name}_level": found.level if found else None,
         f"{name}_launches": found.launches if found else None,
         f"{name}_early": found.early if found else None,
+        f"{name}_two_levels": found.two_levels if found else None,
         f"{name}_withheld": found.withheld if found else None,
         f"{name}_more": found.more if found else None,
     }
@@ -295,6 +296,7 @@ def _families(verdicts: FamilyVerdicts) -> dict[str, object]:
                 **{str(verdict): sum(cell.says == verdict for cell in one.cells) for verdict in Verdict},
                 "correlation": one.own.correlation if one.own else None,
                 "correlation_allowed_for": one.correlation,
+                "two_levels_allowed_for": one.switching,
                 "withheld": one.withheld,
             }
             for one in verdicts.families

@@ -9,11 +9,10 @@ from itertools import groupby
 
 from cadge_analysis import units, words
 from cadge_analysis.errors import NoDataError
-from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason, sizes
+from cadge_analysis.stats.ablation import LAUNCHES_LEAST, Ablation, Variant, ablations, reason, sizes
 from cadge_analysis.stats.compare import Numbers, compare
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.range_test import LAUNCHES_LEAST
 from cadge_analysis.stats.sequential import ERROR
 from cadge_results import Campaign
 

@@ -63,6 +63,8 @@ def value_of(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> V
         parts.append(more_text(one))
     if one.verdict.early:
         parts.append(f"early, after {units.count_of(one.verdict.launches, 'launch', 'launches')}")
+    if one.verdict.two_levels and not one.verdict.withheld:
+        parts.append("launches switch between two levels: judged by signs alone")
     ratio = one.ratio
     ends = (ratio.value, ratio.low, ratio.high) if ratio else ()
     return Value(
@@ -236,8 +238,10 @@ def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, 
             name="Verdicts",
             text=f"Each layer against {against}, in each case that ranks: never all pairs. Estimator: the median of "
             "the paired ratios, round by round, so that what the machine does for longer than a round cancels; tested "
-            "by signs, and where all rounds agree also by how many times their own range they lie away from 1 (which "
-            "takes their distribution to have one hill), with the interval that belongs to the test. Faster or slower: "
+            "by signs, and where all of nine or more rounds agree also by how many times their own range they lie away "
+            "from 1, with the interval that belongs to the test. That distance says nothing where launches switch "
+            "between two levels: such a comparison is judged by signs alone, and the more of a family switch, the less "
+            "the distance adds to any of it. Faster or slower: "
             f"the interval lies wholly on one side of 1. The same: it lies wholly within {margin} of 1. Else the "
             "report says that it cannot tell, which is not to say that they are equal, and about how many launches "
             f"more would tell with a probability of 80{units.THIN}%, if rounds go on as they went. {_looks(verdicts)}",
@@ -337,6 +341,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
                 units.grouped(len(family.cells)),
                 *map(units.grouped, counts),
                 units.percent(family.decided / len(family.cells), 0),
+                units.grouped(sum(one.verdict.two_levels for one in family.cells)),
                 _estimated(family.own),
                 _allowed(family.serial),
             )
@@ -353,6 +358,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
             "comparisons",
             *(f"{SIGNS[verdict]} {verdict}" for verdict in ORDER),
             "decided",
+            "on two levels",
             "own correlation of rounds",
             "correlation allowed for",
         ),

@@ -20,10 +20,13 @@ from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Dataset, Series
 from cadge_analysis.stats.paired_verdicts import PairedVerdict
-from cadge_analysis.stats.range_test import LAUNCHES_LEAST
+from cadge_analysis.stats.plan_power import launches_needed
+from cadge_analysis.stats.sequential import ERROR
 
 Family = tuple[str, str, str, str]
 """Setting, pattern, place and wait mode."""
+LAUNCHES_LEAST = launches_needed(ERROR)
+"""Fewer tell nothing apart, even where all rounds agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

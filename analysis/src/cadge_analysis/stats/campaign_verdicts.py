@@ -90,13 +90,15 @@ class CellVerdict:
 class Family:
     """The comparisons of a family. `serial`: how rounds followed one another, as its tests allow for.
 
-    That is the campaign's, or its `own` where that is clearly there; None where no rounds can tell.
+    That is the campaign's, or its `own` where that is clearly there; None where no rounds can tell. `switching`: the
+    share of comparisons on two levels that its tests allow for.
     """
 
     key: FamilyKey
     cells: tuple[CellVerdict, ...]
     serial: Serial | None
     own: Serial | None
+    switching: float = 0.0
 
     @property
     def withheld(self) -> bool:
@@ -107,6 +109,10 @@ class Family:
     def correlation(self) -> float:
         """What its tests and intervals allow for."""
         return self.serial.used if self.serial else 0.0
+
+    def switching_of(self, found: Compared) -> float:
+        """Return what a comparison like those of this family allows for."""
+        return 1.0 if found.two_levels else self.switching
 
     @property
     def decided(self) -> int:
@@ -211,7 +217,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
     for family in families:
         for case, cells in drafts[family.key].cases.items():
             is_withheld = bool(withhold) or family.withheld
-            groups[case] = judging.leading(case, cells, family.correlation, withheld=is_withheld)
+            groups[case] = judging.leading(case, cells, family, withheld=is_withheld)
     return CampaignVerdicts(
         baseline=comparison.data.plan.baseline,
         delta=judging.delta,
@@ -294,7 +300,7 @@ def _family(key: FamilyKey, draft: _Draft, found: InFamily[str]) -> Family:
         )
         for name, (cell, one) in draft.compared.items()
     )
-    return Family(key=key, cells=cells, serial=found.serial, own=found.own)
+    return Family(key=key, cells=cells, serial=found.serial, own=found.own, switching=found.switching)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,12 +378,12 @@ class _Judging:
                 some = max(measured, key=lambda cell: len(cell.samples))
                 yield from (self.compared(cell, some).in_order for cell in measured if cell is not some)
 
-    def leading(self, case: Case, cells: Sequence[Cell], correlation: float, *, withheld: bool) -> LeadingGroup:
+    def leading(self, case: Case, cells: Sequence[Cell], family: Family, *, withheld: bool) -> LeadingGroup:
         """Return which layers of a case lead: those that look best first."""
         measured = [cell for cell in cells if cell.point_id in self.numbers]
         enough = [cell for cell in measured if _is_ranked(cell)]
         ordered = sorted(enough, key=self._rank)
-        better = self._better(ordered, correlation)
+        better = self._better(ordered, family)
         places = tuple(range(len(ordered)))
         leading = places if withheld else not_beaten(places, better)
         return LeadingGroup(
@@ -388,10 +394,10 @@ class _Judging:
             launches_most=max((len(cell.samples) for cell in ordered), default=0),
             unranked=tuple(sorted(cell.series for cell in measured if cell not in enough)),
             withheld=withheld,
-            alike=not withheld and self._alike([ordered[place] for place in leading], len(ordered), correlation),
+            alike=not withheld and self._alike([ordered[place] for place in leading], len(ordered), family),
         )
 
-    def in_groups(self, cells: Sequence[Cell], correlation: float) -> tuple[tuple[Series, ...], ...]:
+    def in_groups(self, cells: Sequence[Cell], family: Family) -> tuple[tuple[Series, ...], ...]:
         """Return the layers of a case in groups: those that lead, then those that lead without them, and so on.
 
         Each step is the test of leading groups among the layers that are left, at its own level. In a group those come
@@ -399,7 +405,7 @@ class _Judging:
         """
         enough = [cell for cell in cells if cell.point_id in self.values and _is_ranked(cell)]
         ordered = sorted(enough, key=self._by_median)
-        better = self._better(ordered, correlation)
+        better = self._better(ordered, family)
         groups, left = [], tuple(range(len(ordered)))
         while left:
             # where each is beaten by some other one, which pairs of different rounds allow, nobody leads
@@ -408,7 +414,7 @@ class _Judging:
             left = tuple(place for place in left if place not in leading)
         return tuple(groups)
 
-    def _better(self, ordered: Sequence[Cell], correlation: float) -> Callable[[int, int], float]:
+    def _better(self, ordered: Sequence[Cell], family: Family) -> Callable[[int, int], float]:
         """Return the one-sided p that one of several cells is better than another, by their places; each made once."""
 
         @cache
@@ -417,7 +423,8 @@ class _Judging:
             look = found.looks.reached(len(found.pairs))
             if look is None:
                 return 1.0
-            return better_p(found.looks, look, list(found.pairs.values()), correlation=correlation)
+            switching, values = family.switching_of(found), list(found.pairs.values())
+            return better_p(found.looks, look, values, correlation=family.correlation, switching=switching)
 
         return better
 
@@ -425,7 +432,7 @@ class _Judging:
         value = median(self.values[cell.point_id].values())
         return -value if cell.case.file.main_quantity.better == "high" else value, cell.series
 
-    def _alike(self, members: Sequence[Cell], ranked: int, correlation: float) -> bool:
+    def _alike(self, members: Sequence[Cell], ranked: int, family: Family) -> bool:
         """Tell whether any two of several members are surely the same; the error is shared among all ranked pairs."""
         low, high = bounds(self.delta)
 
@@ -435,7 +442,8 @@ class _Judging:
             if look is None:
                 return False
             level = ERROR / comb(ranked, 2)
-            ends = found.looks.interval(list(found.pairs.values()), look, level, correlation=correlation)
+            values, switching = list(found.pairs.values()), family.switching_of(found)
+            ends = found.looks.interval(values, look, level, correlation=family.correlation, switching=switching)
             return ends is not None and low < ends[0] and ends[1] < high
 
         return len(members) > 1 and all(same(one, other) for one, other in combinations(members, 2))
@@ -465,7 +473,7 @@ def groups_in_order(
     judging = _Judging.of(comparison, looks, measure)
     every = _cases(comparison, measure)
     return {
-        case: judging.in_groups(cells, family.correlation)
+        case: judging.in_groups(cells, family)
         for family in families
         if not family.withheld
         for case, cells in every.get(family.key, {}).items()
@@ -482,8 +490,7 @@ class TwinPair:
 
     cell: Cell
     key: FamilyKey
-    pairs: Rounds
-    looks: LookPlan
+    compared: Compared
 
 
 def pair_twins(comparison: Comparison, looks: LookPlan | None = None, measure: Measure = MAIN) -> tuple[TwinPair, ...]:
@@ -497,5 +504,5 @@ def pair_twins(comparison: Comparison, looks: LookPlan | None = None, measure: M
             continue
         if not {cell.point_id, first.point_id} & judging.without.keys():
             found = judging.compared(cell, first)
-            made.append(TwinPair(cell=cell, key=_key(cell.case, measure), pairs=found.pairs, looks=found.looks))
+            made.append(TwinPair(cell=cell, key=_key(cell.case, measure), compared=found))
     return tuple(made)

@@ -101,12 +101,15 @@ def leading_group(
     return not_beaten(tuple(sides), better, error=error)
 
 
-def better_p(looks: LookPlan, look: int, differences: Sequence[float], *, correlation: float = 0.0) -> float:
+def better_p(
+    looks: LookPlan, look: int, differences: Sequence[float], *, correlation: float = 0.0, switching: float = 0.0
+) -> float:
     """Return the one-sided p of paired differences that are not below zero by median."""
     return looks.p(
         look,
         sum(value >= 0 for value in differences),
         stretch=stretch(differences, -max(differences), correlation=correlation),
+        switching=switching,
         correlation=correlation,
         one_sided=True,
     )

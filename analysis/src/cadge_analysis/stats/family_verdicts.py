@@ -31,6 +31,11 @@ class InFamily(Generic[_Key]):
     serial: Serial | None
     own: Serial | None
 
+    @property
+    def switching(self) -> float:
+        """The share of comparisons on two levels that its tests allow for; see range_test.py."""
+        return min((one.switching for one in self.verdicts.values()), default=0.0)
+
 
 def judge_families(
     families: Mapping[_Family, Mapping[_Key, Compared]],
@@ -61,6 +66,7 @@ def judge_families(
             {name: one.looks for name, one in members.items()},
             correlation=serial.used if serial else 0.0,
             withheld=withheld or (serial is not None and serial.withheld),
+            on_two_levels={name for name, one in members.items() if one.two_levels},
         )
         found[key] = InFamily(verdicts=said, serial=serial, own=own)
     return found, whole

@@ -33,7 +33,7 @@ SIDE_LEAST = 3
 SIDE_SHARE = 0.25
 WIDER = 1.5
 APART = 0.1
-"""Groups that lie nearer than a tenth do not change what a reader takes home."""
+"""Groups that lie nearer than a tenth do not change what a reader takes home (but what range_test.py may say)."""
 SAMPLES_LEAST = 2_000
 SHARE_LEAST = 0.15
 DEEP = 1 / 3
@@ -59,15 +59,12 @@ class Modes:
 def of_launches(by_round: Mapping[tuple[int, int], float]) -> Modes | None:
     """Return the two groups of a row's launches, whose keys rise as they were made; None where there is one."""
     made = [by_round[key] for key in sorted(by_round)]
-    if len(made) < LAUNCHES_LEAST or min(made) <= 0:
+    if not made or min(made) <= 0:
         return None
     values = sorted(made)
     logs = [log(value) for value in values]
-    least = max(SIDE_LEAST, ceil(SIDE_SHARE * len(logs)))
-    widest = max(range(least, len(logs) - least + 1), key=lambda at: logs[at] - logs[at - 1])
-    gap = logs[widest] - logs[widest - 1]
-    ranges = logs[widest - 1] - logs[0], logs[-1] - logs[widest]
-    if gap <= WIDER * max(ranges) or exp(gap) < 1 + APART:
+    widest = border(logs)
+    if widest is None or exp(logs[widest] - logs[widest - 1]) < 1 + APART:
         return None
     sides = [value >= values[widest] for value in made]
     changes = sum(a != b for a, b in pairwise(sides))
@@ -79,6 +76,19 @@ def of_launches(by_round: Mapping[tuple[int, int], float]) -> Modes | None:
         border=values[widest],
         in_order=changes == 1,
     )
+
+
+def border(logs: Sequence[float], *, resolution: float = 0.0) -> int | None:
+    """Return where the upper of two groups begins in sorted logarithms, however near they are; None: one group.
+
+    resolution: a group's range is taken for no smaller. Fewer than LAUNCHES_LEAST are one group.
+    """
+    if len(logs) < LAUNCHES_LEAST:
+        return None
+    least = max(SIDE_LEAST, ceil(SIDE_SHARE * len(logs)))
+    widest = max(range(least, len(logs) - least + 1), key=lambda at: logs[at] - logs[at - 1])
+    ranges = logs[widest - 1] - logs[0], logs[-1] - logs[widest]
+    return widest if logs[widest] - logs[widest - 1] > WIDER * max(*ranges, resolution) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,22 @@
 """Four verdicts on a layer beside its baseline in one campaign, at looks that were fixed beforehand.
 
 From paired log-ratios, round by round, at the last look that was reached (sequential.py), at the level that the family
-asks for (families.py), by the rule of verdict.py.
+asks for (families.py), by the rule of verdict.py. How many of a family are on two levels from launch to launch limits
+what the distance from zero may add to signs (range_test.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from math import ceil, log
+from itertools import count
 from typing import TypeVar
 
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.plan_power import launches_to_decide
-from cadge_analysis.stats.range_test import stretch
+from cadge_analysis.stats.range_test import LAUNCHES_LEAST, factor, has_two_levels, stretch
 from cadge_analysis.stats.sequential import ERROR, LookPlan
+from cadge_analysis.stats.signs import two_sided
 from cadge_analysis.stats.verdict import Evidence, Verdict, bounds, levels, said
 
 Pairs = Mapping[int, float] | Mapping[tuple[int, int], float]
@@ -31,6 +33,7 @@ class PairedVerdict:
     looked at; `early`: a decision before the plan's last look, whose estimate lies further from zero than the truth
     does, on average. `more`: about how many launches more would decide it, with a probability of 80 %, if the rounds go
     on as they went; only where the verdict is "cannot tell", and None where that would be too many, or a guess.
+    `switching`: the share of comparisons on two levels that it allows for; 1 where it is itself one of them.
     """
 
     says: Verdict
@@ -47,6 +50,12 @@ class PairedVerdict:
     correlation: float
     more: int | None
     withheld: bool = False
+    switching: float = 0.0
+
+    @property
+    def two_levels(self) -> bool:
+        """True where its own launches switch between two levels: it is judged by signs alone."""
+        return self.switching >= 1
 
     @property
     def differs(self) -> bool:
@@ -66,9 +75,10 @@ class _Seen:
     p_same: float
     stretches: tuple[float, float]
     """How far they lie from zero, and within the margin: see range_test.py."""
+    switching: float
 
 
-def _seen(pairs: Pairs, delta: float, looks: LookPlan, correlation: float) -> _Seen | None:
+def _seen(pairs: Pairs, delta: float, looks: LookPlan, correlation: float, switching: float) -> _Seen | None:
     look = looks.reached(len(pairs))
     if look is None:
         return None
@@ -83,13 +93,16 @@ def _seen(pairs: Pairs, delta: float, looks: LookPlan, correlation: float) -> _S
         look=look,
         against_difference=different,
         against_same=outside,
-        p=looks.p(look, different, stretch=away, correlation=correlation),
-        p_same=looks.p(look, outside, stretch=inside, correlation=correlation),
+        p=looks.p(look, different, stretch=away, switching=switching, correlation=correlation),
+        p_same=looks.p(look, outside, stretch=inside, switching=switching, correlation=correlation),
         stretches=(away, inside),
+        switching=switching,
     )
 
 
-def _unseen(pairs: Pairs, looks: LookPlan, level: float, correlation: float, *, withheld: bool) -> PairedVerdict:
+def _unseen(
+    pairs: Pairs, looks: LookPlan, level: float, correlation: float, switching: float, *, withheld: bool
+) -> PairedVerdict:
     values = list(pairs.values())
     return PairedVerdict(
         says=Verdict.UNKNOWN,
@@ -104,6 +117,7 @@ def _unseen(pairs: Pairs, looks: LookPlan, level: float, correlation: float, *, 
         correlation=correlation,
         more=None if withheld else looks.looks[0] - len(values),
         withheld=withheld,
+        switching=switching,
     )
 
 
@@ -118,7 +132,7 @@ def _more(seen: _Seen, level: float) -> int | None:
     shares = [(n - against + 0.5) / (n + 1) for against in both]
     needed = [found for share in shares if (found := launches_to_decide(round(share, 3), level)) is not None]
     needed += [
-        1 + ceil(log(1 / level) / log(2 * stretched))
+        next(more for more in count(n + 1) if two_sided(more, 0) * factor(more, stretched, seen.switching) <= level)
         for against, stretched in zip(both, seen.stretches, strict=True)
         if against == 0 and stretched > 1
     ]
@@ -127,7 +141,7 @@ def _more(seen: _Seen, level: float) -> int | None:
 
 def _evidence(seen: _Seen, looks: LookPlan, correlation: float) -> Evidence:
     def interval(level: float) -> tuple[float, float] | None:
-        return looks.interval(seen.values, seen.look, level, correlation=correlation)
+        return looks.interval(seen.values, seen.look, level, correlation=correlation, switching=seen.switching)
 
     return Evidence(p=seen.p, p_same=seen.p_same, interval=interval)
 
@@ -149,6 +163,7 @@ def _verdict(
         early=not is_open and seen.look < len(looks.looks) - 1,
         correlation=correlation,
         more=_more(seen, found.level) if is_open else None,
+        switching=seen.switching,
     )
 
 
@@ -160,17 +175,18 @@ def verdict(
     *,
     error: float = ERROR,
     correlation: float = 0.0,
+    switching: float = 0.0,
     withheld: bool = False,
 ) -> PairedVerdict:
     """Return the verdict on one comparison among `family`, of which nothing but their number is known (Bonferroni).
 
     correlation: that of neighbouring rounds' differences (`Serial.used`); withheld: it is too large
-    (`Serial.withheld`).
+    (`Serial.withheld`). switching: see `PairedVerdict`.
     """
     level = error / family
-    seen = None if withheld else _seen(pairs, delta, looks, correlation)
+    seen = None if withheld else _seen(pairs, delta, looks, correlation, switching)
     if seen is None:
-        return _unseen(pairs, looks, level, correlation, withheld=withheld)
+        return _unseen(pairs, looks, level, correlation, switching, withheld=withheld)
     return _verdict(seen, delta, looks, level, level, correlation)
 
 
@@ -182,20 +198,33 @@ def verdicts(
     error: float = ERROR,
     correlation: float = 0.0,
     withheld: bool = False,
+    on_two_levels: Collection[_Key] = (),
 ) -> dict[_Key, PairedVerdict]:
     """Return the verdicts on all comparisons of a family.
 
     By BY's rule, once for differences and once for "same": of each kind at most `error` are wrong, on average. Those of
     which no look was reached count as members that say nothing. looks: of all, or of each: where launches gave no
-    number a look has fewer pairs.
+    number a look has fewer pairs. on_two_levels: members of which one side is; differences that are, are found here.
     """
     plans = {key: looks if isinstance(looks, LookPlan) else looks[key] for key in family}
-    seen = {key: None if withheld else _seen(pairs, delta, plans[key], correlation) for key, pairs in family.items()}
+    switching = _switching(family, on_two_levels)
+    seen = {
+        key: None if withheld else _seen(pairs, delta, plans[key], correlation, switching[key])
+        for key, pairs in family.items()
+    }
     known = [_evidence(one, plans[key], correlation) for key, one in seen.items() if one]
     level, level_same = levels(known, max(1, len(family)), error)
     return {
         key: _verdict(one, delta, plans[key], level, level_same, correlation)
         if (one := seen[key])
-        else _unseen(pairs, plans[key], level, correlation, withheld=withheld)
+        else _unseen(pairs, plans[key], level, correlation, switching[key], withheld=withheld)
         for key, pairs in family.items()
     }
+
+
+def _switching(family: Mapping[_Key, Pairs], on_two_levels: Collection[_Key]) -> dict[_Key, float]:
+    """Return for each member which share of comparisons like it is on two levels: 1 of those that are seen to be."""
+    seen = {key for key, pairs in family.items() if key in on_two_levels or has_two_levels(list(pairs.values()))}
+    tried = sum(len(pairs) >= LAUNCHES_LEAST for pairs in family.values())
+    share = len(seen) / tried if tried else 0.0
+    return {key: 1.0 if key in seen else share for key in family}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import log
 
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
+from cadge_analysis.stats.range_test import has_two_levels
 from cadge_analysis.stats.sequential import LookPlan, fixed
 
 Rounds = Mapping[RoundKey, float]
@@ -24,12 +25,14 @@ Rounds = Mapping[RoundKey, float]
 class Compared:
     """Paired log-ratios up to the last look that was reached, that comparison's looks, and how many rounds it lost.
 
-    Above zero is worse than the other side, whatever is better.
+    Above zero is worse than the other side, whatever is better. `two_levels`: the launches of either side fall into two
+    groups, or their differences do.
     """
 
     pairs: Rounds
     looks: LookPlan
     lost: int = 0
+    two_levels: bool = False
 
     @property
     def in_order(self) -> list[float]:
@@ -40,7 +43,7 @@ class Compared:
 def paired(ours: Rounds, base: Rounds) -> Compared:
     """Pair what stands in the same rounds, to be looked at once; times, or anything else of which less is better."""
     pairs = _pairs(ours, base, more_is_better=False)
-    return Compared(pairs, fixed(max(1, len(pairs))))
+    return Compared(pairs, fixed(max(1, len(pairs))), two_levels=_two_levels(pairs, ours, base))
 
 
 class Pairing:
@@ -78,10 +81,12 @@ class Pairing:
 
         last = max((look for look in looks.looks if look <= made), default=made)
         seen = set(order[:last])
+        at_look = {key: value for key, value in pairs.items() if key[0] in seen}
         return Compared(
-            pairs={key: value for key, value in pairs.items() if key[0] in seen},
+            pairs=at_look,
             looks=_shortened(looks, [pairs_until(look) for look in looks.looks]),
             lost=last - sum(have[number] for number in seen),
+            two_levels=_two_levels(at_look, our_values, base_values),
         )
 
 
@@ -90,6 +95,12 @@ def _pairs(ours: Rounds | None, base: Rounds | None, *, more_is_better: bool) ->
         return {}
     sign = -1 if more_is_better else 1
     return {key: sign * (log(ours[key]) - log(base[key])) for key in sorted(ours.keys() & base.keys())}
+
+
+def _two_levels(pairs: Rounds, *sides: Rounds | None) -> bool:
+    """Tell whether differences, or either side in the same rounds, are on two levels."""
+    logs = [[log(side[key]) for key in pairs] for side in sides if side]
+    return any(map(has_two_levels, (list(pairs.values()), *logs)))
 
 
 def _shortened(looks: LookPlan, pairs_at: Sequence[int]) -> LookPlan:

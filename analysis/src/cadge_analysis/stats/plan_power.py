@@ -138,6 +138,9 @@ def said(family: PlannedFamily) -> str:
     made = f"{launches} launches" if launches > 1 else "1 launch"
     verb = "decide" if launches > 1 else "decides"
     away = distance_needed(launches, level)
+    if away is None and least is not None:
+        agree = f"if all rounds agree in at least {least:,} of them"
+        return f"{made} decide differences {where} {agree}; one alone needs {alone}"
     if away is None:
         return f"{made} cannot decide anything {where}: a single difference needs {alone}"
     if away:

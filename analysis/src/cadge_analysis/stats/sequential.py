@@ -66,24 +66,40 @@ class LookPlan:
         """Return how often each look is the first that finds a difference where there is none."""
         return leaves(self.looks, tuple(fewest), correlation=correlation)
 
+    def attained(self, look: int, level: float, *, correlation: float = 0.0) -> float:
+        """Return how often this error over all looks is really spent by a look, counted from 0, and those before it.
+
+        By signs, and by the range where a look's signs can say nothing at this error.
+        """
+        reached = LookPlan(self.looks[: look + 1], self.levels[: look + 1])
+        return reached._spent(_scale(self, level, correlation), correlation)
+
     def p(
-        self, look: int, fewer: int, *, stretch: float = 1.0, correlation: float = 0.0, one_sided: bool = False
+        self,
+        look: int,
+        fewer: int,
+        *,
+        stretch: float = 1.0,
+        switching: float = 0.0,
+        correlation: float = 0.0,
+        one_sided: bool = False,
     ) -> float:
         """Return the p over all looks of a look, counted from 0, with `fewer` launches on the smaller side.
 
-        stretch: where that is none, how far they lie from zero (`range_test.stretch`). One-sided, `fewer` are those on
-        the side that the hypothesis says is the fuller one.
+        stretch: where that is none, how far they lie from zero (`range_test.stretch`); switching: which share of
+        comparisons is on two levels (`range_test.factor`). One-sided, `fewer` are those on the side that the hypothesis
+        says is the fuller one.
         """
         launches = self.looks[look]
         if 2 * fewer >= launches:
             return 1.0
         nominal = two_sided(launches, fewer)
         if fewer == 0:
-            nominal *= range_test.factor(launches, stretch)
+            nominal *= range_test.factor(launches, stretch, switching)
         return min(1.0, self._least(nominal / self.levels[look], correlation, one_sided=one_sided))
 
     def interval(
-        self, values: Sequence[float], look: int, level: float, *, correlation: float = 0.0
+        self, values: Sequence[float], look: int, level: float, *, correlation: float = 0.0, switching: float = 0.0
     ) -> tuple[float, float] | None:
         """Return the interval of a look, from its values, that holds at this error over all looks.
 
@@ -95,7 +111,7 @@ class LookPlan:
         fewer = most_fewer(launches, nominal)
         if fewer >= 0:
             return repeated_interval(values, fewer)
-        return range_test.interval(values, nominal, correlation=correlation)
+        return range_test.interval(values, nominal, correlation=correlation, switching=switching)
 
     def distance_needed(self, look: int, level: float) -> float | None:
         """Return how far, in ranges of theirs, the launches of a look have to lie from zero; see range_test.py."""

@@ -2,15 +2,18 @@
 """A against A: how often a campaign calls a difference what is none, from what it measured twice.
 
 A twin is a second series of the very same layer (cadge_results.point.Subject.twin). Each of its cells that ranks is
-judged against the layer's own by the test that judges all others: signs of paired log-ratios, at the same looks, with
-the same allowance for serial correlation. What is called different there is wrong.
+judged against the layer's own by the test that judges all others: signs of paired log-ratios and their distance from
+zero, at the same looks, with the same allowance for serial correlation and for launches on two levels. What is called
+different there is wrong.
 
-How many that may be: a cell alone is called different with the level that the test can attain, which for nine launches
-at 5 % is 3.9 %, as signs are whole numbers. If cells were independent their number would be binomial; where more are
-called than in 999 of 1,000 such campaigns, the machine or the method does something that the test does not know of, and
-the campaign's verdicts are withheld. Cells of one campaign are not independent, as all share the machine's drift: a
-sound campaign is over that limit more often than once in 1,000 times, the more so the more cells hang together. So it
-errs towards withholding. A rate that stands for the method is pooled over campaigns, see selftest/pooled.py.
+How many that may be: a cell alone is called different with the level that the test attains at the look that was
+reached, which for nine launches at 5 % is 3.9 %, as signs are whole numbers; where signs can say nothing, as of nine
+launches that follow one another closely, it is what the range test may spend (`LookPlan.attained`). If cells were
+independent their number would be binomial; where more are called than in 999 of 1,000 such campaigns, the machine or
+the method does something that the test does not know of, and the campaign's verdicts are withheld. Cells of one
+campaign are not independent, as all share the machine's drift: a sound campaign is over that limit more often than once
+in 1,000 times, the more so the more cells hang together. So it errs towards withholding. A rate that stands for the
+method is pooled over campaigns, see selftest/pooled.py.
 
 *Tails*: the p99 is counted apart, by the same rules (measures.py says which cells have one). Where it is called
 different too often, verdicts on the p99 alone are withheld.
@@ -33,7 +36,7 @@ from cadge_analysis.stats.families import differing
 from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.paired_verdicts import verdict
-from cadge_analysis.stats.sequential import ERROR, LookPlan
+from cadge_analysis.stats.sequential import ERROR
 
 QUANTILE = 0.999
 """Of so many campaigns whose cells are independent and whose test is right, none is withheld."""
@@ -97,10 +100,13 @@ def twin_cells(
     found = []
     for pair in pair_twins(comparison, verdicts.looks, measure):
         family = families.get(pair.key)
-        if (family is not None and family.withheld) or pair.looks.reached(len(pair.pairs)) is None:
+        pairs, looks = pair.compared.pairs, pair.compared.looks
+        look = looks.reached(len(pairs))
+        if (family is not None and family.withheld) or look is None:
             continue
         correlation = family.correlation if family else 0.0
-        judged = verdict(pair.pairs, 0.0, pair.looks, correlation=correlation)
+        switching = family.switching_of(pair.compared) if family else float(pair.compared.two_levels)
+        judged = verdict(pairs, 0.0, looks, correlation=correlation, switching=switching)
         if judged.log_ratio is not None:
             found.append(
                 TwinCell(
@@ -109,16 +115,11 @@ def twin_cells(
                     launches=judged.launches,
                     log_ratio=judged.log_ratio,
                     p=judged.p,
-                    level=attainable(pair.looks, error, correlation),
-                    rounds=tuple(value for _, value in sorted(pair.pairs.items())),
+                    level=looks.attained(look, error, correlation=judged.correlation),
+                    rounds=tuple(pair.compared.in_order),
                 )
             )
     return tuple(found)
-
-
-def attainable(looks: LookPlan, error: float = ERROR, correlation: float = 0.0) -> float:
-    """Return how often a test of at most this error is wrong; less than the error, as signs are whole numbers."""
-    return sum(looks.spent(looks.fewest(error, correlation=correlation), correlation=correlation))
 
 
 def is_called(cell: TwinCell, error: float = ERROR) -> bool:

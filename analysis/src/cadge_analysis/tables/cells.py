@@ -60,6 +60,11 @@ _FIXED = (
     *column_of("boolean", leads="whether it is in the leading group of its case"),
     *column_of("boolean", verdict_early="whether it was decided at a look before the last"),
     *column_of("boolean", p99_verdict_early="whether it was decided at a look before the last"),
+    *column_of(
+        "boolean",
+        verdict_two_levels="whether launches switch between two levels, so that signs alone decide",
+        p99_verdict_two_levels="the same of the 99th percentile",
+    ),
     *column_of("integer", lost="messages that were lost", late="messages that came after their time"),
 )
 _KINDS: dict[str, Kind] = {one.name: one.kind for one in _FIXED}

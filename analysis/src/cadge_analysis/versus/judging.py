@@ -83,6 +83,7 @@ def within_campaign(data: Dataset, pairs: Sequence[Pair], margin: float) -> Ruli
         {at: one.looks for at, one in enumerate(paired)},
         correlation=correlation,
         withheld=bool(withheld),
+        on_two_levels={at for at, one in enumerate(paired) if one.two_levels},
     )
     ps = adjusted([one.p for one in made.values()])
     says = tuple(_said(made[at], ps[at], pairs[at][0]) for at in range(len(pairs)))

@@ -161,7 +161,7 @@ def _verdict(cell: Cell, verdicts: CampaignVerdicts) -> Record:
         **_said("verdict", verdicts.by_point.get(cell.point_id), verdicts.baseline),
         **_said("p99_verdict", tails.by_point.get(cell.point_id) if tails else None, verdicts.baseline),
         "p99_verdict_without": tails.without.get(cell.point_id) if tails and not cell.twin else None,
-        "leads": cell.series in group.members if is_ranked and group else None,
+        "leads": cell.series in group.members if is_ranked and group and not group.withheld else None,
     }
 
 
@@ -319,7 +319,8 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
                 "place": case.place,
                 "wait": case.wait,
                 **case.workload.values,
-                "leading": [series.label for series in group.members],
+                "leading": [] if group.withheld else [series.label for series in group.members],
+                "withheld": group.withheld,
                 "alike": group.alike,
                 "ranked": group.ranked,
                 "launches": group.launches,

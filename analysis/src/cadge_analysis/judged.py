@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a campaign says of its layers, as its report, its export and its first sentences say it: one place decides."""
+"""What a campaign says of its layers, as its report, its export and its first sentences say it: one place decides.
+
+It also decides whether anything may be concluded at all: every page, table and answer that concludes from a campaign
+asks `gated`, `withheld_of` or `judged`, so that none concludes what the report withholds.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from cadge_analysis import units
 from cadge_analysis.selftest.pinned import withholds
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign, tail_verdicts
-from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.compare import Comparison, compare
+from cadge_analysis.stats.hindrance import DISTURBED_MOST
+from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.look_plan import looks_planned
 from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
@@ -18,24 +25,60 @@ from cadge_results.uncollected import uncollected
 def judged(comparison: Comparison, withhold: str | None = None) -> CampaignVerdicts:
     """Return the verdicts on a campaign, at the looks that it was planned with, on main quantities and on their p99.
 
-    They are withheld where what was measured twice differs from itself more often than chance lets it, and where the
-    self-test that they were to rest on failed, or is of another build or machine. Where it is the p99 alone that
-    differs from itself, those on the p99 alone are.
+    They are withheld where what was measured twice differs from itself more often than chance lets it, where the
+    machine was too busy (`in_doubt`), and where the self-test that they were to rest on failed, or is of another build
+    or machine. Where it is the p99 alone that differs from itself, those on the p99 alone are.
 
     withhold: why verdicts are withheld, "" for not at all, where a report tells it and there are no hosts to ask.
     """
     looks = looks_planned(comparison.data.plan)
-    why = withhold if withhold is not None else withholds(comparison.data.meta, comparison.data.nodes)
-    verdicts = judge_campaign(comparison, looks, withhold=why)
-    rate = None if why else twin_rate(comparison, verdicts)
-    if rate is not None and rate.withhold:
-        why = reason(rate)
-        verdicts = judge_campaign(comparison, looks, withhold=why)
+    verdicts = _of_main(comparison, in_doubt(comparison.data) if withhold is None else withhold)
+    why = verdicts.withheld
     verdicts = replace(verdicts, tails=tail_verdicts(comparison, looks, withhold=why))
     of_tails = None if why else twin_rate(comparison, verdicts, measure=TAIL)
     if of_tails is not None and of_tails.withhold:
         verdicts = replace(verdicts, tails=tail_verdicts(comparison, looks, withhold=reason(of_tails)))
     return verdicts
+
+
+def _of_main(comparison: Comparison, why: str) -> CampaignVerdicts:
+    """Return the verdicts on main quantities. why: nothing may be said, whatever A against A says."""
+    looks = looks_planned(comparison.data.plan)
+    verdicts = judge_campaign(comparison, looks, withhold=why)
+    rate = None if why else twin_rate(comparison, verdicts)
+    if rate is not None and rate.withhold:
+        verdicts = judge_campaign(comparison, looks, withhold=reason(rate))
+    return verdicts
+
+
+def in_doubt(data: Dataset) -> str:
+    """Return why nothing may be concluded from a campaign, by what is known before anything is compared; "" else."""
+    return withholds(data.meta, data.nodes) or disturbed(data)
+
+
+def disturbed(data: Dataset) -> str:
+    """Return why nothing may be concluded where other work on the machine had too many of its attempts; "" else."""
+    samples = [sample for cell in data.cells if cell.series.kind == "layer" for sample in cell.samples]
+    hindered = sum(sample.hindered for sample in samples)
+    if hindered <= DISTURBED_MOST * len(samples):
+        return ""
+    share = units.percent(hindered / len(samples), 0)
+    return (
+        f"other work on the machine disturbed {share} of {units.count_of(len(samples), 'attempt')}, more than "
+        f"{units.percent(DISTURBED_MOST, 0)}"
+    )
+
+
+def withheld_of(data: Dataset) -> str:
+    """Return why the report of a campaign withholds its verdicts; "" where it gives them."""
+    return in_doubt(data) or (_of_main(compare(data), "").withheld if data.twins else "")
+
+
+def gated(comparison: Comparison) -> Comparison:
+    """Return a campaign that knows why nothing may be concluded from it, or from one of its families."""
+    verdicts = _of_main(comparison, in_doubt(comparison.data))
+    held = frozenset((one.key.pattern, one.key.place, one.key.wait) for one in verdicts.families if one.withheld)
+    return replace(comparison, withheld=verdicts.withheld, alike=held)
 
 
 def against_itself(comparison: Comparison) -> TwinRate | None:

@@ -42,6 +42,7 @@ from cadge_harness.paths import Checkout, find_checkout, selftests_of
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.build_identity import build_digest
+from cadge_harness.run.findings import busy
 from cadge_harness.run.machine_lock import machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.room import check_room
@@ -177,8 +178,7 @@ def measure(request: Request, output: Output, how: Measuring, beside: Beside | N
         testbed = testbed_of(start=True, own=bool(problems))
         try:
             testbed = with_addresses(testbed)
-            for note in testbed.notes:
-                output.say(note)
+            _say_of(testbed, output)
             new = prepared(testbed)
             for notice in new.plan.notices:
                 output.say(notice)
@@ -251,8 +251,7 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
         begun_s = time.monotonic()
         testbed = testbed_of(start=True, own=bool(problems))
         try:
-            for note in testbed.notes:
-                output.say(note)
+            _say_of(testbed, output)
             testbed = fitting(testbed)
             with CampaignWriter.resume(found.path) as writer:
                 carry_out = partial(_carry_out, writer, testbed, stopping, output, problems, begun_s=begun_s)
@@ -284,6 +283,14 @@ def _resumed(
     if reasons or ended:
         again.set_aside(writer, again.alone(writer.campaign, in_vain="failed" in reasons), output.say)
     return carry_out(how=how)
+
+
+def _say_of(testbed: testbeds.Testbed, output: Output) -> None:
+    """Say what there is to know of a testbed, and warn where it is this machine, and that is busy."""
+    for note in testbed.notes:
+        output.say(note)
+    if testbed.kind in testbeds.KINDS and (why := busy()):
+        output.problem(f"{why}; where it disturbs more than a fifth of the attempts, no verdict is given")
 
 
 def _ready(checkout: Checkout, output: Output) -> None:

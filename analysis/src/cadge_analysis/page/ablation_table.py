@@ -9,6 +9,7 @@ from itertools import groupby
 
 from cadge_analysis import units, words
 from cadge_analysis.errors import NoDataError
+from cadge_analysis.judged import gated
 from cadge_analysis.stats.ablation import LAUNCHES_LEAST, Ablation, Variant, ablations, reason, sizes
 from cadge_analysis.stats.compare import Numbers, compare
 from cadge_analysis.stats.intervals import Estimate
@@ -60,8 +61,10 @@ def unit_of(one: Ablation) -> tuple[str, float]:
     return f"{quantity.heading if quantity.kind != 'histogram' else 'p50'}, {shown.unit}", shown.scale
 
 
-def note(found: Iterable[Ablation]) -> str:
-    """Return how to read the marks, and how often they are wrong."""
+def note(found: Iterable[Ablation], withheld: str = "") -> str:
+    """Return how to read the marks, and how often they are wrong; or why there are none."""
+    if withheld:
+        return f"Whether ratios differ from 1 is withheld: {withheld}."
     told = sizes(found)
     if not told:
         return f"No ratio can be told apart from 1: that takes {LAUNCHES_LEAST} launches in common."
@@ -147,7 +150,7 @@ def records(found: Iterable[Ablation]) -> Iterator[Record]:
                 "coverage": ratio.coverage if ratio else None,
                 "launches": ratio.launches if ratio else 0,
                 "paired": ratio.paired if ratio else None,
-                "differs": variant.differs if ratio else None,
+                "differs": None if variant.withheld or not ratio else variant.differs,
                 "p": variant.verdict.p if variant.verdict else None,
                 "level": variant.verdict.level if variant.verdict else None,
                 "reason": reason(missing) if missing else None,
@@ -156,7 +159,8 @@ def records(found: Iterable[Ablation]) -> Iterator[Record]:
 
 def answer(campaign: Campaign) -> Answer:
     """Return the ablation of a campaign. Raises NoDataError where no layer has variants of one setting."""
-    found = ablations(compare(read(campaign)))
+    comparison = gated(compare(read(campaign)))
+    found = ablations(comparison)
     meta = campaign.meta
     if not found:
         raise NoDataError(
@@ -170,5 +174,6 @@ def answer(campaign: Campaign) -> Answer:
         "ratios": sum(variant.verdict is not None for one in found for variant in one.variants),
         "differ": sum(variant.differs for one in found for variant in one.variants),
         "error": ERROR,
+        "withheld": comparison.withheld or None,
     }
-    return Answer(data=data, tables=tuple(tables(found)), note=note(found))
+    return Answer(data=data, tables=tuple(tables(found)), note=note(found, comparison.withheld))

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis import words
+from cadge_analysis.judged import in_doubt
 from cadge_analysis.page.viewmodel import Fact, Remark
-from cadge_analysis.selftest.pinned import withholds
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.load import Cell
 
@@ -67,7 +67,7 @@ def embedded(
         "workloads": workloads.items,
         "runs": runs.items,
         "cells": cells,
-        "withheld": withholds(data.meta, data.nodes),
+        "withheld": in_doubt(data),
         "facts": [[one.name, one.text, one.code] for one in facts],
         **({"making": dict(making)} if making else {}),
         **_told(said),

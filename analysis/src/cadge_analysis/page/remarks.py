@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.judged import disturbed
 from cadge_analysis.page import launch_remarks, modes
 from cadge_analysis.page.itself import withheld
 from cadge_analysis.page.viewmodel import Remark
@@ -287,19 +288,26 @@ def _tally(rows: Iterable[Row], count: Callable[[Row], int], group: Callable[[Ro
     return found.total(), attempts.total(), listed
 
 
-def _hindered(rows: tuple[Row, ...]) -> Iterator[Remark]:
-    """Say by layer how many attempts something else on the machine hindered."""
+def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
+    """Say by layer how many attempts something else on the machine hindered, and what follows where it is too many."""
     hindered, attempts, listed = _tally(sorted(rows, key=_layer), lambda row: row.numbers.hindered, _layer)
     if not hindered:
         return
     share = hindered / attempts
+    too_many = bool(disturbed(data))
+    follows = (
+        " Verdicts are withheld: measure again while nothing else runs, or repeat those launches with "
+        f"`cadge resume {data.campaign_id} --hindered`."
+    )
+    size = _share_of(hindered, attempts, "attempt")
     yield Remark(
-        grave=share > _HINDERED_SHARE,
+        grave=too_many or share > _HINDERED_SHARE,
         title=f"{units.count_of(hindered, 'attempt')} hindered",
         text=f"For more than {units.percent(HINDERED_SHARE)} of its time an endpoint was ready to run and had no "
-        f"processor, or the host took it away: {listed}. None of them is dropped.",
-        size=_share_of(hindered, attempts, "attempt"),
+        f"processor, or the host took it away: {listed}. None of them is dropped.{follows if too_many else ''}",
+        size=f"{size}; all verdicts are withheld" if too_many else size,
         share=share,
+        stops=too_many,
     )
 
 
@@ -499,7 +507,7 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
         *_coarse(data, comparison.rows),
         *launch_remarks.remarks(data, comparison.rows),
         *modes.remarks(data, comparison.rows),
-        *_hindered(comparison.rows),
+        *_hindered(data, comparison.rows),
         *_caveats(comparison.rows),
         *_generator(comparison.rows),
         *_machine(data),

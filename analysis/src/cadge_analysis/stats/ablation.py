@@ -44,6 +44,11 @@ class Variant:
         """True where the ratio is told apart from 1, beside all others of its family."""
         return self.verdict is not None and self.verdict.differs
 
+    @property
+    def withheld(self) -> bool:
+        """True where nothing may be said of that."""
+        return self.verdict is not None and self.verdict.withheld
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation:
@@ -126,7 +131,7 @@ def _judged(comparison: Comparison, found: Iterable[Ablation]) -> tuple[Ablation
         for variant in one.variants:
             if one.numbers and variant.numbers:
                 families[one.family].append((variant.numbers, one.numbers))
-    told = told_apart(comparison.data, families)
+    told = told_apart(comparison.data, families, withheld=bool(comparison.withheld))
 
     def judged(variant: Variant, family: Family) -> Variant:
         return replace(variant, verdict=told.get(family, {}).get(variant.cell.point_id))

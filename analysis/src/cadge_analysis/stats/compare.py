@@ -124,7 +124,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All measured cells of the layers with their floors, and the floors themselves."""
+    """All measured cells of the layers with their floors, and the floors themselves.
+
+    `withheld`: why nothing may be concluded from it; `alike`: pattern, place and wait mode of families whose rounds are
+    too much alike. Only `judged.gated` knows both.
+    """
 
     data: Dataset
     rows: tuple[Row, ...]
@@ -132,6 +136,13 @@ class Comparison:
     """At every size of a row or of a floor program."""
     references: Mapping[FloorKey, tuple[Floor, ...]]
     floor_numbers: tuple[Numbers, ...]
+    withheld: str = ""
+    alike: frozenset[tuple[str, str, str]] = frozenset()
+
+    def why_not(self, pattern: str, place: str, wait: str) -> str:
+        """Return why nothing may be concluded of a pattern at a place, in a wait mode; "" where it may."""
+        rounds = "neighbouring rounds are too much alike" if (pattern, place, wait) in self.alike else ""
+        return self.withheld or rounds
 
 
 def per_launch(measured: Measured, quantity: Quantity) -> float:

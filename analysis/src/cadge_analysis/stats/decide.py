@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from cadge_analysis.errors import NoDataError
+from cadge_analysis.judged import disturbed
 from cadge_analysis.stats.campaign_verdicts import Family, LeadingGroup, judge_campaign
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Case, Dataset, read
@@ -21,7 +22,7 @@ from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
 from cadge_results.base import Place, Wait
 
-RULE = "signs and range"
+RULE = "signs, range and levels"
 PAUSE_MOST_S = 60.0
 """More than this after its deadline, what follows a launch was made another time."""
 
@@ -36,7 +37,7 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
         raise NoDataError(f"the sweep of campaign {campaign.campaign_id} names no looks")
     launches = looks.looks[look - 1]
     data = read(campaign, rounds=launches)
-    judged = judge_campaign(compare(data), looks)
+    judged = judge_campaign(compare(data), looks, withhold=disturbed(data))
     planned_s = campaign.stored_plan.estimate.wall_s + sum(one.wall_s for one in campaign.later_looks()[: look - 1])
     count, digest = campaign.records_digest(launches)
     return Decision(

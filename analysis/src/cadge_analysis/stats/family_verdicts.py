@@ -85,11 +85,12 @@ class Side(Protocol):
 
 
 def told_apart(
-    data: Dataset, families: Mapping[_Family, Iterable[tuple[Side, Side]]]
+    data: Dataset, families: Mapping[_Family, Iterable[tuple[Side, Side]]], *, withheld: bool = False
 ) -> dict[_Family, dict[str, PairedVerdict]]:
     """Return whether the first of two sides differs from the second, by however little: by family and its point.
 
-    All of a campaign, judged at the looks that it was planned with. `PairedVerdict.differs` is the answer.
+    All of a campaign, judged at the looks that it was planned with. `PairedVerdict.differs` is the answer. withheld:
+    nothing may be said.
     """
     pairing = Pairing(data, looks_planned(data.plan))
     compared = {
@@ -99,5 +100,5 @@ def told_apart(
         }
         for key, sides in families.items()
     }
-    found, _ = judge_families(compared, 0.0)
+    found, _ = judge_families(compared, 0.0, withheld=withheld)
     return {key: dict(one.verdicts) for key, one in found.items()}

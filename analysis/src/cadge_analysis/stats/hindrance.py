@@ -18,6 +18,8 @@ from cadge_results.result import CpuUse
 
 HINDERED_SHARE = 0.01
 """An attempt is hindered from this share of its time on, at any of its endpoints."""
+DISTURBED_MOST = 0.2
+"""Of a campaign of which a larger share of attempts is hindered nothing is concluded."""
 WAKE_NS = 500
 """A wait for a processor that waking a thread may always take.
 

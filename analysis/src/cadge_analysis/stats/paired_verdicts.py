@@ -58,6 +58,11 @@ class PairedVerdict:
         return self.switching >= 1
 
     @property
+    def mark(self) -> str:
+        """How a ratio is marked: by whether it is told apart from 1; by nothing where that is withheld."""
+        return "" if self.withheld else "differs" if self.differs else "same"
+
+    @property
     def differs(self) -> bool:
         """True where it is faster or slower."""
         return self.says in (Verdict.FASTER, Verdict.SLOWER)

@@ -95,7 +95,7 @@ def distance_needed(launches: int, level: float, *, switching: float = 0.0) -> f
     by_signs = two_sided(launches, 0)
     if by_signs <= level * (1 + 1e-9):
         return 0.0
-    if launches < LAUNCHES_LEAST or level <= switching * by_signs:
+    if launches < LAUNCHES_LEAST or level <= switching * by_signs * (1 + 1e-6):
         return None
     return float(((level / by_signs - switching) / (1 - switching)) ** (-1 / (launches - 1)) - 1)
 

@@ -108,7 +108,8 @@ class Judged:
 
     The interval is of log-ratios of the quantity itself, whatever is better; None where nothing is refused at the
     level. `more`: about how many launches more of each side would decide, where the verdict is "cannot tell"; None:
-    too many. `drowned`: no number would, since what the machine did between the sides is as large.
+    too many. `drowned`: no number would, since what the machine did between the sides is as large. `withheld`: nothing
+    may be said.
     """
 
     verdict: Verdict
@@ -117,6 +118,7 @@ class Judged:
     level: float = ERROR
     more: int | None = 0
     drowned: bool = False
+    withheld: bool = False
 
 
 def adjusted(ps: Sequence[float]) -> list[float]:

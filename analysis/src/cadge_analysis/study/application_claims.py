@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.tables import estimate_value
@@ -22,7 +23,15 @@ Case = tuple[str, str]
 
 
 def claims(app: Application) -> Iterator[HypothesisRow]:
-    """Yield the claims, each with what speaks for it."""
+    """Yield the claims, each with what speaks for it, or why that is withheld."""
+    held = f"withheld: {app.comparison.withheld}" if app.comparison.withheld else ""
+    for one in _claims(app):
+        nothing = Value(text=units.MISSING)
+        is_tested = any(cell.raw not in ("", "0") for cell in one.cells)
+        yield replace(one, cells=(nothing, nothing, nothing), verdict=held) if held and is_tested else one
+
+
+def _claims(app: Application) -> Iterator[HypothesisRow]:
     said = app.spec.said
     yield judged(
         "Layers rank by the processors\u2019 time of communication as they do by their microbenchmark",
@@ -162,7 +171,7 @@ def versions(app: Application) -> Part:
 
 def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
     ratio = estimate(divided(app.cpu(before), app.cpu(point)))
-    flag = "differs" if ratio is not None and speaks(ratio, above=1.0) == "for" else "same"
+    flag = _flag(app, ratio)
     names = app.spec.quantities
     silent = [name for name in names.messages if name != names.notified]
     return LadderRow(
@@ -183,6 +192,13 @@ def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
         ),
         reason="",
     )
+
+
+def _flag(app: Application, ratio: Estimate | None) -> str:
+    """Return how a ratio is marked: by nothing where the campaign withholds what differs."""
+    if app.comparison.withheld:
+        return ""
+    return "differs" if ratio is not None and speaks(ratio, above=1.0) == "for" else "same"
 
 
 def _heading(app: Application, quantity: str) -> str:
@@ -266,7 +282,7 @@ def _factor_row(app: Application, name: str, without: Point, having: Point) -> L
         if without.numbers and having.numbers
         else None
     )
-    flag = "differs" if ratio is not None and speaks(ratio, above=1.0) == "for" else "same"
+    flag = _flag(app, ratio)
     none = "no launch has both"
     who = having.version if having.server == app.spec.outside.own else having.server
     return LadderRow(

@@ -143,6 +143,9 @@ def _us(by_round: ByRound, why: str, detail: str = "") -> Value:
 
 def _answer(app: Application, judgement: Sequence[str]) -> Part:
     """Return what a reader takes away, place by place."""
+    if held := app.comparison.withheld:
+        text = f"What the layers do to the application is withheld: {held}."
+        return Part(**app.section("answer"), said=(text,), tables=())
     said = []
     for block, by_who in blocks(app).items():
         setting = app.at_main()

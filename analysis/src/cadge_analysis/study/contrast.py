@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -35,17 +35,18 @@ Column = tuple[int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """One case of one layer: ratio and difference in ns, or why there are none."""
+    """One case of one layer: ratio and difference in ns, or why there are none. `withheld`: nothing is concluded."""
 
     layer: str
     case: Case
     ratio: Estimate | None
     difference: Estimate | None
     why: str
+    withheld: str = ""
 
     def verdict(self, free: FreeOf) -> Verdict | None:
-        """Return what the intervals say; None without a ratio."""
-        if self.ratio is None or self.difference is None:
+        """Return what the intervals say; None without a ratio, or where that is withheld."""
+        if self.ratio is None or self.difference is None or self.withheld:
             return None
         if self.ratio.high is None or self.ratio.low is None or self.ratio.coverage < TARGET_COVERAGE:
             return "open"
@@ -78,7 +79,8 @@ def pairs(comparison: Comparison, layers: str, spec: ContrastOf) -> Iterator[Fou
             and spec.pattern in ("", one.case.pattern)
             and holds(spec.given, one.case.workload)
         ):
-            yield _found(one, base, numbers)
+            why = comparison.why_not(one.case.pattern, one.case.place, one.case.wait)
+            yield replace(_found(one, base, numbers), withheld=why)
 
 
 def _across(case: Case, spec: ContrastOf) -> str:
@@ -116,6 +118,8 @@ def _cell(found: Found | None, free: FreeOf) -> Value:
 
 
 def _verdict(by_column: Mapping[Column, Found], spec: ContrastOf) -> str:
+    if held := next((found.withheld for found in by_column.values() if found.withheld), ""):
+        return f"withheld: {held}"
     columns: dict[Verdict, list[str]] = {}
     for (_, heading), found in sorted(by_column.items()):
         verdict = found.verdict(spec.free)

@@ -36,7 +36,8 @@ Where = tuple[str, str]
 class _Price:
     """One case of one layer: the ratio and its two sides, or why there is none.
 
-    `differs`: they are told apart, beside all prices of the feature in its pattern, place and wait mode.
+    `differs`: they are told apart, beside all prices of the feature in its pattern, place and wait mode; where it is
+    `withheld`, nothing is said of that.
     """
 
     label: str
@@ -45,6 +46,7 @@ class _Price:
     why: str
     sides: tuple[Numbers, Numbers] | None = None
     differs: bool = False
+    withheld: bool = False
 
     @property
     def where(self) -> Where:
@@ -115,10 +117,10 @@ def _judged(comparison: Comparison, prices: Iterable[_Price]) -> Iterator[_Price
     for price in listed:
         if price.sides:
             families[price.where, price.case.wait].append(price.sides)
-    told = told_apart(comparison.data, families)
+    told = told_apart(comparison.data, families, withheld=bool(comparison.withheld))
     for price in listed:
         found = told[price.where, price.case.wait][price.sides[0].cell.point_id] if price.sides else None
-        yield replace(price, differs=found is not None and found.differs)
+        yield replace(price, differs=found is not None and found.differs, withheld=bool(found and found.withheld))
 
 
 def _prices(comparison: Comparison, feature: FeatureOf, setting: str) -> Iterator[_Price]:
@@ -138,15 +140,17 @@ def _value(prices: Sequence[_Price]) -> Value:
     if not ratios:
         return Value(text=units.MISSING, reason=prices[0].why if prices else "not planned")
     differing = sum(price.differs for price in priced)
+    withheld = any(price.withheld for price in priced)
+    flag = "" if withheld else "differs" if differing else "same"
+    held = " is withheld" if withheld else ""
     if len(ratios) == 1:
-        flag = "differs" if differing else "same"
         return estimate_value(ratios[0], scale=1.0, reason="", sign=units.TIMES, flag=flag)
     low, high = min(ratio.value for ratio in ratios), max(ratio.value for ratio in ratios)
     return Value(
         text=f"{units.sig3(low)} to {units.times(high)}",
-        detail=f"{differing} of {len(ratios)} sizes differ from 1",
+        detail=f"{'how many' if withheld else differing} of {len(ratios)} sizes differ from 1{held}",
         raw=f"{low:.12g} {high:.12g}",
-        flag="differs" if differing else "same",
+        flag=flag,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Value
@@ -16,13 +16,16 @@ from cadge_analysis.study.model import HypothesisRow
 from cadge_analysis.study.published import HypothesisOf, Published
 from cadge_results.pattern import holds
 
+UNKNOWN = "cannot be told"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """One ratio, and whose it is."""
+    """One ratio, and whose it is. `withheld`: nothing is concluded from it."""
 
     label: str
     ratio: Estimate
+    withheld: bool
 
 
 def _cases(comparisons: Sequence[Comparison], published: Published, spec: HypothesisOf) -> Iterator[_Case]:
@@ -30,13 +33,15 @@ def _cases(comparisons: Sequence[Comparison], published: Published, spec: Hypoth
         if spec.size is not None and published.shares is not None:
             for share in shares.found(comparison, published.layers, published.shares):
                 if share.size == spec.size and share.ratio is not None:
-                    series, place, _ = share.where
-                    yield _Case(label=f"{series.label} {words.PLACES[place]}", ratio=share.ratio)
+                    series, place, wait = share.where
+                    held = bool(comparison.why_not(published.shares.pattern, place, wait))
+                    yield _Case(label=f"{series.label} {words.PLACES[place]}", ratio=share.ratio, withheld=held)
             continue
         about = next(one for one in published.contrasts if one.title == spec.contrast)
         for pair in contrast.pairs(comparison, published.layers, about):
             if pair.ratio is not None and holds(spec.given, pair.case.workload):
-                yield _Case(label=f"{pair.layer} {words.PLACES[pair.case.place]}", ratio=pair.ratio)
+                label = f"{pair.layer} {words.PLACES[pair.case.place]}"
+                yield _Case(label=label, ratio=pair.ratio, withheld=bool(pair.withheld))
 
 
 def speaks(ratio: Estimate, *, most: float | None = None, above: float = 0.0) -> str:
@@ -52,7 +57,7 @@ def _verdict(cases: int, counts: Counter[str]) -> str:
     if not cases:
         return "not tested: no campaign of this page measured it"
     if not counts["for"] and not counts["against"]:
-        return "cannot be told"
+        return UNKNOWN
     if not counts["against"]:
         return "holds" if not counts["open"] else "holds where it can be told"
     if not counts["for"]:
@@ -78,10 +83,12 @@ def hypotheses(comparisons: Sequence[Comparison], published: Published) -> Itera
     """Yield every claim, in the order of the study, over all campaigns of the page."""
     for spec in published.hypotheses:
         cases = [
-            (case.label, speaks(case.ratio, most=spec.most, above=spec.above or 0.0))
+            (case.label, "open" if case.withheld else speaks(case.ratio, most=spec.most, above=spec.above or 0.0))
             for case in _cases(comparisons, published, spec)
         ]
-        yield judged(spec.claim, spec.said, _criterion(spec), cases)
+        made = judged(spec.claim, spec.said, _criterion(spec), cases)
+        held = next((one.withheld for one in comparisons if one.withheld), "")
+        yield replace(made, verdict=f"withheld: {held}") if held and made.verdict == UNKNOWN else made
 
 
 def judged(claim: str, said: str, criterion: str, cases: Sequence[tuple[str, str]], *, none: str = "") -> HypothesisRow:

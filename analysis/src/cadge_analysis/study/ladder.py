@@ -34,13 +34,13 @@ Place = tuple[str, int, int]
 class _Found:
     """A cell on its rung, the numbers that it has, and those of its layer's first rung in the same column.
 
-    `differs`: the two are told apart, beside all others of the ladder at their place and in their wait mode.
+    `mark`: whether the two are told apart, beside all others of the ladder at their place and in their wait mode.
     """
 
     cell: Cell
     numbers: Numbers | None
     first: Numbers | None
-    differs: bool = False
+    mark: str = ""
 
 
 def _rung_of(case: Case, spec: LadderOf) -> tuple[int, int] | None:
@@ -83,25 +83,25 @@ def _blocks(
         }
         for block, places in cells.items()
     }
-    differing = _differing(comparison, found)
+    marks = _marks(comparison, found)
     return {
         block: {
-            place: {column: replace(one, differs=one.cell.point_id in differing) for column, one in by_column.items()}
+            place: {column: replace(one, mark=marks.get(one.cell.point_id, "")) for column, one in by_column.items()}
             for place, by_column in places.items()
         }
         for block, places in found.items()
     }
 
 
-def _differing(comparison: Comparison, found: Mapping[Block, Mapping[Place, Mapping[int, _Found]]]) -> frozenset[str]:
-    """Return the points that differ from the first rung; a family is the ladder at a place, in a wait mode."""
+def _marks(comparison: Comparison, found: Mapping[Block, Mapping[Place, Mapping[int, _Found]]]) -> dict[str, str]:
+    """Return how points beside the first rung are marked; a family is the ladder at a place, in a wait mode."""
     families: dict[Block, list[tuple[Numbers, Numbers]]] = defaultdict(list)
     for block, places in found.items():
         for one in (one for by_column in places.values() for one in by_column.values()):
             if one.numbers and one.first:
                 families[block].append((one.numbers, one.first))
-    told = told_apart(comparison.data, families).values()
-    return frozenset(name for family in told for name, one in family.items() if one.differs)
+    told = told_apart(comparison.data, families, withheld=bool(comparison.withheld)).values()
+    return {name: one.mark for family in told for name, one in family.items()}
 
 
 def _first(
@@ -125,8 +125,8 @@ def _main(found: _Found | None) -> Value:
     if ratio is None:
         return value
     beside = estimate_value(ratio, scale=1.0, reason="", sign=units.TIMES)
-    flag = "differs" if found.differs else "same"
-    return Value(text=value.text, detail=f"{value.detail}; {beside.text} {beside.detail}", raw=value.raw, flag=flag)
+    detail = f"{value.detail}; {beside.text} {beside.detail}"
+    return Value(text=value.text, detail=detail, raw=value.raw, flag=found.mark)
 
 
 def _taken(scale: float, read: Callable[[Numbers], PerOperation | None], found: _Found | None) -> Value:
@@ -242,6 +242,8 @@ def ladder(comparison: Comparison, published: Published, spec: LadderOf, number:
         "threads take turns."
     )
     figures = [published.figures[rung.figure] for rung in spec.rungs if rung.figure]
+    if comparison.withheld:
+        beside += f" Which rungs differ from the first is withheld: {comparison.withheld}."
     return Ladder(
         anchor=f"ladder-{number}",
         title=spec.title,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -19,6 +19,7 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers, Row
 from cadge_analysis.stats.family_verdicts import told_apart
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Cell, LaunchFacts, Series, launch_facts
 from cadge_analysis.study.distance import belongs, is_plain
 from cadge_analysis.study.model import MatrixRow, MatrixTable
@@ -67,23 +68,23 @@ def _parts(comparison: Comparison, spec: MatrixOf) -> Iterator[_Part]:
                         )
 
 
-def _differing(comparison: Comparison, parts: Iterable[_Part], spec: MatrixOf) -> frozenset[str]:
-    """Return the points that differ from the base style; a family is a measure at a place, in a wait mode."""
+def _marks(comparison: Comparison, parts: Iterable[_Part], spec: MatrixOf) -> dict[str, str]:
+    """Return how points beside the base style are marked; a family is a measure at a place, in a wait mode."""
     families: dict[tuple[MeasureOf, str, str], list[tuple[Numbers, Numbers]]] = defaultdict(list)
     for part in parts:
         for (_, size), row in part.rows.items():
             base = part.row(spec.base, size)
             if base is not None and row is not base:
                 families[part.measure, part.place, part.wait].append((row.numbers, base.numbers))
-    told = told_apart(comparison.data, families).values()
-    return frozenset(name for family in told for name, one in family.items() if one.differs)
+    told = told_apart(comparison.data, families, withheld=bool(comparison.withheld)).values()
+    return {name: one.mark for family in told for name, one in family.items()}
 
 
-def _ratio(row: Row | None, base: Row | None, differing: Collection[str]) -> Value | None:
+def _ratio(row: Row | None, base: Row | None, marks: Mapping[str, str]) -> Value | None:
     if row is None or base is None:
         return None
     ratio = intervals.ratio(row.numbers.by_round, base.numbers.by_round)
-    flag = "differs" if row.cell.point_id in differing else "same"
+    flag = marks.get(row.cell.point_id, "")
     return estimate_value(ratio, scale=1.0, reason="", sign=units.TIMES, flag=flag)
 
 
@@ -95,7 +96,7 @@ def _value(part: _Part, style: str, size: int) -> Value:
     return Value(text=units.MISSING, reason=f"{cell.state}: {reason(cell)}" if cell else "not planned")
 
 
-def _row(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int], differing: Collection[str]) -> MatrixRow:
+def _row(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int], marks: Mapping[str, str]) -> MatrixRow:
     is_base = style == spec.base
     return MatrixRow(
         label=f"{style}-{part.substrate}",
@@ -104,7 +105,7 @@ def _row(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int], differin
         cells=tuple(
             (
                 _value(part, style, size),
-                None if is_base else _ratio(part.row(style, size), part.row(spec.base, size), differing),
+                None if is_base else _ratio(part.row(style, size), part.row(spec.base, size), marks),
             )
             for size in sizes
         ),
@@ -124,7 +125,7 @@ def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[MatrixTable]:
     """Yield a table for each measure, place, wait mode and substrate that has a number."""
     facts = {key: found[0] for key, found in launch_facts(comparison.data).items()}
     parts = list(_parts(comparison, spec))
-    differing = _differing(comparison, parts, spec)
+    marks = _marks(comparison, parts, spec)
     for part in parts:
         sizes = [size for size in part.measure.bytes if any(size == key[1] for key in part.cells)]
         some = next(iter(part.rows.values()))
@@ -135,7 +136,7 @@ def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[MatrixTable]:
             f"{words.WAITS[part.wait]}",
             unit=f"{some.numbers.quantity.heading}, {shown.unit}; below each its ratio to {spec.base}-{part.substrate}",
             sizes=tuple(units.size(size) for size in sizes),
-            rows=tuple(_row(part, spec, style, sizes, differing) for style in styles),
+            rows=tuple(_row(part, spec, style, sizes, marks) for style in styles),
             figure=_figure(part, comparison, facts),
         )
 
@@ -145,22 +146,37 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def answers(comparison: Comparison, spec: MatrixOf) -> Iterator[str]:
-    """Yield, place by place, whether the style or the substrate makes the difference, for the ends of each measure."""
+    """Yield, place by place, whether the style or the substrate makes the difference, for the ends of each measure.
+
+    Or why that is withheld, as the campaign's report does; nothing is divided of values that have no interval.
+    """
+    if comparison.withheld:
+        yield f"What is the style's and what the substrate's is withheld: {comparison.withheld}."
+        return
     grouped: dict[tuple[MeasureOf, str, str], dict[str, _Part]] = {}
     for part in _parts(comparison, spec):
         grouped.setdefault((part.measure, part.place, part.wait), {})[part.substrate] = part
     for (measure, place, wait), parts in grouped.items():
         for size in dict.fromkeys((measure.bytes[0], measure.bytes[-1])):
-            values = {
-                (style, substrate): row.numbers.central.value
+            central = {
+                (style, substrate): row.numbers.central
                 for substrate, part in parts.items()
                 for style in spec.styles
                 if (row := part.row(style, size)) is not None
             }
-            sentence = _sentence(values, spec)
+            sentence = _sentence({key: one.value for key, one in central.items()}, spec)
             if sentence:
+                why = comparison.why_not(measure.pattern, place, wait) or _too_few(central.values())
                 where = f"{words.PLACES[place]}, {words.WAITS[wait]}"
-                yield f"{measure.title}, {units.size(size)}, {where}: {sentence}"
+                yield f"{measure.title}, {units.size(size)}, {where}: {f'withheld: {why}.' if why else sentence}"
+
+
+def _too_few(central: Iterable[Estimate]) -> str:
+    """Say that some value has no interval of 95 %, so that its place among others may be chance; "" where all have."""
+    fewest = min(central, key=lambda one: one.coverage)
+    if fewest.coverage >= TARGET_COVERAGE:
+        return ""
+    return f"{units.count_of(fewest.launches, 'launch', 'launches')} are too few for an interval"
 
 
 def _shares(table: Sequence[Sequence[float]]) -> tuple[float, float, float]:

@@ -41,7 +41,7 @@ def _ours(comparison: Comparison, spec: RangeOf) -> Iterator[RangeRow]:
     for place in words.PLACE_ORDER:
         for wait in words.WAIT_ORDER:
             rows = _rows(comparison, spec, place, wait)
-            if len(rows) < 2:
+            if len(rows) < 2 or comparison.why_not(spec.pattern, place, wait):
                 continue
             low, high = rows[0], rows[-1]
             spread = intervals.ratio(high.numbers.by_round, low.numbers.by_round)
@@ -51,6 +51,16 @@ def _ours(comparison: Comparison, spec: RangeOf) -> Iterator[RangeRow]:
                 published=False,
                 cells=(_end(low), _end(high), estimate_value(spread, scale=1.0, reason="", sign=units.TIMES)),
             )
+
+
+def _missing(comparison: Comparison, spec: RangeOf) -> str:
+    """Return why no two layers of ours stand here."""
+    if comparison.withheld:
+        return f"Ours is withheld: {comparison.withheld}."
+    return (
+        f"Ours is blank: this campaign has no two of {', '.join(spec.layers)} with {spec.what} "
+        f"of {units.size(spec.bytes)}."
+    )
 
 
 def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Range:
@@ -73,10 +83,7 @@ def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Range
             ),
             *rows,
         ),
-        missing=""
-        if rows
-        else f"Ours is blank: this campaign has no two of {', '.join(spec.layers)} with {spec.what} "
-        f"of {units.size(spec.bytes)}.",
+        missing="" if rows else _missing(comparison, spec),
     )
 
 

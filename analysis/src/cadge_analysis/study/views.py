@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import palette, svg
-from cadge_analysis.judged import against_itself
+from cadge_analysis.judged import against_itself, gated
 from cadge_analysis.page import provenance
 from cadge_analysis.page.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.remarks import counted, remarks
@@ -101,7 +101,7 @@ def _variant(variant: Variant | None) -> Value:
         why = "not planned" if variant is None else reason(variant.cell) if variant.numbers is None else "no partner"
         return Value(text=units.MISSING, reason=why)
     sign = f"{units.TIMES}\u202f*" if variant.differs else units.TIMES
-    flag = "differs" if variant.differs else "same"
+    flag = variant.verdict.mark if variant.verdict else ""
     return estimate_value(variant.ratio, scale=1.0, reason="", sign=sign, flag=flag)
 
 
@@ -147,11 +147,15 @@ def _mine(comparison: Comparison, published: Published) -> list[Ablation]:
     ]
 
 
-def _verdict(found: Sequence[Remark], grave: Sequence[Remark], campaigns: int) -> str:
+def _verdict(found: Sequence[Remark], grave: Sequence[Remark], comparisons: Sequence[Comparison]) -> str:
     if not found:
         return "Our side is valid without warnings or notes"
-    own = "the campaign\u2019s own report" if campaigns == 1 else "the campaigns\u2019 own reports"
+    own = "the campaign\u2019s own report" if len(comparisons) == 1 else "the campaigns\u2019 own reports"
     rest = f"; the notes stand in {own}" if len(grave) < len(found) else ""
+    held = sum(bool(one.withheld) for one in comparisons)
+    if held:
+        of = "" if len(comparisons) == 1 else f" from {held} of {len(comparisons)} campaigns"
+        return f"Conclusions{of} are withheld: {counted(found)}{rest}"
     return f"Our side is valid with {counted(found)}{rest}"
 
 
@@ -168,6 +172,7 @@ def page(
 
     Each section is made of the first campaign that has something for it; the prices of features, of all of them.
     """
+    comparisons = [gated(one) for one in comparisons]
     comparison = comparisons[0]
     remarked = [(one, remarks(one, against_itself(one))) for one in comparisons]
     found = tuple(remark for _, some in remarked for remark in some)
@@ -209,7 +214,7 @@ def page(
         + (f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""),
         system=published.system,
         year=str(published.year),
-        verdict=_verdict(found, grave, len(comparisons)),
+        verdict=_verdict(found, grave, comparisons),
         remarks=grave,
         paper=tuple(Fact(name=name, text=text) for name, text in published.facts.items()),
         figures=_figures(published),
@@ -223,7 +228,7 @@ def page(
         has_ablation=setting is not None,
         base_name=setting.default if setting else "",
         ablations=tuple(_ablation_tables(mine, setting)) if setting else (),
-        ablation_note=note(mine),
+        ablation_note=note(mine, of_ablation.withheld),
         features=features.features(comparisons, published),
         grid=the_grid,
         shares=kept,

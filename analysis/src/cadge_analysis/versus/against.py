@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
-from math import exp, fsum
+from math import exp, fsum, log, log1p
 
 from cadge_analysis import words
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.drifted import Drifted
+from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.shift import Shift, paired
 from cadge_analysis.stats.verdict import Judged, Verdict
@@ -48,6 +49,8 @@ class Change:
     """Of how many launches there is no number, on either side; empty where there are none."""
     sides: tuple[Numbers, Numbers] = field(repr=False)
     """All that was measured of it, first and second."""
+    pairs_disagree: bool = False
+    """The ratio, which is the median over pairs, is not what both medians say, by more than the margin."""
 
     @property
     def ratio(self) -> float:
@@ -188,8 +191,12 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
         left.append(Left(name=name, series=series, pattern=pattern, why=why, fate=fate, neither=neither))
     between = None if pairs or across_hosts else drift(first, second)
     cells_of = [(one.ours, one.theirs, one.shift) for one in found]
-    ruling = within_campaign(first.data, cells_of, margin) if pairs else between_campaigns(cells_of, between, margin)
-    changes = [_change(*one) for one in zip(found, ruling.shifts, ruling.judged, strict=True)]
+    if pairs:
+        ruling = within_campaign(first.data, cells_of, margin)
+    else:
+        own = {side.name: side.withheld for side in (first, second)}
+        ruling = between_campaigns(cells_of, between, margin, withheld=own)
+    changes = [_change(*one, margin) for one in zip(found, ruling.shifts, ruling.judged, strict=True)]
     order = [Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN, Verdict.SAME]
     changes.sort(key=lambda one: (order.index(one.judged.verdict), -abs(one.shift.log_ratio)))
     return Against(
@@ -251,9 +258,29 @@ def shift_of(ours: Numbers, theirs: Numbers, *, pairs: bool) -> Shift | None:
     return paired(dict(ours.by_round), dict(theirs.by_round))
 
 
-def _change(found: _Found, shift: Drifted, judged: Judged) -> Change:
+def _medians(found: _Found) -> tuple[float, float]:
+    """Return what the first and the second side measured: of pairs in the rounds that both have, else in all."""
+    ours, theirs = found.ours, found.theirs
+    if not found.shift.paired:
+        return ours.central.value, theirs.central.value
+    both = sorted(ours.by_round.keys() & theirs.by_round.keys())
+    first, second = (median([side.by_round[key] for key in both]) for side in (ours, theirs))
+    return first, second
+
+
+def _disagree(first: float, second: float, shift: Shift, margin: float) -> bool:
+    """Tell whether the ratio of two medians speaks against the median of ratios: beyond 1, or beyond its interval."""
+    medians = log(second / first)
+    if abs(medians - shift.log_ratio) <= log1p(margin):
+        return False
+    beyond = shift.low is not None and shift.high is not None and not shift.low <= medians <= shift.high
+    return beyond or medians * shift.log_ratio <= 0
+
+
+def _change(found: _Found, shift: Drifted, judged: Judged, margin: float) -> Change:
     ours, theirs = found.ours, found.theirs
     case, shown = ours.cell.case, words.shown(ours.quantity)
+    first, second = _medians(found)
     return Change(
         name=found.name,
         series=found.series,
@@ -263,8 +290,9 @@ def _change(found: _Found, shift: Drifted, judged: Judged) -> Change:
         workload=found.workload,
         quantity=ours.quantity.title,
         unit=shown.unit,
-        first=ours.central.value * shown.scale,
-        second=theirs.central.value * shown.scale,
+        first=first * shown.scale,
+        second=second * shown.scale,
+        pairs_disagree=_disagree(first, second, found.shift, margin),
         shift=shift,
         better=ours.quantity.better,
         judged=judged,

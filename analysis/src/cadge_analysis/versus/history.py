@@ -195,7 +195,8 @@ def _courses(campaigns: Sequence[Side], left: Counter[str], margin: float) -> It
             numbers = side.numbers.get(key)
             if numbers is None or numbers.central.value <= 0:
                 continue
-            why = forbids(side, last, numbers.cell, cells[key])
+            why = side.withheld and f"verdicts of {side.data.campaign_id} are withheld: {side.withheld}"
+            why = why or forbids(side, last, numbers.cell, cells[key])
             if why:
                 left[why] += 1
             else:

@@ -3,12 +3,12 @@
 
 Two series of one campaign are judged as its own verdicts are: paired by round, at the looks that it was planned with,
 with the allowance for serial correlation that its families ask for (the largest of them, as this is one family), and
-withheld where the campaign's own are.
+withheld where the campaign's own are; of two campaigns, where those of either are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis.judged import judged
@@ -38,8 +38,21 @@ class Ruling:
     correlation: float = 0.0
 
 
-def between_campaigns(pairs: Sequence[Pair], drift: Drift | None, margin: float) -> Ruling:
-    """Judge cells of two campaigns; drift is None where machines are compared, so that nothing is taken out."""
+def between_campaigns(
+    pairs: Sequence[Pair], drift: Drift | None, margin: float, *, withheld: Mapping[str, str] | None = None
+) -> Ruling:
+    """Judge cells of two campaigns; drift is None where machines are compared, so that nothing is taken out.
+
+    withheld: by campaign, why its own verdicts are; then none is given here.
+    """
+    whys = [f"{name}: {why}" for name, why in (withheld or {}).items() if why]
+    if whys:
+        unsaid = Judged(verdict=Verdict.UNKNOWN, p=1.0, more=None, withheld=True)
+        return Ruling(
+            shifts=tuple(Drifted(shift) for _, _, shift in pairs),
+            judged=(unsaid,) * len(pairs),
+            withheld="; ".join(whys),
+        )
     if drift is None:
         shifts = [Drifted(shift) for _, _, shift in pairs]
         return Ruling(shifts=tuple(shifts), judged=tuple(_judge(pairs, shifts, margin)))
@@ -105,4 +118,5 @@ def _said(one: PairedVerdict, p: float, ours: Numbers) -> Judged:
         interval=interval,
         level=one.level,
         more=one.more if one.says is Verdict.UNKNOWN else 0,
+        withheld=one.withheld,
     )

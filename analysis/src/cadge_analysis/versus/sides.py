@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from cadge_analysis.judged import withheld_of
 from cadge_analysis.stats.compare import Numbers, numbers_of
 from cadge_analysis.stats.load import Cell, Dataset, Series
 
@@ -60,6 +61,11 @@ class Side:
             if numbers is not None:
                 found[series.kind, series.label, cell.case.place, cell.case.wait, _workload(cell)] = numbers
         return found
+
+    @cached_property
+    def withheld(self) -> str:
+        """Why the campaign's own report withholds its verdicts; "" where it gives them."""
+        return withheld_of(self.data)
 
     def key(self, cell: Cell) -> Key:
         """Return what makes a cell of the other side the same one."""

@@ -203,14 +203,20 @@ def _machine() -> Iterator[Finding]:
         yield Finding(code="D42", level="warn", text=text, fix="mount -o remount,size=1g /dev/shm")
 
 
-def _noise() -> Iterator[Finding]:
+def busy() -> str:
+    """Return why this machine is too busy to measure on; "" where it is quiet."""
     cores = len(os.sched_getaffinity(0))
     load = os.getloadavg()[0]
-    if load > BUSY_LOAD_PER_CORE * cores + 0.5:
-        text = f"load is {load:.1f} on {cores} cores: other work will disturb what is measured"
+    if load <= BUSY_LOAD_PER_CORE * cores + 0.5:
+        return ""
+    return f"load is {load:.1f} on {cores} cores: other work will disturb what is measured"
+
+
+def _noise() -> Iterator[Finding]:
+    if text := busy():
         yield Finding(code="D50", level="warn", text=text, fix="wait until the machine is quiet")
     else:
-        yield Finding(code="D50", level="ok", text=f"load {load:.1f}")
+        yield Finding(code="D50", level="ok", text=f"load {os.getloadavg()[0]:.1f}")
     if AUTOGROUP.is_file() and AUTOGROUP.read_text().strip() == "1":
         text = (
             "the kernel shares processors out by session first (sched_autogroup_enabled): where threads are more than "

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scaled import scaled
 
+from cadge_analysis import units
 from cadge_analysis.page.since import since
 from cadge_analysis.stats import load
 from cadge_analysis.stats.intervals import over_launches
@@ -333,6 +335,62 @@ def test_a_side_beside_itself_is_never_faster_or_slower(
     # the same numbers as those of two campaigns, too
     other = with_numbers(two[1], values)
     assert {change.judged.verdict for change in against(one, other, margin).changes} <= {Verdict.SAME, Verdict.UNKNOWN}
+
+
+# ---- ratios beside medians ----
+
+FIRST = (290, 100, 146, 290, 146, 100, 146, 290, 146)
+SECOND = (261, 90, 438, 261, 438, 90, 438, 261, 438)
+"""Round by round 0.9 in five of nine rounds, and 3 in four; the medians are 146 and 261."""
+
+
+def in_rounds(first: Sequence[int], second: Sequence[int]) -> Callable[[dict[str, Any], dict[str, Any], int], None]:
+    def hook(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        values = first if point["subject"]["layer"] == FAST else second
+        synthetic.set_samples(attempt, [(values[number] * 1000, 400)])
+        if not values[number]:
+            attempt["quantities"] = {}
+
+    return hook
+
+
+def layers_of(folder: Path, first: Sequence[int], second: Sequence[int]) -> Against:
+    hook = in_rounds(first, second)
+    campaign = made(folder, launches=len(first), patterns=(("rpc", 1),), sizes=(8,), attempt_hook=hook)
+    return against(side(campaign, FAST), side(campaign, SLOW), 0.05)
+
+
+def test_pairs_that_disagree_with_both_medians_say_so(tmp_path: Path) -> None:
+    (change,) = layers_of(tmp_path / "a", FIRST, SECOND).changes
+    assert (change.first, change.second) == pytest.approx((146, 261), rel=0.001)
+    assert change.ratio == pytest.approx(0.9, rel=0.001)
+    assert change.pairs_disagree
+    (calm,) = layers_of(tmp_path / "b", FIRST, [round(0.9 * one) for one in FIRST]).changes
+    assert not calm.pairs_disagree
+    assert calm.second / calm.first == pytest.approx(calm.ratio, rel=0.01)
+
+
+def test_medians_are_those_of_the_rounds_that_are_paired(tmp_path: Path) -> None:
+    """The second side has no number in the two fast rounds of the first: beside it, these do not count."""
+    first, second = (100, 100, 300, 310, 320), (0, 0, 600, 620, 640)
+    (change,) = layers_of(tmp_path, first, second).changes
+    assert (change.first, change.second) == pytest.approx((310, 620), rel=0.001)
+    assert change.ratio == pytest.approx(2, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.9, 1.1, "[0.900,\u00a01.10]"),
+        (0.04, 39, "[0.0400,\u00a039.0]"),
+        (1e-5, 1e6, "no bound"),
+        (0.03, 31, "no bound"),
+        (1.2, 1e6, "[1.20,\u00a0no bound]"),
+        (1e-6, 0.5, "[no bound,\u00a00.500]"),
+    ],
+)
+def test_an_interval_that_bounds_nothing_says_so(low: float, high: float, text: str) -> None:
+    assert units.ratio_interval(low, high) == text
 
 
 # ---- the machine's drift between two campaigns ----

@@ -7,6 +7,7 @@ sizes (KiB, MiB), with three significant digits, one unit in a column.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 
@@ -109,6 +110,19 @@ def times(ratio: float) -> str:
 def interval(low: str, high: str) -> str:
     """Return two formatted ends as [low, high], with the space that does not break."""
     return f"[{low},\u00a0{high}]"
+
+
+NO_BOUND = 1000.0
+"""Ends of a ratio's interval that lie so many times apart bound nothing."""
+
+
+def ratio_interval(low: float, high: float, say: Callable[[float], str] = sig3) -> str:
+    """Return the interval of a ratio as [low, high]; "no bound" for ends that are too far away to be one."""
+    if high < NO_BOUND * low:
+        return interval(say(low), say(high))
+    if low <= 1 <= high:
+        return "no bound"
+    return interval(say(low), "no bound") if low > 1 else interval("no bound", say(high))
 
 
 def count_of(number: int, noun: str, plural: str | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, log1p
+from math import log1p
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -289,15 +289,15 @@ def _rows(found: Against, *, everything: bool) -> list[tuple[str, ...]]:
 
 def _row(change: Change) -> tuple[str, ...]:
     from cadge_analysis import units
-    from cadge_analysis.versus.change_words import more
+    from cadge_analysis.versus.change_words import disagreement, interval, more
 
     judged = change.judged
-    ends = f" [{exp(judged.interval[0]):.3f}, {exp(judged.interval[1]):.3f}]" if judged.interval else ""
+    ends = f" {interval(change, lambda end: f'{end:.3f}')}".rstrip()
     verdict = str(judged.verdict)
     if judged.verdict == "cannot tell":
         verdict += f" ({more(change)})"
     first, second = (f"{units.sig3(value)} {change.unit}" for value in (change.first, change.second))
-    ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}"
+    ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}{disagreement(change)}"
     return verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.name, change.objections
 
 

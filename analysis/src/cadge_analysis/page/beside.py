@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import exp, log1p
+from math import log1p
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import palette
@@ -282,7 +282,7 @@ def _row(change: Change, looks: Mapping[str, Identity]) -> ChangeRow:
         second_detail=ends(theirs.central.low, theirs.central.high),
         ratio=units.times(change.ratio),
         change=units.times(change.change),
-        interval=units.interval(*(units.sig3(exp(end)) for end in judged.interval)) if judged.interval else "",
+        interval=f"{change_words.interval(change)}{change_words.disagreement(change)}".strip("; "),
         launches=f"{first}, {second}",
         p=_p(judged.p),
         more=change_words.more(change) if unknown else "",

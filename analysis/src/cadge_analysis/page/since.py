@@ -11,7 +11,7 @@ from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.viewmodel import FactTable, Finding, Since, Span
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
-from cadge_analysis.versus import drift_words
+from cadge_analysis.versus import change_words, drift_words
 from cadge_analysis.versus.against import Against, Change
 from cadge_analysis.versus.conditions import merged
 from cadge_analysis.versus.moved import Moved
@@ -143,7 +143,8 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
         rest.append(f"{units.grouped(same)} {one} the same within {units.percent(found.margin, 0)}")
     drowned = sum(change.judged.drowned for change in found.changes)
     if unknown - drowned:
-        rest.append(f"{units.grouped(unknown - drowned)} cannot be told with so many launches")
+        why = f": {found.withheld}" if found.withheld and not drowned else " with so many launches"
+        rest.append(f"{units.grouped(unknown - drowned)} cannot be told{why}")
     if drowned:
         why = found.withheld or "the machine drifted as far"
         rest.append(f"{units.grouped(drowned)} cannot be told: {why}")
@@ -201,7 +202,11 @@ def _by(change: Change) -> str:
     if change.judged.interval is not None:
         shares += sorted((_share(end * sign) for end in change.judged.interval), key=abs)
     text = [units.sig3(abs(100 * share)) for share in shares]
-    ends = f" {units.interval(text[1], text[2])}" if len(text) > 1 else ""
+    ends = ""
+    if change.judged.interval is not None:
+        low, high = change.judged.interval
+        far = "no bound" if exp(high - low) >= units.NO_BOUND else text[2]
+        ends = f" {units.interval(text[1], far)}"
     return f"{text[0]}{units.THIN}%{ends}"
 
 
@@ -240,8 +245,8 @@ def _changes(found: Against) -> FactTable | None:
             one.name,
             f"{units.sig3(one.first)} {one.unit}",
             f"{units.sig3(one.second)} {one.unit}",
-            units.times(one.ratio),
-            f"{units.times(one.change)}{_interval(one)}",
+            f"{units.times(one.ratio)}{change_words.disagreement(one)}",
+            f"{units.times(one.change)} {change_words.interval(one)}".strip(),
             one.objections,
         )
         for one in found.changes
@@ -253,11 +258,6 @@ def _changes(found: Against) -> FactTable | None:
         columns=heads[:columns],
         rows=tuple(row[:columns] for row in rows),
     )
-
-
-def _interval(change: Change) -> str:
-    ends = change.judged.interval
-    return f" {units.interval(*(units.sig3(exp(end)) for end in ends))}" if ends else ""
 
 
 def _drift(found: Against) -> FactTable | None:

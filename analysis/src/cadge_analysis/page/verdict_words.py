@@ -36,7 +36,7 @@ def ratio_text(ratio: Ratio) -> str:
     text = units.times(ratio.value)
     if ratio.low is None or ratio.high is None:
         return text
-    return f"{text} {units.interval(units.sig3(ratio.low), units.sig3(ratio.high))}"
+    return f"{text} {units.ratio_interval(ratio.low, ratio.high)}"
 
 
 def more_text(one: CellVerdict) -> str:
@@ -165,6 +165,8 @@ def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:
     said = [f"{words.isolated(one.label)} {shown.text(by_series[one].central.value)}" for one in group.members]
     if len(said) == 1:
         return said[0]
+    if group.withheld:
+        return "verdicts are withheld"
     named = ", ".join(said) if len(said) <= NAMED_MOST else f"{', '.join(said[:NAMED_MOST])} and others"
     return f"leading group of {len(said)}: {named}"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp
 
 from cadge_analysis import units, words
 from cadge_analysis.page.since import findings_of
 from cadge_analysis.page.viewmodel import FactTable, Since
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series
 from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.versus import change_words
 from cadge_analysis.versus.against import Against, Change, against
 from cadge_analysis.versus.sides import Side
 from cadge_results.provider import AT, adapter_of
@@ -94,7 +94,7 @@ def _changes(found: Against) -> FactTable | None:
             one.workload,
             f"{units.sig3(one.first)} {one.unit}",
             f"{units.sig3(one.second)} {one.unit}",
-            f"{units.times(one.ratio)}{_interval(one)}",
+            f"{units.times(one.ratio)} {change_words.interval(one)}".strip() + change_words.disagreement(one),
             str(one.judged.verdict),
         )
         for one in order
@@ -106,11 +106,6 @@ def _changes(found: Against) -> FactTable | None:
 def _place_of(change: Change) -> tuple[str, int, str, int, str]:
     place = words.PLACE_ORDER.index(change.place)
     return change.pattern, place, change.wait, change.sides[0].cell.case.size, change.workload
-
-
-def _interval(change: Change) -> str:
-    ends = change.judged.interval
-    return f" {units.interval(*(units.sig3(exp(end)) for end in ends))}" if ends else ""
 
 
 def _left(found: Against) -> FactTable | None:

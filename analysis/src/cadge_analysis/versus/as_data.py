@@ -102,6 +102,7 @@ def _change(change: Change) -> dict[str, JsonValue]:
         "first": change.first,
         "second": change.second,
         "ratio": change.ratio,
+        "pairs_disagree": change.pairs_disagree,
         "change": change.change,
         "change_low": None if low is None else exp(low),
         "change_high": None if high is None else exp(high),

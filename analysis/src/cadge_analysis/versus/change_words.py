@@ -3,12 +3,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import exp
+
 from cadge_analysis import units
 from cadge_analysis.versus.against import Change
 
 
+def interval(change: Change, say: Callable[[float], str] = units.sig3) -> str:
+    """Return the interval that a verdict is read from, as [low, high]; "" where there is none."""
+    ends = change.judged.interval
+    return units.ratio_interval(exp(ends[0]), exp(ends[1]), say) if ends else ""
+
+
+def disagreement(change: Change) -> str:
+    """Say that the ratio is another one than that of both medians; "" where it is not."""
+    return "; pairs disagree" if change.pairs_disagree else ""
+
+
 def more(change: Change) -> str:
     """Return what would decide a cell that cannot be told."""
+    if change.judged.withheld:
+        return "withheld"
     if change.judged.drowned:
         return "the machine's drift is as large"
     launches = change.judged.more

@@ -25,6 +25,8 @@ from math import log1p
 from statistics import fmean
 
 from cadge_analysis.selftest.pooled import Alike, Pooled, pooled
+from cadge_analysis.stats.paired_verdicts import verdict
+from cadge_analysis.stats.range_test import has_two_levels
 from cadge_analysis.stats.sequential import ERROR, fixed
 from cadge_analysis.stats.serial import serial_correlation
 
@@ -59,8 +61,8 @@ def campaign(rounds: dict[tuple[int, int], tuple[float, ...]], name: str, *, dis
     level = looks.attained(0, ERROR, correlation=correlation)
 
     def p(values: tuple[float, ...]) -> float:
-        fewer = min(sum(value <= 0 for value in values), sum(value >= 0 for value in values))
-        return looks.p(0, fewer, correlation=correlation)
+        switching = float(has_two_levels(values))
+        return verdict(dict(enumerate(values)), 0.0, looks, correlation=correlation, switching=switching).p
 
     cells = tuple((cell % 8, p(values), level, ROUNDS) for (_, cell), values in rounds.items())
     return Alike(campaign_id=name, disturbed=disturbed, cells=cells, rounds=rounds)

@@ -59,7 +59,7 @@ def main() -> None:
     given = parser.parse_args()
     chance = random.Random(1)  # noqa: S311 - repeatable on purpose
     print("launches  correlation  shape              " + "".join(f"{level:>8g}" for level in LEVELS))
-    for launches in (6, 9, 12):
+    for launches in (9, 12, 18):
         looks = fixed(launches)
         for correlation in (0.0, 0.1, 0.3, 0.5):
             for shape in SHAPES:

@@ -4,8 +4,8 @@
 The paired log-ratios of a long campaign, freed of their median, are what the machine does to a difference that is not
 there. Campaigns of 9, 18 and 30 launches are drawn from them in blocks of neighbouring rounds (circular moving blocks:
 Künsch, Annals of Statistics 17, 1989, p. 1217; Politis and Romano, 1992), so that what neighbours share stays in them.
-Each is given the interval that verdicts use: the order statistics that a sign test allows, with the correlation of
-neighbours that the whole campaign shows (stats/serial.py).
+Each is given the interval that verdicts use: the order statistics that a sign test allows, or where it allows none what
+the range test does, with the correlation of neighbours that the whole campaign shows (stats/serial.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from statistics import fmean
 from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median
 from cadge_analysis.stats.load import Dataset, Series
-from cadge_analysis.stats.sequential import ERROR, fixed, repeated_interval
+from cadge_analysis.stats.range_test import has_two_levels
+from cadge_analysis.stats.sequential import ERROR, fixed
 from cadge_analysis.stats.serial import Serial, serial_correlation
 
 LAUNCHES = (9, 18, 30)
@@ -97,11 +98,13 @@ def _covered(
     pair: tuple[str, str], values: Sequence[float], launches: int, serial: Serial | None, draws: int, seed: int
 ) -> Coverage:
     correlation = serial.used if serial else 0.0
-    fewer = fixed(launches).fewest(ERROR, correlation=correlation)[0]
+    looks = fixed(launches)
     chance = random.Random(f"{seed} {launches} {pair}")  # noqa: S311 - a simulation, not a secret
     held = 0
     for _ in range(draws):
-        ends = repeated_interval(_drawn(values, launches, chance), fewer)
+        drawn = _drawn(values, launches, chance)
+        switching = float(has_two_levels(drawn))
+        ends = looks.interval(drawn, 0, ERROR, correlation=correlation, switching=switching)
         held += ends is None or ends[0] <= 0 <= ends[1]
     share = held / draws
     return Coverage(

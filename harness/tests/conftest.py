@@ -42,6 +42,12 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else runs on the machine of the tests is no problem of the campaign that a test makes."""
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
+
+
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Pair]:
     """Two processes of a launch, gone afterwards whatever happened."""

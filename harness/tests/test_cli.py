@@ -15,8 +15,9 @@ from pathlib import Path
 import click
 import pytest
 
-from cadge_cli import cli
+from cadge_cli import cli, commands_run
 from cadge_cli.options import results_option
+from cadge_cli.output import Output
 from cadge_harness import errors
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.patterns import ask_driver, differences
@@ -247,6 +248,21 @@ def test_doctor_says_that_sessions_may_starve_each_other(
     monkeypatch.setattr(findings, "AUTOGROUP", file)
     found = [finding for finding in findings._noise() if finding.code == "D51"]
     assert [(finding.level, "--tune" in finding.fix) for finding in found] == [("warn", True)] * warned
+
+
+@pytest.mark.parametrize(
+    ("above", "kind", "warned"), [(0.0, "local", False), (0.1, "local", True), (9.0, "cluster", False)]
+)
+def test_a_sweep_warns_where_the_doctor_would(
+    monkeypatch: pytest.MonkeyPatch, above: float, kind: str, warned: bool
+) -> None:
+    load = findings.BUSY_LOAD_PER_CORE * len(os.sched_getaffinity(0)) + 0.5 + above
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    [doctor] = [finding for finding in findings._noise() if finding.code == "D50"]
+    assert doctor.level == ("warn" if above else "ok")
+    output = Output(stderr=None)
+    commands_run._say_of(replace(testbeds.local(), kind=kind), output)
+    assert [text.startswith(doctor.text) for text in output.problems] == [True] * warned
 
 
 def test_doctor_says_which_programs_patterns_lack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -232,11 +232,11 @@ second  C:b-two
 nothing differed in the conditions that are known
 paired by round; the same is within 5 %
 
-verdict                               second / first  first    second   cell
-cannot tell (about 19 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, between, poll, rpc, 4 KiB, round trip
-cannot tell (about 19 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, between, poll, rpc, 8 B, round trip
-cannot tell (about 19 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 4 KiB, round trip
-cannot tell (about 19 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 8 B, round trip
+verdict                              second / first  first    second   cell
+cannot tell (about 6 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, between, poll, rpc, 4 KiB, round trip
+cannot tell (about 6 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, between, poll, rpc, 8 B, round trip
+cannot tell (about 6 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 4 KiB, round trip
+cannot tell (about 6 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 8 B, round trip
 
 4 cells: 4 cannot tell; on average at most 5 % of those called different are not, and of those called the same (Benjamini and Yekutieli, over all cells)
 a-one > b-two, rpc, round trip (less is better): 1.000, geometric mean of 4 cells, not judged

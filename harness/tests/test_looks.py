@@ -63,7 +63,7 @@ def measured(record: dict[str, object]) -> dict[str, object]:
     assert isinstance(result, dict)
     for attempt in result["attempts"]:
         size = attempt["workload"]["parameters"]["request_bytes"]
-        value = random.Random(f"{launch['launch_id']}/{size}").randrange(9000, 11000)
+        value = round(random.Random(f"{launch['launch_id']}/{size}").gauss(10_000, 700))
         if launch["layer"] == "b-two" and size != ALIKE_BYTES:
             value *= 2
         samples = {"endpoint": 0, "histogram": histogram(value), "count": 1000, "sum_ns": value * 1000}

@@ -292,7 +292,7 @@ def _row(change: Change) -> tuple[str, ...]:
     from cadge_analysis.versus.change_words import disagreement, interval, more
 
     judged = change.judged
-    ends = f" {interval(change, lambda end: f'{end:.3f}')}".rstrip()
+    ends = f" {interval(change, lambda end: f'{end:.3f}')}".rstrip().replace("\u00a0", " ")
     verdict = str(judged.verdict)
     if judged.verdict == "cannot tell":
         verdict += f" ({more(change)})"

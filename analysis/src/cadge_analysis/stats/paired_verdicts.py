@@ -228,8 +228,8 @@ def verdicts(
 
 
 def _switching(family: Mapping[_Key, Pairs], on_two_levels: Collection[_Key]) -> dict[_Key, float]:
-    """Return for each member which share of comparisons like it is on two levels: 1 of those that are seen to be."""
-    seen = {key for key, pairs in family.items() if key in on_two_levels or has_two_levels(list(pairs.values()))}
+    """Return for each member which share of differences like it is on two levels: 1 of those that are seen to be."""
+    seen = {key for key, pairs in family.items() if has_two_levels(list(pairs.values()))}
     tried = sum(len(pairs) >= LAUNCHES_LEAST for pairs in family.values())
     share = len(seen) / tried if tried else 0.0
-    return {key: 1.0 if key in seen else share for key in family}
+    return {key: 1.0 if key in seen or key in on_two_levels else share for key in family}

@@ -21,11 +21,11 @@ side and so far away have, averaged over the family, a probability of at most
     (1/2)^(n-1) (s + (1 - s) (1 + d/R)^-(n-1))
 
 which is what p is. BY's bound (families.py) adds up over comparisons, so that it holds with such an average. s is the
-share of comparisons of which either side, or the difference, is seen on two levels (modes.py); these themselves have
-s = 1, and signs alone. Fewer than LAUNCHES_LEAST launches cannot show two levels, and have signs alone as well. By
-simulation of 40 comparisons that all switch and do not differ, 10 % apart and normal with 0.5 % on each level, 68 % of
-families of six launches and 12 % of nine had a wrong verdict as if there were one hill; so it is none of 400, and where
-nothing switches as much is found as before (harness/bench/two_levels.py).
+share of comparisons whose differences are seen on two levels (modes.py). These themselves, and those of which either
+side is seen on two, have s = 1: signs alone. Fewer than LAUNCHES_LEAST launches cannot show two levels, and have signs
+alone as well. By simulation of 40 comparisons that all switch and do not differ, 10 % apart and normal with 0.5 % on
+each level, 68 % of families of six launches and 12 % of nine had a wrong verdict as if there were one hill; now it is
+none of 400. Where nothing switches as much is found as before (harness/bench/two_levels.py).
 
 Where neighbouring differences correlate by r, their range is smaller than that of independent ones: it is widened by
 the root of (1 + r)/(1 - r), and the probability of all signs alike is that of a walk that remembers (signs.py). By

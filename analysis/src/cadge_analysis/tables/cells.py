@@ -54,7 +54,7 @@ _FIXED = (
     *column_of("boolean", floor_composed="whether the floor is put together of several measurements"),
     *column_of(
         "boolean",
-        verdict_withheld="whether no verdict is given, as the campaign called things different that are the same",
+        verdict_withheld="whether no verdict is given; the report says why",
         p99_verdict_withheld="the same of the 99th percentile",
     ),
     *column_of("boolean", leads="whether it is in the leading group of its case"),

@@ -11,7 +11,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.draw import kept, svg
+from cadge_analysis.draw import kept, renderer, svg
 from cadge_analysis.stats.load import Dataset, read
 
 SPEC: dict[str, object] = {
@@ -36,13 +36,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def drawings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the renderer was asked to draw."""
     asked: list[str] = []
-    draw = svg.vl_convert.vegalite_to_svg
+    draw = renderer.draw
 
-    def counted(text: str, **rest: Any) -> Any:  # noqa: ANN401
+    def counted(kind: renderer.Kind, text: str) -> bytes:
         asked.append(text)
-        return draw(text, **rest)
+        return draw(kind, text)
 
-    monkeypatch.setattr(svg.vl_convert, "vegalite_to_svg", counted)
+    monkeypatch.setattr(renderer, "draw", counted)
     return asked
 
 

@@ -48,3 +48,9 @@ class PictureError(AnalysisError):
     """The renderer refused a specification that we made."""
 
     exit_code = 70
+
+
+class NoRendererError(PictureError):
+    """The program that draws has ended, or cannot be started: there are no pictures on this machine, as it is."""
+
+    exit_code = 3

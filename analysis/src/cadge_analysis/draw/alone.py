@@ -9,13 +9,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-import vl_convert
-
-from cadge_analysis.errors import PictureError
+from cadge_analysis.draw import renderer
+from cadge_analysis.errors import NoRendererError, PictureError
 
 Kind = Literal["svg", "pdf", "png"]
-PNG_SCALE = 3
-"""Pixels of a PNG for one of the page: 288 to the inch, where the page has 96."""
 
 _VARIABLE = re.compile(r"var\(--[\w-]+,(#[0-9A-Fa-f]{3,8})\)")
 _HEAD = re.compile(r'<svg class="chart" role="img" (?P<said>[^>]*?)(?: style="[^"]*")?(?P<rest> font-family=[^>]*)>')
@@ -37,13 +34,11 @@ def alone(chart: str) -> str:
 
 def picture(document: str, kind: Kind) -> bytes:
     """Return an SVG document as a file of a kind. A PDF holds its text as text, in a font of this machine."""
+    if kind == "svg":
+        return document.encode()
     try:
-        if kind == "pdf":
-            pdf: bytes = vl_convert.svg_to_pdf(document)
-            return pdf
-        if kind == "png":
-            png: bytes = vl_convert.svg_to_png(document, scale=PNG_SCALE)
-            return png
-    except (RuntimeError, ValueError) as error:
+        return renderer.draw(kind, document)
+    except NoRendererError:
+        raise
+    except PictureError as error:
         raise PictureError(f"the picture cannot be made: {str(error).partition(chr(10))[0]}") from error
-    return document.encode()

@@ -14,16 +14,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-import vl_convert
 from markupsafe import Markup, escape
 
+from cadge_analysis.draw import renderer
 from cadge_analysis.draw.dress import dressed
 from cadge_analysis.draw.kept import drawn
 from cadge_analysis.draw.palette import LIGHT, NEUTRALS, classes, variables
-from cadge_analysis.errors import PictureError
+from cadge_analysis.errors import NoRendererError, PictureError
 
-VEGA_LITE = "5.20"
 Spec = dict[str, object]
+NO_PICTURE = "No picture: the renderer ended. The tables have the numbers."
 
 _VARIABLES = (
     {colour: f"var(--s{slot},{colour})" for slot, colour in enumerate(LIGHT)}
@@ -63,12 +63,17 @@ def _rendered(spec: Mapping[str, object], name: str) -> str:
 
     def make() -> str:
         try:
-            raw: str = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE)
-        except ValueError as error:
+            raw = renderer.draw("vegalite", text).decode()
+        except NoRendererError:
+            raise
+        except PictureError as error:
             raise PictureError(f"chart {name}: {error}") from error
         return dressed(raw, name=name, colours=_VARIABLES, classes=_CLASSES)
 
-    return drawn((name, text), make)
+    try:
+        return drawn((name, text), make)
+    except NoRendererError:
+        return ""
 
 
 def render(
@@ -77,17 +82,19 @@ def render(
     """Return a chart as an inline `<svg>` with a title and a description for those who do not see it.
 
     `name` is unique in the page and prefixes every id. The picture scales with its box, but never below `minimum_px`.
-    behind: the name of a `backdrop` with the same frame, which is seen behind it. Raises PictureError where the
-    renderer refuses the specification.
+    behind: the name of a `backdrop` with the same frame, which is seen behind it. Where nothing can be drawn on this
+    machine the frame says so, and `renderer.RENDERER.trouble` why. Raises PictureError where the renderer refuses the
+    specification.
     """
     width, height = _size(spec)
+    picture = _rendered(spec, name) or f'<text x="12" y="24">{escape(NO_PICTURE)}</text>'
     style = f' style="min-width:{minimum_px}px"' if minimum_px else ""
     back = f'<use href="#{behind}"/>' if behind else ""
     return Markup(  # noqa: S704 - the renderer's own, and what is escaped here
         f'<svg class="chart" role="img" aria-labelledby="{name}-t {name}-d" viewBox="0 0 {width} {height}"'
         f' width="{width}" height="{height}"{style} font-family="system-ui,sans-serif" font-size="11px">'
         f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
-        f"{back}{_rendered(spec, name)}</svg>"
+        f"{back}{picture}</svg>"
     )
 
 

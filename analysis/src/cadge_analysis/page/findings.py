@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
+from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.page.provenance import NODE_FACTS, plain
 from cadge_analysis.page.viewmodel import Finding, Span
 from cadge_analysis.stats.load import Dataset
@@ -41,6 +42,15 @@ def findings(data: Dataset) -> tuple[Finding, ...]:
         more = f"{units.count_of(rest, 'more')} of this sort; the tables below have all of them."
         found = [*found[:REASONS_MOST], Finding(kind="more", grave=False, spans=(Span(more),))]
     return tuple(sorted(found, key=lambda one: not one.grave))
+
+
+def no_pictures() -> tuple[Finding, ...]:
+    """Return a finding where nothing could be drawn for this page."""
+    trouble = RENDERER.trouble
+    if not trouble:
+        return ()
+    text = f": {trouble}. All numbers are here, in tables. It needs some 40 GB of addresses: see `ulimit -v`."
+    return (Finding(kind="pictures", grave=True, spans=(Span("This report has no pictures", strong=True), Span(text))),)
 
 
 # ---- slow hosts ----

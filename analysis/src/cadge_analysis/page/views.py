@@ -21,7 +21,7 @@ from cadge_analysis.page.count_figure import count_figures
 from cadge_analysis.page.cpu_figure import cpu_figure
 from cadge_analysis.page.embed import Heading
 from cadge_analysis.page.figures import beside, far_tail_figure, figure, in_family, main_family, tail_figure
-from cadge_analysis.page.findings import NOTHING, findings
+from cadge_analysis.page.findings import NOTHING, findings, no_pictures
 from cadge_analysis.page.glossary import glossary
 from cadge_analysis.page.imported import imported_tables
 from cadge_analysis.page.itself import itself
@@ -246,7 +246,8 @@ def page(
                 sections[pattern, place] = made
     rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
     found = remarks(comparison, rate, of_tails)
-    wrong = findings(data)
+    strips, spread = strips_figure(data, keys, looks), scale(data, keys, looks)
+    wrong = (*findings(data), *no_pictures())  # after the last picture
     outcomes = coverage.outcome_rows(data)
     nobody, answered = answers(comparison, verdicts)
     told = warned(found, wrong, nothing_found=NOTHING, undecided=bool(nobody) and not verdicts.decided)
@@ -287,7 +288,7 @@ def page(
         sheet=sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said),
         versions=versions(data, every_fact, verdicts.delta),
         imported=imported_tables(data),
-        strips=strips_figure(data, keys, looks),
-        scale=scale(data, keys, looks),
+        strips=strips,
+        scale=spread,
         glossary=glossary(comparison.rows, data.patterns),
     )

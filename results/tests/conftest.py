@@ -21,6 +21,7 @@ settings.load_profile("untimed")
 CREATED = datetime(2026, 11, 21, 1, 30, 42, tzinfo=UTC)
 SUBJECT = {"kind": "layer", "layer": "sockets-tcp", "shims": [], "settings": {}, "place": "within", "wait": "poll"}
 WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
+BYTES_OF = {"a" * 16: 8, "b" * 16: 64}
 CAST = [
     {"role": "client", "host": "here", "peers": [1], "threads": 1},
     {"role": "server", "host": "here", "peers": [0], "threads": 1},
@@ -29,7 +30,8 @@ CAST = [
 
 def make_workload(request_bytes: int = 8) -> dict[str, object]:
     """Return an RPC whose reply has 8 bytes."""
-    return {"pattern": "rpc", "parameters": {"request_bytes": request_bytes, "reply_bytes": 8, "depth": 1}}
+    made = WORKLOADS.patterns["rpc"].workload("rpc", {"request_bytes": request_bytes, "reply_bytes": 8})
+    return made.model_dump(mode="json")
 
 
 def make_point(point_id: str, **changes: object) -> dict[str, object]:
@@ -42,7 +44,7 @@ def make_plan() -> Plan:
     """Two launches of sockets-tcp with two points each, and one refused point of mpi-p2p."""
     points = [
         make_point("a" * 16),
-        make_point("b" * 16, workload=make_workload(64)),
+        make_point("b" * 16, workload=make_workload(BYTES_OF["b" * 16])),
         make_point(
             "c" * 16,
             subject={**SUBJECT, "layer": "mpi-p2p", "wait": "block"},
@@ -122,7 +124,7 @@ def make_attempt(point_id: str, order: int, **changes: object) -> dict[str, obje
     return {
         "attempt_id": str(order),
         "point_id": point_id,
-        "workload": make_workload(),
+        "workload": make_workload(BYTES_OF.get(point_id, 8)),
         "order": order,
         "status": "done",
         "reason": None,

@@ -91,7 +91,7 @@ def test_duplicates_and_strangers_are_refused(new_writer: NewWriter, record: Rec
         assert isinstance(raw["result"], dict)
         assert isinstance(raw["result"]["attempts"], list)
         raw["result"]["attempts"].append(raw["result"]["attempts"][0])
-        with pytest.raises(FormatError, match="duplicate attempt"):
+        with pytest.raises(FormatError, match="a second attempt"):
             writer.add_launch(LaunchRecord.from_object(raw, source="t"))
 
 

@@ -318,7 +318,7 @@ def test_a_campaign_from_before_checksums(campaign: Campaign, record: Recorder) 
     for content, said in (
         (whole.replace(str(histogram)[:60], str(histogram)[:59] + "x"), "does not fit its format: "),
         (whole.replace('"count":3,', '"count":4,', 1), "holds 3 samples, not 4"),
-        (whole.replace(record(0).launch.campaign_id, "20261121T013042Z-00000000"), "belongs to campaign"),
+        (whole.replace(record(0).launch.campaign_id, "20261121T013042Z-00000000"), "it belongs to campaign"),
     ):
         first.write_text(content)
         (item,) = found(campaign)

@@ -8,11 +8,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, ClassVar, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from cadge_results.errors import FormatError, SchemaTooNewError, SchemaTooOldError
+from cadge_results.strict import refusal
 
 _SCHEMA_KEY = re.compile(r"^(?P<name>[a-z]+(?:\.[a-z-]+)+)/(?P<major>\d+)(?:\.(?P<minor>\d+))?$")
 
@@ -24,6 +26,16 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", max_
 """A name that is a file's as well: it leads out of no folder."""
 
 
+def _time(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a time without its zone")
+    return text
+
+
+Utc = Annotated[str, AfterValidator(_time)]
+"""A time with its zone, as ISO 8601 writes it."""
+
+
 class Frozen(BaseModel):
     """Part of a document: unknown keys are errors, nothing is coerced, nothing changes afterwards.
 
@@ -31,7 +43,13 @@ class Frozen(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, validate_by_name=True, validate_by_alias=True, defer_build=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
 
@@ -66,15 +84,20 @@ class Document(Frozen):
 
         Raises FormatError, SchemaTooNewError for a larger major version, SchemaTooOldError for a smaller one.
         """
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        if why := refusal(data):
+            raise FormatError(f"{source}: {why}")
         with contextlib.suppress(ValidationError):
-            found = cls.model_validate_json(text)
+            found = cls.model_validate_json(data)
             if found.schema_ == cls.schema_id():
                 return found
         # what is wrong is said of what the JSON holds; to look at that first would take as long again
         try:
-            raw: object = json.loads(text)
+            raw: object = json.loads(data)
         except ValueError as error:
             raise FormatError(f"{source}: not JSON: {error}") from error
+        except RecursionError as error:
+            raise FormatError(f"{source}: not JSON that can be read: it is nested too deeply") from error
         return cls.from_object(raw, source=source)
 
     @classmethod
@@ -82,9 +105,16 @@ class Document(Frozen):
         """Read a document from parsed JSON (dicts, lists, strings, numbers)."""
         cls.check_version(raw, source=source)
         try:
-            return cls.model_validate_json(json.dumps(raw))
+            text = json.dumps(raw)
+            if why := refusal(text.encode()):
+                raise FormatError(f"{source}: {why}")
+            return cls.model_validate_json(text)
         except ValidationError as error:
             raise FormatError(f"{source}: {explain(error)}") from error
+        except RecursionError as error:
+            raise FormatError(f"{source}: it is nested too deeply") from error
+        except ValueError as error:  # of Python's writer: an integer of thousands of digits
+            raise FormatError(f"{source}: {error}") from error
 
     @classmethod
     def check_version(cls, raw: object, *, source: str) -> None:

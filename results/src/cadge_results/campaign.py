@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeInt
 
-from cadge_results.base import Document, Frozen, digest_without
+from cadge_results.base import Document, Frozen, Utc, digest_without
 from cadge_results.selftest import DIGEST, SelftestPin
 
 CampaignStatus = Literal["running", "finished", "interrupted"]
@@ -64,8 +64,8 @@ class CampaignMeta(Document):
     NAME: ClassVar[str] = "cadge.campaign"
 
     campaign_id: str = Field(pattern=CAMPAIGN_ID)
-    created_utc: str
-    finished_utc: str | None = None
+    created_utc: Utc
+    finished_utc: Utc | None = None
     status: CampaignStatus
     sweep: str
     testbed: TestbedFacts

@@ -110,4 +110,6 @@ def _is_json(data: bytes) -> bool:
         json.loads(data)
     except ValueError:
         return False
+    except RecursionError:  # whatever else it is, it was not cut
+        return True
     return True

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cadge_results.command import command
 from cadge_results.errors import OutputError, OutputLostError, StoreFullError, StoreUnwritableError
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -86,7 +87,7 @@ def explained(path: Path) -> Iterator[None]:
         if error.errno in NO_ROOM:
             raise StoreFullError(
                 f"no space to write {path}: {error.strerror}. Launches stored so far are whole; "
-                f"make room and continue with: cadge resume"
+                f"make room and continue with: {command('resume')}"
             ) from error
         raise StoreUnwritableError(f"cannot write {path}: {error.strerror}") from error
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, get_args
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from cadge_results.base import Document, Frozen, Place
+from cadge_results.base import Document, Frozen, Place, Utc
 
 Format = Literal["osu", "ucx_perftest", "fabtests", "imb"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -79,7 +79,7 @@ class ImportedFile(Document):
     MAJOR: ClassVar[int] = 1
 
     imported_id: str = Field(pattern=IMPORTED_ID)
-    imported_utc: str
+    imported_utc: Utc
     format: Format
     file: str
     """The file's name, without its folders."""

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import JsonValue
-
+from cadge_results.belongs import looks_of
 from cadge_results.store import Campaign
 
 Step = Literal["measure", "decide", "plan", "done"]
@@ -35,12 +33,6 @@ class LooksState:
         launches = self.looks[self.look - 1]
         text = f"look {self.look} of {len(self.looks)}, after {launches} {'launch' if launches == 1 else 'launches'}"
         return f"{text}: {self.why}" if self.why else text
-
-
-def looks_of(sweep: Mapping[str, JsonValue]) -> tuple[int, ...]:
-    """Return the looks of a sweep as a plan keeps it; none where it has none."""
-    found = sweep.get("looks")
-    return tuple(item for item in found if isinstance(item, int)) if isinstance(found, list) else ()
 
 
 def looks_state(campaign: Campaign) -> LooksState | None:

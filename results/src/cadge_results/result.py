@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, JsonValue, NonNegativeInt
 
-from cadge_results.base import Document, Frozen, Kind, Place, Wait
+from cadge_results.base import Document, Frozen, Kind, Place, Utc, Wait
 from cadge_results.point import POINT_ID, Workload
 from cadge_results.reason import Reason
 
@@ -324,7 +324,7 @@ class Result(Document):
     reason: str | None = None
     reason_code: Reason | None = None
     driver: DriverFacts
-    started_utc: str
+    started_utc: Utc
     wall_ns: NonNegativeInt
     phases_ns: dict[str, NonNegativeInt] = Field(default_factory=dict)
     library: LibraryFacts | None = None

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from cadge_results.base import Document, Frozen, digest
+from cadge_results.base import Document, Frozen, Utc, digest
 from cadge_results.checksum import Checksum, beside
 from cadge_results.damage import look
 from cadge_results.errors import Damage, FormatError, NotFoundError
@@ -69,7 +69,7 @@ class _Identity(Frozen):
     """Of which machine and build a self-test is."""
 
     selftest_id: str = Field(pattern=SELFTEST_ID)
-    finished_utc: str
+    finished_utc: Utc
     version: str
     """Of cadge."""
     build: str = Field(pattern=DIGEST)
@@ -94,7 +94,7 @@ class SelftestFile(_Identity, Document):
 
     NAME: ClassVar[str] = "cadge.selftest"
 
-    created_utc: str
+    created_utc: Utc
     revision: str
     dirty: bool
     testbed: str

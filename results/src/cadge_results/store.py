@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +27,9 @@ from typing import NoReturn, TypeVar
 
 from cadge_results import aside
 from cadge_results.base import Document
+from cadge_results.belongs import looks_of, plan_problem, record_problem
 from cadge_results.campaign import CampaignMeta
+from cadge_results.command import command
 from cadge_results.damage import Content, look, misfit, unproven
 from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import (
@@ -45,7 +46,7 @@ from cadge_results.layout import Layout, stored
 from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
 from cadge_results.outcomes import PointOutcome, PointSummary, outcomes_of, summaries_of
-from cadge_results.plan import Plan
+from cadge_results.plan import Plan, PlanLaunch
 from cadge_results.record import LaunchRecord
 
 _Read = TypeVar("_Read", bound=Document)
@@ -81,7 +82,13 @@ class Campaign:
     @cached_property
     def stored_plan(self) -> Plan:
         """The plan as it was made before anything ran."""
-        return self._document(Plan, self.layout.plan)[0]
+        return self._fitting(self._document(Plan, self.layout.plan)[0], self.layout.plan)
+
+    def _fitting(self, plan: Plan, path: Path) -> Plan:
+        """Return a plan that fits itself, or refuse the file that brought what does not."""
+        if why := plan_problem(plan):
+            self._refuse(Damage(path, Kind.CHANGED, f"it does not fit itself: {why}"))
+        return plan
 
     @cached_property
     def plan(self) -> Plan:
@@ -97,7 +104,8 @@ class Campaign:
         )
         blocks = (*first.blocks, *(block for part in later for block in part.blocks))
         launches = (*first.launches, *(launch for part in later for launch in part.launches))
-        return first.model_copy(update={"blocks": blocks, "launches": launches, "estimate": estimate})
+        whole = first.model_copy(update={"blocks": blocks, "launches": launches, "estimate": estimate})
+        return self._fitting(whole, self.layout.later_look(later[-1].look))
 
     def decisions(self) -> tuple[Decision, ...]:
         """Return what was decided, look by look. Raises DamagedError."""
@@ -109,6 +117,8 @@ class Campaign:
         found = self._document(Decision, path)[0]
         if found.look != look or found.plan_hash != self.stored_plan.plan_hash:
             self._refuse(Damage(path, Kind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
+        if found.looks != looks_of(self.stored_plan.sweep):
+            self._refuse(Damage(path, Kind.SWAPPED, "its looks are not those of the plan"))
         return found
 
     def decision_sha256(self, look: int) -> str:
@@ -127,6 +137,8 @@ class Campaign:
             self._refuse(Damage(path, Kind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
         if found.decision_sha256 != self.decision_sha256(look - 1):
             self._refuse(Damage(path, Kind.SWAPPED, f"it was planned from another decision than {look - 1}"))
+        if look > len(looks_of(self.stored_plan.sweep)):
+            self._refuse(Damage(path, Kind.SWAPPED, "the plan has no such look"))
         return found
 
     def _looks(self, file: Callable[[int], Path], first: int = 1) -> Iterator[int]:
@@ -197,7 +209,7 @@ class Campaign:
         names = [path.stem for path in self._stored(self.layout.launches)]
         have = self._records.keys() | self._readings.keys()
         for record in read_all(self, [name for name in names if name not in have], afresh=afresh):
-            self._readings[record.launch_id] = record
+            self._readings[record.launch_id] = self._as_planned(record)  # columns know of no plan
         for name in names:
             yield self._records.get(name) or self._readings[name]
 
@@ -221,11 +233,17 @@ class Campaign:
         record = self._parsed(LaunchRecord, path, content)
         if record.launch_id != launch_id:
             self._refuse(Damage(path, Kind.SWAPPED, f"it holds launch {record.launch_id}"))
+        return self._as_planned(record)
+
+    def _as_planned(self, record: LaunchRecord) -> LaunchRecord:
+        """Return a record of what was planned under its name, or refuse its file. Raises DamagedError."""
+        if why := record_problem(record, self._planned[record.launch_id], self.plan):
+            self._refuse(Damage(self.layout.launch(record.launch_id), Kind.SWAPPED, why))
         return record
 
     @cached_property
-    def _planned(self) -> frozenset[str]:
-        return frozenset(launch.launch_id for launch in self.plan.launches)
+    def _planned(self) -> Mapping[str, PlanLaunch]:
+        return {launch.launch_id: launch for launch in self.plan.launches}
 
     def keep(self, record: LaunchRecord) -> None:
         """Take a record that was just stored, so that it need not be read again."""
@@ -247,23 +265,14 @@ class Campaign:
         for launch_id in sorted(self.launch_ids()):
             self.look(launch_id)
 
-    def look(self, launch_id: str) -> LaunchRecord | None:
-        """Look whether a stored launch is whole: return its record where no checksum tells, and it had to be read.
-
-        Raises DamagedError.
-        """
-        path = self.layout.launch(launch_id)
-        if launch_id in self._planned and self._content(path).proven:
-            return None
+    def look(self, launch_id: str) -> LaunchRecord:
+        """Read a stored launch, and keep nothing of it. Raises DamagedError."""
         return self._launch(launch_id)
 
     def blame(self, launch_id: str, error: FormatError) -> NoReturn:
-        """Refuse a record of which a part fits no format, as far as no checksum says that it was stored so."""
+        """Refuse a record of which a part fits no format."""
         path = self.layout.launch(launch_id)
-        content = self._content(path)
-        if content.proven:
-            raise error
-        self._refuse(misfit(path, content.data, str(error)))
+        self._refuse(misfit(path, self._content(path).data, str(error)))
 
     def made_again(self) -> Mapping[aside.Why, frozenset[str]]:
         """Return the stored launches that are there for another time, by why the earlier record was moved aside."""
@@ -291,9 +300,7 @@ class Campaign:
         except (SchemaTooNewError, SchemaTooOldError):
             raise
         except FormatError as error:
-            if not content.proven:
-                self._refuse(misfit(path, content.data, str(error).removeprefix(f"{path}: ")))
-            raise
+            self._refuse(misfit(path, content.data, str(error).removeprefix(f"{path}: ")))
 
     def _content(self, path: Path, *, changes: bool = False) -> Content:
         """Read a stored file; one that never changes has a checksum wherever the campaign has any."""
@@ -305,7 +312,7 @@ class Campaign:
         return found
 
     def _refuse(self, damage: Damage) -> NoReturn:
-        raise DamagedError(damage, commands=(f"cadge verify {shlex.quote(str(self.path))}",))
+        raise DamagedError(damage, commands=(command("verify", str(self.path)),))
 
     def trace_file(self) -> Path | None:
         """Return the file of the trace that points replay, looked at; None where no point does. Raises DamagedError."""
@@ -383,7 +390,7 @@ class Store:
         every = self.campaigns()
         if which == "last":
             if not every:
-                raise NotFoundError(f"there is no campaign in {self.root}; make one with: cadge run")
+                raise NotFoundError(f"there is no campaign in {self.root}; make one with: {command('run')}")
             return every[-1]
         for candidate in (self.root / which, Path(which)):
             if any((candidate / name).is_file() for name in ("campaign.json", "plan.json")):  # one may be lost

@@ -21,7 +21,7 @@ from cadge_results.layout import Layout, stored, visible
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
 from cadge_results.store import Campaign
-from cadge_results.writer import check_belongs, hold, interrupt, is_held
+from cadge_results.writer import hold, interrupt, is_held
 
 _MADE = ("*.html",)
 """What was made of a campaign and lies beside its documents."""
@@ -202,19 +202,16 @@ class _Look:
             self.plan = None
 
     def _launch(self, path: Path) -> None:
-        """Look at a record: without a plan, only at what its checksum says."""
+        """Read a record as every reader does, and decode it; without a plan, look at what its checksum says."""
         if self.plan is None:
             found = look(path, self.layout.root)
             if isinstance(found, Damage):
                 raise DamagedError(found)
             return
         record = self.campaign.look(path.stem)
-        if record is None:
-            return
+        if self.meta is not None and record.launch.campaign_id != self.meta.campaign_id:
+            raise DamagedError(Damage(path, Kind.CHANGED, f"it belongs to campaign {record.launch.campaign_id}"))
         try:
-            if self.meta is not None:
-                points = next(one.point_ids for one in self.plan.launches if one.launch_id == record.launch_id)
-                check_belongs(record, points, self.meta.campaign_id)
             _check_histograms(record)
         except FormatError as error:
             raise DamagedError(misfit(path, path.read_bytes(), str(error))) from error
@@ -223,8 +220,6 @@ class _Look:
         found = look(path, self.layout.root)
         if isinstance(found, Damage):
             raise DamagedError(found)
-        if found.proven:
-            return
         try:
             block = Block.parse(found.data, source=path.name)
         except FormatError as error:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from cadge_results import aside
+from cadge_results.belongs import record_problem
 from cadge_results.campaign import CampaignMeta, CampaignStatus
 from cadge_results.checksum import Checksum, beside
 from cadge_results.decision import Decision, LaterLook
@@ -119,7 +120,10 @@ class CampaignWriter:
         planned = next((item for item in self.campaign.plan.launches if item.launch_id == launch_id), None)
         if planned is None:
             raise FormatError(f"launch {launch_id} is not in the plan of {self.campaign.path.name}")
-        check_belongs(record, planned.point_ids, self.campaign.path.name)
+        if record.launch.campaign_id != self.campaign.path.name:
+            raise FormatError(f"launch {launch_id} belongs to campaign {record.launch.campaign_id}")
+        if why := record_problem(record, planned, self.campaign.plan):
+            raise FormatError(f"launch {launch_id}: {why}")
         put_for_ever(path, record.to_json().encode())
         self._stored.add(launch_id)
         self.campaign.keep(record)
@@ -220,22 +224,6 @@ def interrupt(campaign: Campaign) -> None:
     with contextlib.suppress(DamagedError):
         if campaign.meta.status == "finished" and campaign.missing_launch_ids():
             _change(campaign, {"status": "interrupted"})
-
-
-def check_belongs(record: LaunchRecord, point_ids: tuple[str, ...], campaign: str) -> None:
-    """Raise FormatError for a record of another campaign, or with other attempts than were planned."""
-    if record.launch.campaign_id != campaign:
-        raise FormatError(f"launch {record.launch_id} belongs to campaign {record.launch.campaign_id}, not {campaign}")
-    result = record.result
-    if result is None:
-        return
-    if result.launch_id != record.launch_id:
-        raise FormatError(f"launch {record.launch_id} carries the result of launch {result.launch_id}")
-    seen: set[str] = set()
-    for attempt in result.attempts:
-        if attempt.point_id not in point_ids or attempt.point_id in seen:
-            raise FormatError(f"launch {record.launch_id} has an unplanned or duplicate attempt of {attempt.point_id}")
-        seen.add(attempt.point_id)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from cadge_analysis.stats.families import level_of
 from cadge_analysis.stats.plan_power import PlannedFamily, families_of
 from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan
 from cadge_results import Plan
-from cadge_results.looks import looks_of
+from cadge_results.belongs import looks_of
 
 
 def spending(looks: Sequence[int]) -> LookPlan:

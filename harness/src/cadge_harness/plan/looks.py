@@ -26,7 +26,7 @@ from cadge_harness.plan.timemodel import (
 )
 from cadge_results import Decision, FormatError, LaterLook, Plan, PlanBlock, PlanLaunch
 from cadge_results.base import digest
-from cadge_results.looks import looks_of
+from cadge_results.belongs import looks_of
 from cadge_results.plan import PlanLook
 
 

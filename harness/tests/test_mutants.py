@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Campaigns of strangers: whatever a stored document says, every command answers, and verify names the file."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cadge_harness.paths import Checkout
+from cadge_results import Campaign, NativeFile, NodeFacts, Store
+from cadge_results.writer import CampaignWriter, put_for_ever
+
+from .conftest import HARNESS, Answer, FakeRunner
+from .mutants import Steps, mutate, replace, seal
+from .test_imports import KEPT
+from .test_looks import histogram
+
+Cadge = Callable[..., Answer]
+SWEEP = """\
+schema: cadge.sweep/2
+title: what every kind of document is stored for
+layers: [a-one, b-two]
+baseline: a-one
+places: within
+patterns:
+  - {pattern: rpc, request_bytes: [8B]}
+  - {pattern: stream, bytes: [4KiB]}
+launches: 2
+twin: none
+seed: 7
+duration: {default: 20ms}
+"""
+NODE = {
+    "schema": "cadge.node/1",
+    "kernel": {"release": "6.18.5", "version": "#1", "machine": "x86_64"},
+    "cmdline": "quiet",
+    "cpu": {"model": "17", "model name": "AMD EPYC 9B14", "microcode": "0x1"},
+    "cores": {"logical": 2, "online": "0-1", "sockets": 1, "threads_per_core": 1},
+    "mitigations": {"spectre_v2": "Mitigation: Retpolines", "meltdown": "Not affected"},
+    "governor": {"unknown": "no cpufreq in this kernel"},
+    "virtualisation": "kvm",
+    "clocksource": {"current": "tsc", "available": "tsc"},
+    "tsc": {"constant_tsc": True, "nonstop_tsc": True},
+    "memory": {"total_bytes": 25276514304},
+    "hugepages": {"total": 0},
+    "thp": "always [madvise] never",
+    "libc": "glibc 2.36",
+    "python": "3.11.2",
+    "libraries": {"libucp.so.0": {"version": "1.13.1", "file": "/usr/lib/libucp.so.0", "build_id": "ab" * 20}},
+    "programs": {"nginx": {"version": "1.22", "file": "/usr/sbin/nginx", "build_id": "cd" * 20}},
+    "configuration": {"/etc/ucx/ucx.conf": {"bytes": 12, "sha256": "a" * 64, "package": None}},
+    "namespaces": {"net": "net:[4026532000]"},
+    "limits": {"memlock": {"soft": 8388608, "hard": 8388608}, "nofile": {"soft": 1024, "hard": 4096}},
+    "interfaces": {"data0": {"mtu": 1500, "driver": "veth", "speed": 10000}},
+    "yama": {"ptrace_scope": "0"},
+    "can": {"process_vm_readv": True, "af_xdp": {"unknown": "x"}, "namespaces": True},
+}
+PIN = {
+    "selftest_id": "20261121T030000Z-0123abcd", "finished_utc": "2026-11-21T03:30:00Z", "version": "0.2.0",
+    "build": "0" * 64, "machine": {"cpu": [{"model": "17"}], "cores": [2], "virtualisation": ["kvm"], "kernel": ["6"]},
+    "verdict": "passed", "parts": {"delay": "passed", "stall": "passed"}, "says": {"delay": "x", "stall": "y"},
+    "between": [{"place": "within", "wait": "poll", "form": "rpc", "common": 0.01, "spread": 0.01, "freedom": 4.0,
+                 "campaigns": 5}],
+}  # fmt: skip
+MUTANTS = 6
+READERS = (
+    "report {first}",
+    "report {first} --format text",
+    "report {first} --against {other} -o {out}",
+    "export {first} --format csv",
+    "export {first} --format json",
+    "export {first} --format loggp",
+    "export {first} --format jsonl --table attempts",
+    "export {first} --format jsonl --table samples",
+    "export {first} --format jsonl --table launches",
+    "export {first} --format jsonl --table hosts",
+    "export {first} --format jsonl --table campaigns",
+    "figures {first}",
+    "compare {first} {other}",
+    "compare {first}:a-one {first}:b-two",
+    "compare {other} {first} --format html -o {out}",
+    "history {first} {other}",
+    "why {first} {other} a-one,within,poll,rpc,8B",
+    "status {first}",
+    "status {first} --json",
+    "study peregrine {first} -o {out}",
+    "study sc98 {first} -o {out}",
+    "study press {first} -o {out}",
+    "study logp {first} -o {out}",
+    "scale {first}",
+    "crosscheck {first}",
+    "ablate a {first}",
+    "import --list --into {first}",
+    "publish {first} --to {site} --dry-run",
+    "publish {first} --to {site} --yes",
+    "verify {first}",
+    "query {sql} {first}",
+    "resume {first} --no-report",
+    "resume {first} --failed --no-report",
+)
+SQL = "SELECT * FROM cells, hosts, launches, campaigns"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Two campaigns that stay as they are, and where copies of them are changed."""
+
+    kept: Path
+    first: str
+    other: str
+    campaigns: Path
+    scratch: Path
+
+    def fresh(self) -> Path:
+        """Return a copy of the first campaign in the place where it was."""
+        shutil.rmtree(self.campaigns)
+        shutil.copytree(self.kept, self.campaigns, symlinks=True)
+        return self.campaigns / self.first
+
+    def command(self, line: str) -> list[str]:
+        names = {"first": self.first, "other": self.other, "out": str(self.scratch / "out.html"),
+                 "site": str(self.scratch / "site"), "sql": SQL}  # fmt: skip
+        return [part.format(**names) for part in line.split()]
+
+
+@pytest.fixture
+def ground(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path) -> Ground:
+    """Two campaigns, the first with a document of every kind."""
+    runner.change = _measured
+    (checkout.root / "analysis").mkdir()
+    (checkout.root / "analysis/studies").symlink_to(HARNESS.parent / "analysis/studies")
+    for seed in ("seed: 7", "seed: 8"):
+        (checkout.sweeps / "tiny.yml").write_text(SWEEP.replace("seed: 7", seed))
+        answer = cadge("run", "--sweep", "tiny", "--no-report")
+        assert answer.code == 0, answer.err
+    runner.change = lambda record: record
+    first, other = (one for one in Store(checkout.campaigns).campaigns())
+    _complete(first)
+    assert cadge("import", "osu", str(KEPT / "osu-5.7-latency.txt"), "--into", first.campaign_id).code == 0
+    kept = tmp_path / "kept"
+    shutil.copytree(checkout.campaigns, kept)
+    return Ground(kept, first.campaign_id, other.campaign_id, checkout.campaigns, tmp_path)
+
+
+def _measured(record: dict[str, object]) -> dict[str, object]:
+    """Let b-two be slower at one size alone, so that a part of the campaign is decided at the first look."""
+    launch, result = record["launch"], record["result"]
+    assert isinstance(launch, dict)
+    assert isinstance(result, dict)
+    for attempt in result["attempts"]:
+        size = attempt["workload"]["parameters"].get("request_bytes")
+        if launch["kind"] == "floor" or size is None:
+            continue
+        value = random.Random(f"{launch['launch_id']}/{size}").randrange(9000, 11000)
+        value *= 2 if launch["layer"] == "b-two" and size == 8 else 1
+        samples = {"endpoint": 0, "histogram": histogram(value), "count": 1000, "sum_ns": value * 1000}
+        samples |= {"min_ns": value, "max_ns": value, "sum_sq_ns2": str(1000 * value**2), "first_ns": [value]}
+        attempt["quantities"] = {"latency": [samples]}
+    return record
+
+
+def _complete(campaign: Campaign) -> None:
+    """Store what a made-up runner does not: facts of hosts, readings of native tools, a self-test."""
+    with CampaignWriter.resume(campaign.path) as writer:
+        for host in ("h1", "h2"):
+            writer.add_node(NodeFacts.from_object(NODE | {"host": host}, source="t"))
+        point = next(one for one in campaign.plan.points if one.state == "planned")
+        cell = {"cell_id": "c", "point_id": point.point_id, "tool": "NPtcp", "bytes": 8, "statistic": "mean",
+                "clocked": False}  # fmt: skip
+        reading = {"cell_id": "c", "round": 0, "after": campaign.plan.launches[0].launch_id, "value": 1000.5,
+                   "command": "NPtcp", "wall_ns": [1, 2], "run_wait_ns": [0, None]}  # fmt: skip
+        absent = {"tool": "x", "layers": ["b-two"], "reason": "absent"}
+        native = {"schema": "cadge.native/1", "rounds": 1, "cells": [cell], "versions": {"NPtcp": "5"},
+                  "absent": [absent], "readings": [reading]}  # fmt: skip
+        put_for_ever(campaign.layout.native, NativeFile.from_object(native, source="t").to_json().encode())
+    path = campaign.layout.meta
+    meta = json.loads(path.read_bytes()) | {"status": "finished", "finished_utc": "2026-11-21T03:30:00Z"}
+    path.write_bytes(seal(campaign.path, path, json.dumps(meta | {"selftest": PIN}).encode()))
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.first(1)
+def test_no_document_ends_a_command_by_surprise(ground: Ground, cadge: Cadge, seed: int) -> None:
+    """Whatever was changed: no internal error, verify finds what readers refuse, and unsealed numbers are not shown."""
+    dice = random.Random(seed)
+    ground.fresh()
+    export = ground.command("export {first} --format json")
+    whole = cadge(*export).out
+    for _ in range(MUTANTS):
+        mutant = mutate(ground.fresh(), dice)
+        readers = [ground.command(line) for line in dice.sample(READERS, 3)]
+        verified, exported = cadge(*ground.command("verify {first}")), cadge(*export)
+        said = {" ".join(argv): cadge(*argv) for argv in readers}
+        surprises = {line: one.err for line, one in said.items() if one.code == 70}
+        assert (verified.code, exported.code, surprises) in ((0, 0, {}), (7, 7, {}), (7, 0, {})), mutant
+        if verified.code == 7:
+            name = mutant.file.relative_to(ground.campaigns / ground.first)
+            assert str(name.with_suffix("")) in verified.out, mutant
+        else:
+            assert not {line for line, one in said.items() if one.code == 7}, mutant
+        if not mutant.sealed and exported.code == 0:
+            assert exported.out == whole, mutant
+
+
+KINDS: dict[str, tuple[str, Steps, object]] = {
+    "nesting": ("launches/*.json", ("result", "adapter"), "@100,000 brackets@"),
+    "5,000 digits": ("launches/*.json", ("result", "wall_ns"), "@5,000 digits@"),
+    "a lone surrogate": ("nodes/*.json", ("kernel",), "@a lone surrogate@"),
+    "a point without a parameter": ("plan.json", ("points", 0, "workload", "parameters"), {}),
+    "another layer than was planned": ("launches/*.json", ("launch", "layer"), "c-three"),
+    "a time that is none": ("campaign.json", ("created_utc",), "yesterday"),
+    "infinite": ("native.json", ("readings", 0, "value"), "@infinite@"),
+    "a quantity of another kind": ("launches/*.json", ("result", "attempts", 0, "quantities"),
+                                   {"latency": [{"endpoint": 0, "value": 3}]}),
+}  # fmt: skip
+
+
+def test_each_kind_that_readers_had_died_of(ground: Ground, cadge: Cadge) -> None:
+    for name, (pattern, steps, value) in KINDS.items():
+        campaign = ground.fresh()
+        path = min(campaign.glob(pattern))
+        replace(campaign, path, steps, value)
+        verified = cadge(*ground.command("verify {first}"))
+        assert verified.code == 7, name
+        assert str(path.relative_to(campaign)) in verified.out, name
+        lines = ("report {first}", "export {first}", "status {first}", "crosscheck {first}", "resume {first} --failed")
+        answers = [cadge(*ground.command(line)) for line in lines]
+        assert {answer.code for answer in answers} <= {0, 3, 7}, name
+        refused = [answer.err for answer in answers if answer.code == 7]
+        assert refused, name
+        assert all(str(path) in said for said in refused), name

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbers that no document may hold, at and beside each limit; and that a search for them never misses one."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cadge_results import FormatError, NodeFacts
+from cadge_results.strict import LARGEST, refusal
+
+
+def node(value: str) -> bytes:
+    return b'{"schema": "cadge.node/1", "host": "h", "kernel": %s}' % value.encode()
+
+
+REFUSED = (
+    str(2**63), str(-(2**63) - 1), "1" + "0" * 4999, "-" + "9" * 5000, "1e309", "-1E+400", "NaN", "-Infinity",
+    "[[1e999]]", '{"a": 9223372036854775808}', "[" * 100_000 + "]" * 100_000, '{"a":' * 600 + "1" + "}" * 600,
+    r'"\ud800"', r'"\udc00\ud800"',
+)  # fmt: skip
+TAKEN = (
+    str(LARGEST), str(-(2**63)), "1e308", "0.1234567890123456789012345", "[" * 100 + "]" * 100, '"NaN"',
+    '"at 99999999999999999999999"', '"x,9e999"', '"9223372036854775808"', r'"\ud83d\ude00"',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", REFUSED)
+def test_what_is_refused(value: str) -> None:
+    with pytest.raises(FormatError):
+        NodeFacts.parse(node(value), source="t")
+
+
+@pytest.mark.parametrize("value", TAKEN)
+def test_what_is_taken(value: str) -> None:
+    assert NodeFacts.parse(node(value), source="t").kernel == json.loads(value)
+
+
+def test_python_objects_are_held_to_the_same() -> None:
+    deep: object = 1
+    for _ in range(5000):
+        deep = [deep]
+    for value in (10**4999, 2**63, math.inf, math.nan, "\ud800", deep):
+        with pytest.raises(FormatError):
+            NodeFacts.from_object({"schema": "cadge.node/1", "host": "h", "kernel": value}, source="t")
+
+
+JSON = st.recursive(
+    st.none() | st.integers(-(2**70), 2**70) | st.floats() | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("a,:[ 9e-", max_size=9), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def fits(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(map(fits, value.values()))
+    if isinstance(value, list):
+        return all(map(fits, value))
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or -(2**63) <= value <= LARGEST
+
+
+@given(JSON, st.sampled_from([None, 1]))
+def test_the_search_agrees_with_a_walk(value: object, indent: int | None) -> None:
+    assert (refusal(json.dumps(value, indent=indent).encode()) is None) == fits(value)

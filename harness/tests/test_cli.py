@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -199,6 +200,24 @@ def test_options_come_from_the_environment(
     monkeypatch.setenv("INVENTORY", "")
     data = json.loads(cadge("plan", "--json").out)["data"]
     assert {entry["layer"] for entry in data["refused"]} <= {"floor-cacheline", "floor-xdp"}
+
+
+def test_tracebacks_go_after_a_week(cadge: Cadge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    old, young, other = (tmp_path / f"{name}.txt" for name in ("cadge-traceback-a", "cadge-traceback-b", "c"))
+    for path, days in ((old, 7.1), (young, 6.9), (other, 30)):
+        path.write_text("x")
+        os.utime(path, (time.time() - days * 86400,) * 2)
+    (tmp_path / "cadge-traceback-folder.txt").mkdir()
+
+    def broken(*_args: object, **_named: object) -> None:
+        raise RuntimeError("oh")
+
+    monkeypatch.setattr(cli.cadge, "main", broken)
+    assert cadge("layers").code == 70
+    assert not old.exists()
+    assert young.exists()
+    assert other.exists()
 
 
 def test_bugs_end_with_70_and_a_traceback(cadge: Cadge, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -370,3 +370,11 @@ def test_records_that_nodes_still_have_are_not_taken_for_new_ones(
     cleaning.ended = Ended(ok=False, exit_code=4, clean=False, problems=("h2 cannot be reached",))
     assert cadge(*RESUME, "--failed").code == 4
     assert seen == [(0, True)]
+
+
+def test_a_resume_with_nothing_to_make_ends_as_the_run_did(troubled: Campaign, cadge: Cadge) -> None:
+    answer = cadge("resume")
+    assert answer.code == 1
+    assert f"make them again with: cadge resume --failed {troubled.campaign_id}" in answer.out
+    assert cadge(*RESUME, "--failed").code == 0
+    assert cadge("resume").code == 0

@@ -51,7 +51,7 @@ def test_mistakes_have_a_sentence_and_a_code(campaigns: list[str], cadge: Cadge,
         (("--results", str(tmp_path)), 5, "there is none"),
         (("--margin", "much"), 2, "--margin"),
         (("--format", "html", "--json"), 2, "add -o FILE"),
-        (("--format", "html", "-o", str(tmp_path / "no" / "f.html")), 2, "does not exist"),
+        (("--format", "html", "-o", str(tmp_path / "no" / "f.html")), 3, "does not exist"),
     ):
         answer = cadge("history", *argv)
         assert answer.code == code, (argv, answer.err)

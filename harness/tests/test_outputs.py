@@ -12,8 +12,10 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
+import click
 import pytest
 
+from cadge_cli import cli
 from cadge_harness.paths import Checkout
 from cadge_results import Store
 
@@ -189,13 +191,77 @@ def test_an_output_that_cannot_be_is_refused(
     assert runner
     before = sorted(tmp_path.rglob("*"))
     folder = f"folder {tmp_path / 'no'} does not exist"
-    for path, said in ((tmp_path, "is a directory"), (tmp_path / "no/file", folder)):
+    for path, said in ((tmp_path, "it is a directory"), (tmp_path / "no/file", folder)):
         answer = cadge(*COMMANDS[command][3:], str(path))
-        assert (answer.code, answer.out) == (2, "")
+        assert (answer.code, answer.out) == (3, "")
         assert said in answer.err
         assert "Traceback" not in answer.err
     assert sorted(tmp_path.rglob("*")) == before
     assert len(Store(measured.campaigns).campaigns()) == 1
+
+
+OUTPUTS: dict[str, tuple[str, ...]] = {
+    "report": ("report",),
+    "report text": ("report", "--format", "text"),
+    "report markdown": ("report", "--format", "markdown"),
+    "export": ("export",),
+    "export json": ("export", "--format", "json"),
+    "compare": ("compare", "last:a-one", "last:b-two"),
+    "compare html": ("compare", "last:a-one", "last:b-two", "--format", "html"),
+    "history": ("history",),
+    "query": ("query", "SELECT 1 AS a"),
+    "study": ("study", "peregrine"),
+    "viewer": ("viewer",),
+    "plan": ("plan", "--sweep", "tiny", "--testbed", "local"),
+    "figures": ("figures",),
+}
+
+
+def output_option(command: str) -> str | None:
+    """Return the option by which a command is told where its output goes."""
+    found = cli.command_of(command)
+    assert found is not None
+    named = (one.opts[0] for one in found.params if one.name in {"out", "target"} and isinstance(one, click.Option))
+    return next(named, None)
+
+
+def test_every_command_with_an_output_is_here() -> None:
+    having = {name for name in cli.COMMANDS if output_option(name)}
+    assert having - {"publish"} == {argv[0] for argv in OUTPUTS.values()}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.first(6)
+def test_an_output_that_cannot_be_written_is_3(
+    name: str, measured: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path
+) -> None:
+    """A missing folder, one that is a file, no room, nobody who reads; `-` is stdout."""
+    assert runner
+    if name == "history":
+        assert cadge("ablate", "a", "--seed", "2", "--no-report").code == 0
+    argv = OUTPUTS[name]
+    option = output_option(argv[0])
+    assert option is not None
+    missing, inside = tmp_path / "no" / "file", Path(__file__) / "file"
+    for path in (missing, inside, *(() if name == "figures" else (tmp_path, Path("/dev/full")))):
+        answer = cadge(*argv, option, str(path))
+        assert answer.code == 3, (path, answer)
+        assert answer.err.startswith("cadge: cannot write ") or f"\ncadge: cannot write {path}" in answer.err, (
+            answer.err
+        )
+        assert measured.campaigns.is_dir()
+    if name == "figures":
+        return
+    reading, writing = os.pipe()
+    os.close(reading)
+    assert cadge(*argv, option, f"/dev/fd/{writing}").code == 3
+    os.close(writing)
+    whole = tmp_path / "whole"
+    assert cadge(*argv, option, str(whole)).code == 0
+    done = subprocess.run([*CADGE, *argv, option, "-"], capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert whole.read_bytes() in done.stdout
+    assert not Path("-").exists()
 
 
 def test_the_export_on_stdout_is_the_file(measured: Checkout, cadge: Cadge, tmp_path: Path) -> None:

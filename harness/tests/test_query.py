@@ -72,11 +72,25 @@ def test_values_of_every_kind_have_a_form(campaign: Campaign, cadge: Cadge) -> N
     assert "\\x1bx" in text
 
 
+def test_a_question_has_a_time_limit(campaign: Campaign, cadge: Cadge) -> None:
+    assert campaign
+    endless = "SELECT count(*) FROM range(10000000000) a, range(1000000) b"
+    answer = cadge("query", endless, "--time-limit", "0.3")
+    assert (answer.code, answer.out) == (2, "")
+    assert "not answered within 0.3 s" in answer.err
+    slow_rows = "SELECT a.range FROM range(10000000000) a WHERE a.range % 100000000 = 1"
+    assert cadge("query", slow_rows, "--format", "csv", "--time-limit", "0.3").code == 2
+    assert cadge("query", COUNT, "--time-limit", "0").code == 2
+    assert cadge("query", COUNT, "--time-limit", "60").out == cadge("query", COUNT).out
+
+
 MISTAKES: tuple[tuple[list[str], int, str], ...] = (
     (["query"], 2, "--tables to see"),
     (["query", "SELECT 1", "--tables"], 2, "or --tables"),
     (["query", "SELEC 1"], 2, "syntax error"),
     (["query", "DROP TABLE hosts"], 2, "DROP is no question"),
+    (["query", "EXPLAIN ANALYZE DELETE FROM cells"], 2, "a question changes nothing"),
+    (["query", "/* */ explain /* */ analyze (FORMAT json) UPDATE hosts SET host = 'x'"], 2, "changes nothing"),
     (["query", "SELECT 1 AS a, 2 AS a", "--format", "json"], 2, "two columns are called 'a'"),
     (["query", "SELECT 1", "--format", "csv", "--json"], 2, "add -o FILE"),
     (["query", "SELECT 1", "nothing"], 5, "no campaign 'nothing'"),

@@ -287,3 +287,55 @@ def test_a_killed_process_leaves_a_campaign_that_can_be_resumed(checkout: Checko
     stored = len(list(campaign.launches()))
     assert 4 <= stored < len(campaign.plan.launches)
     assert json.loads(cadge("status", "--json").out)["data"]["state"] == "broken off"
+
+
+def test_last_is_the_newest_campaign_with_launches(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    """What was begun and measured nothing has nothing to show; status and resume are about the newest all the same."""
+    assert cadge(*RUN).code == 0
+    first = last(checkout)
+    runner.stop_after = len(runner.made)
+    assert cadge(*RUN, "--seed", "8").code == 6
+    names = {one.campaign_id for one in Store(checkout.campaigns).campaigns()}
+    (empty,) = names - {first.campaign_id}
+    assert last(checkout).campaign_id == first.campaign_id
+    assert cadge("export").out.splitlines()[1].startswith(first.campaign_id)
+    assert json.loads(cadge("status", "--json").out)["data"]["campaign_id"] == empty
+    runner.stop_after = None
+    assert cadge("resume", "--no-report").code == 0
+    assert last(checkout).campaign_id == empty
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_interrupted_is_said_where_somebody_interrupted(
+    stopped: bool, checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checkout
+    runner.stop_after = 3
+    runner.ended = Ended(ok=False, exit_code=4)
+
+    def interrupt(number: int) -> None:
+        if stopped and number == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    runner.before_launch = interrupt
+    answer = cadge(*RUN)
+    assert answer.code == (130 if stopped else 6)
+    assert answer.out.splitlines()[0].startswith("interrupted after " if stopped else "not complete after ")
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("kill -KILL $$", "its process ended by signal 9 (SIGKILL)"), ("exit 5", "its process ended with exit status 5")],
+)
+def test_a_report_that_dies_says_how(
+    code: str, said: str, checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    assert checkout
+    assert runner
+    dying = tmp_path / "python"
+    dying.write_text(f"#!/bin/sh\n{code}\n")
+    dying.chmod(0o755)
+    monkeypatch.setattr(commands_run.sys, "executable", str(dying))
+    assert f"cadge: no report was made: {said}\n" in cadge("run", "--sweep", "tiny").err

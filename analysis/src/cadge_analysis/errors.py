@@ -6,9 +6,11 @@
     AnalysisError
     ├── NoDataError    5    the campaign holds nothing that could be shown
     ├── BadInputError  2    an argument or an environment variable is wrong
+    │   └── TooLongError    a question was not answered in the time that it was given
     ├── SimulatorMissingError  3  this machine has no SimGrid
     ├── ExtraMissingError  3  a package is needed that is not part of the core
     └── PictureError   70   a chart could not be drawn: a bug of ours
+        └── NoRendererError  3  the program that draws has ended, or cannot be started
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ class BadInputError(AnalysisError):
     """The caller asked for something that cannot be done."""
 
     exit_code = 2
+
+
+class TooLongError(BadInputError):
+    """A question was not answered in the time that it was given."""
 
 
 class SimulatorMissingError(AnalysisError):

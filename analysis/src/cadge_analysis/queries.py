@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cadge_analysis.errors import BadInputError, ExtraMissingError, NoDataError
+from cadge_analysis.errors import BadInputError, ExtraMissingError, NoDataError, TooLongError
 from cadge_analysis.flat import lines
 from cadge_analysis.tables import TABLES
 from cadge_analysis.tables.table import Column, Table, together
@@ -34,6 +36,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
 }
 LeaveOut = Callable[[Campaign, ResultsError], None]
+LIMIT_S = 60.0
 _TAKEN_MOST = 1000
 """Rows that are taken from DuckDB at a time."""
 
@@ -67,11 +70,14 @@ def parquet(table: Table, campaign: Campaign) -> bytes:
         return made.read_bytes()
 
 
-def ask(sql: str, campaigns: Sequence[Campaign], leave_out: LeaveOut | None = None) -> Answer:
+def ask(
+    sql: str, campaigns: Sequence[Campaign], leave_out: LeaveOut | None = None, *, limit_s: float = LIMIT_S
+) -> Answer:
     """Ask one question. Raises ExtraMissingError, and BadInputError with what is wrong in the SQL.
 
-    leave_out: is told of a campaign that cannot be read, which a table then goes without; where there is none, raises
-    as readers of campaigns do.
+    limit_s: how long the database may work on it, reading its answer included; raises TooLongError. leave_out: is told
+    of a campaign that cannot be read, which a table then goes without; where there is none, raises as readers of
+    campaigns do.
     """
     database = _connected()
     import duckdb
@@ -85,19 +91,53 @@ def ask(sql: str, campaigns: Sequence[Campaign], leave_out: LeaveOut | None = No
                     _fill(database, table, campaigns, Path(folder), leave_out)
         database.execute("SET enable_external_access = false")
         database.execute("SET lock_configuration = true")
-        found = database.execute(sql)
+        database.execute("BEGIN TRANSACTION READ ONLY")  # EXPLAIN ANALYZE carries out whatever it explains
+        watch = _Watch(database, limit_s)
+        with watch:
+            found = database.execute(sql)
     except duckdb.Error as error:
         raise _wrong(error) from error
-    return Answer(tuple(one[0] for one in found.description or ()), _fetched(database))
+    return Answer(tuple(one[0] for one in found.description or ()), _fetched(database, watch))
 
 
-def _fetched(database: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+class _Watch:
+    """Interrupts a database that has worked for too long; what its reader takes in between does not count."""
+
+    def __init__(self, database: DuckDBPyConnection, limit_s: float) -> None:
+        self._database = database
+        self._limit_s = limit_s
+        self._left_s = limit_s
+        self._begun_s = 0.0
+        self._timer = threading.Timer(0, database.interrupt)
+
+    def __enter__(self) -> None:
+        self._begun_s = time.monotonic()
+        self._timer = threading.Timer(max(0.0, self._left_s), self._database.interrupt)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        import duckdb
+
+        self._timer.cancel()
+        self._left_s -= time.monotonic() - self._begun_s
+        if isinstance(error, duckdb.InterruptException):
+            raise TooLongError(
+                f"the question was not answered within {self._limit_s:g} s; ask for less, or set --time-limit"
+            ) from error
+
+
+def _fetched(database: DuckDBPyConnection, watch: _Watch) -> Iterator[tuple[Any, ...]]:
     import duckdb
+
+    def several() -> list[tuple[Any, ...]]:
+        with watch:
+            return database.fetchmany(_TAKEN_MOST)
 
     with database:
         try:
-            while several := database.fetchmany(_TAKEN_MOST):
-                yield from several
+            while rows := several():
+                yield from rows
         except duckdb.Error as error:
             raise _wrong(error) from error
 
@@ -120,6 +160,8 @@ def _wrong(error: Exception) -> BadInputError:
     said = "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
     if "file system operations are disabled" in said or "disabled by configuration" in said:
         return BadInputError(f"a question sees only its tables, no file and no network: {', '.join(TABLES)}\n{said}")
+    if "read-only mode" in said:
+        return BadInputError("a question changes nothing, also where EXPLAIN ANALYZE carries out what it explains")
     if re.match(r"Catalog Error: Table", said):
         said += f"\nTables: {', '.join(TABLES)}; their columns: cadge query --tables"
     elif said.startswith("Binder Error"):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import platform
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,11 @@ SAME = ("version", "abi", "schema", "revision")
 ANSWER_S = 20
 AT_ONCE = 2
 INSTALL = "install it there, or set cadge_ld_library_path in the inventory to where it is"
+OLDEST = (
+    "The build is for a newer libc than this host's. Build Cadge on the host with the oldest one, and set "
+    "cadge_build_path in the inventory to that build"
+)
+_NEWER_LIBC = re.compile(r"\bGLIBC_[0-9.]+")
 _NOT_LOADED = "cannot be loaded: "
 
 
@@ -54,7 +60,7 @@ def ask_driver(host: str, build: Path, ld_library_path: str) -> Json:
         raise _unfit(f"{driver} does not answer on {host} within {ANSWER_S} s") from error
     if done.returncode != 0:
         why = " ".join((done.stderr or done.stdout).split())[-300:] or f"exit status {done.returncode}"
-        raise _unfit(f"{driver} does not run on {host}: {why}", f"Where a library is missing, {INSTALL}")
+        raise _unfit(f"{driver} does not run on {host}: {why}", _fix_of(why))
     try:
         version = json.loads(done.stdout)
         said = {key: version.get(key) for key in SAME}
@@ -62,6 +68,11 @@ def ask_driver(host: str, build: Path, ld_library_path: str) -> Json:
         text = f"{driver} on {host} is not a driver of this tool: it answered {done.stdout[:80]!r}"
         raise _unfit(text) from error
     return {**said, "agent": AGENT_VERSION, "machine": platform.machine()}
+
+
+def _fix_of(why: str) -> str:
+    """Say what to do where something cannot be loaded. No search path brings a libc: the loader has to fit it."""
+    return OLDEST if _NEWER_LIBC.search(why) else f"Where a library is missing, {INSTALL}"
 
 
 def _unfit(text: str, fix: str = "") -> FaultError:
@@ -116,6 +127,6 @@ def layer_faults(host: str, layers: Mapping[str, LayerSaid]) -> Iterator[Fault]:
         yield fault(
             "layers",
             f"{host} cannot use {', '.join(names)}: {reason}",
-            f"Where a library is missing, {INSTALL}; or measure other layers (--layers)",
+            f"{_fix_of(reason)}; or measure other layers (--layers)",
             only_warn=not none,
         )

@@ -13,9 +13,10 @@ from cadge_agent.errors import HostLostError, LaunchFailedError
 from cadge_agent.fleet import Fleet
 from cadge_agent.formats import RECORD_SCHEMA, Json, Launch, Record
 from cadge_agent.mpirun import mpi_command, mpi_environment
-from cadge_agent.outcome import outcome, port_taken
+from cadge_agent.outcome import outcome, port_taken, with_room
 from cadge_agent.output import Output, tell_removed
 from cadge_agent.reactor import Reactor
+from cadge_agent.segments import room_of
 from cadge_agent.site import RESERVED_PORTS, Site
 
 AFTER_PEER_S = 3.0  # one endpoint gone: the others get this long to write what they know
@@ -86,6 +87,8 @@ class _Making:
             logs.update(report["logs"])
             tell_removed(self.output, report["counters"]["host"], report["removed"])
         status, reason, reason_code = outcome(result, failure, codes, logs)
+        if status == "failed":
+            reason = with_room(reason, logs.values(), room_of(self.site.name))
         numbers = [str(number) for number in range(len(self.launch["endpoints"]))]
         return {
             "schema": RECORD_SCHEMA,

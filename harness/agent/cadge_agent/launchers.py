@@ -53,6 +53,15 @@ def _open_mpi(wanted: Wanted) -> list[str]:
     return [*argv, "-n", str(wanted.count), "--host", where, "-x", wanted.mark]
 
 
+def _of_open_mpi(wanted: Wanted) -> dict[str, str]:
+    """Return what keeps host names whole: else it calls `ssh node-5` for node-5.example.org.
+
+    The first is Open MPI 4's, the second that of PRRTE, which starts the ranks of Open MPI 5; each ignores the other's.
+    """
+    named = ("OMPI_MCA_orte_keep_fqdn_hostnames", "PRTE_MCA_prte_keep_fqdn_hostnames")
+    return dict.fromkeys(named, "1") if wanted.hosts else {}
+
+
 def _hydra(wanted: Wanted) -> list[str]:
     # It hands on its whole environment, and tells a host's ranks from the order of -hosts.
     argv = ["-bind-to", "none"]
@@ -68,7 +77,7 @@ def _of_hydra(wanted: Wanted) -> dict[str, str]:
 
 
 LAUNCHERS = (
-    Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", _open_mpi, lambda _: {}),
+    Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", _open_mpi, _of_open_mpi),
     Launcher("HYDRA", "PMI_RANK", _hydra, _of_hydra),
 )
 

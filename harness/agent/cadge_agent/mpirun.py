@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
+import socket
 from collections.abc import Mapping
 
 from cadge_agent.block import hosts_of
@@ -50,14 +52,28 @@ def _launcher(site: Site) -> tuple[str, Launcher]:
 
 def _wanted(site: Site, launch: Launch) -> Wanted:
     hosts = hosts_of([launch])
+    counts = {} if hosts == [site.name] else {host: len(_endpoints_of(launch, host)) for host in hosts}
     return Wanted(
         count=len(launch["endpoints"]),
-        hosts={} if hosts == [site.name] else {host: len(_endpoints_of(launch, host)) for host in hosts},
+        hosts={_reached_as(site, host): count for host, count in counts.items()},
         network=site.management_network,
         address=site.host["management_address"],
         ssh=tuple(site.block["mpirun"].get("ssh", ())),
         mark=MARK,
     )
+
+
+def _reached_as(site: Site, name: str) -> str:
+    """Return what the launcher calls a host: its name in the inventory, or its address where nothing here knows that.
+
+    An inventory may call a host as only the controller's ssh understands, behind a jump host.
+    """
+    if site.block["mpirun"].get("ssh"):  # that command knows the inventory's names
+        return name
+    with contextlib.suppress(OSError):
+        socket.getaddrinfo(name, None)
+        return name
+    return next(host["management_address"] for host in site.block["hosts"] if host["name"] == name)
 
 
 def _endpoints_of(launch: Launch, host: str) -> list[int]:

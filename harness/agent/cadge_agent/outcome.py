@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 from cadge_agent.child import say_code
 from cadge_agent.errors import LaunchFailedError
@@ -15,6 +16,33 @@ REFUSALS = ("BUILD_ABSENT", "NODE_LACKS")
 WRONG_ARGUMENT = 2
 """Exit status of a driver that refuses its command line or its launch file."""
 _BY_STATUS = {3: "LIBRARY", 4: "PEER_LOST"}
+
+
+_WHY = re.compile(
+    r"\bssh\b|\bORTE\b|\bPRTE\b|not found|no such|cannot|can't|could not|unable|denied|refused|unreachable|"
+    r"unknown host|no route|timed out|\berror\b|fatal|fail|abort|terminate called|no resources|out of memory|assert",
+    re.IGNORECASE,
+)
+_NO_ROOM = re.compile(r"no resources are available|not enough memory|no space left|bus error", re.IGNORECASE)
+WHY_MOST = 200
+"""Characters of a line of a log that go into a reason."""
+
+
+def why_of(logs: Iterable[str]) -> str | None:
+    """Return the first line of some logs that says why a process ended; None where none does."""
+    for log in logs:
+        for line in log.splitlines():
+            text = line.strip(" *#=-")
+            if text and _WHY.search(text):
+                return text[:WHY_MOST]
+    return None
+
+
+def with_room(reason: str | None, logs: Iterable[str], room: str) -> str | None:
+    """Return a reason of a launch that wanted shared memory and got none, with how much of it there is."""
+    if reason is None or not any(_NO_ROOM.search(text) for text in (reason, *logs)):
+        return reason
+    return f"{reason} ({room})"
 
 
 def outcome(
@@ -38,9 +66,12 @@ def outcome(
     if said is not None:
         return said["status"], said.get("reason"), said.get("reason_code")
     if failure is not None:
-        return "refused" if failure.code in REFUSALS else "failed", str(failure), failure.code
-    code = codes.get("0")
-    return "failed", f"endpoint 0 ended {say_code(code)} and left no result", _BY_STATUS.get(code or 0, "LIBRARY")
+        why = why_of(logs.values()) if failure.code == "PEER_LOST" else None
+        said_so = f"{failure}{f': {why}' if why else ''}"
+        return "refused" if failure.code in REFUSALS else "failed", said_so, failure.code
+    code, why = codes.get("0"), why_of(logs.values())
+    ended = f"endpoint 0 ended {say_code(code)} and left no result{f': {why}' if why else ''}"
+    return "failed", ended, _BY_STATUS.get(code or 0, "LIBRARY")
 
 
 def port_taken(record: Record) -> bool:

@@ -6,12 +6,22 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 from pathlib import Path
 
 from cadge_agent.system import system
 
 SHM = Path("/dev/shm")  # noqa: S108 - where libraries keep shared memory, whatever TMPDIR says
 IPC_RMID = 0
+
+
+def room_of(host: str) -> str:
+    """Say how much shared memory a host has, this one."""
+    try:
+        usage = shutil.disk_usage(SHM)
+    except OSError as error:
+        return f"{SHM} of {host} cannot be read: {error.strerror}"
+    return f"{SHM} of {host} has {usage.total / 1e6:.0f} MB, of which {usage.free / 1e6:.0f} MB are free"
 
 
 def remove_segments(pids: list[int], since_s: float) -> list[str]:

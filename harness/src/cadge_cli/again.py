@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from cadge_harness.native import due
 from cadge_harness.words import count_of
 from cadge_results import Campaign, CampaignWriter, aside
+from cadge_results.command import command
 
 Why = Literal["failed", "hindered"]
 
@@ -80,11 +81,11 @@ def advice(campaign: Campaign, found: Mapping[aside.Why, tuple[str, ...]]) -> li
     """Return a line for each reason to make launches again, with the command."""
     lines = [
         f"{_some(why, names)}; make {'it' if len(names) == 1 else 'them'} again with: "
-        f"cadge resume --{why} {campaign.campaign_id}"
+        f"{command('resume', f'--{why}', campaign.campaign_id)}"
         for why, names in found.items()
     ]
     if names := due.in_vain(campaign):
         some = count_of(len(names), "launch has", "launches have")
-        command = f"cadge resume --failed {campaign.campaign_id}"
-        lines.append(f"{some} native tools that gave nothing; let them run again with: {command}")
+        resume = command("resume", "--failed", campaign.campaign_id)
+        lines.append(f"{some} native tools that gave nothing; let them run again with: {resume}")
     return lines

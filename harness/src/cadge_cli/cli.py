@@ -11,9 +11,10 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -33,6 +34,9 @@ from cadge_harness.errors import (
     UnfitError,
 )
 
+TRACEBACK = "cadge-traceback-"
+"""How the names of files begin that hold tracebacks."""
+TRACEBACK_KEPT_S = 7 * 86400
 COMMANDS = {
     "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
     "layers": "List the layers, and why some are absent.",
@@ -328,7 +332,7 @@ def _foreign(as_json: bool, error: Exception) -> int:
     from cadge_results.errors import (
         DamagedError,
         NotFoundError,
-        OutputLostError,
+        OutputError,
         ResultsError,
         StoreBusyError,
         StoreUnwritableError,
@@ -341,7 +345,7 @@ def _foreign(as_json: bool, error: Exception) -> int:
             code = EXIT_DAMAGED
         case NotFoundError():
             code = EXIT_NOTHING
-        case OutputLostError() | StoreUnwritableError() | StoreBusyError():
+        case OutputError() | StoreUnwritableError() | StoreBusyError():
             code = EXIT_UNFIT
         case ResultsError():
             code = EXIT_USAGE
@@ -350,10 +354,22 @@ def _foreign(as_json: bool, error: Exception) -> int:
     return _fail(as_json, code, str(error), error.commands if isinstance(error, ResultsError) else ())
 
 
+def _remove_old_tracebacks() -> None:
+    """Remove this user's tracebacks of more than a week ago."""
+    from pathlib import Path  # slow, for --help
+
+    for path in Path(tempfile.gettempdir()).glob(f"{TRACEBACK}*.txt"):
+        with suppress(OSError):
+            found = path.lstat()
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > TRACEBACK_KEPT_S:
+                path.unlink()
+
+
 def _internal(as_json: bool, error: Exception) -> int:
     text = "".join(traceback.format_exception(error))
+    _remove_old_tracebacks()
     try:
-        fd, path = tempfile.mkstemp(prefix="cadge-traceback-", suffix=".txt")
+        fd, path = tempfile.mkstemp(prefix=TRACEBACK, suffix=".txt")
         with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
     except OSError:
@@ -370,6 +386,10 @@ def _click_message(error: click.ClickException) -> str:
 
 
 def _fail(as_json: bool, code: int, message: str, commands: tuple[str, ...]) -> int:
+    if commands:
+        from cadge_results.command import retold  # takes time to import
+
+        commands = tuple(retold(one) for one in commands)
     if as_json:
         answer = {"ok": False, "code": code, "data": None, "problems": [message, *commands]}
         if why := write_text(sys.stdout, json.dumps(answer) + "\n"):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +17,7 @@ from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.run.findings import look, look_at_controller
 from cadge_harness.words import count_of
+from cadge_results.command import command
 
 
 @click.command(epilog="\b\nExamples:\n  cadge doctor\n  cadge doctor --inventory hosts.yml\n  cadge doctor --json")
@@ -41,13 +41,13 @@ def doctor(ctx: click.Context, inventory: Path | None, as_json: bool) -> int:
     data: dict[str, JsonValue] = {}
     if inventory is None:
         found = look(checkout, describe_layers(read_catalogue(checkout), checkout))
-        following = "cadge run --sweep smoke"
+        following = command("run", "--sweep", "smoke")
         native = programs()
         data = {"native_tools": {**native}}
     else:
         testbed = testbeds.resolve("auto", inventory)
         found = look_at_controller(checkout)
-        following = f"cadge run --sweep smoke --inventory {shlex.quote(str(inventory))}"
+        following = command("run", "--sweep", "smoke", "--inventory", str(inventory))
         if checkout.driver.is_file():  # else there is nothing to bring to them, as was said
             hosts = look_at_hosts(testbed, checkout, output)
             found += hosts.findings

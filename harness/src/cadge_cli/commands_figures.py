@@ -96,7 +96,7 @@ def _room_for(files: list[Path], target: Path) -> None:
     from cadge_analysis.page.paper import is_list
 
     if os.path.lexists(target) and not target.is_dir():
-        raise UsageError(f"{target} is no folder: name another with -o")
+        raise OutputError(f"cannot write {target}: it is no folder; name another with -o")
     try:
         target.mkdir(exist_ok=True)
         others = [path for path in files if os.path.lexists(path)]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,6 +15,7 @@ from cadge_harness.errors import EXIT_OK, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
 from cadge_results import Campaign, Store
+from cadge_results.command import command
 from cadge_results.imported import FORMATS, ImportedFile, ImportedSeries
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _add(output: Output, campaign: Campaign, new: ImportedFile, skipped: tuple[s
         lines += [f"  {_told(one)}" for one in stored.series]
         lines += [f"  not read: {printable(one)}" for one in skipped]
         lines.append(
-            f"take it back with: cadge import --into {shlex.quote(campaign.path.name)} --remove {stored.imported_id}"
+            "take it back with: " + command("import", "--into", campaign.path.name, "--remove", stored.imported_id)
         )
     else:
         when = stored.imported_utc

@@ -22,6 +22,7 @@ from cadge_cli.output import table
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UnfitError, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Store
+from cadge_results.command import command
 from cadge_results.redact import CATEGORIES
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def publish(
         for run in Site(target).runs()
         if run.retracted and run.campaign_id in {one.campaign_id for one in found}
     ]
-    return output.finish(EXIT_OK, data, [*lines, f"look at it with: cadge preview {target}"])
+    return output.finish(EXIT_OK, data, [*lines, f"look at it with: {command('preview', str(target))}"])
 
 
 def _withheld() -> dict[str, str]:

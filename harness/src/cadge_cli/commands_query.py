@@ -19,6 +19,7 @@ from cadge_cli.output import Output, table
 from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Campaign, Store, write_output
+from cadge_results.command import command
 from cadge_results.errors import NotFoundError, ResultsError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ EXAMPLES = (
     '  cadge query "SELECT status, count(*) FROM attempts GROUP BY status" last --format csv'
     "\n\n\b\nExit codes:\n"
     "  0  answered, also where no row was found\n"
-    "  2  the SQL is wrong, or is no question\n"
+    "  2  the SQL is wrong, is no question, or takes longer than --time-limit\n"
     "  3  DuckDB is not installed; or the output cannot be written\n"
     "  5  there is no such campaign, or none at all\n"
     "  7  a campaign is damaged; where none was named, the others have answered"
@@ -45,6 +46,15 @@ EXAMPLES = (
 @click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--tables", is_flag=True, help="Show tables and columns, and what they hold.")
+@click.option(
+    "--time-limit",
+    "limit_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the database may work on it.",
+)
 @out_option(text="File instead of stdout.")
 @results_option
 @json_option
@@ -55,6 +65,7 @@ def query(
     campaigns: tuple[str, ...],
     kind: str,
     tables: bool,
+    limit_s: float,
     out: Path | None,
     results: Path | None,
     as_json: bool,
@@ -80,7 +91,7 @@ def query(
         damaged.append(campaign)
         output.problem(f"the answer is without {campaign.path.name}: {error}")
 
-    answer = ask(sql, found, None if campaigns else leave_out)
+    answer = ask(sql, found, None if campaigns else leave_out, limit_s=limit_s)
     if output.as_json and out is None:
         rows: list[JsonValue] = [[_plain(value) for value in row] for row in answer.rows]
         data: JsonValue = {"columns": list(answer.columns), "rows": rows}
@@ -95,7 +106,7 @@ def query(
 def _campaigns(store: Store, named: tuple[str, ...], *, may_be_none: bool) -> list[Campaign]:
     found = [store.open(one) for one in dict.fromkeys(named)] if named else list(store.campaigns())
     if not found and not may_be_none:
-        raise NotFoundError(f"there is no campaign in {store.root}; make one with: cadge run")
+        raise NotFoundError(f"there is no campaign in {store.root}; make one with: {command('run')}")
     return list({one.path.resolve(): one for one in found}.values())
 
 

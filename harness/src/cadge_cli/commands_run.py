@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from cadge_cli import again
 from cadge_cli.looks import go_on
 from cadge_cli.options import (
     Measuring,
+    as_called,
     json_option,
     looks_option,
     measuring_options,
@@ -48,11 +48,11 @@ from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.room import check_room
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
-from cadge_harness.run.session import Ended, Progress, Runner, Session, on_same_hosts
+from cadge_harness.run.session import Ended, Progress, Runner, Session, exit_code_of, on_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
-from cadge_harness.words import clock, count_of
+from cadge_harness.words import clock, count_of, ended_how
 from cadge_results import (
     Campaign,
     CampaignMeta,
@@ -65,6 +65,7 @@ from cadge_results import (
     ToolFacts,
     campaign_id,
 )
+from cadge_results.command import command
 from cadge_results.looks import looks_state
 from cadge_results.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
 
@@ -113,12 +114,13 @@ def run(
 
 @contextmanager
 def _alone(
-    command: str, output: Output, *, wait: bool, check: Callable[[], object]
+    without_waiting: str, output: Output, *, wait: bool, check: Callable[[], object]
 ) -> Iterator[tuple[Stopping, list[str]]]:
     """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order.
 
-    `check` raises before anybody is waited for where the command would fail afterwards. Yields what became of signals,
-    and what the campaign has to say of who measures beside it: there is nothing where nobody does.
+    without_waiting: the command that measures beside them. `check` raises before anybody is waited for where the
+    command would fail afterwards. Yields what became of signals, and what the campaign has to say of who measures
+    beside it: there is nothing where nobody does.
     """
 
     def on_wait(text: str) -> None:
@@ -127,7 +129,7 @@ def _alone(
 
     with (
         Stopping(output.say) as stopping,
-        machine_lock(f"{command} --no-wait", on_wait, wait=wait, should_stop=stopping.event.is_set) as other,
+        machine_lock(without_waiting, on_wait, wait=wait, should_stop=stopping.event.is_set) as other,
     ):
         problems = [f"another sweep measured on this machine at the same time ({other.who})"] if other else []
         for problem in problems:
@@ -172,8 +174,8 @@ def measure(request: Request, output: Output, how: Measuring, beside: Beside | N
     def check() -> None:
         prepared(with_addresses(testbed_of(start=False)))
 
-    command = f"cadge run --sweep {shlex.quote(request.given)}"
-    with _alone(command, output, wait=how.wait, check=check) as (stopping, problems):
+    at_once = command("run", "--no-wait", "--sweep", request.given)
+    with _alone(at_once, output, wait=how.wait, check=check) as (stopping, problems):
         begun_s = time.monotonic()
         testbed = testbed_of(start=True, own=bool(problems))
         try:
@@ -216,7 +218,7 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
     output = output_of(ctx, as_json)
     refuse_options(ctx, ("selftest_id",), "is for a new campaign; this one keeps what counted when it was begun")
     checkout = find_checkout()
-    found = Store(how.results or checkout.campaigns).open(campaign)
+    found = Store(how.results or checkout.campaigns).open(campaign, measured=False)
     found.check()
     asked: dict[again.Why, bool] = {"failed": failed, "hindered": hindered}
     reasons = [why for why, is_asked in asked.items() if is_asked]
@@ -227,7 +229,8 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
         complete = looks.step == "done" and found.meta.status == "finished"
     if complete and ended and not again.launch_ids(found, reasons):
         lines = [f"campaign {found.campaign_id} is complete: no launch {again.none_of(reasons)}"]
-        return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
+        lines += again.advice(found, again.launch_ids(found, ["failed"]))
+        return output.finish(exit_code_of(found), {"campaign_id": found.campaign_id, "made": 0}, lines)
     if (native := found.native()) is not None:
         tools_of(native)
         for problem in changed_versions(native):
@@ -246,8 +249,8 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
         check_room(found.path, here, stored_bytes=0, carried_bytes=build_bytes(checkout.build))
         return here
 
-    command = f"cadge resume {found.campaign_id}{''.join(f' --{why}' for why in reasons)}"
-    with _alone(command, output, wait=how.wait, check=lambda: fitting(testbed_of(start=False))) as (stopping, problems):
+    at_once = command("resume", found.campaign_id, "--no-wait", *(f"--{why}" for why in reasons))
+    with _alone(at_once, output, wait=how.wait, check=lambda: fitting(testbed_of(start=False))) as (stopping, problems):
         begun_s = time.monotonic()
         testbed = testbed_of(start=True, own=bool(problems))
         try:
@@ -340,7 +343,11 @@ def _carry_out(
         output.problem(problem)
     code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
     report_path = _report(campaign, output) if how.report and campaign.launch_ids() else None
-    data, lines = _answer(campaign, report_path, time.monotonic() - begun_s)
+    stopped = stopping.exit_code is not None
+    log = campaign.path / "ansible.log"
+    if code not in (EXIT_OK, EXIT_BAD_ANSWER) and log.exists():
+        output.say(f"what Ansible said: {log}")
+    data, lines = _answer(campaign, report_path, time.monotonic() - begun_s, stopped=stopped)
     return Carried(campaign=campaign, code=code, data=data, lines=lines)
 
 
@@ -437,12 +444,14 @@ def _report(campaign: Campaign, output: Output) -> Path | None:
     path = campaign.layout.report
     argv = [sys.executable, "-m", "cadge_cli.cli", "report", str(campaign.path), "-o", str(path)]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL, env=as_called()
+        )
     except subprocess.TimeoutExpired:
-        output.problem("the report was not ready after 10 minutes; try: cadge report")
+        output.problem(f"the report was not ready after 10 minutes; try: {command('report', campaign.campaign_id)}")
         return None
     if done.returncode != 0:
-        output.problem(f"no report was made: {_reason(done.stderr)}")
+        output.problem(f"no report was made: {_reason(done)}")
         return None
     for line in done.stdout.splitlines():
         if line.startswith("found: "):
@@ -450,15 +459,25 @@ def _report(campaign: Campaign, output: Output) -> Path | None:
     return path
 
 
-def _reason(stderr: str) -> str:
-    """Return the last sentence that a command of ours wrote, with what it says to run."""
-    lines = stderr.strip().splitlines() or ["no reason given"]
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the last sentence that a command of ours wrote, with what it says to run; else how it ended."""
+    lines = done.stderr.strip().splitlines()
+    if not lines:
+        return f"its process ended {ended_how(done.returncode)}"
     said = [number for number, line in enumerate(lines) if line.startswith("cadge: ")]
     message, *commands = lines[said[-1] :] if said else lines[-1:]
     return "; try: ".join([message, *(command.strip() for command in commands)])
 
 
-def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dict[str, JsonValue], list[str]]:
+def _ended(campaign: Campaign, *, stopped: bool) -> str:
+    """Say how a campaign ended: interrupted only where somebody did that."""
+    status = campaign.meta.status
+    return "not complete" if status == "interrupted" and not stopped else status
+
+
+def _answer(
+    campaign: Campaign, report: Path | None, wall_s: float, *, stopped: bool
+) -> tuple[dict[str, JsonValue], list[str]]:
     outcomes = campaign.outcomes()
     counts = Counter(item.status for item in outcomes)
     reasons = Counter(
@@ -481,7 +500,7 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
         **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
     }
     lines = [
-        f"{campaign.meta.status} after {clock(wall_s)} (planned {clock(campaign.plan.estimate.wall_s)}): "
+        f"{_ended(campaign, stopped=stopped)} after {clock(wall_s)} (planned {clock(campaign.plan.estimate.wall_s)}): "
         + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
     ]
     if reasons:
@@ -490,11 +509,11 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
         lines += ["", *table(rows), ""]
     if missing := campaign.missing_launch_ids():
         some = count_of(len(missing), "launch is", "launches are")
-        lines.append(f"{some} missing; continue with: cadge resume {campaign.campaign_id}")
+        lines.append(f"{some} missing; continue with: {command('resume', campaign.campaign_id)}")
     elif lonely := again.alone(campaign):
-        lines.append(f"{again.said(lonely)}; continue with: cadge resume {campaign.campaign_id}")
+        lines.append(f"{again.said(lonely)}; continue with: {command('resume', campaign.campaign_id)}")
     elif looks and looks.step != "done":
-        lines.append(f"{looks.said()}, undecided; continue with: cadge resume {campaign.campaign_id}")
+        lines.append(f"{looks.said()}, undecided; continue with: {command('resume', campaign.campaign_id)}")
     else:
         lines += [looks.said()] if looks else []
         lines += again.advice(campaign, poor)
@@ -502,5 +521,5 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
     if report:
         lines.append(f"report    {report}")
     if campaign.native() is not None:
-        lines.append(f"table     cadge crosscheck {campaign.campaign_id}")
+        lines.append(f"table     {command('crosscheck', campaign.campaign_id)}")
     return data, lines

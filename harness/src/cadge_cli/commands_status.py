@@ -15,6 +15,7 @@ from cadge_cli.options import json_option, output_of, results_option
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import clock, count_of
 from cadge_results import Campaign, Store
+from cadge_results.command import command
 from cadge_results.looks import looks_state
 from cadge_results.writer import is_held
 
@@ -34,7 +35,7 @@ _EVERY_S = 2.0
 def status(ctx: click.Context, campaign: str, watch: bool, results: Path | None, as_json: bool) -> int:
     """Show the progress of a campaign. It only reads files, so it does not disturb a campaign that measures."""
     output = output_of(ctx, as_json)
-    found = Store(results or find_checkout().campaigns).open(campaign)
+    found = Store(results or find_checkout().campaigns).open(campaign, measured=False)
     last = ""
     while watch and is_held(found.path):
         found.grown()
@@ -82,7 +83,7 @@ def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
     ]
     looks = looks_state(campaign)
     if not running and (missing or again.alone(campaign) or (looks and looks.step != "done")):
-        lines.append(f"continue with: cadge resume {campaign.campaign_id}")
+        lines.append(f"continue with: {command('resume', campaign.campaign_id)}")
     return lines
 
 

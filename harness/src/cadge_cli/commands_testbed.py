@@ -95,7 +95,7 @@ def restore(
     from cadge_results.event import Event, Note
 
     output = output_of(ctx, as_json)
-    found = Store(results or find_checkout().campaigns).open(campaign)
+    found = Store(results or find_checkout().campaigns).open(campaign, measured=False)
     kind = found.meta.testbed.kind
     if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:
         testbed_name = kind

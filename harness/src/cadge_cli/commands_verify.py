@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -16,6 +15,7 @@ from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, printable
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
 from cadge_results import Campaign, Damage, Store
+from cadge_results.command import command
 from cadge_results.verify import Repaired, Verdict, mendable, repair
 from cadge_results.verify import verify as look
 
@@ -38,7 +38,7 @@ def verify(ctx: click.Context, campaign: str, mend: bool, results: Path | None, 
     same launches, and has to come out the same.
     """
     output = output_of(ctx, as_json)
-    found = Store(results or find_checkout().campaigns).open(campaign)
+    found = Store(results or find_checkout().campaigns).open(campaign, measured=False)
     repaired = repair(found) if mend else None
     verdict = repaired.verdict if repaired else look(found)
     notes, wrong = looks_again(found) if not verdict.damages else ([], [])
@@ -79,17 +79,17 @@ def _moved(campaign: Campaign, repaired: Repaired | None) -> list[str]:
 
 def _advice(campaign: Campaign, left: list[Damage]) -> list[str]:
     """Return what to do now."""
-    name = shlex.quote(str(campaign.path))
+    name = str(campaign.path)
     lines = []
     if lasting := [damage for damage in left if not mendable(campaign, damage)]:
         files = ", ".join(_named(campaign, damage.path) for damage in lasting)
         lines.append(f"cannot be made again, and has to come back from a copy: {files}")
     if len(left) > len(lasting):
-        lines += ["move them aside, and make their launches again:", f"  cadge verify --repair {name}"]
-        lines.append(f"  cadge resume {name}")
+        lines += ["move them aside, and make their launches again:", f"  {command('verify', '--repair', name)}"]
+        lines.append(f"  {command('resume', name)}")
     if not left and (missing := campaign.missing_launch_ids()):
         some = count_of(len(missing), "launch is", "launches are")
-        lines.append(f"{some} missing; continue with: cadge resume {name}")
+        lines.append(f"{some} missing; continue with: {command('resume', name)}")
     return lines
 
 

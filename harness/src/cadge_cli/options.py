@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -14,7 +17,11 @@ import click
 from click.core import ParameterSource
 
 from cadge_cli.output import Output
-from cadge_harness.errors import UsageError
+from cadge_harness.errors import UnfitError, UsageError
+
+STDOUT = Path("/dev/stdout")
+CALLED_AS = "CADGE_CALLED_AS"
+"""Variable by which a command of ours that starts another says what the user typed for cadge."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -175,15 +182,19 @@ def results_option(command: _F) -> _F:
 def out_option(*names: str, text: str = "File to write.") -> Callable[[_F], _F]:
     """Add an option for an output, the parameter `out`; `names` say what it is called, -o and --output where none are.
 
-    A folder that is not there is refused before anything is computed.
+    `-` is stdout. A folder that is not there, or a folder itself, is refused before anything is computed.
     """
-    kind = click.Path(path_type=Path, dir_okay=False, readable=False)
+    kind = click.Path(path_type=Path, readable=False)
     return click.option(*(names or ("-o", "--output")), "out", type=kind, callback=_with_a_folder, help=text)
 
 
 def _with_a_folder(_ctx: click.Context, _parameter: click.Parameter, out: Path | None) -> Path | None:
-    if out is not None and not out.parent.is_dir():
-        raise UsageError(f"folder {out.parent} does not exist")
+    if out is None or str(out) == "-":
+        return out and STDOUT
+    if out.is_dir():
+        raise UnfitError(f"cannot write {out}: it is a directory")
+    if not out.parent.is_dir():
+        raise UnfitError(f"cannot write {out}: folder {out.parent} does not exist")
     return out
 
 
@@ -193,12 +204,51 @@ def output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Out
     Raises UsageError where the command's own output `out` would be mixed with the answer.
     """
     from cadge_results import own_descriptor  # slow, and --help does without
+    from cadge_results.command import WHAT, WHERE, Caller, called
 
+    called(Caller(program=_program(), given=_given(ctx, (*WHERE, *WHAT)), options_of=_options_of))
     parent = ctx.find_root().obj or {}
     output = Output(as_json=as_json or bool(parent.get("json")))
     if output.as_json and out is not None and own_descriptor(out) == 1:
         raise UsageError(f"--json answers on stdout, so the output needs another file than {out}")
     return output
+
+
+def as_called() -> dict[str, str]:
+    """Return the environment for another command of ours: it says to run what the user calls cadge."""
+    return {**os.environ, CALLED_AS: _program()}
+
+
+def _program() -> str:
+    """Return what the user types for cadge: its name alone where that finds this one."""
+    typed = os.environ.get(CALLED_AS) or sys.argv[0]
+    found = shutil.which("cadge")
+    if Path(typed).name != "cadge" or (found is not None and Path(found).resolve() == Path(typed).resolve()):
+        return "cadge"
+    return typed
+
+
+def _given(ctx: click.Context, names: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return the words of each option that the command line has and that further commands are to keep."""
+    found: dict[str, tuple[str, ...]] = {}
+    for parameter in ctx.command.params:
+        name = next((one for one in parameter.opts if one in names), None)
+        if name and ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+            value = ctx.params[parameter.name or ""]
+            several = value if isinstance(value, tuple) else (value,)
+            found[name] = tuple(word for one in several for word in (name, str(one)))
+    return found
+
+
+def _options_of(verb: str) -> tuple[str, ...]:
+    """Return the options that a command has; none where there is no such command."""
+    from cadge_cli.cli import command_of  # which imports this module
+
+    name, *rest = verb.split()
+    found = command_of(name)
+    for one in rest:
+        found = found.commands.get(one) if isinstance(found, click.Group) else None
+    return tuple(option for parameter in found.params for option in parameter.opts) if found is not None else ()
 
 
 def split_names(values: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from cadge_harness.run.runstate import RunState, attempt_counts
 from cadge_harness.run.session import Progress
 from cadge_harness.words import clock, count_of
 from cadge_results import LaunchRecord, PatternFile, Workload
+from cadge_results.command import command
 from cadge_results.outcomes import launch_checks
 from cadge_results.pattern import plain
 
@@ -91,6 +92,7 @@ class LiveProgress:
 
         self._state = state
         self._told = output.told
+        self._resume = command("resume", state.campaign_id)
         self._clock_s = clock_s
         self._console = Console(file=output.stderr)
         self._seen: set[str] = set()
@@ -139,7 +141,7 @@ class LiveProgress:
             Text(summary_line(state, now_s)),
             Text(f"now   {state.current}", style="dim"),
             Text(f"last  {state.last}", style="dim"),
-            Text("Ctrl-C stops after this launch; continue later with: cadge resume", style="dim"),
+            Text(f"Ctrl-C stops after this launch; continue later with: {self._resume}", style="dim"),
         ]
         return Group(*lines)
 

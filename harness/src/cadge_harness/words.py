@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 
 _PLACES = {"self": "in one process", "within": "within one host", "between": "between hosts"}
@@ -26,3 +27,13 @@ def count_of(number: int, noun: str, plural: str | None = None) -> str:
 def runs_only(places: Iterable[str]) -> str:
     """Return where something runs, and nowhere else: runs only within one host."""
     return f"runs only {' or '.join(_PLACES.get(place, place) for place in places)}"
+
+
+def ended_how(code: int | None) -> str:
+    """Return how a process ended, by its exit status; negative is a signal."""
+    if code is None:
+        return "without an exit status"
+    if code >= 0:
+        return f"with exit status {code}"
+    name = next((f" ({one.name})" for one in signal.Signals if one == -code), "")
+    return f"by signal {-code}{name}"

@@ -382,16 +382,18 @@ class Store:
         found = [path for path in self.root.iterdir() if (path / "campaign.json").is_file()]
         return tuple(Campaign(path) for path in sorted(found, key=_age_key))
 
-    def open(self, which: str) -> Campaign:
+    def open(self, which: str, *, measured: bool = True) -> Campaign:
         """Return a campaign by id, by the beginning of its id, by path, or the newest one ("last").
 
+        measured: of those with a launch, if any has one: what was begun and measured nothing has nothing to show.
         Raises NotFoundError, with the names that are there.
         """
         every = self.campaigns()
         if which == "last":
             if not every:
                 raise NotFoundError(f"there is no campaign in {self.root}; make one with: {command('run')}")
-            return every[-1]
+            some = (one for one in reversed(every) if any(one.layout.launches.glob("*.json")))
+            return next(some, every[-1]) if measured else every[-1]
         for candidate in (self.root / which, Path(which)):
             if any((candidate / name).is_file() for name in ("campaign.json", "plan.json")):  # one may be lost
                 return Campaign(candidate)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import cast, get_args
 
 from cadge_analysis.draw.alone import Kind, alone, picture
-from cadge_analysis.errors import BadInputError
+from cadge_analysis.draw.renderer import RENDERER
+from cadge_analysis.errors import BadInputError, NoRendererError
 from cadge_analysis.flat import lines
 from cadge_analysis.page.as_markdown import escaped
 from cadge_analysis.page.figures import CHOSEN
@@ -55,6 +56,8 @@ def _within(node: object, heading: str) -> Iterator[Shown]:
 
 def files(page: Page, kind: Kind, figures: tuple[Shown, ...]) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of each file of some figures of a page, the list of them last. Raises PictureError."""
+    if RENDERER.trouble:  # a page says in its frames that it has no pictures; a file would be one
+        raise NoRendererError(RENDERER.trouble)
     listed = [MARK, "", f"# Figures: {escaped(page.title)}", "", escaped(page.deck)]
     for one in figures:
         figure = one.figure

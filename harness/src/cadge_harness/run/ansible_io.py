@@ -25,7 +25,9 @@ from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.playbook import Process, play
 from cadge_harness.run.session import Ended
 from cadge_harness.testbed.model import Testbed
+from cadge_harness.words import ended_how
 from cadge_results import NO_ROOM
+from cadge_results.command import command
 from cadge_results.event import (
     Alive,
     Begun,
@@ -164,7 +166,7 @@ def no_room_said(path: object, error: OSError) -> str:
     """Return the sentence for a file of this machine that there is no room for."""
     return (
         f"no space to write {path} on this machine: {error.strerror}. "
-        "Launches stored so far are whole; make room and continue with: cadge resume"
+        f"Launches stored so far are whole; make room and continue with: {command('resume')}"
     )
 
 
@@ -375,9 +377,7 @@ def _outcome(run: _Run, code: int, *, clean: bool) -> RunOutcome:
         measured = state.first_launch_s is not None
         exit_code = errors.EXIT_UNREACHABLE if lost else errors.EXIT_STOPPED if measured else errors.EXIT_UNFIT
         if not state.problems:
-            state.problems.append(
-                ("failed", f"ansible-playbook ended {_say(code)}; see ansible.log in the work folder")
-            )
+            state.problems.append(("failed", f"ansible-playbook ended {ended_how(code)}"))
     return RunOutcome(
         ok=exit_code == 0,
         exit_code=exit_code,
@@ -386,10 +386,6 @@ def _outcome(run: _Run, code: int, *, clean: bool) -> RunOutcome:
         launches=len(state.seen),
         tasks_before_first_launch=state.tasks_before,
     )
-
-
-def _say(code: int) -> str:
-    return f"by signal {-code}" if code < 0 else f"with exit status {code}"
 
 
 def restore(testbed: Testbed, campaign_id: str, work: Path, on_event: Callable[[Event], None]) -> RunOutcome:

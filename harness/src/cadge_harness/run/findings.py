@@ -19,6 +19,7 @@ from cadge_harness.plan.patterns import ask_driver, differences, read_patterns
 from cadge_harness.run.request import writable_by_others
 from cadge_harness.words import count_of
 from cadge_results import Workloads
+from cadge_results.command import command
 
 Level = Literal["ok", "skip", "warn", "fail"]
 
@@ -86,7 +87,8 @@ def _checkout(checkout: Checkout) -> Iterator[Finding]:
     while not folder.is_dir():
         folder = folder.parent
     if not os.access(folder, os.W_OK):
-        yield Finding(code="D13", level="fail", text=f"{folder} cannot be written", fix="cadge run --results FOLDER")
+        elsewhere = command("run", "--results", "FOLDER")
+        yield Finding(code="D13", level="fail", text=f"{folder} cannot be written", fix=elsewhere)
         return
     free = shutil.disk_usage(folder).free
     if free < DISK_BYTES_MIN:
@@ -180,7 +182,7 @@ def _testbed() -> Iterator[Finding]:
     reason = emulated.probe() if able else why
     if reason:
         text = f"the emulated testbed cannot be made: {reason}"
-        yield Finding(code="D30", level="warn", text=text, fix="cadge run --testbed local")
+        yield Finding(code="D30", level="warn", text=text, fix=command("run", "--testbed", "local"))
     else:
         yield Finding(code="D30", level="ok", text="hosts can be emulated in namespaces")
 
@@ -222,4 +224,5 @@ def _noise() -> Iterator[Finding]:
             "the kernel shares processors out by session first (sched_autogroup_enabled): where threads are more than "
             "processors, those of one host can starve those of another for seconds"
         )
-        yield Finding(code="D51", level="warn", text=text, fix="cadge run --tune, which switches it off meanwhile")
+        fix = f"{command('run', '--tune')}, which switches it off meanwhile"
+        yield Finding(code="D51", level="warn", text=text, fix=fix)

@@ -16,6 +16,7 @@ from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, UsageEr
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.run.crosscheck import node_problems, version_problems, with_crosschecks
 from cadge_results import (
+    Campaign,
     CampaignWriter,
     DamagedError,
     DuplicateLaunchError,
@@ -25,6 +26,7 @@ from cadge_results import (
     StoreUnwritableError,
 )
 from cadge_results.campaign import CampaignStatus
+from cadge_results.command import command
 from cadge_results.event import Event, LaunchStarted, Note, Problem, Ready, Stage
 from cadge_results.looks import looks_state
 
@@ -119,7 +121,7 @@ class Session:
         if self.store_error is not None:
             self.problems.append(str(self.store_error))
         if not missing and not ended.clean:  # where launches are missing, the same advice is given for them
-            again = f"cadge resume {campaign.campaign_id}"
+            again = command("resume", campaign.campaign_id)
             self.problems.append(f"not every host could be cleaned; once all of them answer: {again}")
         looks = looks_state(campaign)  # until it is decided what follows, the campaign goes on
         whole: CampaignStatus = "finished" if looks is None or looks.step == "done" else "running"
@@ -134,8 +136,7 @@ class Session:
     def _code(self, ended: Ended, missing: int) -> int:
         if missing or not ended.clean:
             return ended.exit_code if ended.exit_code not in (EXIT_OK, EXIT_BAD_ANSWER) else EXIT_STOPPED
-        bad = any(item.status in {"failed", "unsound"} for item in self.writer.campaign.outcomes())
-        return EXIT_BAD_ANSWER if bad else EXIT_OK
+        return exit_code_of(self.writer.campaign)
 
     def _finish(self, status: CampaignStatus) -> None:
         try:
@@ -202,6 +203,11 @@ class Session:
             self.store_error = error
             self.progress.note(str(error))
             self.stop.set()
+
+
+def exit_code_of(campaign: Campaign) -> int:
+    """Return the exit code of a campaign of which no launch is missing: whether some attempt is of no use."""
+    return EXIT_BAD_ANSWER if campaign.troubled_launch_ids() else EXIT_OK
 
 
 def on_same_hosts(planned: tuple[str, ...], testbed: Testbed) -> Testbed:

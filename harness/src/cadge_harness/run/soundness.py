@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
+from cadge_harness.words import ended_how
 from cadge_results import Check, LaunchRecord
 from cadge_results.record import HostCounters
 
@@ -19,23 +19,14 @@ def ended_well(record: LaunchRecord) -> Check:
     if record.launch.launcher == "direct":
         of_all = [codes[number] if number < len(codes) else None for number in range(len(record.launch.endpoints))]
         wrong = [
-            f"endpoint {number} ended {_in_words(code)}, after its results"
+            f"endpoint {number} ended {ended_how(code)}, after its results"
             for number, code in enumerate(of_all)
             if code != 0
         ]
     else:
         first = codes[0] if codes else None
-        wrong = [] if first == 0 else [f"the launcher ended {_in_words(first)}, after the results"]
+        wrong = [] if first == 0 else [f"the launcher ended {ended_how(first)}, after the results"]
     return Check(name="ended_well", ok=not wrong, detail="; ".join(wrong))
-
-
-def _in_words(code: int | None) -> str:
-    if code is None:
-        return "without an exit status"
-    if code >= 0:
-        return f"with exit status {code}"
-    name = next((f" ({one.name})" for one in signal.Signals if one == -code), "")
-    return f"by signal {-code}{name}"
 
 
 def counters_read(record: LaunchRecord) -> Check:

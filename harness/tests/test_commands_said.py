@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands that cadge prints can be pasted: they keep the user's options, and call the program that the user called."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cadge_cli.cli import command_of
+from cadge_results import Store
+from cadge_results.command import Caller, called, command, retold
+
+from .conftest import Answer, FakeRunner
+from .test_damage import spoil, truncate
+
+Cadge = Callable[..., Answer]
+ROOT = Path(__file__).parents[2]
+GIVEN = {"--results": ("--results", "/a b"), "--inventory": ("--inventory", "lab.yml"), "--layers": ("--layers", "x y")}
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cadge as somebody calls it who has it nowhere on the path."""
+    monkeypatch.setattr(sys, "argv", ["../elsewhere/cadge"])
+
+
+def options(verb: str) -> tuple[str, ...]:
+    return {
+        "run": ("--results", "--inventory", "--testbed", "--layers", "--sweep"),
+        "resume": ("--results", "--inventory"),
+        "testbed down": ("--json",),
+    }.get(verb, ())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("resume", "last"), "resume last --results '/a b' --inventory lab.yml"),
+        (("run", "--sweep", "smoke"), "run --sweep smoke --results '/a b' --inventory lab.yml --layers 'x y'"),
+        (("run", "--testbed", "local"), "run --testbed local --results '/a b' --layers 'x y'"),
+        (("run", "--results", "FOLDER"), "run --results FOLDER --inventory lab.yml --layers 'x y'"),
+        (("testbed down",), "testbed down"),
+        (("verify", "/a b/1"), "verify '/a b/1'"),
+    ],
+)
+def test_what_is_kept(words: tuple[str, ...], said: str) -> None:
+    called(Caller(program="bin/my cadge", given=GIVEN, options_of=options))
+    try:
+        assert command(*words) == f"'bin/my cadge' {said}"
+        assert retold(f"cadge {words[0]} {shlex.join(words[1:])}".strip()) == f"'bin/my cadge' {said}"
+        assert retold("make build") == "make build"
+    finally:
+        called(Caller())
+
+
+def commands_in(text: str, program: str) -> list[list[str]]:
+    """Return the command lines that a text has, by their program."""
+    found = re.findall(rf"{re.escape(program)} [a-z]+[^\n]*", text)
+    return [shlex.split(one) for one in found]
+
+
+def check(answer: Answer, results: Path, *, verbs: set[str]) -> None:
+    """Hold that each command that was printed is one, calls our program and keeps the folder of campaigns."""
+    said = commands_in(answer.out + answer.err, "../elsewhere/cadge")
+    assert {words[1] for words in said} == verbs, answer
+    assert not re.search(
+        r"(?<![/\w])cadge (run|resume|verify|report|preview|import|crosscheck) ", answer.out + answer.err
+    )
+    for words in said:
+        found = command_of(words[1])
+        assert found is not None
+        context = found.make_context("cadge", words[2:])
+        if "results" in context.params:
+            assert context.params["results"] == results
+
+
+@pytest.mark.usefixtures("checkout", "far")
+def test_every_command_keeps_where_campaigns_are(cadge: Cadge, runner: FakeRunner, tmp_path: Path) -> None:
+    results = tmp_path / "other results"
+    where = ("--results", str(results))
+    check(cadge("report", *where), results, verbs={"run"})
+    runner.stop_after = 3
+    check(cadge("run", "--sweep", "tiny", "--layers", "a-one", "--no-report", *where), results, verbs={"resume"})
+    check(cadge("status", *where), results, verbs={"resume"})
+    check(cadge("verify", *where), results, verbs={"resume"})
+    runner.stop_after = None
+    spoil(runner, {"5": "failed"})
+    check(cadge("resume", "--no-report", *where), results, verbs={"resume"})
+    check(cadge("resume", *where), results, verbs={"resume"})
+    campaign = Store(results).open("last")
+    truncate(campaign.layout.launch(campaign.plan.launches[1].launch_id))
+    check(cadge("export", *where), results, verbs={"verify"})
+    check(cadge("verify", *where), results, verbs={"verify", "resume"})
+    assert json.loads(cadge("status", "--json", *where).out)["problems"][1].startswith("../elsewhere/cadge verify ")
+
+
+def test_no_other_way_to_print_a_command() -> None:
+    """A command in a text of the harness is made by `command`, is an error's own (`commands=`), or has no options."""
+    allowed = {"cli.py", "errors.py", "command.py", "published.py"}
+    found = []
+    for path in sorted([*ROOT.glob("harness/src/**/*.py"), *ROOT.glob("results/src/**/*.py")]):
+        if path.name in allowed:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r"(with|again|try|back|or|it): cadge [a-z]+", line):
+                found.append(f"{path.name}:{number}: {line.strip()}")
+    assert found == []

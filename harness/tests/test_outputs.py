@@ -206,8 +206,8 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "report markdown": ("report", "--format", "markdown"),
     "export": ("export",),
     "export json": ("export", "--format", "json"),
-    "compare": ("compare", "last:a-one", "last:b-two"),
-    "compare html": ("compare", "last:a-one", "last:b-two", "--format", "html"),
+    "compare": ("compare", "last:a-one", "last:a-one (off=x)"),
+    "compare html": ("compare", "last:a-one", "last:a-one (off=x)", "--format", "html"),
     "history": ("history",),
     "query": ("query", "SELECT 1 AS a"),
     "study": ("study", "peregrine"),
@@ -260,7 +260,8 @@ def test_an_output_that_cannot_be_written_is_3(
     assert cadge(*argv, option, str(whole)).code == 0
     done = subprocess.run([*CADGE, *argv, option, "-"], capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert whole.read_bytes() in done.stdout
+    if name != "plan":  # it is made for the processors that are free now
+        assert whole.read_bytes() in done.stdout
     assert not Path("-").exists()
 
 

@@ -54,12 +54,11 @@ def _open_mpi(wanted: Wanted) -> list[str]:
 
 
 def _of_open_mpi(wanted: Wanted) -> dict[str, str]:
-    """Return what keeps host names whole: else it calls `ssh node-5` for node-5.example.org.
+    """Return what keeps host names whole: else Open MPI 4 calls `ssh node-5` for node-5.example.org.
 
-    The first is Open MPI 4's, the second that of PRRTE, which starts the ranks of Open MPI 5; each ignores the other's.
+    Open MPI 5 and hydra keep them anyway.
     """
-    named = ("OMPI_MCA_orte_keep_fqdn_hostnames", "PRTE_MCA_prte_keep_fqdn_hostnames")
-    return dict.fromkeys(named, "1") if wanted.hosts else {}
+    return {"OMPI_MCA_orte_keep_fqdn_hostnames": "1"} if wanted.hosts else {}
 
 
 def _hydra(wanted: Wanted) -> list[str]:

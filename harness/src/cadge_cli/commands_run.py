@@ -174,7 +174,7 @@ def measure(request: Request, output: Output, how: Measuring, beside: Beside | N
     def check() -> None:
         prepared(with_addresses(testbed_of(start=False)))
 
-    at_once = command("run", "--no-wait", "--sweep", request.given)
+    at_once = command("run", "--sweep", request.given, "--no-wait")
     with _alone(at_once, output, wait=how.wait, check=check) as (stopping, problems):
         begun_s = time.monotonic()
         testbed = testbed_of(start=True, own=bool(problems))

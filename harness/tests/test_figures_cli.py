@@ -59,9 +59,9 @@ def test_mistakes_have_a_sentence_and_a_code(campaign: Campaign, cadge: Cadge, t
     for argv, code, said in (
         (("--only", "nothing*"), 2, "no figure is called nothing*"),
         (("--format", "pdf"), 2, "--format is for -o DIR"),
-        (("-o", str(file)), 2, "is no folder"),
+        (("-o", str(file)), 3, "it is no folder"),
         (("-o", str(theirs)), 2, f"holds {name}.svg, and no list of ours: nothing was written"),
-        (("-o", str(tmp_path / "no" / "folder")), 2, "No such file"),
+        (("-o", str(tmp_path / "no" / "folder")), 3, "No such file"),
         (("nothing",), 5, "no campaign 'nothing'"),
     ):
         answer = cadge("figures", *argv)

@@ -198,7 +198,8 @@ def test_a_rank_on_another_host_finds_nothing_of_the_login_there(
     record = leader.records()["l1"]
     follower.records()
     assert (record["status"], record["reason"]) == ("done", None), record["log_tail"]
-    first, second = check_seen(seen, 2, OF_LAUNCHERS | AS_ROOT | {"UCX_RNDV_THRESH"})
+    names_whole = "OMPI_MCA_orte_keep_fqdn_hostnames"  # of the launcher, and stored as such
+    first, second = check_seen(seen, 2, OF_LAUNCHERS | AS_ROOT | {"UCX_RNDV_THRESH", names_whole})
     set_by_the_sweep = {one_seen["environment"]["UCX_RNDV_THRESH"] for one_seen in (first, second)}
     assert set_by_the_sweep == {"8 k"}
     assert second["environment"]["OMPI_MCA_ess"] == "pmi", "what the launcher itself sets stays"

@@ -310,6 +310,7 @@ void drv_launch_free(struct drv_launch *launch)
 		free(launch->endpoints[i].device);
 		free(launch->endpoints[i].address);
 		free(launch->endpoints[i].raw_device);
+		free(launch->endpoints[i].management_address);
 	}
 	for (size_t i = 0; i < launch->settings_count; i++) {
 		free(launch->settings[i].name);

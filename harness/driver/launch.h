@@ -41,6 +41,8 @@ struct drv_endpoint {
 	/* as the patterns of the launch name it */
 	char *role;
 	char *host, *device, *address, *raw_device;
+	/* NULL: nothing of a pattern goes over the management network */
+	char *management_address;
 	/* one a thread: core, or -1: not pinned; none means one thread that is not pinned */
 	int cpus[DRV_THREADS_MAX];
 	size_t cpus_count;

@@ -50,8 +50,10 @@ static int read_peers(const struct drv_reader *reader, size_t endpoints, struct 
 
 static int read_endpoint(const struct drv_reader *reader, size_t endpoints, struct drv_endpoint *endpoint)
 {
-	static const char *const keys[] = {"role",    "host",       "cpus",  "hands", "device",
-					   "address", "raw_device", "peers", NULL};
+	static const char *const keys[] = {"role",       "host",   "cpus",
+					   "hands",      "device", "address",
+					   "raw_device", "peers",  "management_address",
+					   NULL};
 
 	if (!json_is_object(reader->json))
 		return drv_read_wrong(reader, "", "must be an object");
@@ -62,7 +64,9 @@ static int read_endpoint(const struct drv_reader *reader, size_t endpoints, stru
 	     read_cpus(reader, "hands", endpoint->hands, &endpoint->hands_count)) ||
 	    drv_read_text(reader, "device", false, &endpoint->device) ||
 	    drv_read_text(reader, "address", false, &endpoint->address) ||
-	    drv_read_text(reader, "raw_device", true, &endpoint->raw_device))
+	    drv_read_text(reader, "raw_device", true, &endpoint->raw_device) ||
+	    (json_object_get(reader->json, "management_address") &&
+	     drv_read_text(reader, "management_address", false, &endpoint->management_address)))
 		return -1;
 	return read_peers(reader, endpoints, endpoint);
 }

@@ -2,11 +2,11 @@
 /*
  * What a plain program reaches over MPI, written as the MPI standard's own examples are: the yardstick beside mpi-p2p.
  *
- *	mpirun -n 2 native-mpi pingpong BYTES 1 ROUND_TRIPS		MPI_Send and MPI_Recv; prints the median round trip in ns
+ *	mpirun -n 2 native-mpi echo BYTES 1 ROUND_TRIPS		MPI_Send and MPI_Recv; prints the median round trip in ns
  *	mpirun -n 2 native-mpi window BYTES WINDOW MESSAGES		MPI_Isend and MPI_Irecv in windows, each with one MPI_Waitall
- *	mpirun -n 2 native-mpi stream BYTES WINDOW MESSAGES		and one answer (window), or with one answer at the end (stream)
+ *	mpirun -n 2 native-mpi oneway BYTES WINDOW MESSAGES		and one answer (window), or with one answer at the end (oneway)
  *
- * With 2N ranks, rank R sends to rank N + R, all pairs at the same time. `window` and `stream` print messages a second,
+ * With 2N ranks, rank R sends to rank N + R, all pairs at the same time. `window` and `oneway` print messages a second,
  * all pairs together. A tenth more of everything is sent before it is timed.
  */
 #include <mpi.h>
@@ -48,7 +48,7 @@ static void exchange(struct task *task, int begins)
 }
 
 /* Returns the median of `count` round trips in ns. */
-static double pingpong(struct task *task, int begins, long count)
+static double echo(struct task *task, int begins, long count)
 {
 	double *taken_ns = malloc((size_t)count * sizeof(*taken_ns)), median_ns;
 
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	task.window = argc == 5 ? atoi(argv[3]) : 0;
 	count = argc == 5 ? atol(argv[4]) : 0;
 	if (task.bytes < 0 || task.window < 1 || task.window > WINDOW_MAX || count < 1 || ranks % 2) {
-		fprintf(stderr, "usage: native-mpi pingpong|window|stream BYTES WINDOW COUNT\n");
+		fprintf(stderr, "usage: native-mpi echo|window|oneway BYTES WINDOW COUNT\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	pairs = ranks / 2;
@@ -135,8 +135,8 @@ int main(int argc, char **argv)
 	task.buffer = calloc((size_t)task.window, (size_t)task.bytes + 1);
 	if (!task.buffer)
 		MPI_Abort(MPI_COMM_WORLD, 3);
-	value = strcmp(argv[1], "pingpong") == 0
-			? pingpong(&task, sends, count)
+	value = strcmp(argv[1], "echo") == 0
+			? echo(&task, sends, count)
 			: rate(&task, sends, count, strcmp(argv[1], "window") == 0, pairs);
 	if (rank == 0)
 		printf("%.6g\n", value);

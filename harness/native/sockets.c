@@ -4,8 +4,8 @@
  *
  *	native-sockets KIND TEST HOW BYTES WINDOW COUNT listen|connect ADDRESS PORT
  *
- * KIND: tcp (TCP_NODELAY), udp (pingpong alone), unix (a stream; its name is cadge-native-PORT).
- * TEST: pingpong (the client prints the median round trip in ns), window (WINDOW messages, then one byte back), stream
+ * KIND: tcp (TCP_NODELAY), udp (echo alone), unix (a stream; its name is cadge-native-PORT).
+ * TEST: echo (the client prints the median round trip in ns), window (WINDOW messages, then one byte back), oneway
  * (the same, with one byte back at the end); both print messages a second. HOW: poll (recv never sleeps) or sleep.
  * A tenth more of everything is sent before it is timed. It ends after 10 s, whatever happens.
  */
@@ -65,7 +65,7 @@ static void recv_whole(int fd, char *to, size_t bytes, size_t room)
 	}
 }
 
-static double pingpong(int fd, int begins, char *buffer, size_t bytes, long count)
+static double echo(int fd, int begins, char *buffer, size_t bytes, long count)
 {
 	double *taken_ns = calloc((size_t)count, sizeof(*taken_ns));
 
@@ -143,15 +143,15 @@ int main(int argc, char **argv)
 
 	if (!buffer || bytes < 1 || window < 1 || count < 1) {
 		fprintf(stderr,
-			"usage: native-sockets tcp|udp|unix pingpong|window|stream poll|sleep BYTES WINDOW "
+			"usage: native-sockets tcp|udp|unix echo|window|oneway poll|sleep BYTES WINDOW "
 			"COUNT listen|connect ADDRESS PORT\n");
 		return 2;
 	}
 	alarm(LONGEST_S);
 	recv_flags = strcmp(argv[3], "poll") ? 0 : MSG_DONTWAIT;
 	fd = meet(argv[1], listens, argv[8], atoi(argv[9]));
-	if (!strcmp(argv[2], "pingpong")) {
-		value = pingpong(fd, !listens, buffer, (size_t)bytes, count);
+	if (!strcmp(argv[2], "echo")) {
+		value = echo(fd, !listens, buffer, (size_t)bytes, count);
 	} else {
 		push(fd, !listens, buffer, (size_t)bytes, window, windows / 10 + 1, *argv[2] == 'w');
 		value = now_ns();

@@ -71,6 +71,20 @@ def test_a_given_rate_is_offered_to_every_layer_and_version(cluster: Pair) -> No
     assert found["sockets-unix", "v0"] == pytest.approx(300, abs=6 * 300**0.5)
 
 
+def test_http_goes_over_the_management_network_where_the_layer_has_the_data_network_alone(cluster: Pair) -> None:
+    """Nodes listen for clients at that address and at no other: with a wrong one nobody could be asked."""
+    need("sockets-tcp")
+    made = site("sockets-tcp", working_percent=100)
+    for end in made["endpoints"]:
+        end["management_address"] = "127.0.0.2"
+    only_attempt(cluster.run(made))
+    made["endpoints"][1]["management_address"] = "192.0.2.1"  # nobody's here (RFC 5737)
+    processes = [cluster.start(number, made) for number in range(len(made["endpoints"]))]
+    for process in processes:
+        process.wait(timeout=60)
+    assert "cannot listen for clients at 192.0.2.1" in str(cluster.result())
+
+
 def value(attempt: Json, name: str) -> float:
     [found] = attempt["quantities"][name]
     return float(found["value"])

@@ -16,7 +16,6 @@
 
 #define WAIT_NS     UINT64_C(10000000)
 #define NAP_NS      UINT64_C(1000000)
-#define LOOPBACK    "127.0.0.1"
 #define READ_BYTES  65536u
 #define ASKED_BYTES 128u
 
@@ -353,9 +352,8 @@ int press_browser_counts(struct press_browser *browser, uint64_t counts_out[PRES
 static int connect_to(const struct drv_engine *engine, const struct press_site *site)
 {
 	const struct drv_endpoint *there = &engine->launch->endpoints[site->endpoint];
-	const char *address = there->address && *there->address ? there->address : LOOPBACK;
 	const int yes = 1;
-	const int fd = press_dial(address, site->port);
+	const int fd = press_dial(press_client_address(there), site->port);
 
 	if (fd >= 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));

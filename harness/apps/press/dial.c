@@ -8,6 +8,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+const char *press_node_address(const struct drv_endpoint *node)
+{
+	return node->address && *node->address ? node->address : "127.0.0.1";
+}
+
+const char *press_client_address(const struct drv_endpoint *node)
+{
+	return node->management_address && *node->management_address ? node->management_address
+								     : press_node_address(node);
+}
+
 int press_dial(const char *address, uint16_t port)
 {
 	struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};

@@ -53,9 +53,9 @@ static int reserve(struct press_nginx *nginx, enum press_nginx_door door)
 	const int yes = 1;
 	int fd;
 
-	if (inet_pton(AF_INET, nginx->address, &four->sin_addr) == 1)
+	if (inet_pton(AF_INET, nginx->addresses[door], &four->sin_addr) == 1)
 		at.ss_family = AF_INET;
-	else if (inet_pton(AF_INET6, nginx->address, &six->sin6_addr) == 1)
+	else if (inet_pton(AF_INET6, nginx->addresses[door], &six->sin6_addr) == 1)
 		at.ss_family = AF_INET6;
 	fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	nginx->reserved[door] = fd;
@@ -83,21 +83,29 @@ void press_nginx_name(char out[PRESS_NGINX_NAME_BYTES], const char *address, uin
 	snprintf(out, PRESS_NGINX_NAME_BYTES, "%s%s%s:%u", six ? "[" : "", address, six ? "]" : "", port);
 }
 
-int press_nginx_prepare(struct press_nginx *nginx, const char *address, struct drv_fail *fail)
+int press_nginx_prepare(struct press_nginx *nginx, const struct drv_endpoint *endpoint, struct drv_fail *fail)
 {
-	const bool six = strchr(address, ':') != NULL;
+	const char *const addresses[PRESS_NGINX_DOORS] = {
+		[PRESS_NGINX_FRONT] = press_client_address(endpoint),
+		[PRESS_NGINX_BACK] = press_node_address(endpoint),
+	};
 	char program[PATH_MAX];
 
 	*nginx = (struct press_nginx){.reserved = {-1, -1}};
-	snprintf(nginx->address, sizeof(nginx->address), "%s", address);
-	snprintf(nginx->host, sizeof(nginx->host), "%s%s%s", six ? "[" : "", address, six ? "]" : "");
+	for (int door = 0; door < PRESS_NGINX_DOORS; door++) {
+		const bool six = strchr(addresses[door], ':') != NULL;
+
+		snprintf(nginx->addresses[door], sizeof(nginx->addresses[door]), "%s", addresses[door]);
+		snprintf(nginx->hosts[door], sizeof(nginx->hosts[door]), "%s%s%s", six ? "[" : "",
+			 addresses[door], six ? "]" : "");
+	}
 	if (!find_program(program))
 		return drv_fail_set(fail, DRV_NODE_LACKS,
 				    "there is no program nginx here: install Debian's package nginx, whose "
 				    "service need not run");
 	for (int door = 0; door < PRESS_NGINX_DOORS; door++)
 		if (reserve(nginx, (enum press_nginx_door)door))
-			return drv_fail_set(fail, DRV_SYSTEM, "no port for nginx at %s: %s", address,
+			return drv_fail_set(fail, DRV_SYSTEM, "no port for nginx at %s: %s", addresses[door],
 					    strerror(errno));
 	return press_nginx_folder(nginx, fail);
 }
@@ -218,7 +226,7 @@ int press_nginx_requests(struct press_nginx *nginx, uint64_t *requests_out, stru
 	const char *at;
 	int fd, status;
 
-	fd = press_dial(nginx->address, nginx->ports[PRESS_NGINX_BACK]);
+	fd = press_dial(nginx->addresses[PRESS_NGINX_BACK], nginx->ports[PRESS_NGINX_BACK]);
 	if (fd < 0 || send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) != sizeof(question) - 1) {
 		drv_fail_set(fail, DRV_LIBRARY, "nginx cannot be asked: %s", strerror(errno));
 		status = -1;
@@ -247,7 +255,8 @@ static int await_doors(struct press_nginx *nginx, struct drv_fail *fail)
 	const uint64_t until_ns = drv_now_ns() + ANSWER_NS;
 
 	for (;;) {
-		const int fd = press_dial(nginx->address, nginx->ports[PRESS_NGINX_BACK]), why = errno;
+		const int fd = press_dial(nginx->addresses[PRESS_NGINX_BACK], nginx->ports[PRESS_NGINX_BACK]),
+			  why = errno;
 
 		if (fd >= 0) {
 			close(fd);
@@ -288,7 +297,7 @@ int press_nginx_start(struct press_nginx *nginx, const struct press_files *files
 {
 	struct press_nginx_plan plan = {
 		.folder = nginx->folder,
-		.host = nginx->host,
+		.hosts = {nginx->hosts[PRESS_NGINX_FRONT], nginx->hosts[PRESS_NGINX_BACK]},
 		.ports = {nginx->ports[PRESS_NGINX_FRONT], nginx->ports[PRESS_NGINX_BACK]},
 		.owners = owners,
 		.nodes = nodes,

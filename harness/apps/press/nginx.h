@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "fail.h"
+#include "launch.h"
 #include "press/files.h"
 #include "press/message.h"
 
@@ -23,8 +24,8 @@ enum press_nginx_door { PRESS_NGINX_FRONT, PRESS_NGINX_BACK, PRESS_NGINX_DOORS }
 /* What a configuration says. */
 struct press_nginx_plan {
 	const char *folder;
-	/* how it is written in an address, [...] of IPv6 */
-	const char *host;
+	/* where each door is, and how that is written in an address, [...] of IPv6 */
+	const char *hosts[PRESS_NGINX_DOORS];
 	uint16_t ports[PRESS_NGINX_DOORS];
 	/* the back doors of all nodes, "HOST:PORT", in the same order everywhere */
 	const char *const *owners;
@@ -40,7 +41,9 @@ struct press_nginx {
 	int reserved[PRESS_NGINX_DOORS];
 	uint16_t ports[PRESS_NGINX_DOORS];
 	/* "" : none was made */
-	char folder[PATH_MAX], host[PRESS_NGINX_NAME_BYTES], address[PRESS_NGINX_NAME_BYTES];
+	char folder[PATH_MAX];
+	char hosts[PRESS_NGINX_DOORS][PRESS_NGINX_NAME_BYTES];
+	char addresses[PRESS_NGINX_DOORS][PRESS_NGINX_NAME_BYTES];
 	/* requests for its counts */
 	uint64_t asked;
 };
@@ -52,10 +55,11 @@ bool press_nginx_allows(const char *path);
 int press_nginx_write(FILE *out, const struct press_nginx_plan *plan);
 
 /*
- * Looks whether nginx is there, makes its folder in TMPDIR, and reserves ports for it at an address, which the kernel
- * chooses. 0, or -1 with the reason; press_nginx_end is legal in either case.
+ * Looks whether nginx is there, makes its folder in TMPDIR, and reserves ports for its doors at the addresses of an
+ * endpoint, which the kernel chooses. 0, or -1 with the reason; press_nginx_end is legal in either case.
  */
-int press_nginx_prepare(struct press_nginx *nginx, const char *address, struct drv_fail *fail);
+int press_nginx_prepare(struct press_nginx *nginx, const struct drv_endpoint *endpoint,
+			struct drv_fail *fail);
 
 /* Where another node's nginx would be asked: "HOST:PORT" as it stands in a configuration. */
 void press_nginx_name(char out[PRESS_NGINX_NAME_BYTES], const char *address, uint16_t port);

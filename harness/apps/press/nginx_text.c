@@ -86,7 +86,8 @@ int press_nginx_write(FILE *out, const struct press_nginx_plan *plan)
 		"		}\n"
 		"	}\n"
 		"}\n",
-		plan->nodes * plan->connections, plan->host, plan->ports[PRESS_NGINX_FRONT], plan->folder,
-		plan->host, plan->ports[PRESS_NGINX_BACK], plan->folder);
+		plan->nodes * plan->connections, plan->hosts[PRESS_NGINX_FRONT],
+		plan->ports[PRESS_NGINX_FRONT], plan->folder, plan->hosts[PRESS_NGINX_BACK],
+		plan->ports[PRESS_NGINX_BACK], plan->folder);
 	return ferror(out) ? -1 : 0;
 }

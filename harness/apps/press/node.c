@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "press/dial.h"
 #include "press/service.h"
 
-#define HELPERS  8u
-#define WAIT_NS  UINT64_C(10000000)
-#define TIDY_NS  UINT64_C(1000000000)
-#define LOOPBACK "127.0.0.1"
+#define HELPERS 8u
+#define WAIT_NS UINT64_C(10000000)
+#define TIDY_NS UINT64_C(1000000000)
 
 /* ---- the loop ---- */
 
@@ -99,7 +99,7 @@ int press_node_serve(struct press_node *node, json_t **message_out, struct drv_f
 static int start_outside(struct press_node *node, const struct drv_engine *engine, struct drv_fail *fail)
 {
 	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
-	const char *address = here->address && *here->address ? here->address : LOOPBACK;
+	const char *address = press_client_address(here);
 
 	node->connections.request = press_service_request;
 	node->connections.gone = press_service_gone;

@@ -3,15 +3,9 @@
 
 #include <string.h>
 
-#define WAIT_NS  UINT64_C(10000000)
-#define LOOPBACK "127.0.0.1"
+#include "press/dial.h"
 
-static const char *address_of(const struct drv_engine *engine, size_t endpoint)
-{
-	const char *address = engine->launch->endpoints[endpoint].address;
-
-	return address && *address ? address : LOOPBACK;
-}
+#define WAIT_NS UINT64_C(10000000)
 
 static int lack_memory(struct drv_fail *fail)
 {
@@ -73,7 +67,8 @@ static int start_nginx(struct press_outside *outside, struct drv_fail *fail)
 	for (uint32_t i = 0; i < outside->owners_count; i++) {
 		struct press_owner *owner = &outside->owners[i];
 
-		press_nginx_name(owner->name, address_of(engine, owner->endpoint), owner->port);
+		press_nginx_name(owner->name, press_node_address(&engine->launch->endpoints[owner->endpoint]),
+				 owner->port);
 		names[i] = owner->name;
 	}
 	return press_nginx_start(&outside->nginx, &outside->files, names, outside->self,
@@ -157,7 +152,7 @@ int press_outside_start(struct press_outside *outside, struct drv_engine *engine
 			outside->self = outside->owners_count;
 		outside->owners[outside->owners_count++].endpoint = e;
 	}
-	if (press_nginx_prepare(&outside->nginx, address_of(engine, self), fail) ||
+	if (press_nginx_prepare(&outside->nginx, &engine->launch->endpoints[self], fail) ||
 	    press_links_start(&outside->links, engine, setting->seed, PRESS_V0, on_message, outside, fail))
 		return -1;
 	outside->owners[outside->self].port = outside->nginx.ports[PRESS_NGINX_BACK];

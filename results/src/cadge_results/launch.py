@@ -28,6 +28,8 @@ class Endpoint(Frozen):
     device: str
     address: str
     raw_device: str = ""
+    management_address: str = Field(default="", exclude_if=lambda value: not value)
+    """Where a pattern's own processes speak beside the layer, given where the data network's rate is limited."""
     peers: tuple[Annotated[int, Field(ge=0, lt=ENDPOINTS_MAX)], ...]
 
 

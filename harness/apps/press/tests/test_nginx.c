@@ -33,7 +33,7 @@ static void check_configuration(void)
 {
 	const char *const owners[] = {"127.0.0.1:2001", "127.0.0.1:2003"};
 	const struct press_nginx_plan plan = {.folder = "/some/where",
-					      .host = "127.0.0.1",
+					      .hosts = {"127.0.0.1", "127.0.0.1"},
 					      .ports = {2000, 2001},
 					      .owners = owners,
 					      .nodes = 2,

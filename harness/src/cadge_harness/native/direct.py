@@ -14,11 +14,11 @@ from cadge_harness.native.tool import Ask, Commands, Tool, ToolError, last_words
 from cadge_results.base import Wait
 
 _BUILT = "make build; it needs its library's headers"
-_TIMES = {"pingpong": 1, "window": 4, "stream": 8}
+_TIMES = {"echo": 1, "window": 4, "oneway": 8}
 """So many times the usual messages: several are under way at a time."""
 _MPI_TIMES = 4
 """And over MPI: it begins and ends for longer than the usual ones take, and waits for processors then."""
-Test = Literal["pingpong", "window", "stream"]
+Test = Literal["echo", "window", "oneway"]
 SocketKind = Literal["tcp", "udp", "unix"]
 
 
@@ -41,7 +41,7 @@ def read(test: Test, text: str, ask: Ask) -> float:
         value = float(text.split()[-1])
     except (IndexError, ValueError) as error:
         raise ToolError(f"no number: {last_words(text)}") from error
-    return positive(value * ask.bytes if test == "stream" else value, text)
+    return positive(value * ask.bytes if test == "oneway" else value, text)
 
 
 def _of_mpi(test: Test) -> Tool:
@@ -50,11 +50,11 @@ def _of_mpi(test: Test) -> Tool:
         program="native-mpi",
         package="",
         source=_BUILT,
-        statistic="p50" if test == "pingpong" else "rate",
-        clocked=test == "pingpong",
+        statistic="p50" if test == "echo" else "rate",
+        clocked=test == "echo",
         commands=partial(_mpi, test),
         read=partial(read, test),
-        min_bytes=0 if test == "pingpong" else 1,
+        min_bytes=0 if test == "echo" else 1,
         one_by_one=True,
     )
 
@@ -65,8 +65,8 @@ def _of_sockets(kind: SocketKind, test: Test, wait: Wait) -> Tool:
         program="native-sockets",
         package="",
         source=_BUILT,
-        statistic="p50" if test == "pingpong" else "rate",
-        clocked=test == "pingpong",
+        statistic="p50" if test == "echo" else "rate",
+        clocked=test == "echo",
         commands=partial(_sockets, kind, test, wait),
         read=partial(read, test),
         wait=wait,
@@ -76,12 +76,12 @@ def _of_sockets(kind: SocketKind, test: Test, wait: Wait) -> Tool:
     )
 
 
-_TESTS: tuple[Test, ...] = ("pingpong", "window", "stream")
+_TESTS: tuple[Test, ...] = ("echo", "window", "oneway")
 _KINDS: tuple[SocketKind, ...] = ("tcp", "udp", "unix")
 _STREAMS: tuple[SocketKind, ...] = ("tcp", "unix")
 _WAITS: tuple[Wait, ...] = ("poll", "block")
 TOOLS = (
     *map(_of_mpi, _TESTS),
-    *(_of_sockets(kind, "pingpong", wait) for kind in _KINDS for wait in _WAITS),
-    *(_of_sockets(kind, test, "poll") for kind in _STREAMS for test in _TESTS if test != "pingpong"),
+    *(_of_sockets(kind, "echo", wait) for kind in _KINDS for wait in _WAITS),
+    *(_of_sockets(kind, test, "poll") for kind in _STREAMS for test in _TESTS if test != "echo"),
 )

@@ -8,6 +8,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from cadge_harness.plan import timemodel
+from cadge_harness.plan.link import RATE
 from cadge_results import Block, BlockHost, Endpoint, LaunchFile, LaunchPoint, LaunchTrace, Plan, PlanLaunch, PlanPoint
 from cadge_results.pattern import declared
 from cadge_results.trace import TRACE_FILE
@@ -45,8 +46,12 @@ def make_blocks(plan: Plan, testbed: Testbed, campaign_id: str, *, done: Contain
     return found
 
 
-def _endpoints(launch: PlanLaunch, testbed: Testbed) -> tuple[Endpoint, ...]:
-    """Return who runs where. Within one host the loopback is the device; between hosts, the data network's."""
+def _endpoints(launch: PlanLaunch, testbed: Testbed, *, own_traffic: bool) -> tuple[Endpoint, ...]:
+    """Return who runs where. Within one host the loopback is the device; between hosts, the data network's.
+
+    `own_traffic`: what its processes say beside the layer goes over the management network where the rate of the data
+    network is limited: the limit is for the layer.
+    """
     hosts = {host.name: host for host in testbed.hosts}
     first = testbed.hosts[0].name
     shared = str(testbed.kind) == "emulated"
@@ -60,6 +65,7 @@ def _endpoints(launch: PlanLaunch, testbed: Testbed) -> tuple[Endpoint, ...]:
         return tuple(_cpu(host, begun + number) for number in range(count))
 
     between = launch.subject.place == "between"
+    apart = own_traffic and between and launch.subject.setting(RATE) is not None
     cpus = [take(hosts[seat.host], seat.threads) for seat in launch.endpoints]
     # Last, so that whoever has a context is where it is without hands: with too few processors, they share one.
     hands = [take(hosts[seat.host], seat.hands) for seat in launch.endpoints]
@@ -75,6 +81,7 @@ def _endpoints(launch: PlanLaunch, testbed: Testbed) -> tuple[Endpoint, ...]:
                 device=host.device if between else "lo",
                 address=host.address if between else "127.0.0.1",
                 raw_device=host.raw_device,
+                management_address=host.management_address if apart else "",
                 peers=seat.peers,
             )
         )
@@ -104,7 +111,7 @@ def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: 
         seed=launch.seed,
         deadline_ms=launch.deadline_ms,
         ports=testbed.ports,
-        endpoints=_endpoints(launch, testbed),
+        endpoints=_endpoints(launch, testbed, own_traffic=any(one.own_traffic for one in used.values())),
         system_calls=launch.round == plan.launches[0].round,
         trace=LaunchTrace(file=TRACE_FILE, sha256=replayed.sha256) if replayed else None,
         patterns=declared(used),

@@ -512,7 +512,8 @@ def make(root: Path, options: Options | None = None) -> Campaign:
         },
         source="synthetic meta",
     )
-    by_id = {str(point["point_id"]): point for point in _points(options)}
+    planned = {point.point_id: point.workload.model_dump(mode="json") for point in plan.points}
+    by_id = {name: {**one, "workload": planned[name]} for one in _points(options) for name in [str(one["point_id"])]}
     with CampaignWriter.create(root, meta=meta, plan=plan, sweep_text="schema: cadge.sweep/2\n") as writer:
         for host in ("h1", "h2"):
             facts = {**node(host, virtual=options.virtual), **options.node}

@@ -85,6 +85,7 @@ static void read_send_line(struct cadge_ucx_path *path, const char *line)
 	while (at > sends && at[-1] >= '0' && at[-1] <= '9')
 		at--;
 	path->rendezvous_bytes = read_length(at);
+	path->all_rendezvous = !path->rendezvous_bytes;
 }
 
 /* A row of the table: "| 93..8256 | copy-in | posix/memory |". */
@@ -99,8 +100,10 @@ static void read_send_row(struct cadge_ucx_path *path, const char *line)
 	snprintf(row, sizeof(row), "%s <%s>", range, words);
 	append(path->sends, sizeof(path->sends), *path->sends && strcmp(path->sends, "am_send:") ? ", " : " ",
 	       row);
-	if (strstr(words, "rendezvous") && !path->rendezvous_bytes)
+	if (strstr(words, "rendezvous") && !path->rendezvous_bytes && !path->all_rendezvous) {
 		path->rendezvous_bytes = read_length(range);
+		path->all_rendezvous = !path->rendezvous_bytes;
+	}
 }
 
 void cadge_ucx_path_read(char *text, const char *asked, struct cadge_ucx_path *path)

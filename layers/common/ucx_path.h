@@ -18,7 +18,8 @@ struct cadge_ucx_path {
 	char device[64];
 	char lanes[256]; /* "am: posix/memory; rma_bw: cma/memory" */
 	char sends[256]; /* "am_send: 0..<egr/short>..93..<egr/bcopy>..8256..<rndv>..(inf)", or "" */
-	uint64_t rendezvous_bytes; /* the shortest active message by rendezvous; 0: not told, or none */
+	uint64_t rendezvous_bytes; /* the shortest active message by rendezvous; 0: not told, none, or all */
+	bool all_rendezvous;       /* however short */
 };
 
 /* Reads an endpoint of which the device `asked` was asked for. DONE or E_MEMORY. */

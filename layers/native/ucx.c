@@ -532,8 +532,10 @@ static bool sends_of(const struct cadge_ctx *ctx, struct cadge_ucx_path *path_ou
 static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
 	static const char either[] = "eager or rendezvous, as the library decides";
-	struct cadge_ucx_path path;
+	struct cadge_ucx_path path = {.rendezvous_bytes = 0};
 	const bool told = sends_of(ctx, &path);
+	const char *shorter = path.all_rendezvous ? "rendezvous" : "eager";
+	const char *longer = path.all_rendezvous || path.rendezvous_bytes ? "rendezvous" : "eager";
 	const uint64_t eager_bytes_max =
 		told && path.rendezvous_bytes ? path.rendezvous_bytes - 1 : ctx->message_bytes_max;
 	const struct cadge_limits limits = {
@@ -544,8 +546,8 @@ static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 		.iov_max = IOV_MAX_ENTRIES,
 		.wire_overhead_bytes = 8, /* UCX's own active message header; none of ours */
 		.short_bytes_max = cadge_least(eager_bytes_max, ctx->message_bytes_max),
-		.short_path = told ? "eager" : either,
-		.long_path = told ? "rendezvous" : either,
+		.short_path = told ? shorter : either,
+		.long_path = told ? longer : either,
 	};
 
 	cadge_fill(limits_out, &limits, sizeof(limits));

@@ -51,9 +51,10 @@ static void lines(void)
 	ok(path.network && path.other && !path.foreign && path.atomics && !strcmp(path.device, "rxe0:1"),
 	   "verbs on the device that was asked for, atomic operations too (%s)", path.device);
 	path = reading("#                 am_send: 0..<egr/short>..93..<egr/bcopy>..(inf)\n", "lo");
-	ok(!path.rendezvous_bytes && *path.sends, "no rendezvous at all is none");
+	ok(!path.rendezvous_bytes && !path.all_rendezvous && *path.sends, "no rendezvous at all is none");
 	path = reading("#                 am_send: 0..<rndv>..(inf)\n", "lo");
-	ok(*path.sends && !path.rendezvous_bytes, "nothing eager is no length");
+	ok(*path.sends && !path.rendezvous_bytes && path.all_rendezvous,
+	   "nothing eager is no length, and all by rendezvous");
 }
 
 static void tables(void)

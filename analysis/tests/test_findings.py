@@ -20,6 +20,7 @@ from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
 from cadge_analysis.stats.slow_hosts import slow_hosts
 from cadge_analysis.stats.transports import strayed
 from cadge_analysis.versus.against import against
+from cadge_analysis.versus.conditions import differences
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, LaunchRecord
 
@@ -314,3 +315,96 @@ def test_another_machine_is_refused(sound: Campaign, tmp_path: Path) -> None:
     assert "so nothing of it is compared" in said[0]
     assert "no cell can be compared: all are refused" in said[1]
     assert any("cells cannot be compared" in text and "another machine" in text for text in said)
+
+
+DRIVER = {"file": "/opt/cadge/bin/cadge-driver", "how": "program", "build_id": "aa"}
+LIBC = {"file": "/usr/lib/x86_64-linux-gnu/libc.so.6", "how": "needed", "build_id": "bb"}
+LAYER = {"file": "/opt/cadge/layers/sockets-tcp.so", "how": "loaded", "build_id": "cc"}
+COMPONENT = {"file": "/usr/lib/x86_64-linux-gnu/ucx/libuct_cma.so.0", "how": "loaded", "build_id": "dd"}
+SPIN = {"file": "/usr/lib/x86_64-linux-gnu/libspin.so", "how": "preloaded", "sha256": "ee" * 32}
+ELSEWHERE = {"file": "/home/u1/ucx/libuct_own.so", "how": "loaded", "build_id": "ff"}
+INJECTED = {"file": "/tmp/x.so", "how": "mapped", "build_id": None}
+USUAL = {"policy": "other", "priority": 0, "nice": 0}
+
+
+def mapping(*objects: dict[str, Any], scheduling: dict[str, Any] = USUAL) -> Plant:
+    """Plant what was mapped into endpoints, and how they were scheduled."""
+
+    def plant(raw: Raw, _: random.Random) -> None:
+        raw["result"]["adapter"] = (raw["result"]["adapter"] or {"name": "x", "style": "s", "substrate": "t"}) | {
+            "file": LAYER["file"]
+        }
+        raw["result"]["objects"] = [DRIVER, LIBC, LAYER, COMPONENT, *objects]
+        for end in raw["result"]["endpoints"]:
+            end |= {"objects": list(range(len(raw["result"]["objects"]))), "scheduling": scheduling}
+
+    return plant
+
+
+def steered(data: Dataset) -> list[str]:
+    return [found.text for found in findings(data) if found.kind == "steered"]
+
+
+def test_what_is_usual_is_no_finding(data: Dataset) -> None:
+    assert steered(planted(data, mapping())) == []
+
+
+@pytest.mark.parametrize("one", [SPIN, ELSEWHERE, INJECTED])
+def test_a_library_that_nobody_needs_is_on_the_first_screen(one: dict[str, Any], data: Dataset) -> None:
+    found = planted(data, mapping(one))
+    (said,) = steered(found)
+    assert one["file"] in said
+    assert f"{len(found.records)} of {len(found.records)} launches" in said
+    assert any(one["file"] in line for line in first_screen(found))
+
+
+def test_a_library_that_the_sweep_asks_for_is_a_setting(data: Dataset) -> None:
+    def plant(raw: Raw, chance: random.Random) -> None:
+        mapping(SPIN)(raw, chance)
+        raw["launch"]["settings"]["env.LD_PRELOAD"] = SPIN["file"]
+
+    assert steered(planted(data, plant)) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "graves"),
+    [
+        ({"bytes": 9, "sha256": "a" * 64, "lines": 1, "packaged": False}, [True]),
+        ({"bytes": 9, "sha256": "a" * 64, "lines": 1, "packaged": None}, [False]),
+        ({"bytes": 9, "sha256": "a" * 64, "lines": 1, "packaged": True}, []),
+        ({"bytes": 9, "sha256": "a" * 64, "lines": 0, "packaged": False}, []),
+        ({"bytes": 9, "sha256": "a" * 64}, []),
+        ({"unknown": "Permission denied"}, []),
+    ],
+)
+def test_a_settings_file_that_no_package_brought_is_on_the_first_screen(
+    facts: dict[str, Any], graves: list[bool], data: Dataset
+) -> None:
+    nodes = tuple(node.model_copy(update={"configuration": {"/etc/ucx/ucx.conf": facts}}) for node in data.nodes)
+    found = [one for one in findings(replace(data, nodes=nodes)) if one.kind == "steered"]
+    assert [one.grave for one in found] == graves
+    for one in found:
+        assert "/etc/ucx/ucx.conf" in one.text
+        assert all(node.host in one.text for node in nodes)
+
+
+def test_how_endpoints_were_scheduled_is_said_where_it_is_not_usual(data: Dataset) -> None:
+    (said,) = steered(planted(data, mapping(scheduling={"policy": "fifo", "priority": 50, "nice": 0})))
+    assert "fifo, priority 50" in said
+
+
+def test_a_comparison_names_what_forced_either_side(data: Dataset) -> None:
+    conf = {"/etc/ucx/ucx.conf": {"bytes": 9, "sha256": "a" * 64, "lines": 1, "packaged": False}}
+    nodes = tuple(node.model_copy(update={"configuration": conf}) for node in data.nodes)
+    other = {**COMPONENT, "build_id": "d0"}
+    first = replace(planted(data, mapping()), campaign_id="20260101T000000Z-00000000")
+    second = planted(data, mapping(SPIN, other, scheduling={"policy": "other", "priority": 0, "nice": 5}))
+    told = differences(Side("a", first), Side("b", replace(second, nodes=nodes)))
+    found = {one.what: (one.first, one.second) for one in told}
+    assert found["scheduling"] == ("other, nice 0", "other, nice 5")
+    assert found["libraries that nobody needs"] == ("", f"{SPIN['file']} (preloaded)")
+    assert found["mapped libraries"] == (
+        "libspin.so not there, libuct_cma.so.0 dd",
+        f"libspin.so {SPIN['sha256'][:12]}, libuct_cma.so.0 d0, dd",
+    )
+    assert "/etc/ucx/ucx.conf" in found["settings files of libraries"][1]

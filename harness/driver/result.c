@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cadge/layer.h"
+#include "mapped.h"
 #include "out.h"
 #include "text.h"
 #include "version.h"
@@ -74,6 +75,7 @@ void drv_result_free(struct drv_result *result)
 	json_decref(result->adapter);
 	json_decref(result->limits);
 	json_decref(result->path);
+	json_decref(result->objects);
 	json_decref(result->witness);
 	json_decref(result->control_bytes);
 	for (unsigned i = 0; i < DRV_ENDPOINTS_MAX; i++) {
@@ -296,6 +298,7 @@ json_t *drv_result_endpoint_json(const struct drv_endpoint *endpoint, const stru
 	put_count(&object, "pid", (uint64_t)getpid());
 	put_text(&object, "kernel", uname(&system) ? "unknown" : system.release);
 	put(&object, "counted", drv_events_json(events));
+	put(&object, "scheduling", drv_scheduling_json());
 	return finish(&object);
 }
 
@@ -329,6 +332,7 @@ char *drv_result_text(const struct drv_result *result)
 	put(&object, "clock", parts_json(result->clock));
 	put(&object, "pinning", parts_json(result->pinning));
 	put(&object, "endpoints", parts_json(result->endpoint));
+	put(&object, "objects", result->objects ? json_incref(result->objects) : json_array());
 	put(&object, "threads", parts_json(result->threads));
 	if (result->resident[0])
 		put(&object, "resident_bytes", parts_json(result->resident));

@@ -91,6 +91,8 @@ struct drv_result {
 	json_t *library, *adapter, *limits;
 	/* array with one entry a channel, by endpoint and channel */
 	json_t *path;
+	/* array of what was mapped into any endpoint; endpoints have their places in it */
+	json_t *objects;
 	/* by endpoint */
 	json_t *clock[DRV_ENDPOINTS_MAX], *pinning[DRV_ENDPOINTS_MAX], *endpoint[DRV_ENDPOINTS_MAX];
 	/* by endpoint: the core that each of its threads ran on last */

@@ -12,6 +12,7 @@
 #include "crew.h"
 #include "hands.h"
 #include "engine.h"
+#include "mapped.h"
 #include "pin.h"
 #include "play.h"
 #include "resident.h"
@@ -434,12 +435,13 @@ static json_t *own_facts(struct session *session)
 	    (!drv_crew_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail)) ||
 	     !drv_hands_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail))))
 		session->pin.ok = false;
-	return json_pack("{s:o, s:o, s:s, s:{s:i, s:o}, s:o}", "clock",
+	return json_pack("{s:o, s:o, s:s, s:{s:i, s:o}, s:o, s:o}", "clock",
 			 drv_result_clock_json(&session->engine.clock), "pinning",
 			 drv_pin_json(&session->pin), "pinning_detail", session->pin.detail, "threads",
 			 "endpoint", session->args->endpoint, "cpus", drv_pin_threads_json(), "endpoint",
 			 drv_result_endpoint_json(&session->launch->endpoints[session->args->endpoint],
-						  &session->engine.events));
+						  &session->engine.events),
+			 "objects", drv_mapped_json());
 }
 
 static void take_facts(struct session *session, int endpoint, const json_t *facts)
@@ -453,6 +455,10 @@ static void take_facts(struct session *session, int endpoint, const json_t *fact
 	result->pinning[endpoint] = json_incref(json_object_get(facts, "pinning"));
 	result->threads[endpoint] = json_incref(json_object_get(facts, "threads"));
 	result->endpoint[endpoint] = json_incref(json_object_get(facts, "endpoint"));
+	if (!result->objects)
+		result->objects = json_array();
+	json_object_set_new(result->endpoint[endpoint], "objects",
+			    drv_mapped_places(result->objects, json_object_get(facts, "objects")));
 	drv_check_add(&result->checks, "clock", json_is_true(json_object_get(clock, "ok")),
 		      "endpoint %d: drift of %.3f ppm", endpoint,
 		      json_real_value(json_object_get(clock, "drift_ppm")));

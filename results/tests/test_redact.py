@@ -207,7 +207,7 @@ def told(new_writer: Callable[[], CampaignWriter], record: Callable[..., LaunchR
             writer.add_launch(record(place, log_tail=[tail, ""], environment=around, reason=tail))
         hosts = dict.fromkeys(end.host for launch in plan.launches for end in launch.endpoints)
         for host in hosts:
-            facts = {"schema": "cadge.node/1", "host": host, "kernel": {"nodename": "nid00042.cs.edu"},
+            facts = {"schema": "cadge.node/1", "host": host, "nodename": "nid00042.cs.edu",
                      "cmdline": "root=/dev/mapper/zoe-vg BOOTIF=01-0c-42-a1-03-00-65 isolcpus=2-7 mitigations=off",
                      "interfaces": {"enx0c42a1030065": {"mtu": 1500}}}  # fmt: skip
             writer.add_node(NodeFacts.from_object(facts, source="x"))

@@ -114,12 +114,8 @@ def gather(
     return {
         "schema": NODE_SCHEMA,
         "host": host,
-        "kernel": {
-            "release": system.release,
-            "version": system.version,
-            "machine": system.machine,
-            "nodename": system.nodename,  # the inventory may name the host otherwise: whoever publishes takes out both
-        },
+        "nodename": system.nodename,
+        "kernel": {"release": system.release, "version": system.version, "machine": system.machine},
         "cmdline": read("/proc/cmdline"),
         "cpu": cpu["cpu"],
         "cores": cpu["cores"],

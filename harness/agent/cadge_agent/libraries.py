@@ -8,7 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cadge_agent.formats import Json
@@ -84,19 +84,27 @@ def _registered(path: str) -> list[str]:
     return [path, path.removeprefix("/usr")] if path.startswith("/usr/") else [path]
 
 
+def owners(paths: Iterable[str]) -> dict[str, str]:
+    """Return which Debian package owns each file, as far as one does. Raises OSError, SubprocessError."""
+    names = [_SPECIAL.sub(r"\\\g<0>", name) for path in paths for name in _registered(path)]
+    if not names:
+        return {}
+    done = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True, timeout=30, check=False)
+    found = {}
+    for line in done.stdout.splitlines():
+        package, _, path = line.partition(": ")
+        with contextlib.suppress(OSError):
+            found[str(Path(path).resolve())] = package.split(",")[0]
+    return found
+
+
 def package_versions(found: Json) -> None:
     """Fill in the Debian package and version that own each file, where there is dpkg."""
     files = {entry["file"]: entry for entry in found.values() if "file" in entry}
     if not files or shutil.which("dpkg-query") is None:
         return
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        names = [_SPECIAL.sub(r"\\\g<0>", name) for path in files for name in _registered(path)]
-        owners = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True, timeout=30, check=False)
-        package_of = {}
-        for line in owners.stdout.splitlines():
-            package, _, path = line.partition(": ")
-            with contextlib.suppress(OSError):
-                package_of[str(Path(path).resolve())] = package.split(",")[0]
+        package_of = owners(files)
         wanted = sorted(set(package_of.values()))
         if not wanted:
             return

@@ -19,6 +19,8 @@ class NodeFacts(Document):
     NAME: ClassVar[str] = "cadge.node"
 
     host: str
+    nodename: JsonValue = Field(default=None, exclude_if=lambda value: value is None)
+    """What its kernel calls it; the inventory may call it otherwise."""
     kernel: JsonValue = None
     cmdline: JsonValue = None
     cpu: JsonValue = None

@@ -187,8 +187,7 @@ def names(campaign: Campaign, rules: Rules) -> Names:
 
 def _own_name(facts: Json) -> dict[str, str]:
     """Return what a host's kernel calls it, where its facts say so."""
-    kernel = facts.get("kernel")
-    name = kernel.get("nodename") if isinstance(kernel, dict) else None
+    name = facts.get("nodename")
     return {name: str(facts.get("host"))} if isinstance(name, str) else {}
 
 

@@ -119,6 +119,27 @@ class PinFacts(Frozen):
     ok: bool
 
 
+class ObjectFacts(Frozen):
+    """A program or library that was mapped into endpoints, by its build id, or by a hash where it has none.
+
+    how: `needed` is a dependency of another one; `preloaded` of none, and there before the driver began; `loaded` came
+    later, as layers and components of libraries do; `mapped` came without the loader.
+    """
+
+    file: str
+    how: Literal["program", "needed", "preloaded", "loaded", "mapped"]
+    build_id: str | None = None
+    sha256: str | None = None
+
+
+class Scheduling(Frozen):
+    """How the kernel schedules a thread: `other` with nice 0 unless somebody asked for something else."""
+
+    policy: str
+    priority: int
+    nice: int
+
+
 class EndpointFacts(Frozen):
     """The process that ran this endpoint."""
 
@@ -128,6 +149,9 @@ class EndpointFacts(Frozen):
     role: str = ""
     counted: dict[str, str] = Field(default_factory=dict)
     """How system calls (`system_calls`) and cycles and instructions (`cycles`) were counted, or why not."""
+    scheduling: Scheduling | None = Field(default=None, exclude_if=lambda value: value is None)
+    objects: tuple[NonNegativeInt, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What was mapped into it: places in the result's `objects`. None in older records."""
 
 
 class ThreadFacts(Frozen):
@@ -334,6 +358,8 @@ class Result(Document):
     clock: tuple[ClockFacts, ...] = ()
     pinning: tuple[PinFacts, ...] = ()
     endpoints: tuple[EndpointFacts, ...] = ()
+    objects: tuple[ObjectFacts, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Programs and libraries that were mapped into any endpoint. () in older records."""
     threads: tuple[ThreadFacts, ...] = ()
     checks: tuple[Check, ...] = ()
     witness: tuple[Witness, ...] = ()

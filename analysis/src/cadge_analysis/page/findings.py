@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from cadge_analysis.page.provenance import NODE_FACTS, plain
 from cadge_analysis.page.viewmodel import Finding, Span
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.slow_hosts import WAITS, Slow, Symptom, slow_hosts
+from cadge_analysis.stats.steered import USUAL, forced, schedulings, settings_files
 from cadge_analysis.stats.transports import Strayed, strayed
 
 SAID_MOST = 160
@@ -24,7 +26,8 @@ OF_SPEED = frozenset({"cpu", "cores", "governor", "mitigations", "virtualisation
 SPOKEN = {"copy_ns": "a copy of 64 KiB in memory", "clock_ns": "a reading of the clock"}
 NOTHING = (
     "Nothing of this was found: a host that is slower than the others, a layer whose payload went another way than was "
-    "asked or than others of its kind, and a path that changed between launches."
+    "asked or than others of its kind, a path that changed between launches, a settings file of the system that no "
+    "package brought, and a library that nobody needs."
 )
 
 
@@ -34,6 +37,7 @@ def findings(data: Dataset) -> tuple[Finding, ...]:
     found = [
         *(_shared(one) for one in ways if one.kind == "strayed"),
         *(_slow(one, data) for one in slow_hosts(data)),
+        *_steered(data),
         *_elsewhere([one for one in ways if one.kind == "elsewhere"]),
         *(_shared(one) for one in ways if one.kind not in ("strayed", "elsewhere")),
     ]
@@ -51,6 +55,32 @@ def no_pictures() -> tuple[Finding, ...]:
         return ()
     text = f": {trouble}. All numbers are here, in tables. It needs some 40 GB of addresses: see `ulimit -v`."
     return (Finding(kind="pictures", grave=True, spans=(Span("This report has no pictures", strong=True), Span(text))),)
+
+
+# ---- what was forced from outside ----
+
+HOW = {"preloaded": "preloaded", "mapped": "mapped without the loader", "loaded": "loaded from a folder of its own"}
+
+
+def _steered(data: Dataset) -> Iterator[Finding]:
+    """Yield what steered libraries and is in no setting of the sweep."""
+    for file in settings_files(data):
+        where = words.listing([words.isolated(host) for host in file.hosts])
+        sets = f" on {where}: {file.path} has {units.count_of(file.lines, 'line')} that set something, and "
+        if file.packaged is None:
+            sets += "no package manager tells whether it came so."
+        else:
+            sets += "is not as a package brought it. To see its effect, measure without it."
+        yield _finding("steered", "A settings file of the system", sets, grave=file.packaged is False)
+    for one in forced(data):
+        said = f" in {units.grouped(one.launches)} of {units.count_of(one.of, 'launch', 'launches')}: {one.file} "
+        said += f"({HOW[one.how]}). Nothing that is measured depends on it; every number may have it in it."
+        yield _finding("steered", "A library that nobody needs was there", said, grave=True)
+    ways = Counter(schedulings(data))
+    for way, often in ways.items():
+        if way != USUAL:
+            said = f" {way}, for {units.grouped(often)} of {units.count_of(ways.total(), 'endpoint')}."
+            yield _finding("steered", "Endpoints were scheduled otherwise than usual:", said, grave=True)
 
 
 # ---- slow hosts ----

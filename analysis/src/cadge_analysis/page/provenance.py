@@ -38,6 +38,7 @@ NODE_FACTS = (
     ("python", "Python"),
     ("libraries", "libraries"),
     ("programs", "programs beside the build"),
+    ("configuration", "settings files of libraries"),
     ("namespaces", "namespaces"),
     ("limits", "limits"),
     ("interfaces", "interfaces"),
@@ -45,7 +46,7 @@ NODE_FACTS = (
     ("can", "permitted"),
 )
 _UNNAMED = re.compile(r"(?<![^ ;])\?: ")
-_WHERE_NEEDED = {"programs"}
+_WHERE_NEEDED = {"programs", "configuration"}
 """Facts that a campaign has only where a point asks for them: no row where there is nothing."""
 
 

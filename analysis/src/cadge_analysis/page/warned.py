@@ -15,6 +15,7 @@ SEVERAL = {
     "wrong transport": "paths that are not as one would think",
     "unsound": "layers that did not pass a check",
     "refused": "layers without their transport",
+    "steered": "things that steer libraries from outside",
 }
 """What findings of one kind are called where there are several of them."""
 

@@ -13,6 +13,7 @@ from cadge_analysis.page.provenance import NODE_FACTS, plain
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, distinct_paths
+from cadge_analysis.stats.steered import scheduling
 from cadge_analysis.stats.witness import around
 from cadge_analysis.versus.conditions import PASSING, environment, pinned
 from cadge_analysis.versus.moved import SPOKEN
@@ -126,6 +127,9 @@ def _of_result(result: Result, cell: Cell) -> Iterator[tuple[Key, str]]:
         yield ("protocol", "short messages go by"), limits.short_path
         yield ("protocol", "longer messages go by"), limits.long_path
         yield ("protocol", "largest message"), units.size(limits.message_bytes_max)
+        yield ("protocol", "operations under way, at most"), units.grouped(limits.depth_max)
+        yield ("protocol", "bytes added to a message"), units.size(limits.wire_overhead_bytes)
+        yield ("protocol", "pieces of a message, at most"), units.grouped(limits.iov_max) if limits.iov_max else ""
         for size in sorted(set(cell.case.file.moved_bytes(cell.case.workload))) if known else ():
             short = size <= limits.short_bytes_max
             by = limits.short_path if short else limits.long_path
@@ -153,6 +157,12 @@ def _of_result(result: Result, cell: Cell) -> Iterator[tuple[Key, str]]:
     yield ("versions", "compiler"), driver.compiler
     for clock in result.clock:
         yield ("versions", "clock"), clock.source
+    for end in result.endpoints:
+        yield ("settings", "scheduling"), scheduling(end)
+    own = [one for attempt in result.attempts if attempt.point_id == cell.point_id and (one := attempt.verified)]
+    for verified in own:
+        often = {"before": verified.full_before, "meanwhile": verified.in_loop, "after": verified.full_after}
+        yield ("trouble", "messages compared"), ", ".join(when for when, number in often.items() if number)
 
 
 def _hosts(side: Side, cell: Cell) -> Iterator[tuple[Key, str]]:

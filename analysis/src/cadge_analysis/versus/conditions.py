@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from cadge_analysis import units, words
 from cadge_analysis.page.provenance import NODE_FACTS, STEERING, plain
 from cadge_analysis.stats.load import Dataset, LaunchFacts, launch_facts, without_numbers
+from cadge_analysis.stats.steered import forced, objects, schedulings
 from cadge_analysis.versus.forbidden import MACHINE, of_the_machine
 from cadge_analysis.versus.sides import Side
 from cadge_results import LaunchRecord
 
 PASSING = frozenset({"memory", "namespaces", "interfaces"})
 """Facts that are of a moment: free memory, numbers of namespaces, counters."""
+
+OBJECTS_NAMED = 10
 
 OF_LAYERS = ("library", "adapter", "path", "thresholds")
 """Conditions of a layer at a place and in a wait mode, as they begin."""
@@ -58,6 +61,7 @@ def _of_campaigns(first: Side, second: Side) -> Iterator[Difference]:
     for name, title in NODE_FACTS:
         if name not in PASSING:
             yield from _of_hosts(first.data, second.data, name, title)
+    yield from _of_objects(first, second)
     yield from _of_patterns(first, second)
 
 
@@ -78,6 +82,8 @@ def _said(side: Side) -> dict[str, str]:
         "processors of endpoints": _distinct(pinned(record) for record in records if record.result),
         "shared memory": _distinct(words.SHARED_MEMORY[one.kind] for record in records for one in record.shared_memory),
         "environment": _distinct(environment(record) for record in records),
+        "scheduling": _distinct(schedulings(data)),
+        "libraries that nobody needs": _distinct(f"{one.file} ({one.how})" for one in forced(data)),
     }
 
 
@@ -126,6 +132,19 @@ def _of_hosts(first: Dataset, second: Dataset, name: str, title: str) -> Iterato
     yield Difference(what=title, first=said[0], second=said[1], other_machine=other)
 
 
+def _of_objects(first: Side, second: Side) -> Iterator[Difference]:
+    """Yield which libraries were mapped in other builds, or on one side alone, where both sides say what was."""
+    ours, theirs = objects(first.data), objects(second.data)
+    apart = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
+    if ours and theirs and apart:
+        said = [
+            ", ".join(f"{name} {found.get(name, 'not there')}" for name in apart[:OBJECTS_NAMED])
+            + (f" and {len(apart) - OBJECTS_NAMED} more" if len(apart) > OBJECTS_NAMED else "")
+            for found in (ours, theirs)
+        ]
+        yield Difference(what="mapped libraries", first=said[0], second=said[1])
+
+
 def _of_patterns(first: Side, second: Side) -> Iterator[Difference]:
     ours, theirs = first.data.plan.patterns, second.data.plan.patterns
     for name in sorted(ours.keys() & theirs.keys()):
@@ -172,5 +191,7 @@ def thresholds(facts: LaunchFacts) -> str:
     """Return how short messages go, up to which size, and how longer ones do; empty where the layer does not say."""
     if not facts.short_bytes:
         return ""
+    if facts.short_path and facts.short_path == facts.long_path:
+        return facts.short_path
     short, long = (f" {path}" if path else "" for path in (facts.short_path, facts.long_path))
     return f"up to {units.size(facts.short_bytes)}{short}; above{long or ' otherwise'}"

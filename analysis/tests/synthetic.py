@@ -33,6 +33,8 @@ from cadge_results import (
 )
 from cadge_results.histogram import Histogram, decode
 
+NEWER = ("touch", "buffers")
+"""Parameters that an aged campaign has not."""
 WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
 KEY = ("place", "wait", "layer", "kind")
 
@@ -289,12 +291,12 @@ def _plan(options: Options) -> Plan:
 
 def _age(document: dict[str, Any]) -> None:
     for point in document["points"]:
-        point["workload"]["parameters"].pop("touch", None)
-        point["workload"]["parameters"].pop("buffers", None)
+        for name in NEWER:
+            point["workload"]["parameters"].pop(name, None)
     for file in document["patterns"].values():
         file.update(constraints=[], words={})
-        file["parameters"].pop("touch", None)
-        file["parameters"].pop("buffers", None)
+        for name in NEWER:
+            file["parameters"].pop(name, None)
         file["floor"]["carry"] = [name for name in file["floor"]["carry"] if name != "touch"]
 
 
@@ -321,6 +323,13 @@ def _cpu(total_ns: int, wait: str, operations: int) -> dict[str, int]:
         "minor_faults": 3,
         "major_faults": 0,
     }
+
+
+def _age_record(record: dict[str, Any]) -> None:
+    """Let a record be of the plan that `_age` made."""
+    for one in (*record["launch"]["points"], *record["result"]["attempts"]):
+        given = {name: value for name, value in one["workload"]["parameters"].items() if name not in NEWER}
+        one["workload"] = {**one["workload"], "parameters": given}
 
 
 def _attempt(
@@ -523,7 +532,10 @@ def make(root: Path, options: Options | None = None) -> Campaign:
             raw = launch.model_dump(mode="json", by_alias=True)
             if options.lost(raw):
                 continue
-            writer.add_launch(LaunchRecord.from_object(_record(options, raw, by_id, name), source=launch.launch_id))
+            record = _record(options, raw, by_id, name)
+            if options.aged:
+                _age_record(record)
+            writer.add_launch(LaunchRecord.from_object(record, source=launch.launch_id))
         status = "finished" if options.status == "finished" else "interrupted"
         writer.finish(status, at=datetime(2026, 11, 21, 3, 16, 40, tzinfo=UTC))
         return writer.campaign

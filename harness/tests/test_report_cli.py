@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from cadge_harness.paths import Checkout
+from cadge_harness.testbed import testbeds
 from cadge_results import Store
 
-from .conftest import Answer, FakeRunner
+from .conftest import TINY, Answer, FakeRunner, make_testbed
 from .test_learn import carry_out
 
 Cadge = Callable[..., Answer]
@@ -54,3 +60,20 @@ def test_editions_without_figures_go_to_stdout_or_into_a_file(
     answer = cadge("report", "--verify", str(tmp_path / "r.md"), "--format", "text")
     assert answer.code == 2
     assert "--format is not for --verify" in answer.err
+
+
+def test_the_hosts_that_are_used_are_named(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a thousand hosts, two: in the plan, the report's head and the export."""
+    assert runner
+    many = make_testbed(hosts=1000)
+    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: many)
+    (checkout.sweeps / "tiny.yml").write_text(TINY + "places: between\nlayers: [a-one]\nfloors: false\n")
+    assert "(2 of 1,000 hosts: h1, h2), seed" in cadge("plan", "--sweep", "tiny").out
+    assert cadge("run", "--sweep", "tiny", "--no-report").code == 0
+    text = cadge("report", "--format", "text").out
+    assert re.search(r"2 of 1.000 hosts:\s+\W?h1\W*\s+\W?h2", text), text[:600]
+    assert "h3" not in text
+    (row,) = csv.DictReader(io.StringIO(cadge("export", "--table", "campaigns").out))
+    assert (row["hosts"], row["hosts_used"]) == ("1000", "h1 h2")

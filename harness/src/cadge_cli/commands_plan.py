@@ -30,10 +30,12 @@ from cadge_harness.plan.link import RATE
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.request import read_request
 from cadge_harness.run.room import OF_HOSTS
+from cadge_harness.testbed.model import Testbed
 from cadge_harness.words import clock, count_of
 from cadge_results import Plan, PlanBlock, Subject, write_output
 from cadge_results.units import format_bytes
 
+HOSTS_NAMED = 8
 EXAMPLES = "\b\nExamples:\n"
 
 
@@ -83,7 +85,7 @@ def plan(
     made = request.plan(chosen, results)
     if out is not None:
         write_output(out, made.to_json().encode())
-    data, lines = plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen.name)
+    data, lines = plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen)
     carried_bytes = build_bytes(request.checkout.build)
     data |= {"carried_bytes": carried_bytes}
     lines.append(
@@ -175,7 +177,16 @@ def _key(subject: Subject) -> tuple[str, str, str]:
     return subject.label, subject.place, subject.wait
 
 
-def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
+def _hosts(made: Plan, testbed: Testbed) -> str:
+    """Return the hosts that a plan uses, and of how many they are where others are idle."""
+    every = [host.name for host in testbed.hosts]
+    used = made.hosts_used(every)
+    named = ", ".join(used[:HOSTS_NAMED]) + (f" and {len(used) - HOSTS_NAMED} more" if len(used) > HOSTS_NAMED else "")
+    of = "" if len(used) == len(every) else f" of {len(every):,}"
+    return f"{len(used):,}{of} {'host' if len(every) == 1 else 'hosts'}: {named}" if used else "no host"
+
+
+def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     """Return a plan for people."""
     keys = Counter(_key(launch.subject) for launch in made.launches)
     points = Counter(_key(point.subject) for point in made.points if point.state == "planned")
@@ -187,7 +198,8 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
     for block in made.blocks:
         where += [(block.block_id, _place(made, block), cast) for cast in _casts(made, block)]
     lines = [
-        f"sweep {sweep} on testbed {testbed}, seed {made.seed}, plan {made.plan_hash[:8]}",
+        f"sweep {sweep} on testbed {testbed.name} ({_hosts(made, testbed)}), seed {made.seed}, "
+        f"plan {made.plan_hash[:8]}",
         "",
         *table(rows),
         "",

@@ -125,6 +125,11 @@ class Plan(Document):
         """Every point by its id."""
         return {point.point_id: point for point in self.points}
 
+    def hosts_used(self, testbed: Sequence[str]) -> tuple[str, ...]:
+        """Return those of a testbed's hosts on which a launch has an endpoint, in the testbed's order."""
+        used = {end.host for launch in self.launches for end in launch.endpoints}
+        return tuple(name for name in testbed if name in used)
+
     @property
     def baseline(self) -> str | None:
         """What the sweep declares that layers are judged against, by its label; None where it declares nothing."""

@@ -17,6 +17,8 @@ from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.floors import Floor, Group
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, distinct_paths
 
+HOSTS_NAMED = 8
+"""Hosts that the line under a title names; of more it says how many."""
 STEERING = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
 """Variables of the inventory that say which libraries are used; the values of the others are of no interest."""
 
@@ -92,14 +94,23 @@ def deck(data: Dataset) -> str:
     launches = units.count_of(data.rounds, "launch", "launches")
     if data.looks is not None and data.rounds > data.looks.looks[0]:
         launches = f"{data.looks.looks[0]} to {launches}"
-    hosts = ", ".join(map(words.isolated, meta.testbed.hosts))
     machines = ", ".join(filter(None, (_machines(data), " and ".join(_processors(data)))))
     return (
         f"{units.count_of(len(data.layers), 'layer')}, {launches} of each point, on "
-        f"testbed \u201c{meta.testbed.name}\u201d ({units.count_of(len(meta.testbed.hosts), 'host')}: "
-        f"{hosts}{'; ' if machines else ''}{machines}). Sweep \u201c{meta.sweep}\u201d, "
+        f"testbed \u201c{meta.testbed.name}\u201d ({_hosts(data)}{'; ' if machines else ''}{machines}). "
+        f"Sweep \u201c{meta.sweep}\u201d, "
         f"{units.day(created)}, {units.clock_time(created)} UTC{until}."
     )
+
+
+def _hosts(data: Dataset) -> str:
+    """Return the hosts that were measured on, by name, and of how many they are where others were not."""
+    every = data.meta.testbed.hosts
+    used = data.plan.hosts_used(every) or every
+    count = units.count_of(len(every), "host")
+    named = ", ".join(map(words.isolated, used[:HOSTS_NAMED]))
+    more = f" and {units.grouped(len(used) - HOSTS_NAMED)} more" if len(used) > HOSTS_NAMED else ""
+    return f"{count if len(used) == len(every) else f'{units.grouped(len(used))} of {count}'}: {named}{more}"
 
 
 def _processors(data: Dataset) -> tuple[str, ...]:
@@ -118,7 +129,7 @@ def _machines(data: Dataset) -> str:
         f"{least} to {units.count_of(most, 'processor')}" if least < most else units.count_of(most, "processor")
     )
     if data.meta.testbed.kind != "emulated":
-        return f"{processors} each" if len(data.meta.testbed.hosts) > 1 else processors
+        return f"{processors} each" if len(data.plan.hosts_used(data.meta.testbed.hosts)) > 1 else processors
     machine = "one virtual machine" if words.virtualisation(data) else "one machine"
     return f"namespaces of {machine} with {processors}"
 
@@ -251,7 +262,7 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
             f"{units.count_of(meta.planned.launches, 'launch', 'launches')}, {units.duration(meta.planned.wall_s)}",
         ),
         *_looks_facts(data),
-        Fact(name="Testbed", text=f"{meta.testbed.name} ({meta.testbed.kind}): {', '.join(meta.testbed.hosts)}"),
+        Fact(name="Testbed", text=f"{meta.testbed.name} ({meta.testbed.kind}): {_hosts(data)}"),
         Fact(
             name="Tool",
             text=f"cadge {meta.tool.version}, revision {meta.tool.revision}"

@@ -57,7 +57,7 @@ _CAMPAIGNS = (
         stored_launches="launches whose records are there",
         seed="of every random choice",
     ),
-    *column_of("text", path="its folder"),
+    *column_of("text", hosts_used="names of those that launches were planned on", path="its folder"),
 )
 
 
@@ -121,6 +121,7 @@ def campaigns(campaign: Campaign) -> Iterator[Row]:
         "planned_attempts": meta.planned.attempts,
         "stored_launches": len(campaign.launch_ids()),
         "seed": meta.seed,
+        "hosts_used": " ".join(campaign.plan.hosts_used(meta.testbed.hosts)),
         "path": str(campaign.path),
     }
 

@@ -18,13 +18,14 @@ Json = dict[str, Any]
 # ------------------------------------------------------------------------------------------------ what is to be done
 
 
-class Hands(TypedDict, total=False):
-    """Only where an endpoint has threads that never touch a context: their processors."""
+class Optional(TypedDict, total=False):
+    """What not every endpoint has: threads that never touch a context, with their processors; a second address."""
 
     hands: list[int]
+    management_address: str
 
 
-class Endpoint(Hands):
+class Endpoint(Optional):
     """Where one driver process runs, and to which other endpoints it has channels."""
 
     role: str

@@ -69,7 +69,7 @@ def test_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_programs_beside_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "made-up"
     own.touch(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("cadge_agent.programs.SYSTEM_PATH", f"{tmp_path}:/usr/bin:/bin")
     said = programs(["made-up", "never-heard-of", "sh"])
     assert said["never-heard-of"] == {"unknown": "not found"}
     assert said["made-up"] == {"version": {"unknown": "no package"}, "file": str(own), "build_id": None}

@@ -289,7 +289,7 @@ def test_doctor_says_which_programs_patterns_lack(monkeypatch: pytest.MonkeyPatc
     pattern = WORKLOADS.patterns["rpc"].to_object()
     pattern["programs"] = [{"when": {"touch": "none"}, "program": program.name, "package": "made-up-tools"}]
     workloads = replace(WORKLOADS, patterns={"rpc": PatternFile.from_object(pattern, source="rpc")})
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(findings, "SYSTEM_PATH", str(tmp_path))
     [missing] = findings._outside_programs(findings.programs_of(workloads))
     assert (missing.code, missing.level) == ("D16", "skip")
     assert missing.text == "made-up is missing: rpc with touch: none is refused"

@@ -8,7 +8,6 @@ own ones less some, and an empty folder of ours, which is their home and their w
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -16,7 +15,8 @@ from pathlib import Path
 
 from cadge_agent.formats import BlockHost, Launch
 
-SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for: the login's own PATH names folders of the user's, and differs between logins."""
 VARIABLE = "env."
 """How settings begin that are variables, which a sweep sets."""
 LINK = "link."
@@ -28,15 +28,10 @@ OF_LAUNCHERS = "OMPI_*|PMIX_*|PRTE_*|HFI_NO_BACKTRACE|IPATH_NO_BACKTRACE|PMI_*|H
 STEERING = "OMPI_MCA_*|PMIX_MCA_*|PRTE_MCA_*"
 
 
-def search_path() -> str:
-    """Return where programs are looked for: as the user does, and where the system keeps its own."""
-    return f"{os.environ.get('PATH', '/usr/bin:/bin')}:{SYSTEM_FOLDERS}"
-
-
 def base_environment(ld_library_path: str, opal_prefix: str = "") -> dict[str, str]:
     """Return what programs need to be found and to find their libraries; empty where the inventory states nothing."""
     stated = {"LD_LIBRARY_PATH": ld_library_path, "OPAL_PREFIX": opal_prefix}
-    return {"PATH": search_path(), "LC_ALL": "C.UTF-8", **{name: value for name, value in stated.items() if value}}
+    return {"PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8", **{name: value for name, value in stated.items() if value}}
 
 
 def endpoint_environment(host: BlockHost, home: Path, temporary: Path) -> dict[str, str]:
@@ -51,10 +46,11 @@ def variables_of(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_the_driver(launch: Launch) -> Launch:
-    """Return a launch as its drivers read it: variables are no settings of a layer, nor is what the link is set to."""
+    """Return a launch as its drivers read it: variables, what the link is set to and lent rights are not theirs."""
     own = launch.copy()
     others = {name: value for name, value in launch["settings"].items() if not name.startswith((VARIABLE, LINK))}
     own["settings"] = others
+    own.pop("rights", None)
     return own
 
 

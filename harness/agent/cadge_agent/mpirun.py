@@ -9,10 +9,11 @@ import shlex
 import shutil
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
 from cadge_agent.block import hosts_of
 from cadge_agent.child import MARK
-from cadge_agent.environment import OF_SSH, shell_environment
+from cadge_agent.environment import OF_SSH, SYSTEM_PATH, shell_environment
 from cadge_agent.errors import LaunchFailedError
 from cadge_agent.formats import Launch, Programs
 from cadge_agent.launchers import Launcher, Wanted, launcher_at
@@ -21,8 +22,9 @@ from cadge_agent.site import Site, endpoint_command
 
 def mpi_environment(site: Site, launch: Launch) -> dict[str, str]:
     """Return the environment of the launcher. Raises LaunchFailedError as `mpi_command`."""
-    own = site.environment()
-    own.update(_launcher(site)[1].variables(_wanted(site, launch)))
+    program, launcher = _launcher(site)
+    own = _with_launcher(site, program)
+    own.update(launcher.variables(_wanted(site, launch)))
     if len(hosts_of([launch])) > 1:
         own.update({name: os.environ[name] for name in OF_SSH if name in os.environ})
     if os.geteuid() == 0:  # only there: a user's mpirun is not told to allow what he is not
@@ -43,11 +45,19 @@ def mpi_command(site: Site, launch: Launch, programs: Mapping[str, Programs], oo
 def _launcher(site: Site) -> tuple[str, Launcher]:
     """Return the program that starts the ranks of a launch, and which launcher it is."""
     name = (site.provider and site.provider["launcher"]) or site.block["mpirun"]["path"]
-    environment = site.environment()
-    program = shutil.which(name, path=environment["PATH"])
+    program = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}")  # as the user finds it
     if program is None:
         raise LaunchFailedError("NODE_LACKS", f"{site.name} has no program {name}")
-    return program, launcher_at(program, environment)
+    return program, launcher_at(program, _with_launcher(site, program))
+
+
+def _with_launcher(site: Site, program: str) -> dict[str, str]:
+    """Return the variables of the launcher, which finds what it starts beside itself."""
+    own = site.environment()
+    folder = str(Path(program).parent)
+    if folder not in own["PATH"].split(":"):
+        own["PATH"] = f"{folder}:{own['PATH']}"
+    return own
 
 
 def _wanted(site: Site, launch: Launch) -> Wanted:

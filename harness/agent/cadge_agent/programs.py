@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from cadge_agent.environment import search_path
+from cadge_agent.environment import SYSTEM_PATH
 from cadge_agent.formats import Json
 from cadge_agent.libraries import build_id, package_versions
 from cadge_agent.reading import unknown
@@ -17,7 +17,7 @@ def programs(names: Iterable[str]) -> Json:
     """Find programs as a launch finds them: {name: {version, file, build_id}}, the version that of their package."""
     found: Json = {}
     for name in sorted(names):
-        path = shutil.which(name, path=search_path())
+        path = shutil.which(name, path=SYSTEM_PATH)
         if path is None:
             found[name] = unknown("not found")
             continue

@@ -47,10 +47,13 @@ WRONG = {
 }
 
 
+OF_THE_USER = "/home/somebody/bin"
+
+
 @pytest.fixture(autouse=True)
 def _plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the fake driver by the system's Python: a wrapper around another one may set variables of its own."""
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"/usr/bin:/bin:{OF_THE_USER}")
 
 
 @pytest.fixture
@@ -81,6 +84,7 @@ def check_seen(seen: Path, count: int, more: set[str] | None = None) -> list[Jso
     for one_seen in found:
         environment = one_seen["environment"]
         assert environment.keys() - OF_A_SHELL - (more or set()) == OURS
+        assert OF_THE_USER not in environment["PATH"]
         assert not {name for name, value in WRONG.items() if environment.get(name) == value}
         assert (one_seen["files"], one_seen["home"]) == ([], [])
         assert one_seen["folder"] == environment["HOME"] != os.environ["HOME"]

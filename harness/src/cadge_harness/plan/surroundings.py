@@ -7,19 +7,18 @@ home and in the working folder, of which a launch has none.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-_SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOTHING_STATED: Mapping[str, str] = {}
 
 
 def variables(stated: Mapping[str, str] = NOTHING_STATED) -> dict[str, str]:
     """Return the agent's variables (cadge_agent/environment.py) for a host of which the inventory states these."""
-    return {"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_SYSTEM_FOLDERS}", "LC_ALL": "C.UTF-8", **stated}
+    return {"PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8", **stated}
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.patterns import ask_driver, differences, read_patterns
+from cadge_harness.plan.surroundings import SYSTEM_PATH
 from cadge_harness.run.request import writable_by_others
 from cadge_harness.words import count_of
 from cadge_results import Workloads
@@ -152,9 +153,8 @@ def programs_of(workloads: Workloads) -> list[NeededProgram]:
 
 def _outside_programs(needed: Iterable[NeededProgram]) -> Iterator[Finding]:
     """Look for them on this machine."""
-    where = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"  # as the agent looks for them
     for one in needed:
-        if path := shutil.which(one.program, path=where):
+        if path := shutil.which(one.program, path=SYSTEM_PATH):  # as the agent looks for them
             yield Finding(code="D16", level="ok", text=f"{one.program}: {path}, for {one.points}")
         else:
             yield one.missing()

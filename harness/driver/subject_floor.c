@@ -8,6 +8,7 @@
 #include "facts.h"
 #include "floor.h"
 #include "patterns.h"
+#include "rights.h"
 #include "subject.h"
 #include "text.h"
 
@@ -143,7 +144,8 @@ static int connect_floor(struct drv_engine *engine, struct drv_result *result, u
 {
 	struct drv_floor_run *run = engine->floor_run;
 
-	if (run->floor->connect(run, fail))
+	/* from here on it sends and receives, which takes no rights */
+	if (run->floor->connect(run, fail) || drv_rights_drop(fail))
 		return -1;
 	/* what is used is known only now */
 	result->limits = limits_json(run);

@@ -5,20 +5,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cadge_results import histogram
 
@@ -29,6 +32,7 @@ pytestmark = pytest.mark.paired
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
 PROGRAMS = {"release": BUILD / "bin" / "cadge-driver", "asan": BUILD / "asan" / "bin" / "cadge-driver"}
+FLOORS = ROOT / "harness" / "floors"
 PREFIX = f"cadge-e-{os.getpid()}"
 AS_ROOT = os.geteuid() == 0
 
@@ -760,3 +764,49 @@ def test_raw_frames_without_rights_say_so(tmp_path: Path, hosts: Ends, floor: st
     result = launch.run()
     assert (result["status"], result["reason_code"]) == ("refused", "PERMISSION")
     assert "need root" in result["reason"]
+
+
+CAPABILITIES = re.compile(r"^Cap(?:Prm|Eff|Inh|Amb):\s*([0-9a-f]+)$", re.MULTILINE)
+
+
+def rights_of(process: subprocess.Popen[str]) -> set[int]:
+    """Return the sets of capabilities that a driver has; nothing where it is not there, or has not begun yet."""
+    folder = Path(f"/proc/{process.pid}")
+    with suppress(OSError):
+        if (folder / "comm").read_text() == "cadge-driver\n":
+            return {int(found, 16) for found in CAPABILITIES.findall((folder / "status").read_text())}
+    return set()
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root can be another user")
+@pytest.mark.parametrize("floor", ["xdp", "packet"])
+def test_a_user_opens_with_lent_rights_and_measures_without(hosts: Ends, floor: str) -> None:
+    """With those alone that the floor's file names, and while it measures it has none."""
+    file = yaml.safe_load((FLOORS / f"{floor}.floor.yml").read_text())
+    names = ",".join(f"+{name}" for name in file["rights"])
+    nobody = 65534
+    become = ("setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups")
+    lent = ("--bounding-set=-sys_admin", f"--inh-caps={names}", f"--ambient-caps={names}")
+    with tempfile.TemporaryDirectory(prefix="ct-") as name:
+        folder = Path(name)
+        program = Path(shutil.copy(available(), folder))
+        ends = replace(hosts, prefixes=tuple((*prefix, *become, *lent) for prefix in hosts.prefixes))
+        points = [{**point("exchange", 8), "duration_ms": 1500}]
+        launch = Launch(
+            folder=folder, floor=f"floor-{floor}", place="between", points=points, ends=ends, program=program
+        )
+        launch.write()
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, nobody, nobody)
+        both = [launch.start(1), launch.start(0)]
+        seen: list[set[int]] = [set(), set()]
+        while any(process.poll() is None for process in both):
+            seen = [rights_of(process) or before for process, before in zip(both, seen, strict=True)]
+            time.sleep(0.01)
+        errors = [process.communicate()[1] for process in both]
+        result = launch.result()
+    if result["reason_code"] == "NODE_LACKS":
+        pytest.skip(result["reason"])
+    assert (result["status"], result["reason"]) == ("done", None), errors
+    check_attempt(result["attempts"][0], lossy=True)
+    assert seen == [{0}, {0}]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -20,13 +21,14 @@ from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.budget import Demand, spend
 from cadge_harness.plan.cast import cast_of, say_cast
-from cadge_harness.plan.catalogue import Catalogue, Context, Description
+from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
 from cadge_harness.plan.describe import read_description
 from cadge_harness.plan.here import count_cells, where_it_runs
 from cadge_harness.plan.planner import make_plan
+from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.site import Site, site_of
 from cadge_harness.plan.sizes import LAYERS_LEAST, SIZES_LEAST, layers_left_out, left_out
-from cadge_harness.plan.sweep import read_sweep
+from cadge_harness.plan.sweep import Wanted, read_sweep
 from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
@@ -1298,3 +1300,27 @@ def test_launch_ids_rise_in_the_order_of_running(catalogue: Catalogue, site: Sit
     for block in make_plan(tiny(), catalogue, WORKLOADS, site).blocks:
         numbers = [int(item.split("-")[1]) for item in block.launch_ids]
         assert all(after == before + 1 for before, after in pairwise(numbers))
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_what_this_user_may_not_open_is_refused_where_the_hosts_are_this_machine(
+    here: bool, catalogue: Catalogue, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the hosts of a cluster he may: that is theirs to say."""
+    forbidden = {"opens": False, "reason_code": "PERMISSION", "reason": "a raw socket needs CAP_NET_RAW"}
+    answer: dict[str, object] = {
+        "table": {"caps": ["NET"]},
+        "opens": [{"place": "between", "wait": "poll", **forbidden}],
+    }
+    info = replace(catalogue.get("a-one"), description=read_description(answer))
+    item = Wanted(
+        workload=WORKLOADS.patterns["rpc"].workload("rpc", {"request_bytes": 8}), place="between", wait="poll"
+    )
+    file = WORKLOADS.patterns["rpc"]
+    cast = cast_of(file, item.workload, item.place, site.host_names)
+    found = refuse_point(info, item, file, cast, replace(site, here=here))
+    assert (found and found.code) == (Reason.PERMISSION if here else None)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    context = read_description(answer).contexts["between", "poll"]
+    assert isinstance(context, Refusal)
+    assert "sudo .venv/bin/cadge run" in context.reason

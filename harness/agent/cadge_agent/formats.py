@@ -49,7 +49,13 @@ class Replaying(TypedDict, total=False):
     trace: dict[str, str] | None
 
 
-class Launch(Counting, Replaying):
+class Lent(TypedDict, total=False):
+    """Only where its processes need rights to be opened: capabilities in the words of setpriv."""
+
+    rights: list[str]
+
+
+class Launch(Counting, Replaying, Lent):
     """cadge.launch/2, which the driver reads; of `patterns` and `points` the agent knows nothing."""
 
     schema: str

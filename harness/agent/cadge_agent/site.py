@@ -19,6 +19,7 @@ from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
 from cadge_agent.formats import Block, Json, Launch, OfProvider, Programs, Report
 from cadge_agent.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
 from cadge_agent.provider import provider_of, with_provider
+from cadge_agent.rights import lending
 from cadge_agent.shared_memory import SharedMemory
 
 RESERVED_PORTS = 8  # of the block's range, at its end: 4 for drivers to find each other, then 4 for agents
@@ -132,7 +133,8 @@ class Site:
         self.launch_file(launch).write_text(json.dumps(of_the_driver(launch)), encoding="utf-8")
         self._before = self._snapshot()
         return {
-            "before": self.memory.before,
+            # rights end where a user namespace begins; who needs them keeps nothing in shared memory
+            "before": lending(launch.get("rights", ())) or self.memory.before,
             "program": str(self.program),
             "launch_file": str(self.launch_file(launch)),
             "modules": str(self.build / "layers"),

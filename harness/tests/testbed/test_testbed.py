@@ -20,6 +20,7 @@ from cadge_harness.testbed import emulated as testbed_emulated
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Kind, Testbed
 
+HERE = Path(__file__).resolve().parent
 Inside = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -499,3 +500,76 @@ def test_signals_end_the_supervisor(own_state: Path) -> None:
         time.sleep(0.05)
     assert not supervisors(own_state)
     assert not testbeds.down()
+
+
+# ----------------------------------------------------------------------------------------------- what hosts are made of
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="replaces a file of /etc, which takes root")
+def test_hosts_keep_their_accounts_where_a_program_replaces_those_of_the_machine(
+    emulated: Testbed, inside: Inside, tmp_path: Path
+) -> None:
+    """As apt does: it writes a new file and renames it over the old one."""
+    del emulated
+    before = {name: inside("cat", f"/etc/{name}", host="h1").stdout for name in ("passwd", "hosts", "hostname")}
+    for name in before:
+        path = Path("/etc", name)
+        if path.is_mount() or not path.exists():
+            continue  # a container's engine holds it
+        shutil.copy2(path, tmp_path / name)
+        part = path.with_name(f"{name}.cadge-test")
+        shutil.copy2(path, part)
+        part.replace(path)
+    after = {name: inside("cat", f"/etc/{name}", host="h1").stdout for name in before}
+    assert after == before
+    assert after["hostname"] == "h1\n"
+    assert "198.18.0.12 h2" in after["hosts"]
+    mounted = inside("findmnt", "-rno", "TARGET", host="h1").stdout.split()
+    assert [target for target in mounted if target.startswith("/etc")] == ["/etc"]
+
+
+NOBODY = 65534
+LENDER_CODE = """
+import dataclasses, os, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+import supervisor
+from cadge_agent import rights
+supervisor._check(supervisor._libc.unshare(supervisor.CLONE_NEWNS), "no mounts of its own")
+supervisor.mount("none", "/", None, supervisor.MS_REC | supervisor.MS_PRIVATE)
+supervisor.mount("tmpfs", "/run", "tmpfs")
+plan = supervisor.Plan(Path("/nowhere"), int(sys.argv[3]), 65534, 0o022, (), "", "")
+supervisor.lend_rights(plan)
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(int(sys.argv[4]), int(sys.argv[4]), int(sys.argv[4]))
+prefix = rights.lending(sys.argv[5:])
+os.execvp("env", ["env", *prefix, "sed", "-n", "s/^CapAmb:\\t//p", "/proc/self/status"])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a host for another user, which takes root")
+@pytest.mark.parametrize(
+    ("user", "asked", "lent"),
+    [
+        (NOBODY, ["net_raw"], 1 << 13),
+        (NOBODY, ["net_raw", "net_admin", "bpf", "ipc_lock"], 1 << 12 | 1 << 13 | 1 << 14 | 1 << 39),
+        (NOBODY, [], 0),
+        (NOBODY - 1, ["net_raw"], 0),  # a stranger on the host gets nothing
+    ],
+)
+def test_a_host_lends_its_user_what_is_asked_for_and_nobody_else(user: int, asked: list[str], lent: int) -> None:
+    folders = [str(testbed_emulated.SUPERVISOR.parent), str(HERE.parents[1] / "agent")]
+    argv = [sys.executable, "-c", LENDER_CODE, *folders, str(NOBODY), str(user), *asked]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout, 16) == lent
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a host for another user, which takes root")
+def test_no_more_rights_can_be_asked_for_than_a_host_lends() -> None:
+    folders = [str(testbed_emulated.SUPERVISOR.parent), str(HERE.parents[1] / "agent")]
+    argv = [sys.executable, "-c", LENDER_CODE, *folders, str(NOBODY), str(NOBODY), "sys_admin"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0
+    assert done.stdout == ""

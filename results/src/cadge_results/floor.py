@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
@@ -13,6 +13,9 @@ from cadge_results.point import WORD
 
 PREFIX = "floor-"
 """Before a floor's name wherever it stands in the place of a layer."""
+
+
+Right = Literal["net_raw", "net_admin", "bpf", "ipc_lock"]
 
 
 class Limit(Frozen):
@@ -38,6 +41,8 @@ class FloorFile(Document):
     bytes_min: Limit | None = None
     bytes_max: Limit | None = None
     needs_raw_link: bool = False
+    rights: tuple[Right, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What its processes need to be opened, beside what any user may do, in the words of setpriv(1)."""
     reference: bool = False
     """A bare exchange that is not the best possible: shown beside, and nothing is divided by it."""
     copies: bool | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from cadge_results.base import Document, FileName, Frozen, Kind, Launcher, Place, Wait
+from cadge_results.floor import Right
 from cadge_results.pattern import ENDPOINTS_MAX, Declared
 from cadge_results.point import POINT_ID, Settings, Subject, Workload
 from cadge_results.trace import SHA256
@@ -72,6 +73,8 @@ class LaunchFile(Document):
     endpoints: tuple[Endpoint, ...] = Field(min_length=1, max_length=ENDPOINTS_MAX)
     system_calls: bool = Field(default=False, exclude_if=lambda value: not value)
     """Whether it counts system calls before it warms up, which takes each attempt a tenth of a second."""
+    rights: tuple[Right, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What a host lends its processes to be opened, where they would not have it (FloorFile.rights)."""
     trace: LaunchTrace | None = Field(default=None, exclude_if=lambda value: value is None)
     """Only where some of its points replay one."""
     patterns: dict[str, dict[str, Declared]]

@@ -113,6 +113,7 @@ def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: 
         ports=testbed.ports,
         endpoints=_endpoints(launch, testbed, own_traffic=any(one.own_traffic for one in used.values())),
         system_calls=launch.round == plan.launches[0].round,
+        rights=plan.floors[subject.layer].rights if subject.kind == "floor" else (),
         trace=LaunchTrace(file=TRACE_FILE, sha256=replayed.sha256) if replayed else None,
         patterns=declared(used),
         points=tuple(_launch_point(point, order, plan) for order, point in enumerate(points)),

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Asking the driver what each built layer is: its library, and what it grants where.
 
-Only what a layer says of itself leads to refusals when planning: which places, wait modes and operations it has.
-Whether a transport or a device is there is a fact of the nodes, and found by launches. A driver that cannot answer
+Only what a layer says of itself leads to refusals when planning: which places, wait modes and operations it has, and
+what this user may not do on this machine, where the hosts are this machine. Whether a transport or a device is there is
+a fact of the nodes, and found by launches. A driver that cannot answer
 leaves the layer undescribed, and the launch then says what is wrong.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -23,8 +25,8 @@ from cadge_results.base import Place, Wait
 _TIMEOUT_S = 20
 _PLACES: tuple[Place, ...] = ("self", "within", "between")
 _WAITS: tuple[Wait, ...] = ("poll", "block")
-_OF_THE_LAYER = frozenset({Reason.NO_CAP, Reason.NO_WAIT})
-"""Codes that do not depend on the machine."""
+_KNOWN = frozenset({Reason.NO_CAP, Reason.NO_WAIT, Reason.PERMISSION})
+"""Codes that lead to a refusal; the last one holds on this machine, for this user."""
 
 
 def describe_layers(
@@ -52,8 +54,11 @@ def describe_layers(
         with ThreadPoolExecutor(max_workers=2) as pool:
             new = dict(zip(unknown, pool.map(lambda name: _ask(name, checkout, around[name]), unknown), strict=True))
         found = {name: answer for name, answer in new.items() if answer is not None}
-        # What cannot be loaded may be mended without a change of its module: it is asked each time.
-        said.remember(checkout, {keys[name]: answer for name, answer in found.items() if not answer.get("reason")})
+        # What cannot be loaded, or is forbidden, may be mended without a change of its module: it is asked each time.
+        lasting = {
+            name: answer for name, answer in found.items() if not answer.get("reason") and not _forbidden(answer)
+        }
+        said.remember(checkout, {keys[name]: answer for name, answer in lasting.items()})
         answers |= found
     layers = tuple(
         replace(info, description=read_description(answers[info.name])) if info.name in answers else info
@@ -103,14 +108,21 @@ def read_description(raw: Mapping[str, object]) -> Description:
     )
 
 
+def _forbidden(answer: Mapping[str, object]) -> bool:
+    return any(entry.get("reason_code") == Reason.PERMISSION for entry in _list(answer.get("opens")))
+
+
 def _context(entry: Mapping[str, object]) -> Context | Refusal | None:
     if entry.get("opens") is True:
         caps = _caps(entry)
         return None if caps is None else Context(caps=caps)
     code = _text(entry.get("reason_code"))
-    if code not in _OF_THE_LAYER or code is None:
+    if code not in _KNOWN or code is None:
         return None
-    return Refusal(code=Reason(code), reason=_text(entry.get("reason")) or "the layer does not have it")
+    reason = _text(entry.get("reason")) or "the layer does not have it"
+    if code == Reason.PERMISSION and os.geteuid() != 0:
+        reason += "; root may: sudo .venv/bin/cadge run"
+    return Refusal(code=Reason(code), reason=reason)
 
 
 def _caps(entry: Mapping[str, object]) -> frozenset[str] | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cadge_harness.plan.cast import Cast, contexts_by_host
-from cadge_harness.plan.catalogue import LayerInfo, Refusal
+from cadge_harness.plan.catalogue import Context, LayerInfo, Refusal
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
 from cadge_harness.plan.sweep import Wanted
 from cadge_harness.words import count_of, runs_only
@@ -35,6 +35,7 @@ def refuse_point(
         or refuse_place(site, wanted.place)
         or _few_hosts(wanted, pattern, site)
         or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
+        or _forbidden(info, wanted, site)
         or _described(info, wanted, pattern, cast)
     )
 
@@ -122,14 +123,22 @@ def _code_of(limit: Limit) -> Reason:
     return Reason.NO_CAP if limit.when.pattern is not None or limit.when.parameters else Reason.PLACE
 
 
+def _forbidden(info: LayerInfo, wanted: Wanted, site: Site) -> Refusal | None:
+    """Return why this user may not open a layer here. On other machines he may: their launches say so."""
+    context = info.description.contexts.get((wanted.place, wanted.wait)) if info.description else None
+    if not site.here or not isinstance(context, Refusal) or context.code is not Reason.PERMISSION:
+        return None
+    return context
+
+
 def _described(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast) -> Refusal | None:
     if info.description is None:
         return None
     context = info.description.contexts.get((wanted.place, wanted.wait))
-    if isinstance(context, Refusal):
+    if isinstance(context, Refusal) and context.code is not Reason.PERMISSION:
         return context
     # a layer that mpirun starts cannot be opened beforehand; what it does not even claim it lacks all the same
-    granted = info.description.claims if context is None else context.caps
+    granted = context.caps if isinstance(context, Context) else info.description.claims
     if granted is None:
         return None
     lacking = [cap for cap in pattern.caps_needed(wanted.workload) if cap not in granted]

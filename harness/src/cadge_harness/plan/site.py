@@ -41,6 +41,9 @@ class Site:
     own_link: bool = False
     """Whether the data link between the hosts is made for the testbed, and its rate therefore ours to set."""
 
+    here: bool = False
+    """Whether the hosts are this machine: what a layer is not permitted here, it is not permitted there."""
+
     @property
     def host_names(self) -> tuple[str, ...]:
         """Names of the hosts, in the testbed's order."""
@@ -57,6 +60,7 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> Site:
         raw_links=len(hosts) > 1 and all(host.raw_device for host in hosts[:2]),
         ports=testbed.ports,
         own_link=str(testbed.kind) == "emulated",
+        here=str(testbed.kind) != "cluster",
         times=times or TimeModel(),
     )
 

@@ -11,8 +11,8 @@ Run as root, as a program of its own (standard library alone, so that it also ru
 in namespaces of its own. When that process ends, however it ends, the kernel takes all of it away: processes, devices,
 mounts. Nothing is made in the machine's own network namespace, and nothing is written outside the plan's folder.
 
-What a host sees of its own: /proc, /sys, /dev/shm, /run, /etc/hosts, /etc/hostname, /etc/passwd and /etc/shadow (the
-same people, but the one who may log in has an unlocked account and a plain shell). Everything else is the machine's.
+What a host sees of its own: /proc, /sys, /dev/shm, /run and /etc (a copy with other names, and the same people, but the
+one who may log in has an unlocked account and a plain shell). Everything else is the machine's.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import os
 import pwd
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -42,6 +43,10 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 163
 
 # Where a host finds the throw-away keys and the ssh configuration.
 HOST_FOLDER = Path("/run/cadge")
+RIGHTS_FOLDER = Path("/run/cadge-rights")
+# NET_ADMIN, NET_RAW, IPC_LOCK, BPF, which floors need to be opened (FloorFile.rights); the agent's rights.py lends them
+RIGHTS = 1 << 12 | 1 << 13 | 1 << 14 | 1 << 39
+VFS_CAP_REVISION_2 = 0x02000000
 READY_TIMEOUT_S = 30.0
 SSHD_RESTART_PAUSE_S = 0.2
 TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -69,15 +74,7 @@ class Plan:
     def read(path: Path) -> Plan:
         """Read the JSON file that testbed.py wrote."""
         raw = json.loads(path.read_text(encoding="utf-8"))
-        return Plan(
-            folder=Path(raw["folder"]),
-            uid=int(raw["uid"]),
-            gid=int(raw["gid"]),
-            umask=int(raw["umask"]),
-            hosts=tuple(str(name) for name in raw["hosts"]),
-            management_prefix=str(raw["management_prefix"]),
-            data_prefix=str(raw["data_prefix"]),
-        )
+        return Plan(**{**raw, "folder": Path(raw["folder"]), "hosts": tuple(raw["hosts"])})
 
 
 def _check(result: int, what: str) -> None:
@@ -165,7 +162,7 @@ class Host:
         )
 
     def mounts(self) -> None:
-        """Give the host its own view of /proc, /sys, /dev/shm, /run and of four files in /etc."""
+        """Give the host its own view of /proc, /sys, /dev/shm, /run and /etc."""
         plan = self.plan
         _private_mounts()
         mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC)
@@ -187,11 +184,9 @@ class Host:
             copy.touch(mode=_HOST_FILES[name])
             copy.write_bytes(data)
         os.chown(HOST_FOLDER / "id_ed25519", plan.uid, plan.gid)
-        accounts(plan.uid)
-        for name in ("hosts", "hostname", "passwd", "shadow"):
-            target = Path("/etc") / name
-            if target.exists():
-                mount(str(HOST_FOLDER / name), target.resolve(), None, MS_BIND)
+        with contextlib.suppress(UnableError, OSError):
+            lend_rights(plan)
+        own_etc(plan.uid)
 
     def start_sshd(self) -> None:
         """Start this host's sshd, which logs to the plan's folder through our stderr."""
@@ -251,24 +246,44 @@ _HOST_FILES = {
 }
 
 
-def accounts(uid: int) -> None:
-    """Write passwd and shadow for a host: the one who logs in has /bin/sh and an account that is not locked.
+def lend_rights(plan: Plan) -> None:
+    """Give the one who logs in, and nobody else, a copy of setpriv that may lend RIGHTS to what it starts here."""
+    if plan.uid == 0:
+        return
+    RIGHTS_FOLDER.mkdir(mode=0o755)
+    mount("tmpfs", RIGHTS_FOLDER, "tmpfs", MS_NODEV, "mode=755")
+    copy = RIGHTS_FOLDER / "setpriv"
+    shutil.copyfile(shutil.which("setpriv", path=TOOLS) or "", copy)
+    os.chown(copy, plan.uid, 0)
+    copy.chmod(0o500)
+    permitted = struct.pack("<IIIII", VFS_CAP_REVISION_2, RIGHTS & 0xFFFFFFFF, 0, RIGHTS >> 32, 0)
+    os.setxattr(copy, "security.capability", permitted)
 
-    Without PAM sshd refuses an account whose password starts with "!", as `useradd` and cloud images leave it. No
-    password works either way: sshd is told to take keys alone.
+
+def own_etc(uid: int) -> None:
+    """Give the host a copy of /etc with its own names, and with accounts of which the user's has /bin/sh and no lock.
+
+    A copy, for a mount over a single file goes where a program beside replaces that file, as apt does. Without PAM
+    sshd refuses an account whose password starts with "!", as `useradd` leaves it; sshd takes keys alone either way.
     """
+    etc = HOST_FOLDER / "etc"
+    subprocess.run(["cp", "-a", "/etc", str(etc)], check=False, capture_output=True, timeout=READY_TIMEOUT_S)
     user = pwd.getpwuid(uid)
-    line = f"{user.pw_name}:x:{user.pw_uid}:{user.pw_gid}::{user.pw_dir}:/bin/sh\n"
-    others = [
-        text
-        for text in Path("/etc/passwd").read_text(encoding="utf-8", errors="surrogateescape").splitlines(keepends=True)
-        if text.partition(":")[0] != user.pw_name
-    ]
-    (HOST_FOLDER / "passwd").write_text(line + "".join(others), encoding="utf-8", errors="surrogateescape")
-    shadow = HOST_FOLDER / "shadow"
-    shadow.touch(mode=0o600)
-    names = [user.pw_name, *(text.partition(":")[0] for text in others)]
-    shadow.write_text("".join(f"{name}:*:19000:0:99999:7:::\n" for name in names), encoding="utf-8")
+    lines = (etc / "passwd").read_text(encoding="utf-8", errors="surrogateescape").splitlines(keepends=True)
+    others = [line for line in lines if line.partition(":")[0] != user.pw_name]
+    own = f"{user.pw_name}:x:{user.pw_uid}:{user.pw_gid}::{user.pw_dir}:/bin/sh\n"
+    names = [user.pw_name, *(line.partition(":")[0] for line in others)]
+    contents = {
+        "passwd": own + "".join(others),
+        "shadow": "".join(f"{name}:*:19000:0:99999:7:::\n" for name in names),
+        "hosts": (HOST_FOLDER / "hosts").read_text(encoding="utf-8"),
+        "hostname": (HOST_FOLDER / "hostname").read_text(encoding="utf-8"),
+    }
+    for name, text in contents.items():
+        (etc / name).unlink(missing_ok=True)
+        (etc / name).touch(mode=0o600 if name == "shadow" else 0o644)
+        (etc / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+    mount(str(etc), "/etc", None, MS_BIND)
 
 
 def _await_port(address: str, port: int) -> None:
@@ -402,11 +417,15 @@ def _daemon(plan: Plan, report: int, pid_out: int) -> NoReturn:
     supervise(plan, report)
 
 
-def start(plan: Plan) -> dict[str, int]:
-    """Make the testbed and return how to know its process again: {"pid", "start_time"}."""
+def _check_tools() -> None:
     for tool in ("ip", "sshd"):
         if shutil.which(tool, path=TOOLS) is None:
             raise UnableError(f"the program {tool} is missing")
+
+
+def start(plan: Plan) -> dict[str, int]:
+    """Make the testbed and return how to know its process again: {"pid", "start_time"}."""
+    _check_tools()
     pid_read, pid_write = os.pipe()
     report_read, report_write = os.pipe()
     child = os.fork()
@@ -432,9 +451,7 @@ def probe() -> None:
     """Try all that a testbed is made of, in a process that then ends and takes it away. Raises UnableError."""
     if os.geteuid() != 0:
         raise UnableError("this needs root")
-    for tool in ("ip", "sshd"):
-        if shutil.which(tool, path=TOOLS) is None:
-            raise UnableError(f"the program {tool} is missing")
+    _check_tools()
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

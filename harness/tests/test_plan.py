@@ -905,6 +905,19 @@ def test_the_sweeps_can_be_planned(name: str, catalogue: Catalogue, site: Site) 
     jsonschema.validate(yaml.safe_load(text), schema)
 
 
+def test_a_cluster_is_offered_one_rate_over_all_layers() -> None:
+    """Processor time a request depends on the load: a share of each attempt's own closed loop is another load each."""
+    rates: dict[str, set[int]] = {}
+    for path in sorted(SWEEPS.glob("*.yml")):
+        for entry in read_sweep(path, WORKLOADS)[0].patterns:
+            if entry.pattern == "press":
+                given = entry.parameters.get("offered_per_s", 0)
+                rates.setdefault(path.stem, set()).update(given if isinstance(given, (list, tuple)) else (given,))
+    assert rates.keys() >= {"press", "press-smoke", "reference"}
+    assert not [name for name, found in rates.items() if 0 in found]
+    assert {name: len(found) for name, found in rates.items() if len(found) != 1} == {"press": 3}
+
+
 def test_the_full_sweep_is_full(catalogue: Catalogue, site: Site) -> None:
     sweep, _ = read_sweep(SWEEPS / "full.yml", WORKLOADS)
     plan = make_plan(sweep, built(catalogue), WORKLOADS, site)

@@ -14,6 +14,7 @@ __all__ = ["cluster"]  # a fixture
 pytestmark = pytest.mark.alone
 
 SEND_NS = 20_000
+OFFERED_S = 1000
 
 
 def worked(attempt: Json) -> int:
@@ -33,8 +34,8 @@ def test_overhead_costs_its_time_a_message_and_nodes_sleep(cluster: Pair) -> Non
     need("sockets-tcp", "shim-delay")
     seen = []
     for _ in range(8):  # other work on the machine may move it
-        bare = only_attempt(cluster.run(site("sockets-tcp", working_percent=200, load_percent=20)))
-        overhead = site("sockets-tcp", working_percent=200, load_percent=30)
+        bare = only_attempt(cluster.run(site("sockets-tcp", working_percent=200, offered_per_s=OFFERED_S)))
+        overhead = site("sockets-tcp", working_percent=200, offered_per_s=OFFERED_S)
         overhead |= {"shims": ["delay"], "settings": {"delay.send_ns": str(SEND_NS)}}
         attempt = only_attempt(cluster.run(overhead))
         messages = value(attempt, "posts")

@@ -21,7 +21,7 @@ with c servers and demand D is one of demand D / c and a pause of D (c - 1) / c 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cadge_analysis.models.least_squares import can_tell, costs
@@ -83,8 +83,8 @@ class Seen:
     """Messages that only say what is cached, a request."""
     sleeps: float
     """Of all nodes, a request."""
-    load: float
-    """Which share of what it can bear was to be offered."""
+    load: Hashable
+    """Which load was to be offered: equal where it is the same, as a rate or as a share of what it can bear."""
     rate_s: float
     """Requests a second that were offered."""
     cpu_ns: float

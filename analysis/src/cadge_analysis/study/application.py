@@ -8,7 +8,7 @@ theirs hold, in the same round; the price is that, divided by the share of reque
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypedDict
 
@@ -18,6 +18,7 @@ from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, RoundKey, Sample, Series
+from cadge_analysis.study.application_load import Offered, given_rate, offered
 from cadge_analysis.study.published_application import ApplicationOf, Sections
 from cadge_results.point import Value
 
@@ -25,17 +26,23 @@ Setting = tuple[tuple[str, Value], ...]
 """Values of all parameters but the version and whose servers run."""
 ByRound = Mapping[RoundKey, float]
 PERCENT = 100.0
+NO_ALONE = "no single node that holds everything was measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One cell of the application: which version of it, whose servers, and in which setting."""
+    """One cell of the application: which version of it, whose servers, and in which setting.
+
+    `withheld`: why its numbers cannot stand beside those of its setting; it has none then.
+    """
 
     cell: Cell
     numbers: Numbers | None
     version: str
     server: str
     setting: Setting
+    offered: Offered | None
+    withheld: str = ""
 
     @property
     def where(self) -> tuple[str, str]:
@@ -50,7 +57,7 @@ class Point:
     @property
     def why(self) -> str:
         """Why it has no number."""
-        return reason(self.cell)
+        return self.withheld or reason(self.cell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +127,36 @@ class Application:
 
     @cached_property
     def every(self) -> tuple[Point, ...]:
-        """Every point, shims and settings included."""
+        """Every point, shims and settings included; those at another load than their setting's have no numbers."""
+        found = self._measured()
+        groups: dict[tuple[tuple[str, str], Setting], list[Point]] = {}
+        for one in found:
+            groups.setdefault((one.where, one.setting), []).append(one)
+        measure = {key: self._load_of(points) for key, points in groups.items()}
+        return tuple(self._at_load(one, measure[one.where, one.setting]) for one in found)
+
+    def _load_of(self, points: Sequence[Point]) -> Point | None:
+        """Return the point at whose load a setting is compared: the base layer's, where it has one load."""
+
+        def order(point: Point) -> tuple[bool, bool, str, str]:
+            is_usual = (point.server, point.version) == (self.spec.outside.own, next(iter(self.spec.versions.values)))
+            series = point.cell.series
+            return (series.label != self.spec.base, not is_usual, series.label, point.version)
+
+        known = [one for one in points if one.offered and not one.offered.refused(self.spec.one_load)]
+        return min(known, key=order, default=None)
+
+    def _at_load(self, point: Point, of: Point | None) -> Point:
+        if point.numbers is None:
+            return point
+        if point.offered is None:
+            return replace(point, numbers=None, withheld="how many requests a second it was offered is not recorded")
+        why = point.offered.refused(self.spec.one_load)
+        if not why and of is not None and of.offered is not None:
+            why = point.offered.apart(of.offered, of.cell.series.label, self.spec.one_load)
+        return replace(point, numbers=None, withheld=why) if why else point
+
+    def _measured(self) -> tuple[Point, ...]:
         numbers = {row.cell.point_id: row.numbers for row in self.comparison.rows}
         spec, found = self.spec, []
         apart = {spec.versions.parameter, spec.outside.parameter}
@@ -135,6 +171,7 @@ class Application:
                     version=str(values.get(spec.versions.parameter, next(iter(spec.versions.values)))),
                     server=str(values.get(spec.outside.parameter, spec.outside.own)),
                     setting=tuple(sorted((name, value) for name, value in values.items() if name not in apart)),
+                    offered=offered(cell, spec),
                 )
             )
         return tuple(found)
@@ -217,10 +254,22 @@ class Application:
         values, names = dict(self.main), self.spec.parameters
         if not values:
             return ""
+        rate = given_rate(values, self.spec)
+        load = (
+            f"{units.grouped(round(rate))} requests a second"
+            if rate
+            else f"offered {values[names.load]}{units.THIN}% of what the closed loop of the same attempt reached"
+        )
         return (
             f"{values[names.nodes]} nodes with caches of {values[names.cache_kib]} KiB each, files as of "
-            f"{values[names.files]}, Zipf exponent {float(values[names.alpha_percent]) / PERCENT:.2g}"
+            f"{values[names.files]}, Zipf exponent {float(values[names.alpha_percent]) / PERCENT:.2g}, {load}"
         )
+
+    def load(self, setting: Setting) -> tuple[Value, float]:
+        """Return which load a setting has: the share of a closed loop, or the rate that was given."""
+        values = dict(setting)
+        rate = given_rate(values, self.spec)
+        return (0, rate) if rate else (values[self.spec.parameters.load], 0.0)
 
     def lone(self, series: Series, place: str, wait: str, server: str = "") -> Iterator[Point]:
         """Yield the points of a single node that stand for a layer at a place: its own, or those of the base layer.
@@ -232,7 +281,9 @@ class Application:
         mine = [
             one
             for one in self.points
-            if self.nodes(one) == 1 and one.server == (server or self.spec.outside.own) and one.cell.samples
+            if self.nodes(one) == 1
+            and one.server == (server or self.spec.outside.own)
+            and (one.numbers or one.withheld)
         ]
         for who, where in ((series, place), (series, "within"), (base, place), (base, "within")):
             found = [one for one in mine if (one.cell.series, *one.where) == (who, where, wait)]
@@ -240,8 +291,8 @@ class Application:
                 yield from found
                 return
 
-    def alone(self, point: Point) -> Alone | None:
-        """Return what one node takes that holds what all nodes of a point hold.
+    def alone(self, point: Point) -> Alone | str:
+        """Return what one node takes that holds what all nodes of a point hold, or why nobody knows.
 
         Of several the one with as many connections as all those nodes have: it is then as busy as they are.
         """
@@ -256,8 +307,13 @@ class Application:
             == {name: value for name, value in wanted.items() if name != names.connections}
         ]
         if not found:
-            return None
+            return NO_ALONE
         best = min(found, key=lambda one: abs(int(one.values[names.connections]) - all_of_them))
+        why = best.withheld
+        if not why and point.offered and best.offered:
+            why = point.offered.apart(best.offered, "the single node", self.spec.one_load)
+        if why:
+            return why
         same = (best.cell.series, best.where) == (point.cell.series, point.where)
         return Alone(
             by_round=cpu_by_round(best.cell, self.spec.role),
@@ -272,7 +328,7 @@ class Application:
     def communication(self, point: Point) -> ByRound:
         """Return the part of it that is communication; nothing where there is no single node to compare with."""
         alone = self.alone(point)
-        return less(self.cpu(point), alone.by_round) if alone else {}
+        return {} if isinstance(alone, str) else less(self.cpu(point), alone.by_round)
 
     def price(self, point: Point) -> ByRound:
         """Return what a forwarded request costs."""
@@ -300,7 +356,7 @@ class Application:
         if size is None:
             return "nothing was forwarded"
         by_size: dict[int, ByRound] = {}
-        for cell in self._calls(point):
+        for cell in self.calls(point):
             by_size[cell.case.workload.integer(micro.reply)] = cpu_by_round(cell)
         below = max((one for one in by_size if one <= size), default=None)
         above = min((one for one in by_size if one > size), default=None)
@@ -313,7 +369,8 @@ class Application:
             return by_size[nearest]
         return f"this campaign has no calls with replies of about {units.size(round(size))}"
 
-    def _calls(self, point: Point) -> Iterator[Cell]:
+    def calls(self, point: Point) -> Iterator[Cell]:
+        """Yield the microbenchmark of a point's layer, at its place and in its wait mode."""
         micro, case = self.spec.micro, point.cell.case
         for cell in self.comparison.data.cells:
             mine = cell.case

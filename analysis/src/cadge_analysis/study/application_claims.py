@@ -110,18 +110,24 @@ def _sibling(app: Application, point: Point, version: str) -> Point | None:
             for one in app.points
             if (one.cell.series, one.where, one.setting, one.server, one.version)
             == (point.cell.series, point.where, point.setting, point.server, version)
-            and one.numbers
+            and (one.numbers or one.withheld)
         ),
         None,
     )
 
 
 def _pairs(app: Application, on: str, off: str) -> Iterator[tuple[Point, Point]]:
+    """Yield points that were measured with both versions; of some the numbers are withheld."""
     for point in app.clustered:
-        if point.version == on and point.numbers and point.server == app.spec.outside.own:
+        if point.version == on and (point.numbers or point.withheld) and point.server == app.spec.outside.own:
             before = _sibling(app, point, off)
             if before is not None:
                 yield point, before
+
+
+def _withheld(*points: Point) -> str:
+    """Return why points are not compared; empty where they are."""
+    return next((one.withheld for one in points if one.withheld), "")
 
 
 def _before(app: Application) -> list[tuple[str, str]]:
@@ -132,7 +138,7 @@ def _before(app: Application) -> list[tuple[str, str]]:
 def _steps(app: Application) -> Iterator[Case]:
     for version, earlier in _before(app):
         for point, before in _pairs(app, version, earlier):
-            found = estimate(divided(app.cpu(before), app.cpu(point)))
+            found = None if _withheld(point, before) else estimate(divided(app.cpu(before), app.cpu(point)))
             if found is not None:
                 yield f"{version} {point.cell.series.label}", speaks(found, above=1.0)
 
@@ -170,13 +176,16 @@ def versions(app: Application) -> Part:
 
 
 def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
+    label, detail = point.cell.series.label, f"{words.PLACES[point.where[0]]}, {words.WAITS[point.where[1]]}"
+    if why := _withheld(point, before):
+        return LadderRow(label=label, detail=detail, cells=(), reason=why)
     ratio = estimate(divided(app.cpu(before), app.cpu(point)))
-    flag = _flag(app, ratio)
+    flag = _flag(app, point, ratio)
     names = app.spec.quantities
     silent = [name for name in names.messages if name != names.notified]
     return LadderRow(
-        label=point.cell.series.label,
-        detail=f"{words.PLACES[point.where[0]]}, {words.WAITS[point.where[1]]}",
+        label=label,
+        detail=detail,
         cells=(
             estimate_value(ratio, scale=1.0, reason="no launch has both", sign=units.TIMES, flag=flag),
             estimate_value(
@@ -194,9 +203,9 @@ def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
     )
 
 
-def _flag(app: Application, ratio: Estimate | None) -> str:
+def _flag(app: Application, point: Point, ratio: Estimate | None) -> str:
     """Return how a ratio is marked: by nothing where the campaign withholds what differs."""
-    if app.comparison.withheld:
+    if app.comparison.why_not(app.spec.pattern, *point.where):
         return ""
     return "differs" if ratio is not None and speaks(ratio, above=1.0) == "for" else "same"
 
@@ -250,7 +259,8 @@ def _factor_rows(app: Application, factor: FactorOf) -> Iterator[LadderRow]:
         wrapped = (factor.shim,) if factor.shim else ()
         for point in app.every:
             settings = dict(point.cell.series.settings)
-            if point.cell.series.shims == wrapped and factor.setting in settings and point.numbers:
+            measured = point.numbers or point.withheld
+            if point.cell.series.shims == wrapped and factor.setting in settings and measured:
                 bare = _bare(app, point)
                 if bare is not None:
                     yield _factor_row(app, f"{factor.name} {_shown(settings[factor.setting])}", point, bare)
@@ -268,13 +278,17 @@ def _bare(app: Application, point: Point) -> Point | None:
             for one in app.points
             if (one.cell.series.layer, one.where, one.setting, one.server, one.version)
             == (point.cell.series.layer, point.where, point.setting, point.server, point.version)
-            and one.numbers
+            and (one.numbers or one.withheld)
         ),
         None,
     )
 
 
 def _factor_row(app: Application, name: str, without: Point, having: Point) -> LadderRow:
+    who = having.version if having.server == app.spec.outside.own else having.server
+    detail = f"{having.cell.series.layer} {who}, {words.PLACES[having.where[0]]}, {app.say(having.setting)}"
+    if why := _withheld(without, having):
+        return LadderRow(label=name, detail=detail, cells=(), reason=why)
     ratio = estimate(divided(app.cpu(without), app.cpu(having)))
     extra = estimate(less(app.cpu(without), app.cpu(having)))
     times = (
@@ -282,12 +296,11 @@ def _factor_row(app: Application, name: str, without: Point, having: Point) -> L
         if without.numbers and having.numbers
         else None
     )
-    flag = _flag(app, ratio)
+    flag = _flag(app, having, ratio)
     none = "no launch has both"
-    who = having.version if having.server == app.spec.outside.own else having.server
     return LadderRow(
         label=name,
-        detail=f"{having.cell.series.layer} {who}, {words.PLACES[having.where[0]]}, {app.say(having.setting)}",
+        detail=detail,
         cells=(
             estimate_value(ratio, scale=1.0, reason=none, sign=units.TIMES, flag=flag),
             estimate_value(extra, scale=1 / units.NS_PER_US, reason=none),
@@ -304,7 +317,7 @@ def _far_below(app: Application) -> Iterator[Case]:
     """Judge layers whose calls are cheaper than the base's, wholly: others have no gain that could be compared."""
     for point in app.clustered:
         base = _of_base(app, point)
-        if base is None or not app.is_main(point.setting) or point.server != app.spec.outside.own:
+        if base is None or not point.numbers or not app.is_main(point.setting) or point.server != app.spec.outside.own:
             continue
         ours, theirs = app.micro(point), app.micro(base)
         if isinstance(ours, str) or isinstance(theirs, str):

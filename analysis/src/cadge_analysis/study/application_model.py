@@ -17,6 +17,7 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.load import Sample, Series
 from cadge_analysis.study.application import PERCENT, Application, Point, cpu_by_round, estimate, number
 from cadge_analysis.study.application_flow import cluster_of
+from cadge_analysis.study.application_load import rate_s
 from cadge_analysis.study.model import LadderRow, LadderTable, Part
 
 US = 1 / units.NS_PER_US
@@ -130,8 +131,8 @@ class Models:
             files=middle((names.files,)),
             told=middle((names.told,)),
             sleeps=middle((names.sleeps,)),
-            load=float(point.values[self.app.spec.parameters.load]),
-            rate_s=intervals.median([_rate(one, names.offered) for one in samples]),
+            load=self.app.load(point.setting),
+            rate_s=intervals.median([rate_s(one, names.offered) or 0.0 for one in samples]),
             cpu_ns=cpu.value,
             cpu_by_round=cpu_by_round(point.cell, self.app.spec.role),
             asker_ns=asker.value,
@@ -141,13 +142,15 @@ class Models:
         )
 
     def _is_fitted_to(self, point: Point) -> bool:
-        values, free = point.values, self.app.spec.parameters.connections
+        values, names = point.values, self.app.spec.parameters
+        free = (names.connections, names.load, names.rate)
+        is_usual = self.app.load(point.setting) == self.app.load(self.app.main)
         return any(
             all(values[name] == value for name, value in given.items())
             and all(
-                name in (*given, free) or self._file.parameters[name].default == value for name, value in point.setting
+                name in (*given, *free) or self._file.parameters[name].default == value for name, value in point.setting
             )
-            for given in self.app.spec.fit
+            for given in (self.app.spec.fit if is_usual else self.app.spec.fit_loads)
         )
 
     @cached_property
@@ -201,11 +204,6 @@ class Models:
         return (
             " and ".join(self._file.parameters[name].title for name in apart) or "other combinations of the same values"
         )
-
-
-def _rate(sample: Sample, quantity: str) -> float:
-    found = sample.quantities.get(quantity)
-    return sum(units.per_second(amount, ns) for amount, ns in found.amounts) if found else 0.0
 
 
 def _mean(sample: Sample, quantity: str) -> float:
@@ -494,18 +492,21 @@ def _further(app: Application, models: Models) -> Part:
 def _scaled(app: Application, models: Models, one: Fitted, base: Demands, faster: int, memory: int) -> LadderRow:
     spec = app.spec.scale
     label, detail = _name(one.subject, _several(models))
+    held = app.comparison.why_not(app.spec.pattern, *one.subject[2:])
     cells = []
     for count in spec.nodes:
         cluster = _cluster(app, count, memory)
         if isinstance(cluster, str) or isinstance(one.demands, str):
             cells.append(Value(text=units.MISSING, reason=cluster if isinstance(cluster, str) else str(one.demands)))
             continue
-        cells.append(gain(one.demands, base, cluster, float(spec.processors), faster))
+        cells.append(gain(one.demands, base, cluster, float(spec.processors), faster, withheld=held))
     return LadderRow(label=label, detail=detail, cells=tuple(cells), reason="")
 
 
-def gain(demands: Demands, base: Demands, cluster: Cluster, processors: float, faster: float) -> Value:
-    """Return the gain over the base, with the interval over fits to one round each."""
+def gain(
+    demands: Demands, base: Demands, cluster: Cluster, processors: float, faster: float, *, withheld: str = ""
+) -> Value:
+    """Return the gain over the base, with the interval over fits to one round each; unmarked where that is withheld."""
     flow, other = demands.flow(cluster), base.flow(cluster)
 
     def rates(ours: Demands, theirs: Demands) -> tuple[Throughput, Throughput]:
@@ -532,7 +533,7 @@ def gain(demands: Demands, base: Demands, cluster: Cluster, processors: float, f
     if gained.low is None or gained.high is None:
         return Value(text=_signed(gained.value), detail=said, raw=f"{gained.value:.12g}")
     ends = units.interval(_signed(gained.low), _signed(gained.high))
-    flag = "differs" if gained.low > 0 or gained.high < 0 else "same"
+    flag = "" if withheld else "differs" if gained.low > 0 or gained.high < 0 else "same"
     return Value(text=_signed(gained.value), detail=f"{ends} {said}", raw=f"{gained.value:.12g}", flag=flag)
 
 

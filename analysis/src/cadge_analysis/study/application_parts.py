@@ -12,7 +12,7 @@ from cadge_analysis.page.tables import estimate_value
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.study import application_claims, application_flow, application_model
+from cadge_analysis.study import application_claims, application_flow, application_ground, application_model
 from cadge_analysis.study.application import Application, ByRound, Point, Setting, divided, estimate
 from cadge_analysis.study.hypotheses import speaks
 from cadge_analysis.study.model import HypothesisRow, LadderRow, LadderTable, Part
@@ -44,6 +44,7 @@ def applied(comparison: Comparison, published: Published) -> Applied | None:
     return Applied(
         parts=(
             _answer(app, model[0].said[-1:]),
+            application_ground.ground(app),
             _processors(app),
             _price(app),
             application_flow.hits(app),
@@ -146,8 +147,11 @@ def _answer(app: Application, judgement: Sequence[str]) -> Part:
     if held := app.comparison.withheld:
         text = f"What the layers do to the application is withheld: {held}."
         return Part(**app.section("answer"), said=(text,), tables=())
-    said = []
+    said = [*application_ground.unlike(app)]
     for block, by_who in blocks(app).items():
+        if why := app.comparison.why_not(app.spec.pattern, *block):
+            said.append(f"{where(block).capitalize()}: withheld, {why}.")
+            continue
         setting = app.at_main()
         first = next(iter(app.spec.versions.values))
         points = [
@@ -230,14 +234,11 @@ def _total(app: Application) -> Callable[[Point], Value]:
     return lambda point: _us(app.cpu(point), "not recorded")
 
 
-NO_ALONE = "no single node that holds everything was measured"
-
-
 def _communication(app: Application) -> Callable[[Point], Value]:
     def value(point: Point) -> Value:
         alone = app.alone(point)
-        if alone is None:
-            return Value(text=units.MISSING, reason=NO_ALONE)
+        if isinstance(alone, str):
+            return Value(text=units.MISSING, reason=alone)
         part = app.communication(point)
         share = estimate(divided(part, app.cpu(point)))
         said = f"{units.percent(share.value, 0)} of it" if share else ""
@@ -263,7 +264,9 @@ def _processors(app: Application) -> Part:
 
 def _stand_ins(app: Application) -> Iterator[str]:
     """Say where the single node was measured, if not over each layer, and with how many connections."""
-    found = [(point, alone) for point in app.clustered if point.numbers and (alone := app.alone(point))]
+    found = [
+        (point, alone) for point in app.clustered if point.numbers and not isinstance(alone := app.alone(point), str)
+    ]
     others = dict.fromkeys(alone.from_ for _, alone in found if alone.from_)
     if others:
         yield (
@@ -301,7 +304,7 @@ def _price(app: Application) -> Part:
     all_prices, more = _both(
         app,
         "\u00b5s a forwarded request",
-        lambda point: _us(app.price(point), NO_ALONE if not app.alone(point) else "-"),
+        lambda point: _us(app.price(point), _no_price(app, point)),
     )
     return Part(
         **app.section("price"),
@@ -311,17 +314,26 @@ def _price(app: Application) -> Part:
     )
 
 
+def _no_price(app: Application, point: Point) -> str:
+    """Return why a point has no price."""
+    alone = app.alone(point)
+    return alone if isinstance(alone, str) else "no launch has both"
+
+
 def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]]) -> Iterator[LadderRow]:
     setting = app.at_main()
     for who in sorted(by_who):
         point = by_who[who].get(setting) if setting else None
-        if point is None or point.numbers is None:
+        if point is None or not (point.numbers or point.withheld):
             continue
         name, detail = label(app, who)
+        if point.withheld:
+            yield LadderRow(label=name, detail=detail, cells=(), reason=point.withheld)
+            continue
         price, micro = app.price(point), app.micro(point)
         size = app.file_bytes(point)
         cells = (
-            _us(price, NO_ALONE if app.alone(point) is None else "no launch has both"),
+            _us(price, _no_price(app, point)),
             Value(text=units.MISSING, reason=micro) if isinstance(micro, str) else _us(micro, "no launch"),
             Value(text=units.MISSING, reason="one of both is missing")
             if isinstance(micro, str) or not price
@@ -345,21 +357,23 @@ def _counts(app: Application) -> Part:
     names = [name for name in app.spec.quantities.counts if name in file.quantities]
     for block, by_who in blocks(app).items():
         points = {who: one[setting] for who, one in by_who.items() if setting in one}
-        measured = {who: one for who, one in points.items() if one.numbers}
+        measured = {who: one for who, one in points.items() if one.numbers or one.withheld}
         if not measured:
             continue
         tables.append(
             LadderTable(
                 title=f"Response time, \u00b5s, and processors, {where(block)}",
                 columns=("p50", "p99", "requests/s", "context switches", "system calls"),
-                rows=tuple(_row(app, who, _times(measured[who])) for who in sorted(measured)),
+                rows=tuple(_row(app, who, measured[who], _times(measured[who])) for who in sorted(measured)),
             )
         )
         tables.append(
             LadderTable(
                 title=f"Counts a request, {where(block)}",
                 columns=tuple(file.quantities[name].heading.removesuffix(" a request") for name in names),
-                rows=tuple(_row(app, who, _quantities(measured[who], names)) for who in sorted(measured)),
+                rows=tuple(
+                    _row(app, who, measured[who], _quantities(measured[who], names)) for who in sorted(measured)
+                ),
                 wide=True,
             )
         )
@@ -371,9 +385,9 @@ def _counts(app: Application) -> Part:
     )
 
 
-def _row(app: Application, who: Who, cells: tuple[Value, ...]) -> LadderRow:
+def _row(app: Application, who: Who, point: Point, cells: tuple[Value, ...]) -> LadderRow:
     name, detail = label(app, who)
-    return LadderRow(label=name, detail=detail, cells=cells, reason="")
+    return LadderRow(label=name, detail=detail, cells=cells, reason=point.withheld)
 
 
 def _times(point: Point) -> tuple[Value, ...]:

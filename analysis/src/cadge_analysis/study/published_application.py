@@ -32,6 +32,9 @@ class ParametersOf(Frozen):
     disk_ns: str
     connections: str
     load: str
+    """The share of what a closed loop reached, in percent, which is offered where no rate is given."""
+    rate: str
+    """The rate that is offered, in 1/s, the same to all; 0 where the share says how much."""
 
 
 class QuantitiesOf(Frozen):
@@ -40,6 +43,8 @@ class QuantitiesOf(Frozen):
     hits: str
     forwarded: str
     offered: str
+    answered: str
+    """Requests a second: what was offered, and what was answered."""
     files: str
     """Messages with files."""
     told: str
@@ -114,7 +119,9 @@ class SaidOf(Frozen):
     far_below: str
 
 
-Sections = Literal["answer", "processors", "price", "hits", "counts", "versions", "factors", "model", "further"]
+Sections = Literal[
+    "answer", "ground", "processors", "price", "hits", "counts", "versions", "factors", "model", "further"
+]
 
 
 class SectionOf(Frozen):
@@ -144,8 +151,12 @@ class ApplicationOf(Frozen):
     base: str
     """The layer of the kernel that all others are compared with."""
     micro: MicroOf
+    one_load: float = Field(gt=0)
+    """Points are compared where their rates lie no further apart than this part of the lower one."""
     fit: tuple[dict[str, int], ...] = Field(min_length=1)
-    """Points that the model is fitted to: everything else is as usual."""
+    """Points that the model is fitted to, at the usual load: everything else is as usual."""
+    fit_loads: tuple[dict[str, int], ...] = ()
+    """And those that it is fitted to at all other loads."""
     scale: ScaleOf
     factors: tuple[FactorOf, ...] = ()
     said: SaidOf

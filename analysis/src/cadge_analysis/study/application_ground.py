@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an application's points have in common and what not: at which load each stands, and over which way it went.
+
+Whether a way goes through the kernel follows from what libraries said of their open channels: the medium, and the
+transports by their libraries' names. No layer's name decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from cadge_analysis import units, words
+from cadge_analysis.page.findings import MEDIA, clipped
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats.costs import costs_of
+from cadge_analysis.stats.load import Series, series_of
+from cadge_analysis.study.application import PERCENT, Application, Point
+from cadge_analysis.study.application_load import given_rate
+from cadge_analysis.study.model import LadderRow, LadderTable, Part
+from cadge_results.result import NOT_READ_BACK, PathFacts
+
+USED_MOST = 80
+_PROTOCOLS = re.compile(r"\b(?:tcp|udp|ip|sockets|unix)\b", re.IGNORECASE)
+"""The kernel's protocols, as libraries name what they use: "tcp/data0", "provider tcp;ofi_rxm", "btl tcp"."""
+_FRAMES = re.compile(r"\b(?:AF_PACKET|AF_XDP|xdp)\b", re.IGNORECASE)
+_DEVICE = re.compile(r"\b(?:RC queue pair|verbs|(?:rc|ud|dc)_\w+|mlx5|efa|psm[23]?|opx|cxi)\b", re.IGNORECASE)
+"""Queues of a network device that a process writes itself."""
+_COPIES = re.compile(r"\b(?:cma|knem|disable_cma no)\b", re.IGNORECASE)
+"""The kernel copies long messages from one process to another."""
+_NO_COPIES = re.compile(r"\bdisable_cma yes\b", re.IGNORECASE)
+
+
+def through_kernel(path: PathFacts) -> str:
+    """Return whether a way goes through the kernel, in words, from what was read back."""
+    if not path.read_back:
+        return f"not known: {path.used.removeprefix(NOT_READ_BACK)}"
+    if path.medium == "loopback":
+        return "yes, its sockets"
+    if path.medium == "process":
+        return "no"
+    if path.medium == "memory":
+        copies = _COPIES.search(path.used) and not _NO_COPIES.search(path.used)
+        return "no, but for copies of long messages" if copies else "no"
+    if path.medium == "network":
+        if _DEVICE.search(path.used):
+            return "no, a device's own queues"
+        if _FRAMES.search(path.used):
+            return "yes, its driver, without its protocols"
+        if _PROTOCOLS.search(path.used):
+            return "yes, its protocols"
+    return "not known: the library does not tell"
+
+
+def ground(app: Application) -> Part:
+    """Return the section."""
+    blocks = dict.fromkeys(one.where for one in app.clustered)
+    tables = []
+    for place, wait in sorted(
+        blocks, key=lambda one: (words.PLACE_ORDER.index(one[0]), words.WAIT_ORDER.index(one[1]))
+    ):
+        rows = tuple(_rows(app, place, wait))
+        if rows:
+            tables.append(
+                LadderTable(
+                    title=f"The way of messages between nodes, {words.PLACES[place]}, {words.WAITS[wait]}",
+                    columns=(
+                        "through the kernel",
+                        "carried by",
+                        "the library says",
+                        "system calls a call",
+                        "requests/s",
+                    ),
+                    rows=rows,
+                    wide=True,
+                )
+            )
+    return Part(**app.section("ground"), said=(*_loads(app), *unlike(app)), tables=tuple(tables))
+
+
+# ---- loads ----
+
+
+def _loads(app: Application) -> Iterator[str]:
+    """Say how the load of points was set."""
+    given = sorted({rate for one in app.clustered if (rate := given_rate(one.values, app.spec))})
+    shared = [one for one in app.clustered if not given_rate(one.values, app.spec)]
+    if given:
+        rates = words.listing([units.grouped(round(rate)) for rate in given])
+        yield f"Offered were {rates} requests a second, the same to all that stand in one column."
+    if shared:
+        yield (
+            f"{units.count_of(len(shared), 'point')} had no rate: each attempt offered a share of what its own closed "
+            "loop had reached shortly before. Points of that kind are compared where all launches were offered within "
+            f"{app.spec.one_load * PERCENT:.0f}{units.THIN}% of what {app.spec.base} was."
+        )
+
+
+def unlike(app: Application) -> Iterator[str]:
+    """Say how many points are withheld as they do not stand at the load of their setting; nothing where all do."""
+    held = [one for one in app.every if one.withheld]
+    if not held:
+        return
+    known = [one.offered for one in held if one.offered]
+    low, high = (min(one.low for one in known), max(one.high for one in known)) if known else (0.0, 0.0)
+    offered = f", offered {units.grouped(round(low))} to {units.grouped(round(high))} requests a second" if high else ""
+    measured = sum(bool(one.numbers) for one in app.every) + len(held)
+    text = f"{len(held)} of {units.count_of(measured, 'point')} are withheld: they stand at another load{offered}."
+    if any(one.offered and not one.offered.given for one in held):
+        text += f" Give all of them one rate, with {app.spec.parameters.rate} in the sweep."
+    yield text
+
+
+# ---- ways ----
+
+
+def _rows(app: Application, place: str, wait: str) -> Iterator[LadderRow]:
+    found: dict[Series, list[Point]] = {}
+    for one in app.clustered:
+        if one.where == (place, wait) and one.server == app.spec.outside.own:
+            found.setdefault(one.cell.series, []).append(one)
+    for series, points in sorted(found.items()):
+        paths = _paths(app, series, place, wait)
+        if not paths:
+            continue
+        offered = dict.fromkeys(one.offered.text for one in points if one.offered)
+        yield LadderRow(
+            label=series.label,
+            detail="",
+            cells=(
+                _said(Counter(map(through_kernel, paths))),
+                _said(Counter(_carried(path) for path in paths)),
+                _said(Counter(clipped(path.used, USED_MOST) for path in paths), most=1),
+                _system_calls(app, points[0]),
+                Value(text=words.listing(list(offered)) or units.MISSING),
+            ),
+            reason="",
+        )
+
+
+def _paths(app: Application, series: Series, place: str, wait: str) -> list[PathFacts]:
+    """Return the paths of all launches of a layer, between nodes or not: all of them are the layer's."""
+    return [
+        path
+        for record in app.comparison.data.records
+        if record.result is not None
+        and (series_of(record.launch.subject), record.launch.place, record.launch.wait) == (series, place, wait)
+        and app.spec.pattern in {one.workload.pattern for one in record.result.attempts}
+        for path in record.result.path
+    ]
+
+
+def _carried(path: PathFacts) -> str:
+    said = MEDIA.get(path.medium, path.medium)
+    return f"{said} ({path.device})" if path.device and path.medium == "network" else said
+
+
+def _said(found: Counter[str], most: int = 3) -> Value:
+    """Return what most paths have in common first."""
+    common = [text for text, _ in found.most_common() if text]
+    rest = f" and {len(common) - most} more" if len(common) > most else ""
+    return Value(text="; ".join(common[:most]) + rest if common else units.MISSING)
+
+
+def _system_calls(app: Application, point: Point) -> Value:
+    """Return how many system calls both ends of a call took, of the shortest reply of the microbenchmark."""
+    cells = sorted(app.calls(point), key=lambda cell: cell.case.workload.integer(app.spec.micro.reply))
+    if not cells:
+        return Value(text=units.MISSING, reason="no calls in this campaign")
+    found = costs_of(cells[0].samples, cells[0].case.file.roles_of(cells[0].case.workload)).system_calls
+    if found is None:
+        return Value(text=units.MISSING, reason="not counted")
+    return Value(text=units.sig3(found.all_roles), raw=f"{found.all_roles:.12g}")

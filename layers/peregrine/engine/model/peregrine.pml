@@ -23,6 +23,9 @@
 #ifndef BUSY
 #define BUSY 0 /* how often a call may be rejected as busy */
 #endif
+#ifndef SLEEP
+#define SLEEP 0 /* how often the client's machine may sleep beyond the give-up time of its calls */
+#endif
 #ifndef LOSS
 #define LOSS 0
 #endif
@@ -141,6 +144,10 @@ bit alive[BINDINGS * 2];      /* that answer said so */
 #endif
 #if FORGET
 bit stale[2];                 /* of binding 0: the memory time has passed since it first went out under its claim */
+bit put_off[2];               /* of binding 0: its give-up time no longer bounds its age */
+#endif
+#if SLEEP
+bit slept[2];                 /* of binding 0: its give-up time has passed, and no timer has fired since */
 #endif
 byte arrived[BINDINGS * 2];   /* parts of the result */
 bit acked[BINDINGS * 2];
@@ -171,7 +178,8 @@ bit last_dead;
 /* What the properties are about */
 bit executed[2];
 bit passed[2];
-byte restarts, last_restarts, restarted, forgets, expiries, busies, losses, dups, earlies;
+bit taken_up[2]; /* the first server has had the call */
+byte restarts, last_restarts, restarted, forgets, expiries, busies, sleeps, losses, dups, earlies;
 
 /* Scratch, 0 between atomic steps */
 byte p, t, k, i, g, part, claimed, fate, busy, which, j, h;
@@ -317,6 +325,14 @@ inline begin(b, k)
 	send_call(b, k)
 }
 
+#if SLEEP
+#define SLEPT(b, k) ((b) == 0 && slept[k])
+#define WAKE(b, k) if :: (b) == 0 -> slept[k] = 0 :: else fi
+#else
+#define SLEPT(b, k) false
+#define WAKE(b, k) skip
+#endif
+
 /* `how` is the outcome, `to` what becomes of the slot if the call was passed on. */
 inline finish_call(b, k, how, to)
 {
@@ -326,9 +342,10 @@ inline finish_call(b, k, how, to)
 	silences[AT(b, k)] = 0;
 	arrived[AT(b, k)] = 0;
 	TOLD_ALIVE(b, k, 0);
+	WAKE(b, k);
 #if FORGET
 	if
-	:: b == 0 -> stale[k] = 0
+	:: b == 0 -> stale[k] = 0; put_off[k] = 0
 	:: else
 	fi;
 #endif
@@ -343,6 +360,7 @@ inline word(b, k)
 {
 	heard[AT(b, k)] = 1;
 	silences[AT(b, k)] = 0;
+	WAKE(b, k);
 	introduced[HELD(b, k)] = 1
 }
 
@@ -361,6 +379,12 @@ inline obey(b, k)
 #define HAD_IT(b, k) false
 #else
 #define HAD_IT(b, k) heard[AT(b, k)]
+#endif
+/* A machine that slept: whatever the server remembered it may have forgotten since. */
+#ifdef BUG_SLEEP
+#define TOO_LATE(b, k) false
+#else
+#define TOO_LATE(b, k) SLEPT(b, k)
 #endif
 #if FORGET && !defined(IMPATIENT) && !defined(BUG_MEMORY)
 #define MAY_BE_FORGOTTEN(b, k) ((b) == 0 && stale[k])
@@ -459,7 +483,11 @@ inline heed(b)
 		fi
 #endif
 	:: t != T_DRESULT && outcome[AT(b, which)] != OUT
-	:: t == T_CHALLENGE && outcome[AT(b, which)] == OUT -> challenged(b, which)
+	:: t == T_CHALLENGE && outcome[AT(b, which)] == OUT ->
+		if
+		:: TOO_LATE(b, which)
+		:: else -> challenged(b, which)
+		fi
 	:: t != T_CHALLENGE && t != T_DRESULT && outcome[AT(b, which)] == OUT && i != claim[AT(b, which)]
 	:: t == T_RESULT && outcome[AT(b, which)] == OUT && i == claim[AT(b, which)] ->
 		assert(b > 0 || g == which + 1);
@@ -491,6 +519,8 @@ inline heed(b)
 #ifdef BUG_BUSY
 		assert(!executed[which]);
 		finish_call(b, which, REFUSED, LOST)
+#elif defined(BUG_BUSY_HEARD)
+		word(b, which)
 #else
 		skip
 #endif
@@ -498,8 +528,16 @@ inline heed(b)
 	:: t == T_NACK && outcome[AT(b, which)] == OUT && i == claim[AT(b, which)] && !TAKES(b, which) ->
 		if
 		:: g != 0 -> word(b, which)
-		:: else -> /* nothing of the call is there: it speaks, but has not had it */
-			silences[AT(b, which)] = 0;
+		:: else -> /* nothing of the call is there: no word of it */
+#ifdef BUG_NACK_HEARD
+			word(b, which);
+#endif
+#if defined(BUG_NACK_PUTS_OFF) && FORGET
+			if
+			:: b == 0 -> put_off[which] = 1
+			:: else
+			fi;
+#endif
 			TOLD_ALIVE(b, which, 0)
 		fi;
 		if
@@ -520,7 +558,12 @@ inline repeat(b, k)
 {
 	address(b, k);
 	if
-	:: !TAKES(b, k) && IS_UNHEARD(b, k) -> send_part(b, k, PARTS - 1)
+	:: !TAKES(b, k) && IS_UNHEARD(b, k) ->
+		send_part(b, k, PARTS - 1)
+#ifdef LARGE
+		;
+		ask(b, PROBE(k, claim[AT(b, k)]))
+#endif
 #ifndef NO_PROBE
 	:: !TAKES(b, k) && IS_ALIVE(b, k) -> ask(b, PROBE(k, claim[AT(b, k)]))
 #endif
@@ -534,13 +577,13 @@ inline repeat(b, k)
 inline time_out(b, k)
 {
 	if
-	:: outcome[AT(b, k)] == OUT && silences[AT(b, k)] < GIVE_UP -> silences[AT(b, k)]++; repeat(b, k)
-	:: outcome[AT(b, k)] == OUT && silences[AT(b, k)] >= GIVE_UP ->
-		/* Only a death explains so long a silence. */
+	:: outcome[AT(b, k)] == OUT && silences[AT(b, k)] < GIVE_UP && !SLEPT(b, k) -> silences[AT(b, k)]++; repeat(b, k)
+	:: outcome[AT(b, k)] == OUT && (silences[AT(b, k)] >= GIVE_UP || SLEPT(b, k)) ->
+		/* Only a death explains so long a silence, or sleep; or that the server had the call, and forgot it. */
 #ifdef CUT
 		assert(b == 0);
 #else
-		assert(last_dead || (b == 0 && (last_restarts > 0 || forgets > 0)));
+		assert(last_dead || (b == 0 && (last_restarts > 0 || SLEPT(b, k) || (forgets > 0 && taken_up[k]))));
 #endif
 		finish_call(b, k, GAVE_UP, LOST)
 	:: else
@@ -566,6 +609,9 @@ end:	do
 		TAKE32(answer, ANSWER_WORDS, 128)
 #endif
 #if ANSWERS > 160
+		TAKE32(answer, ANSWER_WORDS, 160)
+#endif
+#if ANSWERS > 192
 #error "more words"
 #endif
 		fi;
@@ -720,6 +766,12 @@ inline call_or_probe(b, k)
 			:: else ->
 				held[HELD(b, k)] = k + 1;
 				result_of[HELD(b, k)] = 0;
+#if FORGET && defined(PROGRESS)
+				if
+				:: b == 0 -> taken_up[k] = 1
+				:: else
+				fi;
+#endif
 #ifndef BUG_MIX
 				stored[HELD(b, k)] = 0;
 				part_of[0] = 0;
@@ -727,7 +779,7 @@ inline call_or_probe(b, k)
 #endif
 #if FORGET
 				if
-				:: generation[SERVER(b)] < GENS - 1 -> generation[SERVER(b)]++
+				:: generation[SERVER(b)] < GENS - 1 - (EXPIRE - expiries) -> generation[SERVER(b)]++
 				:: else
 				fi;
 #endif
@@ -917,7 +969,7 @@ inline forget_caller(b)
  * a call of which it has had no word ends before; a client that has had word may go on as long as late copies trickle in.
  */
 #ifdef IMPATIENT
-#define STILL_REPEATED(k) (held[HELD(0, k)] == k + 1 && outcome[AT(0, k)] == OUT && !heard[AT(0, k)])
+#define STILL_REPEATED(k) (held[HELD(0, k)] == k + 1 && outcome[AT(0, k)] == OUT && !heard[AT(0, k)] && !put_off[k] && !SLEPT(0, k))
 #else
 #define STILL_REPEATED(k) false
 #endif
@@ -979,6 +1031,13 @@ end:	do
 #ifndef BUG_COOKIE_LIFE /* what was made before the client's last word is expired */
 		good_from[0] = generation[0]
 #endif
+	} }
+#endif
+#if SLEEP
+	:: atomic { sleeps < SLEEP && (outcome[0] == OUT || outcome[1] == OUT) -> d_step {
+		sleeps++;
+		slept[0] = outcome[0] == OUT;
+		slept[1] = outcome[1] == OUT
 	} }
 #endif
 #if EXPIRE
@@ -1052,7 +1111,7 @@ init {
 #endif
 		run Caller(0);
 		run Server(0);
-#if RESTART || FORGET || EXPIRE || defined(DEATH)
+#if RESTART || FORGET || EXPIRE || SLEEP || defined(DEATH)
 		run World();
 #endif
 #ifdef PROGRESS

@@ -213,7 +213,7 @@ int drv_hands_wait(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fa
 		timeout_ns = due_ns;
 	span.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000));
 	span.tv_nsec = (long)(timeout_ns % UINT64_C(1000000000));
-	atomic_store(&hands->owner_asleep, true);
+	atomic_store_explicit(&hands->owner_asleep, true, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!any_gave(hands) && ppoll(watched, 2, &span, NULL) < 0 && errno != EINTR) {
 		atomic_store(&hands->owner_asleep, false);
@@ -243,7 +243,7 @@ bool drv_hand_try(struct drv_hand *hand, uint64_t *number_out)
 /* Sleeps until the owner gives something, or it is over. */
 static void sleep_until_given(struct drv_hand *hand)
 {
-	atomic_store(&hand->asleep, 1);
+	atomic_store_explicit(&hand->asleep, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	while (!drv_mailbox_holds(&hand->to_hand) && !atomic_load(&hand->all->over) &&
 	       atomic_load(&hand->asleep))

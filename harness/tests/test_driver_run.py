@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The driver as a program: two processes over 127.0.0.1, one process, and everything that can go wrong."""
 
-import contextlib
 import json
 import os
 import secrets
+import select
 import signal
 import socket
 import statistics
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +38,47 @@ def wait_until_under_way(processes: Sequence[subprocess.Popen[str]], cpu_s: floa
 
     To start one takes a tenth of it, on a busy machine too, where a span of time says nothing.
     """
-    end = time.monotonic() + 30
     ticks = os.sysconf("SC_CLK_TCK") * cpu_s * len(processes)
-    while sum(_ticks(process.pid) for process in processes) < ticks:
-        assert time.monotonic() < end, "nobody works"
-        time.sleep(0.02)
+    wait_until(lambda: sum(_ticks(process.pid) for process in processes) >= ticks, "nobody works")
+
+
+def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
+    """Wait for what will hold soon, however busy the machine is; fail after half a minute."""
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.005)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Stop a process, all of its threads, and return once none of them runs."""
+    process.send_signal(signal.SIGSTOP)
+    threads = Path(f"/proc/{process.pid}/task")
+    wait_until(
+        lambda: all((one / "stat").read_text().rpartition(") ")[2][0] == "T" for one in threads.iterdir()),
+        "it does not stop",
+    )
+
+
+def _sleeps(pid: int) -> int:
+    """Return how often the threads of a process went to sleep."""
+    found = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status"))
+    return sum(int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0]) for text in found)
 
 
 def _ticks(pid: int) -> int:
     """Return the processor time of a process, user and system, in ticks of the clock."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return int(fields[11]) + int(fields[12])
+
+
+def waited_ns(attempt: Json) -> int:
+    """Return how long all threads of an attempt, taken together, were ready and had no processor.
+
+    That is the most by which other work on the machine, or too few processors, made anything longer that they did one
+    after another.
+    """
+    return sum(use["run_wait_ns"] or 0 for use in attempt["cpu"])
 
 
 def need(*layers: str) -> None:
@@ -441,17 +471,20 @@ def cpu_seconds(pid: int) -> float:
 
 
 def test_idle_blocking_server_sleeps(pair: Pair) -> None:
+    """While nothing comes it wakes now and then to look for words of the other end, and goes to sleep again at once."""
     need("sockets-tcp")
-    client, server = pair.start_both(launch("sockets-tcp", [rpc(duration=1500)], wait="block"))
-    time.sleep(0.7)
-    client.send_signal(signal.SIGSTOP)
-    before = cpu_seconds(server.pid)
-    time.sleep(1.0)
-    spent = cpu_seconds(server.pid) - before
+    client, server = pair.start_both(launch("sockets-tcp", [rpc(duration=30000)], wait="block"))
+    wait_until_under_way((client, server), cpu_s=0.1)
+    stop(client)
+    slept, before = _sleeps(server.pid), cpu_seconds(server.pid)
+    wait_until(lambda: _sleeps(server.pid) >= slept + 300, "it does not sleep")
+    assert cpu_seconds(server.pid) - before < 0.05
     client.send_signal(signal.SIGCONT)
-    assert spent < 0.05
-    assert (client.wait(timeout=30), server.wait(timeout=30)) == (0, 0)
-    assert pair.result()["attempts"][0]["executions"]["expected"] > 0
+    going_on = _sleeps(client.pid)
+    wait_until(lambda: _sleeps(client.pid) > going_on + 100, "the client does not go on")
+    client.terminate()
+    assert (client.wait(timeout=30), server.wait(timeout=30)) == (4, 4)
+    assert pair.result()["attempts"][0]["reason_code"] == "STOPPED"
 
 
 @pytest.mark.paired
@@ -476,10 +509,10 @@ def test_killed_peer_is_noticed(pair: Pair, victim: int, wait: str) -> None:
 @pytest.mark.paired
 def test_stopped_peer_meets_the_deadline(pair: Pair) -> None:
     need("sockets-tcp")
-    points = [{**rpc(duration=1000), "deadline_ms": 2000}, rpc()]
+    points = [{**rpc(duration=3000), "deadline_ms": 4000}, rpc()]
     client, server = pair.start_both(launch("sockets-tcp", points))
-    time.sleep(0.6)
-    server.send_signal(signal.SIGSTOP)
+    wait_until_under_way((client, server), cpu_s=0.1)
+    stop(server)
     assert client.wait(timeout=15) == 4
     server.send_signal(signal.SIGCONT)
     assert server.wait(timeout=10) == 4
@@ -508,16 +541,14 @@ def test_driver_dies_with_its_parent(pair: Pair) -> None:
     shell = subprocess.Popen(["sh", "-c", script, "sh", *command], stdout=subprocess.PIPE, text=True)
     assert shell.stdout is not None
     driver = int(shell.stdout.readline())
-    time.sleep(0.3)
-    os.kill(driver, 0)
+    wait_until(lambda: _ticks(driver) > 0.1 * os.sysconf("SC_CLK_TCK"), "it does not work")
+    ends = os.pidfd_open(driver)
     shell.kill()
     shell.wait(timeout=5)
     shell.stdout.close()
-    end = time.monotonic() + 3
-    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-        while time.monotonic() < end and "State:\tZ" not in Path(f"/proc/{driver}/status").read_text():
-            time.sleep(0.02)
-    assert time.monotonic() < end
+    ended, _, _ = select.select([ends], [], [], 10)
+    os.close(ends)
+    assert ended
 
 
 @pytest.mark.paired

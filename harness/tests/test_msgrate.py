@@ -3,9 +3,7 @@
 
 import pytest
 
-from cadge_results.histogram import decode
-
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, waited_ns
 
 pytestmark = pytest.mark.paired
 
@@ -71,23 +69,24 @@ def test_one_process_plays_both(some: Pair) -> None:
 
 
 def test_a_window_takes_two_known_delays(some: Pair) -> None:
-    """The shim holds back each message by 10 ms: a window is on its way for one of them, and so is its acknowledgement.
+    """The shim holds back each message by 13 ms: a window is on its way for one of them, and so is its acknowledgement.
 
     However deep it is: what was sent with the first message has no delay of its own, and nothing leaves before the
-    acknowledgement is there.
+    acknowledgement is there. Waits of the driver's own are 1 and 10 ms long: none of them looks like a delay.
+
+    Other work on the machine adds the time until a thread that was woken gets a processor. It ends with a tick of the
+    scheduler: windows then take 28, 32 or 40 ms, whatever the delay. The kernel counts that time, so it is taken off.
     """
     need("sockets-unix", "shim-delay")
     depths = (1, 8, 64)
     points = [rate(depth, duration=400) for depth in depths]
     document = launch("sockets-unix", points, wait="block", shims=["delay"], patterns=PATTERNS)
-    result = some.run({**document, "settings": {"delay.delay_ns": "10000000"}})
-    for depth, given, attempt in zip(depths, points, result["attempts"], strict=True):
+    result = some.run({**document, "settings": {"delay.delay_ns": "13000000"}})
+    for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
         [window] = attempt["quantities"]["window"]
-        assert 19.5 < decode(window["histogram"]).percentile(50) / 1e6 < 25
-        [found] = attempt["quantities"]["rate"]
-        # other work on the machine makes windows longer, never shorter
-        assert found["amount"] / found["elapsed_ns"] * 1e9 < depth / 0.0195
+        assert window["min_ns"] > 25.9e6
+        assert (window["sum_ns"] - waited_ns(attempt)) / window["count"] < 29e6, (window, attempt["cpu"])
 
 
 def test_two_pairs_add_up(some: Pair) -> None:

@@ -205,6 +205,86 @@ static void test_stealing(void)
 	free(common);
 }
 
+/* All that was passed on is back before the layer has room for the first: answered in order, and nothing overtakes. */
+static void test_waiting_answers(void)
+{
+	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, sizeof(*common));
+	struct drv_engine engines[2];
+	struct drv_cluster cluster;
+	struct drv_handoff handoffs[2];
+	struct drv_fail fail;
+	bool strange;
+
+	memset(common, 0, sizeof(*common));
+	for (int i = 0; i < 2; i++)
+		start_engine(&engines[i], CADGE_CAP_POST_IN_SINK);
+	start(&cluster, &engines[0]);
+	for (int i = 0; i < 2; i++)
+		if (drv_handoff_start(&handoffs[i], &engines[i], exchange, NULL, common, &fail))
+			tap_ok(false, "two threads start: %s", fail.text);
+	drv_cluster_pass_on(&cluster, &handoffs[0]);
+	handoffs[0].busy_polls = DRV_HANDOFF_BUSY_POLLS;
+	for (uint64_t number = 0; number < DEPTH; number++)
+		deliver(&cluster, 0, number);
+	for (int i = 0; i < DEPTH; i++)
+		drv_handoff_drain(&handoffs[1]);
+	strange = drv_handoff_sent(&handoffs[0], DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF | handoffs[0].count,
+				   0);
+	busy = 1;
+	drv_handoff_drain(&handoffs[0]);
+	drv_handoff_drain(&handoffs[0]);
+	tap_ok(in_order(&chans[0], DEPTH) && handoffs[1].stolen == DEPTH && !handoffs[0].reordered,
+	       "%d answers wait for room, and leave in order", DEPTH);
+	strange |= drv_handoff_sent(&handoffs[0], DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF, 0);
+	tap_ok(!strange, "a completion of no answer, and one too many, are refused");
+	drv_handoff_stop(&handoffs[0]);
+	drv_handoff_stop(&handoffs[1]);
+	drv_cluster_stop(&cluster);
+	for (int i = 0; i < 2; i++) {
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_SERVER]);
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_CLIENT]);
+	}
+	free(common);
+}
+
+/* Hands: each gets as much to do as the others, and as many requests are on their way as there is room for. */
+static void test_hands_share(void)
+{
+	enum { HANDS = 3 };
+	struct drv_endpoint here = {.hands = {-1, -1, -1}, .hands_count = HANDS};
+	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
+	const uint32_t room = 2 * CHANNELS * drv_server_outstanding(&exchange);
+	const struct drv_work work = {.id = 0};
+	struct drv_engine engine;
+	struct drv_cluster cluster;
+	struct drv_handoff handoff;
+	struct drv_fail fail;
+	uint8_t request[REQUEST];
+	uint32_t passed = 0;
+	bool even, back;
+
+	start_engine(&engine, 0);
+	engine.launch = &launch;
+	start(&cluster, &engine);
+	if (drv_handoff_start(&handoff, &engine, exchange, NULL, NULL, &fail))
+		tap_ok(false, "hands start: %s", fail.text);
+	drv_head_write(request, REQUEST, seed, 0);
+	while (passed <= room && drv_handoff_pass(&handoff, &cluster.servers[0], 0, request, REQUEST, &work))
+		passed++;
+	even = handoff.out_of_hand[0] == room / HANDS && handoff.out_of_hand[1] == room / HANDS &&
+	       handoff.out_of_hand[2] == room / HANDS;
+	tap_ok(passed == room && room % HANDS == 0 && even, "%u requests are shared by %d hands, %u each",
+	       passed, HANDS, handoff.out_of_hand[0]);
+	while (handoff.out)
+		drv_handoff_drain(&handoff);
+	back = !handoff.out_of_hand[0] && !handoff.out_of_hand[1] && !handoff.out_of_hand[2];
+	tap_ok(back && chans[0].answers == room, "all of them come back");
+	drv_handoff_stop(&handoff);
+	drv_cluster_stop(&cluster);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
+}
+
 /* Numbers beginning with 1 go through a queue: two put, two take. */
 struct traffic {
 	struct drv_queue *queue;
@@ -240,9 +320,11 @@ static void *take_items(void *arg)
 
 static void test_queue(void)
 {
+	enum { FEW = 8 };
 	struct traffic traffic = {.queue = aligned_alloc(DRV_QUEUE_ALIGN, sizeof(struct drv_queue))};
 	pthread_t threads[2 * TAKERS];
-	uint32_t places = 0;
+	uint32_t places = 0, few[FEW];
+	bool in_order = true;
 
 	memset(traffic.queue, 0, sizeof(*traffic.queue));
 	while (drv_queue_put(traffic.queue, &places))
@@ -250,6 +332,11 @@ static void test_queue(void)
 	tap_ok(places == DRV_QUEUE_PLACES, "a queue has %u places", places);
 	while (drv_queue_take(traffic.queue))
 		places--;
+	for (uint32_t i = 0; i < FEW; i++)
+		drv_queue_put(traffic.queue, &few[i]);
+	for (uint32_t i = 0; i < FEW; i++)
+		in_order &= drv_queue_take(traffic.queue) == &few[i];
+	tap_ok(in_order, "what was put first is taken first");
 	tap_ok(places == 0 && !drv_queue_take(traffic.queue), "and is empty again");
 	for (int i = 0; i < 2 * TAKERS; i++)
 		pthread_create(&threads[i], NULL, i < TAKERS ? put_items : take_items, &traffic);
@@ -266,6 +353,8 @@ int main(void)
 	test_in_place(CADGE_CAP_POST_IN_SINK);
 	test_in_place(0);
 	test_stealing();
+	test_waiting_answers();
+	test_hands_share();
 	test_queue();
 	return tap_done();
 }

@@ -18,7 +18,8 @@ enum { WORKERS = 3, ROOM = 8, CALLS = 1000, REPLY_BYTES = 16 };
 /* A layer that takes replies, every third one only when it is asked again; its descriptor never becomes readable. */
 static struct {
 	int fd;
-	unsigned posts, answers, wrong;
+	unsigned posts, answers, wrong, overtaken;
+	bool refuses;
 	bool answered[CALLS];
 } state;
 
@@ -42,13 +43,14 @@ static int post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t c
 	uint64_t id = CALLS;
 
 	(void)chan, (void)count, (void)flags, (void)token;
-	if (++state.posts % 3 == 0)
+	if (state.refuses || ++state.posts % 3 == 0)
 		return CADGE_BUSY;
 	if (!drv_trailer_read(iov->base, iov->bytes, DRV_RPC_REPLY, &id) || id >= CALLS ||
 	    state.answered[id] || drv_load64(iov->base) != id + 7)
 		state.wrong++;
 	else
 		state.answered[id] = true;
+	state.overtaken += id != state.answers;
 	state.answers++;
 	return CADGE_DONE;
 }
@@ -112,6 +114,7 @@ static void test(struct drv_engine *engine, const struct drv_service *service, b
 	tap_ok(served && !state.wrong && !server.failed,
 	       "each of %d calls is answered once: %u answers, %u wrong", CALLS, state.answers, state.wrong);
 	drv_dispatch_collect(&dispatch, &samples);
+	drv_dispatch_collect(&dispatch, &samples);
 	tap_ok(samples.histogram.count == CALLS && samples.histogram.min_ns >= service->mean_ns,
 	       "%llu calls took %llu ns or more", (unsigned long long)samples.histogram.count,
 	       (unsigned long long)samples.histogram.min_ns);
@@ -125,6 +128,42 @@ static void test(struct drv_engine *engine, const struct drv_service *service, b
 	drv_dispatch_stop(&dispatch);
 	drv_server_stop(&server);
 	tap_ok(!engine->hands, "they end with work in their hands");
+}
+
+/* One worker: what comes first is begun, done and answered first. And what is done but not answered is due. */
+static void test_order(struct drv_engine *engine, const struct drv_service *service)
+{
+	static uint8_t replies[2 * ROOM * 64];
+	const struct drv_exchange exchange = {.form = DRV_FORM_EMULATED,
+					      .request_bytes = 64,
+					      .reply_bytes = REPLY_BYTES,
+					      .depth = ROOM,
+					      .seed = 1};
+	struct drv_dispatch dispatch;
+	struct drv_server server;
+	struct drv_fail fail;
+	bool served, due;
+
+	memset(&state.posts, 0, sizeof(state) - offsetof(__typeof__(state), posts));
+	if (!tap_ok(!drv_server_start_on(&server, engine, 0, replies, exchange, &fail) &&
+			    !drv_dispatch_start(&dispatch, engine, service, 0, false, ROOM, &fail),
+		    "one worker starts"))
+		exit(1);
+	served = serve(&dispatch, &server, engine);
+	tap_ok(served && !state.wrong && !state.overtaken, "%d calls are answered in order, %u are not",
+	       CALLS, state.overtaken);
+	memset(&state.posts, 0, sizeof(state) - offsetof(__typeof__(state), posts));
+	state.refuses = true;
+	due = drv_dispatch_take(&dispatch, &server, &(struct drv_work){.id = 0, .key = 7});
+	while (dispatch.idle_count < dispatch.count)
+		drv_dispatch_drain(&dispatch);
+	due = due && drv_dispatch_due(&dispatch);
+	state.refuses = false;
+	drv_dispatch_drain(&dispatch);
+	tap_ok(due && state.answers == 1 && !drv_dispatch_due(&dispatch),
+	       "an answer that the layer has no room for is due");
+	drv_dispatch_stop(&dispatch);
+	drv_server_stop(&server);
 }
 
 int main(void)
@@ -145,6 +184,8 @@ int main(void)
 		return 1;
 	test(&engine, &service, true);
 	test(&engine, &service, false);
+	endpoint.hands_count = 1;
+	test_order(&engine, &service);
 	endpoint.hands_count = 0;
 	tap_ok(drv_dispatch_start(&nothing, &engine, &service, 0, true, ROOM, &fail) &&
 		       fail.reason == DRV_ARGUMENT,

@@ -5,6 +5,8 @@
  */
 #include "hands.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,13 +18,18 @@
 enum { HANDS = 3, ROOM = 8, NUMBERS = 20000 };
 /* nobody is to be left to it */
 #define WAIT_NS UINT64_C(30000000000)
+/* whoever got nothing for so long was not woken */
+#define LOST_NS UINT64_C(10000000000)
 
 /* A layer that never has anything to do, with a descriptor that never becomes readable. */
 static struct {
 	int fd;
 	bool has_descriptor;
 	unsigned events;
-} layer_state;
+	uint64_t due_ns;
+} layer_state = {.due_ns = UINT64_MAX};
+
+static atomic_uint filled;
 
 static void limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
@@ -35,7 +42,7 @@ static int event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 	(void)ctx;
 	layer_state.events++;
 	*fd_out = layer_state.fd;
-	*due_ns_out = UINT64_MAX;
+	*due_ns_out = layer_state.due_ns;
 	return CADGE_DONE;
 }
 
@@ -58,6 +65,17 @@ static void talk(struct drv_hand *hand, void *arg)
 	(void)arg;
 	while (drv_hand_give(hand, 7))
 		;
+}
+
+/* Gives what there is room for, says so, and gives no more. */
+static void fill(struct drv_hand *hand, void *arg)
+{
+	(void)arg;
+	for (uint64_t number = 0; number < ROOM; number++)
+		drv_hand_give(hand, number);
+	atomic_fetch_add(&filled, 1);
+	while (!drv_hand_over(hand))
+		sched_yield();
 }
 
 static bool start(struct drv_engine *engine, bool block, drv_hand_fn fn)
@@ -135,6 +153,99 @@ static void test_sleep(struct drv_engine *engine)
 	       (unsigned long long)spent.voluntary_switches, (double)spent.wall_ns / 1e6);
 }
 
+static void spin(unsigned steps)
+{
+	for (; steps; steps--)
+		__asm__ volatile("" ::: "memory");
+}
+
+/* The owner takes a number without sleeping. False: its hand sleeps. */
+static bool take_awake(struct drv_engine *engine)
+{
+	const uint64_t began_ns = drv_now_ns();
+	uint64_t number;
+	uint32_t hand;
+
+	for (unsigned looks = 1; !drv_hands_take(engine, &hand, &number); looks++) {
+		if (drv_now_ns() - began_ns > LOST_NS)
+			return false;
+		if (looks % 256 == 0)
+			sched_yield();
+	}
+	return true;
+}
+
+/*
+ * Store buffering: each side says that it sleeps, or gives, and then looks whether the other gave, or sleeps. Without the
+ * fence between the two steps both may miss the other, on x86 as well, where both steps of both sides are nearly at the same time.
+ * That is tried with all distances that matter, as often as goes into a second. One number that nobody is woken for fails.
+ */
+static void test_fences(struct drv_engine *engine)
+{
+	enum { AWAKE = 8, BURST = 2, STEPS = 400 };
+	const uint64_t until_ns = drv_now_ns() + UINT64_C(1000000000);
+	uint64_t number, tries = 0, given = 0, taken = 0;
+	bool right = true;
+	uint64_t began_ns;
+	struct drv_fail fail;
+	uint32_t hand;
+
+	if (!tap_ok(start(engine, true, echo), "block: hands start"))
+		return;
+	for (; right && drv_now_ns() < until_ns; tries++) {
+		/* a hand that goes to sleep, while it is given something: the owner stays awake */
+		for (unsigned i = 0; right && i < AWAKE; i++) {
+			drv_hands_give(engine, 0, given++);
+			right = take_awake(engine);
+			taken += right;
+			spin((unsigned)(tries * AWAKE + i) % STEPS);
+		}
+		/* an owner that goes to sleep, while a hand that is awake gives it the last number of a few */
+		for (unsigned i = 0; i < BURST; i++)
+			drv_hands_give(engine, 0, given++);
+		while (right && taken < given) {
+			if (drv_hands_take(engine, &hand, &number)) {
+				taken++;
+				spin((unsigned)(tries / STEPS % STEPS));
+				continue;
+			}
+			began_ns = drv_now_ns();
+			right = !drv_hands_wait(engine, LOST_NS, &fail) && drv_now_ns() - began_ns < LOST_NS;
+		}
+	}
+	drv_hands_end(engine);
+	tap_ok(right && taken == given, "%llu tries: nobody sleeps through what it was given",
+	       (unsigned long long)tries);
+}
+
+/* Each hand has numbers: they are taken in turn. And the owner sleeps no longer than until the layer is due. */
+static void test_turns(struct drv_engine *engine)
+{
+	uint32_t hands[2 * HANDS];
+	struct drv_fail fail;
+	uint64_t number, began_ns;
+	bool in_turn = true;
+
+	if (!tap_ok(start(engine, true, fill), "hands that give all there is room for start"))
+		return;
+	while (atomic_load(&filled) < HANDS)
+		sched_yield();
+	for (uint32_t i = 0; i < 2 * HANDS; i++)
+		in_turn &= drv_hands_take(engine, &hands[i], &number) && number == i / HANDS;
+	for (uint32_t i = 1; i < 2 * HANDS; i++)
+		in_turn &= hands[i] == (hands[i - 1] + 1) % HANDS;
+	tap_ok(in_turn, "their numbers are taken in turn");
+	while (drv_hands_take(engine, &hands[0], &number))
+		;
+	layer_state.due_ns = 1000000;
+	began_ns = drv_now_ns();
+	tap_ok(!drv_hands_wait(engine, WAIT_NS, &fail) && !drv_hands_wait(engine, WAIT_NS, &fail) &&
+		       drv_now_ns() - began_ns < WAIT_NS,
+	       "the owner wakes when the layer is due");
+	layer_state.due_ns = UINT64_MAX;
+	drv_hands_end(engine);
+}
+
 static void test_ends(struct drv_engine *engine)
 {
 	struct drv_fail fail;
@@ -195,6 +306,8 @@ int main(void)
 	test_echo(&engine, false);
 	test_echo(&engine, true);
 	test_sleep(&engine);
+	test_fences(&engine);
+	test_turns(&engine);
 	test_ends(&engine);
 	tap_ok(drv_hands_pinned(&engine, detail, sizeof(detail)), "none of them left its cores");
 	test_shares(&engine, &here);

@@ -134,7 +134,7 @@ def test_a_study_goes_beside_the_campaign_or_where_it_is_told(ablating: Checkout
     assert cadge("study", "peregrine", "last", "-o", str(out)).code == 0
     assert out.read_bytes() == (campaign.path / "study-peregrine.html").read_bytes()
     answer = cadge("study", "peregrine", "-o", str(tmp_path / "no" / "page.html"))
-    assert (answer.code, "does not exist" in answer.err) == (2, True)
+    assert (answer.code, "does not exist" in answer.err) == (3, True)
     answer = cadge("study", "peregrine", "--engine-bench", str(tmp_path / "none.json"))
     assert (answer.code, "none.json cannot be read" in answer.err) == (2, True)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -171,3 +172,12 @@ def test_a_report_of_several_files_is_verified_whole(
     assert again.code == 0
     assert "one file, opens offline" in again.out
     assert sorted(path.name for path in elsewhere.iterdir()) == ["r.html", "renamed.html"]
+
+
+def test_a_pipe_beside_a_report_stops_no_search(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> None:
+    """Who looks for the campaign near its report opens nothing that is no regular file."""
+    assert cadge("report", campaign.campaign_id, "-o", str(elsewhere / "r.html")).code == 0
+    folder = elsewhere / "20261121T013042Z-b9803f21"
+    folder.mkdir()
+    os.mkfifo(folder / "campaign.json")
+    assert cadge("report", "--verify", str(elsewhere / "r.html")).code == 0

@@ -24,4 +24,4 @@ def test_the_page_is_written(cadge: Cadge, tmp_path: Path, monkeypatch: pytest.M
     told = json.loads(cadge("viewer", "--json", "-o", str(tmp_path / "other.html")).out)
     assert told["data"] == {"file": str(tmp_path / "other.html")}
     assert (tmp_path / "other.html").read_text(encoding="utf-8") == page
-    assert cadge("viewer", "-o", str(tmp_path / "none" / "viewer.html")).code == 2
+    assert cadge("viewer", "-o", str(tmp_path / "none" / "viewer.html")).code == 3

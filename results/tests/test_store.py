@@ -272,3 +272,11 @@ def test_the_last_campaign_is_the_last_that_was_created(tmp_path: Path) -> None:
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged/campaign.json").write_text('{"created')
     assert Store(tmp_path).open("last").path.name == "damaged"  # whoever reads it says what is wrong
+
+
+def test_a_pipe_in_a_campaigns_place_stops_no_search(tmp_path: Path) -> None:
+    """Reading a FIFO that nobody writes to never ends."""
+    folder = tmp_path / "20261121T013042Z-b9803f21"
+    folder.mkdir()
+    os.mkfifo(folder / "campaign.json")
+    assert Store(tmp_path).campaigns() == ()

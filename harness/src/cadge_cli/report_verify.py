@@ -131,14 +131,13 @@ def _campaign_of(campaign_id: str, file: Path, given: str | None, results: Path 
 
 def _within(folder: Path, campaign_id: str) -> Path | None:
     """Return where a campaign lies: the folder itself, or one up to two levels below; None where it does not."""
-    import json
+    from cadge_results import Campaign, ResultsError
 
     for pattern in ("campaign.json", "*/campaign.json", "*/*/campaign.json"):
         for path in sorted(folder.glob(pattern)) if folder.is_dir() else ():
             try:
-                said = json.loads(path.read_bytes())
-            except (OSError, ValueError):
-                continue
-            if isinstance(said, dict) and said.get("campaign_id") == campaign_id:
-                return path.parent
+                if Campaign(path.parent).meta.campaign_id == campaign_id:
+                    return path.parent
+            except ResultsError:
+                continue  # somebody else's, or damaged
     return None

@@ -333,10 +333,17 @@ def test_the_systems_own_settings_are_told_by_their_hashes(tmp_path: Path) -> No
     NodeFacts.from_object(told, source="facts of a node")
     own = {path: facts for path, facts in told["configuration"].items() if path.startswith(str(tmp_path))}
     assert own == {
-        f"{tmp_path}/ompi/etc/deep/a.ini": {"bytes": 0, "sha256": hashlib.sha256(b"").hexdigest()},
+        f"{tmp_path}/ompi/etc/deep/a.ini": {
+            "bytes": 0,
+            "sha256": hashlib.sha256(b"").hexdigest(),
+            "lines": 0,
+            "packaged": False,
+        },
         f"{tmp_path}/ompi/etc/openmpi-mca-params.conf": {
             "bytes": 11,
             "sha256": hashlib.sha256(b"btl = self\n").hexdigest(),
+            "lines": 1,
+            "packaged": False,
         },
     }
     system = Path("/etc/openmpi/openmpi-mca-params.conf")

@@ -30,7 +30,7 @@ from cadge_results.base import Document
 from cadge_results.belongs import looks_of, plan_problem, record_problem
 from cadge_results.campaign import CampaignMeta
 from cadge_results.command import command
-from cadge_results.damage import Content, look, misfit, unproven
+from cadge_results.damage import Content, look, misfit, read, unproven
 from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import (
     Damage,
@@ -410,8 +410,9 @@ def _age_key(path: Path) -> tuple[str, int, str]:
     written = next((file for file in (path / "plan.json", path / "campaign.json") if file.is_file()), path)
     written_ns = written.stat().st_mtime_ns
     try:
-        created = str(json.loads((path / "campaign.json").read_bytes())["created_utc"])
-    except (OSError, ValueError, KeyError, TypeError):  # damaged: whoever opens it says so
+        said = read(path / "campaign.json")
+        created = str(json.loads(said if isinstance(said, bytes) else b"")["created_utc"])
+    except (ValueError, KeyError, TypeError, RecursionError):  # damaged: whoever opens it says so
         created = f"{datetime.fromtimestamp(written_ns / 1e9, UTC):%Y-%m-%dT%H:%M:%SZ}"
     return created, written_ns, path.name
 

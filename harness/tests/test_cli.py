@@ -91,6 +91,8 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
         (["plan", "--sweep", "tiny", "--budget", "5"], 2, "--budget: 5 has no unit"),
         (["plan", "--sweep", "tiny", "--budget", "1s"], 2, "a budget of 1 s is too short for this sweep"),
         (["plan", "--sweep", "tiny", "--testbed", "moon"], 2, "moon"),
+        (["plan", "--sweep", "tiny", "--pilot"], 2, "--pilot measures the baseline, and this sweep names none"),
+        (["plan", "--sweep", "tiny", "--pilot", "--no-look"], 2, "--look is for a plan; a pilot measures"),
         (["status"], 5, "there is no campaign"),
         (["report"], 5, "there is no campaign"),
         (["export", "nothing"], 5, "no campaign 'nothing'"),

@@ -154,6 +154,14 @@ def test_what_replaces_a_parameter_has_a_default(name: str) -> None:
         PatternFile.from_object(raw, source="load")
 
 
+@pytest.mark.parametrize("name", ["response", "nothing"])
+def test_a_share_is_one_of_a_rate(name: str) -> None:
+    raw = WORKLOADS.patterns["load"].to_object()
+    raw["parameters"]["load_percent"]["of"] = name
+    with pytest.raises(FormatError, match="is a share of"):
+        PatternFile.from_object(raw, source="load")
+
+
 KNEE = {
     "rest": 10,
     "times": 5,

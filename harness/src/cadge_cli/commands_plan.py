@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -12,23 +12,26 @@ from pydantic import JsonValue
 
 from cadge_analysis.stats import look_plan, plan_power
 from cadge_cli.options import (
+    Measuring,
     json_option,
     looks_option,
     out_option,
     output_of,
+    refuse_options,
     results_option,
     split_names,
     sweep_options,
     testbed_options,
     trace_option,
 )
-from cadge_cli.output import megabytes, table
+from cadge_cli.output import Output, megabytes, table
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import say_cast
 from cadge_harness.plan.link import RATE
+from cadge_harness.plan.pilot import pilot_of, shares_of
 from cadge_harness.run.ansible_files import build_bytes
-from cadge_harness.run.request import read_request
+from cadge_harness.run.request import Request, read_request
 from cadge_harness.run.room import OF_HOSTS
 from cadge_harness.testbed.model import Testbed
 from cadge_harness.words import clock, count_of
@@ -36,13 +39,15 @@ from cadge_results import Plan, PlanBlock, Subject, write_output
 from cadge_results.units import format_bytes
 
 HOSTS_NAMED = 8
+_NOT_OF_A_PILOT = ("layer_names", "looks", "out", "look")
 EXAMPLES = "\b\nExamples:\n"
 
 
 @click.command(
     epilog=EXAMPLES
     + "  cadge plan\n  cadge plan --sweep full --layers native-ucx\n  cadge plan --write plan.json\n"
-    + "  cadge plan --inventory hosts.yml\n  cadge plan --sweep press-smoke --trace access.log"
+    + "  cadge plan --inventory hosts.yml\n  cadge plan --sweep press-smoke --trace access.log\n"
+    + "  cadge plan --sweep press --pilot"
 )
 @sweep_options
 @looks_option
@@ -50,6 +55,12 @@ EXAMPLES = "\b\nExamples:\n"
 @testbed_options
 @results_option
 @out_option("--write", text="Write the whole plan to a file.")
+@click.option(
+    "--pilot",
+    is_flag=True,
+    help="Measure the baseline's closed loop at each point whose load can be a rate, in a small campaign, and propose "
+    "one absolute rate for all layers: half of the least.",
+)
 @click.option(
     "--look/--no-look",
     default=True,
@@ -69,16 +80,20 @@ def plan(
     inventory: Path | None,
     results: Path | None,
     out: Path | None,
+    pilot: bool,
     look: bool,
     as_json: bool,
 ) -> int:
-    """Show what a sweep would measure and what it would take: points, time, disk, ports. Measures nothing.
+    """Show what a sweep would measure and what it would take: points, time, disk, ports. Measures only with --pilot.
 
     With an inventory it logs in to the hosts as well and shows them side by side; exit code 3 where the sweep cannot
     be made on them.
     """
     output = output_of(ctx, as_json, out)
     request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, looks=looks, log=log)
+    if pilot:
+        refuse_options(ctx, _NOT_OF_A_PILOT, "is for a plan; a pilot measures the baseline alone")
+        return _pilot(request, output, testbed_name, inventory, results)
     chosen = request.testbed(testbed_name, inventory, start=False)
     for note in chosen.notes:
         output.say(note)
@@ -105,6 +120,47 @@ def plan(
         output.problems += [f"{finding.code} {finding.text}" for finding in hosts.findings]
         code = EXIT_UNFIT if any(finding.level == "fail" for finding in hosts.findings) else EXIT_OK
     return output.finish(code, data, lines)
+
+
+def _pilot(request: Request, output: Output, testbed_name: str, inventory: Path | None, results: Path | None) -> int:
+    """Measure what the baseline reaches, and say which rate to offer to all layers."""
+    from cadge_analysis.stats import pilot as rates
+    from cadge_analysis.stats.load import read
+    from cadge_cli.commands_run import measure
+
+    sweep, layer = pilot_of(request.sweep, request.workloads)
+    short = replace(request, sweep=sweep, sweep_name=f"{request.sweep_name}-pilot", only=(layer,))
+    how = Measuring(
+        testbed_name=testbed_name, inventory=inventory, tune=False, report=False, wait=True, results=results
+    )
+    done = measure(short, output, how)
+    data, lines = dict(done.data), [*done.lines]
+    found: dict[str, JsonValue] = {}
+    shares = {
+        pattern: each
+        for pattern in dict.fromkeys(entry.pattern for entry in sweep.patterns)
+        for each in shares_of(request.workloads, pattern).values()
+    }
+    measured = [read(done.campaign)] if done.campaign.launch_ids() else []
+    for pattern, (parameter, quantity) in shares.items():
+        loops = tuple(one for data_of in measured for one in rates.closed_loops(data_of, pattern, quantity))
+        if not loops:
+            output.problem(f"no closed loop of {pattern} has a number, so that no rate can be proposed")
+            continue
+        value = rates.proposed(loops)
+        found[pattern] = {
+            "parameter": parameter,
+            "value": value,
+            "closed_loops_per_s": {one.label: one.per_s for one in loops},
+        }
+        lines += [
+            "",
+            f"{pattern}, in a closed loop: {loops[0].per_s:.0f}/s at the slowest of {count_of(len(loops), 'point')},",
+            f"  {loops[0].label}",
+            f"Offer half of it to all layers: in the sweep, in each entry of {pattern}, write",
+            f"  {parameter}: {value}",
+        ]
+    return output.finish(done.code, {**data, "pilot": found}, lines)
 
 
 def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:

@@ -82,6 +82,8 @@ class Parameter(Frozen):
     """The value by which layers are ranked: points with another are shown beside, and rank nothing."""
     unless: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """The parameter that replaces this one: where that one is not at its default, this one is, and says nothing."""
+    of: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The rate, measured in the same attempt, of which this is a share."""
     say: str = "{title} {value}"
     """How a sentence names the value."""
 
@@ -840,6 +842,9 @@ class PatternFile(Document):
             instead = self.parameters.get(one.unless) if one.unless is not None else None
             if one.unless is not None and (one.default is None or instead is None or instead.default is None):
                 yield f"parameters: {name} and what replaces it, {one.unless}, have to have defaults"
+            rate = self.quantities.get(one.of) if one.of is not None else None
+            if one.of is not None and (one.unless is None or rate is None or rate.kind != "rate"):
+                yield f"parameters: {name} is a share of {one.of}, which is no rate here, or nothing replaces it"
             leader = self.parameters.get(one.follows) if one.follows is not None else None
             if one.follows is not None and (leader is None or leader.follows or leader.type != one.type):
                 yield f"parameters: {name} follows {one.follows}, which has no values of its own, or none of its type"

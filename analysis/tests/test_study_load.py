@@ -166,3 +166,19 @@ def test_the_page_says_which_way_each_layer_went(tmp_path: Path) -> None:
     assert said(used)
     assert said(offered) == "1 000"
     assert "data-v" in calls.attrs or "not counted" in said(calls)
+
+
+def test_versions_are_compared_where_they_were_measured(tmp_path: Path) -> None:
+    """Layers at two working sets, the second version at the one further from where layers are ranked."""
+
+    def hook(point: Json, attempt: Json, number: int) -> None:
+        whole.by_hand(point, attempt, number)
+        known = synthetic.flat(point)
+        if (known["version"], known["working_percent"]) == ("v1", 90):
+            attempt |= {"status": "failed", "reason_code": "LIBRARY", "reason": "not there", "quantities": {}}
+
+    given = tuple({"version": version, "offered_per_s": 200} for version in ("v0", "v1"))
+    root = page(tmp_path, attempt_hook=hook, given=given, sizes=(90, 300), patterns=(("press", 1),))
+    found = rows(root, "versions", "v1: ")
+    gain = found["am-ucx", "within one host, blocking, working set 300\u202f%"][0]
+    assert numbers([gain])[0] == pytest.approx(1 / whole.STEP)

@@ -143,14 +143,19 @@ def _steps(app: Application) -> Iterator[Case]:
                 yield f"{version} {point.cell.series.label}", speaks(found, above=1.0)
 
 
+def _nearest(app: Application, pairs: Iterator[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
+    """Return the pairs of that setting of the main family which is nearest to where layers are ranked."""
+    axis = app.spec.parameters.working_percent
+    found = [(point, before) for point, before in pairs if app.is_main(point.setting)]
+    at = min((point.setting for point, _ in found), key=lambda one: abs(int(dict(one)[axis]) - app.spec.at), default=())
+    return [(point, before) for point, before in found if point.setting == at]
+
+
 def versions(app: Application) -> Part:
     """Return what each version gains over the one before, in processors' time, and by counts."""
-    setting = app.at_main()
     tables, missing = [], []
     for version, earlier in _before(app):
-        rows = [
-            _step_row(app, point, before) for point, before in _pairs(app, version, earlier) if point.setting == setting
-        ]
+        rows = [_step_row(app, point, before) for point, before in _nearest(app, _pairs(app, version, earlier))]
         if not rows:
             missing.append(version)
             continue
@@ -177,6 +182,8 @@ def versions(app: Application) -> Part:
 
 def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
     label, detail = point.cell.series.label, f"{words.PLACES[point.where[0]]}, {words.WAITS[point.where[1]]}"
+    if point.setting != app.at_main():
+        detail += f", working set {app.say(point.setting)}"
     if why := _withheld(point, before):
         return LadderRow(label=label, detail=detail, cells=(), reason=why)
     ratio = estimate(divided(app.cpu(before), app.cpu(point)))

@@ -88,7 +88,7 @@ def _loads(app: Application) -> Iterator[str]:
     shared = [one for one in app.clustered if not given_rate(one.values, app.spec)]
     if given:
         rates = words.listing([units.grouped(round(rate)) for rate in given])
-        yield f"Offered were {rates} requests a second, the same to all that stand in one column."
+        yield f"All points of a column were offered the same rate: {rates} requests a second."
     if shared:
         yield (
             f"{units.count_of(len(shared), 'point')} had no rate: each attempt offered a share of what its own closed "
@@ -158,7 +158,12 @@ def _carried(path: PathFacts) -> str:
 
 def _said(found: Counter[str], most: int = 3) -> Value:
     """Return what most paths have in common first."""
-    common = [text for text, _ in found.most_common() if text]
+    several = sum(1 for text in found if text) > 1
+    common = [
+        f"{text} ({often} of {units.count_of(found.total(), 'channel end')})" if several and most > 1 else text
+        for text, often in found.most_common()
+        if text
+    ]
     rest = f" and {len(common) - most} more" if len(common) > most else ""
     return Value(text="; ".join(common[:most]) + rest if common else units.MISSING)
 

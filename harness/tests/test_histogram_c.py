@@ -26,6 +26,10 @@ def samples(kind: str) -> list[int]:
             return [5]
         case "edges":
             return [0, 1, 2, 2047, 2048, 2049, 4095, 4096, 10**9, HIGHEST - 1, HIGHEST]
+        case "few":
+            return [*range(1, 8)]
+        case "two":
+            return [5, 300]
         case "narrow":
             return [rng.randint(300, 400) for _ in range(20000)]
         case "latencies":
@@ -34,7 +38,7 @@ def samples(kind: str) -> list[int]:
             return [int(10 ** rng.uniform(0, 11)) for _ in range(20000)]
 
 
-@pytest.mark.parametrize("kind", ["empty", "one", "edges", "narrow", "latencies", "all"])
+@pytest.mark.parametrize("kind", ["empty", "one", "two", "few", "edges", "narrow", "latencies", "all"])
 def test_same_bytes_and_quantiles(kind: str) -> None:
     if not TOOL.exists():
         pytest.skip(f"{TOOL} is not built")
@@ -47,7 +51,9 @@ def test_same_bytes_and_quantiles(kind: str) -> None:
     )
     payload, text, squares, quantiles = done.stdout.splitlines()
     expected = zlib.decompress(base64.b64decode(reference.encode())[8:])
-    assert zlib.decompress(base64.b64decode(text)[8:]) == bytes.fromhex(payload)
+    packed = base64.b64decode(text, validate=True)
+    assert len(packed) == 8 + int.from_bytes(packed[4:8])
+    assert zlib.decompress(packed[8:]) == bytes.fromhex(payload)
     if values:  # the Python library writes one zero count for an empty histogram
         assert bytes.fromhex(payload) == expected
     assert int(squares) == sum(value * value for value in values)

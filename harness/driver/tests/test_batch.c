@@ -22,6 +22,8 @@ static struct {
 	uint32_t since_flush;
 	/* every so many calls one is refused; 0: never */
 	uint64_t refuse_every;
+	/* so many replies a poll at most */
+	uint32_t at_once;
 } seen;
 
 static int post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
@@ -52,7 +54,7 @@ static int flush(struct cadge_chan *chan)
 static int poll_replies(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	const struct drv_client *client = (const struct drv_client *)sink;
-	const uint32_t left = seen.left;
+	const uint32_t left = seen.left < seen.at_once ? seen.left : seen.at_once;
 	uint8_t message[BYTES + DRV_RPC_TRAILER_BYTES];
 
 	(void)ctx;
@@ -65,18 +67,18 @@ static int poll_replies(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	}
 	memmove(seen.ids, seen.ids + left, (seen.held - left) * sizeof(seen.ids[0]));
 	seen.held -= left;
-	seen.left = 0;
+	seen.left -= left;
 	return (int)left;
 }
 
 static const struct cadge_layer layer = {.post = post, .flush = flush, .poll = poll_replies};
 
-static void check(struct drv_engine *engine, uint64_t refuse_every)
+static void check(struct drv_engine *engine, uint32_t depth, uint32_t at_once, uint64_t refuse_every)
 {
 	const struct drv_exchange exchange = {.form = DRV_FORM_EMULATED,
 					      .request_bytes = BYTES,
 					      .reply_bytes = BYTES,
-					      .depth = DEPTH,
+					      .depth = depth,
 					      .seed = 5};
 	static struct drv_samples samples;
 	struct drv_record record = {0};
@@ -86,6 +88,7 @@ static void check(struct drv_engine *engine, uint64_t refuse_every)
 
 	drv_histogram_clear(&samples.histogram);
 	memset(&seen, 0, sizeof(seen));
+	seen.at_once = at_once;
 	if (drv_client_start(&client, engine, exchange, &samples, NULL, &fail)) {
 		tap_ok(false, "a client starts: %s", fail.text);
 		return;
@@ -118,8 +121,11 @@ int main(void)
 	drv_clock_start(&engine.clock, false);
 	engine.launch_deadline_ns = drv_now_ns() + UINT64_C(60000000000);
 	drv_engine_allow(&engine, UINT64_C(60000000000));
-	check(&engine, 0);
-	check(&engine, 7);
+	check(&engine, DEPTH, HELD_MAX, 0);
+	check(&engine, DEPTH, HELD_MAX, 7);
+	/* no more than a batch has is ever free; and what is free grows by one at a time */
+	check(&engine, BATCH, HELD_MAX, 0);
+	check(&engine, DEPTH, 1, 0);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
 	return tap_done();
 }

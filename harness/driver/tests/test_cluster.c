@@ -212,6 +212,7 @@ static void test_waiting_answers(void)
 	struct drv_engine engines[2];
 	struct drv_cluster cluster;
 	struct drv_handoff handoffs[2];
+	struct drv_exchange deep = exchange;
 	struct drv_fail fail;
 	bool strange;
 
@@ -236,6 +237,11 @@ static void test_waiting_answers(void)
 	tap_ok(in_order(&chans[0], DEPTH) && handoffs[1].stolen == DEPTH && !handoffs[0].reordered,
 	       "%d answers wait for room, and leave in order", DEPTH);
 	strange |= drv_handoff_sent(&handoffs[0], DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF, 0);
+	deep.depth = DRV_QUEUE_PLACES;
+	drv_handoff_stop(&handoffs[1]);
+	tap_ok(!drv_handoff_start(&handoffs[1], &engines[1], deep, NULL, common, &fail) &&
+		       handoffs[1].count == DRV_HANDOFF_SHARE,
+	       "a thread's share of the queue is %u requests, however many may come", handoffs[1].count);
 	tap_ok(!strange, "a completion of no answer, and one too many, are refused");
 	drv_handoff_stop(&handoffs[0]);
 	drv_handoff_stop(&handoffs[1]);

@@ -108,10 +108,52 @@ static void test_encoding(void)
 	free(room);
 }
 
+/* The ends of what a cell, a count, a buffer and a number can hold. */
+static void test_bounds(void)
+{
+	struct drv_histogram *histogram = fresh(), *other = fresh();
+	uint8_t *room = malloc(DRV_HISTOGRAM_ENCODED_MAX), *same = malloc(DRV_HISTOGRAM_ENCODED_MAX);
+	char digits[42] = "x";
+	size_t bytes;
+
+	if (!room || !same)
+		exit(77);
+	drv_histogram_record(histogram, DRV_HISTOGRAM_HIGHEST);
+	drv_histogram_record(other, DRV_HISTOGRAM_HIGHEST + 1);
+	bytes = drv_histogram_encode(histogram, room, DRV_HISTOGRAM_ENCODED_MAX);
+	tap_ok(!histogram->overflows && other->overflows == 1, "100 s is no overflow, and 1 ns more is one");
+	drv_histogram_clear(other);
+	drv_histogram_record(other, 2 * DRV_HISTOGRAM_HIGHEST);
+	tap_ok(bytes == drv_histogram_encode(other, same, DRV_HISTOGRAM_ENCODED_MAX) &&
+		       !memcmp(room, same, bytes),
+	       "what is above is at the top of the range");
+	histogram->cells[DRV_HISTOGRAM_CELLS - 1] = 3;
+	drv_histogram_merge(other, histogram);
+	tap_ok(other->cells[DRV_HISTOGRAM_CELLS - 1] == 3, "the last cell is merged");
+	drv_histogram_clear(histogram);
+	drv_histogram_record(histogram, 5);
+	tap_ok(!drv_histogram_encode(histogram, room, 49) && drv_histogram_encode(histogram, room, 50) == 42,
+	       "each count may need nine bytes");
+	histogram->cells[5] = 64;
+	tap_ok(drv_histogram_encode(histogram, room, DRV_HISTOGRAM_ENCODED_MAX) == 43 && room[41] == 0x80 &&
+		       room[42] == 0x01,
+	       "64 is the first count of two bytes");
+	histogram->cells[5] = UINT64_C(1) << 62;
+	tap_ok(drv_histogram_encode(histogram, room, DRV_HISTOGRAM_ENCODED_MAX) == 50 && room[49] == 0x80,
+	       "the ninth byte has eight bits");
+	drv_histogram_decimal(~(unsigned __int128)0, digits + 1);
+	tap_ok(digits[0] == 'x' && strlen(digits + 1) == 39, "the largest number fits into its room");
+	free(histogram);
+	free(other);
+	free(room);
+	free(same);
+}
+
 int main(void)
 {
 	test_cells();
 	test_totals();
 	test_encoding();
+	test_bounds();
 	return tap_done();
 }

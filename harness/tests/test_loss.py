@@ -83,43 +83,34 @@ def test_a_layer_that_loses_nothing_sends_nothing_again(pair: Pair) -> None:
 def test_losses_cost_what_their_rate_says(pair: Pair, ppm: int) -> None:
     """Request or answer is lost: q = 1 - (1 - p)^2 of all sends. Each costs a timeout, and nothing else does.
 
-    The server sees again those whose answer was lost: half of them. Other work on the machine may add to times, and
-    have a call sent again that was only late: the nearest of some rounds counts.
+    The server sees again those whose answer was lost: half of them. Other work on the machine has a call sent again
+    that was only late, and the server sees it again as well: the difference of both stays that of what was lost.
     """
     need("null-self", "shim-fault")
     given = calls(timeout=100_000, duration=500)
     lost = 1 - (1 - ppm / 1e6) ** 2
-    seen = []
-    for _ in range(5):
-        [attempt] = pair.run(launch("null-self", [given], "self", **dropping(ppm, seed=3)))["attempts"]
-        check_accounts(attempt, given)
-        again, came = only(attempt, "retransmits")["value"], only(attempt, "repeated")["value"]
-        expected = attempt["operations"] * lost / (1 - lost)
-        assert quantile(attempt, "latency", 99.9) > 99_000
-        seen.append((expected, again, came, quantile(attempt, "recovery"), quantile(attempt, "latency")))
-        if (
-            again == pytest.approx(expected, abs=6 * math.sqrt(expected))
-            and came == pytest.approx(again / 2, abs=6 * math.sqrt(again))
-            and quantile(attempt, "recovery") == pytest.approx(100_000, rel=0.02)
-            and quantile(attempt, "latency") < 10_000
-        ):
-            return
-    pytest.fail(f"expected, sent again, came again, recovery, round trip: {seen}")
+    [attempt] = pair.run(launch("null-self", [given], "self", **dropping(ppm, seed=3)))["attempts"]
+    check_accounts(attempt, given)
+    again, came = only(attempt, "retransmits")["value"], only(attempt, "repeated")["value"]
+    expected = attempt["operations"] * lost / (1 - lost)
+    assert again > expected - 6 * math.sqrt(expected)
+    assert again - came == pytest.approx(expected / 2, abs=6 * math.sqrt(expected))
+    # of hundreds of thousands of calls the few during which something else ran move no median
+    assert quantile(attempt, "latency", 99.9) > 99_000
+    assert quantile(attempt, "recovery") == pytest.approx(100_000, rel=0.02)
+    assert quantile(attempt, "latency") < 10_000
 
 
 def test_a_run_of_losses_is_survived(pair: Pair) -> None:
     """Five in a row: a call needs as many timeouts as requests of it were dropped."""
     need("null-self", "shim-fault")
     given = calls(timeout=50_000, duration=300)
-    seen = []
-    for _ in range(5):  # other work on the machine may have a call sent again that was only late
-        [attempt] = pair.run(launch("null-self", [given], "self", **dropping(2000, run=5)))["attempts"]
-        check_accounts(attempt, given)
-        again, recovered = only(attempt, "retransmits")["value"], only(attempt, "recovery")["count"]
-        seen.append((again, recovered, quantile(attempt, "recovery")))
-        if again > 3 * recovered and quantile(attempt, "recovery") > 3 * 50_000:
-            return
-    pytest.fail(f"sent again, calls that were, their time: {seen}")
+    [attempt] = pair.run(launch("null-self", [given], "self", **dropping(2000, run=5)))["attempts"]
+    check_accounts(attempt, given)
+    again, recovered = only(attempt, "retransmits")["value"], only(attempt, "recovery")["count"]
+    # a call that was only late, beside other work on the machine, is sent again once
+    assert again > 2.5 * recovered
+    assert quantile(attempt, "recovery") > 3 * 50_000
 
 
 def test_what_lets_nothing_through_fails(pair: Pair) -> None:

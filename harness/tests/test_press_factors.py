@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the cluster web server is measured under, one factor at a time: processor overhead, disks."""
 
+import statistics
 import tempfile
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def test_overhead_costs_its_time_a_message_and_nodes_sleep(cluster: Pair) -> Non
     """Nothing is held for it, so that the layer's own descriptor is waited for."""
     need("sockets-tcp", "shim-delay")
     seen = []
-    for _ in range(8):  # other work on the machine may move it
+    for _ in range(3):
         bare = only_attempt(cluster.run(site("sockets-tcp", working_percent=200, offered_per_s=OFFERED_S)))
         overhead = site("sockets-tcp", working_percent=200, offered_per_s=OFFERED_S)
         overhead |= {"shims": ["delay"], "settings": {"delay.send_ns": str(SEND_NS)}}
@@ -43,9 +44,7 @@ def test_overhead_costs_its_time_a_message_and_nodes_sleep(cluster: Pair) -> Non
         assert worked(attempt) / attempt["operations"] == pytest.approx(messages, rel=0.05)
         assert value(attempt, "wakeups") > 0.5
         seen.append((node_ns(attempt) - node_ns(bare)) / (messages * SEND_NS))
-        if 0.75 < seen[-1] < 1.35:
-            return
-    pytest.fail(f"of the work on each message, nodes took {seen} times as much more a request")
+    assert 0.75 < statistics.median(seen) < 1.35, seen
 
 
 @pytest.mark.parametrize("version", in_long_form("v3"))

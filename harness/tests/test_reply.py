@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replies of the pattern `rpc` that a second thread takes: a blocked caller, a worker; what cannot be is refused."""
 
+import statistics
+
 import pytest
 
 from .test_driver_run import Json, Pair, check_sound, endpoint, launch, need, rpc
@@ -77,21 +79,19 @@ def test_every_cell(pair: Pair, layer: str, impossible: dict[str, str]) -> None:
 def test_both_threads_sleep(pair: Pair) -> None:
     """One call at a time: the owner of the context sleeps for its reply, and for the other thread, which sleeps too.
 
-    The machine may be at other work: the best of some rounds.
+    A thread that other work holds up finds its reply there, and does not sleep: the median of three rounds.
     """
     need("sockets-unix")
     points = [rpc(16, 0, taken=taken, duration=200) for taken in TAKEN]
     seen = []
-    for _ in range(4):
+    for _ in range(3):
         cont = pair.run(launch("sockets-unix", points[:1], wait="block"))
         result = pair.run(document("sockets-unix", points[1:]))
         check_sound(result)
         attempts = [*cont["attempts"], *result["attempts"]]
         seen.append([attempt["cpu"][0]["voluntary_switches"] / attempt["operations"] for attempt in attempts])
-        if seen[-1] == pytest.approx([1, 3, 3], rel=0.15):
-            break
-    else:
-        pytest.fail(f"switches an operation: {seen}")
+    medians = [statistics.median(each) for each in zip(*seen, strict=True)]
+    assert medians == pytest.approx([1, 3, 3], rel=0.15), seen
 
 
 def test_one_process_plays_both(pair: Pair) -> None:

@@ -77,6 +77,20 @@ def test_points_at_other_loads_are_withheld_with_the_reason(tmp_path: Path) -> N
     assert "am-ucx" not in said(root.one("section", id="hypotheses"))
 
 
+def test_a_base_at_no_one_load_is_none_for_the_others(tmp_path: Path) -> None:
+    """Another layer is, and never the servers that stand outside."""
+
+    def rate(known: Json, number: int) -> float:
+        if known["server"] == "nginx":
+            return 5000
+        return 1000 * 2**number if known["layer"] == "sockets-tcp" else 3000
+
+    total = rows(page(tmp_path, attempt_hook=offering(rate)), "processors", "All nodes together")
+    assert numbers(total["am-ucx", "v0"])[0] is not None
+    assert "offered 1 000 to 32 000 requests a second from launch to launch" in said(total["sockets-tcp",][0])
+    assert ("nginx", "outside base; beside sockets-tcp") not in total
+
+
 def test_one_node_at_another_load_is_not_subtracted(tmp_path: Path) -> None:
     root = page(tmp_path, attempt_hook=offering(lambda known, _: 1000 if known["nodes"] > 1 else 2000))
     found = rows(root, "processors", "Of it communication")

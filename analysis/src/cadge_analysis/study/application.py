@@ -137,11 +137,11 @@ class Application:
 
     def _load_of(self, points: Sequence[Point]) -> Point | None:
         """Return the point at whose load a setting is compared: the base layer's, where it has one load."""
+        first = next(iter(self.spec.versions.values))
 
-        def order(point: Point) -> tuple[bool, bool, str, str]:
-            is_usual = (point.server, point.version) == (self.spec.outside.own, next(iter(self.spec.versions.values)))
-            series = point.cell.series
-            return (series.label != self.spec.base, not is_usual, series.label, point.version)
+        def order(point: Point) -> tuple[bool, bool, bool, str, str]:
+            label, is_ours = point.cell.series.label, point.server == self.spec.outside.own
+            return not is_ours, label != self.spec.base, point.version != first, label, point.version
 
         known = [one for one in points if one.offered and not one.offered.refused(self.spec.one_load)]
         return min(known, key=order, default=None)
@@ -153,7 +153,8 @@ class Application:
             return replace(point, numbers=None, withheld="how many requests a second it was offered is not recorded")
         why = point.offered.refused(self.spec.one_load)
         if not why and of is not None and of.offered is not None:
-            why = point.offered.apart(of.offered, of.cell.series.label, self.spec.one_load)
+            name = of.cell.series.label if of.server == self.spec.outside.own else of.server
+            why = point.offered.apart(of.offered, name, self.spec.one_load)
         return replace(point, numbers=None, withheld=why) if why else point
 
     def _measured(self) -> tuple[Point, ...]:

@@ -11,8 +11,18 @@ void *vmmc_alloc(struct vmmc *vmmc, size_t bytes)
 
 void vmmc_free(struct vmmc *vmmc, void *base, size_t bytes)
 {
+	struct vmmc_late_free *late;
+
 	utlb_drop(&vmmc->utlb, base, bytes);
-	cadge_wire_free(vmmc->wire, base, bytes);
+	if (!vmmc_may_be_written(vmmc, base, bytes)) {
+		cadge_wire_free(vmmc->wire, base, bytes);
+		return;
+	}
+	late = malloc(sizeof(*late));
+	if (!late)
+		return; /* it goes with the wire */
+	*late = (struct vmmc_late_free){.base = base, .bytes = bytes};
+	CADGE_POOL_GIVE(vmmc->late_frees, late);
 }
 
 /* ---- exports ---- */
@@ -80,19 +90,98 @@ static bool is_for(const struct vmmc_export *export, const struct vmmc_link *lin
 	       (export->peer == link->peer && export->binding == link->nonce_for_peer);
 }
 
+/* Whether a peer that was told of its end has not answered. */
+static bool is_ending(const struct vmmc_export *export)
+{
+	const struct vmmc *vmmc = export->vmmc;
+
+	for (uint32_t i = 0; i < vmmc->peers; i++) {
+		const struct vmmc_link *link = &vmmc->links[i];
+
+		if (link->wire && !link->down && is_for(export, link) &&
+		    export->withdrawal > link->withdrawals_before &&
+		    export->withdrawal > link->withdrawals_answered)
+			return true;
+	}
+	return false;
+}
+
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+	return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
+}
+
+bool vmmc_may_be_written(const struct vmmc *vmmc, const void *base, size_t bytes)
+{
+	for (const struct vmmc_export *export = vmmc->ending; export; export = export->next)
+		if (overlap(export->base, export->bytes, base, bytes) ||
+		    (export->to_region && overlap(export->to, export->to_bytes, base, bytes)))
+			return true;
+	return false;
+}
+
+static void drop(struct vmmc_export *export)
+{
+	struct cadge_wire *wire = export->vmmc->wire;
+
+	export->vmmc->withdrawals_answered++;
+	cadge_wire_unexpose(wire, export->region);
+	if (export->to_region)
+		cadge_wire_unexpose(wire, export->to_region);
+	free(export);
+}
+
+void vmmc_drop_answered(struct vmmc *vmmc)
+{
+	struct vmmc_export **at = &vmmc->ending, *export;
+	struct vmmc_late_free **late_at = &vmmc->late_frees, *late;
+
+	vmmc->answers = false;
+	while ((export = *at))
+		if (is_ending(export)) {
+			at = &export->next;
+		} else {
+			*at = export->next;
+			drop(export);
+		}
+	while ((late = *late_at))
+		if (vmmc_may_be_written(vmmc, late->base, late->bytes)) {
+			late_at = &late->next;
+		} else {
+			*late_at = late->next;
+			cadge_wire_free(vmmc->wire, late->base, late->bytes);
+			free(late);
+		}
+}
+
 void vmmc_unexport(struct vmmc_export *export)
 {
-	const struct vmmc_head head = {
-		.kind = LETTER_UNEXPORT, .slot = export->slot, .generation = export->generation};
 	struct vmmc *vmmc = export->vmmc;
+	const struct vmmc_head head = {.kind = LETTER_UNEXPORT,
+				       .slot = export->slot,
+				       .generation = export->generation,
+				       .offset_bytes = ++vmmc->withdrawals};
 
+	export->withdrawal = vmmc->withdrawals;
 	for (uint32_t i = 0; i < vmmc->peers; i++)
 		if (vmmc->links[i].wire && is_for(export, &vmmc->links[i]))
 			vmmc_tell(&vmmc->links[i], &head, NULL, 0);
-	cadge_wire_unexpose(vmmc->wire, export->region);
-	if (export->to_region)
-		cadge_wire_unexpose(vmmc->wire, export->to_region);
-	free_export(export);
+	vmmc->exports[export->slot] = NULL;
+	CADGE_POOL_GIVE(vmmc->ending, export);
+	vmmc_drop_answered(vmmc);
+}
+
+void vmmc_forget_exports(struct vmmc *vmmc)
+{
+	struct vmmc_late_free *late;
+	struct vmmc_export *export;
+
+	while ((export = CADGE_POOL_TAKE(vmmc->ending)))
+		free(export);
+	while ((late = CADGE_POOL_TAKE(vmmc->late_frees)))
+		free(late);
+	for (uint32_t i = 0; i < VMMC_EXPORTS_MAX; i++)
+		free(vmmc->exports[i]);
 }
 
 struct vmmc_export *vmmc_find_export(struct vmmc *vmmc, uint32_t peer, const struct vmmc_head *head)
@@ -181,15 +270,30 @@ enum cadge_progress vmmc_reach(const struct vmmc_import *import)
 
 void vmmc_unexported(struct vmmc_link *link, const struct vmmc_head *head)
 {
-	if (head->generation <= link->gone[head->slot])
-		return;
-	link->gone[head->slot] = head->generation;
-	for (struct vmmc_import *import = link->imports; import; import = import->next)
-		if (import->slot == head->slot && import->generation <= head->generation) {
-			import->writes = false;
-			import->source = NULL;
-		}
-	vmmc_forget_source(link, head->slot, head->generation);
+	const struct vmmc_head answer = {.kind = LETTER_UNEXPORTED,
+					 .slot = head->slot,
+					 .generation = head->generation,
+					 .offset_bytes = head->offset_bytes};
+
+	if (head->generation > link->gone[head->slot]) {
+		link->gone[head->slot] = head->generation;
+		for (struct vmmc_import *import = link->imports; import; import = import->next)
+			if (import->slot == head->slot && import->generation <= head->generation) {
+				import->writes = false;
+				import->source = NULL;
+			}
+		vmmc_forget_source(link, head->slot, head->generation);
+	}
+	vmmc_tell(link, &answer, NULL, 0);
+}
+
+bool vmmc_unexport_answered(struct vmmc_link *link, const struct vmmc_head *head)
+{
+	if (head->offset_bytes <= link->withdrawals_answered || head->offset_bytes > link->vmmc->withdrawals)
+		return false;
+	link->withdrawals_answered = head->offset_bytes;
+	link->vmmc->answers = true;
+	return true;
 }
 
 void vmmc_forget_imports(struct vmmc_link *link)

@@ -293,6 +293,7 @@ bool vmmc_redirect_letter(struct vmmc_link *link, const struct vmmc_head *head, 
 
 	switch (head->kind) {
 	case LETTER_UNEXPORT: vmmc_unexported(link, head); return true;
+	case LETTER_UNEXPORTED: return vmmc_unexport_answered(link, head);
 	case LETTER_REDIRECT: return head->generation > link->gone[head->slot] && follow(link, head, &key);
 	case LETTER_LANDED:
 		return landed(link, vmmc_find_export(link->vmmc, link->peer, head), head, more, more_bytes);

@@ -21,6 +21,7 @@ enum letter_kind {
 	LETTER_COPIED,   /* to the importer: they are copied */
 	LETTER_RESTORE,  /* to the importer: back to the export's own memory */
 	LETTER_RESTORED, /* its answer */
+	LETTER_UNEXPORTED, /* answers UNEXPORT, whose offset_bytes is the number of the withdrawal: no update follows */
 };
 
 struct vmmc_head {
@@ -87,12 +88,16 @@ struct vmmc_link {
 	uint64_t visible; /* those up to this number may leave */
 	uint64_t asked;   /* what the quiet that is under way will bring `visible` to */
 	bool quieting;
+	/* Of our exports that have ended: those before this life, and those up to which it has answered. */
+	uint64_t withdrawals_before, withdrawals_answered;
 	uint32_t gone[VMMC_EXPORTS_MAX]; /* of the peer's exports: those up to this generation have ended */
 };
 
 enum redirection { NOT_REDIRECTED, REDIRECTING, REDIRECTED, RESTORING };
 
 struct vmmc_export {
+	struct vmmc_export *next; /* that has ended, and whose importers have not all answered */
+	uint64_t withdrawal;
 	struct vmmc *vmmc;
 	uint32_t slot, generation, rights, peer, flags;
 	uint8_t *base;
@@ -103,6 +108,13 @@ struct vmmc_export {
 	uint8_t *to;
 	size_t to_bytes;
 	struct cadge_region *to_region;
+};
+
+/* Memory that is freed once nobody may write to it. */
+struct vmmc_late_free {
+	struct vmmc_late_free *next;
+	void *base;
+	size_t bytes;
 };
 
 struct vmmc {
@@ -116,6 +128,10 @@ struct vmmc {
 	struct utlb utlb;
 	struct vmmc_export *exports[VMMC_EXPORTS_MAX];
 	uint32_t generations[VMMC_EXPORTS_MAX];
+	struct vmmc_export *ending;
+	struct vmmc_late_free *late_frees;
+	bool answers; /* some have come */
+	uint64_t withdrawals, withdrawals_answered;
 	uint64_t updates, updates_refused, updates_redirected, imports_refused;
 	uint64_t notes_sent, notes_received, letters_refused, letters_late;
 	uint64_t redirections, copied_bytes;
@@ -132,6 +148,12 @@ int vmmc_tell(struct vmmc_link *link, const struct vmmc_head *head, const void *
 /* The export that a letter of `peer` names, and that this peer may import; NULL: there is none (any more). */
 struct vmmc_export *vmmc_find_export(struct vmmc *vmmc, uint32_t peer, const struct vmmc_head *head);
 void vmmc_unexported(struct vmmc_link *link, const struct vmmc_head *head);
+/* The answer to it; false: nobody asked. */
+bool vmmc_unexport_answered(struct vmmc_link *link, const struct vmmc_head *head);
+/* Drops exports whose importers have all answered, or are gone. Outside of upcalls. */
+void vmmc_drop_answered(struct vmmc *vmmc);
+/* Before the wire is closed. */
+void vmmc_forget_exports(struct vmmc *vmmc);
 /* Frees imports and sources of a life that has ended; the wire has detached what they name. */
 void vmmc_forget_imports(struct vmmc_link *link);
 

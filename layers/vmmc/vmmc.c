@@ -286,6 +286,8 @@ int vmmc_progress(struct vmmc *vmmc, unsigned int rounds)
 	code = cadge_wire_progress(vmmc->wire, rounds);
 	if (UNLIKELY(vmmc->stuck))
 		try_again(vmmc);
+	if (UNLIKELY(vmmc->answers))
+		vmmc_drop_answered(vmmc);
 	return code < 0 ? code : vmmc->happened;
 }
 
@@ -309,6 +311,7 @@ static void on_down(void *arg, uint32_t peer, int code)
 	struct vmmc *vmmc = arg;
 
 	vmmc->links[peer].down = true;
+	vmmc->answers = true; /* it is waited for no more */
 	vmmc->happened++;
 	vmmc_end_redirections(&vmmc->links[peer], true);
 	vmmc->events.down(vmmc->events.arg, peer, code);
@@ -341,6 +344,8 @@ int vmmc_connect(struct vmmc *vmmc, uint32_t peer, struct cadge_blob_in *blob)
 	link->nonce_all = nonce_all;
 	link->nonce_mine = nonce_mine;
 	link->written = link->visible = 0;
+	link->withdrawals_before = vmmc->withdrawals;
+	link->withdrawals_answered = 0;
 	link->idle_ops = NULL;
 	for (uint32_t i = vmmc->operations; i-- > 0;)
 		CADGE_POOL_GIVE(link->idle_ops, &link->ops[i]);
@@ -360,6 +365,7 @@ int vmmc_disconnect(struct vmmc *vmmc, uint32_t peer)
 	forget_letters(link);
 	vmmc_forget_imports(link);
 	vmmc_end_redirections(link, false);
+	vmmc_drop_answered(vmmc);
 	return cadge_nonce(&link->nonce_for_peer);
 }
 
@@ -383,8 +389,7 @@ void vmmc_close(struct vmmc *vmmc)
 		free(vmmc->links[i].ops);
 		free(vmmc->links[i].pool);
 	}
-	for (uint32_t i = 0; i < VMMC_EXPORTS_MAX; i++)
-		free(vmmc->exports[i]);
+	vmmc_forget_exports(vmmc);
 	utlb_destroy(&vmmc->utlb);
 	free(vmmc->links);
 	free(vmmc);
@@ -468,6 +473,8 @@ void vmmc_counters(const struct vmmc *vmmc, void (*each)(void *arg, const char *
 	each(arg, "imports_refused", vmmc->imports_refused);
 	each(arg, "notifications_sent", vmmc->notes_sent);
 	each(arg, "notifications_received", vmmc->notes_received);
+	each(arg, "withdrawals", vmmc->withdrawals);
+	each(arg, "withdrawals_answered", vmmc->withdrawals_answered);
 	each(arg, "letters_late", vmmc->letters_late);
 	each(arg, "letters_refused", vmmc->letters_refused);
 	each(arg, "redirections", vmmc->redirections);

@@ -23,7 +23,9 @@
  * - A notification called a handler, like a signal. Here it is an upcall inside vmmc_progress.
  * - Export and import work on bytes, not on pages.
  * - The end of an export is told to its importers by a packet. Updates that they begin before they look still land in memory
- *   that was exported; those after are refused.
+ *   that was exported; those after are refused, and they answer once the earlier ones are visible. Until then, or until
+ *   their link is gone, the memory stays exposed: see vmmc_may_be_written. A key for all that ended while a peer was not
+ *   connected is not known to that peer in its next life.
  * - Redirection was done by the receiver's card for each transfer that came. Here the sender's library is told, by a packet;
  *   it says what it has written so far, and writes to the new buffer from then on. So only exports that say so
  *   (VMMC_REDIRECTABLE) and name one peer can be redirected.
@@ -83,7 +85,10 @@ int vmmc_connect(struct vmmc *vmmc, uint32_t peer, struct cadge_blob_in *blob);
 /* What was imported from the peer is gone. Keys that were made for it are of no use in its next life. */
 int vmmc_disconnect(struct vmmc *vmmc, uint32_t peer);
 int vmmc_describe(struct vmmc *vmmc, uint32_t peer, struct cadge_path *path_out);
-/* Memory that updates reach as directly as any; free drops its pages from the translation cache. */
+/*
+ * Memory that updates reach as directly as any; free drops its pages from the translation cache, and gives it back when nobody may
+ * write to it.
+ */
 void *vmmc_alloc(struct vmmc *vmmc, size_t bytes);
 void vmmc_free(struct vmmc *vmmc, void *base, size_t bytes);
 
@@ -97,9 +102,11 @@ int vmmc_export(struct vmmc *vmmc, void *base, size_t bytes, uint32_t rights, ui
 		struct cadge_blob_out *key, struct vmmc_export **export_out);
 /*
  * Tells the importers and forgets it: no event of it follows. Updates that they begin once they have looked are refused. Memory
- * that may still be written by one who has not looked yet is to stay until it has, or until its link or this context has ended.
+ * that may still be written by one who has not looked yet is to stay as long as vmmc_may_be_written says so.
  */
 void vmmc_unexport(struct vmmc_export *export);
+/* An importer of an export of this memory that has ended has not answered yet, and is not gone: progress. */
+bool vmmc_may_be_written(const struct vmmc *vmmc, const void *base, size_t bytes);
 
 /*
  * DONE; E_REFUSED: the key is for another peer, of another exporter or life, allows less than intended, or the export has

@@ -349,6 +349,12 @@ def test_what_is_usual_is_no_finding(data: Dataset) -> None:
     assert steered(planted(data, mapping())) == []
 
 
+@pytest.mark.parametrize("how", ["loaded", "mapped"])
+def test_our_own_modules_are_ours_wherever_a_host_has_them(how: str, data: Dataset) -> None:
+    elsewhere = {**LAYER, "file": "/srv/of/another/host/layers/sockets-tcp.so", "how": how}
+    assert steered(planted(data, mapping(elsewhere))) == []
+
+
 @pytest.mark.parametrize("one", [SPIN, ELSEWHERE, INJECTED])
 def test_a_library_that_nobody_needs_is_on_the_first_screen(one: dict[str, Any], data: Dataset) -> None:
     found = planted(data, mapping(one))

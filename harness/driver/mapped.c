@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader.h"
@@ -118,11 +119,19 @@ static int add(json_t *list, json_t *origin, const char *how)
 	return json_array_append_new(list, origin);
 }
 
+/* By name, or by the file itself: the loader may have been given another name of it (a link, a relative path). */
 static bool has_file(const json_t *list, const char *path)
 {
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (!strcmp(json_string_value(json_object_get(json_array_get(list, i), "file")), path))
+	struct stat found, listed;
+	const bool is_there = !stat(path, &found);
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *file = json_string_value(json_object_get(json_array_get(list, i), "file"));
+
+		if (!strcmp(file, path) || (is_there && !stat(file, &listed) &&
+					    listed.st_dev == found.st_dev && listed.st_ino == found.st_ino))
 			return true;
+	}
 	return false;
 }
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from cadge_analysis.stats.load import Dataset
-from cadge_results.result import EndpointFacts, ObjectFacts, Result
+from cadge_results import LaunchRecord
+from cadge_results.result import EndpointFacts, ObjectFacts
 
 USUAL = "other, nice 0"
 ASKED = "env.LD_PRELOAD"
@@ -55,26 +56,33 @@ def settings_files(data: Dataset) -> tuple[SettingsFile, ...]:
 def forced(data: Dataset) -> tuple[Forced, ...]:
     """Return objects that were preloaded, came without the loader, or were loaded from where no dependency lies."""
     told = [
-        record.result
+        record
         for record in data.records
         if record.result and record.result.objects and ASKED not in dict(record.launch.settings)
     ]
     often: dict[tuple[str, str], int] = defaultdict(int)
-    for result in told:
-        for key in {(one.file, one.how) for one in result.objects if _is_forced(one, result)}:
+    for record in told:
+        for key in {(one.file, one.how) for one in _forced_in(record)}:
             often[key] += 1
     return tuple(
         Forced(file=file, how=how, launches=launches, of=len(told)) for (file, how), launches in sorted(often.items())
     )
 
 
-def _is_forced(one: ObjectFacts, result: Result) -> bool:
-    if one.how != "loaded":
-        return one.how in ("preloaded", "mapped")
-    folders = {PurePosixPath(other.file).parent for other in result.objects if other.how in ("needed", "program")}
+def _forced_in(record: LaunchRecord) -> Iterator[ObjectFacts]:
+    result = record.result
+    assert result is not None  # noqa: S101 - the caller chose such records
+    modules = {f"{record.launch.layer}.so", *(f"shim-{name}.so" for name in record.launch.shims)}
     if result.adapter is not None and result.adapter.file is not None:
-        folders.add(PurePosixPath(result.adapter.file).parent)
-    return folders.isdisjoint(PurePosixPath(one.file).parents)
+        modules.add(PurePosixPath(result.adapter.file).name)
+    folders = {PurePosixPath(one.file).parent for one in result.objects if one.how in ("needed", "program")}
+    # each host has the build where its own inventory says
+    folders |= {PurePosixPath(one.file).parent for one in result.objects if PurePosixPath(one.file).name in modules}
+    for one in result.objects:
+        own = PurePosixPath(one.file).name in modules
+        loaded_apart = one.how == "loaded" and folders.isdisjoint(PurePosixPath(one.file).parents)
+        if not own and (loaded_apart or one.how in ("preloaded", "mapped")):
+            yield one
 
 
 def scheduling(end: EndpointFacts) -> str:

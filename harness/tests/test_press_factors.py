@@ -14,8 +14,9 @@ __all__ = ["cluster"]  # a fixture
 
 pytestmark = pytest.mark.alone
 
-SEND_NS = 20_000
-OFFERED_S = 1000
+SEND_NS = 100_000
+"""Long beside what a node spends on waking up once more, and short beside the time between two requests."""
+OFFERED_S = 300
 
 
 def worked(attempt: Json) -> int:

@@ -36,13 +36,15 @@ def test_overhead_costs_its_time_a_message_and_nodes_sleep(cluster: Pair) -> Non
     need("sockets-tcp", "shim-delay")
     seen = []
     for _ in range(3):
-        bare = only_attempt(cluster.run(site("sockets-tcp", working_percent=200, offered_per_s=OFFERED_S)))
-        overhead = site("sockets-tcp", working_percent=200, offered_per_s=OFFERED_S)
+        bare = only_attempt(
+            cluster.run(site("sockets-tcp", duration=800, working_percent=200, offered_per_s=OFFERED_S))
+        )
+        overhead = site("sockets-tcp", duration=800, working_percent=200, offered_per_s=OFFERED_S)
         overhead |= {"shims": ["delay"], "settings": {"delay.send_ns": str(SEND_NS)}}
         attempt = only_attempt(cluster.run(overhead))
         messages = value(attempt, "posts")
-        # what tells nodes of phases, and each other of what they counted, is sent as well
-        assert worked(attempt) / attempt["operations"] == pytest.approx(messages, rel=0.05)
+        # what tells nodes of phases, and each other of what they counted, is sent as well: some 11 messages
+        assert worked(attempt) == pytest.approx(messages * attempt["operations"], abs=30)
         assert value(attempt, "wakeups") > 0.5
         seen.append((node_ns(attempt) - node_ns(bare)) / (messages * SEND_NS))
     assert 0.75 < statistics.median(seen) < 1.35, seen

@@ -115,7 +115,7 @@ def draw(kind: Kind, text: str) -> bytes:
 
 
 def _makers() -> dict[Kind, Callable[[str], bytes]]:
-    import vl_convert  # here alone: whoever imports it has V8 in the process
+    import vl_convert  # here alone: an import brings V8 into the process
 
     def vegalite(text: str) -> bytes:
         svg: str = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE)

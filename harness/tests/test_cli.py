@@ -80,6 +80,9 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
     [
         (["pln"], 2, "no command 'pln'; did you mean plan?"),
         (["plan", "--swep", "x"], 2, "No such option"),
+        (["run", "--no-wait"], 2, "--no-queue"),
+        (["resume", "--wait"], 2, "--queue"),
+        (["scale", "--no-wait"], 2, "No such option '--no-wait'. (Did"),
         (["plan", "--sweep", "defualt"], 2, "unknown sweep 'defualt'"),
         (["plan", "--sweep", "tiny", "--layers", "a-on"], 2, "unknown layer 'a-on'; did you mean a-one?"),
         (["plan", "--sweep", "tiny", "--layers", "all a-one"], 2, "--layers: 'all' stands alone"),

@@ -167,11 +167,11 @@ def test_another_user_cannot_keep_us_from_measuring(
         unknown = "an unknown process"
         who = f"process {squatter.process.pid} of user nobody" if how in {"listens", "hangs up"} else unknown
         assert f"cadge: another user has kept this machine for 1 s ({who}" in answer.err
-        assert answer.err.endswith("  cadge run --sweep tiny --no-wait\n")
+        assert answer.err.endswith("  cadge run --sweep tiny --no-queue\n")
         assert printable(answer.err)
         assert answer.err.count("another sweep measures on this machine") == 1
         assert list(quiet.campaigns.glob("*")) == []
-        answer = cadge(*RUN, "--no-wait")
+        answer = cadge(*RUN, "--no-queue")
         assert answer.code == 0, answer.err
         problem = f"another sweep measured on this machine at the same time ({who})"
         assert problem in answer.err
@@ -179,8 +179,18 @@ def test_another_user_cannot_keep_us_from_measuring(
 
 
 def test_nobody_is_blamed_where_nobody_measures(quiet: Checkout, cadge: Cadge) -> None:
-    assert cadge(*RUN, "--no-wait").code == 0
+    assert cadge(*RUN, "--no-queue").code == 0
     assert Store(quiet.campaigns).open("last").meta.problems == ()
+
+
+def test_the_variable_of_the_old_option_is_refused(
+    checkout: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checkout
+    monkeypatch.setenv("CADGE_WAIT", "0")
+    answer = cadge(*RUN)
+    assert (answer.code, answer.out) == (2, "")
+    assert "CADGE_QUEUE" in answer.err
 
 
 def test_a_sweep_of_ones_own_is_waited_for(
@@ -302,8 +312,8 @@ def test_a_sweep_beside_another_asks_for_a_testbed_of_its_own(
         return make_testbed()
 
     monkeypatch.setattr(testbeds, "resolve", resolve)
-    assert cadge(*RUN, "--no-wait").code == 0
+    assert cadge(*RUN, "--no-queue").code == 0
     with other(SWEEP) as holder:
         assert holder.line() == "held\n"
-        assert cadge(*RUN, "--no-wait").code == 0
+        assert cadge(*RUN, "--no-queue").code == 0
     assert asked == [False, True]

@@ -123,7 +123,7 @@ def test_a_sweep_that_is_killed_takes_nothing_from_the_one_beside_it(
 ) -> None:
     first = begin("first", longer=True)
     first.until_launches(2)
-    second = begin("second", "--no-wait")
+    second = begin("second", "--no-queue")
     second.until_launches(2)
     code, said = ask(alone, "testbed", "down")
     assert code == 3
@@ -151,9 +151,9 @@ def test_two_sweeps_leave_a_testbed_that_was_started_by_hand(alone: dict[str, st
     """It has more hosts than they ask for."""
     code, up = ask(alone, "testbed", "up", "--hosts", "3")
     assert code == 0
-    first = begin("first", "--no-wait", longer=True)
+    first = begin("first", "--no-queue", longer=True)
     first.until_launches(1)
-    second = begin("second", "--no-wait")
+    second = begin("second", "--no-queue")
     second.until_launches(1)
     assert len(ask(alone, "testbed", "status")[1]["own"]) == 1  # type: ignore[arg-type]
     for sweep in (first, second):

@@ -37,6 +37,8 @@ from cadge_harness.errors import (
 TRACEBACK = "cadge-traceback-"
 """How the names of files begin that hold tracebacks."""
 TRACEBACK_KEPT_S = 7 * 86400
+RENAMED = {"--wait": "--queue", "--no-wait": "--no-queue"}
+"""What options were called before."""
 COMMANDS = {
     "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
     "layers": "List the layers, and why some are absent.",
@@ -379,10 +381,18 @@ def _internal(as_json: bool, error: Exception) -> int:
 
 
 def _click_message(error: click.ClickException) -> str:
-    usage = ""
+    message, usage = error.format_message(), ""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         usage = f" (see: {error.ctx.command_path} --help)"
-    return error.format_message().rstrip(".") + usage
+        if isinstance(error, click.NoSuchOption) and (new := _renamed(error.option_name, error.ctx.command)):
+            message = f"{error.message.rstrip('.')}: it is called {new}"
+    return message.rstrip(".") + usage
+
+
+def _renamed(option: str, command: click.Command) -> str | None:
+    """Return what an option of a command is called that somebody gave by its old name."""
+    new = RENAMED.get(option)
+    return new if any(new in (*one.opts, *one.secondary_opts) for one in command.params) else None
 
 
 def _fail(as_json: bool, code: int, message: str, commands: tuple[str, ...]) -> int:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = "\b\nExamples:\n"
 PREFIX = "ablate-"
-_OF_A_RUN = ("layer_names", "seed", "budget", "testbed_name", "inventory", "tune", "report", "wait", "selftest_id")
+_OF_A_RUN = ("layer_names", "seed", "budget", "testbed_name", "inventory", "tune", "report", "queue", "selftest_id")
 
 
 @click.command(

@@ -37,7 +37,7 @@ SIZES = "8B 4KiB 64KiB 1MiB"
 POINT_MS = 150
 PLACES = ("within", "between")
 _OF_A_RUN = (
-    "layer_names", "tool_names", "patterns", "places", "sizes", "rounds", "seed", "testbed_name", "inventory", "wait",
+    "layer_names", "tool_names", "patterns", "places", "sizes", "rounds", "seed", "testbed_name", "inventory", "queue",
 )  # fmt: skip
 
 

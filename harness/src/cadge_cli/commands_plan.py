@@ -131,7 +131,7 @@ def _pilot(request: Request, output: Output, testbed_name: str, inventory: Path 
     sweep, layer = pilot_of(request.sweep, request.workloads)
     short = replace(request, sweep=sweep, sweep_name=f"{request.sweep_name}-pilot", only=(layer,))
     how = Measuring(
-        testbed_name=testbed_name, inventory=inventory, tune=False, report=False, wait=True, results=results
+        testbed_name=testbed_name, inventory=inventory, tune=False, report=False, queue=True, results=results
     )
     done = measure(short, output, how)
     data, lines = dict(done.data), [*done.lines]

@@ -114,7 +114,7 @@ def run(
 
 @contextmanager
 def _alone(
-    without_waiting: str, output: Output, *, wait: bool, check: Callable[[], object]
+    without_waiting: str, output: Output, *, queue: bool, check: Callable[[], object]
 ) -> Iterator[tuple[Stopping, list[str]]]:
     """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order.
 
@@ -129,7 +129,7 @@ def _alone(
 
     with (
         Stopping(output.say) as stopping,
-        machine_lock(without_waiting, on_wait, wait=wait, should_stop=stopping.event.is_set) as other,
+        machine_lock(without_waiting, on_wait, queue=queue, should_stop=stopping.event.is_set) as other,
     ):
         problems = [f"another sweep measured on this machine at the same time ({other.who})"] if other else []
         for problem in problems:
@@ -174,8 +174,8 @@ def measure(request: Request, output: Output, how: Measuring, beside: Beside | N
     def check() -> None:
         prepared(with_addresses(testbed_of(start=False)))
 
-    at_once = command("run", "--sweep", request.given, "--no-wait")
-    with _alone(at_once, output, wait=how.wait, check=check) as (stopping, problems):
+    at_once = command("run", "--sweep", request.given, "--no-queue")
+    with _alone(at_once, output, queue=how.queue, check=check) as (stopping, problems):
         begun_s = time.monotonic()
         testbed = testbed_of(start=True, own=bool(problems))
         try:
@@ -249,8 +249,11 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
         check_room(found.path, here, stored_bytes=0, carried_bytes=build_bytes(checkout.build))
         return here
 
-    at_once = command("resume", found.campaign_id, "--no-wait", *(f"--{why}" for why in reasons))
-    with _alone(at_once, output, wait=how.wait, check=lambda: fitting(testbed_of(start=False))) as (stopping, problems):
+    def check() -> None:
+        fitting(testbed_of(start=False))
+
+    at_once = command("resume", found.campaign_id, "--no-queue", *(f"--{why}" for why in reasons))
+    with _alone(at_once, output, queue=how.queue, check=check) as (stopping, problems):
         begun_s = time.monotonic()
         testbed = testbed_of(start=True, own=bool(problems))
         try:

@@ -65,7 +65,7 @@ class Measuring:
     inventory: Path | None
     tune: bool
     report: bool
-    wait: bool
+    queue: bool
     results: Path | None
     selftest_id: str | None = None
     """The self-test that verdicts are to rest on; None: the newest is kept, and they rest on none."""
@@ -145,12 +145,20 @@ def sweep_options(command: _F) -> _F:
     )(selection_options(command))
 
 
+def _not_by_its_old_name(_ctx: click.Context, _option: click.Parameter, queue: bool) -> bool:
+    """Return the value as it is. Raises UsageError where the environment has the variable of the old name."""
+    if "CADGE_WAIT" in os.environ:
+        raise UsageError("the variable CADGE_WAIT is called CADGE_QUEUE")
+    return queue
+
+
 def run_options(command: _F) -> _F:
-    """Add --tune, --report and --wait."""
+    """Add --tune, --report and --queue."""
     command = click.option(
-        "--wait/--no-wait",
+        "--queue/--no-queue",
         default=True,
-        envvar="CADGE_WAIT",
+        envvar="CADGE_QUEUE",
+        callback=_not_by_its_old_name,
         help="Wait for another sweep on this machine, or measure beside it, on emulated hosts of its own: the two "
         "disturb each other, and the report says so.",
     )(command)

@@ -166,7 +166,7 @@ def quiet(making: Making) -> Finding:
 def _by_the_command(making: Making, told: Mapping[str, str], folder: Path) -> Campaign:
     where = ["--testbed", making.how.testbed_name, "--results", str(making.campaigns), "--no-report", "--json"]
     where += ["--inventory", str(making.how.inventory.absolute())] if making.how.inventory else []
-    where += [] if making.how.wait else ["--no-wait"]
+    where += [] if making.how.queue else ["--no-queue"]
     done = _cadge(["run", "--sweep", QUIET_SWEEP, *where], told, folder)
     if done.returncode not in {EXIT_OK, EXIT_BAD_ANSWER}:
         said = done.stderr.strip().splitlines() or ["no reason given"]

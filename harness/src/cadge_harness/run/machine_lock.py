@@ -38,12 +38,12 @@ def machine_lock(
     command: str,
     on_wait: Callable[[str], None],
     *,
-    wait: bool = True,
+    queue: bool = True,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Holder | None]:
     """Hold the machine; where another sweep holds it, call `on_wait` with a sentence that says so, and wait.
 
-    Yields None, or without `wait` who else holds it. `command` is what the user can run to measure at once. Raises
+    Yields None, or without `queue` who else holds it. `command` is what the user can run to measure at once. Raises
     UnfitError where it cannot be held, or another user has it for too long; KeyboardInterrupt where `should_stop`
     turns true while waiting.
     """
@@ -52,9 +52,9 @@ def machine_lock(
     except OSError as error:
         raise UnfitError(f"the lock of this machine cannot be taken: {error.strerror}") from error
     with lock:
-        if wait:
+        if queue:
             _hold(lock, command, on_wait, should_stop)
-        yield None if wait or _take(lock) else _other()
+        yield None if queue or _take(lock) else _other()
 
 
 def _hold(lock: socket.socket, command: str, on_wait: Callable[[str], None], should_stop: Callable[[], bool]) -> None:

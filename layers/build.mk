@@ -36,8 +36,8 @@ LAYERS_ALL  := $(foreach f,$(LAYER_FILES),$(call layer-name,$(f)))
 # A layer on a provider is <layer>@<label>.
 layer-base = $(firstword $(subst @, ,$(1)))
 
-# Empty means all, as an exported but unset LAYERS arrives.
-ASKED := $(or $(strip $(LAYERS)),$(LAYERS_ALL))
+# Empty means all, as an exported but unset LAYERS arrives; names may have commas between, as for cadge run.
+ASKED := $(or $(strip $(filter-out all,$(subst $(comma), ,$(LAYERS)))),$(LAYERS_ALL))
 BASES := $(sort $(foreach n,$(ASKED),$(call layer-base,$(n))))
 LAYERS_UNKNOWN := $(filter-out $(LAYERS_ALL),$(BASES))
 ifneq ($(LAYERS_UNKNOWN),)

@@ -273,6 +273,7 @@ def test_a_browser_reads_what_was_published_on_an_emulated_web_host(
     earlier, later = (synthetic.make(tmp_path / "campaigns", replace(options, seed=seed)) for seed in (1, 2))
     root = tmp_path / "www"
     write(root, {"mine.txt": "the user's"})
+    testbeds.up(1, shared=(tmp_path,))
     testbed = testbeds.resolve("emulated", hosts=1)
     try:
         (host,), prefix = testbed.hosts, tuple(testbed.exec_prefix)
@@ -302,6 +303,7 @@ def test_a_browser_reads_what_was_published_on_an_emulated_web_host(
         assert {line.split()[0] for line in log if "favicon" not in line} <= {"200", "304"}, log
     finally:
         testbeds.release(testbed)
+        testbeds.down()
         shutil.rmtree(state, ignore_errors=True)
 
 

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # for the helpers: pytest's importlib mode leaves sys.path alone
 
 from agent_helpers import CAMPAIGN, Agent, Start, agents_of  # noqa: E402 - found by the line above
-from testbed_helpers import make_block  # noqa: E402
+from testbed_helpers import AGENT, make_block  # noqa: E402
 
 Json = dict[str, Any]
 
@@ -80,10 +80,10 @@ def own_namespaces() -> None:
 
 
 @pytest.fixture(scope="session")
-def emulated(state: Path, can_emulate: None) -> Iterator[Testbed]:
-    """An emulated testbed of two hosts."""
+def emulated(state: Path, can_emulate: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+    """An emulated testbed of two hosts, which see the folders of these tests."""
     del state, can_emulate
-    testbeds.up()
+    testbeds.up(shared=(tmp_path_factory.getbasetemp(), AGENT.parent))
     used = testbeds.resolve("emulated")
     yield used
     testbeds.release(used)

@@ -9,13 +9,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.native.hosts import Hosts
+from cadge_harness.native.tool import Ask
+from cadge_harness.native.tools import by_name, why_absent
 from cadge_harness.testbed import emulated as testbed_emulated
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Kind, Testbed
@@ -274,6 +279,62 @@ def test_a_host_has_a_world_of_its_own(emulated: Testbed, inside: Inside) -> Non
     assert all("UP" in dev["flags"] for dev in devices)
     assert "198.18.0.12 h2" in inside("cat", "/etc/hosts", host="h1").stdout
     assert "198.18.0.12 h2" not in Path("/etc/hosts").read_text()
+
+
+def test_a_host_has_a_tmp_of_its_own(inside: Inside) -> None:
+    """What libraries put there (Open MPI its sessions, others their sockets) meets nobody else's of the same name."""
+    with tempfile.NamedTemporaryFile(dir="/tmp") as of_the_machine:
+        mine = f"/tmp/h1-{os.getpid()}"
+        inside("sh", "-c", f"umask 0; echo h1 > {mine}", host="h1")
+        assert inside("stat", "-c", "%a", "/tmp", host="h1").stdout == "1777\n"
+        assert inside("cat", mine, host="h1").stdout == "h1\n"
+        assert not Path(mine).exists()
+        assert inside("test", "-e", mine, host="h2", check=False).returncode == 1
+        assert inside("test", "-e", of_the_machine.name, host="h1", check=False).returncode == 1
+
+
+def test_hosts_see_what_campaigns_use_of_tmp(own_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout may lie there. One that a testbed does not see has another one made for it."""
+    inside_tmp = Path(tempfile.mkdtemp(prefix="ct-", dir="/tmp"))
+    for name in ("one", "other"):
+        (inside_tmp / name / "layers/include/cadge").mkdir(parents=True)
+        (inside_tmp / name / "layers/include/cadge/layer.h").write_text("")
+    (tmp_path / "link").symlink_to(inside_tmp / "one")
+    try:
+        monkeypatch.setenv("CADGE_ROOT", str(inside_tmp / "one"))
+        testbeds.up()
+        header = f"{inside_tmp}/one/layers/include/cadge/layer.h"
+        assert testbeds.exec_command(["test", "-e", header], "h2") == 0
+        assert testbeds.exec_command(["test", "-e", str(inside_tmp / "other")], "h2") == 1
+        monkeypatch.setenv("CADGE_ROOT", str(tmp_path / "link"))
+        same = testbeds.resolve("emulated")
+        assert same.notes == ()
+        monkeypatch.setenv("CADGE_ROOT", str(inside_tmp / "other"))
+        own = testbeds.resolve("emulated")
+        assert f"do not see {inside_tmp}/other: others are made" in own.notes[0]
+        (there,) = testbeds.status()["own"]
+        assert there["folder"] != testbeds.status()["folder"]
+        testbeds.release(own)
+        testbeds.release(same)
+        assert not testbeds.status()["own"]
+        testbeds.down()
+        assert not supervisors(own_state)
+    finally:
+        shutil.rmtree(inside_tmp)
+
+
+@pytest.mark.paired
+def test_ranks_fare_where_a_host_has_a_tmp_of_its_own(emulated: Testbed) -> None:
+    tool = by_name("native-mpi window")
+    assert tool
+    if why := why_absent(tool):
+        pytest.skip(why)
+    ask = Ask(bytes=8, window=16, place="within", address="127.0.0.1", device="lo", port=18790, cpus=(-1, -1))
+    usual = tool.commands(ask)
+    few = replace(usual, client=tuple("640" if word == usual.client[4] else word for word in usual.client))
+    with Hosts(emulated) as hosts:
+        fared = hosts.run(replace(tool, commands=lambda _ask: few), ask, "h1", "h1")
+    assert len(fared.wall_ns) == 2
 
 
 @pytest.mark.long

@@ -7,8 +7,9 @@ JSON: one when somebody listens on the port, where that was asked, and one at th
 printed, how long it ran once it had started, and how long its main thread was ready to run and did not meanwhile, which
 the kernel still tells of a process that ended and nobody has waited for. While a process runs, this one sleeps.
 
-    python3 guard.py                        as said above
-    python3 guard.py rank FILE CPU ARGV...  a rank of a launcher: what it prints goes its way, how it fared into FILE
+    python3 guard.py                          as said above
+    python3 guard.py rank NUMBER CPU ARGV...  a rank of a launcher: what it prints goes its way, how it fared goes into
+                                              a file of the folder that the launcher's guard made, which reads it
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,6 +30,8 @@ END_S = 2.0
 START_S = 0.2
 """So long after it began, how long a process has waited so far is looked at, once: that is not in what it measures."""
 PRINTED_MOST = 1 << 20
+RANKS = "CADGE_NATIVE_RANKS"
+"""The variable that says to ranks where to write how they fared: on the host that they run on."""
 _LISTENING = {"tcp": ("0A", ("tcp", "tcp6")), "udp": ("07", ("udp", "udp6"))}
 
 
@@ -122,8 +126,14 @@ def _kill(pid: int, ended: int) -> None:
             return
 
 
-def run(request: dict[str, object], given: Input) -> None:
-    """Run one process to its end, or until the input says that it has to end."""
+def run_launcher(request: dict[str, object], given: Input) -> None:
+    """Run a launcher as `run` does a process, and say how each of its ranks fared."""
+    with tempfile.TemporaryDirectory(prefix="cadge-native-") as folder:
+        run({**request, "variables": {**dict(request["variables"]), RANKS: folder}}, given, Path(folder))  # type: ignore[call-overload]
+
+
+def run(request: dict[str, object], given: Input, ranks: Path | None = None) -> None:
+    """Run one process to its end, or until the input says that it has to end. ranks: where its ranks say theirs."""
     argv, variables, cpu = request["argv"], request["variables"], request["cpu"]
     try:
         process = subprocess.Popen(  # type: ignore[call-overload] # as the other end wrote it
@@ -171,7 +181,9 @@ def run(request: dict[str, object], given: Input) -> None:
     finally:
         os.close(ended)
         process.stdout.close()
-    _tell({**found, "printed": printed.decode("utf-8", "replace")})
+    files = sorted(ranks.iterdir()) if ranks else []
+    told = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    _tell({**found, "printed": printed.decode("utf-8", "replace"), "ranks": told})
 
 
 def _await(kind: str, port: int, ended: int) -> None:
@@ -190,12 +202,13 @@ def main() -> int:
         if request is None:
             given.read()
         elif request:
-            run(request, given)
+            (run_launcher if request.get("ranks") else run)(request, given)
     return 0
 
 
-def rank(file: str, cpu: int, argv: list[str]) -> int:
+def rank(number: str, cpu: int, argv: list[str]) -> int:
     """Run a rank: a child that is pinned; write down how it fared."""
+    file = Path(os.environ.pop(RANKS), number)
     since_ns, before_ns = time.monotonic_ns(), 0
     pid = os.fork()
     if pid == 0:
@@ -210,8 +223,7 @@ def rank(file: str, cpu: int, argv: list[str]) -> int:
         since_ns, before_ns = time.monotonic_ns(), run_wait_ns(pid) or 0
     os.close(ended)
     found = fared(pid, since_ns, before_ns)
-    with Path(file).open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(found) + "\n")
+    file.write_text(json.dumps(found), encoding="utf-8")
     return int(str(found["code"])) & 0xFF
 
 

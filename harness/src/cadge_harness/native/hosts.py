@@ -9,7 +9,6 @@ import os
 import select
 import shlex
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -156,19 +155,15 @@ class Hosts:
         return _fared(mine, _said(commands), [mine, theirs])
 
     def _ranks(self, commands: Commands, ask: Ask, client: str) -> Fared:
-        with tempfile.TemporaryDirectory(prefix="cadge-native-") as folder:
-            files = [Path(folder, str(number)) for number in range(len(ask.cpus))]
-            argv = ["mpirun", "--bind-to", "none", "--oversubscribe"]
-            for number, file in enumerate(files):
-                argv += [":"] if number else []
-                argv += ["-n", "1", interpreter(), "-I", str(GUARD), "rank", str(file), str(ask.cpus[number])]
-                argv += commands.client
-            launcher = self._guard(client, "client")
-            launcher.say(_request(commands, tuple(argv), -1))
-            mine = launcher.line(TIMEOUT_S)
-            _check(mine)
-            told = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
-        return _fared(mine, _said(commands, len(ask.cpus)), told)
+        argv = ["mpirun", "--bind-to", "none", "--oversubscribe"]
+        for number, cpu in enumerate(ask.cpus):
+            argv += [":"] if number else []
+            argv += ["-n", "1", interpreter(), "-I", str(GUARD), "rank", str(number), str(cpu), *commands.client]
+        launcher = self._guard(client, "client")
+        launcher.say(_request(commands, tuple(argv), -1, ranks=True))
+        mine = launcher.line(TIMEOUT_S)
+        _check(mine)
+        return _fared(mine, _said(commands, len(ask.cpus)), mine["ranks"])
 
 
 def _prefix(testbed: Testbed, host: str) -> tuple[str, ...]:
@@ -178,9 +173,11 @@ def _prefix(testbed: Testbed, host: str) -> tuple[str, ...]:
     return (*testbed.exec_prefix, "ssh", "-q", "-F", str(testbed.ssh_config), host, "--")
 
 
-def _request(commands: Commands, argv: tuple[str, ...], cpu: int, port: int = 0) -> dict[str, object]:
+def _request(
+    commands: Commands, argv: tuple[str, ...], cpu: int, port: int = 0, *, ranks: bool = False
+) -> dict[str, object]:
     own = variables(commands.variables)
-    return {"argv": list(argv), "cpu": cpu, "variables": own, "port": port, "kind": commands.listens}
+    return {"argv": list(argv), "cpu": cpu, "variables": own, "port": port, "kind": commands.listens, "ranks": ranks}
 
 
 def _said(commands: Commands, ranks: int = 0) -> str:

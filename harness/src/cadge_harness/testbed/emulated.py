@@ -18,6 +18,7 @@ import getpass
 import grp
 import json
 import os
+import pwd
 import shutil
 import stat
 import subprocess
@@ -29,17 +30,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.paths import find_checkout
 from cadge_harness.testbed.host_files import DATA_PREFIX, HOST_FOLDER, MANAGEMENT_PREFIX, write_files
 from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_harness.testbed.users import FOLDER, Use, users
 from cadge_harness.words import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 DEFAULT_HOSTS = 2
 MAX_HOSTS = 64
 OWN = "own-"
+TMP = Path("/tmp")  # noqa: S108 - each host has one of its own
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 _FILES = ("testbed.json", "plan.json", "id_ed25519", "id_ed25519.pub", "known_hosts", "ssh_config")
@@ -205,9 +208,10 @@ class Joined:
     notes: tuple[str, ...] = ()
 
 
-def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
+def up(hosts: int = DEFAULT_HOSTS, *, shared: Sequence[Path] = ()) -> tuple[dict[str, Any], bool]:
     """Make the user's testbed, or take one that is up for his own. Returns (status, whether it was made now).
 
+    shared: folders of the machine's /tmp that the hosts see as well, besides those that campaigns use.
     Safe to call from several processes at once. Raises UnfitError, UsageError.
     """
     folder = state_folder()
@@ -220,7 +224,7 @@ def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
                 raise UsageError(f"a testbed of {had} is up, not {hosts}", commands=("cadge testbed down",))
             _write_state(folder, {**(_read_state(folder) or {}), "by_hand": True})
             return status(folder), False
-        return _make(folder, hosts, by_hand=True), True
+        return _make(folder, hosts, by_hand=True, shared=shared), True
 
 
 def join(hosts: int, *, own: bool) -> Joined:
@@ -240,11 +244,17 @@ def join(hosts: int, *, own: bool) -> Joined:
                 has = 0
             else:
                 notes = ("a campaign that was killed left its emulated testbed; this one uses it, and takes it down",)
+        unseen = _unseen(folder) if has else []
         if own:
             notes = ("another sweep measures on this machine: emulated hosts are made for this campaign alone",)
         elif 0 < has < hosts:
             own = True
             notes = (f"the testbed that is up has {count_of(has, 'host')}: {hosts} are made for this campaign alone",)
+        elif unseen:
+            own = True
+            notes = (
+                f"hosts of the testbed that is up do not see {unseen[0]}: others are made for this campaign alone",
+            )
         if own:
             folder, has = Path(tempfile.mkdtemp(prefix=OWN, dir=folder)), 0
         try:
@@ -297,7 +307,30 @@ def _sweep(state: Path) -> None:
             _end(folder)
 
 
-def _make(folder: Path, hosts: int, *, by_hand: bool) -> dict[str, Any]:
+def _used_of_tmp() -> list[str]:
+    """Return the folders of /tmp, which hosts have one of their own of, that campaigns of this checkout use on hosts.
+
+    That is the user's home, where a host keeps what it is brought, and where programs and Python may lie.
+    """
+    checkout = find_checkout()
+    home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    used = [home, checkout.root, checkout.build, Path(sys.prefix), Path(sys.base_prefix)]
+    return _of_tmp(used)
+
+
+def _of_tmp(folders: Sequence[Path]) -> list[str]:
+    """Return those that are /tmp or lie below it, by both names where one is a link; each after those above it."""
+    names = {path for folder in folders for path in (folder.absolute(), folder.resolve())}
+    return sorted(str(path) for path in names if TMP in (path, *path.parents) and path.is_dir())
+
+
+def _unseen(folder: Path) -> list[str]:
+    """Return what campaigns of this checkout use of /tmp and the hosts of the testbed in a folder do not see."""
+    shared = (_read_state(folder) or {}).get("shared", [str(TMP)])  # of an older version: all
+    return [path for path in _used_of_tmp() if not {path, *map(str, Path(path).parents)} & set(shared)]
+
+
+def _make(folder: Path, hosts: int, *, by_hand: bool, shared: Sequence[Path] = ()) -> dict[str, Any]:
     """Make a testbed in a folder, and return its status."""
     if not 1 <= hosts <= MAX_HOSTS:
         raise UsageError(f"an emulated testbed has 1 to {MAX_HOSTS} hosts, not {hosts}")
@@ -311,6 +344,7 @@ def _make(folder: Path, hosts: int, *, by_hand: bool) -> dict[str, Any]:
         "hosts": names,
         "management_prefix": MANAGEMENT_PREFIX,
         "data_prefix": DATA_PREFIX,
+        "shared": sorted({*_used_of_tmp(), *_of_tmp(shared)}),
     }
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     argv = as_root([sys.executable, "-I", str(SUPERVISOR), "start", str(folder / "plan.json")])
@@ -324,6 +358,7 @@ def _make(folder: Path, hosts: int, *, by_hand: bool) -> dict[str, Any]:
         "hosts": names,
         "started_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "by_hand": by_hand,
+        "shared": plan["shared"],
     }
     _write_state(folder, state)
     return status(folder)

@@ -11,8 +11,9 @@ Run as root, as a program of its own (standard library alone, so that it also ru
 in namespaces of its own. When that process ends, however it ends, the kernel takes all of it away: processes, devices,
 mounts. Nothing is made in the machine's own network namespace, and nothing is written outside the plan's folder.
 
-What a host sees of its own: /proc, /sys, /dev/shm, /run and /etc (a copy with other names, and the same people, but the
-one who may log in has an unlocked account and a plain shell). Everything else is the machine's.
+What a host sees of its own: /proc, /sys, /dev/shm, /tmp, /run and /etc (a copy with other names, and the same people,
+but the one who may log in has an unlocked account and a plain shell). Everything else is the machine's, and so are the
+folders of /tmp that the plan names. /var/tmp stays the machine's for it is on a disk, which some workloads read from.
 """
 
 from __future__ import annotations
@@ -69,12 +70,14 @@ class Plan:
     hosts: tuple[str, ...]
     management_prefix: str  # "198.18.0": .1 is the controller, .11 the first host
     data_prefix: str
+    shared: tuple[str, ...] = ()  # folders below /tmp that hosts see as this machine does, those above others first
 
     @staticmethod
     def read(path: Path) -> Plan:
         """Read the JSON file that testbed.py wrote."""
         raw = json.loads(path.read_text(encoding="utf-8"))
-        return Plan(**{**raw, "folder": Path(raw["folder"]), "hosts": tuple(raw["hosts"])})
+        lists = {name: tuple(raw[name]) for name in ("hosts", "shared")}
+        return Plan(**{**raw, **lists, "folder": Path(raw["folder"])})
 
 
 def _check(result: int, what: str) -> None:
@@ -90,26 +93,15 @@ def unshare(flags: int) -> None:
 
 def mount(source: str, target: Path | str, kind: str | None, flags: int = 0, options: str = "") -> None:
     """Make one mount; `kind` None for a bind mount or a change of flags. Raises UnableError."""
-    result = _libc.mount(
-        source.encode(),
-        str(target).encode(),
-        kind.encode() if kind else None,
-        ctypes.c_ulong(flags),
-        options.encode() or None,
-    )
+    form = kind.encode() if kind else None
+    result = _libc.mount(source.encode(), str(target).encode(), form, ctypes.c_ulong(flags), options.encode() or None)
     _check(result, f"{target} cannot be mounted ({kind or 'bind'})")
 
 
 def ip(*lines: str) -> None:
     """Run lines of `ip -batch` in this process's network namespace."""
-    done = subprocess.run(
-        ["ip", "-batch", "-"],
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
+    batch = "\n".join(lines) + "\n"
+    done = subprocess.run(["ip", "-batch", "-"], input=batch, capture_output=True, text=True, timeout=20, check=False)
     if done.returncode != 0:
         raise UnableError(f"network devices cannot be made: {done.stderr.strip().splitlines()[0]}")
 
@@ -162,15 +154,16 @@ class Host:
         )
 
     def mounts(self) -> None:
-        """Give the host its own view of /proc, /sys, /dev/shm, /run and /etc."""
+        """Give the host its own view of /proc, /sys, /dev/shm, /tmp, /run and /etc."""
         plan = self.plan
         _private_mounts()
         mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         with contextlib.suppress(UnableError):  # libxdp pins its programs here; without it, it does without
             mount("bpf", "/sys/fs/bpf", "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700")
         mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")  # noqa: S108 - the mount point itself
-        # the files to be shown lie in the plan's folder, which is about to be hidden if it is under /run
+        # the files to be shown lie in the plan's folder, which is about to be hidden if it is under /run or /tmp
         contents = {name: (self.folder / name).read_bytes() for name in _HOST_FILES}
+        own_tmp(plan.shared)
         mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
         for path, mode in (("/run/sshd", 0o755), ("/run/lock", 0o1777), ("/run/user", 0o755)):
             Path(path).mkdir()
@@ -234,16 +227,9 @@ class Host:
 
 
 # what of HOST_FOLDER is copied from the plan's folder, with its mode
-_HOST_FILES = {
-    "hosts": 0o644,
-    "hostname": 0o644,
-    "host_key": 0o600,
-    "authorized_keys": 0o644,
-    "known_hosts": 0o644,
-    "ssh_config": 0o644,
-    "sshd_config": 0o644,
-    "id_ed25519": 0o600,
-}
+_SECRET = ("host_key", "id_ed25519")
+_PLAIN = ("hosts", "hostname", "authorized_keys", "known_hosts", "ssh_config", "sshd_config")
+_HOST_FILES = {**dict.fromkeys(_PLAIN, 0o644), **dict.fromkeys(_SECRET, 0o600)}
 
 
 def lend_rights(plan: Plan) -> None:
@@ -258,6 +244,16 @@ def lend_rights(plan: Plan) -> None:
     copy.chmod(0o500)
     permitted = struct.pack("<IIIII", VFS_CAP_REVISION_2, RIGHTS & 0xFFFFFFFF, 0, RIGHTS >> 32, 0)
     os.setxattr(copy, "security.capability", permitted)
+
+
+def own_tmp(shared: tuple[str, ...]) -> None:
+    """Give the host an empty /tmp, in which there are only these folders of the machine's."""
+    opened = [(path, os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) for path in shared]
+    mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")  # noqa: S108 - the mount point itself
+    for path, descriptor in opened:
+        Path(path).mkdir(parents=True, exist_ok=True)
+        mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
+        os.close(descriptor)
 
 
 def own_etc(uid: int) -> None:

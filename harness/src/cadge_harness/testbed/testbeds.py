@@ -15,6 +15,7 @@ from cadge_harness.testbed import emulated, inventory_file
 from cadge_harness.testbed.model import Host, Kind, Testbed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 __all__ = [
@@ -106,12 +107,12 @@ def resolve(
     return replace(found, hosts=found.hosts[:hosts]) if exactly else found
 
 
-def up(hosts: int = emulated.DEFAULT_HOSTS) -> dict[str, Any]:
+def up(hosts: int = emulated.DEFAULT_HOSTS, *, shared: Sequence[Path] = ()) -> dict[str, Any]:
     """Bring the emulated testbed up for the user; one that is up stays, and is his from now on.
 
-    Returns its status with "made" added.
+    shared: see emulated.up. Returns its status with "made" added.
     """
-    now, made = emulated.up(hosts)
+    now, made = emulated.up(hosts, shared=shared)
     emulated.describe(now)
     return {**now, "made": made}
 

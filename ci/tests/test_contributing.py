@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CONTRIBUTING on adding a layer: what it shows is the skeleton, and what it says to do works, from its own text."""
+"""CONTRIBUTING on adding a layer: what it says to do works, from its own text."""
 
 from __future__ import annotations
 
@@ -7,40 +7,38 @@ import os
 import re
 import shutil
 import subprocess
-import textwrap
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## To add a layer")[1].split("\n## ")[0]
-SKELETON = {"make": "adapter.mk", "yaml": "layer.yml", "c": "adapter.c"}
-
-
-def blocks(language: str) -> list[str]:
-    """Return the page's blocks of code in one language, without their indentation."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", PAGE, re.MULTILINE | re.DOTALL)
-    return [textwrap.dedent(text) for _, text in found]
+TODO = {"title": "Foo, its active messages", "library": "UNIX sockets", "licence": "MIT", "notes": "None."}
 
 
 def commands() -> list[str]:
     """Return the commands of the page's first block, without their comments."""
-    return [line.split("  #")[0].strip() for line in blocks("sh")[0].splitlines() if line.strip()]
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [line.split("  #")[0].strip() for line in blocks[0].splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize(("language", "name"), SKELETON.items())
-def test_the_page_shows_the_skeleton(language: str, name: str) -> None:
-    assert blocks(language) == [(ROOT / "layers/skeleton" / name).read_text(encoding="utf-8")]
+def fill_in(file: Path) -> None:
+    """Write words in place of each TODO of a layer file."""
+    text = file.read_text(encoding="utf-8")
+    for key, words in TODO.items():
+        text, count = re.subn(rf'^{key}: "TODO.*"$', f'{key}: "{words}"', text, flags=re.MULTILINE)
+        assert count == 1, key
+    file.write_text(text, encoding="utf-8")
 
 
 def test_the_skeleton_is_short_and_no_layer() -> None:
-    assert len((ROOT / "layers/skeleton/adapter.c").read_text(encoding="utf-8").splitlines()) <= 200
+    assert len((ROOT / "layers/skeleton/adapter.c").read_text(encoding="utf-8").splitlines()) <= 210
     assert not list((ROOT / "layers/skeleton").glob("*.layer.yml"))
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of what the commands need, whose skeleton is the text of the page; the suite is built already."""
+    """Return a copy of what the commands need; the suite is built already."""
     root = tmp_path_factory.mktemp("tree")
     listing = ["git", "ls-files", "-z", "--", "layers", "ci", "Makefile"]
     files = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout.split("\0")
@@ -55,8 +53,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(built, copy)
         elif built.exists():
             shutil.copy2(built, copy)
-    for language, name in SKELETON.items():
-        (root / "layers/skeleton" / name).write_text(blocks(language)[0], encoding="utf-8")
     return root
 
 
@@ -69,22 +65,48 @@ def test_the_page_has_these_commands() -> None:
     assert "PROFILE=asan" in commands()[2]
 
 
+def make(tree: Path, command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run one of the page's commands."""
+    environment = {**os.environ, "CYCLES": "10", "MAKEFLAGS": f"-j{os.cpu_count()}", **variables}
+    return subprocess.run(
+        command.split(), cwd=tree, capture_output=True, text=True, timeout=500, env=environment, check=False
+    )
+
+
 @pytest.mark.alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("chosen", [slice(0, 2), pytest.param(slice(0, 3), marks=pytest.mark.long)])
 def test_the_commands_of_the_page_do_what_it_says(tree: Path, chosen: slice) -> None:
     shutil.rmtree(tree / "layers/am", ignore_errors=True)
-    environment = {**os.environ, "CYCLES": "10", "MAKEFLAGS": f"-j{os.cpu_count()}"}
     for command in commands()[chosen]:
-        done = subprocess.run(
-            command.split(), cwd=tree, capture_output=True, text=True, timeout=500, env=environment, check=False
-        )
+        done = make(tree, command)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        if "conformance" in command:
+        if "new-layer" in command:
+            fill_in(tree / "layers/am/foo.layer.yml")
+        else:
             assert "conforms     within, poll" in done.stdout, done.stdout
             assert "conforms     within, block" in done.stdout, done.stdout
     written = {path.name for path in (tree / "layers/am").iterdir()}
     assert written == {"foo.c", "foo.mk", "foo.layer.yml"}
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(600)
+def test_conformance_refuses_what_is_still_to_do(tree: Path) -> None:
+    shutil.rmtree(tree / "layers/am", ignore_errors=True)
+    assert make(tree, commands()[0]).returncode == 0
+    done = make(tree, commands()[1])
+    assert done.returncode == 2
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert len(failed) == 2
+    for line in failed:
+        assert "layer_file_true: layers/am/foo.layer.yml still says TODO at: title, library, licence, notes" in line
+    layer = tree / "layers/am/foo.layer.yml"
+    fill_in(layer)
+    layer.write_text(layer.read_text(encoding="utf-8").replace("min_bytes: 65537", "min_bytes: 4097"), encoding="utf-8")
+    done = make(tree, commands()[1])
+    assert done.returncode == 2
+    assert re.search(r"FAILED .*layer_file_true: message_bytes_max: .* 4097 .* 65536", done.stdout), done.stdout
 
 
 def test_slots_have_no_names_of_the_library(tree: Path) -> None:

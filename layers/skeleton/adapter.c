@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * skeleton-unix: what a message layer needs, and no more. In place of a library of yours it has UNIX sockets: a
- * channel is one on each side. The kernel keeps datagrams whole, in order, and says EAGAIN when there is no room.
+ * skeleton-unix: what a message layer needs, and no more. Its library is UNIX sockets: a channel is one on each
+ * side. The kernel keeps datagrams whole, in order, and says EAGAIN when there is no room.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -159,7 +159,7 @@ static int skeleton_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	return cadge_sleep(pollfds, ctx->peers, timeout_ns);
 }
 
-/* What is really used, and by which library, as it tells itself: not what was asked for. */
+/* What is really used: not what was asked for. */
 static int skeleton_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	static const struct cadge_path used = {0, CADGE_MEDIUM_LOOPBACK, 1, "this host", "datagrams", "", ""};
@@ -168,9 +168,10 @@ static int skeleton_describe_path(struct cadge_chan *chan, struct cadge_path *pa
 	return cadge_usable(&chan->state);
 }
 
+/* Legal before open. A library says its version itself, and `symbol` is one of its functions; the kernel has neither. */
 static void skeleton_library(struct cadge_library *library_out)
 {
-	static const struct cadge_library library = {0, "UNIX sockets", "1", NULL};
+	const struct cadge_library library = {0, "UNIX sockets", cadge_kernel_release(), NULL};
 
 	cadge_fill(library_out, &library, sizeof(library));
 }

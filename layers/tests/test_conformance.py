@@ -128,6 +128,17 @@ def suppressions(module: Path) -> list[Path]:
     return [file for file in files if file.exists()][:1]
 
 
+def stated(module: Path) -> list[str]:
+    """Return the options with what the layer file says; without one, none."""
+    style, _, substrate = module.stem.partition("-")
+    file = ROOT / "layers" / style / f"{substrate}.layer.yml"
+    if not file.exists():
+        return []
+    read = ["awk", "-f", ROOT / "ci/layer_facts.awk", file]
+    facts = subprocess.run(read, capture_output=True, text=True, check=True, timeout=30).stdout.splitlines()
+    return [word for fact in facts for word in ("--stated", fact)]
+
+
 def run(build: Path, module: Path, *options: str, deadline_s: int = 240, under: Sequence[str] = ()) -> Report:
     """Run the suite on one module; `under` is a command that starts it."""
     environment = dict(os.environ)
@@ -143,7 +154,17 @@ def run(build: Path, module: Path, *options: str, deadline_s: int = 240, under: 
         environment["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=23:abort_on_error=0:intercept_tls_get_addr=0{unwind}"
         environment["LSAN_OPTIONS"] = ":".join(["print_suppressions=0", *(f"suppressions={file}" for file in known)])
     done = subprocess.run(
-        [*under, program(build), "--modules", build / "layers", "--module", module, "--json", *options],
+        [
+            *under,
+            program(build),
+            "--modules",
+            build / "layers",
+            "--module",
+            module,
+            "--json",
+            *stated(module),
+            *options,
+        ],
         capture_output=True,
         text=True,
         timeout=deadline_s,
@@ -510,7 +531,7 @@ def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
     skipped = {each.test for each in report.outcomes if each.verdict == "skip"}
     # Nearly nothing is skipped here, or the suite would prove nothing of its own tests.
     # (Its messages are too short for the one that asks for long ones.)
-    assert skipped <= {"open_bad_device", "long_stay_warm", *SLEEPING_TESTS}
+    assert skipped <= {"open_bad_device", "long_stay_warm", "layer_file_true", *SLEEPING_TESTS}
     for test in SLEEPING_TESTS:
         assert (report.verdict(test) == "ok") == (wait == "block"), test
 
@@ -612,6 +633,45 @@ def test_a_process_that_dies_or_hangs_costs_one_test(fault: str, words: str, who
     assert [report.verdict(test) for test in later] == ["ok", "ok"]
 
 
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [
+        ("library=UCX", ("library", "'UCX'", "'Linux sockets'")),
+        ("style=am", ("style", "'am'", "'bad'")),
+        ("substrate=foo", ("substrate", "'foo'", "'nothing'")),
+        ("rpc=emulated", ("rpc", "'emulated'", "'native'")),
+        ("reliable=false", ("reliable", "'false'", "'true'")),
+        ("launcher=mpirun", ("launcher", "'mpirun'", "'direct'")),
+        ("places=within between", ("places", "'within between'", "does not claim 'between'")),
+        ("places=between", ("places", "'between'", "claims 'within'")),
+        ("min_bytes=any any 4096", ("message_bytes_max", "4096", "up to 65536")),
+        ("min_bytes=within poll 65538", ("message_bytes_max", "65538", "up to 65536")),
+        ("todo=title, library", ("TODO at: title, library",)),
+        ("file=no/limit.yml", ("message_bytes_max", "no limit", "{when: {min_bytes: 65537}")),
+    ],
+)
+def test_a_layer_file_that_says_otherwise(fact: str, words: tuple[str, ...]) -> None:
+    few = only("layer_file_true")
+    report = run(BUILDS["release"], bad("nothing"), "--stated", fact, *few)
+    assert list(report.failed) == ["layer_file_true"]
+    for word in words:
+        assert word in report.failed["layer_file_true"]
+
+
+def test_a_layer_file_that_says_the_same() -> None:
+    facts = (
+        "style=bad",
+        "library=Linux sockets",
+        "places=within",
+        "min_bytes=any block 9",
+        "min_bytes=within any 65537",
+    )
+    options = [word for fact in facts for word in ("--stated", fact)]
+    report = run(BUILDS["release"], bad("nothing"), *options, *only("layer_file_true"))
+    assert report.verdict("layer_file_true") == "ok", report
+    assert run(BUILDS["release"], bad("nothing"), *only("layer_file_true")).verdict("layer_file_true") == "skip"
+
+
 def test_a_table_that_cannot_be_trusted_is_not_opened(tmp_path: Path) -> None:
     build = BUILDS["release"]
     source = tmp_path / "none.c"
@@ -632,6 +692,7 @@ def test_wrong_arguments() -> None:
         ["--layer", "x", "--cycles", "0"],
         ["--module", str(bad("nothing")), "--only", "no_such_test"],
         ["--module", str(bad("nothing")), "--skip", "no_such_test"],
+        ["--module", str(bad("nothing")), "--stated", "library"],
     ):
         done = subprocess.run([suite, *arguments], capture_output=True, text=True, timeout=30, cwd=ROOT)
         assert done.returncode == 2, arguments

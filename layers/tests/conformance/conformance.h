@@ -24,6 +24,7 @@
 #define OOB_BYTES_MAX 8192u
 #define SETTINGS_MAX  16u
 #define NAMES_MAX     16u
+#define STATED_MAX    16u
 #define REASON_BYTES  640u
 #define TOKENS_MAX    8192u
 #define RECENT_MAX    16u
@@ -65,6 +66,8 @@ struct options {
 	bool json, list, verbose;
 	struct cadge_setting settings[SETTINGS_MAX];
 	size_t settings_count;
+	const char *stated[STATED_MAX]; /* NAME=VALUE, of the layer file */
+	size_t stated_count;
 };
 
 enum verdict { VERDICT_NONE, VERDICT_OK, VERDICT_FAIL, VERDICT_SKIP };
@@ -302,6 +305,7 @@ void test_table_is_sound(struct rank *r);
 void test_one_export(struct rank *r);
 void test_library_stated(struct rank *r);
 void test_opens_and_limits(struct rank *r);
+void test_layer_file_true(struct rank *r);
 void test_open_bad_setting(struct rank *r);
 void test_open_bad_device(struct rank *r);
 void test_open_bad_memory(struct rank *r);

@@ -22,6 +22,7 @@ const struct test tests[] = {
 	{.name = "one_export", .run = test_one_export, .ranks = 2, .deadline_s = 10},
 	{.name = "library_stated", .run = test_library_stated, .ranks = 2, .deadline_s = 10},
 	{.name = "opens_and_limits", .run = test_opens_and_limits, .ranks = 2, .deadline_s = 20},
+	{.name = "layer_file_true", .run = test_layer_file_true, .ranks = 2, .deadline_s = 20},
 	{.name = "open_bad_setting", .run = test_open_bad_setting, .ranks = 2, .deadline_s = 20},
 	{.name = "open_bad_device", .run = test_open_bad_device, .ranks = 2, .deadline_s = 20},
 	{.name = "open_bad_memory", .run = test_open_bad_memory, .ranks = 2, .deadline_s = 20},
@@ -125,6 +126,7 @@ static const char usage[] =
 	"  --device IF --address IP      (lo, 127.0.0.1; between, as root: two emulated hosts instead)\n"
 	"                       or lists of one a rank: --device va,vb --address 10.0.0.1,10.0.0.2\n"
 	"  --set NAME=VALUE     an open-time setting; may be repeated\n"
+	"  --stated NAME=VALUE  what the layer file says (ci/layer_facts.awk); may be repeated\n"
 	"  --cycles N           of no_growth (1000)\n"
 	"  --scale N            multiplies all deadlines (1; 3 under a sanitizer)\n"
 	"  --deadline S         no test may take longer than S seconds (each has its own)\n"
@@ -212,6 +214,17 @@ static int parse_setting(struct options *opt, char *word)
 	return 0;
 }
 
+static int parse_stated(struct options *opt, const char *word)
+{
+	if (strchr(word, '=') && opt->stated_count < STATED_MAX) {
+		opt->stated[opt->stated_count++] = word;
+		return 0;
+	}
+	fprintf(stderr, "cadge-conformance: '%s' is not NAME=VALUE (or more than %u are stated)\n", word,
+		STATED_MAX);
+	return -1;
+}
+
 static int parse(int argc, char **argv, struct options *opt)
 {
 	static const char *const places[] = {"self", "within", "between", NULL}, *const waits[] = {"poll",
@@ -224,7 +237,7 @@ static int parse(int argc, char **argv, struct options *opt)
 		{"cycles", 1, NULL, 'c'},  {"scale", 1, NULL, 'x'},   {"deadline", 1, NULL, 'D'},
 		{"mpirun", 1, NULL, 'M'},  {"only", 1, NULL, 'o'},    {"list", 0, NULL, 'L'},
 		{"skip", 1, NULL, 'k'},    {"json", 0, NULL, 'j'},    {"verbose", 0, NULL, 'v'},
-		{"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0},
+		{"stated", 1, NULL, 't'},  {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0},
 	};
 	int value, c;
 
@@ -257,6 +270,10 @@ static int parse(int argc, char **argv, struct options *opt)
 			break;
 		case 'S':
 			if (parse_setting(opt, optarg) < 0)
+				return -1;
+			break;
+		case 't':
+			if (parse_stated(opt, optarg) < 0)
 				return -1;
 			break;
 		case 'c':

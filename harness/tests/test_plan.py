@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 from collections import Counter
@@ -29,6 +30,7 @@ from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.site import Site, site_of
 from cadge_harness.plan.sizes import LAYERS_LEAST, SIZES_LEAST, layers_left_out, left_out
 from cadge_harness.plan.sweep import Wanted, read_sweep
+from cadge_harness.testbed.logins import login_of
 from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
@@ -1337,3 +1339,67 @@ def test_what_this_user_may_not_open_is_refused_where_the_hosts_are_this_machine
     context = read_description(answer).contexts["between", "poll"]
     assert isinstance(context, Refusal)
     assert "sudo .venv/bin/cadge run" in context.reason
+
+
+def cluster(*users: str, **more: object) -> Testbed:
+    """Two hosts that other users log in to."""
+    made = emulated()
+    variables = {host.name: {"ansible_user": user, **more} for host, user in zip(made.hosts, users, strict=True)}
+    return replace(made, kind=Kind.CLUSTER, name="lab", host_variables=variables)
+
+
+@pytest.mark.parametrize(
+    ("testbed", "refused"),
+    [
+        (cluster("root", "root"), set()),
+        (cluster("root", "alice"), {"floor-packet", "floor-xdp"}),
+        (cluster("alice", "alice"), {"floor-packet", "floor-xdp"}),
+        (cluster("alice", "alice", cadge_build_path="/opt/build"), set()),  # its driver may have the rights
+        (cluster("alice", "alice", ansible_become=True), set()),
+        (cluster("{{ me }}", "{{ me }}"), set()),
+        (replace(cluster("alice", "alice"), kind=Kind.EMULATED), set()),  # these hosts lend them
+    ],
+)
+def test_what_a_clusters_user_may_not_open_is_refused(
+    catalogue: Catalogue, testbed: Testbed, refused: set[str]
+) -> None:
+    """Raw sockets take root, or rights that a plain user does not have: no attempt is made to find that out."""
+    plan = make_plan(tiny(places="between"), catalogue, WORKLOADS, site_of(testbed), only=["a-one"])
+    raw = {point.subject.layer for point in plan.points if point.subject.kind == "floor"}
+    assert {"floor-packet", "floor-xdp"} <= raw
+    forbidden = [point for point in plan.points if point.reason_code is Reason.PERMISSION]
+    assert {point.subject.layer for point in forbidden} == refused
+    assert all(point.state == "refused" for point in forbidden)
+    said = {point.reason or "" for point in forbidden if point.subject.layer == "floor-packet"}
+    assert all(" needs CAP_NET_RAW, which alice does not have on h" in reason for reason in said)
+    assert all("ansible_user" in reason and "setcap cap_net_raw+ep" in reason for reason in said)
+
+
+def test_a_layer_that_takes_rights_is_refused_likewise(catalogue: Catalogue) -> None:
+    file = catalogue.get("a-one").file.model_copy(update={"rights": ("net_raw",)})
+    layers = tuple(
+        replace(info, file=file) if info.name == "a-one" else info
+        for info in catalogue.layers
+        if info.name != "c-three"
+    )
+    plan = make_plan(tiny(places="between"), replace(catalogue, layers=layers), WORKLOADS, site_of(cluster("al", "al")))
+    codes = {(point.subject.layer, point.reason_code) for point in plan.points if point.subject.kind == "layer"}
+    assert codes == {("a-one", Reason.PERMISSION), ("b-two", None)}
+
+
+def test_who_logs_in_is_what_the_inventory_says_else_sshs_configuration(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host 198.18.0.12\n  User root\nHost *\n  User alice\n")
+    made = emulated()
+    given = {"ansible_ssh_common_args": f"-F '{config}'"}
+    variables: dict[str, dict[str, object]] = {
+        "h1": {"ansible_host": "198.18.0.11", **given},
+        "h2": {"ansible_host": "198.18.0.12", **given},
+        "h3": {"ansible_host": "198.18.0.12", "ansible_user": "bob", **given},
+        "h4": {"ansible_connection": "local"},
+        "h5": {"ansible_connection": "docker"},
+        "h6": {"ansible_ssh_common_args": "-F 'no end"},
+    }
+    testbed = replace(made, kind=Kind.CLUSTER, host_variables=variables)
+    assert [login_of(testbed, name) for name in variables] == ["alice", "root", "bob", getpass.getuser(), None, None]
+    assert login_of(replace(testbed, kind=Kind.EMULATED), "h1") is None

@@ -22,6 +22,8 @@ Place = Literal["self", "within", "between"]
 Wait = Literal["poll", "block"]
 Kind = Literal["layer", "floor"]
 Launcher = Literal["direct", "mpirun"]
+Right = Literal["net_raw", "net_admin", "bpf", "ipc_lock"]
+"""A capability, in the words of setpriv(1)."""
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", max_length=200)]
 """A name that is a file's as well: it leads out of no folder."""
 

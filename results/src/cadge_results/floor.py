@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from cadge_results.base import Document, Frozen, Place, Wait
+from cadge_results.base import Document, Frozen, Place, Right, Wait
 from cadge_results.point import WORD
 
 PREFIX = "floor-"
 """Before a floor's name wherever it stands in the place of a layer."""
-
-
-Right = Literal["net_raw", "net_admin", "bpf", "ipc_lock"]
 
 
 class Limit(Frozen):

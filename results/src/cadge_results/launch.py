@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from cadge_results.base import Document, FileName, Frozen, Kind, Launcher, Place, Wait
-from cadge_results.floor import Right
+from cadge_results.base import Document, FileName, Frozen, Kind, Launcher, Place, Right, Wait
 from cadge_results.pattern import ENDPOINTS_MAX, Declared
 from cadge_results.point import POINT_ID, Settings, Subject, Workload
 from cadge_results.trace import SHA256

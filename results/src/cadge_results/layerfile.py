@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from cadge_results.base import Document, Frozen, Launcher, Place, Wait
+from cadge_results.base import Document, Frozen, Launcher, Place, Right, Wait
 from cadge_results.point import Value
 from cadge_results.reason import Reason
 
@@ -102,6 +102,8 @@ class LayerFile(Document):
     limits: tuple[Limit, ...] = ()
     contexts: Contexts | None = Field(default=None, exclude_if=lambda value: value is None)
     """Each thread of each endpoint has a context; points that need more of them on a host are refused."""
+    rights: tuple[Right, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What its processes need to be opened, beside what any user may do, in the words of setpriv(1)."""
     known_faults: tuple[KnownFault, ...] = ()
     variables: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$")], ...] = ()
     """How the names of the environment variables begin that steer its library, and that a sweep may set."""

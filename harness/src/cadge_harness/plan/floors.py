@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cadge_harness.plan.cast import Cast
 from cadge_harness.plan.catalogue import Refusal
-from cadge_harness.plan.site import Site
+from cadge_harness.plan.site import Site, refuse_rights
 from cadge_harness.plan.sweep import Wanted
 from cadge_results import FloorFile, PatternFile, Reason, Workload, Workloads
 from cadge_results.pattern import FOLLOWS
@@ -63,7 +64,7 @@ def _alike(workload: Workload, pattern: PatternFile) -> bool:
     )
 
 
-def refuse_floor(floor: FloorFile, wanted: Wanted, workloads: Workloads, site: Site) -> Refusal | None:
+def refuse_floor(floor: FloorFile, wanted: Wanted, cast: Cast, workloads: Workloads, site: Site) -> Refusal | None:
     """Return why a floor cannot be measured here, or None."""
     if floor.needs_raw_link and not site.raw_links:
         return Refusal(code=Reason.NODE_LACKS, reason="raw frames need a link of their own and root on every host")
@@ -72,4 +73,4 @@ def refuse_floor(floor: FloorFile, wanted: Wanted, workloads: Workloads, site: S
         return Refusal(code=Reason.NO_CAP, reason=floor.bytes_min.reason)
     if floor.bytes_max is not None and size > floor.bytes_max.bytes:
         return Refusal(code=Reason.MSG_TOO_LARGE, reason=floor.bytes_max.reason)
-    return None
+    return refuse_rights(site, floor.name, floor.rights, cast)

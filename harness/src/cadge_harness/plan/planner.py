@@ -288,7 +288,7 @@ def _add_floors(making: _Making, wishes: Sequence[Wanted]) -> None:
         why = (
             refuse_place(making.site, item.place)
             or refuse_cast(making.site, item.place, item.wait, cast, sleeper=sleeper)
-            or refuse_floor(floor, item, making.workloads, making.site)
+            or refuse_floor(floor, item, cast, making.workloads, making.site)
         )
         making.place(Key(subject=subject, cast=cast), item.workload, why, found.beside)
 

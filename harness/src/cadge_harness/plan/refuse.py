@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cadge_harness.plan.cast import Cast, contexts_by_host
 from cadge_harness.plan.catalogue import Context, LayerInfo, Refusal
-from cadge_harness.plan.site import Site, refuse_cast, refuse_place
+from cadge_harness.plan.site import Site, refuse_cast, refuse_place, refuse_rights
 from cadge_harness.plan.sweep import Wanted
 from cadge_harness.words import count_of, runs_only
 from cadge_results import PatternFile, Reason
@@ -35,6 +35,7 @@ def refuse_point(
         or refuse_place(site, wanted.place)
         or _few_hosts(wanted, pattern, site)
         or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
+        or refuse_rights(site, info.name, info.file.rights, cast)
         or _forbidden(info, wanted, site)
         or _described(info, wanted, pattern, cast)
     )

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from cadge_harness.plan.cast import Cast, hosts_of
 from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.timemodel import TimeModel
+from cadge_harness.testbed.logins import login_of
 from cadge_harness.words import count_of
 from cadge_results import Reason
 from cadge_results.base import Place, Wait
@@ -44,6 +47,9 @@ class Site:
     here: bool = False
     """Whether the hosts are this machine: what a layer is not permitted here, it is not permitted there."""
 
+    login: Callable[[str], str | None] = lambda _host: None
+    """The user whose rights the drivers of a host have; None where that is not known."""
+
     @property
     def host_names(self) -> tuple[str, ...]:
         """Names of the hosts, in the testbed's order."""
@@ -62,6 +68,7 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> Site:
         own_link=str(testbed.kind) == "emulated",
         here=str(testbed.kind) != "cluster",
         times=times or TimeModel(),
+        login=cache(partial(login_of, testbed)),
     )
 
 
@@ -69,6 +76,21 @@ def refuse_place(site: Site, place: Place) -> Refusal | None:
     """Return why nothing can be measured at a place of this testbed, or None."""
     if place == "between" and len(site.hosts) < 2:
         return Refusal(code=Reason.NODE_LACKS, reason=f"testbed {site.name} has one host; place between needs two")
+    return None
+
+
+def refuse_rights(site: Site, name: str, rights: Collection[str], cast: Cast) -> Refusal | None:
+    """Return why a host's user may not open what takes these rights (capabilities, as setpriv names them), or None."""
+    for host in hosts_of(cast) if rights else ():
+        user = site.login(host)
+        if user not in (None, "root"):
+            listed = ", ".join(f"CAP_{right.upper()}" for right in rights)
+            granted = ",".join(f"cap_{right}" for right in rights)
+            reason = (
+                f"{name} needs {listed}, which {user} does not have on {host}: log in there as root (ansible_user), or "
+                f"set cadge_build_path to a build there whose driver has it (sudo setcap {granted}+ep bin/cadge-driver)"
+            )
+            return Refusal(code=Reason.PERMISSION, reason=reason)
     return None
 
 

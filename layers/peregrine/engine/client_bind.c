@@ -117,19 +117,27 @@ void pgr_peer_rest(struct pgr_peer *peer)
 
 /* ---- binding ---- */
 
+bool pgr_read_address(const struct pgr *pgr, const void *address, size_t address_bytes, struct pgr_to *to_out)
+{
+	*to_out = (struct pgr_to){{0}};
+	if (!address_bytes || address_bytes > sizeof(to_out->bytes))
+		return false;
+	memcpy(to_out->bytes, address, address_bytes);
+	return !pgr->wire->ops->is_address || pgr->wire->ops->is_address(pgr->wire, to_out);
+}
+
 int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct pgr_peer **peer_out)
 {
 	struct pgr_peer *peer;
-	struct pgr_to to = {{0}};
+	struct pgr_to to;
 	int code;
 
 	if (!pgr->here)
 		return PGR_E_CLOSED;
-	if (!address_bytes || address_bytes > sizeof(to.bytes))
+	if (!pgr_read_address(pgr, address, address_bytes, &to))
 		return PGR_E_ARGUMENT;
 	if (pgr->peers_count == pgr->config.peers_max)
 		return PGR_E_FULL;
-	memcpy(to.bytes, address, address_bytes);
 	code = pgr->wire->ops->reach ? pgr->wire->ops->reach(pgr->wire, &to) : PGR_OK;
 	if (code != PGR_OK)
 		return code;

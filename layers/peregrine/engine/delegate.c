@@ -26,11 +26,9 @@ bool pgr_delegated_in(const struct pgr *pgr, struct pgr_work *work, const uint8_
 	if (bytes < sizeof(token))
 		return false;
 	memcpy(&token, data, sizeof(token));
-	if (pgr_le32(token.address_bytes) > sizeof(work->to.bytes) || pgr_le32(token.slot) >= PGR_SLOTS ||
-	    !token.sequence)
+	if (!pgr_read_address(pgr, token.address, pgr_le32(token.address_bytes), &work->to) ||
+	    pgr_le32(token.slot) >= PGR_SLOTS || !token.sequence)
 		return false;
-	memset(&work->to, 0, sizeof(work->to));
-	memcpy(work->to.bytes, token.address, pgr_le32(token.address_bytes));
 	work->head.client = pgr_le64(token.client);
 	work->head.sequence = pgr_le64(token.sequence);
 	work->head.slot = (uint16_t)pgr_le32(token.slot);
@@ -71,15 +69,14 @@ bool pgr_may_delegate(const struct pgr *pgr, const struct pgr_to *from)
 
 int pgr_delegations_from(struct pgr *pgr, const void *address, size_t address_bytes, uint32_t allow)
 {
-	struct pgr_to from = {{0}}, *all;
+	struct pgr_to from, *all;
 	uint32_t at;
 	bool there;
 
 	if (!pgr->here)
 		return PGR_E_CLOSED;
-	if (!address_bytes || address_bytes > sizeof(from.bytes))
+	if (!pgr_read_address(pgr, address, address_bytes, &from))
 		return PGR_E_ARGUMENT;
-	memcpy(from.bytes, address, address_bytes);
 	at = delegator_at(pgr, &from);
 	there = is_delegator(pgr, at, &from);
 	if (there && !allow)

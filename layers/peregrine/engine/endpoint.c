@@ -443,6 +443,7 @@ void pgr_close(struct pgr *pgr)
 		pgr_own_stack_free();
 	pgr_buffers_free(pgr);
 	free(pgr->works);
+	free(pgr->delegated);
 	free(pgr->procedures);
 	pgr_table_free(pgr->shares, pgr->clients_mask);
 	free(pgr->delegators);

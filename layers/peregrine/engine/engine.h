@@ -294,6 +294,8 @@ struct pgr_work {
 	struct pgr_work *next;
 	/* into that list; NULL: not in it */
 	struct pgr_work **back;
+	/* in its list of pgr->delegated, while it is among those that need the clock */
+	struct pgr_work *next_delegated;
 	/* what a token says; the generation is another one for each call */
 	uint32_t index, generation;
 	/* enum pgr_work_state; the client's slot; what the call said last; of the result, in a row */
@@ -469,8 +471,8 @@ struct pgr {
 	uint32_t works_count, works_room;
 	/* that are not free; where the sweep goes on */
 	uint32_t works_used, works_swept;
-	/* those that are free, and those that need the clock */
-	struct pgr_work *works_free, *timed;
+	/* those that are free, and those that need the clock; of the latter the delegated ones, in works_room lists, owned */
+	struct pgr_work *works_free, *timed, **delegated;
 
 	/* no new calls are taken */
 	bool draining;
@@ -544,6 +546,9 @@ PGR_COLD void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, con
 struct pgr_peer *pgr_peer_of(struct pgr *pgr, uint64_t client);
 /* Makes the slot, of a binding that is busy from now on; false: no memory. */
 PGR_COLD bool pgr_slot_make(struct pgr_peer *peer, unsigned int number);
+/* An address as a program or a packet names it; false: none that an endpoint of this wire can have. */
+bool pgr_read_address(const struct pgr *pgr, const void *address, size_t address_bytes,
+		      struct pgr_to *to_out);
 /* Nothing of it is outstanding or unacknowledged: it is busy no more, and its slots are released. */
 PGR_COLD void pgr_peer_rest(struct pgr_peer *peer);
 /* Ends a binding that was unbound, when nobody works on it; its calls end with PGR_E_CLOSED. */
@@ -655,7 +660,7 @@ void pgr_current_keep(struct pgr *pgr);
 struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number);
 /* Into and out of the list of works that need the clock; both may be said twice. */
 void pgr_timed_add(struct pgr *pgr, struct pgr_work *work);
-void pgr_timed_remove(struct pgr_work *work);
+void pgr_timed_remove(struct pgr *pgr, struct pgr_work *work);
 
 /* ---- share.c ---- */
 /* The share that an address belongs to, until it is put back; NULL: no memory. */

@@ -268,8 +268,8 @@ void pgr_on_contact(struct pgr *pgr, pgr_contact *contact, void *arg);
  * Binds to a server; sends nothing yet. PGR_OK, E_ARGUMENT (no address of this wire, or one from which nobody can answer: 0.0.0.0
  * or ::, of many hosts, port 0), E_FULL (peers_max are bound),
  * E_WIRE (shm: it is closed, has ended, or is in another PID namespace), E_PERMISSION, E_MEMORY, E_SERVER_BUSY (shm: 64
- * others are bound to it; the server has been woken to let go of those that have ended, so that another try some ms later is
- * worth it). The binding belongs to the endpoint, which ends it when it is closed. On shm a binding costs 2 MiB of memory each
+ * others are bound to it. Where some of them have ended, the server is woken to let go of them, which it had not done
+ * 0.1 s later). The binding belongs to the endpoint, which ends it when it is closed. On shm a binding costs 2 MiB of memory each
  * way from then on.
  */
 int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct pgr_peer **peer_out);
@@ -339,7 +339,7 @@ int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t pr
 /*
  * Takes calls that the server at this address passes on (allow 1), or no longer (0). Without it none are taken: whoever
  * passes a call on says where its result goes, so this end has to trust its word for the caller's address. Anybody
- * else's delegated calls are refused. PGR_OK, E_ARGUMENT, E_MEMORY.
+ * else's delegated calls are refused. PGR_OK, E_ARGUMENT (no address that pgr_bind would take), E_MEMORY.
  */
 int pgr_delegations_from(struct pgr *pgr, const void *address, size_t address_bytes, uint32_t allow);
 

@@ -90,7 +90,7 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
 		work->due_ns = pgr->now_ns;
 		pgr_timed_add(pgr, work);
 	} else if (PGR_UNLIKELY(work->back && !work->delegated)) {
-		pgr_timed_remove(work); /* there is room again; from here on the client asks */
+		pgr_timed_remove(pgr, work); /* there is room again; from here on the client asks */
 	}
 }
 
@@ -136,7 +136,7 @@ void pgr_result_lost(struct pgr *pgr, struct pgr_work *work)
 	void *arg = work->sent_arg;
 
 	work->sent = NULL;
-	pgr_timed_remove(work);
+	pgr_timed_remove(pgr, work);
 	pgr_outgoing_end(&work->out);
 	pgr_work_reject(pgr, work, PGR_E_GIVE_UP);
 	if (sent && pgr->here) {
@@ -154,8 +154,8 @@ void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
 
 	work->sent = NULL;
 	if (work->delegated && work->client) {
+		pgr_timed_remove(pgr, work);
 		work->delegated = false;
-		pgr_timed_remove(work);
 		pgr_outgoing_end(&work->out);
 		pgr_buffer_give(pgr, work->saved);
 		work->saved = NULL;

@@ -6,15 +6,48 @@
 
 /* ---- what a call holds while it is here ---- */
 
+/* The list of a delegated result that this client awaits; works_room is a power of two. */
+static struct pgr_work **delegated_list(struct pgr *pgr, const struct pgr_header *head)
+{
+	const uint64_t call = pgr_mixed(pgr, head->sequence << 6 | head->slot);
+
+	return &pgr->delegated[pgr_mixed(pgr, head->client ^ call) & (pgr->works_room - 1)];
+}
+
+static PGR_COLD void delegated_add(struct pgr *pgr, struct pgr_work *work)
+{
+	struct pgr_work **list = delegated_list(pgr, &work->head);
+
+	work->next_delegated = *list;
+	*list = work;
+}
+
+static PGR_COLD void delegated_remove(struct pgr *pgr, const struct pgr_work *work)
+{
+	struct pgr_work **at = delegated_list(pgr, &work->head);
+
+	while (*at != work)
+		at = &(*at)->next_delegated;
+	*at = work->next_delegated;
+}
+
 static PGR_COLD bool works_grow(struct pgr *pgr)
 {
 	const uint32_t room = pgr->works_room ? 2 * pgr->works_room : 64;
-	struct pgr_work **works = realloc(pgr->works, room * sizeof(struct pgr_work *));
+	struct pgr_work **works = realloc(pgr->works, room * sizeof(struct pgr_work *)), **delegated;
 
 	if (!works)
 		return false;
 	pgr->works = works;
+	delegated = calloc(room, sizeof(struct pgr_work *));
+	if (!delegated)
+		return false;
+	free(pgr->delegated);
+	pgr->delegated = delegated;
 	pgr->works_room = room;
+	for (struct pgr_work *work = pgr->timed; work; work = work->next)
+		if (work->delegated)
+			delegated_add(pgr, work);
 	return true;
 }
 
@@ -61,12 +94,16 @@ void pgr_timed_add(struct pgr *pgr, struct pgr_work *work)
 	if (pgr->timed)
 		pgr->timed->back = &work->next;
 	pgr->timed = work;
+	if (work->delegated)
+		delegated_add(pgr, work);
 }
 
-void pgr_timed_remove(struct pgr_work *work)
+void pgr_timed_remove(struct pgr *pgr, struct pgr_work *work)
 {
 	if (!work->back)
 		return;
+	if (work->delegated)
+		delegated_remove(pgr, work);
 	*work->back = work->next;
 	if (work->next)
 		work->next->back = work->back;
@@ -78,7 +115,7 @@ void pgr_timed_remove(struct pgr_work *work)
 void pgr_work_free(struct pgr *pgr, struct pgr_work *work)
 {
 	pgr_let_go(pgr);
-	pgr_timed_remove(work);
+	pgr_timed_remove(pgr, work);
 	if (PGR_UNLIKELY(work->args != NULL))
 		pgr_buffer_give(pgr, work->args);
 	if (PGR_UNLIKELY(work->saved != NULL))
@@ -698,12 +735,12 @@ static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from
 				      const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;
+	struct pgr_work *work = pgr->works_room ? *delegated_list(pgr, head) : NULL;
 	bool news;
 
-	for (struct pgr_work *work = pgr->timed; work; work = work->next) {
-		if (!work->delegated || work->head.client != head->client ||
-		    work->head.sequence != head->sequence || work->head.slot != head->slot ||
-		    work->head.incarnation != head->incarnation ||
+	for (; work; work = work->next_delegated) {
+		if (work->head.client != head->client || work->head.sequence != head->sequence ||
+		    work->head.slot != head->slot || work->head.incarnation != head->incarnation ||
 		    memcmp(from, &work->to, sizeof(*from)) != 0)
 			continue;
 		work->heard = true;

@@ -28,9 +28,11 @@
 #define BUSY_POLLS     1024u
 #define LOOKS_FOR_DEAD 1024u
 #define LISTS          256u /* of rings that we write to: a power of two */
-#define LIFE_LOOKS     8u   /* owners that are looked after when another one is reached */
-#define MAGIC          UINT64_C(0x3476676e69726770) /* "pgringv4" */
-#define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define READER_MS                                                                                            \
+	100u /* within which a reader that was woken sets rings of the dead free, for one that binds */
+#define LIFE_LOOKS 8u                           /* owners that are looked after when another one is reached */
+#define MAGIC      UINT64_C(0x3476676e69726770) /* "pgringv4" */
+#define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 /*
  * States of a ring. A writer takes one that is free (CLAIMED), fills its head in (READY) and closes it (CLOSED); its reader sets
  * it free when it has read all. For a writer that has died, whoever looks for a ring closes what was ready, and takes over
@@ -189,8 +191,8 @@ static inline bool owner_ended(const struct outgoing *out)
 }
 
 /* ---- shm_reach.c ---- */
-/* As reach of struct pgr_wire_ops. */
-int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to);
+/* As reach of struct pgr_wire_ops. Where rings of the dead are all that is left, it waits so long for their reader. */
+int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to, unsigned int wait_ms);
 /*
  * Whether an endpoint has gone for good with its process: that has ended, or another one has its number by now. False where it
  * cannot be told.

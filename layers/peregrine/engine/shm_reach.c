@@ -149,9 +149,11 @@ static int map_inbox(const struct shm *shm, const struct shm_address *address, s
 		       : PGR_E_WIRE;
 }
 
-/* Fills the rest of `out` in. PGR_OK, or why not. */
-static int join(struct shm *shm, const struct shm_address *address, struct outgoing *out)
+/* Fills the rest of `out` in. For rings of the dead to be set free it waits so long. PGR_OK, or why not. */
+static int join(struct shm *shm, const struct shm_address *address, struct outgoing *out,
+		unsigned int wait_ms)
 {
+	const struct timespec pause = {.tv_nsec = 1000000};
 	uint32_t number;
 	int code;
 
@@ -165,11 +167,16 @@ static int join(struct shm *shm, const struct shm_address *address, struct outgo
 	if (out->inbox->block && (out->bell_fd = open_bell(out->inbox, address->pid)) < 0)
 		return PGR_E_WIRE;
 	out->head = claim(out->inbox, shm, &number);
-	if (!out->head) {
-		if (close_dead(shm, out->inbox) && out->bell_fd >= 0)
+	while (!out->head && close_dead(shm, out->inbox)) {
+		if (out->bell_fd >= 0)
 			ring_the_bell(out);
-		return PGR_E_SERVER_BUSY;
+		if (!wait_ms--)
+			break;
+		nanosleep(&pause, NULL);
+		out->head = claim(out->inbox, shm, &number);
 	}
+	if (!out->head)
+		return PGR_E_SERVER_BUSY;
 	out->word = atomic_load(&out->head->word);
 	out->lines = out->inbox->lines[number];
 	populate(out->lines, true);
@@ -177,7 +184,7 @@ static int join(struct shm *shm, const struct shm_address *address, struct outgo
 	return PGR_OK;
 }
 
-int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
+int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to, unsigned int wait_ms)
 {
 	struct shm *shm = (struct shm *)wire;
 	struct shm_address address;
@@ -193,7 +200,7 @@ int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 	memcpy(&address, to->bytes, sizeof(address));
 	out->to = *to;
 	out->bell_fd = -1;
-	code = join(shm, &address, out);
+	code = join(shm, &address, out, wait_ms);
 	if (code != PGR_OK) {
 		pgr_shm_let_go(out);
 		free(out);

@@ -46,7 +46,9 @@ struct pgr_wire_ops {
 	void (*wait)(struct pgr_wire *wire, uint64_t timeout_ns);
 	/* Descriptors that become readable when there is something to receive; -1: none. */
 	void (*watch)(struct pgr_wire *wire, int fds[PGR_FDS]);
-	/* Prepares to send to an address (route, mapping). 0 or a pgr_code; idempotent. NULL: not needed. */
+	/* Whether one endpoint of this wire can have this address, and answer from it. NULL: any. */
+	bool (*is_address)(const struct pgr_wire *wire, const struct pgr_to *to);
+	/* Prepares to send to an address (mapping). 0 or a pgr_code; idempotent. NULL: not needed. */
 	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);
 	/* Whether who has this address has closed it, or ended, as far as that can be told. NULL: it cannot. */
 	bool (*ended)(struct pgr_wire *wire, const struct pgr_to *to);

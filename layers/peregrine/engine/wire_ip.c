@@ -55,15 +55,14 @@ static int filter(int fd, uint32_t number)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all));
 }
 
-static int ip_reach(struct pgr_wire *wire, const struct pgr_to *to)
+static bool ip_is_address(const struct pgr_wire *wire, const struct pgr_to *to)
 {
 	static const uint8_t no_number[4];
 	uint8_t prefix[PGR_PREFIX_BYTES];
 	union pgr_name name;
 
 	ip_address((const struct pgr_datagram *)wire, to, &name, prefix);
-	return pgr_is_of_host(&name) && memcmp(prefix, no_number, sizeof(no_number)) != 0 ? PGR_OK
-											  : PGR_E_ARGUMENT;
+	return pgr_is_of_host(&name) && memcmp(prefix, no_number, sizeof(no_number)) != 0;
 }
 
 static int ip_open(const struct pgr_config *config, pgr_input *input, void *engine,
@@ -110,6 +109,6 @@ const struct pgr_wire_ops pgr_wire_ip = {
 	.receive = pgr_datagram_receive,
 	.wait = pgr_datagram_wait,
 	.watch = pgr_datagram_watch,
-	.reach = ip_reach,
+	.is_address = ip_is_address,
 	.describe = pgr_datagram_describe,
 };

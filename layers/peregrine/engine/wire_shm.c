@@ -30,6 +30,11 @@ static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 	return out && (!out->inbox || owner_ended(out));
 }
 
+static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
+{
+	return pgr_shm_reach(wire, to, READER_MS);
+}
+
 /* ---- sending ---- */
 
 static void write_pieces(uint8_t *to, const struct pgr_piece *pieces, unsigned int count)
@@ -75,7 +80,7 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 
 	(void)more;
 	if (PGR_UNLIKELY(!out)) { /* a delegated result goes to whom we never met */
-		if (pgr_shm_reach(wire, to) != PGR_OK || !(out = outgoing_to(shm, to)))
+		if (pgr_shm_reach(wire, to, 0) != PGR_OK || !(out = outgoing_to(shm, to)))
 			return 0;
 	}
 	for (unsigned int i = 0; i < count; i++)
@@ -402,7 +407,7 @@ const struct pgr_wire_ops pgr_wire_shm = {
 	.receive = shm_receive,
 	.wait = shm_wait,
 	.watch = shm_watch,
-	.reach = pgr_shm_reach,
+	.reach = shm_reach,
 	.ended = shm_ended,
 	.behind = shm_behind,
 	.describe = shm_describe,

@@ -139,16 +139,14 @@ static void udp_text(const struct pgr_wire *wire, const struct pgr_to *to, char 
 	snprintf(text, text_bytes, name.any.sa_family == AF_INET ? "%s:%s" : "[%s]:%s", host, port);
 }
 
-static int udp_reach(struct pgr_wire *wire, const struct pgr_to *to)
+static bool udp_is_address(const struct pgr_wire *wire, const struct pgr_to *to)
 {
 	union pgr_name name;
 
 	udp_address(NULL, to, &name, NULL);
 	/* not one of the other kind, or of another wire */
 	return (name.any.sa_family == AF_INET6) == is_v6(wire) && pgr_is_of_host(&name) &&
-			       (name.any.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port)
-		       ? PGR_OK
-		       : PGR_E_ARGUMENT;
+	       (name.any.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port);
 }
 
 /* ---- life ---- */
@@ -219,7 +217,7 @@ const struct pgr_wire_ops pgr_wire_udp = {
 	.receive = pgr_datagram_receive,
 	.wait = pgr_datagram_wait,
 	.watch = pgr_datagram_watch,
-	.reach = udp_reach,
+	.is_address = udp_is_address,
 	.resolve = udp_resolve,
 	.text = udp_text,
 	.describe = pgr_datagram_describe,

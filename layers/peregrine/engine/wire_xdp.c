@@ -233,7 +233,7 @@ static void xdp_watch(struct pgr_wire *wire, int fds[PGR_FDS])
 
 /* ---- life ---- */
 
-static int xdp_reach(struct pgr_wire *wire, const struct pgr_to *to)
+static bool xdp_is_address(const struct pgr_wire *wire, const struct pgr_to *to)
 {
 	static const uint8_t zeros[ETH_ALEN];
 	union pgr_name name = {.v4 = {.sin_family = AF_INET}};
@@ -242,9 +242,7 @@ static int xdp_reach(struct pgr_wire *wire, const struct pgr_to *to)
 	memcpy(&name.v4.sin_addr, to->bytes, 4);
 	/* not one of another wire, say */
 	return pgr_is_of_host(&name) && memcmp(to->bytes + PGR_AT_NUMBER, zeros, 4) &&
-			       memcmp(to->bytes + AT_MAC, zeros, ETH_ALEN)
-		       ? PGR_OK
-		       : PGR_E_ARGUMENT;
+	       memcmp(to->bytes + AT_MAC, zeros, ETH_ALEN);
 }
 
 static void xdp_close(struct pgr_wire *wire)
@@ -319,6 +317,6 @@ const struct pgr_wire_ops pgr_wire_xdp = {
 	.receive = xdp_receive,
 	.wait = xdp_wait,
 	.watch = xdp_watch,
-	.reach = xdp_reach,
+	.is_address = xdp_is_address,
 	.describe = xdp_describe,
 };

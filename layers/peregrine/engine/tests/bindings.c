@@ -316,6 +316,90 @@ static void delegators(void)
 	end();
 }
 
+/* ---- calls that were passed on ---- */
+
+enum { PASS = 2, ONWARD = FEW / PGR_SLOTS + 1 };
+
+static struct {
+	struct pgr *front;
+	struct pgr_peer *onward[ONWARD];
+	unsigned int passed;
+	bool lose_results;
+} d;
+
+static void on_pass(void *arg, const struct pgr_request *request)
+{
+	(void)arg;
+	CHECK(pgr_delegate(d.onward[d.passed++ % ONWARD], &request->token, ECHO, NULL, 0) == PGR_OK);
+}
+
+static bool lose_results(void *arg, uint8_t *packet, size_t bytes)
+{
+	(void)arg, (void)bytes;
+	return !d.lose_results || packet[0] != PGR_RESULT || !(packet[1] & PGR_FLAG_DELEGATED);
+}
+
+static void live_with_front(uint64_t ns)
+{
+	struct pgr *const ends[] = {t.server, t.client, d.front};
+	const uint64_t until_ns = net_now_ns() + ns;
+
+	while (net_now_ns() < until_ns)
+		net_step(ends, 3);
+}
+
+/* How many results of calls that were passed on wait for their clients' word; the longest list that one is looked for in. */
+static unsigned int awaiting_word(unsigned int *longest_out)
+{
+	unsigned int known = 0;
+
+	*longest_out = 0;
+	for (uint32_t i = 0; i < t.server->works_room; i++) {
+		unsigned int length = 0;
+
+		for (const struct pgr_work *work = t.server->delegated[i]; work; work = work->next_delegated)
+			length++;
+		known += length;
+		*longest_out = length > *longest_out ? length : *longest_out;
+	}
+	return known;
+}
+
+/* Results of calls that were passed on: each client's word finds the one that it speaks of in a short list. */
+static void passed_on(void)
+{
+	const struct pgr_config config = {.peers_max = ONWARD, .clients_max = 2 * FEW};
+	unsigned int longest;
+
+	begin(FEW);
+	memset(&d, 0, sizeof(d));
+	d.lose_results = true;
+	net_watch(lose_results, NULL);
+	CHECK(pgr_open_on(&pgr_wire_net, &config, &d.front) == PGR_OK &&
+	      pgr_serve(d.front, PASS, NULL, on_pass, NULL) == PGR_OK &&
+	      pgr_delegations_from(t.server, d.front->wire->own.bytes, PGR_ADDRESS_BYTES, 1) == PGR_OK);
+	d.front->wire->window_packets = t.server->wire->window_packets = 4 * FEW; /* else 64 are under way */
+	for (unsigned int i = 0; i < ONWARD; i++)
+		CHECK(pgr_bind(d.front, t.server->wire->own.bytes, PGR_ADDRESS_BYTES, &d.onward[i]) ==
+		      PGR_OK);
+	for (unsigned int i = 0; i < FEW; i++) {
+		CHECK(pgr_bind(t.client, d.front->wire->own.bytes, PGR_ADDRESS_BYTES, &t.peers[i]) == PGR_OK);
+		CHECK(pgr_call(t.peers[i], PASS, NULL, NULL, 0, NULL, 0, 0, on_done, NULL) == PGR_QUEUED);
+		if (i % 8 == 7)
+			live_with_front(MS);
+	}
+	live_with_front(100 * MS);
+	CHECK(t.executed == FEW && t.done == 0);
+	CHECK(awaiting_word(&longest) == FEW && longest <= 8);
+	d.lose_results = false;
+	live_with_front(2 * SECOND);
+	CHECK(t.done == FEW && t.failed == 0 && t.executed == FEW);
+	CHECK(awaiting_word(&longest) == 0);
+	net_watch(NULL, NULL);
+	pgr_close(d.front);
+	end();
+}
+
 /* Rings to many servers lie in lists that are short; of those who have closed theirs, few are kept mapped. */
 static void rings(void)
 {
@@ -382,6 +466,7 @@ int main(void)
 		{"identifiers that are alike", like_identifiers},
 		{"clients in the order of their silence", silent},
 		{"who may pass calls on", delegators},
+		{"results of calls that were passed on", passed_on},
 		{"rings to many servers", rings},
 		{"the largest numbers of bindings and clients", largest},
 	};

@@ -247,20 +247,29 @@ static int file_limit_of_memory(void)
 
 /* ---- addresses ---- */
 
-static int bind_text(struct pgr *pgr, const char *text)
+/* Whoever can be bound to can pass calls on, and nobody else. */
+static int bind_at(struct pgr *pgr, const uint8_t *address, size_t bytes)
 {
-	uint8_t address[PGR_ADDRESS_BYTES];
-	size_t bytes = sizeof(address);
 	struct pgr_peer *peer;
-	int code = pgr_resolve(pgr, text, address, &bytes);
+	const int code = pgr_bind(pgr, address, bytes, &peer);
 
-	if (code == PGR_OK)
-		code = pgr_bind(pgr, address, bytes, &peer);
 	if (code == PGR_OK) {
 		pgr_unbind(peer);
 		pgr_poll(pgr);
 	}
+	for (uint32_t allow = 0; allow < 2; allow++)
+		if (pgr_delegations_from(pgr, address, bytes, allow) != code)
+			return PGR_E_WIRE;
 	return code;
+}
+
+static int bind_text(struct pgr *pgr, const char *text)
+{
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	const int code = pgr_resolve(pgr, text, address, &bytes);
+
+	return code == PGR_OK ? bind_at(pgr, address, bytes) : code;
 }
 
 static int addresses(const char *own, const char *const *wrong, const char *const *right)
@@ -314,18 +323,17 @@ static int addresses_ip(void)
 {
 	struct pgr *pgr = NULL;
 	uint8_t address[8] = {127, 0, 0, 1, 1, 2, 3, 4};
-	struct pgr_peer *peer;
 	int codes[4];
 
 	if (try_open("ip", "127.0.0.1", 0, &pgr) == PGR_E_PERMISSION)
 		return SKIPPED;
-	codes[0] = pgr_bind(pgr, address, sizeof(address), &peer);
+	codes[0] = bind_at(pgr, address, sizeof(address));
 	memset(address + 4, 0, 4);
-	codes[1] = pgr_bind(pgr, address, sizeof(address), &peer);
+	codes[1] = bind_at(pgr, address, sizeof(address));
 	memcpy(address, (uint8_t[8]){0, 0, 0, 0, 1, 2, 3, 4}, 8);
-	codes[2] = pgr_bind(pgr, address, sizeof(address), &peer);
+	codes[2] = bind_at(pgr, address, sizeof(address));
 	address[0] = 224;
-	codes[3] = pgr_bind(pgr, address, sizeof(address), &peer);
+	codes[3] = bind_at(pgr, address, sizeof(address));
 	pgr_close(pgr);
 	return codes[0] == PGR_OK && codes[1] == PGR_E_ARGUMENT && codes[2] == PGR_E_ARGUMENT &&
 			       codes[3] == PGR_E_ARGUMENT

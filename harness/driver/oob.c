@@ -25,6 +25,8 @@ struct drv_oob {
 	int links_count;
 	/* of all links where there are several, else -1 */
 	int watcher;
+	/* links that hold messages, in the order in which they got them; what was expected may have emptied some since */
+	struct drv_link *first, **end;
 	/* the others know already why this is over */
 	bool told;
 	/* the link whose end ended it */
@@ -38,6 +40,16 @@ static struct drv_link *link_of(struct drv_oob *oob, int endpoint)
 	return index >= 0 && index < oob->links_count && oob->links[index].endpoint == endpoint
 		       ? &oob->links[index]
 		       : NULL;
+}
+
+static void list(struct drv_oob *oob, struct drv_link *link)
+{
+	if (link->listed || !json_array_size(link->queue))
+		return;
+	link->listed = true;
+	link->next = NULL;
+	*oob->end = link;
+	oob->end = &link->next;
 }
 
 /* One descriptor for many links, so that looking costs one system call. */
@@ -82,6 +94,7 @@ int drv_oob_open(int endpoint, int endpoints, const char *host_port, const struc
 	oob->endpoint = endpoint;
 	oob->endpoints = endpoints;
 	oob->watcher = -1;
+	oob->end = &oob->first;
 	for (int i = 0; i < oob->links_count; i++)
 		oob->links[i].fd = -1;
 	if (endpoint == 0)
@@ -95,6 +108,8 @@ int drv_oob_open(int endpoint, int endpoints, const char *host_port, const struc
 		drv_oob_close(oob);
 		return -1;
 	}
+	for (int i = 0; i < oob->links_count; i++) /* what came behind a hello */
+		list(oob, &oob->links[i]);
 	*oob_out = oob;
 	return 0;
 }
@@ -159,7 +174,10 @@ static int broken(struct drv_oob *oob, struct drv_link *link, struct drv_fail *f
 
 static int pump_link(struct drv_oob *oob, struct drv_link *link, struct drv_fail *fail)
 {
-	return drv_link_pump(link, fail) ? broken(oob, link, fail) : 0;
+	const int status = drv_link_pump(link, fail);
+
+	list(oob, link);
+	return status ? broken(oob, link, fail) : 0;
 }
 
 /* Reads whatever is there. */
@@ -181,12 +199,21 @@ static int pump(struct drv_oob *oob, struct drv_fail *fail)
 	return 0;
 }
 
+/* From each link in turn. */
 static json_t *take(struct drv_oob *oob)
 {
 	json_t *message = NULL;
 
-	for (int i = 0; !message && i < oob->links_count; i++)
-		message = drv_link_take(&oob->links[i]);
+	while (!message && oob->first) {
+		struct drv_link *link = oob->first;
+
+		oob->first = link->next;
+		if (!oob->first)
+			oob->end = &oob->first;
+		link->listed = false;
+		message = drv_link_take(link);
+		list(oob, link);
+	}
 	return message;
 }
 
@@ -209,6 +236,8 @@ void drv_oob_put_back(struct drv_oob *oob, json_t *message)
 
 	if (!link || json_array_insert_new(link->queue, 0, message))
 		fprintf(stderr, "cadge: a message could not be put back\n");
+	else
+		list(oob, link);
 }
 
 int drv_oob_peek(struct drv_oob *oob, struct drv_fail *fail)
@@ -284,14 +313,14 @@ int drv_oob_expect(struct drv_oob *oob, int from, const char *name, const struct
 	return 0;
 }
 
-int drv_oob_send(struct drv_oob *oob, int to, const json_t *message, uint64_t deadline_ns,
-		 struct drv_fail *fail)
+static int send_frame(struct drv_oob *oob, int to, const struct drv_frame *frame, uint64_t deadline_ns,
+		      struct drv_fail *fail)
 {
 	struct drv_link *link = link_of(oob, to);
 
 	if (!link)
 		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d is not connected to this one", to);
-	if (!drv_link_send(link, message, deadline_ns, fail))
+	if (!drv_link_send_frame(link, frame, deadline_ns, fail))
 		return 0;
 	/* a connection that breaks while it is written to may hold the reason that its other end gave */
 	if (fail->reason == DRV_PEER_LOST) {
@@ -301,17 +330,36 @@ int drv_oob_send(struct drv_oob *oob, int to, const json_t *message, uint64_t de
 			*fail = why;
 		else
 			drv_fail_set(fail, DRV_PEER_LOST, "endpoint %d is gone", to);
+		list(oob, link);
 		return broken(oob, link, fail);
 	}
 	return -1;
 }
 
+/* To endpoints first to last. */
+static int send_to(struct drv_oob *oob, int first, int last, const json_t *message, uint64_t deadline_ns,
+		   struct drv_fail *fail)
+{
+	struct drv_frame frame;
+	int status = drv_frame_make(message, &frame, fail);
+
+	if (status)
+		return status;
+	for (int e = first; !status && e <= last; e++)
+		status = send_frame(oob, e, &frame, deadline_ns, fail);
+	free(frame.bytes);
+	return status;
+}
+
+int drv_oob_send(struct drv_oob *oob, int to, const json_t *message, uint64_t deadline_ns,
+		 struct drv_fail *fail)
+{
+	return send_to(oob, to, to, message, deadline_ns, fail);
+}
+
 int drv_oob_order(struct drv_oob *oob, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail)
 {
-	for (int e = 1; e < oob->endpoints; e++)
-		if (drv_oob_send(oob, e, message, deadline_ns, fail))
-			return -1;
-	return 0;
+	return send_to(oob, 1, oob->endpoints - 1, message, deadline_ns, fail);
 }
 
 /* Endpoint 0's part of a gather: collects, then sends all back. */

@@ -69,12 +69,12 @@ int drv_oob_send(struct drv_oob *oob, int to, const json_t *message, uint64_t de
 int drv_oob_order(struct drv_oob *oob, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail);
 
 /*
- * Looks without waiting: 1 and *message_out (a new reference) when a message is there, 0 when none is, -1 when an
+ * Looks without waiting, at all senders in turn: 1 and *message_out (a new reference) when a message is there, 0 when none is, -1 when an
  * endpoint is gone or stopped. One system call when nothing is there.
  */
 int drv_oob_try(struct drv_oob *oob, json_t **message_out, struct drv_fail *fail);
 
-/* Puts a message that was taken back before all others; takes over the reference. */
+/* Puts a message that was taken back before all others of its sender; takes over the reference. */
 void drv_oob_put_back(struct drv_oob *oob, json_t *message);
 
 /* Notices that an endpoint is gone or stopped (-1), and leaves messages that are due later in their place. */

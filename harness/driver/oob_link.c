@@ -34,12 +34,11 @@ void drv_link_close(struct drv_link *link)
 	link->queue = NULL;
 }
 
-int drv_link_send(struct drv_link *link, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail)
+int drv_frame_make(const json_t *message, struct drv_frame *frame_out, struct drv_fail *fail)
 {
 	char *text = json_dumps(message, JSON_COMPACT);
 	const size_t bytes = text ? strlen(text) : 0;
 	char *frame = text ? malloc(4 + bytes) : NULL;
-	int status;
 
 	if (!frame || bytes > DRV_OOB_FRAME_MAX) {
 		free(text);
@@ -50,11 +49,29 @@ int drv_link_send(struct drv_link *link, const json_t *message, uint64_t deadlin
 	for (int i = 0; i < 4; i++)
 		frame[i] = (char)(bytes >> (8 * i) & 0xff);
 	memcpy(frame + 4, text, bytes);
-	status = drv_oob_write_all(link->fd, frame, 4 + bytes, deadline_ns, fail);
-	if (!status)
-		link->carried_bytes += 4 + bytes;
-	free(frame);
 	free(text);
+	*frame_out = (struct drv_frame){frame, 4 + bytes};
+	return 0;
+}
+
+int drv_link_send_frame(struct drv_link *link, const struct drv_frame *frame, uint64_t deadline_ns,
+			struct drv_fail *fail)
+{
+	if (drv_oob_write_all(link->fd, frame->bytes, frame->count, deadline_ns, fail))
+		return -1;
+	link->carried_bytes += frame->count;
+	return 0;
+}
+
+int drv_link_send(struct drv_link *link, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	struct drv_frame frame;
+	int status;
+
+	if (drv_frame_make(message, &frame, fail))
+		return -1;
+	status = drv_link_send_frame(link, &frame, deadline_ns, fail);
+	free(frame.bytes);
 	return status;
 }
 

@@ -18,6 +18,9 @@ struct drv_link {
 	size_t in_bytes, in_room;
 	/* array of messages */
 	json_t *queue;
+	/* owned by the star: the next link in its list of those that hold messages, and whether this one is in it */
+	struct drv_link *next;
+	bool listed;
 	/* what was said and heard on it, frames whole */
 	uint64_t carried_bytes;
 	/* the other end is gone or stopped, and why; what it said before is in the queue */
@@ -29,7 +32,16 @@ struct drv_link {
 int drv_link_start(struct drv_link *link, int fd, int endpoint, struct drv_fail *fail);
 void drv_link_close(struct drv_link *link);
 
-/* Sends one message. */
+/* A message as it goes over links; the caller frees its bytes. */
+struct drv_frame {
+	char *bytes;
+	size_t count;
+};
+int drv_frame_make(const json_t *message, struct drv_frame *frame_out, struct drv_fail *fail);
+int drv_link_send_frame(struct drv_link *link, const struct drv_frame *frame, uint64_t deadline_ns,
+			struct drv_fail *fail);
+
+/* Sends one message to one. */
 int drv_link_send(struct drv_link *link, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail);
 
 /*

@@ -388,6 +388,77 @@ static void test_waiting(int count)
 	drv_oob_close(oob);
 }
 
+/* --- what a star costs its middle --- */
+
+enum { WORDS = 20 };
+static int said[2]; /* a pipe: a byte of each that has said all */
+
+static int many_words_body(int endpoint)
+{
+	struct drv_fail fail;
+	struct drv_oob *oob = join(endpoint, &token, 10 * SECOND, &fail);
+	json_t *word = json_pack("{s:s}", "m", "word"), *message = NULL;
+	int good = oob != NULL;
+
+	for (int i = 0; good && i < (endpoint == 1 ? WORDS : 1); i++)
+		good = !drv_oob_send(oob, 0, word, drv_now_ns() + SECOND, &fail);
+	good = good && write(said[1], "", 1) == 1 &&
+	       !drv_oob_expect(oob, 0, "order", NULL, drv_now_ns() + 5 * SECOND, &message, &fail);
+	json_decref(message);
+	json_decref(word);
+	drv_oob_close(oob);
+	return good ? 0 : 1;
+}
+
+static size_t made_bytes;
+
+static void *count_bytes(size_t bytes)
+{
+	made_bytes += bytes;
+	return malloc(bytes);
+}
+
+/* Who says much keeps nobody's word waiting; what goes to all is put into bytes once. */
+static void test_middle(int count)
+{
+	enum { LONG_BYTES = 100000 };
+	struct drv_fail fail = {.text = ""};
+	json_t *message, *order;
+	pid_t children[MOST];
+	char text[LONG_BYTES + 1];
+	struct drv_oob *oob;
+	int heard = 0, last = 0;
+	bool ordered;
+
+	memset(text, 'x', LONG_BYTES);
+	text[LONG_BYTES] = '\0';
+	order = json_pack("{s:s, s:s}", "m", "order", "text", text);
+	if (pipe(said))
+		exit(77);
+	start(children, count, many_words_body);
+	oob = join(0, &token, 10 * SECOND, &fail);
+	for (int i = 1; oob && i < count; i++)
+		if (read(said[0], text, 1) != 1)
+			exit(77);
+	while (oob && heard < WORDS + count - 2 &&
+	       !drv_oob_receive(oob, NULL, drv_now_ns() + 5 * SECOND, &message, &fail)) {
+		heard++;
+		if (json_integer_value(json_object_get(message, "from")) != 1)
+			last = heard;
+		json_decref(message);
+	}
+	tap_ok(heard == WORDS + count - 2 && last <= 2 * count,
+	       "of %d words the last of those who say one is taken as number %d", heard, last);
+	json_set_alloc_funcs(count_bytes, free);
+	ordered = oob && !drv_oob_order(oob, order, drv_now_ns() + 5 * SECOND, &fail);
+	json_set_alloc_funcs(malloc, free);
+	tap_ok(ordered && made_bytes < 6 * LONG_BYTES, "an order of %d bytes to %d is made from %zu bytes",
+	       LONG_BYTES, count - 1, made_bytes);
+	tap_ok(end(children, count) == count - 1, "all of %d hear it", count);
+	drv_oob_close(oob);
+	json_decref(order);
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -395,6 +466,7 @@ int main(void)
 	test_talk(3);
 	test_talk(8);
 	test_talk(MOST);
+	test_middle(16);
 	test_ends(3);
 	test_ends(8);
 	test_meeting(4);

@@ -16,7 +16,7 @@ extern volatile sig_atomic_t drv_stop_signal;
 
 /*
  * Starts all three: PR_SET_PDEATHSIG, a timer that calls _exit(4) when `deadline_ns` from now have passed
- * (extended by nothing), and handlers for SIGTERM and SIGINT. SIGPIPE is ignored.
+ * (extended by nothing) and its threads' stacks are on standard error, and handlers for SIGTERM and SIGINT. SIGPIPE is ignored.
  */
 int drv_watchdog_start(uint64_t deadline_ns, struct drv_fail *fail);
 

@@ -592,6 +592,22 @@ def test_nobody_there(pair: Pair) -> None:
     assert pair.result()["reason_code"] == "DEADLINE"
 
 
+@pytest.mark.paired
+def test_a_layer_that_hangs_is_shown_where(pair: Pair) -> None:
+    """At the hard deadline a driver says the stacks of its threads, with the adapter's own functions."""
+    layer = "bad-hangs-in-poll"
+    pair.modules = BUILD / "tests"
+    if not (pair.modules / f"{layer}.so").exists():
+        pytest.skip(f"{layer} is not built")
+    processes = pair.start_both(launch(layer, [rpc()], deadline_ms=1500))
+    for process in processes:
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 4
+        said = [line.split("+")[0].strip() for line in errors.splitlines() if f"({layer}.so)" in line]
+        assert said[:2] == ["spin_for_ever", "base_poll"], errors
+        assert "_start+" in errors
+
+
 def test_launch_files_that_differ(pair: Pair) -> None:
     need("sockets-tcp")
     one, other = (launch("sockets-tcp", [rpc(size, 8)]) for size in (8, 9))

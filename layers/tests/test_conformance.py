@@ -633,6 +633,21 @@ def test_a_process_that_dies_or_hangs_costs_one_test(fault: str, words: str, who
     assert [report.verdict(test) for test in later] == ["ok", "ok"]
 
 
+@pytest.mark.paired
+@pytest.mark.parametrize("fault", ["hangs-in-poll", "hangs-under-a-launcher"])
+def test_a_hung_test_shows_where_its_ranks_are(fault: str) -> None:
+    if "launcher" in fault and not shutil.which("mpirun"):
+        pytest.skip("mpirun is not installed")
+    report = run(BUILDS["release"], bad(fault), "--deadline", "2", *only("message_empty"))
+    assert list(report.failed) == ["message_empty"]
+    ranks = report.errors.split("# rank ")[1:]
+    assert [rank[:2] for rank in ranks] == ["0,", "1,"]
+    for rank in ranks:
+        named = [line.split()[1].split("+")[0] for line in rank.splitlines() if f"(bad-{fault}.so)" in line]
+        assert named[:2] == ["spin_for_ever", "base_poll"], report.errors
+        assert "test_message_empty+" in rank
+
+
 @pytest.mark.parametrize(
     ("fact", "words"),
     [

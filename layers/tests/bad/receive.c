@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +321,14 @@ static void chan_dial(struct cadge_chan *chan)
 	chan->fd = fd;
 }
 
+#ifdef FLAW_POLL_HANG
+static void spin_for_ever(void)
+{
+	for (;;)
+		sched_yield();
+}
+#endif
+
 int base_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	bool missing = false;
@@ -339,6 +348,10 @@ int base_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	}
 	if (missing)
 		accept_strangers(ctx);
+#ifdef FLAW_POLL_HANG
+	if (events)
+		spin_for_ever();
+#endif
 #ifdef FLAW_SLEEP_NS
 	if (!events)
 		nanosleep(&(struct timespec){.tv_nsec = FLAW_SLEEP_NS}, NULL);

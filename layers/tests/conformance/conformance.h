@@ -95,13 +95,14 @@ enum packet_kind {
 	PACKET_QUIT,
 	PACKET_NOTE,
 	PACKET_VERDICT,
-	PACKET_DATA
+	PACKET_DATA,
+	PACKET_STACK
 };
 
 struct packet {
 	uint32_t kind;
 	uint32_t rank;  /* to the referee: destination of DATA; from it: source */
-	uint32_t value; /* RUN: test number; VERDICT: enum verdict; HELLO: pid */
+	uint32_t value; /* RUN: test number; VERDICT: enum verdict; HELLO: pid; STACK: thread */
 	uint32_t bytes; /* that follow in the same packet */
 	unsigned char data[OOB_BYTES_MAX];
 };

@@ -17,6 +17,7 @@
 
 #include "conformance.h"
 #include "launchers.h"
+#include "stacks.h"
 
 static int verdict_set(struct rank *r, enum verdict verdict, const char *format, va_list args)
 {
@@ -272,6 +273,7 @@ int rank_main(const struct options *opt, const char *socket_name, unsigned int n
 	r->number = number;
 	if (rank_join(r, socket_name) < 0)
 		return 4;
+	stacks_answer(r->sock);
 	if (rank_load(r, file, sizeof(file), shim_file) < 0) {
 		/* Told as the verdict of whatever is asked first. */
 		packet_take(r, &p, 0);

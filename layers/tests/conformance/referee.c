@@ -18,6 +18,7 @@
 #include "launchers.h"
 #include "referee.h"
 #include "reports.h"
+#include "stacks.h"
 
 int set_init(struct set *set, const struct options *opt, char **argv, bool mpirun, bool hosts)
 {
@@ -255,6 +256,7 @@ int set_quit(struct set *set, char *reason, size_t reason_bytes)
 		if (!reap(set->mpirun ? set->launcher : set->pids[i], 10 * NS_PER_S * set->opt->scale,
 			  &status)) {
 			snprintf(reason, reason_bytes, "%s did not end within 10 s of being asked to", who);
+			stacks_print(set, "ends_clean");
 			result = -1;
 			break;
 		}
@@ -374,6 +376,7 @@ static void set_referee(struct set *set, const struct test *test, uint64_t until
 			snprintf(out->reason, sizeof(out->reason),
 				 "no verdict in time; rank 0 last seen: %s%s%s", set->notes[0],
 				 set->ranks > 1 ? ", rank 1: " : "", set->ranks > 1 ? set->notes[1] : "");
+			stacks_print(set, test->name);
 			return;
 		}
 		for (unsigned int i = 0; i < set->ranks; i++)

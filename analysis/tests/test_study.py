@@ -182,10 +182,13 @@ def test_a_campaign_without_such_layers_has_a_page_of_blanks(tmp_path: Path) -> 
     ("text", "said"),
     [
         ("", "JSON"),
-        ("{}", "readings: Field required"),
-        ('{"readings": [{"name": "a"}]}', "readings.0.unit: Field required"),
+        ("{}", "readings: is missing; it must be a list"),
+        ('{"readings": [{"name": "a"}]}', "readings.0.unit: is missing; it must be text"),
         ('{"readings": [{"name": "a", "unit": "us", "median": 1, "low": 2, "high": 3}]}', "a: the median does not lie"),
-        ('{"readings": [{"name": "a", "unit": "us", "median": "1", "low": 0, "high": 3}]}', "valid number"),
+        (
+            '{"readings": [{"name": "a", "unit": "us", "median": "1", "low": 0, "high": 3}]}',
+            "must be a number, not '1'",
+        ),
     ],
 )
 def test_wrong_benchmark_files(text: str, said: str, tmp_path: Path) -> None:
@@ -204,10 +207,10 @@ def test_a_benchmark_file_that_is_not_there(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("total: null_rpc", "total: null_rcp", "no figure is called null_rcp"),
-        ("tag: seed", "tag: heard", "tag: Input should be"),
+        ("tag: seed", "tag: heard", "tag: must be one of seed, found, derived, not 'heard'"),
         ("schema: cadge.study/1", "schema: cadge.study/2", "cadge.study"),
         ("year: 1993", "year: [", "line"),
-        ("unit: share", "unit: furlong", "unit: Input should be"),
+        ("unit: share", "unit: furlong", "unit: must be one of us, "),
     ],
 )
 def test_wrong_published_figures(old: str, new: str, said: str, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_unknown_layer(quiet: Checkout, cadge: Cadge) -> None:
         ("request_bytes: sizes", "request_bytes: size", "no vector is called 'size'; vectors here: sizes"),
         ("[8B, 4KiB]", "[8B, 4KiB", "malformed YAML"),
         ("launches: 3", "lunches: 3", "tiny.yml:7:1: lunches: unknown key; did you mean launches?"),
-        ("launches: 3", "launches: 0", "tiny.yml:7:11: launches: Input should be greater than 0"),
+        ("launches: 3", "launches: 0", "tiny.yml:7:11: launches: must be a whole number from 1 to 1000, not 0; for ex"),
     ],
 )  # fmt: skip
 def test_wrong_sweeps(old: str, new: str, said: str, quiet: Checkout, cadge: Cadge) -> None:

@@ -50,7 +50,7 @@ HOSTILE = {
     "a long word": (TINY.replace("pattern: rpc", "pattern: " + "r" * 100_000), "s.yml:6:15: patterns.0.pattern: "),
     "launches": (
         TINY.replace("launches: 3", "launches: 1000000"),
-        "s.yml:7:11: launches: Input should be less than or equal to 1000",
+        "s.yml:7:11: launches: must be a whole number from 1 to 1000, not 1000000",
     ),
     "sizes": (TINY.replace("4KiB", ", ".join(["8B"] * 20_000)), "s.yml:4:39975: more than 10000 values"),
     "bytes": (TINY + "#" * 300_000, "s.yml: larger than 262144 bytes, which is the limit"),

@@ -244,7 +244,7 @@ def test_records_that_fit_no_format_are_not_stored(checkout: Checkout, cadge: Ca
     runner.change = lambda record: record | {"colour": "blue"}
     answer = cadge(*RUN)
     assert answer.code == 6
-    assert "a launch was not stored: launch record: colour: Extra inputs" in answer.err
+    assert "a launch was not stored: launch record: colour: unknown key" in answer.err
     assert not last(checkout).launch_ids()
 
 

@@ -144,7 +144,7 @@ GOOD = "patterns:\n- {pattern: rpc, request_bytes: 8B}\n"
         ),
         (
             "patterns:\n- {pattern: rpc, bytes: 8B}\n",
-            r"s.yml:6:18: patterns.0.bytes: rpc has no parameter bytes; did you mean reply_bytes\?",
+            r"s.yml:6:18: patterns.0.bytes: rpc has no parameter bytes; did you mean request_bytes or reply_bytes\?",
         ),
         ("patterns:\n- {pattern: rpc}\n", "rpc needs request_bytes"),
         ("patterns:\n- {pattern: rpc, request_bytes: many}\n", "no vector is called 'many'; vectors here: none"),
@@ -175,7 +175,10 @@ GOOD = "patterns:\n- {pattern: rpc, request_bytes: 8B}\n"
         ),
         (GOOD + "seed: -1\n", "s.yml:7:7: seed: "),
         (GOOD + "plases: within\n", r"s.yml:7:1: plases: unknown key; did you mean places\?"),
-        (GOOD + "places: outside\n", r"places.0: 'outside' is not allowed"),
+        (
+            GOOD + "places: outside\n",
+            r"s.yml:7:9: places: must be one of .*, not 'outside'; for example: places: within",
+        ),
         (GOOD + "waits: blok\n", r"did you mean block\?"),
         (GOOD + "budget: 300\n", "s.yml:7:9: budget: 300 has no unit; a duration is written like 250ms or 5min"),
         (GOOD + "seed: 1\nseed: 2\n", "s.yml:8:1: seed is given twice"),
@@ -235,11 +238,11 @@ def test_a_baseline_is_a_layer_of_the_sweep(tmp_path: Path) -> None:
         ("without: [sockets-tcp]\nbaseline: sockets-tcp\n", r"s.yml:8:11: baseline: 'sockets-tcp' is no layer"),
         (
             f"{lent}baseline: pm-ucx\n",
-            r"s.yml:8:11: baseline: 'pm-ucx' is no layer of this sweep; known: pm-ucx \+ delay",
+            r"s.yml:8:11: baseline: 'pm-ucx' is no layer of this sweep; did you mean pm-ucx \+ delay",
         ),
         ("baseline: ' '\n", r"s.yml:7:11: baseline: ' ' is no layer of this sweep; known: native-ucx"),
         ("same_within: 5\n", r"s.yml:7:14: same_within: 5 is not a share; write it like 5%"),
-        ("same_within: 0%\n", r"s.yml:7:14: same_within: Input should be greater than 0"),
+        ("same_within: 0%\n", r"s.yml:7:14: same_within: must be a share in percent above 0, not '0%'"),
     ):
         with pytest.raises(UsageError, match=message):
             read(text)

@@ -82,7 +82,7 @@ def ablate(
 
 def _sweep_of(name: str) -> str:
     """Return the sweep of an ablation. Raises UsageError with the nearest name."""
-    from cadge_harness.yamlfile import nearest
+    from cadge_results.complaint import nearest
 
     known = [path.stem.removeprefix(PREFIX) for path in find_checkout().sweeps.glob(f"{PREFIX}*.yml")]
     if name not in known:

@@ -17,8 +17,8 @@ from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.here import Cell, Counted, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.words import count_of
-from cadge_harness.yamlfile import nearest
 from cadge_results import PatternFile, Reason, Workloads
+from cadge_results.complaint import nearest
 from cadge_results.pattern import Parameter, Role, plain
 from cadge_results.units import format_bytes
 

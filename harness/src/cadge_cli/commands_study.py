@@ -49,8 +49,8 @@ def study(
     the first that has something for it. Nothing is measured.
     """
     from cadge_analysis.study.build import build
-    from cadge_harness.yamlfile import nearest
     from cadge_results import Store
+    from cadge_results.complaint import nearest
     from cadge_results.layout import check_no_link
 
     output = output_of(ctx, as_json, out)

@@ -266,7 +266,7 @@ def split_names(values: tuple[str, ...]) -> tuple[str, ...]:
 
 def name_of(given: str, known: Sequence[str], what: str) -> str:
     """Return a name that a user gave. Raises UsageError where it is unknown."""
-    from cadge_harness.yamlfile import nearest
+    from cadge_results.complaint import nearest
 
     if given not in known:
         raise UsageError(f"unknown {what} {given!r}{nearest(given, known)}")

@@ -51,7 +51,7 @@ def two_sides(results: Path | None, first: str, second: str) -> tuple[Side, Side
 
 def _side(campaigns: Campaigns, text: str) -> Side:
     from cadge_analysis.versus.sides import Side
-    from cadge_harness.yamlfile import nearest
+    from cadge_results.complaint import nearest
 
     campaign, colon, layer = text.partition(":")
     data = campaigns.read(campaign)

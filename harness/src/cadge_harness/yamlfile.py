@@ -7,12 +7,11 @@ Only what JSON can say is read (YAML 1.2's core: `yes` and `no` are strings, a d
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import yaml
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -23,22 +22,16 @@ from cadge_harness.yamlbounds import DIGITS_MAX, check_bounds
 from cadge_results import ResultsError
 from cadge_results.base import Document
 from cadge_results.catalogue import SafeLoader
+from cadge_results.complaint import Complaint, complaints
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 _Path = tuple[str | int, ...]
+PROBLEMS_MOST = 5
+"""Of a file, that are shown at a time."""
 _SLOW_BYTES = 32 * 1024
 """What PyYAML's own loader, which takes a second for 150 KB, is given to say better what is wrong."""
 _SHOWN_MOST = 400
 """Letters of a complaint: a file may hold a word of a hundred thousand, a terminal should not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """What is wrong with the value at a path of a document, or with the key itself."""
-
-    path: _Path
-    text: str
-    of_key: bool = False
 
 
 class _Loader(yaml.SafeLoader):
@@ -80,7 +73,7 @@ def load_document(
     kind: type[DocumentT],
     *,
     source: str,
-    check: Callable[[DocumentT], Iterable[Problem]] = lambda _: (),
+    check: Callable[[DocumentT], Iterable[Complaint]] = lambda _: (),
 ) -> DocumentT:
     """Read one document of a format from YAML. Raises UsageError: `source:line:column: key: what is wrong`.
 
@@ -94,9 +87,9 @@ def load_document(
     try:
         document = kind.model_validate_json(json.dumps(raw))
     except ValidationError as error:
-        raise UsageError(_explain(error, kind, marks, source)) from error
+        raise UsageError(_explain(error, kind, raw, marks, source)) from error
     lines = []
-    for problem in islice(check(document), 5):
+    for problem in islice(check(document), PROBLEMS_MOST):
         line, column = marks.nearest(problem.path, key=problem.of_key)
         lines.append(_short(f"{source}:{line}:{column}: {'.'.join(map(str, problem.path))}: {problem.text}"))
     if lines:
@@ -134,15 +127,6 @@ def _compose(text: str, source: str) -> Node | None:
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_MOST else f"{text[: _SHOWN_MOST - 3]}..."
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?` where a known name is near, else the names that are known."""
-    names = sorted(set(known))
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]}?"
-    return f"; known: {', '.join(names)}" if names else ""
 
 
 def _value(node: Node, path: _Path, marks: Marks, source: str, above: frozenset[int]) -> JsonValue:
@@ -209,51 +193,10 @@ def _colon(node: Node) -> str:
     return f"{line}:{column}"
 
 
-def _explain(error: ValidationError, kind: type[BaseModel], marks: Marks, source: str) -> str:
+def _explain(error: ValidationError, kind: type[BaseModel], raw: JsonValue, marks: Marks, source: str) -> str:
     lines = []
-    for item in error.errors(include_url=False)[:5]:
-        path = tuple(item["loc"])
-        extra = item["type"] == "extra_forbidden"
-        line, column = marks.nearest(path, key=extra)
-        name = ".".join(str(part) for part in path if not _is_label(part))
-        what = item["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-        if extra:
-            what = f"unknown key{nearest(str(path[-1]), _keys_at(kind, path[:-1]))}"
-        elif item["type"] == "literal_error":
-            allowed = str(item.get("ctx", {}).get("expected", ""))
-            names = [part.strip(" '") for part in allowed.replace(" or ", ", ").split(",")]
-            what = f"{item['input']!r} is not allowed{nearest(str(item['input']), names)}"
-        elif item["type"] == "missing":
-            what = "is missing"
-        lines.append(_short(f"{source}:{line}:{column}: {name + ': ' if name else ''}{what}"))
+    for one in complaints(error, kind, raw)[:PROBLEMS_MOST]:
+        line, column = marks.nearest(one.path, key=one.of_key)
+        name = ".".join(map(str, one.path))
+        lines.append(_short(f"{source}:{line}:{column}: {name + ': ' if name else ''}{one.text}"))
     return "\n".join(lines)
-
-
-def _is_label(part: str | int) -> bool:
-    """Say whether a part of pydantic's path names a branch of a union and not a key."""
-    return isinstance(part, str) and ("[" in part or part in {"str", "function-before", "function-after"})
-
-
-def _keys_at(kind: Any, path: _Path) -> list[str]:  # noqa: ANN401 - walks pydantic's own annotations
-    """Return the keys that a model allows at a path."""
-    for part in path:
-        if isinstance(part, int):
-            continue
-        fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
-        named = next((info for key, info in fields.items() if part in (key, info.alias)), None)
-        if named is None:
-            return []
-        kind = _model_in(named.annotation)
-    fields = getattr(kind, "model_fields", {})
-    return [info.alias or key for key, info in fields.items()]
-
-
-def _model_in(annotation: Any) -> Any:  # noqa: ANN401
-    """Return the first model inside an annotation such as tuple[Model, ...] or Model | None."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for inner in getattr(annotation, "__args__", ()):
-        found = _model_in(inner)
-        if found is not None:
-            return found
-    return None

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal, Self, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from cadge_results.complaint import explain
 from cadge_results.errors import FormatError, SchemaTooNewError, SchemaTooOldError
 from cadge_results.strict import refusal
 
@@ -112,7 +113,7 @@ class Document(Frozen):
                 raise FormatError(f"{source}: {why}")
             return cls.model_validate_json(text)
         except ValidationError as error:
-            raise FormatError(f"{source}: {explain(error)}") from error
+            raise FormatError(f"{source}: {explain(error, cls, raw)}") from error
         except RecursionError as error:
             raise FormatError(f"{source}: it is nested too deeply") from error
         except ValueError as error:  # of Python's writer: an integer of thousands of digits
@@ -158,18 +159,6 @@ def _writer(raw: Mapping[str, object]) -> str:
         if isinstance(raw.get(key), str):
             return f"cadge {raw[key]}"
     return ""
-
-
-def explain(error: ValidationError) -> str:
-    """Turn pydantic's errors into one line: `key: what is wrong`, at most four of them."""
-    lines = []
-    for item in error.errors(include_url=False)[:4]:
-        where = ".".join(str(part) for part in item["loc"]) or "document"
-        lines.append(f"{where}: {item['msg']}")
-    left = error.error_count() - len(lines)
-    if left > 0:
-        lines.append(f"and {left} more")
-    return "; ".join(lines)
 
 
 def canonical(value: object) -> str:

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, NonNegativeInt, TypeAdapter, ValidationError
 
-from cadge_results.base import Frozen, explain
+from cadge_results.base import Frozen
+from cadge_results.complaint import explain_json
 from cadge_results.errors import FormatError
 from cadge_results.reason import Reason
 from cadge_results.result import LaunchStatus
@@ -200,4 +201,4 @@ def read_event(line: str | bytes, *, source: str) -> Event:
     try:
         return _EVENT.validate_json(line)
     except ValidationError as error:
-        raise FormatError(f"{source}: {explain(error)}") from error
+        raise FormatError(f"{source}: {explain_json(error, _EVENT, line)}") from error

@@ -10,10 +10,12 @@ entry go before those of the sweep.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
+import yaml
 from pydantic import (
     BeforeValidator,
     ConfigDict,
@@ -53,6 +55,9 @@ SAME = "same"
 
 LOOKS_MAX = 20
 
+Topic = Literal["overview", "traffic", "costs", "models", "libraries", "studies", "checks", "own"]
+"""Which kind of question a sweep asks."""
+
 
 def check_looks(looks: Sequence[int]) -> tuple[int, ...]:
     """Return numbers of launches after which a campaign can be looked at. Raises ValueError with what is wrong."""
@@ -76,6 +81,21 @@ def _launches_or_looks(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"required": ["launches"]}, {"required": ["looks"]}]
 
 
+def _as_written(line: str) -> list[JsonValue]:
+    """Return the value of a line as users write it, for the examples of a key."""
+    return list(yaml.safe_load(line).values())
+
+
+def plain_name(value: object) -> object:
+    """Return the name of a pattern as its file has it: '-' is as good as '_'."""
+    return value.replace("-", "_") if isinstance(value, str) else value
+
+
+def _one_listed(value: object) -> object:
+    """Return a group of keys that stands alone as a list of one."""
+    return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, dict) else value
+
+
 def _listed(value: object) -> object:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
@@ -83,6 +103,8 @@ def _listed(value: object) -> object:
 def _groups(value: object) -> object:
     if not isinstance(value, list | tuple):
         return value
+    if value and all(isinstance(name, str) for name in value):
+        return (tuple(value),)
     return tuple(tuple(group) if isinstance(group, list) else group for group in value)
 
 
@@ -106,6 +128,8 @@ Places = Annotated[
 Waits = Annotated[
     tuple[Wait, ...], Field(min_length=1), BeforeValidator(_listed), _one_or_more({"enum": ["poll", "block"]})
 ]
+PatternName = Annotated[str, BeforeValidator(plain_name), Field(pattern=WORD, examples=_as_written("pattern: rpc"))]
+"""In which '-' is as good as '_'."""
 
 _VALUE: dict[str, object] = {"type": ["integer", "string"]}
 _VALUES: dict[str, object] = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]}
@@ -138,17 +162,24 @@ class _WithParameters(Frozen):
 class LayerEntry(Frozen):
     """A layer under other than default conditions: wrapped in shims, or with settings of its own."""
 
-    layer: str
-    """A name, or a pattern with `*` that stands for every layer whose name matches."""
-    shims: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
-    """Outermost first."""
-    settings: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
-    """Open-time options; those of a shim carry its name and a dot in front, environment variables `env.`.
-
-    `link.rate`, written like 100Mbit, is the rate that the link between emulated hosts is given meanwhile.
-    """
-    places: Places | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Where it is measured, if not where the sweep says."""
+    layer: str = Field(
+        description="A layer's name; with * every layer whose name matches.", examples=_as_written("layer: native-ucx")
+    )
+    shims: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+        default=(), description="Shims around the layer, the outermost first.", examples=[["delay"]]
+    )
+    settings: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(
+        default_factory=dict,
+        description="Options of the layer. env.NAME sets a variable of its library, SHIM.NAME an option of a shim. "
+        "link.rate, e.g. 100Mbit, limits the link between emulated hosts.",
+        examples=[{"env.UCX_RNDV_THRESH": "8k"}],
+    )
+    places: Places | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="Where this layer is measured, in place of the sweep's places.",
+        examples=["within"],
+    )
 
     @property
     def label(self) -> str:
@@ -159,11 +190,15 @@ class LayerEntry(Frozen):
 def _layers(value: object) -> object:
     if value == ALL_LAYERS:
         return ()
+    if isinstance(value, str) and (several := re.split(r"[\s,]+", value.strip()))[1:]:
+        raise ValueError(f"several layers must be a list, like [{', '.join(several)}]")
     values = value if isinstance(value, list | tuple) else [value]
     if not values:
-        raise ValueError("names no layer; leave the key out for every layer")
+        raise ValueError(
+            "names no layer; leave the key out for every layer, or write a list like [sockets-tcp, native-ucx]"
+        )
     if ALL_LAYERS in values:
-        raise ValueError("'all' stands alone, without a list: write `layers: all`, or name the layers")
+        raise ValueError("'all' stands alone, without a list; for example: layers: all")
     return tuple({"layer": item} if isinstance(item, str) else item for item in values)
 
 
@@ -181,28 +216,40 @@ Layers = Annotated[tuple[LayerEntry, ...], BeforeValidator(_layers), _LayersSche
 class PatternEntry(_WithParameters):
     """One pattern and the values that it is measured with; further keys are its parameters."""
 
-    pattern: str = Field(pattern=WORD)
-    zip: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = ()
-    places: Places | None = None
-    waits: Waits | None = None
-    layers: Layers | None = Field(default=None, exclude_if=lambda value: value is None)
-    """What it is measured over, if not over the layers of the sweep; written as there."""
+    pattern: PatternName = Field(description="What is done and timed; `cadge patterns` lists them.")
+    zip: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = Field(
+        default=(),
+        description="Parameters whose values go in pairs, in place of every combination.",
+        examples=[[["request_bytes", "reply_bytes"]]],
+    )
+    places: Places | None = Field(
+        default=None, description="Where, in place of the sweep's places.", examples=["within"]
+    )
+    waits: Waits | None = Field(default=None, description="How, in place of the sweep's waits.", examples=["poll"])
+    layers: Layers | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="Over which layers, in place of the sweep's layers.",
+        examples=_as_written("layers: [sockets-tcp]"),
+    )
 
     @model_validator(mode="after")
     def _zip_fits(self) -> Self:
         zipped = [name for group in self.zip for name in group]
         if len(zipped) != len(set(zipped)) or not set(zipped) <= self.parameters.keys():
-            raise ValueError("zip names parameters that have values here, each once")
+            raise ValueError(
+                "zip names parameters that have values here, each once, like [[request_bytes, reply_bytes]]"
+            )
         return self
 
 
 class Focus(_WithParameters):
     """Points that get a duration of their own: all given keys have to match."""
 
-    pattern: str = Field(pattern=WORD)
-    place: Place | None = None
-    wait: Wait | None = None
-    duration: Millis
+    pattern: PatternName = Field(description="Points of this pattern; further keys are values of its parameters.")
+    place: Place | None = Field(default=None, description="Only at this place.", examples=["within"])
+    wait: Wait | None = Field(default=None, description="Only in this wait mode.", examples=["poll"])
+    duration: Millis = Field(description="How long each of these points is measured.", examples=["500ms"])
 
 
 class Durations(Frozen):
@@ -211,17 +258,30 @@ class Durations(Frozen):
     The planner shortens to `least` where the budget asks for it, and at the utmost to 20 ms.
     """
 
-    default: Millis
-    least: Millis | None = None
-    focus: tuple[Focus, ...] = ()
+    default: Millis = Field(description="How long a point is measured, in each launch.", examples=["100ms"])
+    least: Millis | None = Field(
+        default=None, description="Down to this it is shortened to keep the budget.", examples=["25ms"]
+    )
+    focus: Annotated[tuple[Focus, ...], BeforeValidator(_one_listed)] = Field(
+        default=(),
+        description="Points that get a duration of their own: all keys have to match.",
+        examples=_as_written("focus: [{pattern: rpc, request_bytes: 8B, duration: 500ms}]"),
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_alone(cls, raw: object) -> object:
+        return {"default": raw} if isinstance(raw, str) else raw
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         shortest = min([self.default, self.least or self.default, *(item.duration for item in self.focus)])
         if shortest < POINT_MS_MIN:
-            raise ValueError(f"{shortest}ms is too short; a point is measured for at least {POINT_MS_MIN}ms")
+            raise ValueError(
+                f"{shortest}ms is too short; a point is measured for at least {POINT_MS_MIN}ms, like 100ms"
+            )
         if self.least is not None and self.least > self.default:
-            raise ValueError("least is longer than default")
+            raise ValueError("least is longer than default; for example: duration: {default: 100ms, least: 25ms}")
         return self
 
 
@@ -231,46 +291,119 @@ class SweepFile(Document):
     NAME: ClassVar[str] = "cadge.sweep"
     MAJOR: ClassVar[int] = 2
 
-    title: str = Field(min_length=1)
-    layers: Layers = ()
-    without: tuple[str, ...] = ()
-    """Of all layers, those that are left out unless they are asked for by name; a layer that comes anew is in."""
-    baseline: str | None = Field(default=None, min_length=1, exclude_if=lambda value: value is None)
-    """The layer that each other one is judged against: its name, with shims and settings as a report writes them."""
-    same_within: Percent | None = Field(default=None, gt=0, exclude_if=lambda value: value is None)
-    """Two layers are the same where they surely differ by less than this; a report says what it is without it."""
-    places: Places = ("within", "between")
-    waits: Waits = ("poll",)
-    vectors: dict[str, Annotated[tuple[Bytes, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    patterns: tuple[PatternEntry, ...] = Field(min_length=1)
-    hosts: int = Field(default=2, ge=2, le=EMULATED_HOSTS_MAX)
-    """How many hosts are emulated where a testbed is made for it. Three or more share a bridge, two have a link."""
-    looks: tuple[int, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
-    """After how many launches the campaign is looked at; only what is undecided then is measured up to the next look.
-
-    `launches` is left out beside it, or is the first of them.
+    title: str = Field(
+        min_length=1, description="What the sweep asks, in one line.", examples=["Which of three layers is faster"]
+    )
+    topic: Topic = Field(
+        default="own",
+        exclude_if=lambda value: value == "own",
+        description="Under which heading `cadge sweeps` lists it.",
+        examples=["own"],
+    )
+    layers: Layers = Field(
+        default=(),
+        description="The layers, or `all`. `cadge layers` lists them. An entry may be a group of keys, with settings.",
+        examples=_as_written("layers: [sockets-tcp, {layer: native-ucx}]"),
+    )
+    without: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+        default=(),
+        description="With all layers: those that are left out unless --layers names them.",
+        examples=_as_written("without: [native-dgram]"),
+    )
+    baseline: str | None = Field(
+        default=None,
+        min_length=1,
+        exclude_if=lambda value: value is None,
+        description="The layer that each other one is compared with, with shims and settings as a report names it.",
+        examples=_as_written("baseline: sockets-tcp"),
+    )
+    same_within: Percent | None = Field(
+        default=None,
+        gt=0,
+        exclude_if=lambda value: value is None,
+        description="Layers that surely differ by less than this are called the same.",
+        examples=["5%"],
+    )
+    places: Places = Field(
+        default=("within", "between"),
+        description="within: both ends on one host. between: on two hosts. self: both in one process.",
+        examples=["within", ["within", "between"]],
+    )
+    waits: Waits = Field(
+        default=("poll",),
+        description="poll: endpoints spin while they wait. block: they sleep.",
+        examples=["poll", ["poll", "block"]],
+    )
+    vectors: dict[str, Annotated[tuple[Bytes, ...], Field(min_length=1), BeforeValidator(_listed)]] = Field(
+        default_factory=dict,
+        description="Lists of sizes with a name, which patterns use below.",
+        examples=[{"sizes": ["8B", "4KiB", "64KiB"]}],
+    )
+    patterns: Annotated[tuple[PatternEntry, ...], BeforeValidator(_one_listed)] = Field(
+        min_length=1,
+        description="What is measured. Further keys of an entry are parameters of its pattern (`cadge patterns NAME`); "
+        "of several lists every combination is measured.",
+        examples=_as_written("patterns: [{pattern: rpc, request_bytes: [8B, 4KiB]}]"),
+    )
+    hosts: int = Field(
+        default=2,
+        ge=2,
+        le=EMULATED_HOSTS_MAX,
+        description="How many hosts are emulated on this machine. Three or more share a bridge, two have a link.",
+        examples=[2],
+    )
+    looks: tuple[int, ...] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="In place of launches: after so many the campaign is looked at, and what is decided is measured no "
+        "more.",
+        examples=[[9, 12, 18, 30]],
+    )
+    launches: int = Field(
+        default_factory=_first_look,
+        gt=0,
+        le=LAUNCHES_MAX,
+        description="How often each point is measured, by new processes each time. Verdicts need 6 or more.",
+        examples=[9],
+    )
+    seed: int = Field(
+        default=1, ge=0, lt=2**63, description="Decides the random order of launches and points.", examples=[1]
+    )
+    budget: Millis | None = Field(
+        default=None,
+        description="How long the whole may take. Durations are shortened to keep it, then points are left out.",
+        examples=["5min"],
+    )
+    duration: Durations = Field(
+        description="How long points are measured.", examples=["100ms", {"default": "100ms", "least": "25ms"}]
+    )
+    floors: bool = Field(
+        default=True, description="Whether the machine's own limits are measured beside the layers.", examples=[True]
+    )
+    twin: str = Field(
+        default=TWIN_BY_SEED,
+        min_length=1,
+        exclude_if=lambda value: value == TWIN_BY_SEED,
+        description="Which layer is measured twice as an A/A control: by seed, a layer's name, all or none.",
+        examples=["by seed"],
+    )
+    """By the seed: one that runs at all places and has not few of the points, where there are two layers or more and
+    six launches or more; with fewer launches a sign test at 5 % never speaks, so that its twin could not either.
     """
-    launches: int = Field(default_factory=_first_look, gt=0, le=LAUNCHES_MAX)
-    seed: int = Field(default=1, ge=0, lt=2**63)
-    budget: Millis | None = None
-    duration: Durations
-    floors: bool = True
-    """Whether the machine's own limits are measured beside the layers."""
-    twin: str = Field(default=TWIN_BY_SEED, min_length=1, exclude_if=lambda value: value == TWIN_BY_SEED)
-    """Which layer is measured a second time, as a series of its own: `by seed`, a name, `all` or `none`.
-
-    By the seed: one that runs at all places and has not few of the points, where there are two layers or more and six
-    launches or more; with fewer launches a sign test at 5 % never speaks, so that its twin could not either.
-    """
-    repeat_hindered: int = Field(default=0, ge=0, le=REPEATS_MAX)
-    """How often launches are made again in which something else on the machine hindered an attempt."""
+    repeat_hindered: int = Field(
+        default=0,
+        ge=0,
+        le=REPEATS_MAX,
+        description="How often launches are repeated that other work on the machine disturbed.",
+        examples=[2],
+    )
 
     model_config = ConfigDict(json_schema_extra=_launches_or_looks)
 
     @model_validator(mode="after")
     def _looks_rise(self) -> Self:
         if self.looks is None and not self.launches:
-            raise ValueError("launches is missing, or looks in its place")
+            raise ValueError("launches is missing, or looks in its place; for example: launches: 9")
         if self.looks is not None and check_looks(self.looks)[0] != self.launches:
             raise ValueError(
                 f"launches: {self.launches} beside looks, of which the first is {self.looks[0]}: leave launches out"
@@ -280,7 +413,9 @@ class SweepFile(Document):
     @model_validator(mode="after")
     def _without_some_of_all(self) -> Self:
         if self.without and self.layers:
-            raise ValueError("without leaves out some of all layers; where layers are named it says nothing")
+            raise ValueError(
+                "without leaves out some of all layers; where layers are named it says nothing: leave it out"
+            )
         return self
 
     @model_validator(mode="after")

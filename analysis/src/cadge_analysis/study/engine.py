@@ -13,7 +13,8 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from cadge_analysis.errors import BadInputError
-from cadge_results.base import Frozen, explain
+from cadge_results.base import Frozen
+from cadge_results.complaint import explain_json
 
 NS_BY_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6}
 
@@ -54,8 +55,9 @@ class EngineBench(Frozen):
 def read(path: Path) -> EngineBench:
     """Read the file. Raises BadInputError, which says what is wrong with it."""
     try:
-        return EngineBench.model_validate_json(path.read_bytes())
+        content = path.read_bytes()
+        return EngineBench.model_validate_json(content)
     except OSError as error:
         raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise BadInputError(f"{path}: {explain(error)}") from error
+        raise BadInputError(f"{path}: {explain_json(error, EngineBench, content)}") from error

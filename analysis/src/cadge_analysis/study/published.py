@@ -337,7 +337,7 @@ class ShareOf(Frozen):
     of: str
     """The pattern whose main quantity, a rate in MB/s, is what the share is of; its axis is the size."""
     of_given: dict[str, int | str] = Field(default_factory=dict)
-    figures: dict[int, str]
+    figures: dict[int, str] = Field(json_schema_extra={"propertyNames": {"type": "string", "pattern": "^[0-9]+$"}})
     """Name of the published figure, by size: the columns."""
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.providers.folder import OF_LAYER, read_providers
-from cadge_harness.yamlfile import load_document, nearest
+from cadge_harness.yamlfile import load_document
 from cadge_results import LayerFile, Reason
 from cadge_results.base import Place, Wait
+from cadge_results.complaint import nearest
 from cadge_results.provider import AT, Provider, matches
 
+NATIVE_STYLE = "native"
 SHIM_STYLE = "shim"
 """Shims have layer files as well, but are measured only around a layer."""
 
@@ -90,11 +92,16 @@ class Catalogue:
                 + (f"there are: {', '.join(there)}" if there else "no provider of its library was added"),
                 commands=("cadge provider list",),
             )
-        raise UsageError(f"unknown layer {name!r}{nearest(name, self.names())}")
+        raise UsageError(f"unknown layer {name!r}{nearest(name, self.likely)}")
 
     def names(self) -> tuple[str, ...]:
         """Return all names in order."""
         return tuple(info.name for info in self.layers)
+
+    @property
+    def likely(self) -> tuple[str, ...]:
+        """All names, first those that somebody means who names a library alone: its own messages as they are."""
+        return tuple(info.name for info in sorted(self.layers, key=lambda info: info.file.style != NATIVE_STYLE))
 
     @property
     def usual(self) -> tuple[LayerInfo, ...]:

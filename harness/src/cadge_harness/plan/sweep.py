@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -13,15 +14,17 @@ from pydantic import JsonValue
 
 from cadge_harness.errors import UsageError
 from cadge_harness.yamlbounds import OWN, check_bytes
-from cadge_harness.yamlfile import Problem, load_document, nearest
+from cadge_harness.yamlfile import load_document
 from cadge_results import PatternFile, SweepFile, Workload, Workloads
 from cadge_results.base import Place, Wait
+from cadge_results.complaint import EXAMPLE, Complaint, nearest
 from cadge_results.pattern import ENDPOINTS_MAX, Parameter
 from cadge_results.point import Value
 from cadge_results.provider import AT, matches
 from cadge_results.sweep import SAME, Focus, PatternEntry
-from cadge_results.units import parse_bytes, parse_ns
+from cadge_results.units import format_bytes, parse_bytes, parse_ns
 
+_SEVERAL = re.compile(r"\s*,\s*|\s+(?=[0-9])")
 COMBINATIONS_MAX = 10_000
 """Of values, places and wait modes in a sweep, 14 times as many as the full one has."""
 
@@ -72,7 +75,8 @@ def find_sweep(name: str, folder: Path) -> Path:
 def read_sweep(path: Path, workloads: Workloads, layers: Sequence[str] = ()) -> tuple[SweepFile, str]:
     """Return a sweep that fits the patterns, and its text. Raises UsageError with line and column.
 
-    layers: all that there are, which a baseline is looked for among; without them it is not looked for.
+    layers: all that there are, the likeliest first, which those of the sweep and its baseline are looked for among;
+    without them they are not looked for.
     """
     try:
         with path.open("rb") as stream:
@@ -84,31 +88,47 @@ def read_sweep(path: Path, workloads: Workloads, layers: Sequence[str] = ()) -> 
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
 
-    def check(sweep: SweepFile) -> Iterator[Problem]:
+    def check(sweep: SweepFile) -> Iterator[Complaint]:
         yield from problems(sweep, workloads)
+        yield from _layer_problems(sweep, layers)
         yield from _baseline_problems(sweep, layers)
 
     return load_document(text, SweepFile, source=str(path), check=check), text
 
 
-def _baseline_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Problem]:
+def _layer_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Complaint]:
+    """Yield which layers of a sweep are not there. Of those on a provider the planner knows more."""
+    if not layers:
+        return
+    named: list[tuple[tuple[str | int, ...], str]] = [
+        (("without", number), name) for number, name in enumerate(sweep.without)
+    ]
+    named += [(("layers", number), entry.layer) for number, entry in enumerate(sweep.layers)]
+    for number, pattern in enumerate(sweep.patterns):
+        named += [(("patterns", number, "layers", at), entry.layer) for at, entry in enumerate(pattern.layers or ())]
+    for path, name in named:
+        if AT not in name and not any(matches(one, name) for one in layers):
+            yield Complaint(path=path, text=f"there is no layer {name!r}{nearest(name, layers)}")
+
+
+def _baseline_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Complaint]:
     """Yield why a sweep's baseline is no layer of it."""
     if sweep.baseline is None or not layers:
         return
-    labels: set[str] = set()
+    labels: dict[str, None] = {}
     for part in by_layers(sweep):
         if not part.layers:
-            labels.update(name for name in layers if name not in sweep.without and AT not in name)
+            labels.update(dict.fromkeys(name for name in layers if name not in sweep.without and AT not in name))
         for entry in part.layers:
             names = [name for name in layers if matches(name, entry.layer)]
-            labels.update(entry.model_copy(update={"layer": name}).label for name in names)
+            labels.update(dict.fromkeys(entry.model_copy(update={"layer": name}).label for name in names))
     if sweep.baseline not in labels:
         alike = [label for label in labels if label.split()[:1] == sweep.baseline.split()[:1]]
         hint = nearest(sweep.baseline, alike or labels)
-        yield Problem(path=("baseline",), text=f"{sweep.baseline!r} is no layer of this sweep{hint}")
+        yield Complaint(path=("baseline",), text=f"{sweep.baseline!r} is no layer of this sweep{hint}")
 
 
-def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Problem]:
+def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Complaint]:
     """Yield what does not fit the patterns."""
     left = COMBINATIONS_MAX
     for number, entry in enumerate(sweep.patterns):
@@ -121,13 +141,17 @@ def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Problem]:
         yield from found
         lacking = [name for name, one in pattern.parameters.items() if one.is_required and name not in entry.parameters]
         if lacking:
-            yield Problem(path=where, text=f"{entry.pattern} needs {' and '.join(lacking)}")
+            example = ", ".join(_example(name, pattern.parameters[name]) for name in lacking)
+            yield Complaint(
+                path=where,
+                text=f"{entry.pattern} needs {' and '.join(lacking)}{EXAMPLE}{{pattern: {entry.pattern}, {example}}}",
+            )
         elif not found:
             try:
                 left -= _count(entry, sweep, pattern, left)
                 list(_workloads(entry, sweep, pattern))
             except ValueError as error:
-                yield Problem(path=where, text=str(error))
+                yield Complaint(path=where, text=str(error))
     for number, focus in enumerate(sweep.duration.focus):
         at = ("duration", "focus", number)
         pattern = workloads.patterns.get(focus.pattern)
@@ -137,27 +161,39 @@ def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Problem]:
             yield from _value_problems(at, focus, pattern, sweep)
 
 
-def _unknown(where: tuple[str | int, ...], name: str, workloads: Workloads) -> Problem:
-    return Problem(path=(*where, "pattern"), text=f"{name!r} is not allowed{nearest(name, workloads.patterns)}")
+def _unknown(where: tuple[str | int, ...], name: str, workloads: Workloads) -> Complaint:
+    return Complaint(path=(*where, "pattern"), text=f"{name!r} is not allowed{nearest(name, workloads.patterns)}")
 
 
 def _value_problems(
     where: tuple[str | int, ...], entry: PatternEntry | Focus, pattern: PatternFile, sweep: SweepFile
-) -> Iterator[Problem]:
+) -> Iterator[Complaint]:
     for key, raw in entry.parameters.items():
         path = (*where, key)
         if key not in pattern.parameters:
             known = [*pattern.parameters, *(name for name in type(entry).model_fields if name != "parameters")]
             text = f"{entry.pattern} has no parameter {key}{nearest(key, known)}"
-            yield Problem(path=path, text=text, of_key=True)
+            yield Complaint(path=path, text=text, of_key=True)
             continue
         if pattern.parameters[key].unit == "trace":
-            yield Problem(path=path, text="is what --trace FILE gives, and cannot be written", of_key=True)
+            yield Complaint(path=path, text="is what --trace FILE gives, and cannot be written", of_key=True)
             continue
         try:
             values(raw, pattern.parameters[key], sweep)
         except ValueError as error:
-            yield Problem(path=path, text=str(error))
+            example = "" if "like" in str(error) else f"{EXAMPLE}{_example(key, pattern.parameters[key])}"
+            yield Complaint(path=path, text=f"{error}{example}")
+
+
+def _example(name: str, parameter: Parameter) -> str:
+    """Return a parameter with a value as a sweep may write it."""
+    if parameter.type == "choice":
+        return f"{name}: {parameter.values[0]}"
+    least = parameter.min or 0
+    usual = parameter.default if isinstance(parameter.default, int) else max(least, 1)
+    if parameter.unit == "bytes":
+        return f"{name}: {format_bytes(max(8, least) if parameter.default is None else usual)}"
+    return f"{name}: {usual}ns" if parameter.unit == "ns" else f"{name}: {usual}"
 
 
 def values(raw: JsonValue, parameter: Parameter, sweep: SweepFile) -> tuple[Value, ...]:
@@ -165,8 +201,10 @@ def values(raw: JsonValue, parameter: Parameter, sweep: SweepFile) -> tuple[Valu
     if isinstance(raw, str) and parameter.unit == "bytes" and raw.isalpha() and raw != SAME:
         if raw not in sweep.vectors:
             known = ", ".join(sorted(sweep.vectors)) or "none"
-            raise ValueError(f"no vector is called {raw!r}; vectors here: {known}")
+            raise ValueError(f"no vector is called {raw!r}; vectors here: {known}; a size is written like 8B or 4KiB")
         found: list[Value] = list(sweep.vectors[raw])
+    elif isinstance(raw, str) and (several := _SEVERAL.split(raw.strip()))[1:]:
+        raise ValueError(f"several values must be a list, like [{', '.join(several)}]")
     else:
         found = [_value(item, parameter) for item in (raw if isinstance(raw, list) else [raw])]
     if not found:
@@ -192,7 +230,7 @@ def _value(raw: JsonValue, parameter: Parameter) -> Value:
             raise ValueError(f"{raw!r} is not allowed{nearest(str(raw), parameter.values)}")
         return raw
     if not isinstance(raw, int) or isinstance(raw, bool):
-        raise ValueError(f"{raw!r} is not a whole number")  # noqa: TRY004 - what a user wrote
+        raise ValueError(f"{raw!r} is not a whole number from {parameter.min} to {parameter.max}")  # noqa: TRY004 - what a user wrote
     return raw
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 
 from cadge_harness.errors import UsageError
 from cadge_harness.words import count_of
-from cadge_harness.yamlfile import nearest
 from cadge_results import Subject, SweepFile
+from cadge_results.complaint import nearest
 from cadge_results.sweep import TWIN_ALL, TWIN_BY_SEED, TWIN_NONE
 
 LAUNCHES_LEAST = 6

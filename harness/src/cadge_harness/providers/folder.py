@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
-from cadge_harness.yamlfile import nearest
+from cadge_results.complaint import nearest
 from cadge_results.errors import ResultsError
 from cadge_results.provider import MADE_FOR_PROVIDER, Provider
 

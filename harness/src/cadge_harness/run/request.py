@@ -97,7 +97,7 @@ def read_request(
     path = find_sweep(sweep_name, checkout.sweeps)
     workloads = read_patterns(checkout)
     catalogue = read_catalogue(checkout)
-    sweep, text = read_sweep(path, workloads, catalogue.names())
+    sweep, text = read_sweep(path, workloads, catalogue.likely)
     changes: dict[str, object] = {}
     if seed is not None:
         changes["seed"] = seed

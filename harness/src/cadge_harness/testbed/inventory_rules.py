@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from cadge_harness.errors import named, shown
 from cadge_harness.testbed.model import DEFAULT_PORTS
-from cadge_harness.yamlfile import nearest
+from cadge_results.complaint import nearest
 
 CPUS_MOST = 8192  # what a kernel can be built for, and the driver's own bound
 PORTS_LEAST = 32

@@ -44,7 +44,9 @@ PLAIN: dict[str, Any] = {
     "an empty object": {},
     "a list of objects": [{}],
 }
-OPERATIONS = ("replace", "remove", "double", "rename", "swap", "copy", "bytes")
+OPERATIONS = ("replace", "remove", "double", "rename", "swap", "copy", "bytes", "twice")
+TWICE = "@twice@"
+"""What stands before the name of a key that its object has already."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ def _changed(document: Any, dice: random.Random) -> str:  # noqa: ANN401
         held.insert(last, held[last])
     elif what == "rename" and isinstance(held, dict):
         held[f"{last}x"] = held.pop(last)
+    elif what == "twice" and isinstance(held, dict):
+        held[f"{TWICE}{last}"] = dice.choice([held[last], *PLAIN.values()])
     elif what in ("swap", "copy"):
         alike = [one for one in places if type(_at(document, one)) is type(held[last]) and one[-1] == last]
         other = dice.choice(alike)
@@ -110,7 +114,7 @@ def _text(document: object, dice: random.Random) -> tuple[bytes, str]:
 
 def written(document: object) -> bytes:
     """Return a document as JSON, with the raw values that stand in it by their names."""
-    text = json.dumps(document)
+    text = json.dumps(document).replace(f'"{TWICE}', '"')
     for name, raw in RAW.items():
         text = text.replace(f'"@{name}@"', raw)
     return text.encode()
@@ -135,7 +139,11 @@ def mutate(campaign: Path, dice: random.Random) -> Mutant:
                                for path in files}, key=str))  # fmt: skip
     chosen = [path for path in files if kind in (path.parent.name, (path.parent.name, path.name[:4]))]
     path = dice.choice(chosen)
-    content = path.read_bytes()
+    return change(campaign, path, path.read_bytes(), dice)
+
+
+def change(campaign: Path, path: Path, content: bytes, dice: random.Random) -> Mutant:
+    """Change one document, which held `content`."""
     new, said = _spoilt(content, dice) if dice.random() < 0.1 else _text(json.loads(content), dice)
     sealed = dice.random() < 0.85
     _store(campaign, path, new, sealed=sealed)

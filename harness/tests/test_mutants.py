@@ -12,14 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness.paths import Checkout
+from cadge_harness.paths import Checkout, selftests_of
+from cadge_harness.run.build_identity import build_digest
 from cadge_results import Campaign, NativeFile, NodeFacts, Store
+from cadge_results.selftest import BetweenCampaigns, put_selftest
 from cadge_results.writer import CampaignWriter, put_for_ever
 
 from .conftest import HARNESS, Answer, FakeRunner
-from .mutants import Steps, mutate, replace, seal
+from .mutants import Steps, change, mutate, replace, seal
 from .test_imports import KEPT
 from .test_looks import histogram
+from .test_selftest import made as a_selftest
 
 Cadge = Callable[..., Answer]
 SWEEP = """\
@@ -36,6 +39,7 @@ twin: none
 seed: 7
 duration: {default: 20ms}
 """
+LOOKED_AT = SWEEP.replace("launches: 2", "looks: [9, 12]").replace("[8B]", "[8B, 64B]")
 NODE = {
     "schema": "cadge.node/1",
     "kernel": {"release": "6.18.5", "version": "#1", "machine": "x86_64"},
@@ -68,7 +72,12 @@ PIN = {
     "between": [{"place": "within", "wait": "poll", "form": "rpc", "common": 0.01, "spread": 0.01, "freedom": 4.0,
                  "campaigns": 5}],
 }  # fmt: skip
+BETWEEN = (
+    BetweenCampaigns(place="within", wait="poll", form="rpc", common=0.01, spread=0.01, freedom=4.0, campaigns=5),
+)
 MUTANTS = 6
+IN_PLACE_OF = {"plan.json": ("launches/",), "looks": ("launches/",), "decisions": ("looks/",)}
+"""Of two documents that do not fit each other, the later one is named, and that may be the one that is as it was."""
 READERS = (
     "report {first}",
     "report {first} --format text",
@@ -135,13 +144,15 @@ def ground(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path)
     runner.change = _measured
     (checkout.root / "analysis").mkdir()
     (checkout.root / "analysis/studies").symlink_to(HARNESS.parent / "analysis/studies")
-    for seed in ("seed: 7", "seed: 8"):
-        (checkout.sweeps / "tiny.yml").write_text(SWEEP.replace("seed: 7", seed))
+    for sweep in (LOOKED_AT, SWEEP.replace("seed: 7", "seed: 8")):
+        (checkout.sweeps / "tiny.yml").write_text(sweep)
         answer = cadge("run", "--sweep", "tiny", "--no-report")
         assert answer.code == 0, answer.err
     runner.change = lambda record: record
     first, other = (one for one in Store(checkout.campaigns).campaigns())
     _complete(first)
+    documents = (first.layout.decisions, first.layout.later, first.layout.aside)
+    assert [folder.name for folder in documents if not any(folder.rglob("*.json"))] == []
     assert cadge("import", "osu", str(KEPT / "osu-5.7-latency.txt"), "--into", first.campaign_id).code == 0
     kept = tmp_path / "kept"
     shutil.copytree(checkout.campaigns, kept)
@@ -166,8 +177,11 @@ def _measured(record: dict[str, object]) -> dict[str, object]:
 
 
 def _complete(campaign: Campaign) -> None:
-    """Store what a made-up runner does not: facts of hosts, readings of native tools, a self-test."""
+    """Store what a made-up runner does not: facts of hosts, readings of native tools, a self-test, a record aside."""
     with CampaignWriter.resume(campaign.path) as writer:
+        record = next(iter(campaign.launches()))
+        writer.set_aside([record.launch.launch_id], "hindered")
+        writer.add_launch(record)
         for host in ("h1", "h2"):
             writer.add_node(NodeFacts.from_object(NODE | {"host": host}, source="t"))
         point = next(one for one in campaign.plan.points if one.state == "planned")
@@ -201,11 +215,34 @@ def test_no_document_ends_a_command_by_surprise(ground: Ground, cadge: Cadge, se
         assert (verified.code, exported.code, surprises) in ((0, 0, {}), (7, 7, {}), (7, 0, {})), mutant
         if verified.code == 7:
             name = mutant.file.relative_to(ground.campaigns / ground.first)
-            assert str(name.with_suffix("")) in verified.out, mutant
+            said = {str(name.with_suffix("")), *IN_PLACE_OF.get(name.parts[0], ())}
+            assert any(one in verified.out for one in said), mutant
         else:
             assert not {line for line, one in said.items() if one.code == 7}, mutant
         if not mutant.sealed and exported.code == 0:
             assert exported.out == whole, mutant
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.first(1)
+def test_no_self_test_ends_a_command_by_surprise(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, seed: int
+) -> None:
+    """Whatever was changed: a run that names it refuses it or keeps it, and one that does not goes on."""
+    assert runner
+    dice = random.Random(seed)
+    folder = selftests_of(checkout.campaigns)
+    (checkout.sweeps / "tiny.yml").write_text(SWEEP)
+    path = put_selftest(folder, a_selftest(build_digest(checkout), between=BETWEEN))
+    content = path.read_bytes()
+    for _ in range(MUTANTS):
+        mutant = change(folder, path, content, dice)
+        named = cadge("run", "--sweep", "tiny", "--no-report", "--selftest", path.stem)
+        plain = cadge("run", "--sweep", "tiny", "--no-report")
+        reported = cadge("report", "last", "-o", str(checkout.root / "out.html"))
+        assert (named.code, plain.code, reported.code) in ((0, 0, 0), (7, 0, 0)), mutant
+        assert named.code == 0 or str(path) in named.err, mutant
+        assert mutant.sealed or named.code == 7, mutant
 
 
 KINDS: dict[str, tuple[str, Steps, object]] = {
@@ -215,6 +252,9 @@ KINDS: dict[str, tuple[str, Steps, object]] = {
     "a point without a parameter": ("plan.json", ("points", 0, "workload", "parameters"), {}),
     "another layer than was planned": ("launches/*.json", ("launch", "layer"), "c-three"),
     "a time that is none": ("campaign.json", ("created_utc",), "yesterday"),
+    "a key that stands twice": ("launches/*.json", ("result", "@twice@layer"), "c-three"),
+    "rounds that the plan has not": ("looks/*.json", ("launches_before",), 10),
+    "other rounds": ("looks/*.json", ("launches_after",), 13),
     "infinite": ("native.json", ("readings", 0, "value"), "@infinite@"),
     "a quantity of another kind": ("launches/*.json", ("result", "attempts", 0, "quantities"),
                                    {"latency": [{"endpoint": 0, "value": 3}]}),

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_results import FormatError, NodeFacts
+from cadge_results.catalogue import load_yaml, read_yaml
 from cadge_results.strict import LARGEST, refusal
 
 
@@ -21,11 +24,13 @@ def node(value: str) -> bytes:
 REFUSED = (
     str(2**63), str(-(2**63) - 1), "1" + "0" * 4999, "-" + "9" * 5000, "1e309", "-1E+400", "NaN", "-Infinity",
     "[[1e999]]", '{"a": 9223372036854775808}', "[" * 100_000 + "]" * 100_000, '{"a":' * 600 + "1" + "}" * 600,
-    r'"\ud800"', r'"\udc00\ud800"',
+    r'"\ud800"', r'"\udc00\ud800"', '{"a": 1, "a": 1}', '{"a": 1, "b": [], "a": 2}', '[{"b": {"a": {}, "a": 1}}]',
+    r'{"a": 1, "\u0061": 2}', '{"a" : 1,\n"a"\t:2}', '{"": 1, "": 2}',
 )  # fmt: skip
 TAKEN = (
     str(LARGEST), str(-(2**63)), "1e308", "0.1234567890123456789012345", "[" * 100 + "]" * 100, '"NaN"',
     '"at 99999999999999999999999"', '"x,9e999"', '"9223372036854775808"', r'"\ud83d\ude00"',
+    '{"a": {"a": 1}, "A": {"a": 2}}', '[{"a": 1}, {"a": 2}]', r'{"a": "\"a\": 1, \"a\": 2"}',
 )  # fmt: skip
 
 
@@ -38,6 +43,22 @@ def test_what_is_refused(value: str) -> None:
 @pytest.mark.parametrize("value", TAKEN)
 def test_what_is_taken(value: str) -> None:
     assert NodeFacts.parse(node(value), source="t").kernel == json.loads(value)
+
+
+def test_a_key_of_the_document_itself_stands_once() -> None:
+    for twice in (b'"host": "h2"', b'"schema": "cadge.node/1"', b'"kernel": 1'):
+        with pytest.raises(FormatError, match="twice"):
+            NodeFacts.parse(node("{}")[:-1] + b", " + twice + b"}", source="t")
+
+
+@pytest.mark.parametrize("text", ["a: 1\na: 2\n", "a: {b: 1, b: 1}\n", "- {a: 1, c: 2, 'a': 2}\n", "<<: {}\n<<: {}\n"])
+def test_a_key_of_yaml_stands_once(text: str, tmp_path: Path) -> None:
+    with pytest.raises(yaml.YAMLError, match="is given twice"):
+        read_yaml(text)
+    (tmp_path / "x.yml").write_text(text)
+    with pytest.raises(FormatError, match="is given twice"):
+        load_yaml(tmp_path / "x.yml", NodeFacts)
+    assert read_yaml("a: {a: 1}\nb: &b {a: 2}\nc: {<<: *b, a: 3}\n") == {"a": {"a": 1}, "b": {"a": 2}, "c": {"a": 3}}
 
 
 def test_python_objects_are_held_to_the_same() -> None:

@@ -25,6 +25,7 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.run.disturb import disturbing
 from cadge_harness.run.request import read_request
 from cadge_results import Campaign, Store
+from cadge_results.catalogue import read_yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # numbers take time to import, and --help does without
@@ -110,7 +111,7 @@ class Making:
 
     def written(self, name: str, changes: Mapping[str, object]) -> str:
         """Write a sweep of ours with other layers or numbers into the self-test's folder; return the file's name."""
-        source = yaml.safe_load((find_checkout().sweeps / f"{name}.yml").read_text(encoding="utf-8"))
+        source = read_yaml((find_checkout().sweeps / f"{name}.yml").read_text(encoding="utf-8"))
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}.yml"
         path.write_text(yaml.safe_dump({**source, **changes}, sort_keys=False, width=120), encoding="utf-8")
@@ -178,7 +179,7 @@ def _by_the_command(making: Making, told: Mapping[str, str], folder: Path) -> Ca
 
 def _refused(making: Making, folder: Path) -> str:
     """Return what `cadge plan` says of a variable that steers no library; empty where it does not refuse it."""
-    layer = yaml.safe_load((find_checkout().sweeps / f"{QUIET_SWEEP}.yml").read_text(encoding="utf-8"))["layers"][0]
+    layer = read_yaml((find_checkout().sweeps / f"{QUIET_SWEEP}.yml").read_text(encoding="utf-8"))["layers"][0]
     layers = [{"layer": layer, "settings": {STEERS_NO_LIBRARY: "/nowhere.so"}}]
     sweep = making.written(QUIET_SWEEP, {"layers": layers})
     done = _cadge(["plan", "--sweep", sweep, "--testbed", "local"], {}, folder)

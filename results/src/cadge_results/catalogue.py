@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
@@ -21,6 +21,25 @@ Load = Callable[[Path, type[D]], D]
 SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """By libyaml, which is several times as fast, where PyYAML was built with it."""
 
+
+class _StrictLoader(SafeLoader):  # type: ignore[misc,valid-type]
+    """Refuses a key that stands twice in a mapping, of which PyYAML takes the last one."""
+
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, object]:
+        keys: set[str] = set()
+        for key in (one for one, _ in node.value if isinstance(one, yaml.ScalarNode)):
+            if key.value in keys:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is given twice", key.start_mark)
+            keys.add(key.value)
+        found: dict[Hashable, object] = super().construct_mapping(node, deep)
+        return found
+
+
+def read_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Return what YAML of ours says. Raises yaml.YAMLError, also where a key stands twice."""
+    return yaml.load(text, _StrictLoader)  # noqa: S506 - it is a safe one
+
+
 PATTERN_FILE = ".pattern.yml"
 FLOOR_FILE = ".floor.yml"
 
@@ -28,7 +47,7 @@ FLOOR_FILE = ".floor.yml"
 def load_yaml(path: Path, kind: type[D]) -> D:
     """Read one document from YAML. Raises FormatError, ResultsError."""
     try:
-        return kind.from_object(yaml.load(path.read_text(encoding="utf-8"), SafeLoader), source=str(path))  # noqa: S506 - it is a safe one
+        return kind.from_object(read_yaml(path.read_text(encoding="utf-8")), source=str(path))
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise FormatError(f"{path}: {error}") from error
     except OSError as error:

@@ -15,8 +15,15 @@ from pydantic import Field, JsonValue
 
 from cadge_results.base import Document, Frozen, Utc, digest
 from cadge_results.checksum import Checksum, beside
-from cadge_results.damage import look
-from cadge_results.errors import Damage, FormatError, NotFoundError
+from cadge_results.damage import look, misfit, unproven
+from cadge_results.errors import (
+    Damage,
+    DamagedError,
+    FormatError,
+    NotFoundError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+)
 from cadge_results.files import explained, put
 from cadge_results.layout import stored
 from cadge_results.node import NodeFacts
@@ -158,13 +165,20 @@ def put_selftest(folder: Path, found: SelftestFile) -> Path:
 
 
 def read_selftest(path: Path) -> SelftestFile:
-    """Read a self-test. Raises NotFoundError, FormatError; one that is not what its checksum says is a FormatError."""
+    """Read a self-test. Raises NotFoundError, SchemaTooNewError, SchemaTooOldError, DamagedError."""
     if not path.is_file():
         raise NotFoundError(f"{path} does not exist")
     content = look(path)
-    if isinstance(content, Damage) or not content.proven:
-        raise FormatError(f"{path}: it is not as it was written")
-    return SelftestFile.parse(content.data, source=str(path))
+    if isinstance(content, Damage):
+        raise DamagedError(content)
+    if not content.proven:
+        raise DamagedError(unproven(path))
+    try:
+        return SelftestFile.parse(content.data, source=str(path))
+    except (SchemaTooNewError, SchemaTooOldError):
+        raise
+    except FormatError as error:
+        raise DamagedError(misfit(path, content.data, str(error).removeprefix(f"{path}: "))) from error
 
 
 def newest_selftest(folder: Path, *, build: str) -> SelftestFile | None:

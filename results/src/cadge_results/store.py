@@ -137,7 +137,8 @@ class Campaign:
             self._refuse(Damage(path, Kind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
         if found.decision_sha256 != self.decision_sha256(look - 1):
             self._refuse(Damage(path, Kind.SWAPPED, f"it was planned from another decision than {look - 1}"))
-        if look > len(looks_of(self.stored_plan.sweep)):
+        rounds = (found.launches_before, found.launches_after)
+        if rounds != looks_of(self.stored_plan.sweep)[look - 2 : look]:
             self._refuse(Damage(path, Kind.SWAPPED, "the plan has no such look"))
         return found
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers of stored JSON that nothing could compute with are refused where a document is read.
+"""Stored JSON that two readers could take for different things is refused where a document is read.
 
-I-JSON (RFC 7493) asks for the like: an integer fits in 64 bits with a sign, and nothing is infinite or NaN. Nesting and
-lone surrogates are refused by the parser itself (pydantic's, at 200 levels).
+I-JSON (RFC 7493) asks for the like: no key stands twice in an object, an integer fits in 64 bits with a sign, and
+nothing is infinite or NaN. Nesting and lone surrogates are refused by the parser itself (pydantic's, at 200 levels).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from typing import NoReturn
 
 LARGEST = 2**63 - 1
@@ -24,18 +25,19 @@ _BEFORE = b":,[ \t\r\n"
 
 
 class _RefusedError(Exception):
-    """A number that nothing could compute with."""
+    """A key that stands twice, or a number that nothing could compute with."""
 
 
 def refusal(data: bytes) -> str | None:
     """Return why no document may hold these bytes, or None; what else is wrong with them is left to the parser.
 
-    Most documents are only searched: to parse them once more would double the time of reading.
+    Numbers are looked at one by one only where a search found something: most documents have thousands.
     """
-    if not _is_suspicious(data):
-        return None
     try:
-        json.loads(data, parse_int=_integer, parse_float=_real, parse_constant=_constant)
+        if _is_suspicious(data):
+            json.loads(data, parse_int=_integer, parse_float=_real, parse_constant=_constant, object_pairs_hook=_once)
+        else:
+            json.loads(data, object_pairs_hook=_once)
     except _RefusedError as error:
         return str(error)
     except (ValueError, RecursionError):
@@ -64,6 +66,13 @@ def _is_number(data: bytes, at: int) -> bool:
     while at and data[at - 1] in b"0123456789.-":
         at -= 1
     return at == 0 or data[at - 1] in _BEFORE
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
+    """Refuse a key that stands twice: of two values, pydantic takes the last one, and other readers the first."""
+    if len(dict(pairs)) < len(pairs):
+        twice = next(key for key, often in Counter(key for key, _ in pairs).items() if often > 1)
+        raise _RefusedError(f"the key {twice[:40]!r} stands twice in one object")
 
 
 def _integer(token: str) -> int:

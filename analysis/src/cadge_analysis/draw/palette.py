@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
 from cadge_analysis.stats.load import Series
+from cadge_results.catalogue import read_yaml
 
 PAGE_LIGHT, PAGE_DARK = "#ffffff", "#14161a"
 
@@ -37,7 +37,7 @@ class _Looks(BaseModel):
     variants: tuple[_Variant, ...]
 
 
-LOOKS = _Looks.model_validate(yaml.safe_load(Path(__file__).with_name("looks.yml").read_text(encoding="utf-8")))
+LOOKS = _Looks.model_validate(read_yaml(Path(__file__).with_name("looks.yml").read_text(encoding="utf-8")))
 LIGHT = tuple(light for light, _ in LOOKS.colours)
 DARK = tuple(dark for _, dark in LOOKS.colours)
 SHAPES = tuple(LOOKS.markers.values())

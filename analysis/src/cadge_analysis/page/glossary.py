@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import yaml
-
 from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats.compare import Row
 from cadge_results import PatternFile
+from cadge_results.catalogue import read_yaml
 
 _ALWAYS = (
     Fact(
@@ -76,7 +75,7 @@ _TOUCH = Fact(
 )
 
 
-_STYLES: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("styles.yml").read_text(encoding="utf-8"))
+_STYLES: Mapping[str, str] = read_yaml(Path(__file__).with_name("styles.yml").read_text(encoding="utf-8"))
 """By the first part of layers' names."""
 
 

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.publish.model import LICENCES
+from cadge_results.catalogue import read_yaml
 
 _PERSON = {"family-names", "given-names", "name-particle", "name-suffix", "orcid", "affiliation", "email", "website"}
 _ENTITY = {"name", "orcid", "website", "email", "address", "city", "country"}
@@ -20,7 +21,7 @@ NOBODY: tuple[dict[str, JsonValue], ...] = ({"name": "anonymous"},)
 def authors_of(path: Path) -> tuple[dict[str, JsonValue], ...]:
     """Read authors from a YAML file: a list, or `authors: [...]`, as CITATION.cff has them. Raises BadInputError."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadInputError(f"cannot read authors from {path}: {error}") from error
     listed = found.get("authors") if isinstance(found, dict) else found

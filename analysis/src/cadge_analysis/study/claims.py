@@ -18,6 +18,7 @@ from cadge_analysis.study.published import FILE, Figure
 from cadge_analysis.study.published import read as read_study
 from cadge_results import ResultsError
 from cadge_results.base import Document, Frozen
+from cadge_results.catalogue import read_yaml
 
 HYPOTHESES = "hypotheses.yml"
 
@@ -77,7 +78,7 @@ def read(studies: Path, sweeps: Collection[str], patterns: Collection[str]) -> H
     """Read the file beside the studies. Raises BadInputError where it names what is not there."""
     path = studies / HYPOTHESES
     try:
-        found = Hypotheses.from_object(yaml.safe_load(path.read_text(encoding="utf-8")), source=str(path))
+        found = Hypotheses.from_object(read_yaml(path.read_text(encoding="utf-8")), source=str(path))
     except OSError as error:
         raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError, ResultsError) as error:
@@ -111,7 +112,7 @@ def _problems(one: Hypothesis, studies: Path, sweeps: Collection[str], patterns:
 
 
 def _raw(path: Path) -> dict[str, JsonValue]:
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found = read_yaml(path.read_text(encoding="utf-8"))
     return {key: value for key, value in found.items() if key != "figures"}
 
 

@@ -13,6 +13,7 @@ from cadge_analysis.errors import BadInputError
 from cadge_analysis.study.published_application import ApplicationOf
 from cadge_results import ResultsError
 from cadge_results.base import Document, Frozen, Place
+from cadge_results.catalogue import read_yaml
 
 FILE = "published.yml"
 Tag = Literal["seed", "found", "derived"]
@@ -425,7 +426,7 @@ def read(folder: Path) -> Published:
     """Read a study's figures. Raises BadInputError, which says what is wrong with them."""
     path = folder / FILE
     try:
-        return Published.from_object(yaml.safe_load(path.read_text(encoding="utf-8")), source=str(path))
+        return Published.from_object(read_yaml(path.read_text(encoding="utf-8")), source=str(path))
     except OSError as error:
         raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError, ResultsError) as error:

@@ -118,7 +118,7 @@ PKG_CONFIG ?= pkg-config
 define native-rule
 ifeq ($(if $(N_PKGS_$(1)),$(shell $(PKG_CONFIG) --exists $(N_PKGS_$(1)) 2>/dev/null || echo absent)),)
 natives: $(BUILD)/bin/native-$(1)
-$(BUILD)/bin/native-$(1): $(HARNESS_ROOT)/native/$(1).c $(H_OBJ)/flags
+$(BUILD)/bin/native-$(1): $(HARNESS_ROOT)/native/$(1).c $(wildcard $(HARNESS_ROOT)/native/*.h) $(H_OBJ)/flags
 	@mkdir -p $$(@D)
 	$(H_QUIET)$(CC) $(H_CFLAGS) -o $$@ $$< $(if $(N_PKGS_$(1)),$$(shell $(PKG_CONFIG) --cflags --libs $(N_PKGS_$(1)) | \
 		sed 's/-I/-isystem /g'))

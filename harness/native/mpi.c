@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "timed.h"
 
 enum { TAG = 1, ANSWER = 2, WINDOW_MAX = 1024 };
 
@@ -22,21 +23,6 @@ struct task {
 	char *buffer;
 	MPI_Request requests[WINDOW_MAX];
 };
-
-static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static void exchange(struct task *task, int begins)
 {
@@ -61,8 +47,7 @@ static double echo(struct task *task, int begins, long count)
 		if (i >= 0)
 			taken_ns[i] = now_ns() - began_ns;
 	}
-	qsort(taken_ns, (size_t)count, sizeof(*taken_ns), by_value);
-	median_ns = taken_ns[count / 2];
+	median_ns = median_of(taken_ns, count);
 	free(taken_ns);
 	return median_ns;
 }

@@ -18,8 +18,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "timed.h"
 
 enum { LONGEST_S = 10, TAKEN_BYTES = 65536 /* by one recv, at most, of a stream */ };
 
@@ -29,21 +30,6 @@ static void fail(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 static void send_whole(int fd, const char *from, size_t bytes)
@@ -82,8 +68,7 @@ static double echo(int fd, int begins, char *buffer, size_t bytes, long count)
 	}
 	if (!taken_ns)
 		fail("calloc");
-	qsort(taken_ns, (size_t)count, sizeof(*taken_ns), by_value);
-	return taken_ns[count / 2];
+	return median_of(taken_ns, count);
 }
 
 static void push(int fd, int sends, char *buffer, size_t bytes, long window, long windows, int answers)

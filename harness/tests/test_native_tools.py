@@ -280,6 +280,16 @@ def short(tool: Tool) -> Tool:
     return replace(tool, commands=commands)
 
 
+def test_plain_programs_are_short() -> None:
+    """Whoever doubts a yardstick reads all of it."""
+    lines = {
+        path.name: len(path.read_text().splitlines())
+        for path in (find_checkout().root / "harness/native").glob("*.[ch]")
+    }
+    assert {"mpi.c", "sockets.c"} <= lines.keys()
+    assert max(lines.values()) <= 150, lines
+
+
 def test_ranks_of_several_pairs_are_pinned_each() -> None:
     tool = BY_NAME["native-mpi window"]
     if why := why_absent(tool):

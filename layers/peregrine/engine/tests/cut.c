@@ -8,10 +8,10 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "support/echo.h"
+#include "support/clock.h"
 
 #define MS     UINT64_C(1000000)
 #define CALLS  8u
@@ -28,14 +28,6 @@ struct caller {
 	uint64_t last_end_ns;
 	uint8_t args[64];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int open_end(struct pair *pair, const char *wire, bool client, uint64_t give_up_ns, struct pgr **pgr)
 {

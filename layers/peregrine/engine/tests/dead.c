@@ -12,16 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../engine.h"
+#include "support/alone.h"
 
-enum { PASSED, FAILED, SKIPPED, SECONDS = 60, RINGS = 64 };
+enum { SECONDS = 60, RINGS = 64 };
 enum { ECHO = 1 };
 /* how a server waits, and how clients end */
 enum { SLEEPS, POLLS, WATCHES };
@@ -42,21 +41,6 @@ struct head {
 	struct pgr_to from;
 };
 
-static int say(const char *what)
-{
-	printf("# %s\n", what);
-	fflush(stdout);
-	return FAILED;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 static struct pgr *open_end(bool block)
 {
 	const struct pgr_config config = {.bytes = sizeof(config), .wire = "shm", .block = block};
@@ -65,17 +49,6 @@ static struct pgr *open_end(bool block)
 	if (pgr_open(&config, &pgr) != PGR_OK)
 		_exit(FAILED);
 	return pgr;
-}
-
-static pid_t child(void)
-{
-	const pid_t pid = fork();
-
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		alarm(SECONDS);
-	}
-	return pid;
 }
 
 static void end(pid_t pid)
@@ -124,7 +97,7 @@ static pid_t start_server(int how)
 	pid_t pid;
 
 	shared->ready = shared->executed = shared->go_on = 0;
-	pid = child();
+	pid = alone_fork(SECONDS);
 	if (pid == 0)
 		serve(how);
 	while (!shared->ready)
@@ -172,7 +145,7 @@ static bool start_clients(pid_t *pids, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		const uint32_t before = shared->executed;
 
-		pids[i] = child();
+		pids[i] = alone_fork(SECONDS);
 		if (pids[i] == 0)
 			be_client();
 		while (shared->executed == before)
@@ -247,7 +220,7 @@ static int killed(int how, int ended)
 	pgr_close(pgr);
 	if (code != PGR_OK)
 		return say("the first newcomer is not let in at once");
-	for (unsigned int i = 0; i < 2 * RINGS; i++)
+	for (unsigned int i = 0; i < RINGS; i++)
 		if (newcomer() != PGR_OK)
 			return say("a newcomer does not get in");
 	end(server);
@@ -291,7 +264,7 @@ static int stopped(void)
 			kill(pids[i], SIGSTOP);
 	if (newcomer() != PGR_OK)
 		return say("the place of one that died was not given");
-	pids[7] = child();
+	pids[7] = alone_fork(SECONDS);
 	if (pids[7] == 0)
 		be_client();
 	while (shared->executed < RINGS + 2)
@@ -328,7 +301,7 @@ static int first_thread_ended(void)
 	pid_t pids[RINGS];
 	int status;
 
-	pids[0] = child();
+	pids[0] = alone_fork(SECONDS);
 	if (pids[0] == 0) {
 		pthread_t thread;
 
@@ -357,7 +330,7 @@ static int first_thread_ended(void)
 /* The number of a client that died has gone to another process. */
 static int number_of_another(void)
 {
-	const pid_t server = start_server(SLEEPS), stranger = child();
+	const pid_t server = start_server(SLEEPS), stranger = alone_fork(SECONDS);
 	struct head *first;
 	pid_t pids[RINGS];
 
@@ -393,7 +366,7 @@ static int half_way(void)
 	struct pgr *pgr;
 	pid_t dead;
 
-	dead = child();
+	dead = alone_fork(SECONDS);
 	if (dead == 0)
 		_exit(0);
 	waitpid(dead, NULL, 0);
@@ -419,13 +392,13 @@ static int another_space(void)
 	int status;
 	pid_t pid;
 
-	pid = child();
+	pid = alone_fork(SECONDS);
 	if (pid == 0) {
 		struct pgr_peer *peer;
 
 		if (unshare(CLONE_NEWPID) < 0)
 			_exit(SKIPPED);
-		pid = child();
+		pid = alone_fork(SECONDS);
 		if (pid == 0)
 			_exit(bind_once(open_end(true), &peer) == PGR_E_WIRE ? PASSED : FAILED);
 		waitpid(pid, &status, 0);
@@ -440,10 +413,7 @@ static int another_space(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*run)(void);
-	} tests[] = {
+	static const struct alone_test tests[] = {
 		{"64 clients were killed, the server sleeps", sleeping},
 		{"nobody has waited for them", sleeping_zombies},
 		{"the server watches", watching},
@@ -454,31 +424,10 @@ int main(void)
 		{"clients died while they took a ring", half_way},
 		{"another space of numbers", another_space},
 	};
-	const int count = sizeof(tests) / sizeof(tests[0]);
-	int failures = 0;
-
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	printf("1..%d\n", count);
-	for (int i = 0; i < count; i++) {
-		int status = FAILED;
-		pid_t pid;
-
-		fflush(stdout);
-		pid = child();
-		if (pid == 0)
-			_exit(tests[i].run());
-		if (pid < 0 || waitpid(pid, &status, 0) < 0)
-			return 1;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
-			printf("ok %d - %s # SKIP no namespace is to be had\n", i + 1, tests[i].name);
-			continue;
-		}
-		if (WIFSIGNALED(status))
-			printf("# ended by signal %d\n", WTERMSIG(status));
-		failures += status != 0;
-		printf("%sok %d - %s\n", status ? "not " : "", i + 1, tests[i].name);
-	}
-	return failures ? 1 : 0;
+	return alone_run(
+		&(struct alone){.seconds = SECONDS, .skip = "no namespace is to be had", .leaves = true},
+		tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "../pgr.h"
+#include "support/clock.h"
 
 #define CALLS_MAX   (1u << 22)
 #define OUTSTANDING 16u
@@ -39,14 +40,6 @@ static struct shared {
 } *shared;
 static const char *wire;
 static uint16_t port;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static struct pgr *open_one(uint16_t at_port)
 {

@@ -9,43 +9,20 @@
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../datagram.h"
+#include "support/alone.h"
 
-enum { PASSED, FAILED, SKIPPED, SECONDS = 60, ECHO = 1, CALLS = 300, LONG_BYTES = 200000 };
+enum { ECHO = 1, CALLS = 300, LONG_BYTES = 200000 };
 /* far below the give-up time, far beyond what a busy machine takes */
 #define SOON_NS    UINT64_C(8000000000)
 #define GIVE_UP_NS UINT64_C(30000000000)
 /* beyond what a busy machine keeps an answer waiting: what is repeated was lost */
 #define RTO_MIN_NS UINT64_C(200000000)
-
-static int say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int say(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	printf("# ");
-	vprintf(format, list);
-	printf("\n");
-	va_end(list);
-	return FAILED;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static struct pgr *open_end(const char *address, const uint8_t *key)
 {
@@ -366,10 +343,7 @@ static int made_up_of_all(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*run)(void);
-	} tests[] = {
+	static const struct alone_test tests[] = {
 		{"nobody has the port", nobody_v4},
 		{"the same on IPv6", nobody_v6},
 		{"a server that had the call ends", ended_server},
@@ -377,30 +351,6 @@ int main(void)
 		{"calls to another server", beside_another},
 		{"words that somebody makes up", made_up_of_all},
 	};
-	const int count = sizeof(tests) / sizeof(tests[0]);
-	int failures = 0;
-
-	printf("1..%d\n", count);
-	for (int i = 0; i < count; i++) {
-		int status = FAILED;
-		pid_t pid;
-
-		fflush(stdout);
-		pid = fork();
-		if (pid == 0) {
-			alarm(SECONDS);
-			exit(tests[i].run());
-		}
-		if (pid < 0 || waitpid(pid, &status, 0) < 0)
-			return 1;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
-			printf("ok %d - %s # SKIP it is not to be had here\n", i + 1, tests[i].name);
-			continue;
-		}
-		if (WIFSIGNALED(status))
-			printf("# ended by signal %d\n", WTERMSIG(status));
-		failures += status != 0;
-		printf("%sok %d - %s\n", status ? "not " : "", i + 1, tests[i].name);
-	}
-	return failures ? 1 : 0;
+	return alone_run(&(struct alone){.seconds = 60, .skip = "it is not to be had here"}, tests,
+			 sizeof(tests) / sizeof(tests[0]));
 }

@@ -11,12 +11,11 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../engine.h"
+#include "support/alone.h"
 
-enum { PASSED, FAILED, SKIPPED, SECONDS = 20 };
 /* in the inbox, behind magic and nonce */
 enum { BELL_AT = 20 };
 
@@ -26,13 +25,6 @@ struct shm_address {
 };
 
 static char folder[] = "/tmp/pgr-owners-XXXXXX";
-
-static int say(int outcome, const char *what)
-{
-	printf("# %s\n", what);
-	fflush(stdout);
-	return outcome;
-}
 
 static struct pgr *open_end(void)
 {
@@ -118,7 +110,7 @@ static const char *in_folder(const char *name)
 
 static int honest(void)
 {
-	return bind_with_bell(-1) == PGR_OK ? PASSED : say(FAILED, "an honest owner was refused");
+	return bind_with_bell(-1) == PGR_OK ? PASSED : say("an honest owner was refused");
 }
 
 /* A device: who leads a session and opens a terminal gets it as its own, with its signals. */
@@ -128,12 +120,14 @@ static int terminal(bool bell)
 
 	if (setsid() < 0 || (main_fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) < 0 ||
 	    grantpt(main_fd) < 0 || unlockpt(main_fd) < 0 ||
-	    (fd = open(ptsname(main_fd), O_RDWR | O_NOCTTY | O_CLOEXEC)) < 0)
-		return say(SKIPPED, "no terminal is to be had");
+	    (fd = open(ptsname(main_fd), O_RDWR | O_NOCTTY | O_CLOEXEC)) < 0) {
+		say("no terminal is to be had");
+		return SKIPPED;
+	}
 	if ((bell ? bind_with_bell(fd) : bind_to_fd(fd)) != PGR_E_WIRE)
-		return say(FAILED, "a terminal was not refused");
+		return say("a terminal was not refused");
 	fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 && errno == ENXIO ? PASSED : say(FAILED, "the owner has given this process a terminal");
+	return fd < 0 && errno == ENXIO ? PASSED : say("the owner has given this process a terminal");
 }
 
 static int terminal_as_inbox(void)
@@ -150,12 +144,14 @@ static int terminal_as_bell(void)
 static int leased(int fd, bool stays)
 {
 	signal(SIGIO, SIG_IGN);
-	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
-		return say(SKIPPED, "no lease is to be had");
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0) {
+		say("no lease is to be had");
+		return SKIPPED;
+	}
 	if (bind_to_fd(fd) != PGR_E_WIRE)
-		return say(FAILED, "a leased file was not refused");
+		return say("a leased file was not refused");
 	if (stays && fcntl(fd, F_GETLEASE) != F_WRLCK)
-		return say(FAILED, "the file was opened");
+		return say("the file was opened");
 	return PASSED;
 }
 
@@ -163,8 +159,10 @@ static int leased_file(void)
 {
 	const int fd = open(in_folder("leased"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-	if (fd < 0 || ftruncate(fd, inbox_bytes()) < 0)
-		return say(SKIPPED, "no file is to be had");
+	if (fd < 0 || ftruncate(fd, inbox_bytes()) < 0) {
+		say("no file is to be had");
+		return SKIPPED;
+	}
 	return leased(fd, true);
 }
 
@@ -178,7 +176,7 @@ static int leased_memory(void)
 	if (made < 0 || ftruncate(made, inbox_bytes()) < 0 ||
 	    fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
 	    (fd = open(path, O_RDWR | O_CLOEXEC)) < 0)
-		return say(FAILED, "no memory is to be had");
+		return say("no memory is to be had");
 	close(made); /* a lease is for whoever opened it, and nobody else */
 	return leased(fd, false);
 }
@@ -194,9 +192,9 @@ static int plain_file(void)
 	if (fd < 0 || ftruncate(fd, inbox_bytes()) < 0 ||
 	    pread((int)address.fd, begin, sizeof(begin), 0) != sizeof(begin) ||
 	    pwrite(fd, begin, sizeof(begin), 0) != sizeof(begin))
-		return say(FAILED, "no file is to be had");
+		return say("no file is to be had");
 	address.fd = (uint32_t)fd;
-	return bind_to(&address) == PGR_E_WIRE ? PASSED : say(FAILED, "a plain file was taken for an inbox");
+	return bind_to(&address) == PGR_E_WIRE ? PASSED : say("a plain file was taken for an inbox");
 }
 
 /* What may be opened, and is no inbox. */
@@ -206,7 +204,7 @@ static int other_kinds(void)
 
 	mkfifo(in_folder("fifo"), 0600);
 	if (pipe2(ends, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return say(FAILED, "no pipe is to be had");
+		return say("no pipe is to be had");
 	fds[0] = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fds[1] = open(in_folder("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* nobody at the other end */
 	fds[2] = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -218,9 +216,9 @@ static int other_kinds(void)
 		const bool is_bell = fds[i] == ends[0];
 
 		if (fds[i] < 0 || bind_to_fd(fds[i]) != PGR_E_WIRE)
-			return say(FAILED, "what is no inbox was taken for one");
+			return say("what is no inbox was taken for one");
 		if (!is_bell && bind_with_bell(fds[i]) != PGR_E_WIRE)
-			return say(FAILED, "what is no bell was taken for one");
+			return say("what is no bell was taken for one");
 	}
 	return PASSED;
 }
@@ -234,18 +232,15 @@ static int fifo_of_another(void)
 	if (mkfifo(in_folder("named"), 0600) < 0 ||
 	    (reader = open(in_folder("named"), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0 ||
 	    (named = open(in_folder("named"), O_PATH | O_CLOEXEC)) < 0)
-		return say(FAILED, "no FIFO is to be had");
+		return say("no FIFO is to be had");
 	if (bind_with_bell(named) != PGR_E_WIRE)
-		return say(FAILED, "a FIFO with a name was taken for a bell");
-	return read(reader, &byte, 1) == 0 ? PASSED : say(FAILED, "somebody else's FIFO was written to");
+		return say("a FIFO with a name was taken for a bell");
+	return read(reader, &byte, 1) == 0 ? PASSED : say("somebody else's FIFO was written to");
 }
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*run)(void);
-	} tests[] = {
+	static const struct alone_test tests[] = {
 		{"an honest owner", honest},
 		{"a terminal as inbox", terminal_as_inbox},
 		{"a terminal as bell", terminal_as_bell},
@@ -255,38 +250,17 @@ int main(void)
 		{"other kinds of files", other_kinds},
 		{"somebody else's FIFO as bell", fifo_of_another},
 	};
-	const int count = sizeof(tests) / sizeof(tests[0]);
-	int failures = 0;
+	int status;
 
 	if (!mkdtemp(folder))
 		return 1;
-	printf("1..%d\n", count);
-	for (int i = 0; i < count; i++) {
-		int status = 0;
-		pid_t child;
-
-		fflush(stdout);
-		child = fork();
-		if (child == 0) {
-			alarm(SECONDS); /* who waits for the owner is ended */
-			_exit(tests[i].run());
-		}
-		if (child < 0 || waitpid(child, &status, 0) < 0)
-			return 1;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
-			printf("ok %d - %s # SKIP\n", i + 1, tests[i].name);
-			continue;
-		}
-		if (WIFSIGNALED(status))
-			printf("# ended by signal %d\n", WTERMSIG(status));
-		if (status != 0)
-			failures++;
-		printf("%sok %d - %s\n", status ? "not " : "", i + 1, tests[i].name);
-	}
+	/* who waits for the owner of a file is ended */
+	status = alone_run(&(struct alone){.seconds = 20, .skip = "it is not to be had here", .leaves = true},
+			   tests, sizeof(tests) / sizeof(tests[0]));
 	unlink(in_folder("leased"));
 	unlink(in_folder("plain"));
 	unlink(in_folder("fifo"));
 	unlink(in_folder("named"));
 	rmdir(folder);
-	return failures ? 1 : 0;
+	return status;
 }

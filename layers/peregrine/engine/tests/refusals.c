@@ -7,31 +7,16 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../datagram.h"
+#include "support/alone.h"
 
-enum { PASSED, FAILED, SKIPPED, SECONDS = 30, ECHO = 1, LONG_BYTES = 300000 };
-
-static int say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int say(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	printf("# ");
-	vprintf(format, list);
-	printf("\n");
-	va_end(list);
-	return FAILED;
-}
+enum { ECHO = 1, LONG_BYTES = 300000 };
 
 static char error[256];
 
@@ -74,14 +59,6 @@ static void on_done(void *arg, int code, const void *result, size_t bytes)
 {
 	(void)result, (void)bytes;
 	*(int *)arg = code;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 /* What the call ends with; both ends are polled, `server` may be NULL. PGR_QUEUED: with nothing, for so long. */
@@ -397,10 +374,7 @@ static int sizes_of_counts(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		int (*run)(void);
-	} tests[] = {
+	static const struct alone_test tests[] = {
 		{"where arguments lie, on shm", where_on_shm},
 		{"where arguments lie, on udp", where_on_udp},
 		{"ulimit -f below an inbox", file_limit},
@@ -412,30 +386,6 @@ int main(void)
 		{"as many as there may be", full},
 		{"counts without their size", sizes_of_counts},
 	};
-	const int count = sizeof(tests) / sizeof(tests[0]);
-	int failures = 0;
-
-	printf("1..%d\n", count);
-	for (int i = 0; i < count; i++) {
-		int status = FAILED;
-		pid_t pid;
-
-		fflush(stdout);
-		pid = fork();
-		if (pid == 0) {
-			alarm(SECONDS);
-			exit(tests[i].run());
-		}
-		if (pid < 0 || waitpid(pid, &status, 0) < 0)
-			return 1;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
-			printf("ok %d - %s # SKIP it is not to be had here\n", i + 1, tests[i].name);
-			continue;
-		}
-		if (WIFSIGNALED(status))
-			printf("# ended by signal %d\n", WTERMSIG(status));
-		failures += status != 0;
-		printf("%sok %d - %s\n", status ? "not " : "", i + 1, tests[i].name);
-	}
-	return failures ? 1 : 0;
+	return alone_run(&(struct alone){.seconds = 30, .skip = "it is not to be had here"}, tests,
+			 sizeof(tests) / sizeof(tests[0]));
 }

@@ -159,6 +159,7 @@ def _verdict(cell: Cell, verdicts: CampaignVerdicts) -> Record:
     is_ranked = group is not None and cell.series.kind == "layer" and bool(cell.samples) and not cell.twin
     return {
         **_said("verdict", verdicts.by_point.get(cell.point_id), verdicts.baseline),
+        "verdict_without": None if cell.twin else verdicts.without.get(cell.point_id),
         **_said("p99_verdict", tails.by_point.get(cell.point_id) if tails else None, verdicts.baseline),
         "p99_verdict_without": tails.without.get(cell.point_id) if tails and not cell.twin else None,
         "leads": cell.series in group.members if is_ranked and group and not group.withheld else None,
@@ -226,7 +227,13 @@ _ITSELF = tuple(f"itself{of}_{what}" for of in ("", "_p99") for what in ("ratio"
 
 _POINT = ("campaign_id", "point_id", "kind", "layer", "shims", "settings", "twin", "place", "wait", "pattern")
 _STATE = ("state", "reason", "attempts_planned", "attempts_valid")
-_SAID = (*_said("verdict", None, None), *_said("p99_verdict", None, None), "p99_verdict_without", "leads")
+_SAID = (
+    *_said("verdict", None, None),
+    "verdict_without",
+    *_said("p99_verdict", None, None),
+    "p99_verdict_without",
+    "leads",
+)
 
 
 def columns(plan: Plan) -> tuple[str, ...]:
@@ -312,6 +319,7 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
         "error": ERROR,
         "looks": list(verdicts.looks.looks) if verdicts.looks else None,
         **_families(verdicts),
+        "without": dict(verdicts.without),
         "p99": {**_families(verdicts.tails), "without": dict(verdicts.tails.without)} if verdicts.tails else None,
         "groups": [
             {
@@ -321,6 +329,7 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
                 **case.workload.values,
                 "leading": [] if group.withheld else [series.label for series in group.members],
                 "withheld": group.withheld,
+                "unlike": group.unlike or None,
                 "alike": group.alike,
                 "ranked": group.ranked,
                 "launches": group.launches,

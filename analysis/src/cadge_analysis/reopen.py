@@ -129,18 +129,23 @@ def _samples(
 ) -> tuple[Sample, ...]:
     values = raw.get("values", [])
     tails = raw.get("p99", [0.0] * len(values))
+    rule = file.one_load
+    rates = raw.get("offered", [None] * len(values))
     used: Counter[int] = Counter()
     found = []
-    for place, value, tail in zip(at, values, tails, strict=True):
+    for place, value, tail, rate in zip(at, values, tails, rates, strict=True):
         name, number = launches[place]
         if not (isfinite(value) and isfinite(tail)):
             raise ValueError(f"launch {name} has no number, but {value} and {tail}")
         told = Told(value=float(value), p99_ns=float(tail), samples=int(raw.get("samples", 0)))
+        quantities = {file.main: Measured(told=told)}
+        if rule is not None and rate is not None:
+            quantities[rule.offered] = Measured(told=Told(value=float(rate)))
         found.append(
             Sample(
                 launch_id=name,
                 round=(number, used[number]),
-                quantities={file.main: Measured(told=told)},
+                quantities=quantities,
                 elapsed_ns=0,
                 operations=0,
                 lost=0,

@@ -385,6 +385,18 @@ class KneeRule(Frozen):
     """Offered rates above this share of that limit are marked."""
 
 
+class LoadRule(Frozen):
+    """Of a pattern that is offered a load: its points are compared at one load alone.
+
+    That is so where the rate `offered` of no launch is above that of another one by more than `within`, a share; or
+    where the parameter `given`, which replaces a share of what the layer itself can do, says how much is offered.
+    """
+
+    offered: Name
+    given: Name
+    within: float = Field(gt=0, lt=1)
+
+
 class Unclocked(Frozen):
     """This pattern is the bare loop of another one: the same messages, timed by the batch, and nothing else.
 
@@ -533,6 +545,8 @@ class PatternFile(Document):
     baseline: Baseline | None = Field(default=None, exclude_if=lambda value: value is None)
     """With what points are compared inside the pattern."""
     knee: KneeRule | None = Field(default=None, exclude_if=lambda value: value is None)
+    one_load: LoadRule | None = Field(default=None, exclude_if=lambda value: value is None)
+    """At which load points are compared; any where it is not given."""
     replays: Replays | None = Field(default=None, exclude_if=lambda value: value is None)
     """Which of its points replay a trace."""
     unclocked: Unclocked | None = Field(default=None, exclude_if=lambda value: value is None)
@@ -768,6 +782,8 @@ class PatternFile(Document):
                 yield f"baseline: {self.baseline.parameter}: {why}"
         if self.knee is not None:
             yield from self._knee_problems(self.knee)
+        if self.one_load is not None:
+            yield from self._load_problems(self.one_load)
         if self.unclocked is not None:
             yield from self._unclocked_problems(self.unclocked)
         if self.replays is not None:
@@ -834,6 +850,12 @@ class PatternFile(Document):
                 yield f"knee: there is no rate {name}"
         if why := self.parameters[self.axis].refuse(rule.rest):
             yield f"knee: rest: {why}"
+
+    def _load_problems(self, rule: LoadRule) -> Iterator[str]:
+        if rule.offered not in self.quantities or self.quantities[rule.offered].kind != "rate":
+            yield f"one_load: there is no rate {rule.offered}"
+        if not any(one.of is not None and one.unless == rule.given for one in self.parameters.values()):
+            yield f"one_load: {rule.given} replaces no share of a rate"
 
     def _parameter_problems(self) -> Iterator[str]:
         for name, one in self.parameters.items():

@@ -95,7 +95,8 @@ def _table(members: Sequence[Ablation], setting: str, title: str) -> Table:
         rows.append((value, *(_variant(variant) if variant else units.MISSING for variant in found)))
     troubled = [one.cell for one in members if one.numbers is None]
     troubled += [v.cell for one in members for v in one.variants if v.numbers is None]
-    remarks = tuple(dict.fromkeys(reason(cell) for cell in troubled))
+    unlike = [v.unlike for one in members for v in one.variants if v.unlike]
+    remarks = tuple(dict.fromkeys((*map(reason, troubled), *unlike)))
     if all(one.numbers is None and not any(v.numbers for v in one.variants) for one in members):
         rows = []
     return Table(title=title, rows=tuple(rows), remarks=remarks)
@@ -153,7 +154,7 @@ def records(found: Iterable[Ablation]) -> Iterator[Record]:
                 "differs": None if variant.withheld or not ratio else variant.differs,
                 "p": variant.verdict.p if variant.verdict else None,
                 "level": variant.verdict.level if variant.verdict else None,
-                "reason": reason(missing) if missing else None,
+                "reason": reason(missing) if missing else variant.unlike or None,
             }
 
 

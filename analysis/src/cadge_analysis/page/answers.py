@@ -98,6 +98,9 @@ def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: fl
     named = [_measured(row) for row in leading]
     few = _named(named)
     left = len(named) - len(few)
+    if group.unlike:
+        text = f": {group.unlike}. {verdict_words.give_one_rate(group.case)}"
+        return [Span("No layer leads", strong=True), Span(text)]
     if _is_undecided(group):
         spans = [Span("No layer leads", strong=True), Span(f": {verdict_words.none_told_apart(group)}. ")]
         spans = [] if said_once else spans

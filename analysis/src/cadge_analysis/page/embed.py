@@ -5,7 +5,8 @@
 it waited), `workloads` (a pattern with its parameters), `launches` (id and round), `runs` (launches, by their places:
 those of one cell, and of every other that they made). A cell holds, launch by launch, its main quantity in its base
 unit: `values`, of the launches of the run `at`. `p99` are those launches' own p99 in ns, of `samples` samples in the
-one that has the fewest. A planned launch that is not in its run gave no number: `planned` has them all, and `states`
+one that has the fewest; `offered` the rate in 1/s that each launch was offered, of a pattern that compares at one load
+alone. A planned launch that is not in its run gave no number: `planned` has them all, and `states`
 counts what became of them. `patterns` and `floors` are the files that say what all of this means.
 
 It is what verdicts are made of: with it a report can be opened again and judged against another baseline (`reopen`).
@@ -22,6 +23,7 @@ from cadge_analysis.judged import in_doubt
 from cadge_analysis.page.viewmodel import Fact, Remark
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.load import Cell
+from cadge_analysis.stats.offered import rate_s
 
 SCHEMA = "cadge.report-data/3"
 
@@ -125,6 +127,10 @@ def _cell(
     if numbers is None:
         return found
     found |= {"at": runs.of(at), "values": [_short(numbers.by_round[sample.round]) for sample in cell.samples]}
+    rule = case.file.one_load
+    rates = [rate_s(sample, rule.offered) for sample in cell.samples] if rule is not None else []
+    if None not in rates and rates:
+        found["offered"] = [_short(float(rate)) for rate in rates if rate is not None]
     if numbers.own_p99:
         found["p99"] = [_short(numbers.own_p99[sample.round]) for sample in cell.samples]
         found["samples"] = numbers.fewest

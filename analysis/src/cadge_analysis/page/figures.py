@@ -14,6 +14,7 @@ from cadge_analysis import units, words
 from cadge_analysis.draw import plots, svg
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
+from cadge_analysis.page import verdict_words
 from cadge_analysis.page.imported import imported_lines
 from cadge_analysis.page.viewmodel import DataTable, Figure, Key, SmallPicture
 from cadge_analysis.stats import intervals
@@ -21,6 +22,7 @@ from cadge_analysis.stats.compare import P99, Row, tail_by_round
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.knee import Knee
 from cadge_analysis.stats.load import Case, Dataset, Family, LaunchFacts, Series
+from cadge_analysis.stats.offered import unlike
 from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
 from cadge_results.point import Value
@@ -171,7 +173,7 @@ def _ratios(rows: Sequence[Row], data: Dataset, name: str) -> tuple[str, dict[st
     found: dict[str, Estimate | None] = dict.fromkeys(row.cell.point_id for row in rows)
     for row in rows if several else ():
         at = base.get(_at(row, name))
-        if at is not None and at.numbers.central.value > 0:
+        if at is not None and at.numbers.central.value > 0 and not unlike((row.cell, at.cell)):
             found[row.cell.point_id] = intervals.ratio(row.numbers.by_round, at.numbers.by_round)
     return data.plan.baseline or THE_FLOOR, found
 
@@ -284,7 +286,7 @@ def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
         if chart.foreign
         else ""
     )
-    return f"{what} {_coverage(rows)}{floor}{gap}{foreign}"
+    return f"{what} {_coverage(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
 
 
 def _marker(quantity: Quantity) -> str:
@@ -363,8 +365,8 @@ def _tail_figure(
         keys,
         name=name,
         title=f"{percentile}: {_title(rows[0].cell.case)}",
-        caption=f"{how} A ring stands at the highest load that a layer bears, its knee, or at the measured one below "
-        "it; where its p99 rests on too few samples it has none.",
+        caption=f"{how}{verdict_words.load_note(rows)} A ring stands at the highest load that a layer bears, its knee, "
+        "or at the measured one below it; where its p99 rests on too few samples it has none.",
     )
 
 

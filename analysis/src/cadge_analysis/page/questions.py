@@ -9,7 +9,7 @@ timed, a second size, the p99 and the time of processors as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -23,6 +23,7 @@ from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_o
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
+from cadge_analysis.stats.offered import unlike
 
 FARTHEST = 100.0
 """So many times its floor, or more, a number has the longest bar: the same scale in all tables."""
@@ -38,13 +39,17 @@ Answering = Callable[[Row], Reply]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A question to all layers of a case: `reply` makes the cell of one that was measured. `measure` ranks, or None."""
+    """A question to all layers of a case: `reply` makes the cell of one that was measured. `measure` ranks, or None.
+
+    `unlike`: why nothing is ranked by it, where layers stand at unlike loads.
+    """
 
     case: Case
     head: str
     of: str
     reply: Answering
     measure: Measure | None
+    unlike: str
     has_floor: bool = False
 
 
@@ -111,12 +116,30 @@ def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
         if further is not None:
             yield _main(cases[further], rows)
     what = f"{words.pattern(cases[at])} {words.size(cases[at])}"
-    yield _Asked(case=cases[at], head=f"{what}, p99", of=f"p99, {file.main_quantity.title}", reply=_p99, measure=TAIL)
+    apart = _unlike(cases[at], rows)
+    yield _Asked(
+        case=cases[at],
+        head=f"{what}, p99",
+        of=f"p99, {file.main_quantity.title}",
+        reply=_p99,
+        measure=TAIL,
+        unlike=apart,
+    )
     if any(row.numbers.costs.cpu_ns for row in rows if row.cell.case == cases[at]):
         noun = file.words.operations.partition("/")[0].removesuffix("s")
         yield _Asked(
-            case=cases[at], head=f"{what}, CPU", of=f"all processors' time, one {noun}", reply=_cpu, measure=None
+            case=cases[at],
+            head=f"{what}, CPU",
+            of=f"all processors' time, one {noun}",
+            reply=_cpu,
+            measure=None,
+            unlike=apart,
         )
+
+
+def _unlike(case: Case, rows: Iterable[Row]) -> str:
+    cells = [row.cell for row in rows if row.cell.case == case]
+    return unlike(cells) if len(cells) > 1 else ""
 
 
 def _main(case: Case, rows: Sequence[Row]) -> _Asked:
@@ -125,9 +148,10 @@ def _main(case: Case, rows: Sequence[Row]) -> _Asked:
     return _Asked(
         case=case,
         head=f"{words.pattern(case)} {words.size(case)}",
-        of=f"{what}, each at its own rate" if case.file.knee else what,
+        of=what,
         reply=_central,
         measure=MAIN,
+        unlike=_unlike(case, rows),
         has_floor=any(row.ratio for row in rows if row.cell.case == case),
     )
 
@@ -228,7 +252,7 @@ def _table(
     series = {cell.series for cell in cells}
 
     def order(one: Series) -> tuple[bool, int, float, Series]:
-        value = _value(first[one], asked[0])
+        value = None if asked[0].unlike else _value(first[one], asked[0])
         return value is None, first_ranks.get(one, (len(series) + 1, 0))[0], value or 0.0, one
 
     ordered = sorted(series, key=order)
@@ -239,9 +263,13 @@ def _table(
     return QuestionTable(
         title=title,
         opened=opened,
-        sorted_by=f"sorted by {asked[0].head}",
+        sorted_by="sorted by name" if asked[0].unlike else f"sorted by {asked[0].head}",
         questions=tuple(
-            Question(head=one.head, of=one.of, floor="" if one.has_floor or one.measure is not MAIN else "no floor")
+            Question(
+                head=one.head,
+                of="; ".join(filter(None, (one.of, one.unlike))),
+                floor="" if one.has_floor or one.measure is not MAIN else "no floor",
+            )
             for one in asked
         ),
         rows=tuple(

@@ -6,6 +6,7 @@ A verdict is a word and a sign, never a colour alone.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
@@ -19,8 +20,9 @@ from cadge_analysis.stats.campaign_verdicts import (
     Ratio,
 )
 from cadge_analysis.stats.compare import P99, Row
-from cadge_analysis.stats.load import Case
+from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.measures import BEYOND, samples_needed
+from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.serial import CLEARLY, IGNORED, WITHHELD, Serial
 from cadge_analysis.stats.verdict import Verdict
@@ -53,6 +55,8 @@ def more_text(one: CellVerdict) -> str:
 def value_of(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> Value:
     """Return the verdict on a row as a cell of a table."""
     if one is None:
+        if why := verdicts.without.get(row.cell.point_id):
+            return Value(text=units.MISSING, reason=why)
         if row.cell.series.label == verdicts.baseline:
             return Value(text=units.MISSING, reason="the baseline")
         if not row.cell.case.does_rank:
@@ -128,10 +132,36 @@ def _one(one: CellVerdict) -> str:
     return f"{text} (early)" if one.verdict.early else text
 
 
+def _held(group: LeadingGroup) -> str:
+    """Say why a case has no ranking."""
+    return group.unlike or "verdicts are withheld"
+
+
+def give_one_rate(case: Case) -> str:
+    """Say what makes points of a case comparable that stand at unlike loads."""
+    rule = case.file.one_load
+    return f"Give all of them one rate, with {rule.given} in the sweep." if rule is not None else ""
+
+
+def load_note(rows: Sequence[Row]) -> str:
+    """Say in a caption that points of one place on the axis stand at unlike loads; nothing where none do."""
+    by_size: dict[int, list[Cell]] = defaultdict(list)
+    for row in rows:
+        by_size[row.cell.case.size].append(row.cell)
+    apart = [why for cells in by_size.values() if len(cells) > 1 and (why := unlike(cells))]
+    if not apart:
+        return ""
+    axis = rows[0].cell.case.file.parameters[rows[0].cell.case.file.axis].title
+    return (
+        f" Lines are not to be compared with one another: at {len(apart)} of {len(by_size)} values of the {axis}, "
+        f"layers stand at unlike loads (first of them: {apart[0]})."
+    )
+
+
 def not_told_apart(group: LeadingGroup, delta: float) -> str:
     """Say that the members of a leading group are not told apart, and by how many launches."""
     if group.withheld:
-        return "verdicts are withheld"
+        return _held(group)
     few = f"{group.launches} to " if group.launches < group.launches_most else ""
     alike = f"surely within {units.percent(delta, 0)} of one another, and " if group.alike else ""
     return f"{alike}not told apart by {few}{units.count_of(group.launches_most, 'launch', 'launches')}"
@@ -140,7 +170,7 @@ def not_told_apart(group: LeadingGroup, delta: float) -> str:
 def none_told_apart(group: LeadingGroup) -> str:
     """Say that of all layers none is told apart from another one, and by how many launches; or that it is withheld."""
     if group.withheld:
-        return "verdicts are withheld"
+        return _held(group)
     few = f"{group.launches} to " if group.launches < group.launches_most else ""
     launches = f"{few}{units.count_of(group.launches_most, 'launch', 'launches')}"
     none = "the two" if group.ranked == 2 else f"any of the {units.grouped(group.ranked)}"
@@ -166,7 +196,7 @@ def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:
     if len(said) == 1:
         return said[0]
     if group.withheld:
-        return "verdicts are withheld"
+        return _held(group)
     named = ", ".join(said) if len(said) <= NAMED_MOST else f"{', '.join(said[:NAMED_MOST])} and others"
     return f"leading group of {len(said)}: {named}"
 
@@ -182,8 +212,10 @@ def cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
     if verdicts.baseline is None:
         yield "Which layers are faster or slower than a common one: the sweep declares no baseline."
         return
+    yield from _at_other_loads(verdicts)
     if not verdicts.comparisons:
-        yield f"Which layers are faster or slower than {verdicts.baseline}: it was not measured beside others."
+        if not verdicts.without:
+            yield f"Which layers are faster or slower than {verdicts.baseline}: it was not measured beside others."
         return
     left = len(verdicts.undecided)
     if left:
@@ -196,6 +228,18 @@ def cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
     if held:
         said = words.listing([f"{_pattern(one)} {words.PLACES[one.key.place]}" for one in held])
         yield f"Anything that compares layers of {said}: neighbouring rounds are too much alike, see Method."
+
+
+def _at_other_loads(verdicts: CampaignVerdicts) -> Iterator[str]:
+    """Yield how many points are not compared with the baseline, and what makes them comparable."""
+    cases = {case.pattern: case for case, group in verdicts.groups.items() if group.unlike}
+    left = len(verdicts.without)
+    if left:
+        how = " ".join(dict.fromkeys(map(give_one_rate, cases.values())))
+        yield (
+            f"How {units.count_of(left, 'point')} {'compares' if left == 1 else 'compare'} with "
+            f"{words.isolated(verdicts.baseline or '')}: launches were offered unlike loads. {how}"
+        ).strip()
 
 
 def _tails_cannot(verdicts: CampaignVerdicts) -> Iterator[str]:

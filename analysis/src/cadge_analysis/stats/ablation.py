@@ -19,6 +19,7 @@ from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Dataset, Series
+from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.paired_verdicts import PairedVerdict
 from cadge_analysis.stats.plan_power import launches_needed
 from cadge_analysis.stats.sequential import ERROR
@@ -31,13 +32,17 @@ LAUNCHES_LEAST = launches_needed(ERROR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """The layer with the setting at one value. `ratio` and `verdict` are None where one of the two has no number."""
+    """The layer with the setting at one value. `ratio` and `verdict` are None where one of the two has no number.
+
+    `unlike`: why the two cannot be compared; then there is no ratio either.
+    """
 
     value: str
     cell: Cell
     numbers: Numbers | None
     ratio: Estimate | None
     verdict: PairedVerdict | None = None
+    unlike: str = ""
 
     @property
     def differs(self) -> bool:
@@ -115,8 +120,9 @@ def ablations(comparison: Comparison) -> tuple[Ablation, ...]:
         variants = []
         for value, cell in sorted(members, key=lambda member: place[member[1].point_id]):
             own = numbers.get(cell.point_id)
-            ratio = intervals.ratio(own.by_round, at_default.by_round) if own and at_default else None
-            variants.append(Variant(value=value, cell=cell, numbers=own, ratio=ratio))
+            apart = unlike((cell, ours)) if own and at_default else ""
+            ratio = intervals.ratio(own.by_round, at_default.by_round) if own and at_default and not apart else None
+            variants.append(Variant(value=value, cell=cell, numbers=own, ratio=ratio, unlike=apart))
         found.append(
             Ablation(base=base, setting=setting, case=case, cell=ours, numbers=at_default, variants=tuple(variants))
         )
@@ -129,7 +135,7 @@ def _judged(comparison: Comparison, found: Iterable[Ablation]) -> tuple[Ablation
     families: dict[Family, list[tuple[Numbers, Numbers]]] = defaultdict(list)
     for one in listed:
         for variant in one.variants:
-            if one.numbers and variant.numbers:
+            if one.numbers and variant.numbers and not variant.unlike:
                 families[one.family].append((variant.numbers, one.numbers))
     told = told_apart(comparison.data, families, withheld=bool(comparison.withheld))
 

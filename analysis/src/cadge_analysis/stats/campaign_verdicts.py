@@ -28,6 +28,7 @@ from cadge_analysis.stats.families import better_p, not_beaten
 from cadge_analysis.stats.family_verdicts import InFamily, judge_families
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
+from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.paired_verdicts import PairedVerdict
 from cadge_analysis.stats.pairing import Compared, Pairing, Rounds
 from cadge_analysis.stats.sequential import ERROR, LookPlan
@@ -126,7 +127,7 @@ class LeadingGroup:
 
     `launches` and `launches_most`: the fewest and most valid ones that a ranked layer has. `unranked` have too few.
     `alike`: several lead, and surely all lie within the sweep's `same_within` of one another: more launches would only
-    tell which of them is the best by less than that.
+    tell which of them is the best by less than that. `unlike`: why they cannot be ranked at all; then it is withheld.
     """
 
     case: Case
@@ -137,6 +138,7 @@ class LeadingGroup:
     unranked: tuple[Series, ...]
     withheld: bool
     alike: bool = False
+    unlike: str = ""
 
     @property
     def best(self) -> Series | None:
@@ -148,13 +150,15 @@ class LeadingGroup:
 class FamilyVerdicts:
     """What is said of all comparisons with one measure. `serial`: over all families.
 
-    `withheld`: why nothing may be said, for a reason that lies outside these numbers.
+    `withheld`: why nothing may be said, for a reason that lies outside these numbers. `without`: of points that were
+    measured beside a baseline, by point, why they are not compared with it.
     """
 
     families: tuple[Family, ...]
     serial: Serial | None
     by_point: Mapping[str, CellVerdict]
     withheld: str
+    without: Mapping[str, str]
 
     @property
     def comparisons(self) -> int:
@@ -183,9 +187,7 @@ class FamilyVerdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailVerdicts(FamilyVerdicts):
-    """What is said of the p99. `without`: of points that could be compared, by point, why they are not."""
-
-    without: Mapping[str, str]
+    """What is said of the p99."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +229,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
         groups=groups,
         by_point=_by_point(families),
         withheld=withhold,
+        without=_without(drafts),
         baseline_chosen=comparison.data.baseline_chosen,
     )
 
@@ -241,8 +244,12 @@ def tail_verdicts(comparison: Comparison, looks: LookPlan | None = None, *, with
         serial=whole,
         by_point=_by_point(families),
         withheld=withhold,
-        without={name: why for draft in drafts.values() for name, why in draft.without.items()},
+        without=_without(drafts),
     )
+
+
+def _without(drafts: Mapping[FamilyKey, _Draft]) -> dict[str, str]:
+    return {name: why for draft in drafts.values() for name, why in draft.without.items()}
 
 
 def _by_point(families: Iterable[Family]) -> dict[str, CellVerdict]:
@@ -361,8 +368,10 @@ class _Judging:
                     without[cell.point_id] = self.without[cell.point_id]
                 elif base.point_id in self.without:
                     without[cell.point_id] = f"{baseline}: {self.without[base.point_id]}"
+                elif (found := self.compared(cell, base)).unlike:
+                    without[cell.point_id] = found.unlike
                 else:
-                    compared[cell.point_id] = cell, self.compared(cell, base)
+                    compared[cell.point_id] = cell, found
         differences = () if compared else tuple(self._differences(cases.values()))
         return _Draft(cases, compared, differences, without)
 
@@ -384,6 +393,8 @@ class _Judging:
         enough = [cell for cell in measured if _is_ranked(cell)]
         ordered = sorted(enough, key=self._rank)
         better = self._better(ordered, family)
+        apart = unlike(ordered) if len(ordered) > 1 else ""
+        withheld = withheld or bool(apart)
         places = tuple(range(len(ordered)))
         leading = places if withheld else not_beaten(places, better)
         return LeadingGroup(
@@ -395,6 +406,7 @@ class _Judging:
             unranked=tuple(sorted(cell.series for cell in measured if cell not in enough)),
             withheld=withheld,
             alike=not withheld and self._alike([ordered[place] for place in leading], len(ordered), family),
+            unlike=apart,
         )
 
     def in_groups(self, cells: Sequence[Cell], family: Family) -> tuple[tuple[Series, ...], ...]:
@@ -404,6 +416,8 @@ class _Judging:
         first that look best by this measure. Layers with too few launches, or without such a number, are in none.
         """
         enough = [cell for cell in cells if cell.point_id in self.values and _is_ranked(cell)]
+        if unlike(enough):
+            return ()
         ordered = sorted(enough, key=self._by_median)
         better = self._better(ordered, family)
         groups, left = [], tuple(range(len(ordered)))

@@ -21,6 +21,7 @@ from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.floors import Floor, FloorKey, Floors, group_of
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, RoundKey, Sample, Series
+from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Plan
 from cadge_results.pattern import FOLLOWS, Quantity
@@ -285,6 +286,8 @@ def _against(numbers: Numbers, layers: Mapping[tuple[Series, Case], Numbers]) ->
     base = layers.get((numbers.cell.series, replace(case, workload=workload)))
     if base is None:
         return Against(central=None, p99=None, reason="its baseline has no number here")
+    if why := unlike((numbers.cell, base.cell)):
+        return Against(central=None, p99=None, reason=why)
     central = intervals.ratio(numbers.by_round, base.by_round)
     if numbers.p99 is None or base.p99 is None:
         return Against(central=central, p99=None, p99_reason="it has no p99")

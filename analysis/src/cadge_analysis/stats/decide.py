@@ -101,7 +101,7 @@ def _leading(groups: Mapping[Case, LeadingGroup], data: Dataset) -> Iterator[tup
     """Yield the points of each case of which several layers may be the best, by more than what counts as the same."""
     points = {(cell.case, cell.series): cell.point_id for cell in data.cells}
     for case, group in groups.items():
-        if len(group.members) > 1 and not group.alike:
+        if len(group.members) > 1 and not group.alike and not group.unlike:
             yield tuple(sorted(points[case, series] for series in group.members))
 
 

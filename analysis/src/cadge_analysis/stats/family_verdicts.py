@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from cadge_analysis.stats.load import Cell, Dataset
 from cadge_analysis.stats.look_plan import looks_planned
-from cadge_analysis.stats.paired_verdicts import PairedVerdict, verdicts
+from cadge_analysis.stats.paired_verdicts import PairedVerdict, unsaid, verdicts
 from cadge_analysis.stats.pairing import Compared, Pairing, Rounds
 from cadge_analysis.stats.serial import Serial, serial_correlation
 
@@ -46,6 +46,7 @@ def judge_families(
 ) -> tuple[Mapping[_Family, InFamily[_Key]], Serial | None]:
     """Return the verdicts on each family, and how rounds followed one another over all of them.
 
+    Members at unlike loads belong to no family: nothing is said of them.
     delta: what counts as the same, 0.05 for 5 %. others: differences in the order of rounds that tell of a family which
     compares nothing. withheld: nothing may be said.
     """
@@ -57,7 +58,8 @@ def judge_families(
         (one for several in rounds.values() for one in several), baselines=max(1, sum(map(bool, rounds.values())))
     )
     found = {}
-    for key, members in families.items():
+    for key, every in families.items():
+        members = {name: one for name, one in every.items() if not one.unlike}
         own = serial_correlation(rounds[key])
         serial = own if own and own.is_clear else whole
         said = verdicts(
@@ -68,6 +70,7 @@ def judge_families(
             withheld=withheld or (serial is not None and serial.withheld),
             on_two_levels={name for name, one in members.items() if one.two_levels},
         )
+        said |= {name: unsaid(one.looks) for name, one in every.items() if one.unlike}
         found[key] = InFamily(verdicts=said, serial=serial, own=own)
     return found, whole
 

@@ -126,6 +126,11 @@ def _unseen(
     )
 
 
+def unsaid(looks: LookPlan) -> PairedVerdict:
+    """Return the verdict on what cannot be compared at all."""
+    return _unseen({}, looks, ERROR, 0.0, 0.0, withheld=True)
+
+
 def _more(seen: _Seen, level: float) -> int | None:
     """Return how many launches more would do, from the shares that spoke for each finding.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import log
 
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
+from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.range_test import has_two_levels
 from cadge_analysis.stats.sequential import LookPlan, fixed
 
@@ -26,13 +27,14 @@ class Compared:
     """Paired log-ratios up to the last look that was reached, that comparison's looks, and how many rounds it lost.
 
     Above zero is worse than the other side, whatever is better. `two_levels`: the launches of either side fall into two
-    groups, or their differences do.
+    groups, or their differences do. `unlike`: why they cannot be compared; then there are no pairs.
     """
 
     pairs: Rounds
     looks: LookPlan
     lost: int = 0
     two_levels: bool = False
+    unlike: str = ""
 
     @property
     def in_order(self) -> list[float]:
@@ -64,7 +66,9 @@ class Pairing:
         self._looks = looks
 
     def compared(self, ours: Cell, base: Cell, our_values: Rounds | None, base_values: Rounds | None) -> Compared:
-        """Pair two cells; without a logarithm, or without a number on either side, there are no pairs."""
+        """Pair two cells; at unlike loads, without a logarithm, or a number on either side, there are no pairs."""
+        if why := unlike((ours, base)):
+            return Compared({}, self._looks or fixed(1), unlike=why)
         order = sorted((self._planned[ours.point_id] & self._planned[base.point_id]).elements())
         both = self._run.get(ours.point_id, set()) & self._run.get(base.point_id, set())
         made = max((place + 1 for place, number in enumerate(order) if number in both), default=0)

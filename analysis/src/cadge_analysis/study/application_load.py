@@ -8,38 +8,32 @@ closed loop reached, which differs from launch to launch and from layer to layer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cadge_analysis import units
 from cadge_analysis.stats import intervals
-from cadge_analysis.stats.load import Cell, Sample
+from cadge_analysis.stats import offered as loads
+from cadge_analysis.stats.load import Cell
+from cadge_analysis.stats.offered import are_one_load, rate_s
 from cadge_analysis.study.published_application import ApplicationOf
 from cadge_results.point import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
-    """Requests a second that the launches of a point were offered, the least and the most of them.
+class Offered(loads.Offered):
+    """Requests a second that the launches of a point were offered.
 
-    given: the rate was a parameter, and both are that. answered: which part of them was answered in that time, in the
-    median launch; None where that was not recorded.
+    given: the rate was a parameter, and the least and the most are that. answered: which part of them was
+    answered in the median launch; None where that was not recorded.
     """
 
-    low: float
-    high: float
     given: bool
     answered: float | None
 
-    @property
-    def text(self) -> str:
-        """Return "200", or "120 to 9 564"."""
-        low, high = (units.grouped(round(one)) for one in (self.low, self.high))
-        return low if low == high else f"{low} to {high}"
-
     def refused(self, within: float) -> str:
         """Return why the point stands at no one load itself; empty where it does."""
-        if not _one_load((self,), within):
+        if not are_one_load((self,), within):
             return f"offered {self.text} requests a second from launch to launch"
         if self.answered is not None and self.answered < 1 - within:
             return f"offered {self.text} requests a second, of which {units.percent(self.answered, 0)} were answered"
@@ -47,19 +41,9 @@ class Offered:
 
     def apart(self, other: Offered, name: str, within: float) -> str:
         """Return why two points cannot be compared, of which the other is called `name`; empty where they can."""
-        if _one_load((self, other), within):
+        if are_one_load((self, other), within):
             return ""
         return f"offered {self.text} requests a second, {name} {other.text}"
-
-
-def _one_load(found: Sequence[Offered], within: float) -> bool:
-    return max(one.high for one in found) <= min(one.low for one in found) * (1 + within)
-
-
-def rate_s(sample: Sample, quantity: str) -> float | None:
-    """Return a rate of one launch in 1/s, of all endpoints together; None where it has none."""
-    found = sample.quantities.get(quantity)
-    return sum(units.per_second(amount, ns) for amount, ns in found.amounts) if found and found.amounts else None
 
 
 def offered(cell: Cell, spec: ApplicationOf) -> Offered | None:

@@ -15,9 +15,9 @@ from cadge_analysis.models.loggp import HeldOut
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.load import Sample, Series
+from cadge_analysis.stats.offered import rate_s
 from cadge_analysis.study.application import PERCENT, Application, Point, cpu_by_round, estimate, number
 from cadge_analysis.study.application_flow import cluster_of
-from cadge_analysis.study.application_load import rate_s
 from cadge_analysis.study.model import LadderRow, LadderTable, Part
 
 US = 1 / units.NS_PER_US

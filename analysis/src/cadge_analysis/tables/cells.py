@@ -46,6 +46,7 @@ _FIXED = (
         references="what else it is shown beside",
         verdict="against the baseline: faster, slower, same or cannot tell",
         verdict_against="the baseline",
+        verdict_without="why it is not compared with the baseline, though it was measured beside it",
         p99_verdict="the same of the 99th percentile",
         p99_verdict_against="the baseline",
         p99_verdict_without="why the tail has none",

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from cadge_analysis.page.provenance import NODE_FACTS, plain
 from cadge_analysis.stats.load import Cell
+from cadge_analysis.stats.offered import unlike
 from cadge_analysis.versus.sides import Side
 from cadge_results import NodeFacts, PatternFile
 
@@ -31,6 +32,7 @@ def forbids(first: Side, second: Side, ours: Cell, theirs: Cell, *, across_hosts
 
 def _reasons(first: Side, second: Side, ours: Cell, theirs: Cell, *, across_hosts: bool) -> Iterator[str]:
     yield from _of_patterns(ours.case.file, theirs.case.file)
+    yield from filter(None, [unlike((ours, theirs))])
     here, there = first.hosts(ours), second.hosts(theirs)
     if here and there and _seats(here) != _seats(there):
         yield f"its processes were spread otherwise: {_said(here)} in the first, {_said(there)} in the second"

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The load of a point: how much its launches were offered, and which points stand at one load.
+
+Response time, and processors' time an operation, depend on the load more than on the layer. So points of a pattern
+that is offered a load are compared at one load alone; which quantity says it, and how close loads have to be, stands in
+the pattern's file (`one_load`). A point has a rate that was given, or each of its launches was offered a share of what
+its own closed loop reached, which differs from launch to launch and from layer to layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cadge_analysis import units
+from cadge_analysis.stats.load import Cell, Sample
+
+NOT_RECORDED = "the load that it was offered is not recorded: no comparison"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """What the launches of a point were offered, in 1/s: the least and the most of them."""
+
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        """Return "200", or "120 to 9 564"."""
+        low, high = (units.grouped(round(one)) for one in (self.low, self.high))
+        return low if low == high else f"{low} to {high}"
+
+
+def are_one_load(found: Sequence[Offered], within: float) -> bool:
+    """Tell whether loads differ by no more than a share of the least."""
+    return max(one.high for one in found) <= min(one.low for one in found) * (1 + within)
+
+
+def rate_s(sample: Sample, quantity: str) -> float | None:
+    """Return a rate of one launch in 1/s, of all endpoints together; None where it has none."""
+    found = sample.quantities.get(quantity)
+    if found is not None and found.told is not None:
+        return found.told.value
+    return sum(units.per_second(amount, ns) for amount, ns in found.amounts) if found and found.amounts else None
+
+
+def offered_of(cell: Cell) -> Offered | None:
+    """Return what the launches of a point were offered; None where they do not say it, or its pattern has no load."""
+    rule = cell.case.file.one_load
+    if rule is None:
+        return None
+    if given := cell.case.workload.integer(rule.given):
+        return Offered(low=given, high=given)
+    rates = [rate_s(sample, rule.offered) for sample in cell.samples]
+    known = [rate for rate in rates if rate is not None]
+    return Offered(low=min(known), high=max(known)) if known and len(known) == len(rates) else None
+
+
+def unlike(cells: Iterable[Cell]) -> str:
+    """Return why points cannot be compared: "offered 120/s and 9 564/s: no comparison"; "" where they can.
+
+    Points without samples have no number to be compared.
+    """
+    loaded = [cell for cell in cells if cell.samples and cell.case.file.one_load is not None]
+    found = [one for cell in loaded if (one := offered_of(cell)) is not None]
+    if len(found) < len(loaded):
+        return NOT_RECORDED
+    rules = [cell.case.file.one_load for cell in loaded]
+    within = min((rule.within for rule in rules if rule is not None), default=0.0)
+    if not found or are_one_load(found, within):
+        return ""
+    texts = list(dict.fromkeys(f"{one.text}/s" for one in found))
+    if len(texts) > 2:
+        low, high = min(one.low for one in found), max(one.high for one in found)
+        texts = [f"{Offered(low=low, high=high).text}/s"]
+    return f"offered {' and '.join(texts)}: no comparison"

@@ -13,22 +13,30 @@ import ablated
 import pagereader
 import pytest
 import synthetic
+import test_knee_report
+import test_study_models
+from test_loggp_report import by_hand
 
 from cadge_analysis import export, report
 from cadge_analysis.judged import disturbed, gated, judged, withheld_of
 from cadge_analysis.page import ablation_table
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.study import published
 from cadge_analysis.study.build import build
+from cadge_analysis.study.models import models
 from cadge_analysis.versus.against import against
 from cadge_analysis.versus.history import history
 from cadge_analysis.versus.sides import Side
+from cadge_analysis.versus.why import why
 from cadge_results import Campaign
 
 STUDIES = Path(__file__).parents[1] / "studies"
 LAUNCHES = 10
+GIVEN: Any = ({}, {"delay_percent": 100}, {"messages": 4})
 WHY = "other work on the machine disturbed 30\u202f% of 80 attempts, more than 20\u202f%"
 
 
@@ -162,3 +170,78 @@ def test_an_ablation_marks_nothing(tmp_path: Path) -> None:
 def test_what_a_campaign_withholds_its_comparison_knows(calm: Campaign, disturbed_one: Campaign) -> None:
     assert gated(compare(read(calm))).why_not("rpc", "within", "poll") == ""
     assert gated(compare(read(disturbed_one))).why_not("rpc", "within", "poll") == WHY
+
+
+def hindering(hook: Callable[[dict[str, Any], dict[str, Any], int], None]) -> Any:  # noqa: ANN401
+    """Return a hook that does the same, and lets something else have the processors all the time."""
+
+    def fill(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        hook(point, attempt, number)
+        for one in attempt["cpu"]:
+            one |= {"wall_ns": 25_000_000, "run_wait_ns": 9_000_000, "stolen_ns": None}
+
+    return fill
+
+
+def test_no_knee_is_told(tmp_path: Path) -> None:
+    usual = test_knee_report.campaign(tmp_path / "usual")
+    held = test_knee_report.campaign(tmp_path / "held", hooked=hindering(test_knee_report.hook(test_knee_report.usual)))
+    assert not any(knee.withheld for knee in loads(gated(compare(read(usual)))).knees)
+    found = loads(gated(compare(read(held)))).knees
+    assert found
+    assert all(knee.withheld.startswith("other work on the machine disturbed 100") for knee in found)
+    stream = io.StringIO()
+    export.write(held, "json", stream)
+    said = json.loads(stream.getvalue())["knees"]
+    assert {(one["load_percent"], one["rate_per_s"], one["rest_p99_ns"]) for one in said} == {(None, None, None)}
+    built = page(compare(read(held)), title=None, generated="now")
+    cells = [row.cells[1] for one in built.sections for table in one.knees for row in table.rows]
+    assert cells
+    assert all(value.reason.startswith("withheld: other work") for value in cells)
+
+
+def test_no_model_holds_and_no_message_is_more_processor(tmp_path: Path) -> None:
+    usual, held = (
+        test_study_models.make(
+            tmp_path / name, patterns=(("loggp", 1), ("pingpong", 1)), given=GIVEN, launches=5, attempt_hook=hook
+        )
+        for name, hook in (("usual", by_hand), ("held", hindering(by_hand)))
+    )
+
+    def said(campaign: Campaign) -> tuple[set[str], str]:
+        built = page(compare(read(campaign)), title=None, generated="now")
+        tables = [table for one in built.sections for table in one.models if "did not see" in table.title]
+        words = models(gated(compare(read(campaign))), published.read(test_study_models.LOGP))[0].said
+        return {row[-1] for table in tables for row in table.rows}, words
+
+    verdicts, sentence = said(usual)
+    assert verdicts <= {"holds", "does not hold"}
+    assert verdicts
+    assert "more processor than network in" in sentence
+    verdicts, sentence = said(held)
+    assert verdicts == {"withheld"}
+    assert "is withheld: other work on the machine disturbed 100" in sentence
+    assert "more processor than network in" not in sentence
+
+
+def test_no_layer_is_better_than_its_floor(tmp_path: Path) -> None:
+    def hook(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        floor = point["subject"]["kind"] == "floor"
+        attempt["quantities"] = {}
+        synthetic.set_samples(attempt, [((2000 if floor else 1000) + number * 3 % 7, 400)])
+
+    of: dict[str, Any] = {"floors": True, "places": ("within",)}
+    usual = compare(read(made(tmp_path / "usual", 0, attempt_hook=hook, **of)))
+    held = compare(read(made(tmp_path / "held", 0, attempt_hook=hindering(hook), **of)))
+    assert any(row.beats_floor for row in gated(usual).rows)
+    assert any(row.beats_floor for row in held.rows)
+    assert not any(row.beats_floor for row in gated(held).rows)
+    built = page(held, title=None, generated="now")
+    assert not [one for one in built.warned.warnings if "better than the floor" in one.title]
+
+
+def test_two_cells_side_by_side_conclude_nothing(calm: Campaign, disturbed_one: Campaign) -> None:
+    first, second = (Side(one.campaign_id, read(one)) for one in (calm, disturbed_one))
+    assert why(first, first.data.cells[0], first, first.data.cells[1], 0.05).withheld == ""
+    for one, other in ((first, second), (second, first), (second, second)):
+        assert why(one, one.data.cells[0], other, other.data.cells[1], 0.05).withheld == WHY

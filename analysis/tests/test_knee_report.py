@@ -81,7 +81,7 @@ def campaign(
 
 
 def found(made: Campaign) -> tuple[dict[str, Knee], Loads]:
-    everything = loads(compare.compare(load.read(made)).rows)
+    everything = loads(compare.compare(load.read(made)))
     return {knee.series.layer: knee for knee in everything.knees if knee.case.place == "within"}, everything
 
 

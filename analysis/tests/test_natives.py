@@ -13,6 +13,7 @@ import synthetic
 
 from cadge_analysis.versus.natives import Row, rows_of
 from cadge_cli.cli import invoke
+from cadge_cli.commands_crosscheck import Limits, over
 from cadge_results import (
     Campaign,
     CampaignWriter,
@@ -173,6 +174,23 @@ def test_a_mean_is_left_out_where_a_process_waited_and_a_median_is_not(campaign:
     (none,) = rows(campaign, [means], readings(means, every))
     assert none.says == "no figure"
     assert "in every round a process waited" in none.reason
+
+
+@pytest.mark.parametrize(
+    ("statistic", "waited", "says"), [("p50", 1, "more"), ("p50", 2, "withheld"), ("mean", 2, "more")]
+)
+def test_nothing_is_concluded_where_more_than_a_fifth_of_what_counts_was_disturbed(
+    campaign: Campaign, statistic: str, waited: int, says: str
+) -> None:
+    one = cell(campaign, "pingpong", 8, statistic)
+    (row,) = rows(campaign, [one], readings(one, tuple(range(waited))))
+    assert row.says == says
+    limits = Limits(ns=90.0, share=0.03)
+    assert bool(over(row, limits)) == (says == "more")
+    large = cell(campaign, "pingpong", 65536, statistic)
+    (row,) = rows(campaign, [large], readings(large, tuple(range(waited))))
+    assert (row.says == "withheld") == (says == "withheld")
+    assert bool(over(row, limits)) == (says == "more")
 
 
 def test_too_few_rounds_say_nothing(campaign: Campaign) -> None:

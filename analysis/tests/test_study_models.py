@@ -13,6 +13,7 @@ from test_loggp_report import O_R, O_S, SIZES, by_hand, one_way_ns
 
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats import load
+from cadge_analysis.stats.compare import compare
 from cadge_analysis.study import published
 from cadge_analysis.study.build import build
 from cadge_analysis.study.models import models
@@ -94,5 +95,5 @@ def test_an_unknown_figure_is_refused(tmp_path: Path) -> None:
 
 def test_a_layer_with_settings_is_another_row(tmp_path: Path) -> None:
     data = load.read(make(tmp_path, layers=("native-ucx",), settings=({}, {"lend": "yes"}), launches=2))
-    (table,) = models(data, published.read(LOGP))
+    (table,) = models(compare(data), published.read(LOGP))
     assert [row.label for row in table.rows if not row.published] == ["native-ucx", "native-ucx (lend=yes)"]

@@ -22,7 +22,7 @@ from typing import TextIO
 from cadge_analysis import words
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.flat import lines
-from cadge_analysis.judged import judged
+from cadge_analysis.judged import gated, judged
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict, FamilyVerdicts
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, compare, numbers_of
@@ -259,7 +259,7 @@ def _second(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Reco
 
 def _first(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
     rows = {row.cell.point_id: row for row in comparison.rows}
-    shares = loads(comparison.rows).shares
+    shares = loads(comparison).shares
     floors = {numbers.cell.point_id: numbers for numbers in comparison.floor_numbers}
     for cell in comparison.data.cells:
         row = rows.get(cell.point_id)
@@ -344,6 +344,7 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
     meta = comparison.data.meta
     by_id = {cell.point_id: cell for cell in comparison.data.planned}
     verdicts = judged(comparison)
+    comparison = gated(comparison, verdicts)
 
     def whole(record: Record) -> dict[str, object]:
         cell = by_id[str(record["point_id"])]
@@ -362,7 +363,7 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
         "rows": [whole(record) for record in _first(comparison, verdicts)],
         "verdicts": _verdicts(verdicts),
-        "knees": [_knee(knee) for knee in loads(comparison.rows).knees],
+        "knees": [_knee(knee) for knee in loads(comparison).knees],
         **({"twins": [whole(record) for record in _second(comparison, verdicts)]} if comparison.data.twins else {}),
         **_against_itself(comparison, verdicts),
     }

@@ -12,7 +12,7 @@ from dataclasses import replace
 from cadge_analysis import units
 from cadge_analysis.selftest.pinned import withholds
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign, tail_verdicts
-from cadge_analysis.stats.compare import Comparison, compare
+from cadge_analysis.stats.compare import Comparison, Row, compare
 from cadge_analysis.stats.hindrance import DISTURBED_MOST
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.look_plan import looks_planned
@@ -74,11 +74,22 @@ def withheld_of(data: Dataset) -> str:
     return in_doubt(data) or (_of_main(compare(data), "").withheld if data.twins else "")
 
 
-def gated(comparison: Comparison) -> Comparison:
-    """Return a campaign that knows why nothing may be concluded from it, or from one of its families."""
-    verdicts = _of_main(comparison, in_doubt(comparison.data))
-    held = frozenset((one.key.pattern, one.key.place, one.key.wait) for one in verdicts.families if one.withheld)
-    return replace(comparison, withheld=verdicts.withheld, alike=held)
+def gated(comparison: Comparison, verdicts: CampaignVerdicts | None = None) -> Comparison:
+    """Return a campaign that knows why nothing may be concluded from it, or from one of its families.
+
+    verdicts: its own, where they are at hand.
+    """
+    found = verdicts if verdicts is not None else _of_main(comparison, in_doubt(comparison.data))
+    held = frozenset((one.key.pattern, one.key.place, one.key.wait) for one in found.families if one.withheld)
+    known = replace(comparison, withheld=found.withheld, alike=held)
+    return replace(
+        known, rows=tuple(replace(row, beats_floor=row.beats_floor and not _held(known, row)) for row in known.rows)
+    )
+
+
+def _held(comparison: Comparison, row: Row) -> bool:
+    case = row.cell.case
+    return bool(comparison.why_not(case.pattern, case.place, case.wait))
 
 
 def against_itself(comparison: Comparison) -> TwinRate | None:

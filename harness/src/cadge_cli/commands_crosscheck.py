@@ -231,6 +231,8 @@ def over(row: Row, limits: Limits) -> str:
     """Return a sentence where a difference is surely above its limit, else nothing."""
     from cadge_analysis import units
 
+    if row.says == "withheld":
+        return ""
     name = f"{row.layer} {row.does} {units.size(row.cell.bytes)} {row.place}, {row.cell.tool}"
     if row.short:
         low = row.tax_ns.low if row.tax_ns else None

@@ -96,7 +96,10 @@ def _summary(found: Reasons) -> Iterator[str]:
     launches = " and ".join(str(n) for n in dict.fromkeys(shift.launches))
     how = f"paired by round, {launches} rounds" if found.paired else f"not paired, {launches} launches"
     yield f"second / first: {exp(shift.log_ratio):.3f}{interval}; {how}"
-    yield "that is of this cell alone; cadge compare judges it among all"
+    if found.withheld:
+        yield f"nothing may be concluded from that: {found.withheld}"
+    else:
+        yield "that is of this cell alone; cadge compare judges it among all"
 
 
 def _sections(aspects: Sequence[Aspect]) -> Iterator[str]:
@@ -164,6 +167,7 @@ def _data(found: Reasons) -> dict[str, JsonValue]:
         "second": found.second,
         "paired": found.paired,
         "forbidden": found.forbidden,
+        "withheld": found.withheld,
         "ratio": None if shift is None else exp(shift.log_ratio),
         "ratio_low": None if shift is None or shift.low is None else exp(shift.low),
         "ratio_high": None if shift is None or shift.high is None else exp(shift.high),

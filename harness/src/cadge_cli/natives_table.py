@@ -59,11 +59,11 @@ def _times(row: Row) -> str:
 
 
 def _says(row: Row) -> str:
-    goal = {"more": "more", "less": "less", "alike": "no more", "cannot tell": "cannot tell", "no figure": "-"}[
-        row.says
-    ]
     if row.says == "no figure":
         return row.reason
+    if row.says == "withheld":
+        return f"withheld: other work disturbed {row.disturbed} of {row.rounds} rounds"
+    goal = {"alike": "no more"}.get(row.says, row.says)
     more = ", and does more" if row.cell.more else ""
     return goal + (more if row.says == "more" else "")
 

@@ -98,6 +98,8 @@ def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> T
 
 
 def _withheld(knee: Knee) -> Value:
+    if knee.why_not:
+        return Value(text=units.MISSING, reason=f"withheld: {knee.why_not}")
     needs = f"{units.count_of(knee.fewest, 'sample')}, needs {units.grouped(P99_SAMPLES)}"
     return Value(text=units.MISSING, reason=f"withheld: a launch's p99 rests on {needs}")
 

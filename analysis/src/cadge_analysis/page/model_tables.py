@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from cadge_analysis import units, words
 from cadge_analysis.models.fit import TOLERANCE
@@ -33,8 +34,11 @@ _NOTHING = " is known of 0 of "
 """What the fit says of a parameter that no point tells of."""
 
 
-def model_tables(fits: Sequence[Fitted]) -> tuple[FactTable, ...]:
-    """Return the fits of one pattern at one place, what was refused, and what they predict of points held out."""
+def model_tables(fits: Sequence[Fitted], why_not: Callable[[str, str, str], str]) -> tuple[FactTable, ...]:
+    """Return the fits of one pattern at one place, what was refused, and what they predict of points held out.
+
+    why_not: of pattern, place and wait mode, why nothing may be concluded of them; "" where it may.
+    """
     tables = (
         (
             "LogGP, a row for each protocol; in brackets the bootstrap interval over launches; "
@@ -47,7 +51,7 @@ def model_tables(fits: Sequence[Fitted]) -> tuple[FactTable, ...]:
             "What the fits predict of points that they did not see; error: predicted by measured, less 1; it holds "
             f"where the median is at most {units.percent(TOLERANCE, 0)}",
             _HELD_OUT,
-            _held_out,
+            partial(_held_out, why_not=why_not),
         ),
     )
     made = (
@@ -134,9 +138,11 @@ def _line(found: Line | Refused, ends: tuple[int, int]) -> str:
     return " \u2026 ".join(units.us(found.at(size)) for size in ends)
 
 
-def _held_out(one: Fitted) -> Iterator[tuple[str, ...]]:
+def _held_out(one: Fitted, why_not: Callable[[str, str, str], str]) -> Iterator[tuple[str, ...]]:
+    held = why_not(one.pattern, one.place, one.wait)
     for found in one.held_out:
         worst = units.percent(found.worst_error, 0).replace("-", units.MINUS)
         verdict = "holds" if found.median_error <= TOLERANCE else "does not hold"
+        verdict = "withheld" if held else verdict
         median = units.percent(found.median_error, 0)
         yield found.what, units.grouped(found.points), median, worst, found.worst_at, verdict

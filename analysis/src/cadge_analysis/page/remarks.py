@@ -338,9 +338,9 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
         )
 
 
-def _generator(rows: tuple[Row, ...]) -> Iterator[Remark]:
+def _generator(comparison: Comparison) -> Iterator[Remark]:
     """Say what whoever makes a load can offer at most, and how many rows come near it."""
-    found = loads(rows)
+    found, rows = loads(comparison), comparison.rows
     for pattern, file in {row.cell.case.pattern: row.cell.case.file for row in rows}.items():
         rule = file.knee
         if rule is None:
@@ -509,7 +509,7 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
         *modes.remarks(data, comparison.rows),
         *_hindered(data, comparison.rows),
         *_caveats(comparison.rows),
-        *_generator(comparison.rows),
+        *_generator(comparison),
         *_machine(data),
         *_said_by_others(data),
     ]

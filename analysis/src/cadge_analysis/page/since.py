@@ -101,6 +101,8 @@ def _first(found: Against) -> str:
 
 def _together(found: Against) -> Iterator[Finding]:
     """Say where layers moved and floors did not: a change of something that all of them share is no drift."""
+    if found.changes and all(change.judged.withheld for change in found.changes):
+        return
     one = drift_words.sharing(found.drift, log1p(found.margin))
     if one is not None and one.drift.layers is not None and one.drift.floors is not None:
         slower = one.drift.layers.value > one.drift.floors.value

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from cadge_analysis import units, words
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.judged import judged
+from cadge_analysis.judged import gated, judged
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables, verdict_words
@@ -180,7 +180,7 @@ def _section(
         columns=columns,
         more=sets,
         tables=cases,
-        models=model_tables(here_fits),
+        models=model_tables(here_fits, comparison.why_not),
         note=_note(cells, rows),
         pattern=pattern,
         pattern_title=file.title,
@@ -235,8 +235,9 @@ def page(
     every_fact = launch_facts(data)
     first = {key: found[0] for key, found in every_fact.items()}
     fits = fits_of(data).fits
-    loads = loads_of(comparison.rows)
     verdicts = judged(comparison)
+    comparison = gated(comparison, verdicts)
+    loads = loads_of(comparison)
     titles = {name: file.title for name, file in data.patterns.items()}
     sections: dict[tuple[str, str], Section] = {}
     for pattern in data.patterns:

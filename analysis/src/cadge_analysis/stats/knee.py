@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cadge_analysis.stats import intervals
-from cadge_analysis.stats.compare import P99, Numbers, Row, per_launch, tail_by_round
+from cadge_analysis.stats.compare import P99, Comparison, Numbers, Row, per_launch, tail_by_round
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Sample, Series
 from cadge_analysis.stats.measures import samples_needed
@@ -56,10 +56,14 @@ class Knee:
     bearing_none: int
     fewest: int
     generator: Generator | None
+    why_not: str
+    """Why nothing may be concluded of its pattern, place and wait mode; empty where it may."""
 
     @property
     def withheld(self) -> str:
-        """Why it is not to be shown: a p99 of few samples would decide it; empty where it is to be."""
+        """Why it is not to be shown: nothing may be concluded, or a p99 of few samples would decide; "" where it is."""
+        if self.why_not:
+            return self.why_not
         if self.fewest >= P99_SAMPLES:
             return ""
         return f"a launch's p99 rests on {self.fewest} samples here, and needs {P99_SAMPLES}"
@@ -80,11 +84,11 @@ class Loads:
     generators: Mapping[Apart, Generator]
 
 
-def loads(rows: Iterable[Row]) -> Loads:
-    """Return what measured points say of loads."""
-    rows = tuple(rows)
+def loads(comparison: Comparison) -> Loads:
+    """Return what the measured points of a campaign say of loads; knees as far as it may be concluded from."""
+    rows = comparison.rows
     limits = _generators(rows)
-    return Loads(knees=_knees(rows, limits), shares=_shares(rows, limits), generators=limits)
+    return Loads(knees=_knees(comparison, limits), shares=_shares(rows, limits), generators=limits)
 
 
 def _apart(case: Case) -> Apart:
@@ -136,18 +140,21 @@ def _shares(rows: Iterable[Row], limits: Mapping[Apart, Generator]) -> dict[str,
     return found
 
 
-def _knees(rows: Iterable[Row], limits: Mapping[Apart, Generator]) -> tuple[Knee, ...]:
+def _knees(comparison: Comparison, limits: Mapping[Apart, Generator]) -> tuple[Knee, ...]:
     """Return the knee of every series that has points at rest and at another load, in the order of the rows."""
     groups: dict[tuple[Series, str, str, Apart], dict[int, Row]] = defaultdict(dict)
-    for row in rows:
+    for row in comparison.rows:
         case = row.cell.case
         if case.file.knee is not None and not does_nothing(row, case.file.knee):
             groups[row.cell.series, case.place, case.wait, _apart(case)][case.size] = row
-    made = (_knee(by_load, limits.get(key[3])) for key, by_load in groups.items())
-    return tuple(one for one in made if one is not None)
+    made = []
+    for (_, place, wait, apart), by_load in groups.items():
+        found = _knee(by_load, limits.get(apart), comparison.why_not(apart[0], place, wait))
+        made += [found] if found is not None else []
+    return tuple(made)
 
 
-def _knee(by_load: Mapping[int, Row], generator: Generator | None) -> Knee | None:
+def _knee(by_load: Mapping[int, Row], generator: Generator | None, why_not: str) -> Knee | None:
     file = next(iter(by_load.values())).cell.case.file
     rule = file.knee
     if rule is None or rule.rest not in by_load or len(by_load) < 2:
@@ -179,6 +186,7 @@ def _knee(by_load: Mapping[int, Row], generator: Generator | None) -> Knee | Non
             sample.quantities[file.main].counts.total for by_round in samples.values() for sample in by_round.values()
         ),
         generator=generator,
+        why_not=why_not,
     )
 
 

@@ -12,6 +12,7 @@ from cadge_analysis import units, words
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted, Line, Number, Parameters, Refused
 from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.study.model import ModelRow, Models
 from cadge_analysis.study.published import Figure, ModelledOf, ModelsOf, Published
@@ -89,10 +90,19 @@ def _now(one: Fitted) -> ModelRow:
     return ModelRow(label=label, detail=detail, published=False, cells=cells, reason="")
 
 
-def _said(fits: Sequence[Fitted]) -> Iterator[str]:
-    """Yield, place by place, of how many layers a message is more processor than network."""
+def _said(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
+    """Yield, place by place, of how many layers a message is more processor than network, or why that is not said."""
+    held = {why: None for one in fits if (why := comparison.why_not(one.pattern, one.place, one.wait))}
+    if held:
+        yield f"Of how many a small message is more processor than network is withheld: {words.listing(list(held))}."
     for place in words.PLACE_ORDER:
-        here = [one.model for one in fits if one.place == place and isinstance(one.model, Parameters)]
+        here = [
+            one.model
+            for one in fits
+            if one.place == place
+            and isinstance(one.model, Parameters)
+            and not comparison.why_not(one.pattern, one.place, one.wait)
+        ]
         shares = [share for share in map(processors_share, here) if share is not None]
         if shares:
             more = sum(share > MORE_PROCESSOR for share in shares)
@@ -102,13 +112,13 @@ def _said(fits: Sequence[Fitted]) -> Iterator[str]:
             )
 
 
-def _table(fits: Sequence[Fitted], published: Published, spec: ModelsOf) -> Models:
+def _table(fits: Sequence[Fitted], comparison: Comparison, published: Published, spec: ModelsOf) -> Models:
     ranking = {place: number for number, place in enumerate(words.PLACE_ORDER)}
     ordered = sorted(fits, key=lambda one: (ranking[one.place], one.wait, one.layer, one.shims, *one.settings.items()))
     return Models(
         title=spec.title,
         note=spec.note,
-        said=" ".join(_said(fits)),
+        said=" ".join(_said(fits, comparison)),
         rows=(*(_then(published, system) for system in spec.published), *map(_now, ordered)),
         missing="" if fits else "Ours is blank: this campaign has no points that a model is fitted to.",
     )
@@ -119,7 +129,7 @@ def has_points(data: Dataset) -> bool:
     return any(file.fits is not None for file in data.patterns.values())
 
 
-def models(data: Dataset, published: Published) -> tuple[Models, ...]:
-    """Return the tables of a study that asks for them."""
-    fits = fits_of(data).fits if published.models else ()
-    return tuple(_table(fits, published, one) for one in published.models)
+def models(comparison: Comparison, published: Published) -> tuple[Models, ...]:
+    """Return the tables of a study that asks for them; `comparison` is gated."""
+    fits = fits_of(comparison.data).fits if published.models else ()
+    return tuple(_table(fits, comparison, published, one) for one in published.models)

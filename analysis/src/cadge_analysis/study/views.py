@@ -235,7 +235,7 @@ def page(
         contrasts=tuple(found for found, _ in contrasts if found),
         hypotheses=(*hypotheses.hypotheses(comparisons, published), *(applied.hypotheses if applied else ())),
         ladders=tuple(found for found, _ in ladders if found),
-        models=models.models(of_models.data, published),
+        models=models.models(of_models, published),
         parts=applied.parts if applied else (),
         sources=tuple(
             Source(

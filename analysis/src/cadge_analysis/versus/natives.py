@@ -3,7 +3,8 @@
 
 A tool that prints its median is compared with Cadge's median, one that prints means with Cadge's mean. A mean holds
 whatever else ran meanwhile, so rounds in which one of the processes waited for its processor are left out there, and
-where a tool prints the best of several means; of medians they are counted, and stay. Differences and ratios are taken
+where a tool prints the best of several means; of medians they are counted, and stay; where they are more than a
+fifth nothing is concluded. Differences and ratios are taken
 within a round; shown is their median over rounds, with its interval by order statistics.
 
 Where the bare loop ran in the same launch, the difference has parts: what the driver adds to the loop (a reading of
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from math import exp
 from typing import Literal
 
-from cadge_analysis.stats.hindrance import HINDERED_SHARE, hindered_share
+from cadge_analysis.stats.hindrance import DISTURBED_MOST, HINDERED_SHARE, hindered_share
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_launches
 from cadge_analysis.stats.shift import Shift, paired
 from cadge_results import (
@@ -39,7 +40,7 @@ SHORT_BYTES = 4096
 """Below this a difference is told in ns, from here on as a ratio."""
 LATENCY_MOST = 1.03
 RATE_LEAST = 0.97
-Says = Literal["more", "less", "alike", "cannot tell", "no figure"]
+Says = Literal["more", "less", "alike", "cannot tell", "withheld", "no figure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,8 @@ class Row:
     """With a reading on both sides, which count."""
     hindered: int = 0
     """Rounds in which a process waited for its processor; left out where the tool prints a mean."""
+    disturbed: int = 0
+    """Those of them that count all the same."""
     ours: float | None = None
     theirs: float | None = None
     tax_ns: Estimate | None = None
@@ -96,7 +99,12 @@ class Row:
 
     @property
     def says(self) -> Says:
-        """Against the goal: no interval of the difference above zero; no more than 1.03 times, no less than 0.97."""
+        """Against the goal: no interval of the difference above zero; no more than 1.03 times, no less than 0.97.
+
+        Withheld where too many of the rounds that count were disturbed, by the bound of reports.
+        """
+        if self.disturbed > DISTURBED_MOST * self.rounds:
+            return "withheld"
         if self.short:
             found = self.tax_ns
             if found is None or found.low is None or found.high is None or found.coverage < TARGET_COVERAGE:
@@ -157,6 +165,7 @@ def _row(
         unit=_unit(file, cell),
         rounds=len(kept),
         hindered=len(both & waited),
+        disturbed=len(kept & waited),
         clock_ns=clock_ns,
     )
     if not kept:

@@ -41,7 +41,8 @@ class Aspect:
 class Reasons:
     """Two cells side by side. `shift` is of the main quantity, of these two alone; None where a side has no number.
 
-    `forbidden`: why they are not to be compared as the same thing; empty where they can be.
+    `forbidden`: why they are not to be compared as the same thing; empty where they can be. `withheld`: why nothing may
+    be concluded from the campaign of either.
     """
 
     first: str
@@ -49,6 +50,7 @@ class Reasons:
     paired: bool
     shift: Shift | None
     forbidden: str
+    withheld: str
     aspects: tuple[Aspect, ...]
 
     @property
@@ -77,6 +79,7 @@ def why(first: Side, ours: Cell, second: Side, theirs: Cell, margin: float) -> R
         paired=pairs,
         shift=shift,
         forbidden=forbids(first, second, ours, theirs),
+        withheld="; ".join(dict.fromkeys(one.withheld for one in (first, second) if one.withheld)),
         aspects=tuple(sorted(aspects, key=lambda one: groups.index(one.group))),
     )
 

@@ -68,18 +68,23 @@ int cadge_parse_address(const struct cadge_open_args *args, struct sockaddr_stor
 			socklen_t *address_bytes_out);
 
 /*
- * Tries the ports of args in turn, from 0 (any) where it gives no range: try_port(arg, port) says E_PORT where
- * one is taken. Returns its last code; E_PORT, with a sentence, where all are.
+ * Tries the ports from `first` to `last` in turn, from 0 (any) where that is the range: try_port(arg, port) says E_PORT
+ * where one is taken. Returns its last code. For a library that binds sockets itself, in open and later.
  */
 typedef int (*cadge_port_fn)(void *arg, uint16_t port);
-int cadge_try_ports(const struct cadge_open_args *args, cadge_port_fn try_port, void *arg);
+int cadge_try_ports(uint16_t first, uint16_t last, cadge_port_fn try_port, void *arg);
 
 /*
- * Opens a non-blocking internet socket of `type` bound to args->address, at the first free port of the range;
- * one of SOCK_STREAM listens. DONE, or E_TRANSPORT, E_PORT, E_MEMORY, E_PERMISSION with the reason in
- * args->error.
+ * Opens a non-blocking internet socket of `type` bound to `address`, at the first free port of the range; one of
+ * SOCK_STREAM listens. DONE, or E_TRANSPORT, E_PORT, E_MEMORY, E_PERMISSION.
  */
+int cadge_bind_port(uint16_t first, uint16_t last, const char *address, int type, int *fd_out);
+
+/* The same with address and ports of args, and the reason in args->error. */
 int cadge_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out);
+
+/* E_PORT with a sentence: none of the ports of args is free. */
+int cadge_refuse_ports(const struct cadge_open_args *args);
 
 /*
  * Fills medium, as_asked, asked, device and note of the adapter's own *path for a connected internet socket:

@@ -36,21 +36,26 @@ int cadge_errno_code(int error)
 	}
 }
 
-int cadge_parse_address(const struct cadge_open_args *args, struct sockaddr_storage *address_out,
-			socklen_t *address_bytes_out)
+static int parse(const char *address, struct sockaddr_storage *address_out, socklen_t *address_bytes_out)
 {
 	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
 	struct addrinfo *found = NULL;
-	int error = getaddrinfo(args->address, NULL, &hints, &found);
 
-	if (error)
-		return cadge_refuse(args, CADGE_E_TRANSPORT, "'%s' is not an IP address: %s", args->address,
-				    gai_strerror(error));
+	if (getaddrinfo(address, NULL, &hints, &found))
+		return CADGE_E_TRANSPORT;
 	memset(address_out, 0, sizeof(*address_out));
 	memcpy(address_out, found->ai_addr, found->ai_addrlen);
 	*address_bytes_out = found->ai_addrlen;
 	freeaddrinfo(found);
 	return CADGE_DONE;
+}
+
+int cadge_parse_address(const struct cadge_open_args *args, struct sockaddr_storage *address_out,
+			socklen_t *address_bytes_out)
+{
+	const int code = parse(args->address, address_out, address_bytes_out);
+
+	return code < 0 ? cadge_refuse(args, code, "'%s' is not an IP address", args->address) : CADGE_DONE;
 }
 
 static void set_port(struct sockaddr_storage *address, uint16_t port)
@@ -62,26 +67,28 @@ static void set_port(struct sockaddr_storage *address, uint16_t port)
 	memcpy((unsigned char *)address + at, &network_port, sizeof(network_port));
 }
 
-int cadge_try_ports(const struct cadge_open_args *args, cadge_port_fn try_port, void *arg)
+int cadge_try_ports(uint16_t first, uint16_t last, cadge_port_fn try_port, void *arg)
 {
-	for (uint32_t port = args->port_first; port <= args->port_last; port++) {
-		const int code = try_port(arg, (uint16_t)port);
+	int code = CADGE_E_PORT;
 
-		if (code != CADGE_E_PORT)
-			return code;
-	}
+	for (uint32_t port = first; port <= last && code == CADGE_E_PORT; port++)
+		code = try_port(arg, (uint16_t)port);
+	return code;
+}
+
+int cadge_refuse_ports(const struct cadge_open_args *args)
+{
 	return cadge_refuse(args, CADGE_E_PORT, "no free port between %u and %u on %s", args->port_first,
 			    args->port_last, args->address);
 }
 
 struct binding {
-	const struct cadge_open_args *args;
 	struct sockaddr_storage address;
 	socklen_t address_bytes;
 	int type, fd;
 };
 
-/* A new socket for each port: one that could not listen keeps its port. */
+/* A new socket for each port: one that could not listen keeps its port. errno says why it failed. */
 static int bind_to(void *arg, uint16_t port)
 {
 	struct binding *binding = arg;
@@ -90,8 +97,7 @@ static int bind_to(void *arg, uint16_t port)
 
 	binding->fd = socket(binding->address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (binding->fd < 0)
-		return cadge_refuse(binding->args, cadge_errno_code(errno), "cannot create a socket: %s",
-				    strerror(errno));
+		return cadge_errno_code(errno);
 	set_port(&binding->address, port);
 	/* A port in TIME_WAIT from the launch before is free. Datagram sockets would share their port instead. */
 	if ((type != SOCK_STREAM ||
@@ -102,20 +108,35 @@ static int bind_to(void *arg, uint16_t port)
 		return CADGE_DONE;
 	error = errno;
 	close(binding->fd);
-	return cadge_refuse(binding->args, cadge_errno_code(error), "cannot bind to %s: %s",
-			    binding->args->address, strerror(error));
+	errno = error;
+	return cadge_errno_code(error);
+}
+
+int cadge_bind_port(uint16_t first, uint16_t last, const char *address, int type, int *fd_out)
+{
+	struct binding binding = {.type = type};
+	int code = parse(address, &binding.address, &binding.address_bytes);
+
+	if (code == CADGE_DONE)
+		code = cadge_try_ports(first, last, bind_to, &binding);
+	if (code == CADGE_DONE)
+		*fd_out = binding.fd;
+	return code;
 }
 
 int cadge_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out)
 {
-	struct binding binding = {.args = args, .type = type};
-	int code = cadge_parse_address(args, &binding.address, &binding.address_bytes);
+	struct sockaddr_storage address;
+	socklen_t address_bytes;
+	int code = cadge_parse_address(args, &address, &address_bytes);
 
-	if (code == CADGE_DONE)
-		code = cadge_try_ports(args, bind_to, &binding);
-	if (code == CADGE_DONE)
-		*fd_out = binding.fd;
-	return code;
+	if (code < 0)
+		return code;
+	code = cadge_bind_port(args->port_first, args->port_last, args->address, type, fd_out);
+	if (code == CADGE_E_PORT)
+		return cadge_refuse_ports(args);
+	return code < 0 ? cadge_refuse(args, code, "cannot bind to %s: %s", args->address, strerror(errno))
+			: CADGE_DONE;
 }
 
 int cadge_device_check(const struct cadge_open_args *args)

@@ -378,11 +378,13 @@ static int ofi_try_ports(struct cadge_ofi *ofi, const struct cadge_open_args *ar
 			 const struct cadge_ofi_needs *needs)
 {
 	struct ofi_trial trial = {ofi, args, needs};
+	int code;
 
 	if (!ofi->network || !args->port_first || !ofi->info->src_addr ||
 	    ofi->info->addr_format != FI_SOCKADDR_IN)
 		return ofi_try(ofi, args, needs);
-	return cadge_try_ports(args, ofi_try_port, &trial);
+	code = cadge_try_ports(args->port_first, args->port_last, ofi_try_port, &trial);
+	return code == CADGE_E_PORT ? cadge_refuse_ports(args) : code;
 }
 
 /* ---- names and the address table ---- */

@@ -52,7 +52,9 @@ struct cadge_ctx {
 	uint64_t lives;                        /* of channels: each has a monitor of its own name */
 	struct cadge_lend *free, *all, *spare; /* spare: what is received next */
 	struct cadge_limits limits;
-	struct cadge_open_args args; /* those of open, with these two strings */
+	enum cadge_place place;
+	uint32_t peers;
+	uint16_t port_first, port_last;
 	char device[64], address[64];
 	struct cadge_chan chans[];
 };
@@ -73,7 +75,7 @@ static int pair_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 
 static void pair_close(struct cadge_ctx *ctx)
 {
-	for (uint32_t i = 0; ctx && i < ctx->args.peers_max; i++)
+	for (uint32_t i = 0; ctx && i < ctx->peers; i++)
 		pair_disconnect(ctx, &ctx->chans[i]);
 	for (struct cadge_lend *next, *lend = ctx ? ctx->all : NULL; lend; lend = next) {
 		next = lend->next_of_all;
@@ -107,10 +109,9 @@ static int pair_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	ctx->limits.wire_overhead_bytes = 2; /* flags and length */
 	snprintf(ctx->device, sizeof(ctx->device), "%s", args->device);
 	snprintf(ctx->address, sizeof(ctx->address), "%s", args->address);
-	ctx->args = *args;
-	ctx->args.error = NULL;
-	ctx->args.device = ctx->device;
-	ctx->args.address = ctx->address;
+	ctx->place = args->place;
+	ctx->peers = args->peers_max;
+	ctx->port_first = args->port_first, ctx->port_last = args->port_last;
 	for (uint32_t i = 0; i < args->peers_max; i++)
 		ctx->chans[i] = (struct cadge_chan){.ctx = ctx, .peer = i, .fd = -1};
 	*ctx_out = ctx;
@@ -175,14 +176,14 @@ static int pair_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t
 	uint64_t nonce;
 	int code;
 
-	if (peer >= ctx->args.peers_max || chan->theirs.endpoint[0] || *bytes_inout < sizeof(chan->mine))
+	if (peer >= ctx->peers || chan->theirs.endpoint[0] || *bytes_inout < sizeof(chan->mine))
 		return CADGE_E_ARGUMENT;
 	pair_disconnect(ctx, chan);
 	if (cadge_nonce(&nonce) < 0 || !make_sockets(ctx, chan))
 		return CADGE_E_LIBRARY;
 	cadge_store64(chan->mine.nonce, nonce);
-	if (ctx->args.place == CADGE_PLACE_NET) {
-		code = cadge_try_ports(&ctx->args, try_port, chan);
+	if (ctx->place == CADGE_PLACE_NET) {
+		code = cadge_try_ports(ctx->port_first, ctx->port_last, try_port, chan);
 	} else { /* '@': no file */
 		snprintf(chan->mine.endpoint, ENDPOINT_BYTES, "ipc://@cadge-%" PRIx64, nonce);
 		code = zmq_bind(chan->socket, chan->mine.endpoint) < 0 ? CADGE_E_LIBRARY : CADGE_DONE;
@@ -210,8 +211,7 @@ static int pair_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 	struct cadge_chan *chan = &ctx->chans[peer];
 	struct name mine, theirs;
 
-	if (peer >= ctx->args.peers_max || !chan->socket || chan->theirs.endpoint[0] ||
-	    bytes != sizeof(theirs))
+	if (peer >= ctx->peers || !chan->socket || chan->theirs.endpoint[0] || bytes != sizeof(theirs))
 		return CADGE_E_ARGUMENT;
 	memcpy(&theirs, blob, sizeof(theirs));
 	if (!memchr(theirs.endpoint, 0, sizeof(theirs.endpoint)) || !theirs.endpoint[0])
@@ -356,7 +356,7 @@ static int pair_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	int events = 0;
 
-	for (uint32_t i = 0; i < ctx->args.peers_max; i++) {
+	for (uint32_t i = 0; i < ctx->peers; i++) {
 		struct cadge_chan *chan = &ctx->chans[i];
 
 		if (!chan->theirs.endpoint[0] || chan->state.told)
@@ -381,7 +381,7 @@ static int pair_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	size_t bytes = sizeof(pollfds[0].fd);
 	int code;
 
-	for (uint32_t i = 0; i < ctx->args.peers_max; i++) {
+	for (uint32_t i = 0; i < ctx->peers; i++) {
 		struct cadge_chan *chan = &ctx->chans[i];
 		struct pollfd *pollfd = &pollfds[2 * i];
 
@@ -398,8 +398,8 @@ static int pair_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 		    zmq_getsockopt(chan->monitor, ZMQ_FD, &pollfd[1].fd, &bytes) < 0)
 			return CADGE_E_LIBRARY;
 	}
-	code = cadge_sleep(pollfds, 2 * ctx->args.peers_max, timeout_ns);
-	for (uint32_t i = 0; i < ctx->args.peers_max; i++)
+	code = cadge_sleep(pollfds, 2 * ctx->peers, timeout_ns);
+	for (uint32_t i = 0; i < ctx->peers; i++)
 		if (pollfds[2 * i + 1].revents)
 			ctx->chans[i].polls = LOOK_EVERY; /* at once */
 	return code;
@@ -415,8 +415,8 @@ static int pair_describe_path(struct cadge_chan *chan, struct cadge_path *path_o
 
 	if (code == CADGE_DONE && getsockopt(chan->fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes) < 0)
 		code = CADGE_E_LIBRARY;
-	if (code == CADGE_DONE && ctx->args.place == CADGE_PLACE_NET)
-		code = cadge_describe_route(chan->fd, ctx->args.place, ctx->device, &path);
+	if (code == CADGE_DONE && ctx->place == CADGE_PLACE_NET)
+		code = cadge_describe_route(chan->fd, ctx->place, ctx->device, &path);
 	else
 		path.as_asked = family == AF_UNIX;
 	if (code != CADGE_DONE)

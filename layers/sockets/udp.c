@@ -184,20 +184,6 @@ static void udp_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
-static int open_peer_socket(struct cadge_ctx *ctx, int *fd_out)
-{
-	char error[128];
-	const struct cadge_open_args args = {
-		.address = ctx->address,
-		.port_first = ctx->port_first,
-		.port_last = ctx->port_last,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
-
-	return cadge_bind_in_range(&args, SOCK_DGRAM, fd_out);
-}
-
 static int udp_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
 {
 	struct sock_blob mine = {.slot = peer};
@@ -211,7 +197,9 @@ static int udp_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t 
 	chan = &ctx->chans[peer];
 	if (cadge_nonce(&mine.nonce) < 0)
 		return CADGE_E_LIBRARY;
-	code = chan->fd >= 0 ? CADGE_DONE : open_peer_socket(ctx, &chan->fd);
+	code = chan->fd >= 0 ? CADGE_DONE
+			     : cadge_bind_port(ctx->port_first, ctx->port_last, ctx->address, SOCK_DGRAM,
+					       &chan->fd);
 	if (code < 0)
 		return code;
 	code = sock_settings_apply(&ctx->settings, chan->fd);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* common/adapter: refusals of open, settings, granted capabilities, the descriptor of event. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -208,17 +210,35 @@ static int port_seven(void *arg, uint16_t port)
 static void ports(void)
 {
 	struct cadge_open_args args = arguments();
-	int tries = 0;
+	struct sockaddr_in taken = {.sin_family = AF_INET};
+	socklen_t bytes = sizeof(taken);
+	int tries = 0, one, other = -1;
 
-	args.port_first = 5;
-	args.port_last = 9;
-	ok(cadge_try_ports(&args, port_seven, &tries) == CADGE_DONE && tries == 3, "the first free port");
-	args.port_last = 6;
-	ok(cadge_try_ports(&args, port_seven, &tries) == CADGE_E_PORT && *args.error, "none: %s", args.error);
-	args.port_first = args.port_last = UINT16_MAX;
+	ok(cadge_try_ports(5, 9, port_seven, &tries) == CADGE_DONE && tries == 3, "the first free port");
+	ok(cadge_try_ports(5, 6, port_seven, &tries) == CADGE_E_PORT && tries == 5, "none is free");
 	tries = 0;
-	ok(cadge_try_ports(&args, port_seven, &tries) == CADGE_E_PORT && tries == 1,
+	ok(cadge_try_ports(UINT16_MAX, UINT16_MAX, port_seven, &tries) == CADGE_E_PORT && tries == 1,
 	   "the last port there is");
+	tries = 0;
+	ok(cadge_try_ports(0, 0, port_seven, &tries) == CADGE_E_PORT && tries == 1, "any port is one try");
+	ok(cadge_try_ports(9, 5, port_seven, &tries) == CADGE_E_PORT && tries == 1, "a range of none");
+
+	ok(cadge_bind_port(0, 0, args.address, SOCK_STREAM, &one) == CADGE_DONE, "any free port");
+	ok(getsockname(one, (struct sockaddr *)&taken, &bytes) == 0 && taken.sin_port, "it has a number");
+	args.port_first = args.port_last = ntohs(taken.sin_port);
+	ok(cadge_bind_port(args.port_first, args.port_last, args.address, SOCK_STREAM, &other) ==
+			   CADGE_E_PORT &&
+		   other == -1,
+	   "a port that is taken");
+	ok(cadge_bind_in_range(&args, SOCK_STREAM, &other) == CADGE_E_PORT && *args.error,
+	   "with a sentence: %s", args.error);
+	close(one);
+	args.address = "192.0.2.1";
+	ok(cadge_bind_in_range(&args, SOCK_DGRAM, &other) == CADGE_E_TRANSPORT && *args.error,
+	   "an address of somebody else: %s", args.error);
+	args.address = "localhost";
+	ok(cadge_bind_in_range(&args, SOCK_DGRAM, &other) == CADGE_E_TRANSPORT && *args.error,
+	   "a name and no address: %s", args.error);
 	args.device = "no-such-device";
 	ok(cadge_device_check(&args) == CADGE_E_TRANSPORT, "%s", args.error);
 }

@@ -56,3 +56,10 @@ def test_without_a_pattern_there_is_nothing_to_begin_with(tree: Path) -> None:
     done = make(tree, "incast")
     assert done.returncode == 2
     assert "no pattern" in done.stderr
+
+
+def test_the_page_and_the_help_name_it() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## To add a pattern")[1].split("\n## ")[0]
+    assert "make new-pattern NAME=" in page
+    listed = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    assert "new-pattern" in [line.split()[0] for line in listed.stdout.splitlines() if line.strip()]

@@ -178,6 +178,54 @@ def test_another_user_cannot_keep_us_from_measuring(
         assert problem in Store(quiet.campaigns).open("last").meta.problems
 
 
+BESIDE = """
+with machine_lock.machine_lock("again", lambda text: None, queue=False) as turn:
+    print(turn.number, *(one.pid for one in turn.before), flush=True)
+    sys.stdin.readline()
+    print(*sorted(one.pid for one in turn.beside()), flush=True)
+    sys.stdin.read()
+"""
+
+
+def beside_of(sweep: Other) -> list[int]:
+    """Ask a sweep that runs BESIDE, once, who has measured beside it."""
+    assert sweep.process.stdin
+    sweep.process.stdin.write("\n")
+    sweep.process.stdin.flush()
+    return [int(word) for word in sweep.line().split()]
+
+
+def test_sweeps_that_overlap_know_it_of_each_other(checkout: Checkout) -> None:
+    """Also of one that has ended, and of those whose number was lower and is free again; who only waits is no sweep."""
+    assert checkout
+    with other(BESIDE) as one, other(BESIDE) as two_or_one, other(SWEEP) as waiting:
+        both = [one, two_or_one]
+        first, second = sorted(both, key=lambda sweep: (line := sweep.line().split()) and int(line[0]))
+        assert waiting.line().startswith("another sweep measures")
+        with other(BESIDE) as third:
+            assert third.line().split() == ["2", str(first.process.pid), str(second.process.pid)]
+            pids = [sweep.process.pid for sweep in (first, second, third)]
+            assert beside_of(third) == sorted(pids[:2])
+        assert beside_of(first) == sorted(pids[1:]), "it has ended, and measured all the same"
+        first.end()
+        assert waiting.line() == "held\n"
+        with other(BESIDE) as late:
+            assert late.line().split() == ["2", str(waiting.process.pid), str(second.process.pid)]
+            assert beside_of(second) == sorted([pids[0], pids[2], waiting.process.pid, late.process.pid])
+
+
+def test_more_sweeps_than_there_are_numbers(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checkout
+    monkeypatch.setattr(machine_lock, "SWEEPS_MOST", 2)
+    with other(SWEEP) as holder:
+        assert holder.line() == "held\n"
+        with machine_lock.machine_lock("again", lambda _text: None, queue=False) as turn:
+            assert turn.number == 1
+            full = machine_lock.machine_lock("again", lambda _text: None, queue=False)
+            with pytest.raises(UnfitError, match="2 sweeps measure on this machine"), full:
+                pass
+
+
 def test_nobody_is_blamed_where_nobody_measures(quiet: Checkout, cadge: Cadge) -> None:
     assert cadge(*RUN, "--no-queue").code == 0
     assert Store(quiet.campaigns).open("last").meta.problems == ()
@@ -255,7 +303,7 @@ def test_what_lies_where_the_lock_was_is_left_alone(
 
 def test_a_kernel_without_such_names(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     assert checkout
-    monkeypatch.setattr(machine_lock, "lock_name", lambda: b"/no/such/folder/lock")
+    monkeypatch.setattr(machine_lock, "lock_name", lambda _number: b"/no/such/folder/lock")
     locked = machine_lock.machine_lock("again", lambda _text: None)
     with pytest.raises(UnfitError, match="the lock of this machine cannot be taken: No such file"), locked:
         pass

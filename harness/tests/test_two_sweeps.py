@@ -77,8 +77,10 @@ def alone(tmp_path: Path, surroundings: dict[str, str]) -> Iterator[dict[str, st
     environment = {**surroundings, "CADGE_STATE": str(state), "CADGE_LOCK": str(tmp_path), "TESTBED": "emulated"}
     yield environment
     subprocess.run(command("testbed", "down"), env=environment, check=False, capture_output=True)
-    assert {path.name for path in state.iterdir()} <= {"lock"}
-    (state / "lock").unlink(missing_ok=True)
+    kept = {"lock", "local.json"}
+    assert {path.name for path in state.iterdir()} <= kept
+    for name in kept:
+        (state / name).unlink(missing_ok=True)
     state.rmdir()
 
 
@@ -99,6 +101,7 @@ def judge(sweep: Sweep) -> None:
 
 
 Begin = Callable[..., Sweep]
+LOCAL = SWEEP.replace("places: between", "places: within").replace("hosts: 2\n", "")
 
 
 @pytest.fixture
@@ -114,6 +117,25 @@ def begin(tmp_path: Path, alone: dict[str, str]) -> Iterator[Begin]:
     for sweep in made:
         if sweep.process.poll() is None:
             sweep.end(kill=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_sweeps_beside_each_other_on_one_loopback_take_no_port_from_each_other(
+    alone: dict[str, str], begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(alone, "TESTBED", "local")
+    monkeypatch.setitem(globals(), "SWEEP", LOCAL)
+    sweeps = [begin(name, "--no-queue", "--seed", "1") for name in ("one", "two", "three")]
+    for sweep in sweeps:
+        code, text = sweep.end()
+        assert code == 0, text
+        judge(sweep)
+    assert {sweep.campaign.plan.estimate.ports for sweep in sweeps} == {(18600, 18699), (18700, 18799), (18800, 18899)}
+    assert len({sweep.campaign.campaign_id.partition("-")[2] for sweep in sweeps}) == 3
+    for sweep in sweeps:
+        beside = {f"process {one.process.pid} of" for one in sweeps if one is not sweep}
+        assert all(any(who in problem for problem in sweep.campaign.meta.problems) for who in beside)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 import time
@@ -43,7 +44,7 @@ from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.build_identity import build_digest
 from cadge_harness.run.findings import busy
-from cadge_harness.run.machine_lock import machine_lock
+from cadge_harness.run.machine_lock import Turn, machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.room import check_room
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
@@ -112,15 +113,19 @@ def run(
     return output.finish(done.code, done.data, done.lines)
 
 
+def _of_others(turn: Turn) -> list[str]:
+    """Say who else has measured on this machine since the turn began."""
+    return [f"another sweep measured on this machine at the same time ({one.who})" for one in turn.beside()]
+
+
 @contextmanager
 def _alone(
     without_waiting: str, output: Output, *, queue: bool, check: Callable[[], object]
-) -> Iterator[tuple[Stopping, list[str]]]:
+) -> Iterator[tuple[Stopping, Turn]]:
     """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order.
 
     without_waiting: the command that measures beside them. `check` raises before anybody is waited for where the
-    command would fail afterwards. Yields what became of signals, and what the campaign has to say of who measures
-    beside it: there is nothing where nobody does.
+    command would fail afterwards. Yields what became of signals, and the turn, which knows who measures beside it.
     """
 
     def on_wait(text: str) -> None:
@@ -129,12 +134,11 @@ def _alone(
 
     with (
         Stopping(output.say) as stopping,
-        machine_lock(without_waiting, on_wait, queue=queue, should_stop=stopping.event.is_set) as other,
+        machine_lock(without_waiting, on_wait, queue=queue, should_stop=stopping.event.is_set) as turn,
     ):
-        problems = [f"another sweep measured on this machine at the same time ({other.who})"] if other else []
-        for problem in problems:
+        for problem in _of_others(turn):
             output.problem(problem)
-        yield stopping, problems
+        yield stopping, turn
 
 
 class Beside(Protocol):
@@ -175,9 +179,9 @@ def measure(request: Request, output: Output, how: Measuring, beside: Beside | N
         prepared(with_addresses(testbed_of(start=False)))
 
     at_once = command("run", "--sweep", request.given, "--no-queue")
-    with _alone(at_once, output, queue=how.queue, check=check) as (stopping, problems):
+    with _alone(at_once, output, queue=how.queue, check=check) as (stopping, turn):
         begun_s = time.monotonic()
-        testbed = testbed_of(start=True, own=bool(problems))
+        testbed = testbed_of(start=True, own=turn.number)
         try:
             testbed = with_addresses(testbed)
             _say_of(testbed, output)
@@ -193,7 +197,7 @@ def measure(request: Request, output: Output, how: Measuring, beside: Beside | N
                 native=new.native,
             )
             with writer:
-                return _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
+                return _carry_out(writer, testbed, stopping, output, turn, how=how, begun_s=begun_s)
         finally:
             testbeds.release(testbed)
 
@@ -253,14 +257,14 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
         fitting(testbed_of(start=False))
 
     at_once = command("resume", found.campaign_id, "--no-queue", *(f"--{why}" for why in reasons))
-    with _alone(at_once, output, queue=how.queue, check=check) as (stopping, problems):
+    with _alone(at_once, output, queue=how.queue, check=check) as (stopping, turn):
         begun_s = time.monotonic()
-        testbed = testbed_of(start=True, own=bool(problems))
+        testbed = testbed_of(start=True, own=turn.number)
         try:
             _say_of(testbed, output)
             testbed = fitting(testbed)
             with CampaignWriter.resume(found.path) as writer:
-                carry_out = partial(_carry_out, writer, testbed, stopping, output, problems, begun_s=begun_s)
+                carry_out = partial(_carry_out, writer, testbed, stopping, output, turn, begun_s=begun_s)
                 done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
         finally:
             testbeds.release(testbed)
@@ -312,7 +316,7 @@ def _carry_out(
     testbed: testbeds.Testbed,
     stopping: Stopping,
     output: Output,
-    problems: list[str],
+    turn: Turn,
     *,
     how: Measuring,
     begun_s: float,
@@ -329,7 +333,7 @@ def _carry_out(
         state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s, look)
         state.already(campaign.launch_ids())
         progress = make_progress(state, output)
-        session = Session(writer, testbed, progress, stopping.event, problems)
+        session = Session(writer, testbed, progress, stopping.event, beside=partial(_of_others, turn))
         return _run(session, runner, progress, state)
 
     ended = run_what_is_missing()
@@ -391,7 +395,8 @@ def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path
     build = build_digest(request.checkout)
     return CampaignMeta(
         schema_=CampaignMeta.schema_id(),
-        campaign_id=campaign_id(now, plan.plan_hash),
+        # at random: two of the same plan may begin in the same second, and hosts keep what they are brought by the name
+        campaign_id=campaign_id(now, secrets.token_hex(4)),
         created_utc=f"{now:%Y-%m-%dT%H:%M:%SZ}",
         status="running",
         sweep=request.sweep_name,

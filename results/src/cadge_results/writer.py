@@ -28,9 +28,9 @@ from cadge_results.store import Campaign
 from cadge_results.trace import Trace
 
 
-def campaign_id(created: datetime, plan_hash: str) -> str:
-    """Return the name of a campaign: UTC second of its making and eight digits of its plan's hash."""
-    return f"{created.astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan_hash[:8]}"
+def campaign_id(created: datetime, digits: str) -> str:
+    """Return the name of a campaign: UTC second of its making and the first eight of some hexadecimal digits."""
+    return f"{created.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits[:8]}"
 
 
 class CampaignWriter:

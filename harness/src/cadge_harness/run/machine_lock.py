@@ -5,6 +5,9 @@ The lock is a name, not a file: a listening socket in the kernel's abstract name
 until it ends, however it ends. No path leads to it, so nobody can put something else there or take its permissions
 away; and who has it is what the kernel says, so nobody can pass for somebody else. What remains is that any user can
 have it for ever: a user other than oneself and root is waited for no longer than FOREIGN_WAIT_S.
+
+A sweep that is told not to wait has a name like it with a number. Each sweep says that it measures to those that do so
+when it begins: of two that overlap, both know it.
 """
 
 from __future__ import annotations
@@ -24,13 +27,48 @@ from cadge_harness.holder import Holder
 from cadge_harness.words import clock
 
 FOREIGN_WAIT_S = 2 * 3600.0
+SWEEPS_MOST = 16
+"""At once on a machine: one holds it, others were told not to wait."""
 _LOOK_AGAIN_S = 0.5
+_MEASURES = b"m"
+"""What a sweep says to those that measure when it begins; who waits says nothing."""
+_VISITORS_MOST = 256
 
 
-def lock_name() -> bytes:
-    """Return the lock's name: one a machine, or one for each CADGE_LOCK."""
+def lock_name(number: int = 0) -> bytes:
+    """Return the lock's name, or of another number: one a machine, or one for each CADGE_LOCK."""
     own = os.environ.get("CADGE_LOCK", "")
-    return b"\0cadge-sweep" + (f"-{hashlib.sha256(own.encode()).hexdigest()[:16]}".encode() if own else b"")
+    name = b"\0cadge-sweep" + (f"-{hashlib.sha256(own.encode()).hexdigest()[:16]}".encode() if own else b"")
+    return name + (f"-beside-{number}".encode() if number else b"")
+
+
+class Turn:
+    """This sweep's right to measure on the machine, from when it was given until the process ends.
+
+    number: 0 of the one that holds the machine; of sweeps that measure beside it the least that none of them has.
+    before: who measured when it was given.
+    """
+
+    def __init__(self, listener: socket.socket, number: int) -> None:
+        """Take over a socket that listens under the name of a number; the sweeps that measure are told of this one."""
+        self._listener = listener
+        self._listener.setblocking(False)
+        self._visitors: list[socket.socket] = []
+        self.number = number
+        self.before = [holder for other in range(SWEEPS_MOST) if other != number for holder in _visit(other, number)]
+
+    def beside(self) -> list[Holder]:
+        """Return who has measured on this machine in the meantime, or does, besides this sweep."""
+        with contextlib.suppress(OSError):
+            while len(self._visitors) < _VISITORS_MOST:  # kept open: for those who wait, its end is that of this turn
+                self._visitors.append(self._listener.accept()[0])
+        since = [_peer(one) for one in self._visitors if _said(one) == _MEASURES]
+        return list(dict.fromkeys([*self.before, *since]))
+
+    def end(self) -> None:
+        """Give the right back."""
+        for one in (self._listener, *self._visitors):
+            one.close()
 
 
 @contextlib.contextmanager
@@ -40,12 +78,12 @@ def machine_lock(
     *,
     queue: bool = True,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Iterator[Holder | None]:
+) -> Iterator[Turn]:
     """Hold the machine; where another sweep holds it, call `on_wait` with a sentence that says so, and wait.
 
-    Yields None, or without `queue` who else holds it. `command` is what the user can run to measure at once. Raises
-    UnfitError where it cannot be held, or another user has it for too long; KeyboardInterrupt where `should_stop`
-    turns true while waiting.
+    Without `queue` nobody is waited for, and the turn may be one beside another's. `command` is what the user can run
+    to measure at once. Raises UnfitError where there is no turn, or another user has the machine for too long;
+    KeyboardInterrupt where `should_stop` turns true while waiting.
     """
     try:
         lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -54,7 +92,14 @@ def machine_lock(
     with lock:
         if queue:
             _hold(lock, command, on_wait, should_stop)
-        yield None if queue or _take(lock) else _other()
+        number = 0 if queue else next((one for one in range(SWEEPS_MOST) if _take(lock, one)), None)
+        if number is None:
+            raise UnfitError(f"{SWEEPS_MOST} sweeps measure on this machine; wait until some of them end")
+        turn = Turn(lock, number)
+        try:
+            yield turn
+        finally:
+            turn.end()
 
 
 def _hold(lock: socket.socket, command: str, on_wait: Callable[[str], None], should_stop: Callable[[], bool]) -> None:
@@ -77,14 +122,26 @@ def _hold(lock: socket.socket, command: str, on_wait: Callable[[str], None], sho
             )
 
 
-def _other() -> Holder:
-    with _ask() as (holder, _connection):
-        return holder
+def _visit(other: int, number: int) -> list[Holder]:
+    """Tell whoever measures under another number that this sweep measures too, and return who that is."""
+    with _ask(other) as (holder, connection):
+        if connection is None and other > number:  # of lower numbers it is known that somebody has them
+            return []
+        with contextlib.suppress(OSError):
+            if connection is not None:
+                connection.send(_MEASURES, socket.MSG_NOSIGNAL)
+    return [holder]
 
 
-def _take(lock: socket.socket) -> bool:
+def _said(connection: socket.socket) -> bytes:
+    with contextlib.suppress(OSError):
+        return connection.recv(len(_MEASURES), socket.MSG_DONTWAIT | socket.MSG_PEEK)
+    return b""
+
+
+def _take(lock: socket.socket, number: int = 0) -> bool:
     try:
-        lock.bind(lock_name())
+        lock.bind(lock_name(number))
         lock.listen(socket.SOMAXCONN)  # whoever waits is connected, and is told by the kernel when we end
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
@@ -94,18 +151,23 @@ def _take(lock: socket.socket) -> bool:
 
 
 @contextlib.contextmanager
-def _ask() -> Iterator[tuple[Holder, socket.socket | None]]:
-    """Yield who has the lock, and a connection that ends with it, where it takes one."""
+def _ask(number: int = 0) -> Iterator[tuple[Holder, socket.socket | None]]:
+    """Yield who has the lock, or another number, and a connection that ends with it, where it takes one."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.setblocking(False)
         try:
-            connection.connect(lock_name())
+            connection.connect(lock_name(number))
         except OSError:  # it does not listen (yet), or its queue is full
             yield Holder(0, None), None
             return
-        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
-        pid, uid, _gid = struct.unpack("iII", raw)
-        yield Holder(pid, uid), connection
+        yield _peer(connection), connection
+
+
+def _peer(connection: socket.socket) -> Holder:
+    """Return who is at the other end, by what the kernel says: who listened there, or who connected."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
+    pid, uid, _gid = struct.unpack("iII", raw)
+    return Holder(pid, uid)
 
 
 def _await_end(

@@ -44,7 +44,7 @@ class Request:
     replay: Replay | None = None
     """What of it replays a trace replays this one."""
 
-    def testbed(self, name: str, inventory: Path | None, *, start: bool, own: bool = False) -> Testbed:
+    def testbed(self, name: str, inventory: Path | None, *, start: bool, own: int = 0) -> Testbed:
         """Return the testbed to measure it on, with as many emulated hosts as the sweep asks for (testbeds.resolve)."""
         exactly = "hosts" in self.sweep.model_fields_set
         return testbeds.resolve(name, inventory, start=start, hosts=self.sweep.hosts, exactly=exactly, own=own)

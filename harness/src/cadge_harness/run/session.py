@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,6 +93,8 @@ class Session:
     progress: Progress
     stop: threading.Event
     problems: list[str] = field(default_factory=list)
+    beside: Callable[[], Iterable[str]] = tuple
+    """What the campaign has to say of who measured beside it: asked before it ends."""
     store_error: StoreUnwritableError | None = None
 
     def carry_out(self, runner: Runner) -> Ended:
@@ -139,6 +141,7 @@ class Session:
         return exit_code_of(self.writer.campaign)
 
     def _finish(self, status: CampaignStatus) -> None:
+        self.problems.extend(self.beside())
         try:
             self.writer.finish(
                 status,

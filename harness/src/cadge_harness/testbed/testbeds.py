@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.testbed import emulated, inventory_file
-from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.testbed.model import DEFAULT_PORTS, Host, Kind, Testbed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,11 @@ __all__ = [
 KINDS = ("auto", "local", "emulated")
 
 
-def local(*, notes: tuple[str, ...] = ()) -> Testbed:
-    """Describe this machine alone: loopback and shared memory, Ansible's local connection, no root."""
+def local(*, notes: tuple[str, ...] = (), own: int = 0) -> Testbed:
+    """Describe this machine alone: loopback and shared memory, Ansible's local connection, no root.
+
+    own: which sweep at once; each has ports that no other one uses, for all of them share the loopback.
+    """
     folder = emulated.state_folder()
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     host = Host(
@@ -55,8 +58,16 @@ def local(*, notes: tuple[str, ...] = ()) -> Testbed:
     part = folder / f"local.{os.getpid()}.part"
     part.write_text(json.dumps({"cadge": {"hosts": variables}}, indent=1), encoding="utf-8")
     part.replace(path)
+    first, last = DEFAULT_PORTS
+    step = own * (last - first + 1)
     return Testbed(
-        name="local", kind=Kind.LOCAL, hosts=(host,), inventory_path=path, notes=notes, host_variables=variables
+        name="local",
+        kind=Kind.LOCAL,
+        hosts=(host,),
+        inventory_path=path,
+        notes=notes,
+        ports=(first + step, last + step),
+        host_variables=variables,
     )
 
 
@@ -67,15 +78,15 @@ def resolve(
     start: bool = True,
     hosts: int = emulated.DEFAULT_HOSTS,
     exactly: bool = False,
-    own: bool = False,
+    own: int = 0,
 ) -> Testbed:
     """Choose the testbed to use and make it for use, until `release`.
 
     kind: auto | local | emulated; an inventory decides alone. auto is emulated where root can be had and namespaces
     can be made (it is tried), else local with a line in `notes` that says why. start=False describes an emulated
     testbed without making it (then exec_prefix is empty unless it is up already), for planning. An emulated one has
-    `hosts` where it is made; of one that is up with more, all are used, or `exactly` so many. own: an emulated one
-    that nobody else uses, whatever is up.
+    `hosts` where it is made; of one that is up with more, all are used, or `exactly` so many. own: 0, or the number
+    of a sweep that measures beside others: an emulated one that nobody else uses, whatever is up, or ports of its own.
 
     Raises UsageError (2), UnfitError (3).
     """
@@ -86,19 +97,19 @@ def resolve(
     if kind not in KINDS:
         raise UsageError(f"there is no testbed {kind!r}; there are {', '.join(KINDS)}, or an inventory")
     if kind == "local":
-        return local()
+        return local(own=own)
     now = emulated.status()
     if now["state"] != "up":
         if kind == "auto":
             able, why = emulated.may_be_root()
             if not able and why != "sudo needs your password":
-                return local(notes=(f"testbed local, not emulated: {why}",))
+                return local(notes=(f"testbed local, not emulated: {why}",), own=own)
         if reason := emulated.probe():
             if kind == "auto":
-                return local(notes=(f"testbed local, not emulated: {reason}",))
+                return local(notes=(f"testbed local, not emulated: {reason}",), own=own)
             raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
     if start:
-        joined = emulated.join(hosts, own=own)
+        joined = emulated.join(hosts, own=own > 0)
         found = emulated.describe(joined.status, use=joined.use, notes=joined.notes)
     elif now["state"] == "up" and not own and len(now["hosts"]) >= hosts:
         found = emulated.describe(now)

@@ -35,7 +35,7 @@ class Output:
                     data = data[os.write(self._descriptor, data) :]
                 except BlockingIOError:
                     self._reactor.wait(lambda: False, 60.0, writable=self._descriptor)
-                except BrokenPipeError as error:
+                except (BrokenPipeError, ConnectionResetError) as error:
                     raise EndedError("nobody reads the agent's output") from error
         finally:
             self._writing = False

@@ -48,6 +48,8 @@ class Reactor:
             data = os.read(self.lease, 65536)
         except BlockingIOError:
             return
+        except ConnectionResetError:  # a socket whose other end went away with something unread
+            data = b""
         if not data:
             raise EndedError("the controller's lease ended")
         *lines, self._partial = (self._partial + data).split(b"\n")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A controller to be killed: runs what is missing of a campaign and stores each launch, as cadge itself does.
 
-kill_controller.py FOLDER TESTBED   with FOLDER/blocks.json and FOLDER/build; stores FOLDER/store/LAUNCH.json. Its exit
-status is run_campaign's.
+kill_controller.py FOLDER TESTBED [--without-ansible]   with FOLDER/blocks.json and FOLDER/build; stores
+FOLDER/store/LAUNCH.json. Its exit status is run_campaign's.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def main() -> int:
         keep,
         stop,
         build=folder / "build",
+        without_ansible="--without-ansible" in sys.argv,
     )
     sys.stdout.write(f"{outcome}\n")
     return outcome.exit_code

@@ -24,6 +24,7 @@ from cadge_harness.run import ansible_files as files
 from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.playbook import Process, play
 from cadge_harness.run.session import Ended
+from cadge_harness.testbed.emulated import interpreter
 from cadge_harness.testbed.model import Testbed
 from cadge_harness.words import ended_how
 from cadge_results import NO_ROOM
@@ -87,8 +88,11 @@ class _Run:
         work: Path,
         on_event: Callable[[Event], None],
         on_launch: Callable[[dict[str, Any]], None],
+        *,
+        without_ansible: bool = False,
     ) -> None:
         self.testbed = testbed
+        self.without_ansible = without_ansible
         self.work = work
         self.on_event = on_event
         self.on_launch = on_launch
@@ -195,13 +199,24 @@ def _playbook(
     given = json.loads(variables.read_text(encoding="utf-8"))
     if known := [host.name for host in run.testbed.hosts if host.name in hosts]:
         given["cadge_hosts"] = known
+    if run.without_ansible:
+        given["cadge_python"] = interpreter()
 
     def serve(server: LeaseServer, process: Process) -> None:
         if stop is not None:
             server.wake_when(stop)
         _serve(run, server, process, stop)
 
-    return play(run.testbed, names, given, work, on_event=run.event, on_gone=run.gone, serve=serve)
+    return play(
+        run.testbed,
+        names,
+        given,
+        work,
+        on_event=run.event,
+        on_gone=run.gone,
+        serve=serve,
+        without_ansible=run.without_ansible,
+    )
 
 
 def _serve(run: _Run, server: LeaseServer, process: Process, stop: threading.Event | None) -> None:
@@ -292,6 +307,7 @@ def run_campaign(
     tune: bool = False,
     of_launches: Sequence[Path] = (),
     programs: Sequence[str] = (),
+    without_ansible: bool = False,
 ) -> RunOutcome:
     """Run the blocks, in order, on the testbed.
 
@@ -302,11 +318,12 @@ def run_campaign(
     counts as stored. Both callbacks run in this thread. `stop`: when set, the launch that is running is finished,
     then everything ends in order. build: the build tree to deploy, else the checkout's. of_launches: files
     that launches name, which every host gets. programs: beside the build; each host tells which version it has.
+    without_ansible: this machine is the only host, and nothing is tuned: the steps of the playbooks are done directly.
 
     Does not raise for what hosts do; see RunOutcome. Raises UnfitError where there is no build or no Ansible.
     """
     work.mkdir(parents=True, exist_ok=True)
-    run = _Run(testbed, work, on_event, on_launch)
+    run = _Run(testbed, work, on_event, on_launch, without_ansible=without_ansible)
     _take_fetched(run, work)  # brought home by an earlier restore
     blocks = _without(blocks, run.state.seen)
     if not blocks:  # it was killed after its last launch: what it left on the hosts goes
@@ -377,7 +394,8 @@ def _outcome(run: _Run, code: int, *, clean: bool) -> RunOutcome:
         measured = state.first_launch_s is not None
         exit_code = errors.EXIT_UNREACHABLE if lost else errors.EXIT_STOPPED if measured else errors.EXIT_UNFIT
         if not state.problems:
-            state.problems.append(("failed", f"ansible-playbook ended {ended_how(code)}"))
+            program = "the program that starts the agent" if run.without_ansible else "ansible-playbook"
+            state.problems.append(("failed", f"{program} ended {ended_how(code)}"))
     return RunOutcome(
         ok=exit_code == 0,
         exit_code=exit_code,

@@ -10,6 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from cadge_harness.run import ansible_files as files
+from cadge_harness.run import here
 from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.scratch import scratch_folder
 from cadge_harness.testbed.emulated import state_folder
@@ -37,17 +38,22 @@ def play(
     on_event: Callable[[Peer, Event], None],
     on_gone: Callable[[Peer], None],
     serve: Callable[[LeaseServer, Process], None],
+    without_ansible: bool = False,
 ) -> int:
     """Run playbooks with the variables `given`; returns the exit status of ansible-playbook.
 
     `serve` runs the server until it has what it wants. Then, or when it raises, whatever still runs is ended.
+    without_ansible: one playbook, `site` or `cleanup`, on this machine alone: see `here`.
     """
     with scratch_folder(state_folder()) as sockets:
         server = LeaseServer(sockets / "lease", on_event, on_gone)
         own = files.write_json(work / "run-variables.json", {**given, "cadge_lease_socket": str(sockets / "lease")})
         folder = files.playbooks()
-        argv = [tool("ansible-playbook"), "-i", str(testbed.inventory_path), "-e", f"@{own}"]
-        argv += [str(folder / f"{name}.yml") for name in names]
+        if without_ansible:
+            argv = here.command(names[0], own)
+        else:
+            argv = [tool("ansible-playbook"), "-i", str(testbed.inventory_path), "-e", f"@{own}"]
+            argv += [str(folder / f"{name}.yml") for name in names]
         command = _command(testbed, argv, files.environment(work, sockets, testbed))
         with (work / "ansible.log").open("ab") as log:
             process = subprocess.Popen(

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_io
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
+from cadge_harness.testbed.model import Kind
 from cadge_results import NO_ROOM, Campaign, CampaignWriter, ResultsError, StoreFullError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ WORK = ".work"
 
 
 class AnsibleRunner:
-    """Carries blocks to their nodes in one ansible-playbook process."""
+    """Carries blocks to their nodes in one ansible-playbook process; to this machine alone, untuned, without it."""
 
     def __init__(self, build: Path, *, tune: bool) -> None:
         self._build = build
@@ -55,6 +56,7 @@ class AnsibleRunner:
                 tune=self._tune,
                 of_launches=[trace] if trace is not None else [],
                 programs=stored.plan.programs,
+                without_ansible=testbed.kind is Kind.LOCAL and not self._tune,
             )
         except OSError as error:
             if error.errno in NO_ROOM:

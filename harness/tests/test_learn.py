@@ -177,9 +177,9 @@ def test_the_probe_only_ever_lengthens(tmp_path: Path) -> None:
     slow = tmp_path / "slow"
     slow.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(0.01)\n")
     slow.chmod(0o755)
-    assert probed(slow).start_ms["direct"] == pytest.approx(base.start_ms["direct"] * SLOWER_MOST)
-    assert probed(Path("/bin/true")).start_ms["direct"] >= base.start_ms["direct"]
-    assert probed(tmp_path / "absent") == base
+    assert probed(slow, base).start_ms["direct"] == pytest.approx(base.start_ms["direct"] * SLOWER_MOST)
+    assert probed(Path("/bin/true"), base).start_ms["direct"] >= base.start_ms["direct"]
+    assert probed(tmp_path / "absent", base) == base
 
 
 def test_the_probe_starts_the_driver_as_launches_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +189,6 @@ def test_the_probe_starts_the_driver_as_launches_do(tmp_path: Path, monkeypatch:
     driver.chmod(0o755)
     monkeypatch.setenv("UCX_RNDV_THRESH", "0")
     monkeypatch.chdir(tmp_path)
-    probed(Path("driver"))
+    probed(Path("driver"), TimeModel())
     assert "UCX_RNDV_THRESH" not in told.read_text()
     assert str(tmp_path) not in told.read_text().splitlines()

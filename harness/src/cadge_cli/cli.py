@@ -41,6 +41,7 @@ RENAMED = {"--wait": "--queue", "--no-wait": "--no-queue"}
 """What options were called before."""
 COMMANDS = {
     "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
+    "quick": "Compare a few layers on this machine, in half a minute.",
     "layers": "List the layers, and why some are absent.",
     "provider": "Add another build of a library, so that both are measured side by side.",
     "patterns": "List the patterns, and what each of them measures.",
@@ -76,6 +77,7 @@ EPILOG = "\b\nExamples:\n" + "\n".join(
     f"  {line}"
     for line in (
         "cadge doctor",
+        "cadge quick",
         "cadge plan --sweep default",
         "cadge run --sweep smoke",
         'cadge run --layers "sockets-tcp native-ucx" --testbed local',
@@ -97,6 +99,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_doctor import doctor
 
             return doctor
+        case "quick":
+            from cadge_cli.commands_quick import quick
+
+            return quick
         case "layers":
             from cadge_cli.commands_layers import layers
 

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 from pydantic import JsonValue
 
+from cadge_cli.closing import closing_of
 from cadge_cli.fit_choice import FitChoice, fit_options
 from cadge_cli.options import (
     count_of_endpoints,
@@ -104,6 +105,7 @@ OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "
     show_default=True,
     help="markdown and text are editions without figures, to stdout or the file of -o; text has 100 columns at most.",
 )
+@click.option("--closing", is_flag=True, hidden=True)  # with --json, what `cadge run` shows when it ends
 @out_option()
 @results_option
 @json_option
@@ -118,6 +120,7 @@ def report(
     reopened: Path | None,
     one_file: bool,
     kind: str,
+    closing: bool,
     out: Path | None,
     results: Path | None,
     as_json: bool,
@@ -152,7 +155,8 @@ def report(
     share = margin_of(margin)
     found = Store(results or find_checkout().campaigns).open(campaign)
     if against is None:
-        page = reports.page_of(read(found), baseline=baseline)
+        data_of = read(found)
+        page = reports.page_of(data_of, baseline=baseline)
     else:
         from cadge_analysis.versus.against import against as set_beside
         from cadge_analysis.versus.sides import Side
@@ -175,6 +179,8 @@ def report(
         "pages": [str(one) for one in placed.pages],
         "findings": [{"kind": one.kind, "grave": one.grave, "text": one.text} for one in page.told],
     }
+    if closing:
+        data["closing"] = closing_of(found, data_of)
     lines = output.wrote(placed.main, path, _about(placed, path) if kind == "html" else "")
     if not placed.main.streamed:
         lines += [f"found: {one.text}" for one in page.told]

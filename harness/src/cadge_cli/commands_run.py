@@ -20,10 +20,10 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
+from cadge_cli.closing import MadeReport, closing_lines, report_of
 from cadge_cli.looks import go_on
 from cadge_cli.options import (
     Measuring,
-    as_called,
     json_option,
     looks_option,
     measuring_options,
@@ -53,7 +53,7 @@ from cadge_harness.run.session import Ended, Progress, Runner, Session, exit_cod
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
-from cadge_harness.words import clock, count_of, ended_how
+from cadge_harness.words import clock, count_of
 from cadge_results import (
     Campaign,
     CampaignMeta,
@@ -71,6 +71,8 @@ from cadge_results.looks import looks_state
 from cadge_results.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
 
 EXAMPLES = "\b\nExamples:\n"
+PICTURE_MOST = 30
+"""Lines of the picture at the end, and of what changed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +162,20 @@ class Prepared:
     meta: CampaignMeta
 
 
-def measure(request: Request, output: Output, how: Measuring, beside: Beside | None = None) -> Carried:
-    """Carry out a sweep that was read and checked: plan, measure, store, report."""
+def notices_of(plan: Plan) -> list[str]:
+    """Return what a user is told of a plan before it is carried out."""
+    return list(plan.notices)
+
+
+def measure(
+    request: Request,
+    output: Output,
+    how: Measuring,
+    beside: Beside | None = None,
+    *,
+    told: Callable[[Plan], list[str]] = notices_of,
+) -> Carried:
+    """Carry out a sweep that was read and checked: plan, measure, store, report. told: what is said of the plan."""
     _ready(request.checkout, output)
     results = how.results or request.checkout.campaigns
     testbed_of = partial(request.testbed, how.testbed_name, how.inventory)
@@ -186,7 +200,7 @@ def measure(request: Request, output: Output, how: Measuring, beside: Beside | N
             testbed = with_addresses(testbed)
             _say_of(testbed, output)
             new = prepared(testbed)
-            for notice in new.plan.notices:
+            for notice in told(new.plan):
                 output.say(notice)
             writer = CampaignWriter.create(
                 results,
@@ -300,7 +314,8 @@ def _say_of(testbed: testbeds.Testbed, output: Output) -> None:
     for note in testbed.notes:
         output.say(note)
     if testbed.kind in testbeds.KINDS and (why := busy()):
-        output.problem(f"{why}; where it disturbs more than a fifth of the attempts, no verdict is given")
+        more = "; where it disturbs more than a fifth of the attempts, no verdict is given"
+        output.problem(why if output.brief else f"{why}{more}")
 
 
 def _ready(checkout: Checkout, output: Output) -> None:
@@ -349,12 +364,15 @@ def _carry_out(
     for problem in dict.fromkeys(ended.problems):
         output.problem(problem)
     code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
-    report_path = _report(campaign, output) if how.report and campaign.launch_ids() else None
+    made = report_of(campaign, output) if how.report and campaign.launch_ids() else None
     stopped = stopping.exit_code is not None
     log = campaign.path / "ansible.log"
     if code not in (EXIT_OK, EXIT_BAD_ANSWER) and log.exists():
         output.say(f"what Ansible said: {log}")
-    data, lines = _answer(campaign, report_path, time.monotonic() - begun_s, stopped=stopped)
+    shown = closing_lines(made.closing, output, most=PICTURE_MOST) if made else []
+    data, lines = _answer(campaign, made, shown, time.monotonic() - begun_s, stopped=stopped)
+    if code == EXIT_BAD_ANSWER:
+        lines.append(f"the {'report' if made else 'campaign'} is complete; exit {code} because {_troubles(campaign)}")
     return Carried(campaign=campaign, code=code, data=data, lines=lines)
 
 
@@ -447,44 +465,24 @@ def revision_of(root: Path) -> tuple[str, bool]:
     return head.stdout.strip(), bool(status.stdout.strip())
 
 
-def _report(campaign: Campaign, output: Output) -> Path | None:
-    """Make the report in a process of its own: a report that fails leaves the campaign as it is."""
-    path = campaign.layout.report
-    argv = [sys.executable, "-m", "cadge_cli.cli", "report", str(campaign.path), "-o", str(path)]
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL, env=as_called()
-        )
-    except subprocess.TimeoutExpired:
-        output.problem(f"the report was not ready after 10 minutes; try: {command('report', campaign.campaign_id)}")
-        return None
-    if done.returncode != 0:
-        output.problem(f"no report was made: {_reason(done)}")
-        return None
-    for line in done.stdout.splitlines():
-        if line.startswith("found: "):
-            output.say(line)
-    return path
-
-
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last sentence that a command of ours wrote, with what it says to run; else how it ended."""
-    lines = done.stderr.strip().splitlines()
-    if not lines:
-        return f"its process ended {ended_how(done.returncode)}"
-    said = [number for number, line in enumerate(lines) if line.startswith("cadge: ")]
-    message, *commands = lines[said[-1] :] if said else lines[-1:]
-    return "; try: ".join([message, *(command.strip() for command in commands)])
-
-
 def _ended(campaign: Campaign, *, stopped: bool) -> str:
     """Say how a campaign ended: interrupted only where somebody did that."""
     status = campaign.meta.status
     return "not complete" if status == "interrupted" and not stopped else status
 
 
+def _troubles(campaign: Campaign) -> str:
+    """Return why a complete campaign's exit code is not 0: "1 attempt is unsound and 2 attempts failed"."""
+    counts = Counter(item.status for item in campaign.outcomes())
+    unsound, failed = counts["unsound"], counts["failed"]
+    parts = [f"{count_of(unsound, 'attempt is', 'attempts are')} unsound"] if unsound else []
+    parts += [f"{count_of(failed, 'attempt')} failed"] if failed else []
+    some = count_of(len(campaign.troubled_launch_ids()), "launch has a check that failed", "launches have one")
+    return " and ".join(parts) or some
+
+
 def _answer(
-    campaign: Campaign, report: Path | None, wall_s: float, *, stopped: bool
+    campaign: Campaign, made: MadeReport | None, shown: list[str], wall_s: float, *, stopped: bool
 ) -> tuple[dict[str, JsonValue], list[str]]:
     outcomes = campaign.outcomes()
     counts = Counter(item.status for item in outcomes)
@@ -504,7 +502,8 @@ def _answer(
         "hindered_launches": len(poor.get("hindered", ())),
         "wall_s": round(wall_s, 1),
         "planned_wall_s": campaign.plan.estimate.wall_s,
-        "report": str(report) if report else None,
+        "report": str(made.path) if made else None,
+        **(dict(made.closing) if made else {}),
         **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
     }
     lines = [
@@ -525,9 +524,10 @@ def _answer(
     else:
         lines += [looks.said()] if looks else []
         lines += again.advice(campaign, poor)
+    lines += ["", *shown, ""] if shown else []
     lines.append(f"campaign  {campaign.path}")
-    if report:
-        lines.append(f"report    {report}")
+    if made:
+        lines.append(f"report    {made.path}")
     if campaign.native() is not None:
         lines.append(f"table     {command('crosscheck', campaign.campaign_id)}")
     return data, lines

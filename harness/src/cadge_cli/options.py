@@ -152,9 +152,9 @@ def _not_by_its_old_name(_ctx: click.Context, _option: click.Parameter, queue: b
     return queue
 
 
-def run_options(command: _F) -> _F:
-    """Add --tune, --report and --queue."""
-    command = click.option(
+def queue_option(command: _F) -> _F:
+    """Add --queue."""
+    return click.option(
         "--queue/--no-queue",
         default=True,
         envvar="CADGE_QUEUE",
@@ -162,6 +162,11 @@ def run_options(command: _F) -> _F:
         help="Wait for another sweep on this machine, or measure beside it, on emulated hosts of its own: the two "
         "disturb each other, and the report says so.",
     )(command)
+
+
+def run_options(command: _F) -> _F:
+    """Add --tune, --report and --queue."""
+    command = queue_option(command)
     command = click.option("--report/--no-report", default=True, help="Make the report at the end.")(command)
     return click.option(
         "--tune/--no-tune",

@@ -35,6 +35,8 @@ class Output:
     problems: list[str] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
     """What was said while the command worked, also by a display of its own: it need not be said again."""
+    brief: bool = False
+    """While it works it says how far it is, in one line, and troubles."""
 
     def say(self, text: str) -> None:
         """Tell the user something while the command works."""

@@ -46,7 +46,7 @@ class PlainProgress:
         self._state.stage = name
         measuring = self._state.measuring_since_s is not None
         phase = "collect and restore" if measuring else "prepare the hosts"
-        if self._state.done in {0, self._state.total} or not measuring:
+        if not self._output.brief and (self._state.done in {0, self._state.total} or not measuring):
             self._once(phase)
 
     def begin_launch(self, launch_id: str) -> None:
@@ -92,6 +92,7 @@ class LiveProgress:
 
         self._state = state
         self._told = output.told
+        self._brief = output.brief
         self._resume = command("resume", state.campaign_id)
         self._clock_s = clock_s
         self._console = Console(file=output.stderr)
@@ -135,6 +136,9 @@ class LiveProgress:
         from rich.text import Text
 
         state, now_s = self._state, self._clock_s()
+        if self._brief:
+            bar = ProgressBar(total=max(state.total, 1), completed=state.done, width=min(20, self._console.width))
+            return Group(bar, Text(short_line(state, now_s), overflow="ellipsis", no_wrap=True))
         lines: list[RenderableType] = [
             Text(f"campaign {state.campaign_id}   {state.stage}   testbed {state.testbed}", style="bold"),
             ProgressBar(total=max(state.total, 1), completed=state.done, width=min(60, self._console.width)),
@@ -155,6 +159,14 @@ def summary_line(state: RunState, now_s: float) -> str:
         f"{look}{done}, {clock(now_s - state.started_s)} so far, "
         f"about {clock(state.left_s(now_s))} left; attempts: {counts or 'none yet'}"
     )
+
+
+def short_line(state: RunState, now_s: float) -> str:
+    """Return how far a short campaign is, in few words."""
+    if state.measuring_since_s is None:
+        return state.stage
+    done = f"{state.done} of {count_of(state.total, 'launch', 'launches')}"
+    return f"{done}, about {clock(state.left_s(now_s))} left: {state.current}"
 
 
 def launch_troubles(record: LaunchRecord, patterns: Mapping[str, PatternFile]) -> list[str]:

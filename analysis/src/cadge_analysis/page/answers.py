@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from cadge_analysis import units, words
@@ -49,7 +49,7 @@ def _topic(case: Case) -> str:
     )
 
 
-def _group_of(rows: Sequence[Row], verdicts: CampaignVerdicts) -> LeadingGroup | None:
+def leading_group(rows: Sequence[Row], verdicts: CampaignVerdicts) -> LeadingGroup | None:
     """Return who leads in the case of rows; None where nobody has a number."""
     group = next((found for row in rows if (found := verdicts.groups.get(row.cell.case)) is not None), None)
     return group if group is not None and group.members else None
@@ -202,22 +202,23 @@ def nothing_decided(groups: Sequence[LeadingGroup]) -> str:
 
 def _asked(comparison: Comparison, verdicts: CampaignVerdicts) -> list[tuple[list[Row], LeadingGroup]]:
     """Return the rows of each question of the first screen, with who leads."""
-    data = comparison.data
+    found = ((rows, leading_group(rows, verdicts)) for rows in first_questions(comparison))
+    return [(rows, group) for rows, group in found if group is not None]
+
+
+def first_questions(comparison: Comparison) -> Iterator[list[Row]]:
+    """Yield the rows of each question of the first screen: pattern by pattern, by place, polling before blocking."""
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in comparison.rows:
         case = row.cell.case
         groups[case.pattern, case.place, case.wait].append(row)
     measured = {pattern for pattern, _, _ in groups}
-    patterns = {name: file for name, file in data.patterns.items() if name in measured}
-    found: list[tuple[list[Row], LeadingGroup]] = []
+    patterns = {name: file for name, file in comparison.data.patterns.items() if name in measured}
     for wait in words.WAIT_ORDER:
         for pattern in first_screen(patterns):
             screen = patterns[pattern].first_screen
             if wait not in screen.waits:
                 continue
             for place in words.PLACE_ORDER:
-                rows = _pick(groups.get((pattern, place, wait), []), screen.at)
-                group = _group_of(rows, verdicts)
-                if group is not None:
-                    found.append((rows, group))
-    return found
+                if rows := _pick(groups.get((pattern, place, wait), []), screen.at):
+                    yield rows

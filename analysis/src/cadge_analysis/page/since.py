@@ -186,7 +186,7 @@ def _listed(word: str, changes: Sequence[Change], *, named: bool) -> Iterator[Sp
         yield Span("; " if number else "")
         where = f"{words.PLACES[worst.place]}, {words.WAITS[worst.wait]}"
         begin = f"{series}, " if named else ""
-        yield Span(f"{begin}{worst.pattern} of {worst.workload} {where}, is {_by(worst)} {word}", strong=True)
+        yield Span(f"{begin}{worst.pattern} of {worst.workload} {where}, is {share_text(worst)} {word}", strong=True)
         if len(of) > 1:
             beyond = len(of) - 1
             of_it = " of it" if named else ""
@@ -197,7 +197,7 @@ def _listed(word: str, changes: Sequence[Change], *, named: bool) -> Iterator[Sp
         yield Span(f"; and {units.count_of(cells, 'cell')} of {units.count_of(left, 'further layer')} {word}")
 
 
-def _by(change: Change) -> str:
+def share_text(change: Change) -> str:
     """Return by how much a cell's number is worse, or better, with the interval: "22 % [18, 27]"."""
     sign = 1 if change.better == "low" else -1
     shares = [_share(change.shift.log_ratio * sign)]

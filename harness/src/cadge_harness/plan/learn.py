@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from cadge_harness.plan.timemodel import CONTEXT_MS, COUNTING_MS, STORE_ATTEMPT_MS, TimeModel, touched_bytes
+from cadge_harness.plan.timemodel import CONTEXT_MS, COUNTING_MS, STORE_ATTEMPT_MS, TimeModel, idle_times, touched_bytes
 from cadge_harness.testbed.model import Testbed
 from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, PlanPoint, ResultsError, Store
 from cadge_results.base import Kind, Launcher
@@ -48,7 +48,7 @@ def learned(
     those that were passed over for it is added to `damaged`.
     """
     hosts = tuple(host.name for host in testbed.hosts)
-    base, same, others = TimeModel(), Readings(), Readings()
+    base, same, others = idle_times(testbed.kind), Readings(), Readings()
     for campaign in reversed(store.campaigns()):
         try:
             meta = campaign.meta

@@ -18,9 +18,8 @@ SLOWER_MOST = 6.0
 """More is no slower machine but a moment's hindrance."""
 
 
-def probed(driver: Path) -> TimeModel:
-    """Return the time model times what starting a program takes here, in units of what it took there."""
-    base = TimeModel()
+def probed(driver: Path, base: TimeModel) -> TimeModel:
+    """Return a time model times what starting a program takes here, in units of what it took there."""
     try:
         with surroundings() as (environment, folder):
             # the machine, not what else runs at the moment

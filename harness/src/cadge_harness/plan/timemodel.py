@@ -69,6 +69,11 @@ class TimeModel:
         )
 
 
+def idle_times(kind: str) -> TimeModel:
+    """Return the model of an idle testbed of this kind: on this machine alone there is no Ansible to wait for."""
+    return TimeModel(campaign_ms=600, block_ms=500) if kind == "local" else TimeModel()
+
+
 def report_ms(attempts: int) -> int:
     """Return how long the report of so many attempts takes."""
     return round(REPORT_MS + attempts * REPORT_ATTEMPT_MS)

@@ -20,6 +20,7 @@ from cadge_harness.plan.probe import probed
 from cadge_harness.plan.replay import bounds, replaying
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import by_layers, find_sweep, read_sweep, wanted
+from cadge_harness.plan.timemodel import idle_times
 from cadge_harness.plan.weblog import Replay, read_log
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Kind, Testbed
@@ -54,7 +55,7 @@ class Request:
         damaged: list[DamagedError] = []
         times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name, damaged)
         if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
-            times = probed(self.checkout.driver)
+            times = probed(self.checkout.driver, idle_times(testbed.kind))
         plan = make_plan(
             self.sweep,
             self._described(testbed),

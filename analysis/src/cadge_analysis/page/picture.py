@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The first screen of a report for a terminal: each question with a bar a layer, best first.
+
+Values, intervals and ratios are those of the report's tables. `pictured` takes them from a comparison and `lines` lays
+them out. Between them stands plain data, which `--json` prints and which one process may hand to another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cadge_analysis import units, words
+from cadge_analysis.judged import disturbed, judged
+from cadge_analysis.page.answers import first_questions, leading_group
+from cadge_analysis.page.as_text import wrapped
+from cadge_analysis.page.plain import cells_wide, harmless
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.verdict import LAUNCHES_FOR_AN_INTERVAL
+
+WIDE = 80
+NARROW = 60
+"""Below so many columns intervals are left out, as bars are the picture."""
+NAME_MOST = 24
+BAR_LEAST = 4
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_PLAIN = str.maketrans(
+    {
+        "µ": "u",
+        units.TIMES: "x",
+        units.MINUS: "-",
+        units.MISSING: "-",
+        units.THIN: " ",
+        "\u00a0": " ",
+        "…": "~",
+        "→": ">",
+        "█": "#",
+    }
+)
+Locale = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A layer in a question: its number in the unit shown, its interval, and how many times its floor it is.
+
+    `value` is None where no launch gave a number; `why` says what became of it. `leads`: no other layer is better.
+    """
+
+    name: str
+    point_id: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    floor_times: float | None = None
+    launches: int = 0
+    leads: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PicturedQuestion:
+    """A workload at a place. `floor`: what the machine itself can do, in the unit shown; None where it is not known."""
+
+    workload: str
+    place: str
+    wait: str
+    quantity: str
+    unit: str
+    better: str
+    floor: float | None
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """The questions of a first screen, and what may be concluded of them, in one sentence."""
+
+    questions: tuple[PicturedQuestion, ...]
+    conclusion: str
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Picture:
+        """Return what `stored` gave."""
+        questions = tuple(
+            PicturedQuestion(**{**one, "bars": tuple(Bar(**bar) for bar in one["bars"])}) for one in stored["questions"]
+        )
+        return cls(questions=questions, conclusion=stored["conclusion"])
+
+
+def pictured(comparison: Comparison) -> Picture:
+    """Return what a campaign's picture shows."""
+    verdicts = judged(comparison)
+    found = [(rows, leading_group(rows, verdicts)) for rows in first_questions(comparison)]
+    return Picture(
+        questions=tuple(_question(comparison, rows, group) for rows, group in found),
+        conclusion=_conclusion(
+            comparison.data, verdicts, [rows for rows, _ in found], [group for _, group in found if group]
+        ),
+    )
+
+
+def _question(comparison: Comparison, rows: Sequence[Row], group: LeadingGroup | None) -> PicturedQuestion:
+    case = rows[0].cell.case
+    quantity = case.file.main_quantity
+    shown = words.shown(quantity)
+    speaks = group is not None and not group.withheld and len(group.members) < group.ranked
+    leading = set(group.members) if group is not None and speaks else set()
+    bars = [_bar(row, shown.scale, leads=row.cell.series in leading) for row in rows]
+    sign = 1 if quantity.better == "low" else -1
+    bars.sort(key=lambda bar: (sign * (bar.value or 0), bar.name))
+    without = [
+        Bar(name=cell.series.label, point_id=cell.point_id, why=cell.state)
+        for cell in comparison.data.cells
+        if cell.series.kind == "layer" and cell.case == case and cell.state in ("unsound", "failed", "missing")
+    ]
+    floor = next((row.floor for row in rows if row.floor is not None), None)
+    return PicturedQuestion(
+        workload=f"{words.pattern(case)} of {words.workload(case)}",
+        place=case.place,
+        wait=case.wait,
+        quantity=f"median {quantity.title}" if quantity.kind == "histogram" else quantity.title,
+        unit=shown.unit,
+        better=quantity.better,
+        floor=None if floor is None else floor.central.value * shown.scale,
+        bars=(*bars, *without),
+    )
+
+
+def _bar(row: Row, scale: float, *, leads: bool) -> Bar:
+    central = row.numbers.central
+    return Bar(
+        name=row.cell.series.label,
+        point_id=row.cell.point_id,
+        value=central.value * scale,
+        low=None if central.low is None else central.low * scale,
+        high=None if central.high is None else central.high * scale,
+        floor_times=row.ratio.value if row.ratio is not None else None,
+        launches=central.launches,
+        leads=leads,
+    )
+
+
+def _conclusion(
+    data: Dataset, verdicts: CampaignVerdicts, asked: Sequence[Sequence[Row]], groups: Sequence[LeadingGroup]
+) -> str:
+    """Return what may be concluded: nothing of a first look, nothing where verdicts are withheld, or who leads."""
+    launches = max((row.numbers.central.launches for rows in asked for row in rows), default=0)
+    if not launches:
+        return "Nothing here has a number."
+    of_each = units.count_of(launches, "launch", "launches")
+    if launches < LAUNCHES_FOR_AN_INTERVAL[True]:
+        busy = disturbed(data)
+        more = f" {busy[0].upper()}{busy[1:]}." if busy else ""
+        return f"A first look: no verdicts, {of_each} of each are too few.{more}"
+    if verdicts.withheld:
+        return f"No verdicts: {verdicts.withheld}."
+    if not any(len(group.members) < group.ranked for group in groups if not group.withheld):
+        return f"No layer leads: {of_each} of each separate none of them."
+    return f"* leads; where several do, {of_each} of each do not separate them."
+
+
+# ---- lines of a terminal ----
+
+
+def reads_unicode(encoding: str | None, environment: Locale | None = None) -> bool:
+    """Tell whether a terminal shows more than ASCII: by its encoding, and by what the user's locale says.
+
+    In the C locale Python writes UTF-8 all the same and sets LC_CTYPE to say so (PEP 538, PEP 540).
+    """
+    given = os.environ if environment is None else environment
+    if (encoding or "").lower().replace("-", "").replace("_", "") != "utf8":
+        return False
+    chosen = [given[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if given.get(name)]
+    coerced = not given.get("LC_ALL") and given.get("LC_CTYPE") == "C.UTF-8" and given.get("LANG", "") in _C_LOCALES
+    return bool(chosen) and not coerced and chosen[0].lower().replace("-", "").endswith("utf8")
+
+
+_C_LOCALES = ("", "C", "POSIX")
+
+
+def lines(picture: Picture, *, most: int, columns: int = WIDE, unicode: bool = True) -> list[str]:
+    """Return a picture of at most `most` lines and so many columns. unicode: whether more than ASCII may be used."""
+    end = wrapped(harmless(picture.conclusion), columns)
+    room = most - len(end)
+    shown = picture.questions[: max(1, room // 3)]  # each with a heading and two bars at least
+    drawing = _Drawing.of(shown, columns, eighths=unicode)
+    each = room // len(shown) - 1 if shown else 0
+    found = [line for one in shown for line in drawing.question(one, each)]
+    return [line if unicode else ascii_text(line) for line in (*found, *end)]
+
+
+def ascii_text(line: str) -> str:
+    """Return a line as a terminal shows it that has ASCII alone; what has no counterpart is shown as ?."""
+    return line.translate(_PLAIN).encode("ascii", "replace").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """How wide things are in a picture: the same in all of its questions. `eighths`: bars end within a column."""
+
+    columns: int
+    name: int
+    value: int
+    interval: int
+    ratio: int
+    eighths: bool
+
+    @classmethod
+    def of(cls, questions: Sequence[PicturedQuestion], columns: int, *, eighths: bool) -> _Drawing:
+        rows = [_cells(bar, one) for one in questions for bar in one.bars if bar.value is not None]
+        name, value, interval, ratio = (max((cells_wide(row[at]) for row in rows), default=0) for at in range(4))
+        return cls(columns, min(name, NAME_MOST), value, interval if columns >= NARROW else 0, ratio, eighths)
+
+    def question(self, question: PicturedQuestion, most: int) -> Iterator[str]:
+        """Yield a heading and at most so many lines below it; layers for which there is no line are counted."""
+        yield self._cut(_heading(question, self.columns))
+        measured = [bar for bar in question.bars if bar.value is not None]
+        without = [f"{harmless(bar.name)} ({bar.why})" for bar in question.bars if bar.value is None]
+        room = max(1, most - bool(without))
+        scale = max((bar.value or 0 for bar in measured), default=0)
+        shown = measured if len(measured) <= room else measured[: room - 1]
+        yield from (self._row(bar, question, scale) for bar in shown)
+        if left := len(measured) - len(shown):
+            name, value, *_ = _cells(measured[-1], question)
+            yield self._cut(f"  … {left} more, the last: {name} {value}" if left > 1 else f"  … {name} {value}")
+        if without:
+            yield self._cut(f"  no number: {', '.join(without)}")
+
+    def _row(self, bar: Bar, question: PicturedQuestion, scale: float) -> str:
+        name, value, ends, ratio = _cells(bar, question)
+        begin = f"{'*' if bar.leads else ' '} {_left(self._cut(name, self.name), self.name)}"
+        tail = _right(value, self.value)
+        tail += f" {_left(ends, self.interval)}" if self.interval else ""
+        tail += f" {_right(ratio, self.ratio)}" if self.ratio else ""
+        room = self.columns - cells_wide(f"{begin}  {tail}")
+        if room < BAR_LEAST:
+            return self._cut(f"{begin} {tail}".rstrip())
+        return f"{begin} {self._bar((bar.value or 0) / scale if scale > 0 else 0, room)} {tail}".rstrip()
+
+    def _bar(self, share: float, room: int) -> str:
+        """Return a bar of a share of so many columns, and never nothing."""
+        if not self.eighths:
+            return _left("█" * max(1, round(share * room)), room)
+        eighths = max(1, round(share * room * 8))
+        return _left("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip(), room)
+
+    def _cut(self, text: str, columns: int | None = None) -> str:
+        most = self.columns if columns is None else columns
+        if cells_wide(text) <= most:
+            return text
+        while cells_wide(text) >= most:
+            text = text[:-1]
+        return f"{text}…"
+
+
+def _heading(question: PicturedQuestion, columns: int) -> str:
+    """Return what a question is and what the machine itself can do, as far as there is room."""
+    apart = ", " if "," in question.workload else " "
+    where = f"{question.workload}{apart}{words.PLACES[question.place]}"
+    where += "" if question.wait == "poll" else f", {words.WAITS[question.wait]}"
+    better = f"{'lower' if question.better == 'low' else 'higher'} is better"
+    floor = "" if question.floor is None else f"; floor {units.sig3(question.floor)} {question.unit}"
+    tried = (f"{where}: {question.quantity}, {better}{floor}", f"{where}: {better}{floor}", f"{where}: {better}", where)
+    return next((one for one in map(harmless, tried) if cells_wide(one) <= columns), harmless(where))
+
+
+def _cells(bar: Bar, question: PicturedQuestion) -> tuple[str, str, str, str]:
+    """Return name, value, interval and ratio as they are shown."""
+    ends = "" if bar.low is None or bar.high is None else units.interval(units.sig3(bar.low), units.sig3(bar.high))
+    ratio = "" if bar.floor_times is None else f"{units.times(bar.floor_times)} floor"
+    return harmless(bar.name), f"{units.sig3(bar.value or 0)} {question.unit}", ends, ratio
+
+
+def _left(text: str, width: int) -> str:
+    return text + " " * (width - cells_wide(text))
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - cells_wide(text)) + text

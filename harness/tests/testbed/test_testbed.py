@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -634,3 +635,62 @@ def test_no_more_rights_can_be_asked_for_than_a_host_lends() -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode != 0
     assert done.stdout == ""
+
+
+SUDO = """#!/bin/sh
+echo "$*" >>"$0.log"
+case "$*" in
+  -v) touch "$0.known" ;;
+  *) [ -e "$0.known" ] && [ ! -e "$0.forgets" ] ;;
+esac
+"""
+
+
+@pytest.fixture
+def sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A sudo that asks for a password, and a user of it on a terminal; its log says how it was called."""
+    program = tmp_path / "sudo"
+    program.write_text(SUDO)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "getgroups", lambda: [27])
+    monkeypatch.setattr(testbed_emulated, "_group_exists", lambda _gid: True)
+    monkeypatch.setattr(testbed_emulated.grp, "getgrgid", lambda _gid: SimpleNamespace(gr_name="sudo"))
+    monkeypatch.setattr(testbed_emulated, "RENEW_S", 0.05)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    testbed_emulated._keep_root.cache_clear()
+    yield program
+    (tmp_path / "sudo.forgets").touch()  # which ends what asks it again and again
+    calls = (tmp_path / "sudo.log").read_text().count("-n -v")
+    time.sleep(0.3)
+    assert (tmp_path / "sudo.log").read_text().count("-n -v") <= calls + 1
+    testbed_emulated._keep_root.cache_clear()
+
+
+def test_a_password_is_asked_once_and_remembered_until_the_end(sudo: Path) -> None:
+    """sudo forgets it after some minutes: a sweep would be asked for it at its end, by nobody's leave."""
+    log = sudo.with_name("sudo.log")
+    assert testbed_emulated.as_root(["true"]) == ["sudo", "-n", "--", "true"]
+    assert testbed_emulated.as_root(["false"]) == ["sudo", "-n", "--", "false"]
+    deadline = time.monotonic() + 20
+    while log.read_text().splitlines().count("-n -v") < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert log.read_text().splitlines().count("-v") == 1
+
+
+def test_a_sudo_that_never_remembers_is_refused_with_what_to_do(sudo: Path) -> None:
+    sudo.with_name("sudo.forgets").touch()
+    with pytest.raises(UnfitError, match="asks for your password each time") as caught:
+        testbed_emulated.as_root(["true"])
+    assert caught.value.commands == ("sudo make sweep", "# or, without root: make sweep TESTBED=local")
+
+
+def test_without_a_terminal_nobody_is_asked_for_a_password(sudo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    with pytest.raises(UnfitError, match="sudo needs your password") as caught:
+        testbed_emulated.as_root(["true"])
+    assert caught.value.commands[0] == "sudo -v"
+    assert "-v" not in sudo.with_name("sudo.log").read_text().splitlines()

@@ -24,8 +24,10 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 DEFAULT_HOSTS = 2
 MAX_HOSTS = 64
 OWN = "own-"
+NEEDS_PASSWORD = "sudo needs your password"  # noqa: S105 - a sentence
+RENEW_S = 45.0
+"""So often sudo is asked to go on remembering a password: it forgets after some minutes (timestamp_timeout)."""
 TMP = Path("/tmp")  # noqa: S108 - each host has one of its own
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
@@ -96,7 +101,7 @@ def may_be_root() -> tuple[bool, str]:
         return True, ""
     groups = {grp.getgrgid(gid).gr_name for gid in os.getgroups() if _group_exists(gid)}
     if groups & {"sudo", "wheel", "admin"}:
-        return False, "sudo needs your password"
+        return False, NEEDS_PASSWORD
     return False, "you are not root and not a user of sudo"
 
 
@@ -109,23 +114,41 @@ def _group_exists(gid: int) -> bool:
 
 
 def as_root(argv: list[str]) -> list[str]:
-    """`argv` so that it runs as root; asks for sudo's password once, on the terminal.
+    """`argv` so that it runs as root; asks for sudo's password once, on the terminal, and never later.
 
     Raises UnfitError where root cannot be had.
     """
-    able, why = may_be_root()
     if os.geteuid() == 0:
         return argv
+    able, why = may_be_root()
     if not able:
-        wanted = "sudo needs your password" in why
-        if wanted and sys.stdin.isatty() and sys.stderr.isatty():
-            sys.stderr.write("cadge: the emulated testbed is made of namespaces, which takes root; asking sudo once\n")
-            if subprocess.run(["sudo", "-v"], check=False).returncode == 0:
-                return ["sudo", "-n", "--", *argv]
-            raise UnfitError("sudo refused")
+        wanted = why == NEEDS_PASSWORD
         commands = ("sudo -v", "make sweep", "# or, without root: make sweep TESTBED=local")
-        raise UnfitError(f"an emulated testbed needs root: {why}", commands=commands if wanted else commands[2:])
+        if not wanted or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UnfitError(f"an emulated testbed needs root: {why}", commands=commands if wanted else commands[2:])
+        sys.stderr.write("cadge: the emulated testbed is made of namespaces, which takes root; asking sudo once\n")
+        if subprocess.run(["sudo", "-v"], check=False).returncode != 0:
+            raise UnfitError("an emulated testbed needs root, and sudo refused it", commands=commands[2:])
+        if not may_be_root()[0]:
+            raise UnfitError(
+                "an emulated testbed needs root more than once, and sudo asks for your password each time "
+                "(timestamp_timeout in sudoers)",
+                commands=("sudo make sweep", commands[2]),
+            )
+    _keep_root()
     return ["sudo", "-n", "--", *argv]
+
+
+@cache
+def _keep_root() -> None:
+    """Let sudo remember for as long as this process lives: what is up has to be taken down without a question."""
+
+    def renew() -> None:
+        argv = ["sudo", "-n", "-v"]
+        while subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
+            time.sleep(RENEW_S)
+
+    threading.Thread(target=renew, daemon=True).start()
 
 
 def probe() -> str | None:

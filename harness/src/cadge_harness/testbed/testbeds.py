@@ -102,7 +102,7 @@ def resolve(
     if now["state"] != "up":
         if kind == "auto":
             able, why = emulated.may_be_root()
-            if not able and why != "sudo needs your password":
+            if not able and why != emulated.NEEDS_PASSWORD:
                 return local(notes=(f"testbed local, not emulated: {why}",), own=own)
         if reason := emulated.probe():
             if kind == "auto":

@@ -124,7 +124,7 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 	struct drv_engine *engine = client->port.engine;
 	const struct cadge_layer *layer = engine->layer;
 	const uint64_t wait_ns = client->reliable || client->op_deadline == UINT64_MAX
-					 ? WAIT_NS
+					 ? engine->sleep_ns ? engine->sleep_ns : WAIT_NS
 					 : drv_clock_to_ns(&engine->clock, client->op_deadline) / 2;
 
 	for (;;) {

@@ -132,6 +132,8 @@ struct drv_engine {
 	uint64_t launch_deadline_ns;
 	/* how long an idle end sleeps at a time in block mode is multiplied by this: many ends share the cores */
 	uint64_t nap_factor;
+	/* how long a thread sleeps for a reply that it is to be woken for; 0: 10 ms, by which a lost wake-up costs no more */
+	uint64_t sleep_ns;
 	/*
 	 * Who works for others looks at the out-of-band channel once in so many busy polls, less one. With two ends it
 	 * hears nothing before the other has fallen silent; with more, one may be told to act while others already do.

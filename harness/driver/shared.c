@@ -17,7 +17,8 @@
 
 #define ALIGN   128u
 #define PAGE    4096u
-#define WAIT_NS 10000000L
+#define WAIT_NS UINT64_C(10000000)
+#define NS      UINT64_C(1000000000)
 
 struct sharer {
 	_Alignas(ALIGN) struct drv_engine engine;
@@ -191,7 +192,8 @@ static int await_hands(struct drv_shared *shared, int status, struct drv_fail *f
 {
 	struct drv_engine *own = shared->dispatched ? shared->play->engine : &shared->sharers[0].engine;
 	const unsigned wanted = shared->steps * shared->hands;
-	const struct timespec span = {.tv_nsec = WAIT_NS};
+	const uint64_t sleep_ns = own->sleep_ns ? own->sleep_ns : WAIT_NS;
+	const struct timespec span = {(time_t)(sleep_ns / NS), (long)(sleep_ns % NS)};
 	uint32_t idle = 0;
 	unsigned done;
 
@@ -201,7 +203,7 @@ static int await_hands(struct drv_shared *shared, int status, struct drv_fail *f
 		int events = 0;
 
 		if (shared->dispatched)
-			events = drv_turns_dispatch(shared->turns, WAIT_NS);
+			events = drv_turns_dispatch(shared->turns, sleep_ns);
 		else if (own->block)
 			syscall(SYS_futex, &shared->done, FUTEX_WAIT_PRIVATE, done, &span, NULL, 0);
 		else

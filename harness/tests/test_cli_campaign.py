@@ -41,7 +41,7 @@ layers:
   - {layer: peregrine-shm, shims: [delay], settings: {delay.delay_ns: 20000}}
 places: within
 patterns: [{pattern: rpc, request_bytes: 8B}]
-launches: 3
+launches: 5
 floors: false
 duration: {default: 100ms}
 """
@@ -190,20 +190,15 @@ def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
     """
     sweep = Path(surroundings["CADGE_STATE"]).parent / "delay.yml"
     sweep.write_text(SHIMMED)
-    added_ns = 0
-    for _ in range(3):  # other work on this machine may move a median
-        _, data = run(surroundings, "run", "--sweep", str(sweep), "--testbed", "local")
-        campaign = Store(Path(surroundings["CADGE_RESULTS"])).open(str(data["campaign_id"]))
-        page = campaign.layout.report.read_text(encoding="utf-8")
-        first = page.partition('<table class="full ')[2].partition("</table>")[0]
-        median_ns = {layer: int(value) for layer, value in P50_CELL.findall(first)}
-        assert len(median_ns) == 2, median_ns
-        bare, delayed = sorted(median_ns, key=len)
-        assert "delay.delay_ns=20000" in delayed
-        added_ns = median_ns[delayed] - median_ns[bare]
-        if 39_200 <= added_ns <= 40_000 + max(800, median_ns[bare]):
-            return
-    pytest.fail(f"the delay of 40 us shows as {added_ns} ns")
+    _, data = run(surroundings, "run", "--sweep", str(sweep), "--testbed", "local")
+    campaign = Store(Path(surroundings["CADGE_RESULTS"])).open(str(data["campaign_id"]))
+    page = campaign.layout.report.read_text(encoding="utf-8")
+    first = page.partition('<table class="full ')[2].partition("</table>")[0]
+    median_ns = {layer: int(value) for layer, value in P50_CELL.findall(first)}
+    assert len(median_ns) == 2, median_ns
+    bare, delayed = sorted(median_ns, key=len)
+    assert "delay.delay_ns=20000" in delayed
+    assert 39_200 <= median_ns[delayed] - median_ns[bare] <= 40_000 + max(800, median_ns[bare])
 
 
 @pytest.mark.slow

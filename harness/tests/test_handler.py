@@ -126,21 +126,18 @@ def test_one_process_plays_both(two: Pair) -> None:
 def test_ten_microseconds_are_seen_as_such(two: Pair) -> None:
     """By the server's own clock, and by the client's: so much longer than a call whose handler does nothing.
 
-    The machine may be at other work: medians, and the nearest of some rounds. A handler is never seen as shorter.
+    The machine may be at other work: medians, and of three rounds. A handler is never seen as shorter.
     """
     need("null-self")
     seen = []
-    for _ in range(5):
+    for _ in range(3):
         none, ten = two.run(launch("null-self", [handled(0), handled()], "self", patterns=PATTERNS))["attempts"]
         check_accounts(ten, handled())
         assert only(ten, "service")["min_ns"] >= TEN_US
         assert only(ten, "latency")["min_ns"] >= TEN_US
         assert quantile(ten, "service") == pytest.approx(TEN_US, rel=0.02)
         seen.append(quantile(ten, "latency") - quantile(none, "latency"))
-        if seen[-1] == pytest.approx(TEN_US, rel=0.02):
-            break
-    else:
-        pytest.fail(f"10 us more take {seen} ns more")
+    assert statistics.median(seen) == pytest.approx(TEN_US, rel=0.02), seen
 
 
 def test_a_seed_repeats_the_draws(two: Pair) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 
 from .attempts import only, quantile
@@ -75,10 +77,13 @@ def test_what_may_be_lost_is_counted(pair: Pair) -> None:
     [("send_ns", "post", 20_000), ("delay_ns", "transfer", 50_000), ("receive_ns", "progress", 30_000)],
 )
 def test_a_known_part_shows_as_such(pair: Pair, setting: str, part: str, known: int) -> None:
-    """The shim works in post, holds a message, or works before it hands it on; the other parts stay what they are."""
+    """The shim works in post, holds a message, or works before it hands it on; the other parts stay what they are.
+
+    Other work on the machine may move the medians of a launch: those of three.
+    """
     need("null-self", "shim-delay")
     seen = []
-    for _ in range(5):  # other work on the machine may move a median
+    for _ in range(3):
         launched = launch(
             "null-self",
             [sent(64)],
@@ -90,7 +95,6 @@ def test_a_known_part_shows_as_such(pair: Pair, setting: str, part: str, known: 
         [attempt] = pair.run(launched)["attempts"]
         check_accounts(attempt, sent(64))
         seen.append({name: quantile(attempt, name) for name in PARTS})
-        others = sum(value for name, value in seen[-1].items() if name != part)
-        if seen[-1][part] == pytest.approx(known, rel=0.03) and others < 2000:
-            return
-    pytest.fail(f"{part} of {known} ns is seen as {seen}")
+    middle = {name: statistics.median(each[name] for each in seen) for name in PARTS}
+    assert middle.pop(part) == pytest.approx(known, rel=0.03), seen
+    assert sum(middle.values()) < 2000, seen

@@ -9,7 +9,18 @@ import pytest
 from cadge_results.histogram import decode
 
 from .attempts import only
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
+from .test_driver_run import (
+    DECLARED,
+    Json,
+    Pair,
+    endpoint,
+    in_long_form,
+    launch,
+    need,
+    point,
+    wait_until_under_way,
+    waited_ns,
+)
 
 pytestmark = pytest.mark.paired
 
@@ -174,22 +185,17 @@ def test_rates_of_threads_that_share_add_up(two: Pair, reply: str, clients: int,
 def expect_added_up(two: Pair, clients: int, depth: int, reply: str = "cont", connection: str = "private") -> None:
     """Expect 50 calls a second of each slot of each client.
 
-    The machine may be at other work: the nearest of some rounds. It is never faster than the shim.
+    It is never faster than the shim. What its threads waited for a processor is taken off.
     """
     need("sockets-unix", "shim-delay")
     more = {"shims": ["delay"], "settings": {"delay.delay_ns": "10000000"}}
     given = served(clients, depth=depth, duration=1000, reply=reply, connection=connection)
-    seen = []
-    for _ in range(5):
-        result = two.run(document("sockets-unix", [given], **more))
-        check(result)
-        [attempt] = result["attempts"]
-        assert decode(only(attempt, "latency")["histogram"]).percentile(1) >= 20e6 * 0.999
-        seen.append(rate(attempt) / (50 * clients * depth))
-        assert seen[-1] < 1.05
-        if seen[-1] > 0.9:
-            break
-    assert max(seen) > 0.9, seen
+    result = two.run(document("sockets-unix", [given], **more))
+    check(result)
+    [attempt] = result["attempts"]
+    assert decode(only(attempt, "latency")["histogram"]).percentile(1) >= 20e6 * 0.999
+    share = rate(attempt) / (50 * clients * depth)
+    assert 0.9 * (1 - waited_ns(attempt) / 1e9) < share < 1.05, attempt["cpu"]
 
 
 @pytest.mark.parametrize(
@@ -227,14 +233,9 @@ def test_a_busy_cluster_gives_away(two: Pair) -> None:
     One that sleeps takes nothing: where others use the machine, two are seldom awake at a time.
     """
     need("sockets-unix")
-    stolen = 0
-    for _ in range(5):
-        result = two.run(document("sockets-unix", [served(3, "stealing", 2, depth=16, service=20000, duration=500)]))
-        check(result)
-        stolen += only(result["attempts"][0], "stolen")["value"]
-        if stolen:
-            break
-    assert stolen > 0
+    result = two.run(document("sockets-unix", [served(3, "stealing", 2, depth=16, service=20000, duration=1500)]))
+    check(result)
+    assert only(result["attempts"][0], "stolen")["value"] > 0
 
 
 @pytest.mark.parametrize("layer", ["peregrine-shm", "peregrine-udp"])

@@ -5,10 +5,16 @@
  */
 #include "turns.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "client.h"
+#include "clock.h"
 #include "tap.h"
 
 enum { SEATS = 2, SEATS_MOST = 64, DEPTH = 3, NOTES = 16, BYTES = 64, LONG = 1000, TOKENS_MAX = 32 };
@@ -103,8 +109,209 @@ static void test_seats(void)
 	drv_turns_free(turns);
 }
 
+/* ---- who is woken ---- */
+
+#define MS UINT64_C(1000000)
+/* how long whoever is forgotten sleeps; what nobody forgets takes less, whatever else the machine does */
+#define FORGOTTEN_NS (10000 * MS)
+#define SOON_NS      (5000 * MS)
+
+/* The layer below: what its calls come to from now on. */
+static struct {
+	_Atomic uint64_t due_ns;
+	atomic_int post_code, event_code, events;
+	/* how often it was asked for its descriptor, on which nothing ever comes */
+	atomic_uint asked;
+	int fd;
+} below;
+
+static int below_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		      uint64_t token)
+{
+	(void)chan, (void)iov, (void)count, (void)flags, (void)token;
+	return below.post_code;
+}
+
+static int below_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	(void)ctx, (void)sink;
+	return below.events;
+}
+
+static int below_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	(void)ctx;
+	*fd_out = below.fd;
+	*due_ns_out = below.due_ns;
+	below.asked++;
+	return below.event_code;
+}
+
+static const struct cadge_layer sleepy = {
+	.name = "sleepy", .post = below_post, .poll = below_poll, .event = below_event};
+
+static struct {
+	struct drv_turns *turns;
+	struct drv_engine seats[3];
+} shared;
+
+static void set_up(bool dispatched)
+{
+	struct drv_engine engine = {.layer = &sleepy, .channels_count = 1, .block = true};
+	struct drv_fail fail;
+
+	below.due_ns = UINT64_MAX;
+	below.post_code = below.event_code = CADGE_DONE;
+	below.events = 0;
+	below.asked = 0;
+	below.fd = eventfd(0, EFD_CLOEXEC);
+	if (drv_turns_make(&engine, 3, DEPTH, BYTES, dispatched, &shared.turns, &fail))
+		exit(77);
+	for (uint32_t i = 0; i < 3; i++) {
+		shared.seats[i] = engine;
+		drv_turns_sit(shared.turns, i, &shared.seats[i]);
+	}
+}
+
+static void take_down(void)
+{
+	drv_turns_free(shared.turns);
+	close(below.fd);
+}
+
+static int post_from(uint32_t seat)
+{
+	return shared.seats[seat].layer->post(shared.seats[seat].channels[0].chan, NULL, 0, 0, 0);
+}
+
+/* A thread that sleeps in a seat, or dispatches. */
+struct sleeper {
+	pthread_t thread;
+	int seat; /* -1: dispatches */
+	uint64_t took_ns;
+};
+
+static void *sleep_well(void *arg)
+{
+	struct sleeper *sleeper = arg;
+	const uint64_t begun_ns = drv_now_ns();
+
+	if (sleeper->seat < 0)
+		drv_turns_dispatch(shared.turns, FORGOTTEN_NS);
+	else
+		shared.seats[sleeper->seat].layer->wait(shared.seats[sleeper->seat].ctx, FORGOTTEN_NS);
+	sleeper->took_ns = drv_now_ns() - begun_ns;
+	return NULL;
+}
+
+/* Returns once it sleeps: it has asked the layer under the lock, which it then gave back. `asks`: it does so. */
+static void start(struct sleeper *sleeper, int seat, bool asks)
+{
+	const unsigned before = below.asked;
+	const int code = below.post_code;
+
+	sleeper->seat = seat;
+	if (pthread_create(&sleeper->thread, NULL, sleep_well, sleeper))
+		exit(77);
+	while (asks && below.asked == before)
+		sched_yield();
+	if (!asks) /* nothing tells: the test cannot fail where this is too short */
+		usleep(20000);
+	below.post_code = CADGE_DONE;
+	post_from(2);
+	below.post_code = code;
+}
+
+static bool woken(struct sleeper *sleeper)
+{
+	pthread_join(sleeper->thread, NULL);
+	return sleeper->took_ns < SOON_NS;
+}
+
+/* One that the layer was too busy for follows one that leads. */
+static void start_refused(struct sleeper *leader, struct sleeper *refused)
+{
+	start(leader, 0, true);
+	below.post_code = CADGE_BUSY;
+	post_from(1);
+	below.post_code = CADGE_DONE;
+	start(refused, 1, true);
+}
+
+static void test_leaders(void)
+{
+	struct sleeper leader, refused;
+	struct drv_engine *other = &shared.seats[1];
+	uint64_t begun_ns;
+
+	set_up(false);
+	drv_turns_sink(shared.turns)->sent(drv_turns_sink(shared.turns), 0, token_of(1, 7), CADGE_DONE);
+	begun_ns = drv_now_ns();
+	other->layer->wait(other->ctx, FORGOTTEN_NS);
+	tap_ok(drv_now_ns() - begun_ns < SOON_NS, "nobody sleeps on what another found for it");
+	take_down();
+
+	set_up(false);
+	start(&leader, 0, true);
+	below.due_ns = 20 * MS;
+	begun_ns = drv_now_ns();
+	other->layer->wait(other->ctx, FORGOTTEN_NS);
+	tap_ok(drv_now_ns() - begun_ns < SOON_NS, "what is due earlier is seen to");
+	tap_ok(woken(&leader), "by one that leads in place of who did");
+	take_down();
+
+	set_up(false);
+	below.due_ns = 500 * MS;
+	start_refused(&leader, &refused);
+	tap_ok(woken(&leader) && woken(&refused), "who leads no longer wakes one that was refused");
+	take_down();
+
+	set_up(false);
+	start_refused(&leader, &refused);
+	below.events = 1;
+	shared.seats[2].layer->poll(shared.seats[2].ctx, NULL);
+	tap_ok(woken(&refused), "so does who finds something");
+	drv_turns_nudge(shared.turns);
+	tap_ok(woken(&leader), "a nudge ends the leader's sleep");
+	take_down();
+
+	set_up(false);
+	start_refused(&leader, &refused);
+	below.event_code = CADGE_BUSY;
+	shared.seats[2].layer->wait(shared.seats[2].ctx, FORGOTTEN_NS);
+	tap_ok(woken(&refused), "and who is told that there is something");
+	drv_turns_nudge(shared.turns);
+	woken(&leader);
+	take_down();
+}
+
+static void test_dispatcher(void)
+{
+	struct sleeper sleeper;
+
+	for (int found = 0; found < 2; found++) {
+		set_up(true);
+		below.post_code = CADGE_BUSY;
+		post_from(1);
+		start(&sleeper, 1, false);
+		below.events = found;
+		below.event_code = CADGE_BUSY;
+		drv_turns_dispatch(shared.turns, FORGOTTEN_NS);
+		tap_ok(woken(&sleeper), "the dispatcher wakes one that was refused when it %s",
+		       found ? "finds something" : "is told that there is something");
+		take_down();
+	}
+	set_up(true);
+	start(&sleeper, -1, true);
+	drv_turns_nudge(shared.turns);
+	tap_ok(woken(&sleeper), "a nudge ends the dispatcher's sleep");
+	take_down();
+}
+
 int main(void)
 {
+	test_leaders();
+	test_dispatcher();
 	test_notes();
 	test_seats();
 	return tap_done();

@@ -19,7 +19,7 @@ from cadge_analysis.study.claims import Hypotheses
 from cadge_analysis.study.published import Published
 from cadge_harness.providers.library import LibraryFile
 from cadge_results import FloorFile, LayerFile, PatternFile, SweepFile
-from cadge_results.complaint import Path, _each, _Schemas, complaints
+from cadge_results.complaint import Path, SchemaParts, complaints, schema_parts
 
 WRITTEN: list[type[BaseModel]] = [
     SweepFile,
@@ -49,7 +49,7 @@ ALLOWED = re.compile(
 )
 
 
-def places(schema: _Schemas, path: Path = ()) -> Iterator[Path]:
+def places(schema: SchemaParts, path: Path = ()) -> Iterator[Path]:
     """Yield the path of every key that a schema knows, and of a first member of each list."""
     if len(path) > DEPTH_MOST:
         return
@@ -61,14 +61,14 @@ def places(schema: _Schemas, path: Path = ()) -> Iterator[Path]:
             yield (*path, 0)
             yield from places(schema, (*path, 0))
         if (
-            each := _each(branch)
+            each := schema.each(branch)
         ) and "properties" not in branch:  # parameters beside keys are their pattern's to judge
             name = str(schema.example(each[0]))
             yield (*path, name)
             yield from places(schema, (*path, name))
 
 
-def document(schema: _Schemas, path: Path, value: object) -> object:
+def document(schema: SchemaParts, path: Path, value: object) -> object:
     """Return a document that has nothing but examples, and a value at a path."""
 
     def fill(at: Path) -> Any:  # noqa: ANN401 - any JSON
@@ -95,7 +95,7 @@ def said(kind: type[BaseModel], raw: object) -> dict[Path, str]:
 
 @pytest.mark.parametrize("kind", WRITTEN, ids=lambda kind: kind.__name__)
 def test_every_key_with_values_of_each_wrong_type(kind: type[BaseModel]) -> None:
-    schema = _Schemas(kind.model_json_schema(by_alias=True))
+    schema = schema_parts(kind)
     wrong, never_refused = [], []
     every = list(dict.fromkeys(places(schema)))
     for path in every:
@@ -124,7 +124,7 @@ def test_every_key_with_values_of_each_wrong_type(kind: type[BaseModel]) -> None
 
 @pytest.mark.parametrize("kind", WRITTEN, ids=lambda kind: kind.__name__)
 def test_what_is_shown_as_an_example_is_right(kind: type[BaseModel]) -> None:
-    schema = _Schemas(kind.model_json_schema(by_alias=True))
+    schema = schema_parts(kind)
     for path in dict.fromkeys(places(schema)):
         raw = document(schema, path, schema.example(schema.at(path)))
         found = said(kind, raw)

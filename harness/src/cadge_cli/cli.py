@@ -45,6 +45,7 @@ COMMANDS = {
     "layers": "List the layers, and why some are absent.",
     "provider": "Add another build of a library, so that both are measured side by side.",
     "patterns": "List the patterns, and what each of them measures.",
+    "sweeps": "List the sweeps and what each asks; show one, or an example with a comment on every key.",
     "plan": "Show what a sweep would measure, and what it would take.",
     "run": "Run a sweep, and make its report.",
     "status": "Show the progress of a campaign, from another terminal.",
@@ -115,6 +116,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_patterns import patterns
 
             return patterns
+        case "sweeps":
+            from cadge_cli.commands_sweeps import sweeps
+
+            return sweeps
         case "plan":
             from cadge_cli.commands_plan import plan
 

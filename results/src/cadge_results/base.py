@@ -74,7 +74,7 @@ class Document(Frozen):
     READ_BY: ClassVar[Mapping[int, str]] = {1: "0.1"}
     INDENT: ClassVar[int | None] = 1
 
-    schema_: str = Field(alias="schema")
+    schema_: str = Field(alias="schema", description="The format and its version.")
 
     @classmethod
     def schema_id(cls) -> str:

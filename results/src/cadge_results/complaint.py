@@ -77,7 +77,7 @@ class Complaint:
 
 def complaints(error: ValidationError, kind: Kind, raw: object) -> list[Complaint]:
     """Return what is wrong with `raw`, read as a `kind`, once for each place."""
-    schema = _schemas(kind)
+    schema = schema_parts(kind)
     items = [(_path(item["loc"], raw, item["type"]), item) for item in error.errors(include_url=False)]
     found: dict[Path, Complaint] = {}
     for path, item in items:
@@ -160,11 +160,12 @@ def given(value: object) -> str:
 
 
 @cache
-def _schemas(kind: Kind) -> _Schemas:
-    return _Schemas(kind.model_json_schema(by_alias=True) if isinstance(kind, type) else kind.json_schema())
+def schema_parts(kind: Kind) -> SchemaParts:
+    """Return the schema of what a document is read as."""
+    return SchemaParts(kind.model_json_schema(by_alias=True) if isinstance(kind, type) else kind.json_schema())
 
 
-class _Schemas:
+class SchemaParts:
     """A JSON Schema whose parts are found by the path of a document."""
 
     def __init__(self, root: Schema) -> None:
@@ -195,7 +196,7 @@ class _Schemas:
                     yield self.resolve(branch["prefixItems"][part])
             elif part in branch.get("properties", {}):
                 yield self.resolve(branch["properties"][part])
-            elif each := _each(branch):
+            elif each := self.each(branch):
                 yield self.resolve(each[1])
 
     def branches(self, schema: Schema) -> list[Schema]:
@@ -205,6 +206,15 @@ class _Schemas:
             return [schema]
         inner = [found for one in several for found in self.branches(self.resolve(one))]
         return [one for one in inner if one.get("type") != "null"]
+
+    @staticmethod
+    def each(one: Schema) -> tuple[Schema, Schema] | None:
+        """Return what a mapping of names says of a name, and of what stands there."""
+        for pattern, inner in one.get("patternProperties", {}).items():
+            return {"type": "string", "pattern": pattern}, inner
+        inner = one.get("additionalProperties")
+        names = one.get("propertyNames") or {"type": "string", "examples": ["name"]}
+        return (names, inner) if isinstance(inner, Mapping) else None
 
     def keys(self, path: Path) -> list[str]:
         """Return the keys that are known at a path."""
@@ -239,7 +249,7 @@ class _Schemas:
                 keys = ", ".join(one["properties"])
                 return "a group of keys" if depth > 1 else f"a group of keys ({keys})"
             case "object":
-                each = _each(one)
+                each = self.each(one)
                 least = one.get("minProperties", 0)
                 some = f"{least} or more names" if least > 1 else "names"
                 return f"{some}, each with {self.allowed(self.resolve(each[1]), depth + 1) if each else 'any value'}"
@@ -290,20 +300,11 @@ class _Schemas:
         if properties:
             keys = one.get("required") or list(properties)[:1]
             return {key: self.example(self.resolve(properties[key])) for key in keys}
-        each = _each(one)
+        each = self.each(one)
         if each is None:
             return {"name": 1}
         name, value = self.example(each[0]), self.example(self.resolve(each[1]))
         return {f"{name}{number or ''}": value for number in range(max(1, one.get("minProperties", 1)))}
-
-
-def _each(one: Schema) -> tuple[Schema, Schema] | None:
-    """Return what a mapping of names says of a name, and of what stands there."""
-    for pattern, inner in one.get("patternProperties", {}).items():
-        return {"type": "string", "pattern": pattern}, inner
-    inner = one.get("additionalProperties")
-    names = one.get("propertyNames") or {"type": "string", "examples": ["name"]}
-    return (names, inner) if isinstance(inner, Mapping) else None
 
 
 def _number(one: Schema) -> str:
@@ -342,7 +343,7 @@ def _value_at(raw: Any, path: Path) -> object:  # noqa: ANN401 - any JSON
     return raw
 
 
-def _example(path: Path, schema: _Schemas) -> str:
+def _example(path: Path, schema: SchemaParts) -> str:
     """Return an example of the innermost key of a path."""
     while path and isinstance(path[-1], int):
         path = path[:-1]
@@ -350,7 +351,7 @@ def _example(path: Path, schema: _Schemas) -> str:
     return f"{EXAMPLE}{flow(path[-1])}: {flow(value)}" if path else f"{EXAMPLE}{flow(value)}"
 
 
-def _text(item: Mapping[str, Any], path: Path, schema: _Schemas, raw: object) -> str:
+def _text(item: Mapping[str, Any], path: Path, schema: SchemaParts, raw: object) -> str:
     match item["type"]:
         case "extra_forbidden" if known := schema.keys(path[:-1]):
             near = near_names(str(path[-1]), known)
@@ -367,7 +368,7 @@ def _text(item: Mapping[str, Any], path: Path, schema: _Schemas, raw: object) ->
             return f"{text}{_example(path, schema)}"
     here = schema.at(path)
     if "[key]" in item["loc"]:
-        names = [found[0] for branch in schema.branches(schema.at(path[:-1])) if (found := _each(branch))]
+        names = [found[0] for branch in schema.branches(schema.at(path[:-1])) if (found := schema.each(branch))]
         return f"such a name must be {schema.allowed(names[0])}{_example(path[:-1], schema)}"
     value = _value_at(raw, path)
     words = [str(word) for branch in schema.branches(here) for word in branch.get("enum", ())]

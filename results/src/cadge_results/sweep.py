@@ -71,6 +71,22 @@ def check_looks(looks: Sequence[int]) -> tuple[int, ...]:
     return found
 
 
+EXAMPLE_SWEEP = """
+schema: cadge.sweep/2
+title: Which of two layers answers faster, and how large messages change that
+layers: [sockets-tcp, {layer: native-ucx}]
+baseline: sockets-tcp
+places: within
+waits: poll
+vectors: {sizes: [8B, 4KiB, 64KiB]}
+patterns: [{pattern: rpc, request_bytes: sizes}]
+launches: 9
+budget: 2min
+duration: {default: 100ms, least: 25ms, focus: [{pattern: rpc, request_bytes: 8B, duration: 200ms}]}
+"""
+"""A whole sweep as somebody may begin with one; the keys that it has are those that `cadge sweeps example` fills in."""
+
+
 def _first_look(given: dict[str, Any]) -> int:
     """Return the launches of a sweep that names looks in their place; 0 where it names none, or none that are right."""
     return next(iter(given.get("looks") or ()), 0)
@@ -79,6 +95,7 @@ def _first_look(given: dict[str, Any]) -> int:
 def _launches_or_looks(schema: dict[str, Any]) -> None:
     """Say in the JSON Schema what `_first_look` does: looks may stand in the place of launches."""
     schema["anyOf"] = [{"required": ["launches"]}, {"required": ["looks"]}]
+    schema["examples"] = [yaml.safe_load(EXAMPLE_SWEEP)]
 
 
 def _as_written(line: str) -> list[JsonValue]:

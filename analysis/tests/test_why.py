@@ -11,7 +11,7 @@ import synthetic
 
 from cadge_analysis.stats import load
 from cadge_analysis.stats.load import Cell
-from cadge_analysis.versus.names import bare, chosen, name_of, split, unknown, workloads
+from cadge_analysis.versus.names import bare, chosen, name_of, nearest, split, unknown, workloads
 from cadge_analysis.versus.sides import Side
 from cadge_analysis.versus.why import Aspect, Reasons, why
 
@@ -153,10 +153,33 @@ def test_words_in_any_order_and_spelling(usual: Side) -> None:
     assert unknown(usual.data.cells, split("rpc, nonsense")) == ["nonsense"]
 
 
+def test_parts_of_names_are_taken_where_nothing_has_the_whole(usual: Side) -> None:
+    """A whole part before a beginning, and that before what is only in it."""
+    whole = cell(usual, f"{UCX}, within, poll, rpc, 16 KiB")
+    for words in (
+        "ucx, rpc, poll, within, 16 KiB",
+        "UCX, rpc, 16K",
+        "native_ucx, rpc, 16KiB",
+        "nativ, rpc, trip, 16 KiB",
+    ):
+        assert cell(usual, words) == whole, words
+    assert chosen(usual.data.cells, split("rpc, cx")) == chosen(usual.data.cells, split(f"rpc, {UCX}"))
+    assert unknown(usual.data.cells, split("ucx, xcu, 9 B")) == ["xcu", "9 B"]
+
+
+def test_the_cells_that_come_nearest(usual: Side) -> None:
+    cells = usual.data.cells
+    found = nearest(cells, split("ucx, rpc, 9 B, nonsense"))
+    assert sorted(map(id, found)) == sorted(map(id, cells))
+    assert found[0] in chosen(cells, split("ucx, rpc"))
+    assert nearest(cells, ()) == list(cells)
+
+
 def test_commas_in_brackets_are_of_the_name() -> None:
     assert split("a (x=1, y=2), poll,, 8 B") == ("a (x=1, y=2)", "poll", "8 B")
     assert bare("20\u202f\u00b5s") == "20us"
     assert bare("8 B \u2192 4 KiB") == "8b->4kib"
+    assert bare("fetch_add") == bare("Fetch-Add")
 
 
 def test_cells_that_would_be_called_the_same_are_told_apart(usual: Side) -> None:

@@ -139,7 +139,7 @@ def test_wrong_options(campaigns: list[str], cadge: Cadge, arguments: tuple[str,
 
 
 def test_wrong_sides(campaigns: list[str], cadge: Cadge) -> None:
-    assert "no layer 'a-onne'; did you mean a-one?" in cadge("compare", "last:a-onne", "last:b-two").err
+    assert "unknown layer 'a-onne'; did you mean a-one?" in cadge("compare", "last:a-onne", "last:b-two").err
     answer = cadge("compare", "last:a-one", campaigns[0])
     assert (answer.code, "one side is a layer" in answer.err) == (2, True)
     assert cadge("compare", "20200101T000000Z-00000000", "last").code == 5
@@ -209,6 +209,19 @@ def test_why_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
     assert {"group": "what", "what": "layer", "first": "a-one", "second": "b-two", "differs": True, "ratio": None} in (
         data["aspects"]
     )
+
+
+def test_a_cell_that_is_not_there_shows_those_that_are(campaigns: list[str], cadge: Cadge) -> None:
+    """Each of them can be named as it is printed, and a part of a layer's name will do."""
+    answer = cadge("why", "last:one", "last:b-two", "within, poll, rpc, 9 B")
+    shown = [line.strip() for line in answer.err.splitlines()[1:]]
+    assert answer.code == 5
+    assert 0 < len(shown) <= 8
+    assert shown[0].startswith("a-one, within, poll, rpc, ")
+    for name in shown:
+        assert cadge("why", "last", "last", name).code == 0, name
+    assert cadge("why", "last:one", "last:two", CELL).code == 0
+    assert campaigns
 
 
 def test_wrong_cells(campaigns: list[str], cadge: Cadge) -> None:

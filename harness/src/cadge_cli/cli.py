@@ -42,7 +42,7 @@ RENAMED = {"--wait": "--queue", "--no-wait": "--no-queue"}
 COMMANDS = {
     "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
     "quick": "Compare a few layers on this machine, in half a minute.",
-    "layers": "List the layers, and why some are absent.",
+    "layers": "List the layers and why some are absent, or show one: where it runs, what it cannot do.",
     "provider": "Add another build of a library, so that both are measured side by side.",
     "patterns": "List the patterns, and what each of them measures.",
     "sweeps": "List the sweeps and what each asks; show one, or an example with a comment on every key.",

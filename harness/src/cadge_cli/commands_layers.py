@@ -3,27 +3,45 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
+
 import click
 from pydantic import JsonValue
 
 from cadge_cli.options import json_option, output_of
 from cadge_cli.output import table
 from cadge_harness.paths import find_checkout
-from cadge_harness.plan.catalogue import LayerInfo, read_catalogue
+from cadge_harness.plan.catalogue import LayerInfo, Refusal, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.words import count_of
+from cadge_results.layerfile import Limit
+from cadge_results.units import format_bytes
 
+WIDTH = 79
 EXAMPLES = "\b\nExamples:\n"
 
 
-@click.command(epilog=EXAMPLES + "  cadge layers\n  cadge layers --json | jq '.data.layers[] | select(.available)'")
+@click.command(
+    epilog=EXAMPLES + "  cadge layers\n  cadge layers NAME\n"
+    "  cadge layers --json | jq '.data.layers[] | select(.available)'"
+)
+@click.argument("name", required=False)
 @json_option
 @click.pass_context
-def layers(ctx: click.Context, as_json: bool) -> int:
-    """List the layers: what they are, which library serves them, and why some are absent."""
+def layers(ctx: click.Context, name: str | None, as_json: bool) -> int:
+    """List the layers: what they are, which library serves them, and why some are absent. Or show one of them.
+
+    Of one layer: where it runs, what it cannot do and why, and which variables and options a sweep may set.
+    """
     output = output_of(ctx, as_json)
     checkout = find_checkout()
-    catalogue = describe_layers(read_catalogue(checkout), checkout)
+    catalogue = read_catalogue(checkout)
+    if name is not None:
+        info = describe_layers(catalogue, checkout, {catalogue.get(name).name}).get(name)
+        file: JsonValue = info.file.to_object()
+        return output.finish(0, {**layer_entry(info), "layer": file}, list(page(info)))
+    catalogue = describe_layers(catalogue, checkout)
     rows = [("layer", "library", "version", "")]
     data: list[JsonValue] = []
     for info in catalogue.layers:
@@ -32,7 +50,79 @@ def layers(ctx: click.Context, as_json: bool) -> int:
         rows.append((info.name, info.library, str(entry["version"] or "-"), str(entry["reason"] or "")))
     ready = sum(1 for info in catalogue.layers if info.absent is None)
     lines = [*table(rows), f"{ready} of {count_of(len(catalogue.layers), 'layer')} built."]
-    return output.finish(0, {"layers": data}, lines)
+    return output.finish(
+        0, {"layers": data}, [*lines, "What one of them is, and what it cannot do:  cadge layers NAME"]
+    )
+
+
+def page(info: LayerInfo) -> Iterator[str]:
+    """Yield the page of a layer."""
+    file = info.file
+    yield from _wrapped("", f"{info.name}: {file.title}")
+    yield from _wrapped("", file.notes)
+    yield ""
+    known = info.description
+    here = info.absent.reason if info.absent else known.trouble if known and known.trouble else "yes"
+    facts = {
+        "built here": here,
+        "library": " ".join([info.library, known.version if known and known.version else ""]).strip(),
+        "licence": file.licence,
+        "places": ", ".join(file.places),
+        "wait": _waits(info),
+        "calls": "its own" if file.rpc == "native" else "two messages each, made by Cadge",
+        "started": "by mpirun" if file.launcher == "mpirun" else "directly",
+        "reliable": "yes" if file.reliable else "no: what is lost is counted",
+        "packages": ", ".join(file.packages.run),
+        "variables": ", ".join(f"env.{name}*" for name in file.variables),
+        "options": ", ".join(known.options) if known else "",
+        "native tools": ", ".join(dict.fromkeys(one.tool for one in file.natives)),
+    }
+    for head, text in facts.items():
+        if text:
+            yield from _wrapped(f"{head.ljust(12)}  ", text)
+    for title, reasons in (
+        ("Refused", [(_when(one), one.reason) for one in file.limits]),
+        (
+            "Faults of the library that its tests meet",
+            [(f"{one.test}, {one.place or one.over}", one.reason) for one in file.known_faults],
+        ),
+    ):
+        if reasons:
+            yield ""
+            yield title
+        for where, why in reasons:
+            yield from _wrapped("  ", f"{where}: {why}")
+    yield ""
+    yield f"Which patterns run over it here:  cadge patterns --here | grep -w {info.name}"
+
+
+def _waits(info: LayerInfo) -> str:
+    """Return in which wait modes it runs at which places, as the driver found it here."""
+    contexts = info.description.contexts if info.description else {}
+    places: dict[str, list[str]] = {}
+    for (place, wait), context in contexts.items():
+        if not isinstance(context, Refusal):
+            places.setdefault(wait, []).append(place)
+    return "; ".join(f"{wait} ({', '.join(at)})" for wait, at in places.items())
+
+
+def _when(limit: Limit) -> str:
+    """Return which points a limit refuses."""
+    given = limit.when.model_dump(exclude_none=True)
+    least, parameters = given.pop("min_bytes", None), given.pop("parameters")
+    said = [f"{key} {value}" for key, value in {**given, **parameters}.items()]
+    return ", ".join([*said, *([f"messages of {format_bytes(least)} or more"] if least else [])]) or "everywhere"
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * (max(len(head), 4) if head else 0),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def layer_entry(info: LayerInfo) -> dict[str, JsonValue]:

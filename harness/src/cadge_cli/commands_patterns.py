@@ -10,15 +10,13 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of, testbed_options
+from cadge_cli.options import json_option, name_of, output_of, testbed_options
 from cadge_cli.output import table
-from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.here import Cell, Counted, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.words import count_of
 from cadge_results import PatternFile, Reason, Workloads
-from cadge_results.complaint import nearest
 from cadge_results.pattern import Parameter, Role, plain
 from cadge_results.units import format_bytes
 
@@ -66,8 +64,8 @@ def patterns(
     if check:
         check_driver(checkout)
         return output.finish(0, {}, [])
-    if name is not None and name not in workloads.patterns:
-        raise UsageError(f"there is no pattern {name}{nearest(name, workloads.patterns)}")
+    if name is not None:
+        name = name_of(name, workloads.patterns, "pattern")
     if here:
         names = (name,) if name is not None else workloads.ordered
         cells = _cells(names, checkout, workloads, testbed_name, inventory)

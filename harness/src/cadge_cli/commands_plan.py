@@ -242,12 +242,20 @@ def _hosts(made: Plan, testbed: Testbed) -> str:
     return f"{len(used):,}{of} {'host' if len(every) == 1 else 'hosts'}: {named}" if used else "no host"
 
 
+def _subjects(made: Plan, points: Counter[tuple[str, str, str]]) -> list[str]:
+    """Return what is launched: a table of the layers, and one of the floors."""
+    lines: list[str] = []
+    for kind in ("layer", "floor"):
+        keys = Counter(_key(launch.subject) for launch in made.launches if launch.subject.kind == kind)
+        rows = [(*key, str(points[key]), str(count)) for key, count in sorted(keys.items())]
+        if rows:
+            lines += [*table([(kind, "place", "wait", "points", "launches"), *rows]), ""]
+    return lines
+
+
 def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     """Return a plan for people."""
-    keys = Counter(_key(launch.subject) for launch in made.launches)
     points = Counter(_key(point.subject) for point in made.points if point.state == "planned")
-    rows = [("layer", "place", "wait", "points", "launches")]
-    rows += [(*key, str(points[key]), str(count)) for key, count in sorted(keys.items())]
     durations = sorted({point.duration_ms for point in made.points if point.state == "planned"})
     sizes = sorted({size for point in made.points for size in made.pattern_of(point).moved_bytes(point.workload)})
     where = [("block", "place", "who runs where")]
@@ -257,8 +265,7 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
         f"sweep {sweep} on testbed {testbed.name} ({_hosts(made, testbed)}), seed {made.seed}, "
         f"plan {made.plan_hash[:8]}",
         "",
-        *table(rows),
-        "",
+        *_subjects(made, points),
         *table(where),
     ]
     if refused := _refused(made):

@@ -269,13 +269,14 @@ def split_names(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for value in values for name in re.split(r"[\s,]+", value) if name)
 
 
-def name_of(given: str, known: Sequence[str], what: str) -> str:
-    """Return a name that a user gave. Raises UsageError where it is unknown."""
+def name_of(given: str, known: Collection[str], what: str) -> str:
+    """Return a known name that a user gave, with '-' or '_' in it. Raises UsageError where it is unknown."""
     from cadge_results.complaint import nearest
 
-    if given not in known:
+    alike = next((name for name in known if name.replace("_", "-") == given.replace("_", "-")), None)
+    if alike is None:
         raise UsageError(f"unknown {what} {given!r}{nearest(given, known)}")
-    return given
+    return alike
 
 
 def names_of(given: tuple[str, ...], known: Sequence[str], what: str) -> list[str]:

@@ -51,7 +51,7 @@ def two_sides(results: Path | None, first: str, second: str) -> tuple[Side, Side
 
 def _side(campaigns: Campaigns, text: str) -> Side:
     from cadge_analysis.versus.sides import Side
-    from cadge_results.complaint import nearest
+    from cadge_harness.plan.catalogue import no_layer
 
     campaign, colon, layer = text.partition(":")
     data = campaigns.read(campaign)
@@ -59,7 +59,7 @@ def _side(campaigns: Campaigns, text: str) -> Side:
         return Side(data.campaign_id, data)
     known = {series.label: series for series in data.layers}
     if layer not in known:
-        raise UsageError(f"campaign {data.campaign_id} has no layer {layer!r}{nearest(layer, sorted(known))}")
+        raise UsageError(f"campaign {data.campaign_id}: {no_layer(layer, known)}")
     return Side(f"{data.campaign_id}:{layer}", data, known[layer])
 
 
@@ -82,7 +82,7 @@ def two_cells(results: Path | None, first: str, second: str, cell: str) -> tuple
 
 def _cell(data: Dataset, wanted: tuple[str, ...]) -> tuple[Side, Cell]:
     """Return the one cell that is called so. Raises UsageError where there are several, or none."""
-    from cadge_analysis.versus.names import chosen, name_of, unknown, workloads
+    from cadge_analysis.versus.names import chosen, name_of, nearest, unknown, workloads
     from cadge_analysis.versus.sides import Side
 
     cells = [cell for cell in data.cells if cell.series.kind == "layer"]
@@ -90,12 +90,13 @@ def _cell(data: Dataset, wanted: tuple[str, ...]) -> tuple[Side, Cell]:
     if len(found) == 1:
         return Side(data.campaign_id, data, found[0].series), found[0]
     called = ", ".join(wanted) or "nothing"
+    said = workloads(cells)
+    names = tuple(name_of(cell, said[cell.point_id]) for cell in (found or nearest(cells, wanted))[:NAMED_MOST])
     if not found:
         strange = unknown(cells, wanted)
         why = f"; nothing there is called {', '.join(map(repr, strange))}" if strange else ""
-        raise NothingSelectedError(f"campaign {data.campaign_id} has no cell {called!r}{why}")
-    said = workloads(cells)
-    names = tuple(name_of(cell, said[cell.point_id]) for cell in found[:NAMED_MOST])
+        there = "; those that come nearest:" if len(cells) > NAMED_MOST else "; there are:"
+        raise NothingSelectedError(f"campaign {data.campaign_id} has no cell {called!r}{why}{there}", commands=names)
     more = f"; {NAMED_MOST} of them:" if len(found) > NAMED_MOST else ":"
     raise UsageError(
         f"campaign {data.campaign_id} has {len(found)} cells that are called {called!r}, and one is to be named{more}",

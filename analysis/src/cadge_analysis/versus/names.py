@@ -16,6 +16,7 @@ from cadge_analysis.stats.load import Cell
 
 ARROW = "\u2192"
 _COMMA = re.compile(r",(?![^(]*\))")  # none between brackets: the settings of a series stand there
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
 _PLAIN = str.maketrans({ARROW: "->", "\u00b5": "u", "\u2212": "-"})
 
 
@@ -25,8 +26,11 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def bare(word: str) -> str:
-    """Return a word without what a keyboard may lack, and without spaces and capital letters: 8B, 20us, a->b."""
-    return re.sub(r"\s", "", word.translate(_PLAIN)).casefold()
+    """Return a word without what a keyboard may lack, and without spaces and capital letters: 8B, 20us, a->b.
+
+    '_' is '-', as in names of layers.
+    """
+    return re.sub(r"\s", "", word.translate(_PLAIN)).casefold().replace("_", "-")
 
 
 def name_of(cell: Cell, workload: str, series: str = "") -> str:
@@ -59,21 +63,42 @@ def workloads(cells: Iterable[Cell], *, of_series: bool = True) -> Mapping[str, 
 
 
 def chosen(cells: Sequence[Cell], wanted: Sequence[str]) -> list[Cell]:
-    """Return the cells of which every wanted word is true.
+    """Return the cells of which every wanted word is true; a word that none has is a part of one.
 
     Words leave out what is usual, so that those of one workload may all be true of another: where the whole workload of
     a cell was named, the cells of which more could be said are not meant.
     """
+    meant = _meant(cells, wanted)
     asked = {bare(word) for word in wanted}
-    found = [cell for cell in cells if asked <= _words(cell)]
+    found = [cell for cell in cells if all(words_of & _words(cell) for words_of in meant)]
     whole = [cell for cell in found if {bare(word) for word in split(words.workload(cell.case))} <= asked]
     return whole or found
 
 
 def unknown(cells: Sequence[Cell], wanted: Sequence[str]) -> list[str]:
-    """Return the wanted words that are true of no cell at all."""
-    known = set().union(*map(_words, cells)) if cells else set()
-    return [word for word in wanted if bare(word) not in known]
+    """Return the wanted words that are true of no cell at all, nor a part of what is."""
+    return [word for word, meant in zip(wanted, _meant(cells, wanted), strict=True) if not meant]
+
+
+def nearest(cells: Sequence[Cell], wanted: Sequence[str]) -> list[Cell]:
+    """Return the cells in the order of how many wanted words are true of them, the most first."""
+    meant = _meant(cells, wanted)
+    return sorted(cells, key=lambda cell: -sum(bool(words_of & _words(cell)) for words_of in meant))
+
+
+def _meant(cells: Sequence[Cell], wanted: Sequence[str]) -> list[set[str]]:
+    """Return what each wanted word stands for: itself, else words of which it is a whole part, the beginning, or in."""
+    known: set[str] = set().union(*map(_words, cells)) if cells else set()
+    found = []
+    for word in map(bare, wanted):
+        tiers = (
+            {word} & known,
+            {one for one in known if word in _SEPARATORS.split(one)},
+            {one for one in known if one.startswith(word)},
+            {one for one in known if word in one},
+        )
+        found.append(next(filter(None, tiers), set()))
+    return found
 
 
 def _words(cell: Cell) -> set[str]:

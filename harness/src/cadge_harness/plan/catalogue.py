@@ -13,6 +13,7 @@ from cadge_harness.yamlfile import load_document
 from cadge_results import LayerFile, Reason
 from cadge_results.base import Place, Wait
 from cadge_results.complaint import nearest
+from cadge_results.floor import PREFIX
 from cadge_results.provider import AT, Provider, matches
 
 NATIVE_STYLE = "native"
@@ -72,6 +73,13 @@ class LayerInfo:
         return self.provider.title if self.provider else self.file.library
 
 
+def no_layer(name: str, likely: Iterable[str]) -> str:
+    """Return the sentence for a name that no layer has; `likely`: those that have one, the likeliest first."""
+    if name.startswith(PREFIX):
+        return f"{name} is a floor, no layer: floors are measured beside the layers, and are not chosen"
+    return f"unknown layer {name!r}{nearest(name, likely)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """Every layer of a checkout, by name, and the names of the built shims."""
@@ -92,7 +100,7 @@ class Catalogue:
                 + (f"there are: {', '.join(there)}" if there else "no provider of its library was added"),
                 commands=("cadge provider list",),
             )
-        raise UsageError(f"unknown layer {name!r}{nearest(name, self.likely)}")
+        raise UsageError(no_layer(name, self.likely))
 
     def names(self) -> tuple[str, ...]:
         """Return all names in order."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from cadge_harness.errors import UsageError
+from cadge_harness.plan.catalogue import no_layer
 from cadge_harness.yamlbounds import OWN, check_bytes
 from cadge_harness.yamlfile import load_document
 from cadge_results import PatternFile, SweepFile, Workload, Workloads
@@ -108,7 +109,7 @@ def _layer_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Complai
         named += [(("patterns", number, "layers", at), entry.layer) for at, entry in enumerate(pattern.layers or ())]
     for path, name in named:
         if AT not in name and not any(matches(one, name) for one in layers):
-            yield Complaint(path=path, text=f"there is no layer {name!r}{nearest(name, layers)}")
+            yield Complaint(path=path, text=no_layer(name, layers))
 
 
 def _baseline_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Complaint]:

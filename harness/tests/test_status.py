@@ -8,14 +8,16 @@ import io
 import json
 import os
 import pty
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from cadge_cli.output import Output, is_terminal, table
-from cadge_cli.progress import PlainProgress, launch_troubles, make_progress
+from cadge_cli.progress import LiveProgress, PlainProgress, launch_troubles, make_progress, summary_line
 from cadge_harness.paths import Checkout
 from cadge_harness.run.runstate import RunState, attempt_counts
 from cadge_harness.words import clock
@@ -168,6 +170,30 @@ def test_a_terminal_gets_a_live_display(campaign: Campaign, monkeypatch: pytest.
     assert "a note" in shown
     assert "cadge resume" in shown
     assert shown.count("\x1b[") > 3
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_the_live_display_has_a_line_for_each_thing_and_of_a_short_campaign_one(
+    campaign: Campaign, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    now = Clock()
+    state = state_of(campaign, now)
+    state.begin_launch(campaign.plan.launches[0].launch_id, now())
+    drawn = {}
+    for brief in (False, True):
+        progress = LiveProgress(state, Output(stderr=io.StringIO(), brief=brief), now)
+        progress.close()
+        console = Console(file=io.StringIO(), width=columns, force_terminal=True, color_system=None)
+        with console.capture() as capture:
+            console.print(progress._render())
+        drawn[brief] = [line.rstrip() for line in capture.get().splitlines()]
+        assert max(map(len, drawn[brief])) <= columns
+    assert len(drawn[True]) == 1
+    (one,) = drawn[True]
+    assert re.fullmatch(r"[━╸╺ ]{20} 0 of .*", one)
+    said = summary_line(state, now())
+    assert [line for line in drawn[False] if line.startswith(said[:20])]
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb")])

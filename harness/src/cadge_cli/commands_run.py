@@ -367,8 +367,8 @@ def _carry_out(
     made = report_of(campaign, output) if how.report and campaign.launch_ids() else None
     stopped = stopping.exit_code is not None
     log = campaign.path / "ansible.log"
-    if code not in (EXIT_OK, EXIT_BAD_ANSWER) and log.exists():
-        output.say(f"what Ansible said: {log}")
+    if code not in (EXIT_OK, EXIT_BAD_ANSWER) and not stopped and log.exists():
+        output.say(f"what was done on the hosts: {log}")
     shown = closing_lines(made.closing, output, most=PICTURE_MOST) if made else []
     data, lines = _answer(campaign, made, shown, time.monotonic() - begun_s, stopped=stopped)
     if code == EXIT_BAD_ANSWER:

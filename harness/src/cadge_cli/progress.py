@@ -133,15 +133,22 @@ class LiveProgress:
     def _render(self) -> Group:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
         state, now_s = self._state, self._clock_s()
+
+        def line(width: int, *more: Text) -> Table:
+            """Return the bar, and what stands beside it; by itself it would not end its line."""
+            grid = Table.grid(padding=(0, 1))
+            grid.add_row(ProgressBar(total=max(state.total, 1), completed=state.done, width=width), *more)
+            return grid
+
         if self._brief:
-            bar = ProgressBar(total=max(state.total, 1), completed=state.done, width=min(20, self._console.width))
-            return Group(bar, Text(short_line(state, now_s), overflow="ellipsis", no_wrap=True))
+            return Group(line(20, Text(short_line(state, now_s), overflow="ellipsis", no_wrap=True)))
         lines: list[RenderableType] = [
             Text(f"campaign {state.campaign_id}   {state.stage}   testbed {state.testbed}", style="bold"),
-            ProgressBar(total=max(state.total, 1), completed=state.done, width=min(60, self._console.width)),
+            line(min(60, self._console.width)),
             Text(summary_line(state, now_s)),
             Text(f"now   {state.current}", style="dim"),
             Text(f"last  {state.last}", style="dim"),

@@ -21,7 +21,8 @@ from cadge_analysis.tables import TABLES
 from cadge_analysis.tables.table import Column, beside, together
 from cadge_results import Campaign
 from cadge_results.errors import DamagedError
-from cadge_results.result import Samples
+from cadge_results.record import HostCounters, InterfaceCount
+from cadge_results.result import Executions, Samples
 
 pytestmark = pytest.mark.spare  # a campaign is costly to make
 
@@ -88,6 +89,38 @@ def test_attempts_and_samples_say_what_the_store_says(small: Campaign) -> None:
         if isinstance(one, Samples)
     ]
     assert [(row["count"], row["p99_ns"]) for row in found] == [(o.count, o.buckets.percentile(99)) for o in stored]
+
+
+@pytest.mark.parametrize(("values", "deviation"), [((10, 20, 30), 10.0), ((10**15, 10**15 + 2), 2**0.5), ((7,), None)])
+def test_a_deviation_is_of_exact_sums(values: tuple[int, ...], deviation: float | None) -> None:
+    made = Samples(
+        endpoint=0,
+        histogram="",
+        count=len(values),
+        sum_ns=sum(values),
+        min_ns=min(values),
+        max_ns=max(values),
+        sum_sq_ns2=str(sum(one * one for one in values)),
+    )
+    assert made.deviation_ns == deviation
+
+
+def test_what_is_stored_of_a_launch_and_an_attempt_is_a_column(
+    small: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packets, what endpoints printed, and operations that others carried out: nothing else reads them."""
+    first = next(record for record in small.readings() if record.result and record.result.attempts)
+    before, after = (InterfaceCount(rx_bytes=n, tx_bytes=2 * n, rx_packets=3 * n, tx_packets=4 * n) for n in (10, 15))
+    counted = HostCounters(host="h1", before={"data0": before}, after={"data0": after, "new0": after})
+    assert first.result
+    attempt = first.result.attempts[0].model_copy(update={"executions": Executions(expected=5, server=6)})
+    result = first.result.model_copy(update={"attempts": (attempt,)})
+    changed = first.model_copy(update={"counters": (counted,), "log_tail": ("one\n", "", "two"), "result": result})
+    monkeypatch.setattr(Campaign, "readings", lambda _: [changed])
+    (row,) = (one for one in TABLES["launches"].rows(small) if one["launch_id"] == first.launch_id)
+    assert [row[name] for name in ("interface_bytes", "interface_packets", "log")] == [15, 35, "one\ntwo"]
+    (row,) = (one for one in TABLES["attempts"].rows(small) if one["executions"] is not None)
+    assert (row["executions_expected"], row["executions"], row["point_id"]) == (5, 6, attempt.point_id)
 
 
 def test_launches_and_facts(small: Campaign) -> None:

@@ -120,6 +120,28 @@ def test_conditions_that_differed(tmp_path: Path) -> None:
     assert next(iter(found)) == "processor"
 
 
+def test_what_lasts_of_a_host_is_compared_and_what_passes_is_not(tmp_path: Path) -> None:
+    device = {"index": 2, "mtu": "1500", "state": "up", "driver": "veth", "offloads": {"tso": True}}
+    node = {
+        "interfaces": {"data0": device},
+        "memory": {"MemTotal": 9, "MemAvailable": 4},
+        "hugepages": {"2M": {"reserved": "0", "free": "0"}},
+    }
+    other: dict[str, object] = {
+        "interfaces": {"data0": device | {"index": 7, "state": "down"}},
+        "memory": {"MemTotal": 9, "MemAvailable": 5},
+        "hugepages": {"2M": {"reserved": "0", "free": "1"}},
+    }
+    before, passing = side(made(tmp_path / "a", node=node)), side(made(tmp_path / "b", seed=8, node=other))
+    names = {"interfaces", "memory", "huge pages"}
+    assert not names & {one.what for one in against(before, passing, 0.05).conditions}
+    other["interfaces"] = {"data0": device | {"mtu": "9000", "offloads": {"tso": False}}}
+    other["memory"] = {"MemTotal": 8, "MemAvailable": 4}
+    found = against(before, side(made(tmp_path / "c", seed=8, node=other)), 0.05).conditions
+    assert names & {one.what for one in found} == {"interfaces", "memory"}
+    assert any("9000" in one.second and "1500" in one.first for one in found)
+
+
 def test_a_number_that_is_not_above_zero_is_no_ratio(tmp_path: Path) -> None:
     def nothing(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
         if point["workload"]["pattern"] == "stream" and point["subject"]["layer"] == SLOW:

@@ -67,7 +67,7 @@ def test_one_that_was_changed_says_nothing(tmp_path: Path) -> None:
     path = put_selftest(tmp_path, made(9))
     path.chmod(0o644)
     path.write_text(path.read_text().replace("passed", "failed"))
-    with pytest.raises(FormatError, match="not as it was written"):
+    with pytest.raises(FormatError, match="changed after it was written"):
         read_selftest(path)
     with pytest.raises(NotFoundError):
         read_selftest(selftest_file(tmp_path, "20261125T100000Z-aaaaaaaa"))

@@ -119,9 +119,12 @@ def _of_result(result: Result, record: LaunchRecord, planned: PlanLaunch, plan: 
         if getattr(result, name) != getattr(launch, name):
             yield f"its result is of {name} {getattr(result, name)}, not {getattr(launch, name)}"
     seen: set[str] = set()
+    names = {point.point_id: point.attempt_id for point in launch.points}
     for attempt in result.attempts:
         if attempt.point_id in seen:
             yield f"it has a second attempt of point {attempt.point_id}"
+        if attempt.attempt_id != names.get(attempt.point_id, attempt.attempt_id):
+            yield f"its attempt of point {attempt.point_id} has another name than the launch gave it"
         seen.add(attempt.point_id)
         yield from _of_workload(attempt.point_id, attempt.workload, planned, plan)
         if attempt.point_id in plan.by_id:

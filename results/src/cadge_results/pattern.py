@@ -189,8 +189,8 @@ class Quantity(Frozen):
     kind: Kind
     unit: str = Field(min_length=1)
     better: Better
-    per: Literal["launch"] = "launch"
-    """The unit of replication."""
+    per: Literal["launch"] = Field(default="launch", exclude=True)
+    """Said by patterns of older campaigns; launches are the unit of replication in all."""
     head: str = ""
     """Heading of its column; p50 for a histogram and the title otherwise where it is not given."""
     caveat: str = Field(default="", exclude_if=lambda value: not value)

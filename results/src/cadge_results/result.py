@@ -7,6 +7,7 @@ the endpoints.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -262,8 +263,16 @@ class Samples(Frozen):
     sum_ns: NonNegativeInt
     min_ns: NonNegativeInt
     max_ns: NonNegativeInt
-    sum_sq_ns2: str = Field(pattern=r"^[0-9]+$")
+    sum_sq_ns2: str = Field(pattern=r"^[0-9]{1,39}$")
     first_ns: tuple[NonNegativeInt, ...] = Field(default=(), max_length=1000)
+
+    @property
+    def deviation_ns(self) -> float | None:
+        """The standard deviation of what was recorded, of exact sums; None of fewer than two."""
+        if self.count < 2:
+            return None
+        squares = self.count * int(self.sum_sq_ns2) - self.sum_ns**2  # integers: the difference of floats has no digits
+        return math.sqrt(max(squares, 0) / (self.count * (self.count - 1)))
 
     @cached_property
     def buckets(self) -> Histogram:

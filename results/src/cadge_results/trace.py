@@ -84,7 +84,8 @@ class TraceFacts(Frozen):
         """Return it in words, in one sentence a fact."""
         text = (
             f"Trace {self.sha256[:NUMBER_DIGITS]} is {self.name}: {_count(self.requests, 'request')} for "
-            f"{_count(self.files, 'file')} of {self.files_bytes:,} bytes together, from {_count(self.lines, 'line')}"
+            f"{_count(self.files, 'file')} of {self.files_bytes:,} bytes together, "
+            f"{self.requested_bytes:,} bytes asked for, from {_count(self.lines, 'line')}"
         )
         if self.left_out:
             text += f". Left out: {say_left_out(self.left_out)}"

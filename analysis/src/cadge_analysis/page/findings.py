@@ -66,7 +66,7 @@ def _steered(data: Dataset) -> Iterator[Finding]:
     """Yield what steered libraries and is in no setting of the sweep."""
     for file in settings_files(data):
         where = words.listing([words.isolated(host) for host in file.hosts])
-        sets = f" on {where}: {file.path} has {units.count_of(file.lines, 'line')} that set something, and "
+        sets = f" on {where}: {file.path} has {units.count_of(file.lines, 'line')} of settings, and "
         if file.packaged is None:
             sets += "no package manager tells whether it came so."
         else:

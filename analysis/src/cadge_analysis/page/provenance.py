@@ -23,6 +23,7 @@ STEERING = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
 """Variables of the inventory that say which libraries are used; the values of the others are of no interest."""
 
 NODE_FACTS = (
+    ("nodename", "name of its own"),
     ("kernel", "kernel"),
     ("cmdline", "kernel command line"),
     ("cpu", "processor"),
@@ -48,7 +49,7 @@ NODE_FACTS = (
     ("can", "permitted"),
 )
 _UNNAMED = re.compile(r"(?<![^ ;])\?: ")
-_WHERE_NEEDED = {"programs", "configuration"}
+_WHERE_NEEDED = {"programs", "configuration", "nodename"}
 """Facts that a campaign has only where a point asks for them: no row where there is nothing."""
 
 

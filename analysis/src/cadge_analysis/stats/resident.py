@@ -12,11 +12,12 @@ from cadge_results import LaunchRecord
 class Taken:
     """Bytes that are resident once all channels are up, less those before the layer was loaded, without files.
 
-    `shared` is a part of `memory`.
+    `shared` is a part of `memory`. shared_part: of it, each page divided by the processes that touched it.
     """
 
     memory: int
     shared: int
+    shared_part: int
 
 
 def heaviest(record: LaunchRecord) -> int:
@@ -34,4 +35,8 @@ def taken(record: LaunchRecord) -> Taken | None:
     before, after = told[number].before, told[number].connected
     if before is None or after is None:
         return None
-    return Taken(memory=after.memory - before.memory, shared=after.shared - before.shared)
+    return Taken(
+        memory=after.memory - before.memory,
+        shared=after.shared - before.shared,
+        shared_part=after.shared_part - before.shared_part,
+    )

@@ -70,9 +70,11 @@ _ATTEMPT = (
         warmup_ns="length of the warm-up",
     ),
     *column_of("boolean", warmup_steady="whether it settled before its time limit"),
-    *column_of("integer", mismatches="messages whose payload differed from what was sent"),
     *column_of(
         "integer",
+        mismatches="messages whose payload differed from what was sent",
+        executions_expected="operations that those who act expect the others to have carried out",
+        executions="operations that the others counted",
         cpu_user_ns="time in user space, all endpoints together",
         cpu_system_ns="time in the kernel, all endpoints together",
         voluntary_switches="switches because a thread waited, all endpoints together",
@@ -108,7 +110,7 @@ _SAMPLES = (
         amount="of a rate: what was counted",
         elapsed_ns="in which time",
     ),
-    *column_of("number", value="of a count or a fit: the number"),
+    *column_of("number", sd_ns="their standard deviation, of exact sums", value="of a count or a fit: the number"),
 )
 _LAUNCH = (
     *_OF,
@@ -123,6 +125,7 @@ _LAUNCH = (
         library="the library that served the layer",
         library_version="its version as it states it",
         driver_revision="of the source that the driver was built from",
+        log="the last that its processes printed, a process a line",
     ),
     *column_of(
         "integer",
@@ -130,6 +133,9 @@ _LAUNCH = (
         channels="channels of the process that has the most of them",
         memory_bytes="what opening the layer and its channels added to that process's resident memory, without files",
         memory_shared_bytes="the part of it in mappings made to be shared",
+        memory_shared_part_bytes="the same, each page divided by the processes that touched it",
+        interface_bytes="received and sent by its hosts' interfaces, all together",
+        interface_packets="packets that they received and sent, all together",
         wall_ns="how long its driver ran",
         steal_ns="what hypervisors took of its hosts' processors",
     ),
@@ -182,6 +188,7 @@ def attempts(campaign: Campaign) -> Iterator[Row]:
 
 def _measured(attempt: Attempt | None) -> Row:
     warmup, verified = (attempt.warmup, attempt.verified) if attempt else (None, None)
+    executions = attempt.executions if attempt else None
     cpu = attempt.cpu or () if attempt else ()
     return {
         "attempt_order": attempt.order if attempt else None,
@@ -195,6 +202,8 @@ def _measured(attempt: Attempt | None) -> Row:
         "warmup_ns": warmup.ns if warmup else None,
         "warmup_steady": warmup.steady if warmup else None,
         "mismatches": verified.mismatches if verified else None,
+        "executions_expected": executions.expected if executions else None,
+        "executions": executions.server if executions else None,
         **{name: _sum(cpu, key) for name, key in _CPU.items()},
     }
 
@@ -241,6 +250,7 @@ def _reading(reading: Reading) -> Row:
            for name, percent in (("p50_ns", 50), ("p90_ns", 90), ("p99_ns", 99), ("p999_ns", 99.9))},
         "amount": rate.amount if rate else None,
         "elapsed_ns": rate.elapsed_ns if rate else None,
+        "sd_ns": one.deviation_ns if one else None,
         "value": reading.value if isinstance(reading, Number) else None,
     }  # fmt: skip
 
@@ -270,14 +280,30 @@ def _launch(planned: PlanLaunch, record: LaunchRecord | None) -> Row:
         "library": library.name if library else None,
         "library_version": library.stated_version if library else None,
         "driver_revision": result.driver.revision if result else None,
+        "log": "\n".join(one.strip() for one in record.log_tail if one.strip()) or None if record else None,
         "attempts": len(planned.point_ids),
         "channels": max((len(one.peers) for one in planned.endpoints), default=None),
         "memory_bytes": took.memory if took else None,
         "memory_shared_bytes": took.shared if took else None,
+        "memory_shared_part_bytes": took.shared_part if took else None,
+        "interface_bytes": _passed(record, "bytes"),
+        "interface_packets": _passed(record, "packets"),
         "wall_ns": result.wall_ns if result else None,
         "steal_ns": sum(stolen) if stolen else None,
         "loadavg": max(loads, default=None),
     }
+
+
+def _passed(record: LaunchRecord | None, what: str) -> int | None:
+    """Return what passed all interfaces of a launch's hosts meanwhile; None where nobody counted."""
+    counted = [
+        getattr(after, f"{way}_{what}") - getattr(host.before[name], f"{way}_{what}")
+        for host in (record.counters if record else ())
+        for name, after in host.after.items()
+        if name in host.before
+        for way in ("rx", "tx")
+    ]
+    return sum(counted) if counted else None
 
 
 ATTEMPTS = Table(

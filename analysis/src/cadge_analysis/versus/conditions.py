@@ -13,10 +13,16 @@ from cadge_analysis.stats.load import Dataset, LaunchFacts, launch_facts, withou
 from cadge_analysis.stats.steered import forced, objects, schedulings
 from cadge_analysis.versus.forbidden import MACHINE, of_the_machine
 from cadge_analysis.versus.sides import Side
-from cadge_results import LaunchRecord
+from cadge_results import LaunchRecord, NodeFacts
 
-PASSING = frozenset({"memory", "namespaces", "interfaces"})
-"""Facts that are of a moment: free memory, numbers of namespaces, counters."""
+PASSING: Mapping[str, frozenset[str]] = {
+    "memory": frozenset({"MemAvailable"}),
+    "hugepages": frozenset({"free"}),
+    "interfaces": frozenset({"index", "state"}),
+}
+"""What of facts is of a moment, wherever it stands in them."""
+NUMBERED = frozenset({"namespaces", "nodename"})
+"""Facts that name a host, and are others on each."""
 
 OBJECTS_NAMED = 10
 
@@ -59,7 +65,7 @@ def _of_campaigns(first: Side, second: Side) -> Iterator[Difference]:
         if ours[what] != theirs[what]:
             yield Difference(what=what, first=ours[what], second=theirs[what])
     for name, title in NODE_FACTS:
-        if name not in PASSING:
+        if name not in NUMBERED:
             yield from _of_hosts(first.data, second.data, name, title)
     yield from _of_objects(first, second)
     yield from _of_patterns(first, second)
@@ -115,14 +121,14 @@ def environment(record: LaunchRecord) -> str:
 
 
 def _of_hosts(first: Dataset, second: Dataset, name: str, title: str) -> Iterator[Difference]:
-    ours, theirs = ({plain(getattr(node, name)): node for node in data.nodes} for data in (first, second))
+    ours, theirs = ({plain(_lasting(node, name)): node for node in data.nodes} for data in (first, second))
     if list(ours) == list(theirs):
         return
     other = name in MACHINE and {plain(of_the_machine(one, name)) for one in ours.values()} != {
         plain(of_the_machine(one, name)) for one in theirs.values()
     }
     # where it is one value on either side, only what differs in it
-    values = [getattr(node, name) for found in (ours, theirs) for node in found.values()]
+    values = [_lasting(node, name) for found in (ours, theirs) for node in found.values()]
     if len(values) == 2 and all(isinstance(value, Mapping) and set(value) != {"unknown"} for value in values):
         one, two = values
         keys = [key for key in (*one, *two) if one.get(key) != two.get(key)]
@@ -130,6 +136,17 @@ def _of_hosts(first: Dataset, second: Dataset, name: str, title: str) -> Iterato
     else:
         said = [" | ".join(ours), " | ".join(theirs)]
     yield Difference(what=title, first=said[0], second=said[1], other_machine=other)
+
+
+def _lasting(node: NodeFacts, name: str) -> object:
+    """Return a fact of a host without what is of a moment."""
+    return _without(getattr(node, name), PASSING.get(name, frozenset()))
+
+
+def _without(value: object, names: frozenset[str]) -> object:
+    if not names or not isinstance(value, Mapping):
+        return value
+    return {key: _without(inner, names) for key, inner in value.items() if key not in names}
 
 
 def _of_objects(first: Side, second: Side) -> Iterator[Difference]:

@@ -78,9 +78,9 @@ def test_it_measures_stores_and_shows(quick: Cadge, checkout: Checkout) -> None:
     assert not campaign.layout.report.exists()
     assert not list(checkout.root.rglob("*.html"))
     lines = answer.out.splitlines()
-    assert len(lines) <= commands_quick.LINES_MOST + 1
-    assert max(map(len, lines[:-1])) <= 80
-    assert [line.split()[0] for line in lines if line.startswith("  ")] == [*ALL[:2], *ALL[:2]]
+    assert len(lines) <= commands_quick.LINES_MOST + 2
+    assert max(map(len, lines[:-2])) <= 80
+    assert [line.split()[0] for line in lines[:-2] if line.startswith("  ")] == [*ALL[:2], *ALL[:2]]
     # a point's 1,000 samples are of 1,000 ns each
     assert len([line for line in lines if ONE_US.search(line)]) == 2
 

@@ -55,7 +55,7 @@ def quick(ctx: click.Context, layers: tuple[str, ...], queue: bool, results: Pat
         return output.finish(done.code, done.data, done.lines)
     closing = closing_of(done.campaign)
     lines = closing_lines(closing, output, most=LINES_MOST)
-    lines.append(f"Next: {command('report')} (its report), {command('run')} (verdicts)")
+    lines += [f"Next: {command('report')} (its report),", f"  {command('run')} (verdicts)"]
     return output.finish(done.code, {**done.data, **closing}, [*lines, *_troubles(done)])
 
 

@@ -23,6 +23,7 @@ def run(*command: str | Path, environment: tuple[str, ...] = ()) -> subprocess.C
     )
 
 
+@pytest.mark.long  # emulating a machine takes longer than any other test; make long has the whole suite there
 @pytest.mark.paired
 def test_a_layer_over_verbs_from_one_device_to_another() -> None:
     missing = [name for name in NEEDED if shutil.which(name) is None]

@@ -206,5 +206,5 @@ def test_a_sweep_whose_name_has_a_space_is_run(
     path.write_text(TINY)
     assert cadge("run", "--sweep", str(path), "--no-report").code == 0
     assert runner.made
-    assert shown == [f"cadge run --sweep '{path}' --no-queue"]  # to be pasted into a shell
+    assert shown == [f"cadge run --sweep '{path}' --no-report --no-queue"]  # to be pasted into a shell
     assert cadge("status").code == 0

@@ -167,7 +167,7 @@ def test_another_user_cannot_keep_us_from_measuring(
         unknown = "an unknown process"
         who = f"process {squatter.process.pid} of user nobody" if how in {"listens", "hangs up"} else unknown
         assert f"cadge: another user has kept this machine for 1 s ({who}" in answer.err
-        assert answer.err.endswith("  cadge run --sweep tiny --no-queue\n")
+        assert answer.err.endswith("  cadge run --sweep tiny --no-report --no-queue\n")
         assert printable(answer.err)
         assert answer.err.count("another sweep measures on this machine") == 1
         assert list(quiet.campaigns.glob("*")) == []

@@ -300,7 +300,7 @@ class LazyGroup(click.Group):
 @click.pass_context
 def cadge(ctx: click.Context, as_json: bool) -> None:
     """Compare user-space communication layers: messages, streams and remote calls, measured side by side."""
-    ctx.obj = {"json": as_json}
+    ctx.obj = {**(ctx.obj or {}), "json": as_json}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -322,7 +322,7 @@ def invoke(argv: Sequence[str]) -> int:
     """Run `cadge` and return its exit code; every error becomes a sentence and a code."""
     as_json = "--json" in argv
     try:
-        code = cadge.main(list(argv), prog_name="cadge", standalone_mode=False)
+        code = cadge.main(list(argv), prog_name="cadge", standalone_mode=False, obj={"argv": tuple(argv)})
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:

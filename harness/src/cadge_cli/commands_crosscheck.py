@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from cadge_cli.options import Measuring, json_option, measuring_options, output_of, refuse_options, split_names
+from cadge_cli.options import (
+    Measuring,
+    json_option,
+    measuring_options,
+    output_of,
+    patterns_option,
+    places_option,
+    refuse_options,
+    sizes_of,
+    sizes_option,
+    words_of,
+)
 from cadge_harness.errors import EXIT_CHANGED, EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 
@@ -67,11 +78,9 @@ class Limits:
     metavar="NAMES|all",
     help="These tools (ucx_perftest, sockperf, ...), or all; default: one a layer, pattern and way to wait.",
 )
-@click.option(
-    "--patterns", multiple=True, metavar="NAMES", help="Of those that a native tool stands beside; default: all."
-)
-@click.option("--places", multiple=True, metavar="NAMES", help="Of within, between; default: within.")
-@click.option("--sizes", multiple=True, metavar="SIZES", help=f"Message sizes; default: {SIZES}.")
+@patterns_option("all that a native tool stands beside")
+@places_option("within")
+@sizes_option(SIZES)
 @click.option("--rounds", type=click.IntRange(1, 1000), default=9, show_default=True, help="Launches of each.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Order seed.")
 @click.option(
@@ -132,7 +141,7 @@ def crosscheck(
         path = Path(folder, "crosscheck.yml")
         text = sweep_text(wanted.pairs, workloads.patterns, rounds=rounds, seed=seed, duration_ms=POINT_MS)
         path.write_text(text, encoding="utf-8")
-        request = replace(read_request(str(path)), given="crosscheck")
+        request = read_request(str(path))
     beside = Beside(wanted.pairs, wanted.absent, rounds)
     done = measure(request, output, replace(how, report=False), beside)
     if not done.campaign.launch_ids():
@@ -169,7 +178,6 @@ def _wanted(
     from cadge_harness.native.cells import choose, natives_of
     from cadge_harness.native.tools import TOOLS
     from cadge_harness.plan.catalogue import read_catalogue
-    from cadge_results.units import parse_bytes
 
     natives = natives_of(info.file for info in read_catalogue(find_checkout()).layers)
     programs = list(dict.fromkeys(name for tool in TOOLS for name in (tool.name, tool.name.split()[0])))
@@ -179,11 +187,7 @@ def _wanted(
     elif any(name not in programs for name in named):
         named = names_of(tool_names, programs, "native tool")
     known = list(dict.fromkeys(one.pattern for ones in natives.values() for one in ones))
-    try:
-        listed = [parse_bytes(text) for text in split_names(sizes) or tuple(SIZES.split())]
-    except ValueError as error:
-        raise UsageError(f"--sizes: {error}") from error
-    where: list[Place] = ["between" if one == "between" else "within" for one in _places(places)]
+    where: list[Place] = ["between" if one == "between" else "within" for one in words_of("--places", places, PLACES)]
     return choose(
         TOOLS,
         natives,
@@ -191,15 +195,9 @@ def _wanted(
         layers=names_of(layer_names, list(natives), "layer with a native tool") if layer_names else (),
         named=named,
         only=names_of(pattern_names, known, "pattern with a native tool") if pattern_names else (),
-        places=where,
-        sizes=listed,
+        places=where or ["within"],
+        sizes=sizes_of(sizes or (SIZES,)),
     )
-
-
-def _places(given: tuple[str, ...]) -> list[str]:
-    from cadge_cli.options import names_of
-
-    return names_of(given, PLACES, "place") if given else ["within"]
 
 
 def _answer(

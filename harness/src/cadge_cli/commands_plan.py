@@ -13,10 +13,12 @@ from pydantic import JsonValue
 from cadge_analysis.stats import look_plan, plan_power
 from cadge_cli.options import (
     Measuring,
+    asking_options,
     json_option,
     looks_option,
     out_option,
     output_of,
+    queue_option,
     refuse_options,
     results_option,
     split_names,
@@ -29,6 +31,7 @@ from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import say_cast
 from cadge_harness.plan.link import RATE
+from cadge_harness.plan.narrow import Asked
 from cadge_harness.plan.pilot import pilot_of, shares_of
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.request import Request, read_request
@@ -39,17 +42,19 @@ from cadge_results import Plan, PlanBlock, Subject, write_output
 from cadge_results.units import format_bytes
 
 HOSTS_NAMED = 8
-_NOT_OF_A_PILOT = ("layer_names", "looks", "out", "look")
+_NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look")
 EXAMPLES = "\b\nExamples:\n"
 
 
 @click.command(
     epilog=EXAMPLES
     + "  cadge plan\n  cadge plan --sweep full --layers native-ucx\n  cadge plan --write plan.json\n"
+    + "  cadge plan --patterns rpc --sizes 8B --launches 15\n"
     + "  cadge plan --inventory hosts.yml\n  cadge plan --sweep press-smoke --trace access.log\n"
     + "  cadge plan --sweep press --pilot"
 )
 @sweep_options
+@asking_options
 @looks_option
 @trace_option
 @testbed_options
@@ -61,6 +66,7 @@ EXAMPLES = "\b\nExamples:\n"
     help="Measure the baseline's closed loop at each point whose load can be a rate, in a small campaign, and propose "
     "one absolute rate for all layers: half of the least.",
 )
+@queue_option
 @click.option(
     "--look/--no-look",
     default=True,
@@ -74,6 +80,7 @@ def plan(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
+    asked: Asked,
     looks: str | None,
     log: Path | None,
     testbed_name: str,
@@ -81,6 +88,7 @@ def plan(
     results: Path | None,
     out: Path | None,
     pilot: bool,
+    queue: bool,
     look: bool,
     as_json: bool,
 ) -> int:
@@ -90,10 +98,15 @@ def plan(
     be made on them.
     """
     output = output_of(ctx, as_json, out)
-    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, looks=looks, log=log)
+    only = split_names(layer_names)
+    request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     if pilot:
         refuse_options(ctx, _NOT_OF_A_PILOT, "is for a plan; a pilot measures the baseline alone")
-        return _pilot(request, output, testbed_name, inventory, results)
+        how = Measuring(
+            testbed_name=testbed_name, inventory=inventory, tune=False, report=False, queue=queue, results=results
+        )
+        return _pilot(request, output, how)
+    refuse_options(ctx, ("queue",), "is for a pilot; a plan measures nothing")
     chosen = request.testbed(testbed_name, inventory, start=False)
     for note in chosen.notes:
         output.say(note)
@@ -122,7 +135,7 @@ def plan(
     return output.finish(code, data, lines)
 
 
-def _pilot(request: Request, output: Output, testbed_name: str, inventory: Path | None, results: Path | None) -> int:
+def _pilot(request: Request, output: Output, how: Measuring) -> int:
     """Measure what the baseline reaches, and say which rate to offer to all layers."""
     from cadge_analysis.stats import pilot as rates
     from cadge_analysis.stats.load import read
@@ -130,9 +143,6 @@ def _pilot(request: Request, output: Output, testbed_name: str, inventory: Path 
 
     sweep, layer = pilot_of(request.sweep, request.workloads)
     short = replace(request, sweep=sweep, sweep_name=f"{request.sweep_name}-pilot", only=(layer,))
-    how = Measuring(
-        testbed_name=testbed_name, inventory=inventory, tune=False, report=False, queue=True, results=results
-    )
     done = measure(short, output, how)
     data, lines = dict(done.data), [*done.lines]
     found: dict[str, JsonValue] = {}
@@ -168,6 +178,7 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
     planned = [point for point in made.points if point.state == "planned"]
     return {
         "plan_hash": made.plan_hash,
+        "title": made.sweep["title"],
         "testbed": testbed,
         "points": {"planned": len(planned), "refused": len(made.points) - len(planned)},
         "launches": len(made.launches),
@@ -264,6 +275,7 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     lines = [
         f"sweep {sweep} on testbed {testbed.name} ({_hosts(made, testbed)}), seed {made.seed}, "
         f"plan {made.plan_hash[:8]}",
+        f"{made.sweep['title']}",
         "",
         *_subjects(made, points),
         *table(where),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -24,6 +23,7 @@ from cadge_cli.closing import MadeReport, closing_lines, report_of
 from cadge_cli.looks import go_on
 from cadge_cli.options import (
     Measuring,
+    asking_options,
     json_option,
     looks_option,
     measuring_options,
@@ -40,6 +40,7 @@ from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, Nothing
 from cadge_harness.native.due import tools_of
 from cadge_harness.native.interleave import Between, changed_versions
 from cadge_harness.paths import Checkout, find_checkout, selftests_of
+from cadge_harness.plan.narrow import Asked
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.build_identity import build_digest
@@ -66,7 +67,7 @@ from cadge_results import (
     ToolFacts,
     campaign_id,
 )
-from cadge_results.command import command
+from cadge_results.command import command, typed, typed_with
 from cadge_results.looks import looks_state
 from cadge_results.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
 
@@ -89,9 +90,11 @@ class Carried:
     epilog=EXAMPLES
     + "  cadge run\n  cadge run --sweep smoke --testbed local\n"
     + '  cadge run --layers "sockets-tcp native-ucx" --budget 2min\n  cadge run --inventory lab.yml --sweep full\n'
+    + '  cadge run --patterns rpc --sizes "8B 4KiB" --places within --launches 15\n'
     + "  cadge run --sweep press-smoke --trace access.log"
 )
 @sweep_options
+@asking_options
 @looks_option
 @trace_option
 @measuring_options
@@ -103,6 +106,7 @@ def run(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
+    asked: Asked,
     looks: str | None,
     log: Path | None,
     how: Measuring,
@@ -110,7 +114,8 @@ def run(
 ) -> int:
     """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
     output = output_of(ctx, as_json)
-    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, looks=looks, log=log)
+    only = split_names(layer_names)
+    request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     done = measure(request, output, how)
     return output.finish(done.code, done.data, done.lines)
 
@@ -192,8 +197,7 @@ def measure(
     def check() -> None:
         prepared(with_addresses(testbed_of(start=False)))
 
-    at_once = command("run", "--sweep", request.given, "--no-queue")
-    with _alone(at_once, output, queue=how.queue, check=check) as (stopping, turn):
+    with _alone(typed_with("--no-queue"), output, queue=how.queue, check=check) as (stopping, turn):
         begun_s = time.monotonic()
         testbed = testbed_of(start=True, own=turn.number)
         try:
@@ -424,7 +428,7 @@ def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path
         seed=plan.seed,
         plan_hash=plan.plan_hash,
         tool=ToolFacts(version=__version__, revision=revision, dirty=dirty),
-        command=("cadge", *sys.argv[1:]),
+        command=("cadge", *typed()),
         planned=Planned(
             points=len(plan.points),
             attempts=sum(len(launch.point_ids) for launch in plan.launches),

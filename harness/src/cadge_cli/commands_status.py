@@ -56,6 +56,8 @@ def status_data(campaign: Campaign, *, running: bool) -> JsonValue:
     return {
         "campaign_id": campaign.campaign_id,
         "path": str(campaign.path),
+        "sweep": campaign.meta.sweep,
+        "title": plan.sweep["title"],
         "state": campaign_state(campaign, running=running),
         "launches": {"planned": len(plan.launches), "stored": len(plan.launches) - len(missing)},
         "outcomes": dict(Counter(item.status for item in campaign.outcomes())),
@@ -78,6 +80,7 @@ def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
     counts = Counter(item.status for item in campaign.outcomes())
     lines = [
         _first_line(campaign, campaign_state(campaign, running=running)),
+        f"sweep {campaign.meta.sweep}: {campaign.plan.sweep['title']}",
         "attempts: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
         *campaign.meta.problems,
     ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -19,7 +19,15 @@ from click.core import ParameterSource
 from cadge_cli.output import Output
 from cadge_harness.errors import UnfitError, UsageError
 
+if TYPE_CHECKING:
+    from cadge_harness.plan.narrow import Asked
+    from cadge_results.base import Place, Wait
+
 STDOUT = Path("/dev/stdout")
+PLACES: tuple[Place, ...] = ("within", "between", "self")
+WAITS: tuple[Wait, ...] = ("poll", "block")
+POINT_MS_MAX = 600_000
+_GIVEN = {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
 CALLED_AS = "CADGE_CALLED_AS"
 """Variable by which a command of ours that starts another says what the user typed for cadge."""
 
@@ -107,6 +115,128 @@ def selection_options(command: _F) -> _F:
         envvar=["CADGE_LAYERS", "LAYERS"],
         help='Only these layers, e.g. "sockets-tcp native-ucx"; or "all", those as well that the sweep leaves out.',
     )(command)
+
+
+def patterns_option(more: str) -> Callable[[_F], _F]:
+    """Add --patterns; `more` says which, where it is not given."""
+    text = f'Only these patterns, e.g. "rpc stream"; default: {more}.'
+    return click.option("--patterns", multiple=True, metavar="NAMES", envvar="CADGE_PATTERNS", help=text)
+
+
+def sizes_option(more: str) -> Callable[[_F], _F]:
+    """Add --sizes; `more` says which, where it is not given."""
+    text = f'Message sizes, e.g. "8B 4KiB"; default: {more}.'
+    return click.option("--sizes", multiple=True, metavar="SIZES", envvar="CADGE_SIZES", help=text)
+
+
+def places_option(more: str) -> Callable[[_F], _F]:
+    """Add --places; `more` says which, where it is not given."""
+    text = f"Where: within (one host), between (hosts), or both; default: {more}."
+    return click.option("--places", multiple=True, metavar="within|between", envvar="CADGE_PLACES", help=text)
+
+
+def asking_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add what is measured in place of what the sweep says; the command gets it as one, `asked`."""
+    names = ("patterns", "sizes", "launches", "duration", "places", "mode")
+
+    @wraps(command)
+    def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
+        return command(*arguments, asked=asked_of(**{name: given.pop(name) for name in names}), **given)
+
+    gathered = click.option(
+        "--mode", multiple=True, metavar="poll|block", envvar="CADGE_MODE", help="How ends wait; default: as the sweep."
+    )(gathered)
+    gathered = places_option("as the sweep")(gathered)
+    gathered = click.option(
+        "--duration",
+        metavar="TIME",
+        envvar="CADGE_DURATION",
+        help="How long each point is measured, e.g. 100ms; without --budget there is no budget then.",
+    )(gathered)
+    gathered = click.option(
+        "--launches",
+        metavar="N",
+        envvar="CADGE_LAUNCHES",
+        help="Launches of each, e.g. 9; the sweep's budget grows with them.",
+    )(gathered)
+    return patterns_option("those of the sweep")(sizes_option("as the sweep")(gathered))
+
+
+def asked_of(
+    *,
+    patterns: tuple[str, ...],
+    sizes: tuple[str, ...],
+    launches: str | None,
+    duration: str | None,
+    places: tuple[str, ...],
+    mode: tuple[str, ...],
+) -> Asked:
+    """Read what was asked for. Raises UsageError with what is allowed, and an example."""
+    from cadge_harness.plan.narrow import Asked
+
+    return Asked(
+        patterns=listed("--patterns", patterns, "rpc stream"),
+        sizes=sizes_of(sizes),
+        launches=_launches(launches),
+        duration_ms=_duration_ms(duration),
+        places=tuple(one for one in PLACES if one in words_of("--places", places, PLACES)),
+        waits=tuple(one for one in WAITS if one in words_of("--mode", mode, WAITS)),
+    )
+
+
+def listed(option: str, texts: tuple[str, ...], example: str) -> tuple[str, ...]:
+    """Return the words of an option, each once. Raises UsageError where it was given and has none."""
+    words = tuple(dict.fromkeys(split_names(texts)))
+    if texts and not words:
+        raise UsageError(f'{option} names nothing; write it like {option} "{example}"')
+    return words
+
+
+def words_of(option: str, texts: tuple[str, ...], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of an option, all of them known. Raises UsageError."""
+    words = listed(option, texts, " ".join(known[:2]))
+    for word in words:
+        if word not in known:
+            raise UsageError(f"{option}: {word!r} is none of {', '.join(known)}; write it like {option} {known[0]}")
+    return words
+
+
+def sizes_of(texts: tuple[str, ...]) -> tuple[int, ...]:
+    """Return sizes in bytes, each once, in the order given. Raises UsageError."""
+    from cadge_results.units import parse_bytes
+
+    try:
+        return tuple(dict.fromkeys(parse_bytes(text) for text in listed("--sizes", texts, "8B 4KiB")))
+    except ValueError as error:
+        raise UsageError(f"--sizes: {error}") from error
+
+
+def _launches(text: str | None) -> int | None:
+    from cadge_results.sweep import LAUNCHES_MAX
+
+    if text is None:
+        return None
+    if not (text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= LAUNCHES_MAX):
+        raise UsageError(f"--launches: {text!r} is no number from 1 to {LAUNCHES_MAX}; write it like --launches 9")
+    return int(text)
+
+
+def _duration_ms(text: str | None) -> int | None:
+    from cadge_results.sweep import POINT_MS_MIN
+    from cadge_results.units import parse_ms
+
+    if text is None:
+        return None
+    try:
+        duration_ms = parse_ms(text)
+    except ValueError as error:
+        raise UsageError(f"--duration: {error}") from error
+    if not POINT_MS_MIN <= duration_ms <= POINT_MS_MAX:
+        raise UsageError(
+            f"--duration: a point is measured for {POINT_MS_MIN}ms to {POINT_MS_MAX // 1000}s, not for {text}; "
+            "write it like --duration 100ms"
+        )
+    return duration_ms
 
 
 def trace_option(command: _F) -> _F:
@@ -219,8 +349,10 @@ def output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Out
     from cadge_results import own_descriptor  # slow, and --help does without
     from cadge_results.command import WHAT, WHERE, Caller, called
 
-    called(Caller(program=_program(), given=_given(ctx, (*WHERE, *WHAT)), options_of=_options_of))
     parent = ctx.find_root().obj or {}
+    given = _given(ctx, (*WHERE, *WHAT))
+    typed = (*parent.get("argv", ()), *_of_environment(ctx))
+    called(Caller(program=_program(), given=given, options_of=_options_of, typed=typed))
     output = Output(as_json=as_json or bool(parent.get("json")))
     if output.as_json and out is not None and own_descriptor(out) == 1:
         raise UsageError(f"--json answers on stdout, so the output needs another file than {out}")
@@ -242,15 +374,31 @@ def _program() -> str:
 
 
 def _given(ctx: click.Context, names: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the words of each option that the command line has and that further commands are to keep."""
+    """Return the words of each option that was given and that further commands are to keep."""
     found: dict[str, tuple[str, ...]] = {}
     for parameter in ctx.command.params:
         name = next((one for one in parameter.opts if one in names), None)
-        if name and ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
-            value = ctx.params[parameter.name or ""]
-            several = value if isinstance(value, tuple) else (value,)
-            found[name] = tuple(word for one in several for word in (name, str(one)))
+        if name and ctx.get_parameter_source(parameter.name or "") in _GIVEN:
+            found[name] = _words(ctx, parameter, name)
     return found
+
+
+def _of_environment(ctx: click.Context) -> tuple[str, ...]:
+    """Return the words of each option that a variable gave, as make's command line does."""
+    return tuple(
+        word
+        for parameter in ctx.command.params
+        if ctx.get_parameter_source(parameter.name or "") is ParameterSource.ENVIRONMENT
+        for word in _words(ctx, parameter, parameter.opts[-1])
+    )
+
+
+def _words(ctx: click.Context, parameter: click.Parameter, name: str) -> tuple[str, ...]:
+    value = ctx.params[parameter.name or ""]
+    if isinstance(value, bool):
+        return (name,) if value else tuple(parameter.secondary_opts[:1])
+    several = value if isinstance(value, tuple) else (value,)
+    return tuple(word for one in several for word in (name, str(one)))
 
 
 def _options_of(verb: str) -> tuple[str, ...]:

@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 
 WHERE = ("--results", "--inventory", "--testbed")
 """Options that say where something is: kept for every command that has them."""
-WHAT = ("--sweep", "--layers", "--seed", "--budget", "--looks", "--trace")
+WHAT = (
+    "--sweep", "--layers", "--patterns", "--sizes", "--launches", "--duration", "--places", "--mode", "--seed",
+    "--budget", "--looks", "--trace",
+)  # fmt: skip
 """Options that say what is measured: kept for commands that name no campaign, which has all of this."""
 _APART = (frozenset({"--inventory", "--testbed"}),)
 """Options of which one stands for the other."""
@@ -31,6 +34,8 @@ class Caller:
     program: str = "cadge"
     given: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options_of: Callable[[str], Collection[str]] = _takes_none
+    typed: tuple[str, ...] = ()
+    """The words after the program, with the options that the environment gave."""
 
 
 class _Process:
@@ -54,6 +59,16 @@ def command(verb: str, *words: str) -> str:
     takes = caller.options_of(verb)
     more = [word for name in kept if name in takes and name not in said for word in caller.given.get(name, ())]
     return " ".join([shlex.quote(caller.program), verb, *map(shlex.quote, (*words, *more))])
+
+
+def typed() -> tuple[str, ...]:
+    """Return the user's own command, without its program, as it can be typed where the environment is another."""
+    return _Process.caller.typed
+
+
+def typed_with(*words: str) -> str:
+    """Return the user's own command line to paste, with further words."""
+    return shlex.join((_Process.caller.program, *_Process.caller.typed, *words))
 
 
 def _arguments(words: tuple[str, ...]) -> list[str]:

@@ -588,6 +588,13 @@ class PatternFile(Document):
         return tuple(name for name, one in self.parameters.items() if one.unit == "bytes")
 
     @cached_property
+    def size_parameter(self) -> str | None:
+        """The parameter that says how long a message is: the axis, or where that is no size, what is moved first."""
+        sizes = self.byte_parameters
+        moved = [name for name in self.moves if name in sizes]
+        return next((name for name in (self.axis, *moved) if name in sizes), None)
+
+    @cached_property
     def reading_order(self) -> tuple[str, ...]:
         """Names of the parameters as rows are sorted by them.
 

@@ -163,7 +163,7 @@ def sweep_text(
             given[file.outstanding] = WINDOW
         values = "".join(f"{name}: {value}, " for name, value in (given | dict(own)).items())
         listed = ", ".join(f"{size}B" for size in sorted(sizes))
-        entries.append(f"{{pattern: {pattern}, {_size_parameter(file)}: [{listed}], {values}{where}}}")
+        entries.append(f"{{pattern: {pattern}, {file.size_parameter}: [{listed}], {values}{where}}}")
         short = ", ".join(f"{size}B" for size in sorted(sizes) if size < SHORT_BYTES)
         for name, loop in loops_of(pattern, patterns).items():
             if short and wait == "poll" and loop.unclocked is not None:
@@ -182,14 +182,10 @@ def loops_of(pattern: str, patterns: Mapping[str, PatternFile]) -> dict[str, Pat
     return {name: file for name, file in patterns.items() if file.unclocked and file.unclocked.of == pattern}
 
 
-def _size_parameter(file: PatternFile) -> str:
-    """Return the parameter that says how long a message is: the axis, or where that is no size, what is moved."""
-    return file.axis if file.axis in file.byte_parameters else (*file.moves, *file.byte_parameters)[0]
-
-
 def size_of(point: PlanPoint, patterns: Mapping[str, PatternFile]) -> int:
     """Return how long the messages of a point are."""
-    return point.workload.integer(_size_parameter(patterns[point.workload.pattern]))
+    name = patterns[point.workload.pattern].size_parameter
+    return point.workload.integer(name) if name else 0
 
 
 def _family(point: PlanPoint, patterns: Mapping[str, PatternFile]) -> tuple[str, int]:

@@ -161,8 +161,11 @@ def make_plan(
     *,
     only: Sequence[str] = (),
     trace: TraceFacts | None = None,
+    all_sizes: bool = False,
 ) -> Plan:
     """Plan a sweep; `only` narrows it to some layers, `trace` is what some of its points may replay.
+
+    all_sizes: no size is dropped for the budget, since they were asked for.
 
     Raises UsageError (unknown layer or shim, values that a pattern does not have, budget too small),
     NothingSelectedError (nothing could be measured).
@@ -196,7 +199,7 @@ def make_plan(
     notices += _add_twins(making, _named(sweep, catalogue))
     if sweep.floors:
         _add_floors(making, list(dict.fromkeys(item for part in parts for item in part.wishes)))
-    notices += _leave_out(making, may_drop_layers=not only)
+    notices += _leave_out(making, may_drop_layers=not only, may_drop_sizes=not all_sizes)
     notices += _baseline_missing(making)
     notices += idle_values(sweep, workloads)
     durations, shortened = _durations(making)
@@ -378,7 +381,7 @@ def _fixed_ms(making: _Making, times: TimeModel) -> int:
     return fixed_ms + blocks * round(times.block_ms) + report_ms(attempts)
 
 
-def _leave_out(making: _Making, *, may_drop_layers: bool) -> list[str]:
+def _leave_out(making: _Making, *, may_drop_layers: bool, may_drop_sizes: bool) -> list[str]:
     """Take out what the budget has no time for (sizes.py); return what a reader should know of it."""
     sweep = making.sweep
     if sweep.budget is None:
@@ -397,7 +400,7 @@ def _leave_out(making: _Making, *, may_drop_layers: bool) -> list[str]:
         both_ms[size] += cost_ms
         untouched_ms[size] += 0 if pattern.does_rank(item.workload) else cost_ms
         in_focus |= {size} if item.focus_ms else set()
-    sizes = left_out(both_ms, in_focus, over_ms)
+    sizes = left_out(both_ms, in_focus if may_drop_sizes else both_ms, over_ms)
     over_ms -= sum(both_ms[size] for size in sizes)
     ranks = any(untouched_ms[size] < both_ms[size] for size in both_ms)
     rest_ms = {size: ms for size, ms in untouched_ms.items() if ms and size not in sizes and ranks}

@@ -14,6 +14,7 @@ from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.plan.learn import learned
 from cadge_harness.plan.link import states_rate
+from cadge_harness.plan.narrow import NOTHING_ASKED, Asked, narrowed
 from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.probe import probed
@@ -37,13 +38,15 @@ class Request:
     catalogue: Catalogue
     workloads: Workloads
     sweep_name: str
-    given: str
-    """The sweep as the user named it: what a command that is shown has to say."""
     sweep: SweepFile
     sweep_text: str
     only: tuple[str, ...]
     replay: Replay | None = None
     """What of it replays a trace replays this one."""
+    all_sizes: bool = False
+    """Whether its sizes were asked for, so that none is dropped for a budget."""
+    notices: tuple[str, ...] = ()
+    """What a reader should know of how the sweep differs from its file."""
 
     def testbed(self, name: str, inventory: Path | None, *, start: bool, own: int = 0) -> Testbed:
         """Return the testbed to measure it on, with as many emulated hosts as the sweep asks for (testbeds.resolve)."""
@@ -63,8 +66,11 @@ class Request:
             site_of(testbed, times),
             only=self.only,
             trace=self.replay.facts if self.replay else None,
+            all_sizes=self.all_sizes,
         )
-        return plan.with_notices([f"not planned with its times: {error} ({error.commands[0]})" for error in damaged])
+        return plan.with_notices(
+            [*self.notices, *(f"not planned with its times: {error} ({error.commands[0]})" for error in damaged)]
+        )
 
     def _described(self, testbed: Testbed) -> Catalogue:
         """Return the catalogue with what those layers say of themselves that a sweep may refuse for it.
@@ -92,8 +98,11 @@ def read_request(
     budget: str | None = None,
     looks: str | None = None,
     log: Path | None = None,
+    asked: Asked = NOTHING_ASKED,
 ) -> Request:
     """Read everything that a plan needs of this machine. Raises UsageError, UnfitError."""
+    if looks is not None and asked.launches is not None:
+        raise UsageError("--looks says how many launches there are, so --launches cannot")
     checkout = find_checkout()
     path = find_sweep(sweep_name, checkout.sweeps)
     workloads = read_patterns(checkout)
@@ -110,16 +119,18 @@ def read_request(
     only = _named(only, catalogue)
     if log is not None:
         sweep = replaying(sweep, workloads, sweep_name)
+    sweep, notices = narrowed(sweep, workloads, asked, name=sweep_name, folder=checkout.sweeps)
     return Request(
         checkout=checkout,
         catalogue=catalogue,
         workloads=workloads,
         sweep_name=path.stem,
-        given=sweep_name,
         sweep=sweep.model_copy(update=changes),
         sweep_text=text,
         only=only,
         replay=read_log(log, bounds(workloads)) if log is not None else None,
+        all_sizes=bool(asked.sizes),
+        notices=notices,
     )
 
 

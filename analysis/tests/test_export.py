@@ -105,3 +105,25 @@ def test_exports_are_the_same_each_time(campaign: Campaign) -> None:
 def test_an_unknown_format_is_named(campaign: Campaign) -> None:
     with pytest.raises(BadInputError, match=r"parquet.*csv, json"):
         exported(campaign, "parquet")
+
+
+@pytest.mark.parametrize(("places", "used"), [(("within",), ["h1"]), (("within", "between"), ["h1", "h2"])])
+def test_exports_name_the_hosts_that_were_used(tmp_path: Path, places: tuple[str, ...], used: list[str]) -> None:
+    """As the report's head does, and of each point those that its launches had."""
+    options = synthetic.Options(
+        layers=("sockets-tcp", "peregrine-shm"), places=places, sizes=(8,), patterns=(("rpc", 1),), waits=("poll",)
+    )
+    made = synthetic.make(tmp_path, options)
+    testbed = made.meta.testbed
+    assert testbed.hosts == ("h1", "h2")
+    assert json.loads(exported(made, "json"))["testbed"] == {
+        "name": testbed.name,
+        "kind": testbed.kind,
+        "hosts": 2,
+        "hosts_used": used,
+    }
+    rows = list(csv.DictReader(io.StringIO(exported(made, "csv"))))
+    found = {(row["layer"], row["place"]): row["hosts"] for row in rows}
+    assert found["sockets-tcp", "within"] == "h1"
+    assert found.get(("sockets-tcp", "between"), "h1 h2") == "h1 h2"
+    assert found.get(("peregrine-shm", "between"), "") == "", "refused when it was planned"

@@ -76,6 +76,16 @@ def test_what_was_imported_goes_with_it_and_names_nobody(small: Campaign, tmp_pa
     assert "zoe" not in there.note
 
 
+def test_an_export_that_goes_out_names_hosts_as_all_else_does(small: Campaign, tmp_path: Path) -> None:
+    """The small campaign's hosts are h1 and h2, which redaction calls n1 and n2."""
+    folder = put(small, tmp_path / "site", Rules())
+    said = json.loads((folder / "summary.json").read_text())
+    own = {host for row in said["rows"] for host in row.get("hosts", "").split()}
+    assert said["testbed"]["hosts_used"]
+    assert own == set(said["testbed"]["hosts_used"])
+    assert not own & set(small.meta.testbed.hosts)
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -67,7 +67,18 @@ def _roles(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(role for key in in_order(files) for role in files[key].roles))
 
 
-def _identity(cell: Cell, data: Dataset) -> Record:
+def _hosts(data: Dataset) -> dict[str, str]:
+    """Return, by point, the hosts on which its launches have endpoints, in the testbed's order."""
+    used: dict[str, set[str]] = defaultdict(set)
+    for launch in data.plan.launches:
+        here = {end.host for end in launch.endpoints}
+        for name in launch.point_ids:
+            used[name] |= here
+    order = {name: place for place, name in enumerate(data.meta.testbed.hosts)}
+    return {name: " ".join(sorted(here, key=lambda one: (order.get(one, 0), one))) for name, here in used.items()}
+
+
+def _identity(cell: Cell, data: Dataset, hosts: Mapping[str, str]) -> Record:
     case, series = cell.case, cell.series
     return {
         "campaign_id": data.campaign_id,
@@ -79,6 +90,7 @@ def _identity(cell: Cell, data: Dataset) -> Record:
         "twin": cell.twin,
         "place": case.place,
         "wait": case.wait,
+        "hosts": hosts.get(cell.point_id),
         "pattern": case.pattern,
         **{name: case.workload.values.get(name) for name in _parameters(data.plan)},
         "state": cell.state,
@@ -225,7 +237,7 @@ def _itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, Rec
 _ITSELF = tuple(f"itself{of}_{what}" for of in ("", "_p99") for what in ("ratio", "p", "launches"))
 
 
-_POINT = ("campaign_id", "point_id", "kind", "layer", "shims", "settings", "twin", "place", "wait", "pattern")
+_POINT = ("campaign_id", "point_id", "kind", "layer", "shims", "settings", "twin", "place", "wait", "hosts", "pattern")
 _STATE = ("state", "reason", "attempts_planned", "attempts_valid")
 _SAID = (
     *_said("verdict", None, None),
@@ -251,21 +263,23 @@ def records(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Reco
 
 def _second(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
     itself = _itself(comparison, verdicts) if comparison.data.twins else {}
+    hosts = _hosts(comparison.data)
     for cell in comparison.data.twins:
         measured = _measured(numbers_of(cell), None, comparison.data.plan, {})
         compared = {name: itself.get(cell.point_id, {}).get(name) for name in _ITSELF}
-        yield _identity(cell, comparison.data) | measured | _verdict(cell, verdicts) | compared
+        yield _identity(cell, comparison.data, hosts) | measured | _verdict(cell, verdicts) | compared
 
 
 def _first(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
     rows = {row.cell.point_id: row for row in comparison.rows}
     shares = loads(comparison).shares
     floors = {numbers.cell.point_id: numbers for numbers in comparison.floor_numbers}
+    hosts = _hosts(comparison.data)
     for cell in comparison.data.cells:
         row = rows.get(cell.point_id)
         numbers = row.numbers if row else floors.get(cell.point_id)
         measured = _measured(numbers, row, comparison.data.plan, shares)
-        yield _identity(cell, comparison.data) | measured | _verdict(cell, verdicts)
+        yield _identity(cell, comparison.data, hosts) | measured | _verdict(cell, verdicts)
 
 
 def _knee(knee: Knee) -> Record:
@@ -359,6 +373,12 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         "campaign_id": comparison.data.campaign_id,
         "plan_hash": meta.plan_hash,
         "tool": meta.tool.model_dump(mode="json"),
+        "testbed": {
+            "name": meta.testbed.name,
+            "kind": meta.testbed.kind,
+            "hosts": len(meta.testbed.hosts),
+            "hosts_used": list(comparison.data.plan.hosts_used(meta.testbed.hosts)),
+        },
         "columns": list(columns(comparison.data.plan)),
         "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
         "rows": [whole(record) for record in _first(comparison, verdicts)],

@@ -27,6 +27,7 @@ _FIXED = (
         "text",
         place="where its endpoints ran: within a host, or between hosts",
         wait="how it waited: poll or block",
+        hosts="names of the hosts that its launches were planned on",
         pattern="the workload; its parameters follow, a column each",
         state="planned, or refused",
         reason="why it was refused, or why attempts of it do not count",

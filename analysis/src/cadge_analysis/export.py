@@ -155,6 +155,7 @@ def _said(name: str, one: CellVerdict | None, baseline: str | None) -> Record:
         f"{name}_ratio": ratio.value if ratio else None,
         f"{name}_ratio_low": ratio.low if ratio else None,
         f"{name}_ratio_high": ratio.high if ratio else None,
+        f"{name}_pairs_disagree": one.pairs_disagree if one else None,
         f"{name}_p": found.p if found else None,
         f"{name}_level": found.level if found else None,
         f"{name}_launches": found.launches if found else None,

@@ -16,6 +16,8 @@ NS_PER_S = 1_000_000_000
 KIB = 1024
 MIB = 1024 * 1024
 THIN = "\u202f"  # narrow no-break space: groups thousands, never breaks a line
+PAIRS_DISAGREE = "pairs disagree"
+"""Said of a median of paired ratios that both medians beside it contradict."""
 TIMES = "\u00d7"
 MISSING = "\u2013"
 MINUS = "\u2212"

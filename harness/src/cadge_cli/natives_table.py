@@ -55,7 +55,7 @@ def _times(row: Row) -> str:
     if shift is None:
         return "-"
     ends = "" if shift.low is None or shift.high is None else f" [{exp(shift.low):.3f}, {exp(shift.high):.3f}]"
-    return f"{exp(shift.log_ratio):.3f}{ends}"
+    return f"{exp(shift.log_ratio):.3f}{ends}{f', {units.PAIRS_DISAGREE}' if row.pairs_disagree else ''}"
 
 
 def _says(row: Row) -> str:
@@ -167,6 +167,7 @@ def data_of(row: Row) -> dict[str, JsonValue]:
         "clock_ns": row.clock_ns,
         "rounds": row.rounds,
         "hindered": row.hindered,
+        "pairs_disagree": row.pairs_disagree,
         "says": row.says,
         "reason": row.reason,
         "more": row.cell.more,

@@ -45,7 +45,8 @@ def with_interval(estimate: Estimate, scale: float = 1.0, sign: str = "") -> str
     text = f"{units.sig3(estimate.value * scale)}{sign}"
     if estimate.low is None or estimate.high is None:
         return text
-    return f"{text} [{units.sig3(estimate.low * scale)}, {units.sig3(estimate.high * scale)}]"
+    text += f" [{units.sig3(estimate.low * scale)}, {units.sig3(estimate.high * scale)}]"
+    return f"{text}, {units.PAIRS_DISAGREE}" if estimate.pairs_disagree else text
 
 
 def same_block(one: Ablation) -> tuple[object, ...]:
@@ -151,6 +152,7 @@ def records(found: Iterable[Ablation]) -> Iterator[Record]:
                 "coverage": ratio.coverage if ratio else None,
                 "launches": ratio.launches if ratio else 0,
                 "paired": ratio.paired if ratio else None,
+                "pairs_disagree": ratio.pairs_disagree if ratio else None,
                 "differs": None if variant.withheld or not ratio else variant.differs,
                 "p": variant.verdict.p if variant.verdict else None,
                 "level": variant.verdict.level if variant.verdict else None,

@@ -37,7 +37,8 @@ def _ratio_text(ratio: Estimate) -> str:
     text = units.times(ratio.value)
     if ratio.low is None or ratio.high is None:
         return text
-    return f"{text} {units.interval(units.sig3(ratio.low), units.sig3(ratio.high))}"
+    text += f" {units.interval(units.sig3(ratio.low), units.sig3(ratio.high))}"
+    return f"{text} ({units.PAIRS_DISAGREE})" if ratio.pairs_disagree else text
 
 
 def _topic(case: Case) -> str:

@@ -128,6 +128,8 @@ def estimate_value(estimate: Estimate | None, *, scale: float, reason: str, flag
     detail = "1 launch, no interval"
     if estimate.low is not None and estimate.high is not None:
         detail = units.interval(units.sig3(estimate.low * scale), units.sig3(estimate.high * scale))
+    if estimate.pairs_disagree:
+        detail += f"; {units.PAIRS_DISAGREE}"
     return Value(
         text=f"{units.sig3(estimate.value * scale)}{sign}",
         detail=detail,

@@ -65,6 +65,8 @@ def value_of(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> V
     parts = [ratio_text(one.ratio)] if one.ratio else []
     if one.says == Verdict.UNKNOWN:
         parts.append(more_text(one))
+    if one.pairs_disagree:
+        parts.append(units.PAIRS_DISAGREE)
     if one.verdict.early:
         parts.append(f"early, after {units.count_of(one.verdict.launches, 'launch', 'launches')}")
     if one.verdict.two_levels and not one.verdict.withheld:
@@ -129,6 +131,8 @@ def _one(one: CellVerdict) -> str:
         text += f" {ratio_text(one.ratio)}"
     if one.says == Verdict.UNKNOWN:
         text += f" ({more_text(one)})"
+    if one.pairs_disagree:
+        text += f" ({units.PAIRS_DISAGREE})"
     return f"{text} (early)" if one.verdict.early else text
 
 

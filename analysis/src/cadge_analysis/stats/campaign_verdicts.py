@@ -26,6 +26,7 @@ from statistics import median
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.families import better_p, not_beaten
 from cadge_analysis.stats.family_verdicts import InFamily, judge_families
+from cadge_analysis.stats.intervals import do_disagree
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.offered import unlike
@@ -63,12 +64,16 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellVerdict:
-    """What is said of a series in a case beside the baseline. `lost`: rounds in which one of both gave no number."""
+    """What is said of a series in a case beside the baseline. `lost`: rounds in which one of both gave no number.
+
+    `pairs_disagree`: the ratio of both medians, which stand beside, contradicts the median of paired ratios.
+    """
 
     cell: Cell
     verdict: PairedVerdict
     more_is_better: bool
     lost: int
+    pairs_disagree: bool
 
     @property
     def says(self) -> Verdict:
@@ -304,10 +309,17 @@ def _family(key: FamilyKey, draft: _Draft, found: InFamily[str]) -> Family:
             verdict=found.verdicts[name],
             more_is_better=cell.case.file.main_quantity.better == "high",
             lost=one.lost,
+            pairs_disagree=_disagree(one, found.verdicts[name]),
         )
         for name, (cell, one) in draft.compared.items()
     )
     return Family(key=key, cells=cells, serial=found.serial, own=found.own, switching=found.switching)
+
+
+def _disagree(compared: Compared, found: PairedVerdict) -> bool:
+    if compared.medians is None or found.log_ratio is None:
+        return False
+    return do_disagree(compared.medians, found.log_ratio, found.low, found.high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,24 @@ numbers is shown with the order-statistic interval. All times are nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from math import comb
+from math import comb, log, log1p
 
 from cadge_results.histogram import Histogram, merge, mergeable
 
 TARGET_COVERAGE = 0.95
 TAIL_SAMPLES = 100
+DISAGREE_WITHIN = 0.05
+"""A ratio of medians that lies no further from the median of ratios contradicts nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A median over launches and the interval that covers the true median with the stated probability.
 
-    `low` and `high` are None for a single launch: one value has no interval. `coverage` is then 0.
+    `low` and `high` are None for a single launch: one value has no interval. `coverage` is then 0. `pairs_disagree`: it
+    is a median of paired ratios which the ratio of both medians contradicts.
     """
 
     value: float
@@ -33,6 +36,7 @@ class Estimate:
     coverage: float
     launches: int
     paired: bool = False
+    pairs_disagree: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +194,27 @@ def ratio(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], 
     """
     pairs = _pairs(ours, base)
     if pairs:
-        return over_launches([x / y for x, y in pairs], paired=True)
+        found = over_launches([x / y for x, y in pairs], paired=True)
+        medians = median(list(ours.values())), median(list(base.values()))
+        if min(found.value, found.low or found.value, *medians) <= 0:
+            return found
+        low, high = (None if end is None else log(end) for end in (found.low, found.high))
+        return replace(found, pairs_disagree=do_disagree(log(medians[0] / medians[1]), log(found.value), low, high))
     return _unpaired_ratio(over_launches(list(ours.values())), over_launches(list(base.values())))
+
+
+def do_disagree(
+    medians: float, pairs: float, low: float | None, high: float | None, margin: float = DISAGREE_WITHIN
+) -> bool:
+    """Tell whether the ratio of two medians contradicts the median of paired ratios, with its interval; logarithms.
+
+    So it does where it lies by more than the margin away, and on the other side of 1 or beyond the interval. Both stand
+    in one row: a reader who divides the medians has to be told.
+    """
+    if abs(medians - pairs) <= log1p(margin):
+        return False
+    beyond = low is not None and high is not None and not low <= medians <= high
+    return beyond or medians * pairs <= 0
 
 
 def difference(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> Estimate:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
+from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.range_test import has_two_levels
@@ -35,6 +36,8 @@ class Compared:
     lost: int = 0
     two_levels: bool = False
     unlike: str = ""
+    medians: float | None = None
+    """The logarithm of what the medians of all launches of both sides say, above zero where it is worse."""
 
     @property
     def in_order(self) -> list[float]:
@@ -76,7 +79,8 @@ class Pairing:
         if looks is None:
             looks = fixed(max(1, len(order)))
             made = len(order) if self._finished else made
-        pairs = _pairs(our_values, base_values, more_is_better=ours.case.file.main_quantity.better == "high")
+        better = ours.case.file.main_quantity.better
+        pairs = _pairs(our_values, base_values, more_is_better=better == "high")
         have = Counter(number for number, _ in pairs)
 
         def pairs_until(look: int) -> int:
@@ -91,6 +95,7 @@ class Pairing:
             looks=_shortened(looks, [pairs_until(look) for look in looks.looks]),
             lost=last - sum(have[number] for number in seen),
             two_levels=_two_levels(at_look, our_values, base_values),
+            medians=_medians(our_values, base_values, more_is_better=better == "high") if pairs else None,
         )
 
 
@@ -99,6 +104,13 @@ def _pairs(ours: Rounds | None, base: Rounds | None, *, more_is_better: bool) ->
         return {}
     sign = -1 if more_is_better else 1
     return {key: sign * (log(ours[key]) - log(base[key])) for key in sorted(ours.keys() & base.keys())}
+
+
+def _medians(ours: Rounds | None, base: Rounds | None, *, more_is_better: bool) -> float | None:
+    if not ours or not base:
+        return None
+    found = log(median(list(ours.values())) / median(list(base.values())))
+    return -found if more_is_better else found
 
 
 def _two_levels(pairs: Rounds, *sides: Rounds | None) -> bool:

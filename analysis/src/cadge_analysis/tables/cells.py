@@ -66,6 +66,8 @@ _FIXED = (
         "boolean",
         verdict_two_levels="whether launches switch between two levels, so that signs alone decide",
         p99_verdict_two_levels="the same of the 99th percentile",
+        verdict_pairs_disagree="whether the ratio of both medians contradicts the median of paired ratios",
+        p99_verdict_pairs_disagree="the same of the 99th percentile",
     ),
     *column_of("integer", lost="messages that were lost", late="messages that came after their time"),
 )

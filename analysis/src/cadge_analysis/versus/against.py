@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
-from math import exp, fsum, log, log1p
+from math import exp, fsum, log
 
 from cadge_analysis import words
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.drifted import Drifted
-from cadge_analysis.stats.intervals import median
+from cadge_analysis.stats.intervals import do_disagree, median
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.shift import Shift, paired
 from cadge_analysis.stats.verdict import Judged, Verdict
@@ -268,15 +268,6 @@ def _medians(found: _Found) -> tuple[float, float]:
     return first, second
 
 
-def _disagree(first: float, second: float, shift: Shift, margin: float) -> bool:
-    """Tell whether the ratio of two medians speaks against the median of ratios: beyond 1, or beyond its interval."""
-    medians = log(second / first)
-    if abs(medians - shift.log_ratio) <= log1p(margin):
-        return False
-    beyond = shift.low is not None and shift.high is not None and not shift.low <= medians <= shift.high
-    return beyond or medians * shift.log_ratio <= 0
-
-
 def _change(found: _Found, shift: Drifted, judged: Judged, margin: float) -> Change:
     ours, theirs = found.ours, found.theirs
     case, shown = ours.cell.case, words.shown(ours.quantity)
@@ -292,7 +283,9 @@ def _change(found: _Found, shift: Drifted, judged: Judged, margin: float) -> Cha
         unit=shown.unit,
         first=first * shown.scale,
         second=second * shown.scale,
-        pairs_disagree=_disagree(first, second, found.shift, margin),
+        pairs_disagree=do_disagree(
+            log(second / first), found.shift.log_ratio, found.shift.low, found.shift.high, margin
+        ),
         shift=shift,
         better=ours.quantity.better,
         judged=judged,

@@ -18,7 +18,7 @@ def interval(change: Change, say: Callable[[float], str] = units.sig3) -> str:
 
 def disagreement(change: Change) -> str:
     """Say that the ratio is another one than that of both medians; "" where it is not."""
-    return "; pairs disagree" if change.pairs_disagree else ""
+    return f"; {units.PAIRS_DISAGREE}" if change.pairs_disagree else ""
 
 
 def more(change: Change) -> str:

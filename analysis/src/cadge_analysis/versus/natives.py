@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp
+from math import exp, log
 from typing import Literal
 
 from cadge_analysis.stats.hindrance import DISTURBED_MOST, HINDERED_SHARE, hindered_share
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_launches
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagree, median, over_launches
 from cadge_analysis.stats.shift import Shift, paired
 from cadge_results import (
     Attempt,
@@ -84,6 +84,13 @@ class Row:
     def short(self) -> bool:
         """Whether the difference is told in ns."""
         return self.cell.statistic != "rate" and self.cell.bytes < SHORT_BYTES
+
+    @property
+    def pairs_disagree(self) -> bool:
+        """The ratio, the median over rounds, is not what both medians say that stand beside it."""
+        if self.ratio is None or not self.ours or not self.theirs:
+            return False
+        return do_disagree(log(self.ours / self.theirs), self.ratio.log_ratio, self.ratio.low, self.ratio.high)
 
     @property
     def slower(self) -> tuple[float, float, float] | None:

@@ -69,6 +69,8 @@ class Options:
     titles: Mapping[str, str] = field(default_factory=dict)
     sweep: Mapping[str, object] = field(default_factory=lambda: {"baseline": "sockets-tcp"})
     """What the sweep says beside its name."""
+    beside_native: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+    """What layers' files say of them beside plain programs."""
     clock_step_ns: float | None = None
     lost: Callable[[Mapping[str, Any]], bool] = lambda _: False
     """Whether a launch was not run."""
@@ -283,6 +285,8 @@ def _plan(options: Options) -> Plan:
         "floors": {name: floor.to_object() for name, floor in WORKLOADS.floors.items()},
         "estimate": {"wall_s": 212.0, "disk_bytes": 9_000_000},
     }
+    if options.beside_native:
+        document["beside_native"] = {name: list(known) for name, known in options.beside_native.items()}
     if options.aged:
         _age(document)
     draft = Plan.from_object(document, source="synthetic plan")

@@ -104,6 +104,23 @@ def _layer(one: LayerFile) -> str:
             ("test", "where", "why"),
             ((code(item.test), item.place or f"over {item.over}", escaped(item.reason)) for item in one.known_faults),
         )
+    if one.beside_native:
+        text += (
+            "What share of a plain program's figure over the same library was found, which marks ranks in reports:\n\n"
+        )
+        text += table(
+            ("pattern", "up to", "share", "measured", "measure it"),
+            (
+                (
+                    ", ".join((item.pattern, *(f"{name} {value}" for name, value in item.parameters.items()))),
+                    f"{item.bytes_max} B",
+                    " to ".join(f"{end:g}" for end in dict.fromkeys(item.ratio)),
+                    escaped(item.measured),
+                    code(item.command),
+                )
+                for item in one.beside_native
+            ),
+        )
     if one.natives:
         text += "Native tools that `cadge crosscheck` runs beside it:\n\n"
         text += table(

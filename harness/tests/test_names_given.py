@@ -117,7 +117,9 @@ def test_the_page_of_a_layer_says_what_its_file_says(cadge: Cadge) -> None:
         words = " ".join(answer.out.split())
         assert max(map(len, answer.out.splitlines())) <= 80
         assert words.startswith(f"{info.name}: {info.file.title}")
-        for said in (info.file.notes, info.file.licence, *(one.reason for one in info.file.limits)):
+        beside = [f"{one.ratio[0]:g}" for one in info.file.beside_native]
+        beside += [text for one in info.file.beside_native for text in (one.command, one.measured)]
+        for said in (info.file.notes, info.file.licence, *(one.reason for one in info.file.limits), *beside):
             assert " ".join(said.split()) in words, info.name
     data = json.loads(cadge("layers", "sockets-tcp", "--json").out)["data"]
     assert (data["name"], data["layer"]["style"]) == ("sockets-tcp", "sockets")

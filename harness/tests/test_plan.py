@@ -35,7 +35,7 @@ from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.errors import FormatError
-from cadge_results.layerfile import Contexts, Limit, LimitWhen
+from cadge_results.layerfile import BesideNative, Contexts, Limit, LimitWhen
 from cadge_results.reason import Reason
 from cadge_results.units import format_bytes
 
@@ -1403,3 +1403,19 @@ def test_who_logs_in_is_what_the_inventory_says_else_sshs_configuration(tmp_path
     testbed = replace(made, kind=Kind.CLUSTER, host_variables=variables)
     assert [login_of(testbed, name) for name in variables] == ["alice", "root", "bob", getpass.getuser(), None, None]
     assert login_of(replace(testbed, kind=Kind.EMULATED), "h1") is None
+
+
+def test_a_plan_says_what_is_known_of_its_layers_beside_plain_programs(catalogue: Catalogue, site: Site) -> None:
+    """Of those that it has, over the library that the build found by itself."""
+    known = BesideNative(
+        pattern="rpc", bytes_max=8, ratio=(0.5, 0.7), command="cadge crosscheck --layers a-one", measured="today"
+    )
+    first, *others = (
+        replace(info, file=info.file.model_copy(update={"beside_native": (known,)})) for info in catalogue.layers
+    )
+    told = Catalogue((first, *others), catalogue.shims)
+    plan = make_plan(tiny(floors=False), told, WORKLOADS, site, only=[first.name])
+    assert plan.beside_native == {first.name: (known,)}
+    assert plan.plan_hash == plan.expected_hash()
+    assert Plan.parse(plan.to_json(), source="x") == plan
+    assert make_plan(tiny(floors=False), catalogue, WORKLOADS, site, only=[first.name]).beside_native == {}

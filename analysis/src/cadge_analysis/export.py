@@ -36,6 +36,7 @@ from cadge_analysis.stats.twin import twin_cells, twin_rate
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
 from cadge_results.catalogue import in_order
+from cadge_results.layerfile import BesideNative
 from cadge_results.pattern import Quantity
 from cadge_results.plan import Plan
 
@@ -166,6 +167,13 @@ def _said(name: str, one: CellVerdict | None, baseline: str | None) -> Record:
     }
 
 
+def _beside_native(known: BesideNative | None) -> Record:
+    return {
+        "beside_native_low": known.ratio[0] if known else None,
+        "beside_native_high": known.ratio[1] if known else None,
+    }
+
+
 def _verdict(cell: Cell, verdicts: CampaignVerdicts) -> Record:
     """Return what is said of a point beside the baseline, and whether it leads its case, alone or in a group."""
     group, tails = verdicts.groups.get(cell.case), verdicts.tails
@@ -175,6 +183,7 @@ def _verdict(cell: Cell, verdicts: CampaignVerdicts) -> Record:
         "verdict_without": None if cell.twin else verdicts.without.get(cell.point_id),
         **_said("p99_verdict", tails.by_point.get(cell.point_id) if tails else None, verdicts.baseline),
         "p99_verdict_without": tails.without.get(cell.point_id) if tails and not cell.twin else None,
+        **_beside_native(None if cell.twin else verdicts.taxes.get(cell.point_id)),
         "leads": cell.series in group.members if is_ranked and group and not group.withheld else None,
     }
 
@@ -245,6 +254,7 @@ _SAID = (
     "verdict_without",
     *_said("p99_verdict", None, None),
     "p99_verdict_without",
+    *_beside_native(None),
     "leads",
 )
 

@@ -15,6 +15,7 @@ from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, Sample, Ser
 from cadge_results import CampaignMeta, FormatError, PatternFile, Plan
 from cadge_results.campaign import TestbedFacts
 from cadge_results.floor import FloorFile
+from cadge_results.layerfile import BesideNative
 from cadge_results.plan import PlanLaunch
 from cadge_results.point import Workload
 
@@ -68,6 +69,10 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
         "points": (),
         "launches": tuple(PlanLaunch.model_construct(**one) for one in planned),
         "patterns": patterns,
+        "beside_native": {
+            str(name): tuple(BesideNative.model_validate(one, strict=False) for one in known)
+            for name, known in data.get("beside_native", {}).items()
+        },
         "floors": {name: FloorFile.from_object(raw, source=name) for name, raw in data["floors"].items()},
     }
     meta: dict[str, Any] = {

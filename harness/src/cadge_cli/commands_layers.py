@@ -15,7 +15,7 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import LayerInfo, Refusal, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.words import count_of
-from cadge_results.layerfile import Limit
+from cadge_results.layerfile import BesideNative, Limit
 from cadge_results.units import format_bytes
 
 WIDTH = 79
@@ -86,6 +86,10 @@ def page(info: LayerInfo) -> Iterator[str]:
             "Faults of the library that its tests meet",
             [(f"{one.test}, {one.place or one.over}", one.reason) for one in file.known_faults],
         ),
+        (
+            "Its figure divided by that of a plain program over the same library",
+            [(_beside(one), f"{_share(one)} ({one.measured}); here:  {one.command}") for one in file.beside_native],
+        ),
     ):
         if reasons:
             yield ""
@@ -112,6 +116,16 @@ def _when(limit: Limit) -> str:
     least, parameters = given.pop("min_bytes", None), given.pop("parameters")
     said = [f"{key} {value}" for key, value in {**given, **parameters}.items()]
     return ", ".join([*said, *([f"messages of {format_bytes(least)} or more"] if least else [])]) or "everywhere"
+
+
+def _beside(one: BesideNative) -> str:
+    """Return of which points it is known how far they lie off a plain program."""
+    given = [f"{key} {value}" for key, value in one.parameters.items()]
+    return ", ".join([one.pattern, *one.places, *given, f"messages up to {format_bytes(one.bytes_max)}"])
+
+
+def _share(one: BesideNative) -> str:
+    return " to ".join(f"{end:g}" for end in dict.fromkeys(one.ratio))
 
 
 def _wrapped(head: str, text: str) -> list[str]:

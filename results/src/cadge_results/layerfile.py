@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from cadge_results.base import Document, Frozen, Launcher, Place, Right, Wait
-from cadge_results.point import Value
+from cadge_results.point import Value, Workload
 from cadge_results.reason import Reason
 
 
@@ -84,6 +84,41 @@ class Native(Frozen):
     """What else a reader has to know of this pair."""
 
 
+class BesideNative(Frozen):
+    """What share of a plain program's figure over the same library a layer has, where `cadge crosscheck` found one.
+
+    Ranked points of these workloads are marked with it: of a rate a ratio below 1 is a tax, of a time one above 1.
+    """
+
+    pattern: str
+    parameters: dict[str, Value] = Field(default_factory=dict)
+    """Values that a workload must have, by the name of the parameter; one without it does not match."""
+    places: tuple[Place, ...] = ("within", "between")
+    bytes_max: NonNegativeInt
+    """Of messages up to this size."""
+    ratio: tuple[float, float]
+    """Cadge's figure divided by the plain program's: the lowest and the highest that was found."""
+    command: str = Field(pattern=r"^cadge crosscheck\b")
+    """What measures it on the reader's machine."""
+    measured: str = Field(min_length=1)
+    """When, and with which versions."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not 0 < self.ratio[0] <= self.ratio[1]:
+            raise ValueError("ratio: 0 < low <= high does not hold")
+        return self
+
+    def matches(self, workload: Workload, place: str, moved: tuple[int, ...]) -> bool:
+        """Tell whether it is known of such a point. moved: the bytes of each message of an operation."""
+        return (
+            workload.pattern == self.pattern
+            and place in self.places
+            and max(moved, default=0) <= self.bytes_max
+            and all(workload.values.get(name) == value for name, value in self.parameters.items())
+        )
+
+
 class LayerFile(Document):
     """One layer: `layers/<style>/<substrate>.layer.yml`."""
 
@@ -108,6 +143,8 @@ class LayerFile(Document):
     variables: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$")], ...] = ()
     """How the names of the environment variables begin that steer its library, and that a sweep may set."""
     natives: tuple[Native, ...] = Field(default=(), exclude_if=lambda value: not value)
+    beside_native: tuple[BesideNative, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """By how much it is known to lie off a plain program over the same library."""
     publish: bool = Field(default=True, exclude_if=lambda value: value)
     """Whether its figures may be published; `publish_reason` says why not, as its licence has it."""
     publish_reason: str = Field(default="", exclude_if=lambda value: not value)

@@ -14,6 +14,7 @@ from pydantic import Field, JsonValue, NonNegativeInt, PositiveInt
 
 from cadge_results.base import Document, FileName, Frozen, Launcher, Place, digest
 from cadge_results.floor import FloorFile
+from cadge_results.layerfile import BesideNative
 from cadge_results.pattern import PatternFile, holds
 from cadge_results.point import POINT_ID, Subject, Workload
 from cadge_results.provider import Provider
@@ -111,6 +112,8 @@ class Plan(Document):
     """Every floor that a point has, by its name in the place of a layer's."""
     providers: dict[str, Provider] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Whose build of its library serves a layer, by the layer's name, where the build did not find it by itself."""
+    beside_native: dict[str, tuple[BesideNative, ...]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """What is known of layers beside plain programs over the same library, by the layer's name."""
     trace: TraceFacts | None = Field(default=None, exclude_if=lambda value: value is None)
     """The log that some points replay, where one was given."""
     estimate: Estimate

@@ -77,7 +77,7 @@ def _answer(
         (row,) = leading
         value = f"{estimate_text(row.numbers.central, shown.scale)}\u00a0{shown.unit}"
         spans += [
-            Span(words.isolated(row.cell.series.label), strong=True),
+            Span(f"{words.isolated(row.cell.series.label)}{verdict_words.mark(row.cell, verdicts)}", strong=True),
             Span(f" {_best(case.file)}: "),
             Span(value, strong=True),
         ]
@@ -85,8 +85,9 @@ def _answer(
             spans.append(Span(f", {_ratio_text(row.ratio)} its floor ({words.floor_name(row.floor, data)})"))
         spans.append(Span("." if group.ranked > 1 else " (the only layer with a number here)."))
     else:
-        spans += _group(leading, group, data, verdicts.delta, said_once=said_once)
+        spans += _group(leading, group, data, verdicts, said_once=said_once)
     spans += [Span(verdict_words.unranked(group)), Span(_two_groups(_named(leading)))]
+    spans += [Span(f" {note}") for note in verdict_words.tax_notes((row.cell for row in rows), verdicts)]
     return Answer(
         topic=_topic(case),
         spans=tuple(span for span in spans if span.text),
@@ -94,9 +95,11 @@ def _answer(
     )
 
 
-def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: float, *, said_once: bool) -> list[Span]:
+def _group(
+    leading: Sequence[Row], group: LeadingGroup, data: Dataset, verdicts: CampaignVerdicts, *, said_once: bool
+) -> list[Span]:
     """Return the sentence on a leading group: its members with what they measured, and the floor of all of them."""
-    named = [_measured(row) for row in leading]
+    named = [_measured(row, verdicts) for row in leading]
     few = _named(named)
     left = len(named) - len(few)
     if group.unlike:
@@ -114,7 +117,7 @@ def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: fl
     else:
         listed = ", ".join(few) + f" and {units.grouped(left)} more" if left else words.listing(few)
         spans = [Span(f"Leading group of {len(leading)}", strong=True), Span(f": {listed}; ")]
-        spans.append(Span(verdict_words.not_told_apart(group, delta)))
+        spans.append(Span(verdict_words.not_told_apart(group, verdicts.delta)))
     ratios = [row.ratio.value for row in leading if row.ratio is not None]
     floor = leading[0].floor
     if ratios and floor is not None:
@@ -150,11 +153,11 @@ def _two_groups(rows: Sequence[Row]) -> str:
     return f" Launches fall into two groups: those of {'; those of '.join(said)}. There {what} only which is larger."
 
 
-def _measured(row: Row) -> str:
+def _measured(row: Row, verdicts: CampaignVerdicts) -> str:
     """Return a layer with its number, unit and interval."""
     shown = words.shown(row.numbers.quantity)
     value = f"{estimate_text(row.numbers.central, shown.scale)}\u00a0{shown.unit}"
-    return f"{words.isolated(row.cell.series.label)} {value}"
+    return f"{words.isolated(row.cell.series.label)}{verdict_words.mark(row.cell, verdicts)} {value}"
 
 
 def _best(file: PatternFile) -> str:

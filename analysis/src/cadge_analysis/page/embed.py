@@ -24,6 +24,7 @@ from cadge_analysis.page.viewmodel import Fact, Remark
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.offered import rate_s
+from cadge_results import Plan
 
 SCHEMA = "cadge.report-data/3"
 
@@ -63,6 +64,7 @@ def embedded(
         "sweep": {key: data.plan.sweep[key] for key in ("baseline", "same_within", "looks") if key in data.plan.sweep},
         "patterns": {name: file.to_object() for name, file in data.plan.patterns.items()},
         "floors": {name: file.to_object() for name, file in data.plan.floors.items()},
+        **({"beside_native": _beside_native(data.plan)} if data.plan.beside_native else {}),
         "launches": [[launch.launch_id, launch.round] for launch in data.plan.launches],
         "not_run": [place for name, place in launches.items() if name not in recorded],
         "subjects": subjects.items,
@@ -74,6 +76,10 @@ def embedded(
         **({"making": dict(making)} if making else {}),
         **_told(said),
     }
+
+
+def _beside_native(plan: Plan) -> dict[str, object]:
+    return {name: [one.model_dump(mode="json") for one in known] for name, known in plan.beside_native.items()}
 
 
 def _told(said: Heading | None) -> dict[str, object]:

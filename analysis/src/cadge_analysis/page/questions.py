@@ -19,6 +19,7 @@ from cadge_analysis.page.figures import in_family, main_family
 from cadge_analysis.page.questions_model import Question, Questions, QuestionTable, Replies, Reply
 from cadge_analysis.page.tables import SUMMARY_SIZES
 from cadge_analysis.page.viewmodel import Key
+from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_order
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Case, Cell, Series
@@ -73,7 +74,7 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
         for number, part in enumerate(parts):
             more = f": further questions{f', {number}' if len(parts) > 2 else ''}" if number else ""
             opened = wait == first_wait and not number
-            tables.append(_table(f"{title}{more}", part, comparison, here, ranked, keys, opened=opened))
+            tables.append(_table(f"{title}{more}", part, comparison, here, ranked, keys, verdicts, opened=opened))
     return Questions(
         reading=_reading(tables, verdicts, any(map(_is_undecided, ranked.values()))),
         bars=_bars(tables),
@@ -244,10 +245,11 @@ def _table(
     cells: Sequence[Cell],
     ranked: Mapping[tuple[Case, str], Groups],
     keys: Mapping[Series, Key],
+    verdicts: CampaignVerdicts,
     *,
     opened: bool,
 ) -> QuestionTable:
-    columns = [_column(one, comparison, cells, ranked) for one in asked]
+    columns = [_column(one, comparison, cells, ranked, verdicts) for one in asked]
     first, first_ranks = columns[0], _ranks_of(asked[0], ranked)
     series = {cell.series for cell in cells}
 
@@ -298,7 +300,11 @@ def _is_undecided(groups: Groups) -> bool:
 
 
 def _column(
-    asked: _Asked, comparison: Comparison, cells: Sequence[Cell], ranked: Mapping[tuple[Case, str], Groups]
+    asked: _Asked,
+    comparison: Comparison,
+    cells: Sequence[Cell],
+    ranked: Mapping[tuple[Case, str], Groups],
+    verdicts: CampaignVerdicts,
 ) -> dict[Series, Reply]:
     """Return the replies of all layers of a table to one question."""
     rows = {row.cell.series: row for row in comparison.rows if row.cell.case == asked.case}
@@ -308,6 +314,9 @@ def _column(
     for series in dict.fromkeys(cell.series for cell in cells):
         row = rows.get(series)
         reply = asked.reply(row) if row is not None else _without(points.get(series))
+        tax = verdicts.taxes.get(row.cell.point_id) if row is not None and asked.measure is MAIN else None
+        if row is not None and tax is not None:
+            reply = replace(reply, detail=f"{reply.detail}; {MARK} {tax_text(row.cell, tax)}")
         found[series] = _placed(reply, asked.head, places.get(series))
     return found
 

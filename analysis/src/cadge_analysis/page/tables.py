@@ -11,6 +11,7 @@ from dataclasses import replace
 from cadge_analysis import units, words
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow, Value
+from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Numbers, Row
 from cadge_analysis.stats.costs import PerOperation
@@ -200,6 +201,12 @@ def _central(numbers: Numbers) -> Value:
     return replace(value, detail=", ".join((value.detail, *numbers.to_be_read)))
 
 
+def _marked(value: Value, cell: Cell, verdicts: CampaignVerdicts) -> Value:
+    """Return a number with what is known of it beside a plain program over the same library."""
+    tax = verdicts.taxes.get(cell.point_id)
+    return value if tax is None else replace(value, detail=f"{value.detail}; {MARK} {tax_text(cell, tax)}")
+
+
 def _samples(numbers: Numbers, noun: str) -> Value:
     if numbers.quantity.kind != "histogram":
         return _count(numbers.operations, noun)
@@ -228,7 +235,7 @@ def _values(
     noun = file.words.operations.partition("/")[0]
     return {
         "wait": Value(text=case.wait),
-        "p50": _central(numbers),
+        "p50": _marked(_central(numbers), row.cell, verdicts),
         "verdict": verdict_words.value_of(verdicts.by_point.get(row.cell.point_id), row, verdicts),
         "pooled": _plain(numbers.pooled, scale=scale),
         **{

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Fact, FactTable, Value
+from cadge_analysis.stats.beside_native import MARK, tax_note
 from cadge_analysis.stats.campaign_verdicts import (
     RANKED_LEAST,
     CampaignVerdicts,
@@ -88,7 +89,7 @@ def of_tail(row: Row, verdicts: CampaignVerdicts) -> Value:
     return value_of(tails.by_point.get(name) if tails is not None else None, row, verdicts)
 
 
-def beside_baseline(verdicts: CampaignVerdicts, rows: Iterable[Row]) -> str:
+def beside_baseline(verdicts: CampaignVerdicts, rows: Sequence[Row]) -> str:
     """Say how the layers of one case stand to the baseline; empty where there is none."""
     found = [one for row in rows if (one := verdicts.by_point.get(row.cell.point_id)) is not None]
     if not found or verdicts.baseline is None:
@@ -97,8 +98,10 @@ def beside_baseline(verdicts: CampaignVerdicts, rows: Iterable[Row]) -> str:
     for verdict in ORDER:
         here = sorted((one for one in found if one.says == verdict), key=_by_size)
         if here:
-            parts.append(f"{len(here)} {_of_verdict(verdict, verdicts.delta)}: {_named(here)}")
-    return f"Against {words.isolated(verdicts.baseline)}{_measure_of(found[0].cell.case)}: {'; '.join(parts)}."
+            parts.append(f"{len(here)} {_of_verdict(verdict, verdicts.delta)}: {_named(here, verdicts)}")
+    base = next((row.cell for row in rows if row.cell.series.label == verdicts.baseline), None)
+    name = f"{words.isolated(verdicts.baseline)}{mark(base, verdicts) if base else ''}"
+    return f"Against {name}{_measure_of(found[0].cell.case)}: {'; '.join(parts)}."
 
 
 def _measure_of(case: Case) -> str:
@@ -117,16 +120,28 @@ def _of_verdict(verdict: Verdict, delta: float) -> str:
     return "cannot be told yet" if verdict == Verdict.UNKNOWN else str(verdict)
 
 
-def _named(found: Sequence[CellVerdict]) -> str:
+def mark(cell: Cell, verdicts: CampaignVerdicts) -> str:
+    """Return the mark of a point that lies off a plain program over the same library; "" where that is not known."""
+    return MARK if cell.point_id in verdicts.taxes else ""
+
+
+def tax_notes(cells: Iterable[Cell], verdicts: CampaignVerdicts) -> Iterator[str]:
+    """Yield what the mark says of each of some points that has it."""
+    for cell in cells:
+        if (one := verdicts.taxes.get(cell.point_id)) is not None:
+            yield tax_note(cell, one)
+
+
+def _named(found: Sequence[CellVerdict], verdicts: CampaignVerdicts) -> str:
     """Return the layers with their ratios; of many those at both ends."""
     if len(found) <= NAMED_MOST:
-        return words.listing([_one(one) for one in found])
+        return words.listing([_one(one, verdicts) for one in found])
     between = units.count_of(len(found) - 2, "layer")
-    return f"from {_one(found[0])} to {_one(found[-1])}, {between} between them"
+    return f"from {_one(found[0], verdicts)} to {_one(found[-1], verdicts)}, {between} between them"
 
 
-def _one(one: CellVerdict) -> str:
-    text = words.isolated(one.cell.series.label)
+def _one(one: CellVerdict, verdicts: CampaignVerdicts) -> str:
+    text = f"{words.isolated(one.cell.series.label)}{mark(one.cell, verdicts)}"
     if one.ratio is not None:
         text += f" {ratio_text(one.ratio)}"
     if one.says == Verdict.UNKNOWN:
@@ -196,7 +211,10 @@ def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:
         return ""
     by_series = {row.cell.series: row.numbers for row in rows if row.cell.case == case}
     shown = words.shown(case.file.main_quantity)
-    said = [f"{words.isolated(one.label)} {shown.text(by_series[one].central.value)}" for one in group.members]
+    marks = {one: mark(numbers.cell, verdicts) for one, numbers in by_series.items()}
+    said = [
+        f"{words.isolated(one.label)}{marks[one]} {shown.text(by_series[one].central.value)}" for one in group.members
+    ]
     if len(said) == 1:
         return said[0]
     if group.withheld:

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
 from math import comb, exp
 from statistics import median
 
+from cadge_analysis.stats.beside_native import taxed
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.families import better_p, not_beaten
 from cadge_analysis.stats.family_verdicts import InFamily, judge_families
@@ -35,6 +36,7 @@ from cadge_analysis.stats.pairing import Compared, Pairing, Rounds
 from cadge_analysis.stats.sequential import ERROR, LookPlan
 from cadge_analysis.stats.serial import Serial
 from cadge_analysis.stats.verdict import Verdict, bounds
+from cadge_results.layerfile import BesideNative
 
 SAME_WITHIN = 0.05
 """Two layers are the same where they surely differ by less, unless the sweep says otherwise."""
@@ -209,6 +211,8 @@ class CampaignVerdicts(FamilyVerdicts):
     tails: TailVerdicts | None = None
     baseline_chosen: bool = False
     """The baseline is not the sweep's: it was chosen after the measurement."""
+    taxes: Mapping[str, BesideNative] = field(default_factory=dict)
+    """What is known of points beside plain programs over the same library, by point: wherever these are ranked."""
 
 
 def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, withhold: str = "") -> CampaignVerdicts:
@@ -236,6 +240,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
         withheld=withhold,
         without=_without(drafts),
         baseline_chosen=comparison.data.baseline_chosen,
+        taxes=taxed(comparison.data.cells, comparison.data.plan),
     )
 
 

@@ -52,6 +52,11 @@ _FIXED = (
         p99_verdict_against="the baseline",
         p99_verdict_without="why the tail has none",
     ),
+    *column_of(
+        "number",
+        beside_native_low="what share of a plain program's figure over the same library is known of it: the lowest",
+        beside_native_high="the highest",
+    ),
     *column_of("integer", floor_size_bytes="the size of message that the floor was measured with"),
     *column_of("boolean", floor_composed="whether the floor is put together of several measurements"),
     *column_of(

@@ -217,16 +217,21 @@ def make_plan(
     ]
     notes = [*([f"{trace.said()}."] if trace else []), *notices, *([shortened] if shortened else [])]
     sealed = _seal(making, [*points, *making.refused.values()], launches, blocks, notes, trace)
-    return _with_providers(sealed, catalogue)
+    return _with_layers(sealed, catalogue)
 
 
-def _with_providers(plan: Plan, catalogue: Catalogue) -> Plan:
-    """Return a plan that says whose builds of their libraries serve its layers, where they were chosen."""
-    used = {point.subject.layer for point in plan.points}
-    providers = {info.name: info.provider for info in catalogue.layers if info.provider and info.name in used}
-    if not providers:
+def _with_layers(plan: Plan, catalogue: Catalogue) -> Plan:
+    """Return a plan that says whose builds of their libraries serve its layers, where they were chosen.
+
+    And what is known of layers beside plain programs over the library that the build found by itself.
+    """
+    names = {point.subject.layer for point in plan.points}
+    used = [info for info in catalogue.layers if info.name in names]
+    providers = {info.name: info.provider for info in used if info.provider}
+    beside = {info.name: info.file.beside_native for info in used if info.file.beside_native and not info.provider}
+    if not providers and not beside:
         return plan
-    said = plan.model_copy(update={"providers": providers})
+    said = plan.model_copy(update={"providers": providers, "beside_native": beside})
     return said.model_copy(update={"plan_hash": said.expected_hash()})
 
 

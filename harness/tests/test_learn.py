@@ -18,7 +18,7 @@ from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.probe import SLOWER_MOST, probed
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import read_sweep
-from cadge_harness.plan.timemodel import TimeModel, touched_bytes
+from cadge_harness.plan.timemodel import TimeModel, idle_times, touched_bytes
 from cadge_harness.testbed.model import Kind
 from cadge_results import Campaign, CampaignWriter, DamagedError, Store, Workload
 
@@ -105,27 +105,50 @@ def test_a_slower_testbed_gets_shorter_points_for_the_same_budget(catalogue: Cat
     assert [launch.launch_id for launch in slow.launches] == [launch.launch_id for launch in fast.launches]
 
 
-@pytest.mark.parametrize("what", ["other hosts", "interrupted", "too short", "unreadable", "none"])
+@pytest.mark.parametrize("what", ["a cluster", "too short", "unreadable", "none"])
 def test_what_says_nothing_of_this_testbed_is_passed_over(
     what: str, checkout: Checkout, cadge: Cadge, runner: FakeRunner
 ) -> None:
     testbed = make_testbed()
     if what != "none":
         take_as_long_as(SLOW, runner)
-        if what == "interrupted":
-            runner.stop_after = 9
-            cadge("run", "--sweep", "tiny", "--no-report")
-        elif what == "too short":
+        if what == "too short":
             carry_out(cadge, checkout, launches=1)
         else:
             carry_out(cadge, checkout)
-    if what == "other hosts":
-        testbed = make_testbed(Kind.LOCAL, 1)
+    if what == "a cluster":
+        testbed = make_testbed(Kind.CLUSTER)
     if what == "unreadable":
         plan = Store(checkout.campaigns).open("last").layout.plan
         plan.chmod(0o644)
         plan.write_text("{}")
     assert learned(Store(checkout.campaigns), testbed, "tiny") is None
+
+
+@pytest.mark.parametrize("what", ["interrupted", "of another testbed"])
+def test_launches_of_this_machine_say_more_than_a_probe(
+    what: str, checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    """What a launch takes is learned from them, what Ansible takes around them is not; a whole campaign goes first."""
+    take_as_long_as(SLOW, runner)
+    runner.stop_after = 12 if what == "interrupted" else None
+    assert cadge("run", "--sweep", "tiny", "--no-report").code == (6 if what == "interrupted" else 0)
+    testbed = make_testbed() if what == "interrupted" else make_testbed(Kind.LOCAL, 1)
+    store, base = Store(checkout.campaigns), idle_times(testbed.kind)
+    model = learned(store, testbed, "tiny")
+    assert model is not None
+    assert model.basis == f"campaign {store.open('last').campaign_id}"
+    assert model.start_ms["direct"] == pytest.approx(SLOW.start_ms["direct"], abs=5)
+    assert model.point_ms["layer"] == pytest.approx(SLOW.point_ms["layer"], abs=1)
+    assert (model.campaign_ms, model.block_ms) == (base.campaign_ms, base.block_ms)
+    quick = TimeModel(start_ms={"direct": 300, "mpirun": 900}, point_ms={"layer": 9, "floor": 7})
+    take_as_long_as(quick, runner, day=22)
+    runner.stop_after = None
+    whole = carry_out(cadge, checkout)
+    later = learned(store, make_testbed(), "other")
+    assert later is not None
+    assert later.basis.startswith(f"campaign {whole.campaign_id}")
+    assert later.start_ms["direct"] < SLOW.start_ms["direct"]
 
 
 def test_a_campaign_that_went_away_is_no_failure(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a testbed took for its last campaigns is what the next one is planned with."""
+"""What a testbed took for its last campaigns is what the next one is planned with.
+
+Launches of a campaign that was interrupted, or of another testbed of this machine, say more of the launches to come
+than how long it takes to start a program (probe.py).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,13 @@ import statistics
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from cadge_harness.plan.timemodel import CONTEXT_MS, COUNTING_MS, STORE_ATTEMPT_MS, TimeModel, idle_times, touched_bytes
-from cadge_harness.testbed.model import Testbed
-from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, PlanPoint, ResultsError, Store
-from cadge_results.base import Kind, Launcher
+from cadge_harness.testbed.model import Kind, Testbed
+from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, PlanPoint, ResultsError, Store, TestbedFacts
+from cadge_results.base import Kind as SubjectKind
+from cadge_results.base import Launcher
 
 SMALL_BYTES = 64 * 1024
 LARGE_BYTES = 1024 * 1024
@@ -34,7 +39,7 @@ class Readings:
     """How many times the model's time Ansible took around the launches; of the newest campaign that can tell."""
     start_ms: dict[Launcher, list[float]] = field(default_factory=lambda: defaultdict(list))
     layer_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    point_ms: dict[Kind, list[float]] = field(default_factory=lambda: defaultdict(list))
+    point_ms: dict[SubjectKind, list[float]] = field(default_factory=lambda: defaultdict(list))
     bytes_per_ms: list[float] = field(default_factory=list)
     campaigns: list[str] = field(default_factory=list)
 
@@ -44,20 +49,22 @@ def learned(
 ) -> TimeModel | None:
     """Return what the testbed's last campaign of this sweep took, else its last ones of others; None without any.
 
-    Only campaigns that were carried out to their end count, and what says too little is no campaign. What is wrong with
-    those that were passed over for it is added to `damaged`.
+    Where too little was carried out to its end there, as much of a campaign as was; else what this machine took on
+    other testbeds of its own. What is wrong with those that were passed over for it is added to `damaged`.
     """
-    hosts = tuple(host.name for host in testbed.hosts)
-    base, same, others = idle_times(testbed.kind), Readings(), Readings()
+    base, same, others, begun, elsewhere = idle_times(testbed.kind), Readings(), Readings(), Readings(), Readings()
     for campaign in reversed(store.campaigns()):
         try:
             meta = campaign.meta
-            if (meta.status, meta.testbed.name, meta.testbed.hosts) != ("finished", testbed.name, hosts):
-                continue
-            if meta.sweep == sweep_name:
-                read(same, campaign, base)
-            elif others.launches < LAUNCHES_MOST:
-                read(others, campaign, base)
+            found = begun
+            if not _is_here(meta.testbed, testbed):
+                found = elsewhere
+                if Kind.CLUSTER in (meta.testbed.kind, testbed.kind):
+                    continue
+            elif meta.status == "finished":
+                found = same if meta.sweep == sweep_name else others
+            if found.launches < LAUNCHES_MOST:
+                read(found, campaign, base, whole=found is same or found is others)
         except DamagedError as error:
             if damaged is not None:
                 damaged.append(error)
@@ -66,7 +73,11 @@ def learned(
             continue  # an older format, or a folder that somebody is removing: the next is as good
         if same.launches >= LAUNCHES_LEAST:
             return model_of(same, base)
-    return model_of(others, base) if others.launches >= LAUNCHES_LEAST else None
+    return next((model_of(one, base) for one in (others, begun, elsewhere) if one.launches >= LAUNCHES_LEAST), None)
+
+
+def _is_here(facts: TestbedFacts, testbed: Testbed) -> bool:
+    return (facts.name, facts.hosts) == (testbed.name, tuple(host.name for host in testbed.hosts))
 
 
 def model_of(readings: Readings, base: TimeModel) -> TimeModel:
@@ -86,11 +97,17 @@ def model_of(readings: Readings, base: TimeModel) -> TimeModel:
     )
 
 
-def read(found: Readings, campaign: Campaign, base: TimeModel) -> None:
-    """Add readings from launches that followed each other directly."""
+def read(found: Readings, campaign: Campaign, base: TimeModel, *, whole: bool = True) -> None:
+    """Add readings from launches that followed each other directly.
+
+    whole: the campaign has every launch, and was carried out on this testbed: what was around launches counts as well.
+    """
     pairs: list[tuple[LaunchRecord, float]] = []
+    stored = campaign.launch_ids()
     for block in campaign.plan.blocks:  # all are read before any counts: a campaign that cannot be read leaves no trace
         few = block.launch_ids[: LAUNCHES_MOST // len(campaign.plan.blocks)]
+        if not whole:
+            few = tuple(takewhile(stored.__contains__, few))
         for before, after in pairwise(campaign.launch(name) for name in few):
             if before.result is not None and after.result is not None:
                 gap_ms = _ms(after.result.started_utc) - _ms(before.result.started_utc)
@@ -98,7 +115,7 @@ def read(found: Readings, campaign: Campaign, base: TimeModel) -> None:
                     pairs.append((before, gap_ms))
     if not pairs:
         return
-    around_times = _around_times(campaign, base)
+    around_times = _around_times(campaign, base) if whole else None
     for record, gap_ms in pairs:
         take(found, record, gap_ms, campaign.plan, base)
     found.campaigns.append(campaign.campaign_id)

@@ -22,9 +22,11 @@ from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.native.hosts import Hosts
 from cadge_harness.native.tool import Ask
 from cadge_harness.native.tools import by_name, why_absent
+from cadge_harness.paths import find_checkout
 from cadge_harness.testbed import emulated as testbed_emulated
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Kind, Testbed
+from cadge_results import Store
 
 HERE = Path(__file__).resolve().parent
 Inside = Callable[..., subprocess.CompletedProcess[str]]
@@ -336,6 +338,52 @@ def test_ranks_fare_where_a_host_has_a_tmp_of_its_own(emulated: Testbed) -> None
     with Hosts(emulated) as hosts:
         fared = hosts.run(replace(tool, commands=lambda _ask: few), ask, "h1", "h1")
     assert len(fared.wall_ns) == 2
+
+
+OVER_MPI = """\
+schema: cadge.sweep/2
+title: ranks of hosts with whole names
+layers: mpi-p2p
+places: between
+waits: poll
+patterns: [{pattern: rpc, request_bytes: 8B}]
+launches: 1
+floors: false
+duration: {default: 20ms}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("own_state")
+def test_ranks_meet_where_only_whole_names_are_known(short_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of `node1.rack.example` no resolver knows `node1`, which is what Open MPI makes of it unasked."""
+    if not (find_checkout().modules / "mpi-p2p.so").exists():
+        pytest.skip("mpi-p2p is not built")
+    names = ["node1.rack.example", "node2.rack.example"]
+    with monkeypatch.context() as patch:
+        patch.setattr(testbed_emulated, "host_names", lambda hosts: names[:hosts])
+        testbeds.up()
+    used = testbeds.resolve("emulated")
+    try:
+        assert [host.name for host in used.hosts] == names
+        asked = "uname -n; for name in node1 node1.rack.example; do getent hosts $name >/dev/null; echo $?; done"
+        code = "import sys; from cadge_harness.testbed import testbeds as t; t.exec_command(sys.argv[2:], sys.argv[1])"
+        for name in names:
+            argv = [sys.executable, "-c", code, name, "sh", "-c", asked]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+            assert done.stdout.split() == [name, "2", "0"]
+        sweep = short_folder / "over-mpi.yml"
+        sweep.write_text(OVER_MPI)
+        results = short_folder / "results"
+        argv = [sys.executable, "-m", "cadge_cli.cli", "run", "--sweep", str(sweep), "--testbed", "emulated"]
+        argv += ["--no-report", "--results", str(results)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=280, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        campaign = Store(results).open("last")
+        assert {outcome.status for outcome in campaign.outcomes()} == {"valid"}
+        assert {end.host for record in campaign.launches() for end in record.launch.endpoints} == set(names)
+    finally:
+        testbeds.release(used)
 
 
 @pytest.mark.long

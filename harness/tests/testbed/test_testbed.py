@@ -354,9 +354,12 @@ duration: {default: 20ms}
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("aliases", [(), ("first", "second")], ids=["whole names", "aliases of the inventory"])
 @pytest.mark.usefixtures("own_state")
-def test_ranks_meet_where_only_whole_names_are_known(short_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of `node1.rack.example` no resolver knows `node1`, which is what Open MPI makes of it unasked."""
+def test_ranks_meet_where_only_whole_names_are_known(
+    aliases: tuple[str, ...], short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of `node1.rack.example` no resolver knows `node1`, which Open MPI makes of it unasked; none knows an alias."""
     if not (find_checkout().modules / "mpi-p2p.so").exists():
         pytest.skip("mpi-p2p is not built")
     names = ["node1.rack.example", "node2.rack.example"]
@@ -374,14 +377,27 @@ def test_ranks_meet_where_only_whole_names_are_known(short_folder: Path, monkeyp
             assert done.stdout.split() == [name, "2", "0"]
         sweep = short_folder / "over-mpi.yml"
         sweep.write_text(OVER_MPI)
+        on = ["--testbed", "emulated"]
+        if aliases:
+            # hosts reach each other by what any user's ssh reads, and the controller lies in their network
+            for name in names:
+                copied = [sys.executable, "-c", code, name, "cp", "/run/cadge/ssh_config", "/etc/ssh/ssh_config"]
+                subprocess.run(copied, check=True, timeout=60)
+            hosts = json.loads(used.inventory_path.read_text())["cadge"]["hosts"]
+            renamed = {alias: hosts[name] for alias, name in zip(aliases, names, strict=True)}
+            inventory = short_folder / "aliases.json"
+            inventory.write_text(json.dumps({"cadge": {"hosts": renamed}}))
+            on = ["--inventory", str(inventory)]
         results = short_folder / "results"
-        argv = [sys.executable, "-m", "cadge_cli.cli", "run", "--sweep", str(sweep), "--testbed", "emulated"]
+        argv = [sys.executable, "-m", "cadge_cli.cli", "run", "--sweep", str(sweep), *on]
         argv += ["--no-report", "--results", str(results)]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=280, check=False)
+        prefix = [*used.exec_prefix] if aliases else []
+        done = subprocess.run([*prefix, *argv], capture_output=True, text=True, timeout=280, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         campaign = Store(results).open("last")
         assert {outcome.status for outcome in campaign.outcomes()} == {"valid"}
-        assert {end.host for record in campaign.launches() for end in record.launch.endpoints} == set(names)
+        ends = {end.host for record in campaign.launches() for end in record.launch.endpoints}
+        assert ends == set(aliases or names)
     finally:
         testbeds.release(used)
 

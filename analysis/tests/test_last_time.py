@@ -13,8 +13,10 @@ import pytest
 import synthetic
 from scaled import scaled
 
+from cadge_analysis.errors import NoDataError
+from cadge_analysis.page import last_time
 from cadge_analysis.page.last_time import MARGIN, changed_since, earlier, sentence
-from cadge_analysis.stats.load import read
+from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, against
 from cadge_analysis.versus.sides import Side
@@ -126,7 +128,11 @@ def changed_meta(campaign: Campaign, **changes: object) -> None:
     path.write_text(json.dumps(raw))
 
 
-def test_the_last_campaign_of_the_same_sweep_and_testbed(tmp_path: Path) -> None:
+def _has_no_data(_campaign: Campaign) -> Dataset:
+    raise NoDataError("no points")
+
+
+def test_the_last_campaign_of_the_same_sweep_and_testbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaigns = [made(tmp_path, seed, launches=2, floors=False) for seed in range(5)]
     for number, one in enumerate(campaigns):
         changed_meta(one, created_utc=f"2026-11-2{number}T01:00:00Z")
@@ -146,6 +152,15 @@ def test_the_last_campaign_of_the_same_sweep_and_testbed(tmp_path: Path) -> None
     (second.path / "campaign.json").write_text("{")
     assert before(fifth) == first.campaign_id
     assert changed_since(store, fifth, read(fifth)).startswith(f"Against {first.campaign_id}, 2026-11-20: ")
+    with monkeypatch.context() as patch:
+        patch.setattr(last_time, "read", _has_no_data)
+        assert (
+            changed_since(store, fifth, read(fifth)) == f"Against {first.campaign_id}: nothing can be said, no points."
+        )
+    damaged = next(first.layout.launches.glob("*.json"))
+    damaged.chmod(0o644)
+    damaged.write_text("{")
+    assert str(damaged) in changed_since(store, fifth, read(fifth))
     for path in first.layout.launches.glob("*.json"):
         path.unlink()
     assert before(fifth) is None

@@ -117,6 +117,14 @@ def test_a_layer_without_a_number_is_named(tmp_path: Path) -> None:
     assert sum("mpi-p2p (unsound)" in line for line in picture.lines(of_few, most=30)) == 2
 
 
+def test_without_a_question_or_a_number_it_says_so_or_nothing(tmp_path: Path) -> None:
+    streams = {"patterns": (("stream", 16),), "waits": ("block",)}  # which no first screen asks for
+    measured = picture.pictured(compare.compare(data_of(tmp_path / "streams", **streams)))
+    assert picture.lines(measured, most=15) == []
+    nothing = picture.pictured(compare.compare(data_of(tmp_path / "nothing", lost=lambda _launch: True)))
+    assert (nothing.questions, len(picture.lines(nothing, most=15))) == ((), 1)
+
+
 def drawn_picture(bars: int, questions: int) -> Picture:
     """Return one whose bars take 1, 2, 3 and so on, in the 2nd question with very long names."""
     return Picture(

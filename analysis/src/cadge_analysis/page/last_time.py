@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.errors import AnalysisError
 from cadge_analysis.page.since import share_text
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.verdict import LAUNCHES_FOR_AN_INTERVAL, Verdict
@@ -44,7 +45,7 @@ def changed_since(store: Store, campaign: Campaign, data: Dataset) -> str:
     try:
         then = read(before)
         found = against(Side(then.campaign_id, then), Side(data.campaign_id, data), MARGIN)
-    except ResultsError as error:
+    except (AnalysisError, ResultsError) as error:
         return f"Against {before.campaign_id}: nothing can be said, {error}."
     return sentence(found, date=then.meta.created_utc[:10])
 

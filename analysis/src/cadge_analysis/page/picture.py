@@ -98,6 +98,8 @@ class Picture:
 
 def pictured(comparison: Comparison) -> Picture:
     """Return what a campaign's picture shows."""
+    if not comparison.rows:
+        return Picture(questions=(), conclusion="Nothing here has a number.")
     verdicts = judged(comparison)
     found = [(rows, leading_group(rows, verdicts)) for rows in first_questions(comparison)]
     return Picture(
@@ -152,10 +154,13 @@ def _bar(row: Row, scale: float, *, leads: bool) -> Bar:
 def _conclusion(
     data: Dataset, verdicts: CampaignVerdicts, asked: Sequence[Sequence[Row]], groups: Sequence[LeadingGroup]
 ) -> str:
-    """Return what may be concluded: nothing of a first look, nothing where verdicts are withheld, or who leads."""
-    launches = max((row.numbers.central.launches for rows in asked for row in rows), default=0)
-    if not launches:
-        return "Nothing here has a number."
+    """Return what may be concluded: nothing of a first look, nothing where verdicts are withheld, or who leads.
+
+    Empty where nothing was measured of what a first screen asks.
+    """
+    if not asked:
+        return ""
+    launches = max(row.numbers.central.launches for rows in asked for row in rows)
     of_each = units.count_of(launches, "launch", "launches")
     if launches < LAUNCHES_FOR_AN_INTERVAL[True]:
         busy = disturbed(data)
@@ -189,7 +194,7 @@ _C_LOCALES = ("", "C", "POSIX")
 
 def lines(picture: Picture, *, most: int, columns: int = WIDE, unicode: bool = True) -> list[str]:
     """Return a picture of at most `most` lines and so many columns. unicode: whether more than ASCII may be used."""
-    end = wrapped(harmless(picture.conclusion), columns)
+    end = wrapped(harmless(picture.conclusion), columns) if picture.conclusion else []
     room = most - len(end)
     shown = picture.questions[: max(1, room // 3)]  # each with a heading and two bars at least
     drawing = _Drawing.of(shown, columns, eighths=unicode)

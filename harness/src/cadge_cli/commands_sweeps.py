@@ -84,7 +84,7 @@ def sweeps(ctx: click.Context, name: str | None, testbed_name: str, inventory: P
             "launches": len(made.launches),
         }
     data: dict[str, JsonValue] = {"name": request.sweep_name, "sweep": request.sweep.to_object(), "planned": planned}
-    return output.finish(EXIT_OK, data | {"not_planned": why or None}, list(_page(request, made, why)))
+    return output.finish(EXIT_OK, data | {"not_planned": why or None}, list(_page(request, name, made, why)))
 
 
 def _every(output: Output) -> int:
@@ -138,7 +138,7 @@ def _planned(request: Request, testbed_name: str, inventory: Path | None) -> tup
         return None, str(error)
 
 
-def _page(request: Request, made: Plan | None, why: str) -> Iterator[str]:
+def _page(request: Request, given: str, made: Plan | None, why: str) -> Iterator[str]:
     sweep = request.sweep
     yield from textwrap.wrap(f"{request.sweep_name}: {sweep.title}", WIDTH)
     yield ""
@@ -147,8 +147,8 @@ def _page(request: Request, made: Plan | None, why: str) -> Iterator[str]:
     for head, text in parts:
         yield from _entry(head, text, width)
     yield ""
-    yield f"Measure it:               cadge run --sweep {request.given}"
-    yield f"What runs, and what not:  cadge plan --sweep {request.given}"
+    yield f"Measure it:               cadge run --sweep {given}"
+    yield f"What runs, and what not:  cadge plan --sweep {given}"
 
 
 def _what(sweep: SweepFile) -> Iterator[tuple[str, str]]:

@@ -9,9 +9,13 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from cadge_analysis.page.provenance import run_again
+from cadge_analysis.stats.load import Dataset
 from cadge_cli.cli import command_of
 from cadge_results import Store
 from cadge_results.command import Caller, called, command, retold
@@ -102,7 +106,7 @@ def test_every_command_keeps_where_campaigns_are(cadge: Cadge, runner: FakeRunne
 
 def test_no_other_way_to_print_a_command() -> None:
     """A command in a text of the harness is made by `command`, is an error's own (`commands=`), or has no options."""
-    allowed = {"cli.py", "errors.py", "command.py", "published.py"}
+    allowed = {"cli.py", "errors.py", "command.py"}
     found = []
     for path in sorted([*ROOT.glob("harness/src/**/*.py"), *ROOT.glob("results/src/**/*.py")]):
         if path.name in allowed:
@@ -111,3 +115,16 @@ def test_no_other_way_to_print_a_command() -> None:
             if re.search(r"(with|again|try|back|or|it): cadge [a-z]+", line):
                 found.append(f"{path.name}:{number}: {line.strip()}")
     assert found == []
+
+
+def test_a_page_of_the_users_own_keeps_his_options_and_a_published_one_names_no_path() -> None:
+    def made(redacted: object) -> Dataset:
+        return cast(Dataset, SimpleNamespace(campaign_id="c1", meta=SimpleNamespace(redacted=redacted)))
+
+    called(Caller(program="bin/cadge", given=GIVEN, options_of=options))
+    try:
+        own, published = (run_again(made(one), "--hindered") for one in (None, {"logs": False}))
+    finally:
+        called(Caller())
+    assert own == "bin/cadge resume c1 --hindered --results '/a b' --inventory lab.yml"
+    assert published == "cadge resume c1 --hindered"

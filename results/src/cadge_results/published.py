@@ -27,6 +27,7 @@ from cadge_results.base import Document, digest_without
 from cadge_results.block import Block
 from cadge_results.campaign import CampaignMeta, Redaction
 from cadge_results.checksum import Checksum, beside
+from cadge_results.command import command
 from cadge_results.damage import look
 from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import Damage, DamagedError, ResultsError
@@ -232,7 +233,8 @@ class _Copy:
         if self.withheld and campaign.decisions():
             raise UnpublishableError(
                 f"what was decided at the looks of {campaign.campaign_id} rests on {', '.join(self.withheld)}, which "
-                "may not be published; measure again without it: cadge run --without"
+                "may not be published; measure again without it",
+                commands=(command("run", *(part for name in self.withheld for part in ("--without", name))),),
             )
 
     def made(self) -> Made:

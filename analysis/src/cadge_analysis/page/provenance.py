@@ -16,6 +16,7 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.floors import Floor, Group
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, distinct_paths
+from cadge_results.command import command as command_of_user
 
 HOSTS_NAMED = 8
 """Hosts that the line under a title names; of more it says how many."""
@@ -324,6 +325,13 @@ def _environment(data: Dataset) -> str:
         given = (f"{name}={value}" if name in STEERING else name for name, value in sorted(host.variables.items()))
         hosts[f"{', '.join(given)}, and no others but a launcher's for its ranks"][host.host] = None
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
+
+
+def run_again(data: Dataset, *options: str) -> str:
+    """Return the command that goes on with the campaign, as its user calls cadge; a published page names no path."""
+    if data.meta.redacted is not None:
+        return shlex.join(["cadge", "resume", data.campaign_id, *options])
+    return command_of_user("resume", data.campaign_id, *options)
 
 
 def command(data: Dataset) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.judged import disturbed
-from cadge_analysis.page import launch_remarks, modes
+from cadge_analysis.page import launch_remarks, modes, provenance
 from cadge_analysis.page.itself import withheld
 from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.selftest.pinned import warning, withholds
@@ -75,7 +75,7 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
             title="The campaign is incomplete",
             text=f"The campaign {state}; {units.count_of(missing, 'planned attempt')} "
             f"{'is' if missing == 1 else 'are'} missing. "
-            f"`cadge resume {data.campaign_id}` makes them.",
+            f"`{provenance.run_again(data)}` makes them.",
             size=_of(missing, every, "planned attempt") if missing else "",
             share=_share(missing, every),
             stops=bool(missing),
@@ -297,7 +297,7 @@ def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     too_many = bool(disturbed(data))
     follows = (
         " Verdicts are withheld: measure again while nothing else runs, or repeat those launches with "
-        f"`cadge resume {data.campaign_id} --hindered`."
+        f"`{provenance.run_again(data, '--hindered')}`."
     )
     size = _share_of(hindered, attempts, "attempt")
     yield Remark(

@@ -129,10 +129,11 @@ def _of_hosts(first: Dataset, second: Dataset, name: str, title: str) -> Iterato
     }
     # where it is one value on either side, only what differs in it
     values = [_lasting(node, name) for found in (ours, theirs) for node in found.values()]
-    if len(values) == 2 and all(isinstance(value, Mapping) and set(value) != {"unknown"} for value in values):
-        one, two = values
+    known = [value for value in values if isinstance(value, Mapping) and set(value) != {"unknown"}]
+    if len(values) == len(known) == 2:
+        one, two = known
         keys = [key for key in (*one, *two) if one.get(key) != two.get(key)]
-        said = [plain({key: value[key] for key in keys if key in value}) for value in values]
+        said = [plain({key: value[key] for key in keys if key in value}) for value in known]
     else:
         said = [" | ".join(ours), " | ".join(theirs)]
     yield Difference(what=title, first=said[0], second=said[1], other_machine=other)

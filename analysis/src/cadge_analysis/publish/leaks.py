@@ -113,10 +113,14 @@ def _lines(text: str, first: int) -> Iterator[tuple[int, str, Key]]:
 
 def _of_json(text: str, first: int) -> Iterator[tuple[int, str, Key]]:
     try:
-        strings = dict.fromkeys(texts(json.loads(text)))
+        document = json.loads(text)
     except ValueError:
         yield from _lines(text, first)
         return
+    strings = dict.fromkeys(texts(document))
+    for pair in dict.fromkeys(_pairs(document)):  # what a value is, its key may say alone
+        if secret_in(pair):
+            yield first, pair, None
     # They come in the order of the text, so that the next is looked for behind the last: a large summary has a
     # hundred thousand.
     line, at = first, 0
@@ -125,6 +129,14 @@ def _of_json(text: str, first: int) -> Iterator[tuple[int, str, Key]]:
         if found > at:
             line, at = line + text.count("\n", at, found), found
         yield line, one, key
+
+
+def _pairs(value: object) -> Iterator[str]:
+    """Yield each text that stands under a key, as an environment would have both."""
+    if isinstance(value, dict):
+        yield from (f"{key}={one}" for key, one in value.items() if isinstance(one, str))
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _pairs(one)
 
 
 class _Reader(HTMLParser):

@@ -32,7 +32,7 @@ int cadge_wire_address(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	code = cadge_ofi_name(&wire->ofi, name, &name_bytes);
 	if (code != CADGE_DONE)
 		return code;
-	cadge_blob_u32(blob, wire->links[peer].generation << WIRE_GENERATION_SHIFT | peer);
+	cadge_blob_u32(blob, cadge_stamp_given(&wire->links[peer].greeting, peer));
 	cadge_blob_bytes(blob, name, name_bytes);
 	cadge_wire_word_address(wire, peer, blob);
 	return blob->ok ? CADGE_DONE : CADGE_E_TOO_LARGE;
@@ -48,9 +48,11 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	struct cadge_link *link;
 	int code;
 
-	if (!in->ok || peer >= wire->peers || stamp >> WIRE_KIND_SHIFT || wire->links[peer].packets)
+	if (!in->ok || peer >= wire->peers)
 		return CADGE_E_ARGUMENT;
 	link = &wire->links[peer];
+	if (link->packets || cadge_stamp_take(&link->greeting, stamp) < 0)
+		return CADGE_E_ARGUMENT;
 	link->packets = cadge_packet_set_begin(&wire->sets, link);
 	if (!link->packets)
 		return CADGE_E_MEMORY;
@@ -61,7 +63,6 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 		return code;
 	}
 	cadge_wire_memory_begin(link, &word);
-	link->peer_stamp = stamp;
 	wire->pending++;
 	*link_out = link;
 	return CADGE_DONE;
@@ -80,7 +81,7 @@ int cadge_wire_disconnect(struct cadge_link *link)
 	*link = (struct cadge_link){
 		.wire = wire,
 		.peer = link->peer,
-		.generation = (link->generation + 1) & WIRE_GENERATION_MASK,
+		.greeting = cadge_greeting_next(&link->greeting),
 	};
 	return CADGE_DONE;
 }

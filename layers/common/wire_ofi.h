@@ -10,6 +10,7 @@
 #ifndef CADGE_COMMON_WIRE_OFI_H
 #define CADGE_COMMON_WIRE_OFI_H
 
+#include "common/greeting.h"
 #include "common/ofi.h"
 #include "common/ofi_params.h"
 #include "common/ofi_rma.h"
@@ -22,15 +23,7 @@ enum {
 	WIRE_POSTED = 8, /* landings posted at a time; below POSTED_LOW at once, else when nothing is to do */
 	WIRE_POSTED_LOW = 4,
 	WIRE_SPARE = 16, /* landings beyond those that are kept */
-	WIRE_PEERS_MAX = 0xffff,
-};
-
-enum wire_kind { WIRE_DATA = 0, WIRE_HELLO = 1, WIRE_WELCOME = 2 };
-enum {
-	WIRE_KIND_SHIFT = 30,
-	WIRE_GENERATION_SHIFT = 16,
-	WIRE_GENERATION_MASK = 0x3fff,
-	WIRE_SLOT_MASK = 0xffff,
+	WIRE_PEERS_MAX = CADGE_STAMP_SLOTS,
 };
 
 struct cadge_link {
@@ -38,10 +31,8 @@ struct cadge_link {
 	struct cadge_packet_set *packets; /* of this life; NULL: not connected */
 	fi_addr_t addr;
 	uint32_t peer;
-	uint32_t generation; /* of our slot for this peer */
-	uint32_t peer_stamp; /* slot and generation that the peer wants to see */
-	bool announced;      /* up or down has been told */
-	bool hello_sent, hello_seen, welcome_sent, welcome_seen;
+	struct cadge_greeting greeting;
+	bool announced; /* up or down has been told */
 	struct cadge_state state;
 	struct cadge_ofi_link rma;
 	struct cadge_remote *remotes;

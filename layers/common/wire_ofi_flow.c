@@ -7,11 +7,6 @@
 
 enum { EVENTS = 16 };
 
-static uint32_t stamp_of(const struct cadge_link *link, enum wire_kind kind)
-{
-	return (uint32_t)kind << WIRE_KIND_SHIFT | link->peer_stamp;
-}
-
 /* ---- sending ---- */
 
 void *cadge_wire_take(struct cadge_link *link)
@@ -33,7 +28,7 @@ void cadge_wire_drop(struct cadge_link *link, void *at)
 static inline ssize_t start_send(const struct cadge_link *link, struct cadge_packet *packet, size_t bytes,
 				 bool inject)
 {
-	const uint64_t stamp = stamp_of(link, WIRE_DATA);
+	const uint64_t stamp = cadge_stamp(&link->greeting, CADGE_STAMP_DATA);
 	struct fid_ep *ep = link->wire->ofi.ep;
 	void *at = cadge_packet_data(packet);
 
@@ -90,16 +85,11 @@ int cadge_wire_send_held(struct cadge_link *link, void *at, size_t bytes)
 
 /* ---- ups and downs ---- */
 
-/* Sends what the handshake of a link still lacks; true once both sides know that both directions work. */
-static bool greet(struct cadge_link *link)
+static bool send_greeting(void *arg, enum cadge_stamp_kind kind)
 {
-	struct fid_ep *ep = link->wire->ofi.ep;
+	const struct cadge_link *link = arg;
 
-	if (!link->hello_sent)
-		link->hello_sent = !fi_injectdata(ep, NULL, 0, stamp_of(link, WIRE_HELLO), link->addr);
-	if (link->hello_seen && !link->welcome_sent)
-		link->welcome_sent = !fi_injectdata(ep, NULL, 0, stamp_of(link, WIRE_WELCOME), link->addr);
-	return link->welcome_sent && link->welcome_seen;
+	return !fi_injectdata(link->wire->ofi.ep, NULL, 0, cadge_stamp(&link->greeting, kind), link->addr);
 }
 
 static void announce(struct cadge_link *link)
@@ -115,7 +105,7 @@ static void greet_all(struct cadge_wire *wire)
 	for (uint32_t i = 0; i < wire->peers; i++) {
 		struct cadge_link *link = &wire->links[i];
 
-		if (!link->packets || link->announced || !greet(link))
+		if (!link->packets || link->announced || !cadge_greet(&link->greeting, send_greeting, link))
 			continue;
 		announce(link);
 		link->state.up = true;
@@ -160,18 +150,18 @@ void cadge_wire_release(struct cadge_wire *wire, void *data)
 /* Returns whether the style keeps the landing. */
 static enum cadge_keep received(struct cadge_wire *wire, const struct fi_cq_data_entry *entry, void *data)
 {
-	const uint32_t slot = (uint32_t)entry->data & WIRE_SLOT_MASK;
-	const uint32_t generation = (uint32_t)entry->data >> WIRE_GENERATION_SHIFT & WIRE_GENERATION_MASK;
+	const uint32_t stamp = (uint32_t)entry->data, slot = cadge_stamp_slot(stamp);
 	struct cadge_link *link = slot < wire->peers ? &wire->links[slot] : NULL;
 
-	if (UNLIKELY(!link || generation != link->generation || !(entry->flags & FI_REMOTE_CQ_DATA))) {
+	if (UNLIKELY(!link || !cadge_stamp_fits(&link->greeting, stamp) ||
+		     !(entry->flags & FI_REMOTE_CQ_DATA))) {
 		wire->stale++;
 		return CADGE_TAKEN;
 	}
-	switch ((enum wire_kind)(entry->data >> WIRE_KIND_SHIFT & 3)) {
-	case WIRE_DATA: break;
-	case WIRE_HELLO: link->hello_seen = true; return CADGE_TAKEN;
-	case WIRE_WELCOME: link->welcome_seen = true; return CADGE_TAKEN;
+	switch (cadge_stamp_kind(stamp)) {
+	case CADGE_STAMP_DATA: break;
+	case CADGE_STAMP_HELLO: link->greeting.hello_seen = true; return CADGE_TAKEN;
+	case CADGE_STAMP_WELCOME: link->greeting.welcome_seen = true; return CADGE_TAKEN;
 	}
 	if (UNLIKELY(!link->announced))
 		greet_all(wire); /* the peer was up first: its WELCOME came earlier */

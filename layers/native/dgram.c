@@ -9,25 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/bytes.h"
+#include "common/greeting.h"
 #include "common/ofi.h"
 
 enum {
 	DGRAM_POSTED = 64, /* receive buffers; what finds none waits in the socket */
 	DGRAM_EVENTS = 16, /* most datagrams in one poll */
-	DGRAM_PEERS_MAX = 0xffff,
+	DGRAM_PEERS_MAX = CADGE_STAMP_SLOTS,
 	DGRAM_DEPTH_MAX = 1024,
 	DGRAM_HEAD_BYTES = 4,
-	DGRAM_KIND_SHIFT = 30,
-	DGRAM_GENERATION_SHIFT = 16,
-	DGRAM_GENERATION_MASK = 0x3fff,
-	DGRAM_SLOT_MASK = 0xffff,
 };
-#define DGRAM_HELLO_PERIOD_NS UINT64_C(20000000)
-
-enum dgram_kind { DGRAM_DATA, DGRAM_HELLO, DGRAM_WELCOME };
 
 /* A receive buffer. The first member is libfabric's. */
 struct dgram_buffer {
@@ -39,11 +32,9 @@ struct cadge_chan {
 	struct cadge_ctx *ctx;
 	fi_addr_t addr;
 	uint32_t peer;
-	uint32_t generation; /* of our slot for this peer */
-	uint32_t peer_stamp; /* slot and generation that the peer wants to see */
+	struct cadge_greeting greeting;
 	bool connected;
 	struct cadge_state state;
-	uint64_t hello_due_ns;
 };
 
 struct cadge_ctx {
@@ -59,7 +50,7 @@ struct cadge_ctx {
 
 /* ---- flow ---- */
 
-static int dgram_send(struct cadge_chan *chan, enum dgram_kind kind, const struct cadge_iov *iov,
+static int dgram_send(struct cadge_chan *chan, enum cadge_stamp_kind kind, const struct cadge_iov *iov,
 		      uint32_t count)
 {
 	struct cadge_ctx *ctx = chan->ctx;
@@ -68,7 +59,7 @@ static int dgram_send(struct cadge_chan *chan, enum dgram_kind kind, const struc
 	const struct fi_msg msg = {.msg_iov = parts, .iov_count = count + 1, .addr = chan->addr};
 	ssize_t ret;
 
-	cadge_store32(head, (uint32_t)kind << DGRAM_KIND_SHIFT | chan->peer_stamp);
+	cadge_store32(head, cadge_stamp(&chan->greeting, kind));
 	for (uint32_t i = 0; i < count; i++)
 		parts[i + 1] = (struct iovec){.iov_base = iov[i].base, .iov_len = iov[i].bytes};
 	ret = fi_sendmsg(ctx->ofi.ep, &msg, FI_INJECT);
@@ -94,7 +85,7 @@ static int dgram_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint
 	if (bytes > chan->ctx->datagram_bytes)
 		return CADGE_E_TOO_LARGE;
 	code = cadge_usable(&chan->state);
-	return code == CADGE_DONE ? dgram_send(chan, DGRAM_DATA, iov, count) : code;
+	return code == CADGE_DONE ? dgram_send(chan, CADGE_STAMP_DATA, iov, count) : code;
 }
 
 static int dgram_repost(struct cadge_ctx *ctx, struct dgram_buffer *buffer)
@@ -113,26 +104,30 @@ static int dgram_up(struct cadge_chan *chan, struct cadge_sink *sink)
 	return events;
 }
 
+static bool dgram_greet(void *chan, enum cadge_stamp_kind kind)
+{
+	return dgram_send(chan, kind, NULL, 0) == CADGE_DONE;
+}
+
 static int dgram_received(struct cadge_ctx *ctx, const uint8_t *data, size_t bytes, struct cadge_sink *sink)
 {
 	const uint32_t stamp = bytes >= DGRAM_HEAD_BYTES ? cadge_load32(data) : UINT32_MAX;
-	const uint32_t slot = stamp & DGRAM_SLOT_MASK;
+	const uint32_t slot = cadge_stamp_slot(stamp);
 	struct cadge_chan *chan = slot < ctx->peers ? &ctx->chan[slot] : NULL;
 	int events = 0;
 
-	if (!chan || !chan->connected ||
-	    (stamp >> DGRAM_GENERATION_SHIFT & DGRAM_GENERATION_MASK) != chan->generation) {
+	if (!chan || !chan->connected || !cadge_stamp_fits(&chan->greeting, stamp)) {
 		ctx->strangers++;
 		return 0;
 	}
-	switch ((enum dgram_kind)(stamp >> DGRAM_KIND_SHIFT)) {
-	case DGRAM_HELLO:
+	switch (cadge_stamp_kind(stamp)) {
+	case CADGE_STAMP_HELLO:
 		/* lost, or BUSY: the hello will come again */
-		if (dgram_send(chan, DGRAM_WELCOME, NULL, 0) < 0)
+		if (!dgram_greet(chan, CADGE_STAMP_WELCOME))
 			ctx->busy_posts++;
 		break;
-	case DGRAM_WELCOME: events = dgram_up(chan, sink); break;
-	case DGRAM_DATA:
+	case CADGE_STAMP_WELCOME: events = dgram_up(chan, sink); break;
+	case CADGE_STAMP_DATA:
 		events = dgram_up(chan, sink) + 1;
 		sink->recv(sink, slot, data + DGRAM_HEAD_BYTES, bytes - DGRAM_HEAD_BYTES, NULL);
 		break;
@@ -140,25 +135,15 @@ static int dgram_received(struct cadge_ctx *ctx, const uint8_t *data, size_t byt
 	return events;
 }
 
-static uint64_t dgram_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time); /* cadge: protocol timer */
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-/* The only user of a clock, and not once all peers are up. */
 static void dgram_meet(struct cadge_ctx *ctx)
 {
-	const uint64_t now_ns = dgram_now_ns();
+	const uint64_t now_ns = cadge_greeting_now_ns();
 
 	for (uint32_t peer = 0; peer < ctx->peers; peer++) {
 		struct cadge_chan *chan = &ctx->chan[peer];
 
-		if (chan->connected && !chan->state.up && now_ns >= chan->hello_due_ns &&
-		    dgram_send(chan, DGRAM_HELLO, NULL, 0) == CADGE_DONE)
-			chan->hello_due_ns = now_ns + DGRAM_HELLO_PERIOD_NS;
+		if (chan->connected && !chan->state.up)
+			cadge_greet_again(&chan->greeting, now_ns, dgram_greet, chan);
 	}
 }
 
@@ -192,7 +177,7 @@ static int dgram_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 static int dgram_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	return cadge_ofi_wait(&ctx->ofi,
-			      ctx->meeting ? cadge_least(timeout_ns, DGRAM_HELLO_PERIOD_NS) : timeout_ns);
+			      ctx->meeting ? cadge_least(timeout_ns, CADGE_HELLO_PERIOD_NS) : timeout_ns);
 }
 
 static int dgram_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
@@ -200,7 +185,7 @@ static int dgram_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 	const int code = cadge_ofi_event(&ctx->ofi, fd_out);
 
 	if (code == CADGE_DONE)
-		*due_ns_out = ctx->meeting ? DGRAM_HELLO_PERIOD_NS : UINT64_MAX;
+		*due_ns_out = ctx->meeting ? CADGE_HELLO_PERIOD_NS : UINT64_MAX;
 	return code;
 }
 
@@ -294,7 +279,7 @@ static int dgram_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_
 	code = cadge_ofi_name(&ctx->ofi, name, &name_bytes);
 	if (code != CADGE_DONE)
 		return code;
-	cadge_blob_u32(&out, ctx->chan[peer].generation << DGRAM_GENERATION_SHIFT | peer);
+	cadge_blob_u32(&out, cadge_stamp_given(&ctx->chan[peer].greeting, peer));
 	cadge_blob_bytes(&out, name, name_bytes);
 	if (!out.ok)
 		return CADGE_E_ARGUMENT;
@@ -312,16 +297,16 @@ static int dgram_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 	struct cadge_chan *chan;
 	int code;
 
-	if (!in.ok || in.left_bytes || peer >= ctx->peers || stamp >> DGRAM_KIND_SHIFT ||
-	    ctx->chan[peer].connected)
+	if (!in.ok || in.left_bytes || peer >= ctx->peers)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chan[peer];
+	if (chan->connected || cadge_stamp_take(&chan->greeting, stamp) < 0)
+		return CADGE_E_ARGUMENT;
 	code = cadge_ofi_insert(&ctx->ofi, name, name_bytes, &chan->addr);
 	if (code != CADGE_DONE)
 		return code;
 	chan->ctx = ctx;
 	chan->peer = peer;
-	chan->peer_stamp = stamp;
 	chan->connected = true;
 	ctx->meeting++;
 	*chan_out = chan;
@@ -330,11 +315,11 @@ static int dgram_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 
 static int dgram_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
-	const uint32_t generation = (chan->generation + 1) & DGRAM_GENERATION_MASK;
+	const struct cadge_greeting next = cadge_greeting_next(&chan->greeting);
 
 	ctx->meeting -= !chan->state.up;
 	cadge_ofi_remove(&ctx->ofi, chan->addr);
-	*chan = (struct cadge_chan){.generation = generation};
+	*chan = (struct cadge_chan){.greeting = next};
 	return CADGE_DONE;
 }
 

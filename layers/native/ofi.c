@@ -158,7 +158,7 @@ static int ofi_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t 
 	code = cadge_ofi_name(&ctx->ofi, name, &name_bytes);
 	if (code)
 		return code;
-	cadge_blob_u32(&out, ctx->chan[peer].generation << OFI_GENERATION_SHIFT | peer);
+	cadge_blob_u32(&out, cadge_stamp_given(&ctx->chan[peer].greeting, peer));
 	cadge_blob_bytes(&out, name, name_bytes);
 	if (!out.ok)
 		return CADGE_E_ARGUMENT;
@@ -176,17 +176,16 @@ static int ofi_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	struct cadge_chan *chan;
 	int code;
 
-	if (!in.ok || peer >= ctx->peers || stamp >> OFI_KIND_SHIFT)
+	if (!in.ok || peer >= ctx->peers)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chan[peer];
-	if (chan->connected)
+	if (chan->connected || cadge_stamp_take(&chan->greeting, stamp) < 0)
 		return CADGE_E_ARGUMENT;
 	code = cadge_ofi_insert(&ctx->ofi, name, name_bytes, &chan->addr);
 	if (code)
 		return code;
 	chan->ctx = ctx;
 	chan->peer = peer;
-	chan->peer_stamp = stamp;
 	chan->connected = true;
 	ctx->pending++;
 	*chan_out = chan;
@@ -195,7 +194,7 @@ static int ofi_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 
 static int ofi_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
-	uint32_t generation = (chan->generation + 1) & OFI_GENERATION_MASK;
+	const struct cadge_greeting next = cadge_greeting_next(&chan->greeting);
 	size_t i;
 
 	for (i = 0; i < ctx->sends_count; i++)
@@ -205,7 +204,7 @@ static int ofi_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 		ctx->pending--;
 	cadge_ofi_remove(&ctx->ofi, chan->addr);
 	memset(chan, 0, sizeof(*chan));
-	chan->generation = generation;
+	chan->greeting = next;
 	return CADGE_DONE;
 }
 

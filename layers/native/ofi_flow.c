@@ -2,11 +2,6 @@
 /* Sending, receiving and greeting of native-ofi; see ofi.c. */
 #include "native/ofi_flow.h"
 
-static uint32_t ofi_stamp(enum ofi_kind kind, uint32_t stamp)
-{
-	return (uint32_t)kind << OFI_KIND_SHIFT | stamp;
-}
-
 int native_ofi_repost(struct cadge_ctx *ctx, uint32_t wanted)
 {
 	while (ctx->posted < wanted && ctx->free_lend) {
@@ -26,7 +21,7 @@ int native_ofi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 		    uint64_t token)
 {
 	struct cadge_ctx *ctx = chan->ctx;
-	uint64_t stamp = ofi_stamp(OFI_DATA, chan->peer_stamp);
+	uint64_t stamp = cadge_stamp(&chan->greeting, CADGE_STAMP_DATA);
 	struct iovec parts[8];
 	struct fi_msg msg = {.msg_iov = parts, .iov_count = count, .addr = chan->addr, .data = stamp};
 	struct ofi_send *send;
@@ -76,16 +71,11 @@ refused:
 	return CADGE_BUSY;
 }
 
-/* Sends what the handshake of a channel still lacks; true once both sides know that both directions work. */
-static bool ofi_greet(struct cadge_ctx *ctx, struct cadge_chan *chan)
+static bool ofi_send_greeting(void *arg, enum cadge_stamp_kind kind)
 {
-	if (!chan->hello_sent)
-		chan->hello_sent = !fi_injectdata(ctx->ofi.ep, NULL, 0,
-						  ofi_stamp(OFI_HELLO, chan->peer_stamp), chan->addr);
-	if (chan->hello_seen && !chan->welcome_sent)
-		chan->welcome_sent = !fi_injectdata(ctx->ofi.ep, NULL, 0,
-						    ofi_stamp(OFI_WELCOME, chan->peer_stamp), chan->addr);
-	return chan->welcome_sent && chan->welcome_seen;
+	const struct cadge_chan *chan = arg;
+
+	return !fi_injectdata(chan->ctx->ofi.ep, NULL, 0, cadge_stamp(&chan->greeting, kind), chan->addr);
 }
 
 static int ofi_greet_all(struct cadge_ctx *ctx, struct cadge_sink *sink)
@@ -96,7 +86,8 @@ static int ofi_greet_all(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	for (peer = 0; peer < ctx->peers; peer++) {
 		struct cadge_chan *chan = &ctx->chan[peer];
 
-		if (!chan->connected || chan->announced || !ofi_greet(ctx, chan))
+		if (!chan->connected || chan->announced ||
+		    !cadge_greet(&chan->greeting, ofi_send_greeting, chan))
 			continue;
 		chan->announced = true;
 		chan->up = true;
@@ -139,27 +130,26 @@ static int ofi_sent(struct cadge_ctx *ctx, struct ofi_send *send, struct cadge_s
 static int ofi_received(struct cadge_ctx *ctx, const struct fi_cq_data_entry *entry, struct cadge_sink *sink)
 {
 	struct cadge_lend *lend = entry->op_context;
-	uint32_t slot = (uint32_t)entry->data & OFI_SLOT_MASK;
-	uint32_t generation = (uint32_t)entry->data >> OFI_GENERATION_SHIFT & OFI_GENERATION_MASK;
+	const uint32_t stamp = (uint32_t)entry->data, slot = cadge_stamp_slot(stamp);
 	struct cadge_chan *chan = slot < ctx->peers ? &ctx->chan[slot] : NULL;
 	enum cadge_keep keep = CADGE_TAKEN;
 	int events = 0;
 
 	ctx->posted--;
 	ctx->posted_wanted = cadge_posted_after(entry->len);
-	if (!chan || generation != chan->generation || !(entry->flags & FI_REMOTE_CQ_DATA)) {
+	if (!chan || !cadge_stamp_fits(&chan->greeting, stamp) || !(entry->flags & FI_REMOTE_CQ_DATA)) {
 		ctx->stale_messages++;
 	} else {
-		switch ((enum ofi_kind)(entry->data >> OFI_KIND_SHIFT & 3)) {
-		case OFI_DATA:
+		switch (cadge_stamp_kind(stamp)) {
+		case CADGE_STAMP_DATA:
 			/* The peer was up before us: its WELCOME came earlier, but ours is announced now. */
 			if (!chan->announced)
 				events += ofi_greet_all(ctx, sink);
 			keep = sink->recv(sink, slot, lend->data, entry->len, lend);
 			events++;
 			break;
-		case OFI_HELLO: chan->hello_seen = true; break;
-		case OFI_WELCOME: chan->welcome_seen = true; break;
+		case CADGE_STAMP_HELLO: chan->greeting.hello_seen = true; break;
+		case CADGE_STAMP_WELCOME: chan->greeting.welcome_seen = true; break;
 		}
 	}
 	if (keep == CADGE_TAKEN)

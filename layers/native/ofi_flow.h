@@ -3,19 +3,17 @@
 #ifndef CADGE_NATIVE_OFI_FLOW_H
 #define CADGE_NATIVE_OFI_FLOW_H
 
+#include "common/greeting.h"
 #include "common/ofi.h"
 #include "common/ofi_params.h"
 
 enum {
-	OFI_SPARE = 16,         /* buffers beyond those that a caller may keep */
-	OFI_EVENTS = 16,        /* most events in one poll */
-	OFI_PEERS_MAX = 0xffff, /* slots that fit into the immediate data */
-	OFI_DEPTH_MAX = 1024,   /* sends in flight a channel */
+	OFI_SPARE = 16,                    /* buffers beyond those that a caller may keep */
+	OFI_EVENTS = 16,                   /* most events in one poll */
+	OFI_PEERS_MAX = CADGE_STAMP_SLOTS, /* in the immediate data */
+	OFI_DEPTH_MAX = 1024,              /* sends in flight a channel */
 };
 #define OFI_POOL_BYTES (UINT64_C(1) << 30) /* most address space for receive buffers */
-
-enum ofi_kind { OFI_DATA = 0, OFI_HELLO = 1, OFI_WELCOME = 2 };
-enum { OFI_KIND_SHIFT = 30, OFI_GENERATION_SHIFT = 16, OFI_GENERATION_MASK = 0x3fff, OFI_SLOT_MASK = 0xffff };
 
 /* A send in flight. The first member is libfabric's. */
 struct ofi_send {
@@ -36,10 +34,8 @@ struct cadge_chan {
 	struct cadge_ctx *ctx;
 	fi_addr_t addr;
 	uint32_t peer;
-	uint32_t generation; /* of our slot for this peer */
-	uint32_t peer_stamp; /* slot and generation that the peer wants to see */
+	struct cadge_greeting greeting;
 	bool connected, up, down, announced;
-	bool hello_sent, hello_seen, welcome_sent, welcome_seen;
 };
 
 struct cadge_ctx {

@@ -24,11 +24,11 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <net/if.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cadge/layer.h"
 #include "common/bytes.h"
+#include "common/greeting.h"
 #include "sockets/blocks.h"
 #include "sockets/endpoint.h"
 #include "sockets/settings.h"
@@ -43,7 +43,6 @@ enum {
 	UDP_COPY_BYTES_MAX = 1024, /* as in stream.c: up to here a copy is cheaper than sendmsg */
 	UDP_DATAGRAM_ROOM = 65536,
 };
-#define UDP_HELLO_PERIOD_NS UINT64_C(20000000)
 /* How long a blocking recv sleeps at a time, see wait. */
 #define UDP_RECEIVE_TIMEOUT_NS UINT64_C(50000000)
 
@@ -58,8 +57,8 @@ struct cadge_chan {
 	enum udp_state state;
 	int fd;
 	uint32_t my_tag, their_tag;
-	bool refused_room; /* a post was BUSY: the next wait is for room as well */
-	uint64_t hello_due_ns;
+	bool refused_room;              /* a post was BUSY: the next wait is for room as well */
+	struct cadge_greeting greeting; /* its hellos alone: tags are of 32 random bits */
 };
 
 struct cadge_ctx {
@@ -232,7 +231,7 @@ static int udp_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 		return cadge_errno_code(errno);
 	chan->their_tag = (uint32_t)theirs.nonce;
 	chan->state = UDP_MEETING;
-	chan->hello_due_ns = 0;
+	chan->greeting = (struct cadge_greeting){0};
 	ctx->active[ctx->connected++] = chan;
 	ctx->epoch++;
 	ctx->unsettled++;
@@ -305,15 +304,17 @@ static int udp_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 	return CADGE_E_DOWN;
 }
 
-static void send_control(struct cadge_chan *chan, uint32_t kind)
+static bool send_control(void *arg, enum cadge_stamp_kind kind)
 {
+	struct cadge_chan *chan = arg;
 	unsigned char packet[UDP_HEADER_BYTES];
 
-	cadge_store32(packet, kind);
+	cadge_store32(packet, kind == CADGE_STAMP_HELLO ? kind_hello : kind_welcome);
 	cadge_store32(packet + 4, chan->their_tag);
 	/* What is not sent now is as good as lost, and hellos are repeated until they are answered. */
 	if (send(chan->fd, packet, sizeof(packet), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		chan->ctx->lost_controls++;
+	return true;
 }
 
 static int go_up(struct cadge_chan *chan, struct cadge_sink *sink)
@@ -352,7 +353,7 @@ static int take_datagram(struct cadge_chan *chan, struct cadge_sink *sink, size_
 	}
 	kind = cadge_load32(block->data);
 	if (kind == kind_hello) {
-		send_control(chan, kind_welcome);
+		send_control(chan, CADGE_STAMP_WELCOME);
 		return 0;
 	}
 	/* Data proves as much as a welcome: its sender has had ours. */
@@ -411,18 +412,10 @@ static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
 	return events;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time); /* cadge: protocol timer */
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* Repeats hellos and tells of failures. The only user of a clock, and not once all peers are up. */
 static int settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
-	const uint64_t time_ns = now_ns();
+	const uint64_t time_ns = cadge_greeting_now_ns();
 	int events = 0;
 
 	for (uint32_t i = ctx->connected; i-- > 0;) {
@@ -434,9 +427,8 @@ static int settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
 			ctx->active[i] = ctx->active[--ctx->connected];
 			events++;
 			sink->down(sink, chan->peer, CADGE_E_DOWN);
-		} else if (chan->state == UDP_MEETING && time_ns >= chan->hello_due_ns) {
-			chan->hello_due_ns = time_ns + UDP_HELLO_PERIOD_NS;
-			send_control(chan, kind_hello);
+		} else if (chan->state == UDP_MEETING) {
+			cadge_greet_again(&chan->greeting, time_ns, send_control, chan);
 		}
 	}
 	return events;
@@ -513,7 +505,7 @@ static int udp_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 	if (code < 0)
 		return code;
 	*fd_out = ctx->watch.fd;
-	*due_ns_out = ctx->unsettled ? UDP_HELLO_PERIOD_NS : UINT64_MAX;
+	*due_ns_out = ctx->unsettled ? CADGE_HELLO_PERIOD_NS : UINT64_MAX;
 	return CADGE_DONE;
 }
 
@@ -521,8 +513,8 @@ static int udp_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	if (ctx->early_chan)
 		return CADGE_DONE;
-	if (ctx->unsettled && timeout_ns > UDP_HELLO_PERIOD_NS)
-		timeout_ns = UDP_HELLO_PERIOD_NS;
+	if (ctx->unsettled && timeout_ns > CADGE_HELLO_PERIOD_NS)
+		timeout_ns = CADGE_HELLO_PERIOD_NS;
 	if (ctx->connected == 1 && !ctx->unsettled && ctx->wait_mode == CADGE_WAIT_BLOCK &&
 	    !ctx->active[0]->refused_room && wait_in_recv(ctx, &timeout_ns))
 		return CADGE_DONE;

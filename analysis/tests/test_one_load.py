@@ -24,6 +24,7 @@ from cadge_analysis.stats.decide import decide
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.offered import NOT_RECORDED
 from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.study import contrast, features
 from cadge_analysis.versus.against import against
 from cadge_analysis.versus.history import history
 from cadge_analysis.versus.sides import Side
@@ -199,6 +200,29 @@ def test_a_setting_is_worth_nothing_at_another_load(tmp_path: Path) -> None:
     assert len(variants) == len(LAYERS)
     assert {one.unlike for one in variants} == {"offered 500/s and 100/s: no comparison"}
     assert {(one.ratio, one.verdict) for one in variants} == {(None, None)}
+
+
+def test_no_study_divides_points_at_unlike_loads(tmp_path: Path) -> None:
+    """By another layer, and by another value of a parameter."""
+    arrivals: Any = ({"request_bytes": 8}, {"request_bytes": 8, "arrivals": "fixed"})
+
+    def fill(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        fixed = point["workload"]["parameters"]["arrivals"] == "fixed"
+        hook(lambda layer, _: RATES[layer] * (1 + fixed))(point, attempt, number)
+
+    comparison = compare(read(made(tmp_path, given=arrivals, attempt_hook=fill)))
+    cells = {(cell.series.layer, cell.case.workload["arrivals"]): cell for cell in comparison.data.cells}
+    numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
+    tcp, fixed, am = (
+        cells[key] for key in (("sockets-tcp", "poisson"), ("sockets-tcp", "fixed"), ("am-ucx", "poisson"))
+    )
+    near = cells["native-ucx", "poisson"]
+    assert features._ratio(tcp, am, comparison, "am").why == "offered 120/s and 9\u202f564/s: no comparison"
+    assert features._ratio(tcp, am, comparison, "am").sides is None
+    assert features._ratio(tcp, near, comparison, "near").ratio is not None
+    assert contrast._found(fixed, tcp, numbers).why == "offered 120/s and 240/s: no comparison"
+    assert contrast._found(fixed, tcp, numbers).ratio is None
+    assert contrast._found(near, tcp, numbers).ratio is not None
 
 
 def test_no_launch_more_is_measured_for_what_cannot_be_compared(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_the_sweep_measures_both_values() -> None:
     ("old", "new", "says"),
     [
         ("      open: cannot be told\n", "", "said: give free, costs and open"),
-        ("free: {times: 1.05", "free: {times: 1", "greater than 1"),
+        ("free: {times: 1.05", "free: {times: 1", "above 1"),
         ("figures: [pm_hit", "figures: [pm_hot", "no figure is called pm_hot"),
     ],
 )

@@ -21,6 +21,7 @@ from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Case, Cell
+from cadge_analysis.stats.offered import unlike
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.features import by_parameter
 from cadge_analysis.study.model import Contrast, ContrastRow, ContrastTable
@@ -61,6 +62,8 @@ def _found(one: Cell, base: Cell, numbers: Mapping[str, Numbers]) -> Found:
     if ours is None or other is None:
         bare = one if ours is None else base
         return Found(layer=one.series.layer, case=one.case, ratio=None, difference=None, why=reason(bare))
+    if why := unlike((base, one)):
+        return Found(layer=one.series.layer, case=one.case, ratio=None, difference=None, why=why)
     return Found(
         layer=one.series.layer,
         case=one.case,

@@ -21,6 +21,7 @@ from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Series
+from cadge_analysis.stats.offered import unlike
 from cadge_analysis.study.model import Feature, FeatureRow
 from cadge_analysis.study.published import FeatureOf, PairOf, ParameterOf, Published, ReasonOf, SeriesOf
 
@@ -56,6 +57,9 @@ class _Price:
 def _ratio(without: Cell, with_it: Cell, comparison: Comparison, label: str) -> _Price:
     numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
     off, on = numbers.get(without.point_id), numbers.get(with_it.point_id)
+    apart = unlike((without, with_it)) if off and on else ""
+    if apart:
+        return _Price(label=label, case=with_it.case, ratio=None, why=apart)
     ratio = intervals.ratio(off.by_round, on.by_round) if off and on else None
     bare = with_it if on is None else without
     why = "" if ratio is not None else reason(bare) if off is None or on is None else "no two of the same round"
@@ -69,8 +73,9 @@ def _by_setting(comparison: Comparison, setting: str, value: str) -> Iterator[_P
             continue
         for variant in one.variants:
             if variant.value == value:
-                why = "" if variant.ratio is not None else reason(variant.cell if one.numbers else one.cell)
-                sides = (variant.numbers, one.numbers) if variant.numbers and one.numbers else None
+                bare = variant.unlike or reason(variant.cell if one.numbers else one.cell)
+                why = "" if variant.ratio is not None else bare
+                sides = (variant.numbers, one.numbers) if variant.numbers and one.numbers and not why else None
                 yield _Price(label=one.base.layer, case=one.case, ratio=variant.ratio, why=why, sides=sides)
 
 

@@ -97,8 +97,10 @@ def _base(one: Ablation) -> Value:
 
 
 def _variant(variant: Variant | None) -> Value:
-    if variant is None or variant.ratio is None:
-        why = "not planned" if variant is None else reason(variant.cell) if variant.numbers is None else "no partner"
+    if variant is None:
+        return Value(text=units.MISSING, reason="not planned")
+    if variant.ratio is None:
+        why = reason(variant.cell) if variant.numbers is None else variant.unlike or "no partner"
         return Value(text=units.MISSING, reason=why)
     sign = f"{units.TIMES}\u202f*" if variant.differs else units.TIMES
     flag = variant.verdict.mark if variant.verdict else ""

@@ -38,6 +38,8 @@ class Request:
     catalogue: Catalogue
     workloads: Workloads
     sweep_name: str
+    given: str
+    """The sweep as the user named it: what a command that is shown has to say."""
     sweep: SweepFile
     sweep_text: str
     only: tuple[str, ...]
@@ -125,6 +127,7 @@ def read_request(
         catalogue=catalogue,
         workloads=workloads,
         sweep_name=path.stem,
+        given=sweep_name,
         sweep=sweep.model_copy(update=changes),
         sweep_text=text,
         only=only,

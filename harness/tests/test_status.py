@@ -238,3 +238,24 @@ def test_an_encoding_that_lacks_letters(tmp_path: Path) -> None:
     with (tmp_path / "out").open("w", encoding="ascii") as stream:
         Output(stderr=stream).say("8 µs")
     assert (tmp_path / "out").read_text() == "8 \\xb5s\n"
+
+
+def test_a_launch_whose_points_all_fail_is_one_line(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    assert checkout
+
+    def failing(record: dict[str, object]) -> dict[str, object]:
+        result = record["result"]
+        assert isinstance(result, dict)
+        for attempt in result["attempts"]:
+            attempt |= {"status": "failed", "reason_code": "DEADLINE", "reason": "nothing came"}
+            for key in ("elapsed_ns", "operations", "bytes", "quantities", "checks"):
+                attempt.pop(key, None)
+        return record
+
+    runner.change = failing
+    answer = cadge("run", "--sweep", "tiny", "--layers", "a-one", "--no-report")
+    assert answer.code == 1
+    launches = [line for line in answer.err.splitlines() if "nothing came" in line]
+    assert 0 < len(launches) <= len(runner.made)
+    assert all(line.count("nothing came") == 1 for line in launches)
+    assert any("1 more point" in line for line in launches)

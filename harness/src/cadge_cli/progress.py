@@ -177,7 +177,7 @@ def short_line(state: RunState, now_s: float) -> str:
 
 
 def launch_troubles(record: LaunchRecord, patterns: Mapping[str, PatternFile]) -> list[str]:
-    """Return what went wrong in a launch, each reason once."""
+    """Return what went wrong in a launch, in one line: of several points the first, and how many more there are."""
 
     def say(workload: Workload) -> str:
         file = patterns[workload.pattern]
@@ -191,11 +191,13 @@ def launch_troubles(record: LaunchRecord, patterns: Mapping[str, PatternFile]) -
     result = record.result
     if result is None:
         return []
-    found = [f"unsound: {check.name}: {check.detail}" for check in launch_checks(record) if not check.ok]
+    if failed := [check for check in launch_checks(record) if not check.ok]:
+        return ["unsound: " + "; ".join(f"{check.name}: {check.detail}" for check in failed)]
+    found: list[str] = []
     for attempt in result.attempts:
         if attempt.status == "failed":
             found.append(f"{say(attempt.workload)} failed: {attempt.reason}{held_up}")
-        found.extend(
-            f"{say(attempt.workload)} unsound: {check.name}: {check.detail}" for check in attempt.checks if not check.ok
-        )
-    return list(dict.fromkeys(found))
+        elif wrong := [f"{check.name}: {check.detail}" for check in attempt.checks if not check.ok]:
+            found.append(f"{say(attempt.workload)} unsound: {'; '.join(wrong)}")
+    more = f"; and {count_of(len(found) - 1, 'more point', 'more points')} of this launch" if len(found) > 1 else ""
+    return [f"{found[0]}{more}"] if found else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -347,14 +347,24 @@ def _entries(
     if not sweep.layers:
         places = {item.place for item in wishes}
         left_out = set() if only else set(select(catalogue, sweep.without))
+        elsewhere: dict[str, list[str]] = {}
         for name in chosen:
             if name in left_out:
-                notices.append(f"{name} is left out of this sweep; LAYERS={name} measures it")
-            elif only or places & set(catalogue.get(name).file.places):
+                continue
+            if only or places & set(catalogue.get(name).file.places):
                 entries.append(LayerEntry(layer=name))
             else:
-                notices.append(f"{name} is left out: it {runs_only(catalogue.get(name).file.places)}")
+                elsewhere.setdefault(runs_only(catalogue.get(name).file.places), []).append(name)
+        notices += _left_out_said([name for name in chosen if name in left_out], elsewhere)
     return entries, notices
+
+
+def _left_out_said(without: Sequence[str], elsewhere: Mapping[str, Sequence[str]]) -> list[str]:
+    """Say in one line which layers a sweep leaves out, and where those run that run elsewhere alone."""
+    parts = [", ".join(without)] if without else []
+    parts += [f"{', '.join(names)} ({where})" for where, names in elsewhere.items()]
+    measures = "; --layers all measures every layer" if without else ""
+    return [f"left out of this sweep: {'; '.join(parts)}{measures}"] if parts else []
 
 
 def _expanded(entry: LayerEntry, catalogue: Catalogue) -> list[LayerEntry]:

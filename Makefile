@@ -13,7 +13,7 @@ cadge := .venv/bin/cadge
 options := $(if $(TESTBED),--testbed "$$TESTBED") $(if $(INVENTORY),--inventory "$$INVENTORY") \
 	$(if $(LAYERS),--layers "$$LAYERS") $(if $(filter yes,$(TUNE)),--tune)
 jobs := $(or $(J),$(shell nproc 2>/dev/null || echo 1))
-build := $(MAKE) --no-print-directory -j$(jobs) -f
+build := CADGE_PROGRESS=yes $(MAKE) --no-print-directory -j$(jobs) -f
 
 # What each target takes on make's command line, beside what every Makefile does. Anything else is refused, with the nearest name.
 of_setup := SETUP TESTBED

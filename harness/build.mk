@@ -110,6 +110,7 @@ driver: $(BUILD)/bin/cadge-driver
 $(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(P_EXTRA_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
+	$(if $(CADGE_PROGRESS),@echo "built  $(@F)")
 
 # Plain programs, each as its library's manual writes it, beside which cadge crosscheck sets layers: harness/native/NAME.c is
 # native-NAME. One whose library is not here is not built.

@@ -79,6 +79,7 @@ $(BUILD)/layers/$(1).so: $(OBJECTS_$(1)) $(BUILD)/obj/$(SET_$(1))/flags $(2:.lay
 	@mkdir -p $$(@D)
 	$(Q)$(if $(filter %.cc,$(SOURCES_$(1))),$(CXX),$(CC)) $(MODULE_LDFLAGS) -o $$@ $(OBJECTS_$(1)) $$(LIBS_$(1))
 	@rm -f $(BUILD)/layers/$(1).absent
+	$(if $(CADGE_PROGRESS),@echo "built  $(1)")
 # Written each time, since a package may have come or gone; touched only if the line changes.
 $(BUILD)/layers/$(1).absent: FORCE
 	@mkdir -p $$(@D)

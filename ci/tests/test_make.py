@@ -100,3 +100,13 @@ def test_the_build_takes_lists_as_cadge_run_does(given: str, layers: int, tmp_pa
     names = done.stdout.split()
     assert {"null-self", "sockets-tcp"} <= set(names)
     assert len(names) == layers or (layers == 0 and len(names) > 20)
+
+
+def test_a_build_says_each_part_as_it_is_made(tmp_path: Path) -> None:
+    argv = ["make", "-s", "-f", "layers/build.mk", f"BUILD={tmp_path}", "LAYERS=null-self"]
+    done = subprocess.run(
+        argv, cwd=ROOT, env={**PLAIN, "CADGE_PROGRESS": "yes"}, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["built  null-self"]
+    again = subprocess.run(argv, cwd=ROOT, env=PLAIN, capture_output=True, text=True, check=True, timeout=120)
+    assert again.stdout == ""

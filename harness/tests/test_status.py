@@ -240,6 +240,16 @@ def test_an_encoding_that_lacks_letters(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "8 \\xb5s\n"
 
 
+def test_the_report_is_announced_before_it_is_made(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    assert checkout
+    assert runner
+    answer = cadge("run", "--sweep", "tiny", "--layers", "a-one")
+    last = Store(checkout.campaigns).open("last")
+    attempts = sum(len(launch.point_ids) for launch in last.plan.launches)
+    assert [line for line in answer.err.splitlines() if line.startswith(f"report: {attempts} attempts")], answer.err
+    assert not [one for one in cadge("resume", "--no-report").err.splitlines() if one.startswith("report: ")]
+
+
 def test_a_launch_whose_points_all_fail_is_one_line(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
     assert checkout
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from cadge_cli.options import as_called
 from cadge_cli.output import Output
-from cadge_harness.words import ended_how
+from cadge_harness.plan.timemodel import report_ms
+from cadge_harness.words import clock, count_of, ended_how
 from cadge_results import Campaign, Store
 from cadge_results.command import command
 
@@ -64,6 +65,8 @@ def closing_lines(closing: Mapping[str, Any], output: Output, *, most: int) -> l
 def report_of(campaign: Campaign, output: Output) -> MadeReport | None:
     """Make the report in a process of its own: a report that fails leaves the campaign as it is."""
     path = campaign.layout.report
+    attempts = sum(len(launch.point_ids) for launch in campaign.plan.launches)
+    output.say(f"report: {count_of(attempts, 'attempt')}, about {clock(report_ms(attempts) / 1000)}")
     argv = [sys.executable, "-m", "cadge_cli.cli", "report", str(campaign.path), "-o", str(path), "--closing", "--json"]
     try:
         done = subprocess.run(

@@ -42,3 +42,22 @@ def test_make_hands_on_a_profile_only_where_one_was_named(words: list[str], prof
     argv = ["make", "--no-print-directory", "--eval", show, "show", *words]
     done = subprocess.run(argv, cwd=SETUP.parents[1], env=plain, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == profile
+
+
+def test_setup_says_what_it_installs_in_lines_that_a_terminal_shows() -> None:
+    words = [f"libpackage{number}-dev" for number in range(60)] + ["x" * 120, "(12.0 MB to download)"]
+    code = 'source <(sed -n "/^say() {/,/^}/p" "$0"); say "$@"'
+    done = subprocess.run(["bash", "-c", code, SETUP, *words], capture_output=True, text=True, check=True, timeout=30)
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if len(line) > 100 and "x" * 120 not in line] == []
+    assert " ".join(" ".join(lines).split()[1:]) == " ".join(words)
+
+
+def test_a_command_that_setup_says_can_be_pasted() -> None:
+    words = [f"libpackage{number}-dev" for number in range(30)]
+    code = 'source <(sed -n "/^say() {/,/^}/p" "$0"); say "As root: apt install $*"'
+    done = subprocess.run(["bash", "-c", code, SETUP, *words], capture_output=True, text=True, check=True, timeout=30)
+    assert max(map(len, done.stderr.splitlines())) <= 100
+    pasted = 'apt() { echo "$@"; }\n' + done.stderr.partition("As root: ")[2]
+    ran = subprocess.run(["bash", "-c", pasted], capture_output=True, text=True, check=True, timeout=30)
+    assert ran.stdout.split() == ["install", *words]

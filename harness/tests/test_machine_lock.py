@@ -335,6 +335,39 @@ def test_what_cannot_be_measured_is_refused_before_anybody_is_waited_for(
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--sweep", "no-such"),
+        ("run", "--sweep", "tiny", "--sizes", "8"),
+        ("run", "--sweep", "tiny", "--patterns", "no-such"),
+        ("run", "--sweep", "tiny", "--budget", "1s"),
+        ("run", "--sweep", "tiny", "--trace", "/no/such/log"),
+        ("resume", "no-such"),
+        ("resume", "--results", "/proc/campaigns"),
+        ("quick", "no-such"),
+        ("crosscheck", "--layers", "no-such"),
+        ("crosscheck", "--sizes", "8"),
+        ("crosscheck", "--threshold", "x"),
+        ("crosscheck", "--inventory", "/no/such.yml"),
+        ("selftest", "--only", "no-such"),
+        ("selftest", "--only", "stall", "--results", "/proc/campaigns"),
+        ("selftest", "--only", "stall", "--testbed", "lokal"),
+        ("ablate", "no-such"),
+        ("plan", "--pilot", "--sweep", "tiny"),
+        ("plan", "--pilot", "--sweep", "no-such"),
+    ],
+)
+def test_no_command_waits_with_wrong_arguments(words: tuple[str, ...], checkout: Checkout, cadge: Cadge) -> None:
+    assert checkout
+    with other(SWEEP) as holder:
+        assert holder.line() == "held\n"
+        answer = cadge(*words)
+    assert answer.code in {2, 3, 5}
+    assert "waiting" not in answer.err
+
+
+@pytest.mark.timeout(60)
 def test_a_resume_on_other_hosts_is_refused_before_anybody_is_waited_for(
     quiet: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

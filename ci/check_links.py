@@ -3,7 +3,10 @@
 
 A link to a file or folder is relative to its page, and what it names is tracked by git; a fragment is the anchor of a
 heading, as forges make it of the heading's words, an `id` in HTML, or a line of a file that is no page (#L7). Links to
-other sites are not followed. Exit 0 when every link leads somewhere, 1 with one line for each that does not.
+other sites are not followed. Where a page names a section of a report (*Answer*), it is a heading of the page that
+explains reports; a test holds that page's headings against a report's own.
+
+Exit 0 when every link leads somewhere, 1 with one line for each that does not.
 """
 
 from __future__ import annotations
@@ -23,6 +26,16 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 PARSER = MarkdownIt("commonmark").enable("table")
+READING = "analysis/READING.md"
+"""The page that explains each section of a report, under the section's own heading."""
+OTHER_EMPHASIS = {
+    "analysis/METHOD.md": "titles of journals and books",
+    "analysis/READING.md": "verdicts; its headings are the sections themselves",
+    "ci/kit/README.md": "names of a workflow's jobs",
+    "layers/peregrine/engine/PROTOCOL.md": "names of messages",
+    "layers/peregrine/engine/wireshark/README.md": "entries of Wireshark's menus",
+}
+"""Pages in which words in emphasis with a capital letter are no sections of a report, and what they are there."""
 LINE = re.compile(r"L(\d+)(?:-L(\d+))?")
 NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
 
@@ -50,6 +63,9 @@ class Page:
 
     links: list[Link] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
+    headings: set[str] = field(default_factory=set)
+    emphasised: list[Link] = field(default_factory=list)
+    """Words in emphasis that begin with a capital letter."""
 
 
 class _Html(HTMLParser):
@@ -86,6 +102,17 @@ def _words(inline: Token) -> str:
     )
 
 
+def _emphasised(inline: Token) -> Iterator[str]:
+    """Yield the words of a block that stand in emphasis."""
+    depth, words = 0, ""
+    for token in inline.children or ():
+        depth += {"em_open": 1, "em_close": -1}.get(token.type, 0)
+        words += token.content if depth and token.type in {"text", "code_inline"} else " " if depth else ""
+        if token.type == "em_close" and not depth:
+            yield " ".join(words.split())
+            words = ""
+
+
 def read(text: str) -> Page:
     """Return the links and anchors of a page."""
     page, names, line, is_heading = Page(), Counter[str](), 1, False
@@ -98,6 +125,8 @@ def read(text: str) -> Page:
             continue
         if is_heading:
             page.anchors.add(anchor_of(_words(token), names))
+            page.headings.add(_words(token).strip())
+        page.emphasised += (Link(line, words) for words in _emphasised(token) if words[:1].isupper())
         for child in token.children or ():
             target = child.attrs.get("href") or child.attrs.get("src")
             if child.type in {"link_open", "image"} and target:
@@ -131,6 +160,18 @@ class Pages:
                 why = self._why(name, link.target)
                 if why:
                     yield Dead(name, link, why)
+            yield from self._unknown_sections(name, page)
+
+    def _unknown_sections(self, name: str, page: Page) -> Iterator[Dead]:
+        """Yield the sections of a report that a page names and that no report has."""
+        reading = self._pages.get(READING)
+        if reading is None or name in OTHER_EMPHASIS:
+            return
+        for one in page.emphasised:
+            if one.target not in reading.headings:
+                yield Dead(
+                    name, Link(one.line, f"*{one.target}*"), f"{READING} explains no section of a report so called"
+                )
 
     def _why(self, name: str, target: str) -> str:
         """Return why a link of a page leads nowhere; nothing where it leads somewhere, or to another site."""

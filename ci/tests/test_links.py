@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def test_no_link_of_this_checkout_is_dead() -> None:
 def test_there_are_pages_and_links() -> None:
     page = check_links.read((ROOT / "README.md").read_text(encoding="utf-8"))
     assert "CONTRIBUTING.md" in {link.target for link in page.links}
-    assert {"two-commands", "limits"} <= page.anchors
+    assert {"four-jobs", "limits"} <= page.anchors
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,11 @@ def test_anchors_are_those_of_forges(heading: str, anchor: str) -> None:
         ('<img src="nowhere.png">\n', "docs/nowhere.png is not there"),
         ('words <a href="nowhere.md">a</a>\n', "docs/nowhere.md is not there"),
         ("[a](../../outside.md)", "../outside.md is not there"),
+        ("See *Answer*, [*An answer, and more*](../analysis/READING.md#an-answer-and-more), and *no name*.", ""),
+        ("Section *Found* is first.", "explains no section of a report so called"),
+        ("See *An answer*.", "explains no section"),
+        ("See *An answer,\nand more*.", ""),
+        ("**A bold one** and `*Found*`", ""),
     ],
 )
 def test_a_dead_link_is_found(tmp_path: Path, text: str, why: str) -> None:
@@ -70,6 +76,7 @@ def test_a_dead_link_is_found(tmp_path: Path, text: str, why: str) -> None:
         "docs/page.md": text,
         "docs/other.md": PAGE,
         "docs/sub folder/y.txt": "",
+        "analysis/READING.md": "# Reading\n## Answer\n*Withheld* means nothing.\n## An answer, and more\n",
         "x.c": "int a;\nint b;\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -81,3 +88,23 @@ def test_a_dead_link_is_found(tmp_path: Path, text: str, why: str) -> None:
     assert len(found) == bool(why)
     for one in found:
         assert why in one.why
+
+
+def test_pages_in_which_emphasis_is_something_else_are_there() -> None:
+    for name in check_links.OTHER_EMPHASIS:
+        assert check_links.read((ROOT / name).read_text(encoding="utf-8")).emphasised, name
+
+
+def test_what_a_report_says_of_its_sections_names_sections() -> None:
+    """`under “Floors”` in a sentence of a report: a heading of its templates or its outline."""
+    source = ROOT / "analysis/src/cadge_analysis"
+    texts = [path.read_text(encoding="utf-8") for end in ("py", "j2") for path in sorted(source.rglob(f"*.{end}"))]
+    headings = {
+        name
+        for text in texts
+        for name in re.findall(r"<h2[^>]*>([^<{]+)</h2>|Heading\(\d, \"([^\"]+)\"", text)
+        for name in name
+    }
+    said = {name for text in texts for name in re.findall(r"under (?:\\u201c|\u201c)(.+?)(?:\\u201d|\u201d)", text)}
+    assert len(said) > 2
+    assert said <= headings

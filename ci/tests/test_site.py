@@ -111,6 +111,10 @@ def test_every_section_of_a_report_is_explained_by_the_page_on_reading(report: s
     shown = [match[1] for match in example.PLACE.finditer(text)]
     several = [name for name in sections if name.endswith(("-within", "-between", "-self"))]
     assert [name for name in sections if name not in several[1:]] == shown
+    parts = re.findall(r"^## (.*)\n((?:(?!## ).*\n)*)", text, re.MULTILINE)
+    explained = {match[1]: head for head, part in parts for match in example.PLACE.finditer(part)}
+    own = {name: example.heading(piece) for name, piece in sections.items() if name not in several}
+    assert {name: explained[name] for name in own} == own, "each under the section's own heading"
     filled = example.filled("analysis/READING.md", text, sections)
     assert filled.count("<iframe") == len(shown)
 

@@ -18,6 +18,8 @@ COMMANDS = [
     for line in block.splitlines()
     if line.startswith(".venv/bin/cadge ")
 ]
+[OWN] = re.findall(r"^export CADGE_RESULTS=\S+$", PAGE, re.MULTILINE)
+"""What makes `last` the tutorial's own campaign."""
 
 
 def verbs() -> list[str]:
@@ -25,19 +27,27 @@ def verbs() -> list[str]:
 
 
 def test_the_tutorial_goes_from_a_look_to_a_comparison() -> None:
-    assert verbs() == ["doctor", "layers", "plan", "run", "compare", "why", "compare"]
+    assert verbs() == ["doctor", "layers", "quick", "plan", "run", "compare", "why", "compare"]
+
+
+def test_last_is_the_tutorial_s_own_campaign() -> None:
+    before, after = PAGE.split(OWN)
+    assert "cadge run" not in before
+    assert not re.search(r"\blast\b.*$", "\n".join(line for line in before.splitlines() if "cadge" in line))
+    assert after.count("cadge compare last:") == 1
 
 
 @pytest.mark.alone
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_the_commands_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:
-    """A second campaign is made before the last one, which compares two."""
-    environment = {**os.environ, "CADGE_RESULTS": str(tmp_path)}
+    """A second campaign is made before the last one, which compares two; `last` is none of those elsewhere."""
+    environment = {**os.environ, "HOME": str(tmp_path), "CADGE_RESULTS": str(tmp_path / "others")}
+    begun = False
 
     def run(line: str) -> str:
         done = subprocess.run(
-            ["bash", "-c", line],
+            ["bash", "-c", f"{OWN}; {line}" if begun else line],
             cwd=ROOT,
             env=environment,
             capture_output=True,
@@ -49,10 +59,14 @@ def test_the_commands_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    said = [run(line) for line in COMMANDS[:-1]]
+    said = []
     measured = next(line for line in COMMANDS if line.split()[1] == "run")
-    (earlier,) = (path.name for path in tmp_path.glob("2*Z-*"))
-    assert (tmp_path / earlier / "report.html").is_file()
+    for line in COMMANDS[:-1]:
+        begun = begun or line == measured
+        said.append(run(line))
+    own = tmp_path / Path(OWN).name
+    (earlier,) = (path.name for path in own.glob("2*Z-*"))
+    assert (own / earlier / "report.html").is_file()
     assert "faster" in said[verbs().index("compare")]
     assert "path" in said[verbs().index("why")]
     run(measured)

@@ -177,7 +177,7 @@ GOOD = "patterns:\n- {pattern: rpc, request_bytes: 8B}\n"
         (GOOD + "plases: within\n", r"s.yml:7:1: plases: unknown key; did you mean places\?"),
         (
             GOOD + "places: outside\n",
-            r"s.yml:7:9: places: must be one of .*, not 'outside'; for example: places: within",
+            r"s.yml:7:9: places: must be one of .*, not 'outside'; for example: places: \[within, between\]",
         ),
         (GOOD + "waits: blok\n", r"did you mean block\?"),
         (GOOD + "budget: 300\n", "s.yml:7:9: budget: 300 has no unit; a duration is written like 250ms or 5min"),
@@ -197,7 +197,7 @@ def test_complaints(text: str, message: str, tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "s.yml:1:1: the file is empty"),
-        ("[]", "a JSON object with a schema key was expected"),
+        ("[]", "s.yml:1:1: schema: must be cadge.sweep/2"),
         ("schema: cadge.plan/1\n", r"schema is 'cadge.plan/1', expected cadge.sweep/2"),
         ("schema: cadge.sweep/1\n", "s.yml: written as cadge.sweep/1; this cadge reads version 2; cadge 0.1 reads it"),
         (

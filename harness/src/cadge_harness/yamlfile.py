@@ -80,6 +80,10 @@ def load_document(
     `check` yields what else does not fit.
     """
     raw, marks = load(text, source=source)
+    if not isinstance(raw, dict) or not isinstance(raw.get("schema"), str):
+        line, column = marks.nearest(("schema",))
+        first = f"must be {kind.schema_id()}, which says the format; for example: schema: {kind.schema_id()}"
+        raise UsageError(f"{source}:{line}:{column}: schema: {first}")
     try:
         kind.check_version(raw, source=source)
     except ResultsError as error:

@@ -127,8 +127,13 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
     names = list(dict.fromkeys(known))
     parts = set(_SEPARATORS.split(name.casefold())) - {""}
     whole = [one for one in names if parts and parts <= set(_SEPARATORS.split(one.casefold()))]
-    alike = difflib.get_close_matches(name.casefold(), [one.casefold() for one in names], n=1, cutoff=0.5)
+    alike = difflib.get_close_matches(name.casefold(), [one.casefold() for one in names], n=1, cutoff=0.6)
     return whole[:NAMED_MOST] or [one for one in names if one.casefold() in alike][:1]
+
+
+def with_example(text: str, example: str) -> str:
+    """Return what is wrong, with an example behind it."""
+    return f"{text} For example: {example}" if text.endswith("?") else f"{text}{EXAMPLE}{example}"
 
 
 def flow(value: object) -> str:
@@ -198,6 +203,8 @@ class SchemaParts:
                 yield self.resolve(branch["properties"][part])
             elif each := self.each(branch):
                 yield self.resolve(each[1])
+            elif "items" in branch:  # one group of keys in the place of a list of them
+                yield from self._inner(self.resolve(branch["items"]), part)
 
     def branches(self, schema: Schema) -> list[Schema]:
         """Return the kinds of values that a schema allows, `null` left out: a key that may be left out needs none."""
@@ -218,11 +225,17 @@ class SchemaParts:
 
     def keys(self, path: Path) -> list[str]:
         """Return the keys that are known at a path."""
-        return [key for branch in self.branches(self.at(path)) for key in branch.get("properties", ())]
+        groups = [
+            group
+            for branch in self.branches(self.at(path))
+            for group in (branch, *self.branches(self.resolve(branch.get("items", {}))))
+        ]
+        return [key for group in groups for key in group.get("properties", ())]
 
     def allowed(self, schema: Schema, depth: int = 0) -> str:
         """Return what a schema allows, in words."""
-        said = [self._kind(branch, depth) for branch in self.branches(schema)]
+        several = self.branches(schema)
+        said = ["a list of such" if branch.get("items") in several else self._kind(branch, depth) for branch in several]
         return ", or ".join(dict.fromkeys(said))
 
     def _kind(self, one: Schema, depth: int) -> str:
@@ -348,30 +361,30 @@ def _example(path: Path, schema: SchemaParts) -> str:
     while path and isinstance(path[-1], int):
         path = path[:-1]
     value = schema.example(schema.at(path))
-    return f"{EXAMPLE}{flow(path[-1])}: {flow(value)}" if path else f"{EXAMPLE}{flow(value)}"
+    return f"{flow(path[-1])}: {flow(value)}" if path else flow(value)
 
 
 def _text(item: Mapping[str, Any], path: Path, schema: SchemaParts, raw: object) -> str:
     match item["type"]:
         case "extra_forbidden" if known := schema.keys(path[:-1]):
             near = near_names(str(path[-1]), known)
-            example = _example((*path[:-1], near[0]), schema).replace(EXAMPLE, " For example: ") if near else ""
-            return f"unknown key{nearest(str(path[-1]), known)}{example}"
+            said = f"unknown key{nearest(str(path[-1]), known)}"
+            return with_example(said, _example((*path[:-1], near[0]), schema)) if near else said
         case "json_invalid":
             return f"not JSON: {item['ctx']['error']}"
         case "missing":
-            return f"is missing; it must be {schema.allowed(schema.at(path))}{_example(path, schema)}"
+            return with_example(f"is missing; it must be {schema.allowed(schema.at(path))}", _example(path, schema))
         case "value_error" | "assertion_error":
             text = str(item["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
             if not path or "like" in text or "for example" in text:
                 return text
-            return f"{text}{_example(path, schema)}"
+            return with_example(text, _example(path, schema))
     here = schema.at(path)
     if "[key]" in item["loc"]:
         names = [found[0] for branch in schema.branches(schema.at(path[:-1])) if (found := schema.each(branch))]
-        return f"such a name must be {schema.allowed(names[0])}{_example(path[:-1], schema)}"
+        return with_example(f"such a name must be {schema.allowed(names[0])}", _example(path[:-1], schema))
     value = _value_at(raw, path)
     words = [str(word) for branch in schema.branches(here) for word in branch.get("enum", ())]
     near = near_names(value, words) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"must be {schema.allowed(here)}, not {given(value)}{hint}{_example(path, schema)}"
+    return with_example(f"must be {schema.allowed(here)}, not {given(value)}{hint}", _example(path, schema))

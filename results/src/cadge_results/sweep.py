@@ -145,7 +145,7 @@ Places = Annotated[
 Waits = Annotated[
     tuple[Wait, ...], Field(min_length=1), BeforeValidator(_listed), _one_or_more({"enum": ["poll", "block"]})
 ]
-PatternName = Annotated[str, BeforeValidator(plain_name), Field(pattern=WORD, examples=_as_written("pattern: rpc"))]
+PatternName = Annotated[str, Field(pattern=WORD, examples=_as_written("pattern: rpc")), BeforeValidator(plain_name)]
 """In which '-' is as good as '_'."""
 
 _VALUE: dict[str, object] = {"type": ["integer", "string"]}
@@ -302,6 +302,15 @@ class Durations(Frozen):
         return self
 
 
+class _OrMillis:
+    """A duration alone stands for a group with that default; an editor that reads the schema has to know."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        alone = handler.resolve_ref_schema(handler(core))["properties"]["default"]
+        kept = {key: value for key, value in alone.items() if key in {"type", "pattern"}}
+        return {"anyOf": [handler(core), kept]}
+
+
 class SweepFile(Document):
     """A sweep. `layers` is empty for all layers."""
 
@@ -344,7 +353,7 @@ class SweepFile(Document):
     places: Places = Field(
         default=("within", "between"),
         description="within: both ends on one host. between: on two hosts. self: both in one process.",
-        examples=["within", ["within", "between"]],
+        examples=[["within", "between"], "within"],
     )
     waits: Waits = Field(
         default=("poll",),
@@ -391,7 +400,7 @@ class SweepFile(Document):
         description="How long the whole may take. Durations are shortened to keep it, then points are left out.",
         examples=["5min"],
     )
-    duration: Durations = Field(
+    duration: Annotated[Durations, _OrMillis()] = Field(
         description="How long points are measured.", examples=["100ms", {"default": "100ms", "least": "25ms"}]
     )
     floors: bool = Field(

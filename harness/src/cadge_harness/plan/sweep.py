@@ -18,7 +18,7 @@ from cadge_harness.yamlbounds import OWN, check_bytes
 from cadge_harness.yamlfile import load_document
 from cadge_results import PatternFile, SweepFile, Workload, Workloads
 from cadge_results.base import Place, Wait
-from cadge_results.complaint import EXAMPLE, Complaint, nearest
+from cadge_results.complaint import EXAMPLE, Complaint, nearest, with_example
 from cadge_results.pattern import ENDPOINTS_MAX, Parameter
 from cadge_results.point import Value
 from cadge_results.provider import AT, matches
@@ -182,8 +182,9 @@ def _value_problems(
         try:
             values(raw, pattern.parameters[key], sweep)
         except ValueError as error:
-            example = "" if "like" in str(error) else f"{EXAMPLE}{_example(key, pattern.parameters[key])}"
-            yield Complaint(path=path, text=f"{error}{example}")
+            text = str(error)
+            said = text if "like" in text else with_example(text, _example(key, pattern.parameters[key]))
+            yield Complaint(path=path, text=said)
 
 
 def _example(name: str, parameter: Parameter) -> str:

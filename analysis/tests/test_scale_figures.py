@@ -107,9 +107,9 @@ def test_memory_is_what_the_process_with_the_most_channels_took(data: Dataset) -
     assert heaviest(one) == 1, "the last of equal ones: the first gathers what all say"
     assert heaviest(two) == 0
     assert taken(one) is None, "not in the record"
-    assert taken(weighed(one, 50_000, 4_000_000)) == Taken(memory=4_050_000, shared=4_000_000)
-    assert taken(weighed(two, 50_000, heavy=0)) == Taken(memory=50_000, shared=0)
-    assert taken(weighed(two, 50_000)) == Taken(memory=0, shared=0), "another took it"
+    assert taken(weighed(one, 50_000, 4_000_000)) == Taken(memory=4_050_000, shared=4_000_000, shared_part=2_000_000)
+    assert taken(weighed(two, 50_000, heavy=0)) == Taken(memory=50_000, shared=0, shared_part=0)
+    assert taken(weighed(two, 50_000)) == Taken(memory=0, shared=0, shared_part=0), "another took it"
     assert taken(weighed(two, 50_000).model_copy(update={"status": "failed"})) is None
     known = weighed(one, 50_000)
     assert known.result is not None

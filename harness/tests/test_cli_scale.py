@@ -97,7 +97,7 @@ def test_what_is_no_network_is_said_to_be_none(cadge: Cadge, fits: Path) -> None
         ),
         (("--layer", "c-three"), EXIT_NOTHING, "no LogGP fit of c-three; there are: a-one"),
         (("--layer", "b-two"), EXIT_NOTHING, "was refused: no line fits"),
-        (("--layer", "a-one", "--topology", "fat_tree"), EXIT_USAGE, "unknown topology 'fat_tree'"),
+        (("--layer", "a-one", "--topology", "fattree"), EXIT_USAGE, "unknown topology 'fattree'"),
         (("--layer", "a-one", "--endpoints", "1"), EXIT_USAGE, "'1' is no number of endpoints; 2 to 100000"),
         (("--layer", "a-one", "--bytes", "8KiB"), EXIT_USAGE, "8192 bytes: they were fitted from 1 to 4096"),
         (("--layer", "a-one", "--choice", "touch=write+read"), EXIT_NOTHING, "no LogGP fit of a-one write+read"),

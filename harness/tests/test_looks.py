@@ -75,7 +75,7 @@ def measured(record: dict[str, object]) -> dict[str, object]:
 @pytest.fixture
 def looked_at(checkout: Checkout, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     """A checkout with the sweep above, and a runner that measures what it asks for; plans are an idle machine's."""
-    monkeypatch.setattr(request, "probed", lambda _driver: TimeModel())
+    monkeypatch.setattr(request, "probed", lambda _driver, _base: TimeModel())
     (checkout.root / "harness/sweeps/looked-at.yml").write_text(LOOKED_AT)
     runner.change = measured
     return checkout

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_cli import commands_run
+from cadge_cli import closing, commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import Ended
@@ -337,5 +337,5 @@ def test_a_report_that_dies_says_how(
     dying = tmp_path / "python"
     dying.write_text(f"#!/bin/sh\n{code}\n")
     dying.chmod(0o755)
-    monkeypatch.setattr(commands_run.sys, "executable", str(dying))
+    monkeypatch.setattr(closing.sys, "executable", str(dying))
     assert f"cadge: no report was made: {said}\n" in cadge("run", "--sweep", "tiny").err

@@ -98,7 +98,7 @@ class BesideNative(Frozen):
     """Of messages up to this size."""
     ratio: tuple[float, float]
     """Cadge's figure divided by the plain program's: the lowest and the highest that was found."""
-    command: str = Field(pattern=r"^cadge crosscheck\b")
+    command: str = Field(pattern=r"^cadge crosscheck\b", examples=["cadge crosscheck --layers mpi-p2p"])
     """What measures it on the reader's machine."""
     measured: str = Field(min_length=1)
     """When, and with which versions."""

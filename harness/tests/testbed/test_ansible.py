@@ -314,6 +314,22 @@ def test_tuning_is_put_back_also_after_a_kill(campaign_on: Campaign, tmp_path: P
 
 
 @pytest.mark.long
+def test_a_resume_that_does_not_tune_puts_back_what_a_killed_run_tuned(campaign_here: Campaign, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("1\n")
+    blocks = [make_block(campaign_here.testbed, campaign_here.name, "b0", [make_launch("l1", ["localhost"])])]
+    campaign_here.work.mkdir()
+    ansible_io._variables(campaign_here.testbed, blocks, campaign_here.work, campaign_here.build, tune=True)
+    ansible_files.write_json(campaign_here.work / ansible_io.TOUCHED, ["localhost"])
+    extra: Json = {"cadge_tune_settings": [{"file": str(plain), "value": "2"}], "cadge_tune_become": False}
+    assert campaign_here.playbook("prepare", extra=extra).returncode == 0
+    assert plain.read_text().strip() == "2"
+    campaign_here.run([make_launch("l2", ["localhost"])])
+    assert plain.read_text().strip() == "1"
+    gone(campaign_here)
+
+
+@pytest.mark.long
 def test_a_text_says_that_a_host_may_not_be_tuned(campaign_here: Campaign, tmp_path: Path) -> None:
     """As it comes from an INI file."""
     plain = tmp_path / "plain"

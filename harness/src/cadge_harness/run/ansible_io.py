@@ -319,11 +319,15 @@ def run_campaign(
     then everything ends in order. build: the build tree to deploy, else the checkout's. of_launches: files
     that launches name, which every host gets. programs: beside the build; each host tells which version it has.
     without_ansible: this machine is the only host, and nothing is tuned: the steps of the playbooks are done directly.
+    What an earlier run with `tune` left tuned, because it was killed, is put back before a run without it measures.
 
     Does not raise for what hosts do; see RunOutcome. Raises UnfitError where there is no build or no Ansible.
     """
     work.mkdir(parents=True, exist_ok=True)
-    run = _Run(testbed, work, on_event, on_launch, without_ansible=without_ansible)
+    still_tuned = not tune and _may_be_tuned(work)
+    run = _Run(testbed, work, on_event, on_launch, without_ansible=without_ansible and not still_tuned)
+    if still_tuned and not _clean_up(run, work / "variables.json", work, _touched(work)):
+        return _outcome(run, 1, clean=False)
     _take_fetched(run, work)  # brought home by an earlier restore
     blocks = _without(blocks, run.state.seen)
     if not blocks:  # it was killed after its last launch: what it left on the hosts goes
@@ -361,6 +365,15 @@ def _touched(work: Path) -> list[str]:
     with contextlib.suppress(OSError, ValueError):
         return [str(host) for host in json.loads((work / TOUCHED).read_text(encoding="utf-8"))]
     return []
+
+
+def _may_be_tuned(work: Path) -> bool:
+    """Tell whether an earlier run of this campaign was to tune its hosts, and ended before it had put all back."""
+    if not _touched(work):
+        return False
+    with contextlib.suppress(OSError, ValueError):
+        return bool(json.loads((work / "variables.json").read_text(encoding="utf-8")).get("cadge_tune", True))
+    return False
 
 
 def _clean_up(run: _Run, variables: Path, work: Path, hosts: list[str]) -> bool:

@@ -15,7 +15,7 @@ import synthetic
 
 from cadge_analysis import export, units
 from cadge_analysis.judged import judged
-from cadge_analysis.page import ablation_table, verdict_words
+from cadge_analysis.page import ablation_table, picture, verdict_words
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.intervals import do_disagree, ratio
@@ -119,6 +119,23 @@ def test_columns_of_ratios_say_it(tmp_path: Path, second: Sequence[int], says: b
     hook = in_rounds(second, lambda known: known["kind"] == "floor")
     rows = compare(read(made(tmp_path / "floors", hook, layers=("sockets-tcp",), floors=True))).rows
     assert [row.ratio.pairs_disagree for row in rows if row.ratio] == [says]
+
+
+@pytest.mark.parametrize(("second", "says"), [(SECOND, True), (CALM, False)])
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_the_picture_in_the_terminal_marks_it(
+    tmp_path: Path, second: Sequence[int], says: bool, columns: int, unicode: bool
+) -> None:
+    hook = in_rounds(second, lambda known: known["kind"] == "floor")
+    found = picture.pictured(compare(read(made(tmp_path, hook, layers=("sockets-tcp",), floors=True))))
+    assert [bar.pairs_disagree for one in found.questions for bar in one.bars] == [says]
+    assert picture.Picture.of(found.stored()) == found
+    lines = picture.lines(found, most=12, columns=columns, unicode=unicode)
+    assert any(line.endswith(f"floor{picture.DOUBT}") for line in lines) is says
+    assert any(units.PAIRS_DISAGREE in line for line in lines) is says
+    assert max(map(len, lines)) <= columns
+    assert len(lines) <= 12
 
 
 @pytest.mark.parametrize(("second", "says"), [(SECOND, True), (CALM, False)])

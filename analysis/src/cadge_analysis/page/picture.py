@@ -28,6 +28,9 @@ NARROW = 60
 NAME_MOST = 24
 BAR_LEAST = 4
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+DOUBT = "?"
+"""Stands behind a ratio that the numbers beside it contradict."""
+DOUBTS = f"{DOUBT} {units.PAIRS_DISAGREE}: the ratio, taken round by round, contradicts these medians."
 _PLAIN = str.maketrans(
     {
         "µ": "u",
@@ -49,6 +52,7 @@ class Bar:
     """A layer in a question: its number in the unit shown, its interval, and how many times its floor it is.
 
     `value` is None where no launch gave a number; `why` says what became of it. `leads`: no other layer is better.
+    `pairs_disagree`: the value and the floor beside it contradict `floor_times`, which is of paired rounds.
     """
 
     name: str
@@ -57,6 +61,7 @@ class Bar:
     low: float | None = None
     high: float | None = None
     floor_times: float | None = None
+    pairs_disagree: bool = False
     launches: int = 0
     leads: bool = False
     why: str = ""
@@ -146,6 +151,7 @@ def _bar(row: Row, scale: float, *, leads: bool) -> Bar:
         low=None if central.low is None else central.low * scale,
         high=None if central.high is None else central.high * scale,
         floor_times=row.ratio.value if row.ratio is not None else None,
+        pairs_disagree=row.ratio is not None and row.ratio.pairs_disagree,
         launches=central.launches,
         leads=leads,
     )
@@ -194,12 +200,16 @@ _C_LOCALES = ("", "C", "POSIX")
 
 def lines(picture: Picture, *, most: int, columns: int = WIDE, unicode: bool = True) -> list[str]:
     """Return a picture of at most `most` lines and so many columns. unicode: whether more than ASCII may be used."""
-    end = wrapped(harmless(picture.conclusion), columns) if picture.conclusion else []
+    doubts = any(bar.pairs_disagree for one in picture.questions for bar in one.bars)
+    said = (DOUBTS if doubts else "", picture.conclusion)
+    end = [line for text in said if text for line in wrapped(harmless(text), columns)]
     room = most - len(end)
     shown = picture.questions[: max(1, room // 3)]  # each with a heading and two bars at least
     drawing = _Drawing.of(shown, columns, eighths=unicode)
     each = room // len(shown) - 1 if shown else 0
     found = [line for one in shown for line in drawing.question(one, each)]
+    if doubts and not any(line.endswith(DOUBT) for line in found):
+        end = end[len(wrapped(DOUBTS, columns)) :]  # the bar in question had no line
     return [line if unicode else ascii_text(line) for line in (*found, *end)]
 
 
@@ -210,20 +220,27 @@ def ascii_text(line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """How wide things are in a picture: the same in all of its questions. `eighths`: bars end within a column."""
+    """How wide things are in a picture: the same in all of its questions.
+
+    `doubts`: ratios have a column more, for DOUBT. `eighths`: bars end within a column.
+    """
 
     columns: int
     name: int
     value: int
     interval: int
     ratio: int
+    doubts: bool
     eighths: bool
 
     @classmethod
     def of(cls, questions: Sequence[PicturedQuestion], columns: int, *, eighths: bool) -> _Drawing:
-        rows = [_cells(bar, one) for one in questions for bar in one.bars if bar.value is not None]
+        bars = [(bar, one) for one in questions for bar in one.bars if bar.value is not None]
+        rows = [_cells(bar, one) for bar, one in bars]
         name, value, interval, ratio = (max((cells_wide(row[at]) for row in rows), default=0) for at in range(4))
-        return cls(columns, min(name, NAME_MOST), value, interval if columns >= NARROW else 0, ratio, eighths)
+        doubts = any(bar.pairs_disagree for bar, _ in bars)
+        interval = interval if columns >= NARROW else 0
+        return cls(columns, min(name, NAME_MOST), value, interval, ratio + doubts, doubts, eighths)
 
     def question(self, question: PicturedQuestion, most: int) -> Iterator[str]:
         """Yield a heading and at most so many lines below it; layers for which there is no line are counted."""
@@ -245,7 +262,9 @@ class _Drawing:
         begin = f"{'*' if bar.leads else ' '} {_left(self._cut(name, self.name), self.name)}"
         tail = _right(value, self.value)
         tail += f" {_left(ends, self.interval)}" if self.interval else ""
-        tail += f" {_right(ratio, self.ratio)}" if self.ratio else ""
+        tail += (
+            f" {_right(ratio + (DOUBT if bar.pairs_disagree else ' ' * self.doubts), self.ratio)}" if self.ratio else ""
+        )
         room = self.columns - cells_wide(f"{begin}  {tail}")
         if room < BAR_LEAST:
             return self._cut(f"{begin} {tail}".rstrip())

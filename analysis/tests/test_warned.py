@@ -33,6 +33,25 @@ def test_the_widest_stands_first_and_what_stops_before_all() -> None:
     assert found.nothing_found == "Nothing."
 
 
+@pytest.mark.parametrize(
+    ("text", "items", "told"),
+    [
+        (
+            "",
+            ("To see it, measure without it.", "A library was there."),
+            "To see it, measure without it. A library was there.",
+        ),
+        ("They show no ratio:", ("one reason", "another"), "They show no ratio: one reason; another"),
+        ("So it is.", ("one",), "So it is. one"),
+        ("Alone", (), "Alone"),
+    ],
+)
+def test_sentences_of_a_remark_follow_each_other_without_a_semicolon(
+    text: str, items: tuple[str, ...], told: str
+) -> None:
+    assert Remark(grave=True, title="t", text=text, items=items).told == told
+
+
 def test_findings_of_a_kind_are_one() -> None:
     found = warned(
         [], [finding("a"), finding("b", share=0.5), finding("c", kind="slow host", stops=True)], nothing_found="N"

@@ -85,7 +85,7 @@ def _beside_native(plan: Plan) -> dict[str, object]:
 def _told(said: Heading | None) -> dict[str, object]:
     if said is None:
         return {}
-    remarks = [[one.grave, one.title, "; ".join(filter(None, (one.text, *one.items)))] for one in said.remarks]
+    remarks = [[one.grave, one.title, one.told] for one in said.remarks]
     return {"title": said.title, "deck": said.deck, "remarks": remarks}
 
 

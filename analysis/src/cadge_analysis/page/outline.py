@@ -162,7 +162,7 @@ def _first_screen(page: Page) -> Iterator[Block]:
 
 def _remark(one: Remark) -> str:
     head = _joined(one.title, one.size, between=", ")
-    return _joined(f"{head}.", " ".join(filter(None, (one.text, "; ".join(one.items)))), between=" ")
+    return _joined(f"{head}.", one.told, between=" ")
 
 
 def _questions(page: Page) -> Iterator[Block]:

@@ -60,6 +60,17 @@ class Remark:
     anchor: str = ""
     kind: str = ""
 
+    @property
+    def told(self) -> str:
+        """The text and its items in one line: whole sentences follow each other, all else stands between semicolons."""
+        line = self.text
+        for item in self.items:
+            line += f"{'' if not line or line.endswith(_ENDS) else ';'} {item}"
+        return line.strip()
+
+
+_ENDS = (".", ":", ";", "?", "!")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:

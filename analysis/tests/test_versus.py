@@ -457,7 +457,7 @@ def test_layers_that_all_became_slower_while_no_floor_did_are_slower(alike: tupl
     (machine,) = found.drift
     assert machine.drift.is_apart
     assert "that is no drift which floors show" in moved_alike(machine)
-    findings = {one.kind: one for one in since(found).findings}
+    findings = {one.kind: one for one in since(found, alike[1].data).findings}
     assert findings["together"].grave
     assert "What they share may have changed" in findings["together"].text
 

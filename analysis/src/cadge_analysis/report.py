@@ -57,7 +57,7 @@ def made_as(data: load.Dataset, making: Making, beside: Against | None = None) -
         compare.compare(judged_against(data, making.baseline)),
         title=making.title,
         generated=_stamp(data, making.epoch),
-        since=since(beside) if beside is not None else None,
+        since=since(beside, data) if beside is not None else None,
         making=making.stored(),
     )
 

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from cadge_cli.options import json_option, output_of
 from cadge_harness.errors import EXIT_OK
 from cadge_harness.paths import find_checkout
+from cadge_results.command import command
 
 if TYPE_CHECKING:
     from cadge_analysis.study.claims import Hypothesis, TestedBy
@@ -72,12 +73,12 @@ def _where(test: TestedBy) -> str:
     """Return the commands that show a test."""
     parts = []
     if test.sweep:
-        parts.append(f"cadge run --sweep {test.sweep}")
+        parts.append(command("run", "--sweep", test.sweep))
     if test.study:
         section = f' (section "{test.section}")' if test.section else ""
-        parts.append(f"cadge study {test.study}{section}")
+        parts.append(f"{command('study', test.study)}{section}")
     if test.pattern:
-        parts.append(f"cadge patterns {test.pattern}")
+        parts.append(command("patterns", test.pattern))
     return ", ".join(parts)
 
 

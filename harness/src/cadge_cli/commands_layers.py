@@ -15,6 +15,7 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import LayerInfo, Refusal, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.words import count_of
+from cadge_results.command import command
 from cadge_results.layerfile import BesideNative, Limit
 from cadge_results.units import format_bytes
 
@@ -51,7 +52,7 @@ def layers(ctx: click.Context, name: str | None, as_json: bool) -> int:
     ready = sum(1 for info in catalogue.layers if info.absent is None)
     lines = [*table(rows), f"{ready} of {count_of(len(catalogue.layers), 'layer')} built."]
     return output.finish(
-        0, {"layers": data}, [*lines, "What one of them is, and what it cannot do:  cadge layers NAME"]
+        0, {"layers": data}, [*lines, f"What one of them is, and what it cannot do:  {command('layers', 'NAME')}"]
     )
 
 
@@ -97,7 +98,7 @@ def page(info: LayerInfo) -> Iterator[str]:
         for where, why in reasons:
             yield from _wrapped("  ", f"{where}: {why}")
     yield ""
-    yield f"Which patterns run over it here:  cadge patterns --here | grep -w {info.name}"
+    yield f"Which patterns run over it here:  {command('patterns', '--here')} | grep -w {info.name}"
 
 
 def _waits(info: LayerInfo) -> str:

@@ -17,6 +17,7 @@ from cadge_harness.plan.here import Cell, Counted, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.words import count_of
 from cadge_results import PatternFile, Reason, Workloads
+from cadge_results.command import command
 from cadge_results.pattern import Parameter, Role, plain
 from cadge_results.units import format_bytes
 
@@ -84,7 +85,7 @@ def patterns(
         for key, file in ((key, workloads.patterns[key]) for key in workloads.ordered)
     ]
     data: dict[str, JsonValue] = {key: workloads.patterns[key].to_object() for key in workloads.ordered}
-    lines = [*table(rows), "What one of them measures:  cadge patterns NAME"]
+    lines = [*table(rows), f"What one of them measures:  {command('patterns', 'NAME')}"]
     return output.finish(0, {"patterns": data}, lines)
 
 

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from cadge_cli.options import json_option, out_option, output_of, results_option
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
+from cadge_results.command import command
 
 EXAMPLES = "\b\nExamples:\n"
 PUBLISHED = "published.yml"
@@ -71,7 +72,7 @@ def study(
     if not built.has_ours:
         output.problem(
             f"campaign {', '.join(ids)}: no point of the study {name} has a number, so that only published ones stand "
-            "on the page; its sweeps: cadge hypotheses"
+            f"on the page; its sweeps: {command('hypotheses')}"
         )
     data: dict[str, JsonValue] = {
         "campaign_id": ids[0],

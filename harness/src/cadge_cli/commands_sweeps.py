@@ -19,6 +19,7 @@ from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.words import clock, count_of
 from cadge_results import SweepFile
+from cadge_results.command import command
 from cadge_results.complaint import flow
 from cadge_results.sweep import PatternEntry
 from cadge_results.units import format_bytes
@@ -119,8 +120,8 @@ def _list(found: dict[str, SweepFile]) -> Iterator[str]:
             yield from _entry(name, sweep.title, width)
         if mine:
             yield ""
-    yield "What one of them measures, and how long:  cadge sweeps NAME"
-    yield "One to begin your own with:               cadge sweeps example >mine.yml"
+    yield f"What one of them measures, and how long:  {command('sweeps', 'NAME')}"
+    yield f"One to begin your own with:               {command('sweeps', 'example')} >mine.yml"
 
 
 def _entry(head: str, text: str, width: int) -> list[str]:
@@ -147,8 +148,8 @@ def _page(request: Request, given: str, made: Plan | None, why: str) -> Iterator
     for head, text in parts:
         yield from _entry(head, text, width)
     yield ""
-    yield f"Measure it:               cadge run --sweep {given}"
-    yield f"What runs, and what not:  cadge plan --sweep {given}"
+    yield f"Measure it:               {command('run', '--sweep', given)}"
+    yield f"What runs, and what not:  {command('plan', '--sweep', given)}"
 
 
 def _what(sweep: SweepFile) -> Iterator[tuple[str, str]]:

@@ -327,11 +327,16 @@ def _environment(data: Dataset) -> str:
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
 
 
-def run_again(data: Dataset, *options: str) -> str:
-    """Return the command that goes on with the campaign, as its user calls cadge; a published page names no path."""
+def told_command(data: Dataset, verb: str, *given: str) -> str:
+    """Return a command that a page of the campaign names, as its user calls cadge; a published page names no path."""
     if data.meta.redacted is not None:
-        return shlex.join(["cadge", "resume", data.campaign_id, *options])
-    return command_of_user("resume", data.campaign_id, *options)
+        return shlex.join(["cadge", verb, *given])
+    return command_of_user(verb, *given)
+
+
+def run_again(data: Dataset, *options: str) -> str:
+    """Return the command that goes on with the campaign."""
+    return told_command(data, "resume", data.campaign_id, *options)
 
 
 def command(data: Dataset) -> str:

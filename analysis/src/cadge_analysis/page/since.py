@@ -8,7 +8,9 @@ from math import exp, log1p
 
 from cadge_analysis import units, words
 from cadge_analysis.page.findings import clipped
+from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.viewmodel import FactTable, Finding, Since, Span
+from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus import change_words, drift_words
@@ -26,8 +28,8 @@ PLANNED = ("command",)
 """What differs wherever two commands do, and says nothing of the measurement by itself."""
 
 
-def since(found: Against) -> Since:
-    """Return everything that a report says of a comparison with an earlier campaign."""
+def since(found: Against, data: Dataset) -> Since:
+    """Return everything that a report of `data` says of a comparison with an earlier campaign."""
     return Since(
         title=f"Since campaign {found.first}",
         findings=findings_of(found),
@@ -36,7 +38,7 @@ def since(found: Against) -> Since:
         f"Yekutieli, over all cells); the same is within {units.percent(found.margin, 0)}. A change is the ratio less "
         "what the machine did meanwhile, as floors, references and layers show it together, with the interval that its "
         "verdict is read from. "
-        f"The same as `cadge compare {found.first} {found.second}`, which says more.",
+        f"The same as `{told_command(data, 'compare', found.first, found.second)}`, which says more.",
         tables=tuple(filter(None, (of(found) for of in (_conditions, _drift, _machine, _changes, _left)))),
     )
 

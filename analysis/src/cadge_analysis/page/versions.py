@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.since import findings_of
 from cadge_analysis.page.viewmodel import FactTable, Since
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series
@@ -30,6 +31,7 @@ def versions(data: Dataset, facts: Facts, delta: float) -> Since | None:
     groups = _groups(data)
     if not groups:
         return None
+    two = (f"{data.campaign_id}:LAYER", f"{data.campaign_id}:LAYER@VERSION")
     found = [_held(data, first, second, delta) for first, *others in groups for second in others]
     return Since(
         title="Versions side by side",
@@ -37,8 +39,8 @@ def versions(data: Dataset, facts: Facts, delta: float) -> Since | None:
         note="The same adapter, compiled against each build of its library and loaded with it, in launches that take "
         "turns. Ratios are of the second layer to the first, of each cell\u2019s main quantity, paired by round. On "
         f"average at most {units.percent(ERROR, 0)} of the cells of a table that are called slower or faster are "
-        f"neither (Benjamini and Yekutieli); the same is within {units.percent(delta, 0)}. `cadge compare "
-        f"{data.campaign_id}:LAYER {data.campaign_id}:LAYER@VERSION` says more of two.",
+        f"neither (Benjamini and Yekutieli); the same is within {units.percent(delta, 0)}. "
+        f"`{told_command(data, 'compare', *two)}` says more of two.",
         tables=(_builds(data, facts, groups), *filter(None, (of(each) for each in found for of in (_changes, _left)))),
     )
 

@@ -18,7 +18,7 @@ import pytest
 
 from cadge_cli import cli, commands_run
 from cadge_cli.options import results_option
-from cadge_cli.output import Output
+from cadge_cli.output import COLUMNS, Output
 from cadge_harness import errors
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.patterns import ask_driver, differences
@@ -173,7 +173,9 @@ def test_plan(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Pa
     assert data["ports"] == [18600, 18699]
     assert [block["place"] for block in data["blocks"]] == ["within", "between"]
     assert json.loads((tmp_path / "plan.json").read_text())["plan_hash"] == data["plan_hash"]
-    text = cadge("plan", "--sweep", "tiny").out
+    lines = cadge("plan", "--sweep", "tiny").out.splitlines()
+    assert max(map(len, lines)) <= COLUMNS
+    text = " ".join(" ".join(lines).split())
     assert "time about" in text
     assert data["decides"] in text
     assert "cannot decide anything among the" in data["decides"]

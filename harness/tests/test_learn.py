@@ -189,9 +189,9 @@ def test_a_damaged_launch_spoils_no_plan(checkout: Checkout, cadge: Cadge, runne
         damaged: list[DamagedError] = []
         assert learned(Store(checkout.campaigns), make_testbed(), sweep, damaged) is None
         assert [error.damage.path for error in damaged] == [last]
-    (line,) = [line for line in cadge("plan", "--sweep", "tiny").out.splitlines() if "not planned with" in line]
-    assert line == (
-        f"not planned with its times: {last} is damaged: it ends early, after 1 byte (cadge verify {campaign.path})"
+    assert (
+        f"not planned with its times: {last} is damaged: it ends early, after 1 byte (cadge verify {campaign.path}) "
+        in " ".join(cadge("plan", "--sweep", "tiny").out.split())
     )
 
 

@@ -125,7 +125,7 @@ def test_what_is_undecided_goes_on(looked_at: Checkout, cadge: Cadge, runner: Fa
 
 def test_all_decided_ends_it(looked_at: Checkout, cadge: Cadge) -> None:
     (looked_at.root / "harness/sweeps/looked-at.yml").write_text(TOLD_APART)
-    said = cadge("plan", "--sweep", "looked-at").out
+    said = " ".join(cadge("plan", "--sweep", "looked-at").out.split())
     assert "this is the first look; what it leaves undecided is measured on, with looks after 12, 18, 30" in said
     assert "looks can decide among the 2 comparisons of rpc, within: one whose smallest round is " in said
     assert cadge(*RUN).code == 0

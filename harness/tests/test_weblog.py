@@ -319,7 +319,7 @@ def test_without_a_trace_its_points_are_refused(web: Checkout, cadge: Cadge) -> 
     answer = cadge("plan", "--sweep", "web", "--testbed", "local")
     assert answer.code == 0, answer
     why = "workload trace replays the log of a web server, and none was given; --trace FILE gives it"
-    assert f"a-one within/block: 1 point: {why}" in answer.out
+    assert f"a-one within/block: 1 point: {why}" in " ".join(answer.out.split())
     sweep(web, "{pattern: press, nodes: 2, workload: trace}")
     answer = cadge("run", "--sweep", "web", "--testbed", "local")
     assert answer.code == 5, answer

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli.options import json_option, output_of
+from cadge_cli.output import wrapped
 from cadge_harness.errors import EXIT_OK
 from cadge_harness.paths import find_checkout
 from cadge_results.command import command
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cadge_analysis.study.claims import Hypothesis, TestedBy
 
 EXAMPLES = "\b\nExamples:\n"
-WIDTH = 100
 
 
 @click.command(epilog=EXAMPLES + "  cadge hypotheses\n  cadge hypotheses --json | jq '.data.hypotheses'")
@@ -83,4 +82,4 @@ def _where(test: TestedBy) -> str:
 
 
 def _wrapped(head: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
+    return wrapped(text, head)

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 import click
 from pydantic import JsonValue
 
 from cadge_cli.options import json_option, output_of
-from cadge_cli.output import table
+from cadge_cli.output import table, wrapped
 from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import LayerInfo, Refusal, read_catalogue
 from cadge_harness.plan.describe import describe_layers
@@ -19,7 +18,6 @@ from cadge_results.command import command
 from cadge_results.layerfile import BesideNative, Limit
 from cadge_results.units import format_bytes
 
-WIDTH = 79
 EXAMPLES = "\b\nExamples:\n"
 
 
@@ -130,14 +128,7 @@ def _share(one: BesideNative) -> str:
 
 
 def _wrapped(head: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=" " * (max(len(head), 4) if head else 0),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    return wrapped(text, head, " " * (max(len(head), 4) if head else 0))
 
 
 def layer_entry(info: LayerInfo) -> dict[str, JsonValue]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli.options import json_option, name_of, output_of, testbed_options
-from cadge_cli.output import table
+from cadge_cli.output import table, wrapped
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.here import Cell, Counted, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
@@ -22,7 +21,6 @@ from cadge_results.pattern import Parameter, Role, plain
 from cadge_results.units import format_bytes
 
 EXAMPLES = "\b\nExamples:\n"
-WIDTH = 100
 WHY = {
     Reason.PLACE: "layer or pattern does not run at this place",
     Reason.NO_WAIT: "layer cannot sleep while it waits",
@@ -79,14 +77,16 @@ def patterns(
     if name is not None:
         file = workloads.patterns[name]
         return output.finish(0, {"name": name, "pattern": file.to_object()}, list(page(name, file)))
-    rows = [("pattern", "title", "roles", "parameters")]
-    rows += [
-        (key, file.title, ", ".join(_role(role, one) for role, one in file.roles.items()), ", ".join(file.parameters))
-        for key, file in ((key, workloads.patterns[key]) for key in workloads.ordered)
-    ]
     data: dict[str, JsonValue] = {key: workloads.patterns[key].to_object() for key in workloads.ordered}
-    lines = [*table(rows), f"What one of them measures:  {command('patterns', 'NAME')}"]
+    lines = [*_list(workloads), "", f"Its parameters, clock and roles:  {command('patterns', 'NAME')}"]
     return output.finish(0, {"patterns": data}, lines)
+
+
+def _list(workloads: Workloads) -> Iterator[str]:
+    width = max(map(len, workloads.ordered))
+    for name in workloads.ordered:
+        file = workloads.patterns[name]
+        yield from wrapped(f"{file.title}: {file.summary}", f"{name.ljust(width)}  ")
 
 
 def _cells(
@@ -148,7 +148,7 @@ def _here(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
             [("layer", *(f"{place} {wait}" for place, wait in columns)), *((k, *v) for k, v in rows.items())]
         )
         for text, number in reasons.items():
-            yield from textwrap.wrap(text, WIDTH, initial_indent=f"[{number}] ", subsequent_indent="    ")
+            yield from wrapped(text, f"[{number}] ", "    ")
         yield ""
     yield "With every parameter as it is unless given, and small; what a sweep has to choose is tried word by word."
 
@@ -174,14 +174,10 @@ def _counts(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
         yield f"{number:6} refused: {WHY.get(code, str(code))}"
 
 
-def _role(name: str, role: Role) -> str:
-    return name if role.count == 1 else f"{name} \u00d7 {role.count}"
-
-
 def page(name: str, file: PatternFile) -> Iterator[str]:
     """Yield the page of a pattern."""
     yield f"{name}: {file.title}"
-    yield from textwrap.wrap(file.summary, WIDTH)
+    yield from wrapped(file.summary)
     for head, text in (
         ("Clock", file.measures.clock),
         ("Side", file.measures.side),
@@ -190,18 +186,17 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
     ):
         yield ""
         yield head
-        yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        yield from wrapped(text, "  ")
     yield ""
     given = [(key, one.title, _values(one), _default(one)) for key, one in file.parameters.items()]
     yield from table([("parameter", "", "values", "unless given"), *given])
     if file.replays is not None:
         [(choice, word)] = file.replays.when.items()
         yield ""
-        yield from textwrap.wrap(
+        yield from wrapped(
             f"{choice} {word} replays the log of a web server: `cadge run --trace FILE` (Common Log Format or "
             f"Combined, also packed with gzip), with a sweep that says so, or leaves {choice} open. The trace decides "
             f"{' and '.join(file.replays.decides)}.",
-            WIDTH,
         )
     yield ""
     parts = [

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from cadge_cli.options import (
     testbed_options,
     trace_option,
 )
-from cadge_cli.output import Output, megabytes, table
+from cadge_cli.output import Output, megabytes, table, wrapped
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import say_cast
@@ -116,9 +117,10 @@ def plan(
     data, lines = plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen)
     carried_bytes = build_bytes(request.checkout.build)
     data |= {"carried_bytes": carried_bytes}
-    lines.append(
+    lines += wrapped(
         f"while it runs up to {megabytes(carried_bytes)} more beside the campaign, and as much on each host, in "
-        f"~/{OF_HOSTS}"
+        f"~/{OF_HOSTS}",
+        then="  ",
     )
     code = EXIT_OK
     if inventory is not None and look and not request.checkout.driver.is_file():
@@ -272,23 +274,20 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     where = [("block", "place", "who runs where")]
     for block in made.blocks:
         where += [(block.block_id, _place(made, block), cast) for cast in _casts(made, block)]
+    head = f"sweep {sweep} on testbed {testbed.name} ({_hosts(made, testbed)}), seed {made.seed}, "
     lines = [
-        f"sweep {sweep} on testbed {testbed.name} ({_hosts(made, testbed)}), seed {made.seed}, "
-        f"plan {made.plan_hash[:8]}",
-        f"{made.sweep['title']}",
+        *_sentences([f"{head}plan {made.plan_hash[:8]}", f"{made.sweep['title']}"]),
         "",
         *_subjects(made, points),
         *table(where),
     ]
     if refused := _refused(made):
         lines += ["", "refused:"]
-        lines += [
-            f"  {key[0]} {key[1]}/{key[2]}: {count_of(count, 'point')}: {key[3]}"
-            for key, count in sorted(refused.items())
-        ]
+        for key, count in sorted(refused.items()):
+            text = f"{key[0]} {key[1]}/{key[2]}: {count_of(count, 'point')}: {key[3]}"
+            lines += wrapped(text, "  ", "    ")
     ports = made.estimate.ports
-    lines += [
-        "",
+    facts = [
         f"{count_of(sum(points.values()), 'point')}, {sum(refused.values())} refused; "
         f"{count_of(len(made.launches), 'launch', 'launches')}, "
         f"{count_of(sum(len(launch.point_ids) for launch in made.launches), 'attempt')} in "
@@ -303,4 +302,8 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
         *filter(None, [look_plan.sentence(made) or plan_power.sentence(made)]),
         *made.notices,
     ]
-    return lines
+    return [*lines, "", *_sentences(facts)]
+
+
+def _sentences(facts: Sequence[str]) -> list[str]:
+    return [line for fact in facts for line in wrapped(fact, then="  ")]

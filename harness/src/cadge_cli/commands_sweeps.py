@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli.options import json_option, output_of, testbed_options
-from cadge_cli.output import Output
+from cadge_cli.output import Output, wrapped
 from cadge_harness.errors import EXIT_OK, EXIT_USAGE, HarnessError, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_harness.plan.patterns import read_patterns
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from cadge_harness.run.request import Request
     from cadge_results import Plan
 
-WIDTH = 79
 EXAMPLE = "example"
 """In the place of a sweep's name: prints one with a comment on every key."""
 HEAD = """A sweep for Cadge: what is measured, over which layers, how often.
@@ -126,9 +124,7 @@ def _list(found: dict[str, SweepFile]) -> Iterator[str]:
 
 def _entry(head: str, text: str, width: int) -> list[str]:
     first = f"  {head.ljust(width)}  "
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False
-    ) or [first.rstrip()]
+    return wrapped(text, first) or [first.rstrip()]
 
 
 def _planned(request: Request, testbed_name: str, inventory: Path | None) -> tuple[Plan | None, str]:
@@ -141,7 +137,7 @@ def _planned(request: Request, testbed_name: str, inventory: Path | None) -> tup
 
 def _page(request: Request, given: str, made: Plan | None, why: str) -> Iterator[str]:
     sweep = request.sweep
-    yield from textwrap.wrap(f"{request.sweep_name}: {sweep.title}", WIDTH)
+    yield from wrapped(f"{request.sweep_name}: {sweep.title}")
     yield ""
     parts = [*_what(sweep), *_how(sweep), ("time here", _time(made, why))]
     width = max(len(head) for head, _ in parts)

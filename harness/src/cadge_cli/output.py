@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -137,6 +139,32 @@ def is_terminal(stream: TextIO | None) -> bool:
     """Say whether a live display makes sense on a stream."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("CI") or os.environ.get("TERM") in {None, "", "dumb"}
     return not plain and stream is not None and stream.isatty()
+
+
+COLUMNS = 80
+COLUMNS_MOST = 100
+"""Longer lines are hard to read."""
+
+
+def columns() -> int:
+    """Return how many columns sentences have: those of the terminal, and of a usual one where there is none."""
+    return max(20, min(shutil.get_terminal_size((COLUMNS, 24)).columns, COLUMNS_MOST))
+
+
+def wrapped(text: str, begin: str = "", then: str | None = None) -> list[str]:
+    """Return a sentence in lines of so many columns: `begin` stands before the first, `then` before all others.
+
+    No word is broken: names and options stay as they can be typed.
+    """
+    after = " " * len(begin) if then is None else then
+    return textwrap.wrap(
+        text,
+        columns(),
+        initial_indent=begin,
+        subsequent_indent=after,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

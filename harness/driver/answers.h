@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Driver helper for patterns with loops of their own: the side that answers what came, with one message at a time. The
- * layer may have one answer still while the next is written. See asker.h for the other side, halves.h for place self.
+ * layer may have one answer still while the next is written. See asker.h for the other side, dialog.h for its role.
  */
 #ifndef DRV_ANSWERS_H
 #define DRV_ANSWERS_H
@@ -15,7 +15,6 @@ enum { DRV_ANSWERS = 2 };
 
 typedef enum cadge_keep (*drv_recv_fn)(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				       struct cadge_lend *lend);
-typedef void (*drv_sent_fn)(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code);
 
 /* Begins the state of the answering side. */
 struct drv_answers {

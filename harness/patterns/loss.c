@@ -7,10 +7,10 @@
  */
 #include <inttypes.h>
 
-#include "asker.h"
+#include "dialog.h"
 #include "loss.h"
-#include "serve_loop.h"
 
+/* buffers: a request that is sent again leaves from one that is not lent */
 #define REQUESTS 2u
 
 enum quantity { LATENCY, RECOVERY, GOODPUT, RETRANSMITS, REPEATED };
@@ -24,8 +24,7 @@ struct parameters {
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_answers answers;
-	struct drv_message answer;
+	struct drv_responder stock;
 	/* of the latest request that was executed */
 	uint64_t executed;
 	/* requests that came again */
@@ -36,51 +35,30 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
+	struct drv_intake *intake = &receiver->stock.answers.intake;
 	uint64_t number;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes != receiver->answer.bytes ||
-			 drv_load64((const uint8_t *)data + 8) != receiver->answers.intake.seed)) {
-		drv_intake_mismatch(&receiver->answers.intake, "a message of %zu bytes that is no request",
-				    bytes);
+	if (DRV_UNLIKELY(bytes != receiver->stock.answer.bytes ||
+			 drv_load64((const uint8_t *)data + 8) != intake->seed)) {
+		drv_intake_mismatch(intake, "a message of %zu bytes that is no request", bytes);
 		return CADGE_TAKEN;
 	}
 	number = drv_load64(data);
 	if (DRV_LIKELY(number == receiver->executed + 1)) {
-		drv_intake_take(&receiver->answers.intake, data, bytes);
+		drv_intake_take(intake, data, bytes);
 		receiver->executed = number;
 	} else if (number == receiver->executed) {
 		receiver->repeated++;
 	} else if (number < receiver->executed) {
 		return CADGE_TAKEN; /* stale: the client has its answer */
 	} else {
-		drv_intake_mismatch(&receiver->answers.intake, "request %" PRIu64 " came after %" PRIu64,
-				    number, receiver->executed);
+		drv_intake_mismatch(intake, "request %" PRIu64 " came after %" PRIu64, number,
+				    receiver->executed);
 		return CADGE_TAKEN;
 	}
-	receiver->answers.due = true;
-	receiver->answer.key = number;
-	receiver->answer.written = false;
+	drv_responder_due(&receiver->stock, number);
 	return CADGE_TAKEN;
-}
-
-DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
-{
-	struct receiver *receiver = arg;
-
-	(void)drv_answers_post(&receiver->answers, &receiver->answer);
-	return drv_answers_drained(&receiver->answers, fail);
-}
-
-static int receiver_start(struct receiver *receiver, const struct drv_play *play, struct drv_fail *fail)
-{
-	const struct parameters *parameters = play->parameters;
-	const bool touch = parameters->touch != DRV_TOUCH_NONE;
-
-	receiver->answer =
-		(struct drv_message){.bytes = (size_t)parameters->bytes, .seed = ~play->seed, .touch = touch};
-	return drv_answers_start(&receiver->answers, play, receiver_on_recv, (size_t)parameters->bytes, touch,
-				 fail);
 }
 
 /* ---- the calling side ---- */
@@ -89,10 +67,6 @@ struct caller {
 	/* first: callbacks get a pointer to it */
 	struct drv_asker asker;
 	size_t bytes;
-	/* of the engine's pool: REQUESTS of `stride` bytes; a request that is sent again leaves from one that is not lent */
-	uint8_t *requests;
-	size_t stride;
-	bool lent[REQUESTS];
 	/* of the call in progress */
 	uint64_t number;
 	/* ticks */
@@ -127,49 +101,31 @@ static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, co
 	return CADGE_TAKEN;
 }
 
-static void caller_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct caller *caller = (struct caller *)sink;
-
-	(void)peer;
-	if (DRV_UNLIKELY(token >= REQUESTS || !caller->lent[token])) {
-		drv_asker_mismatch(&caller->asker, "a completion for a token that is not outstanding", token);
-		return;
-	}
-	caller->lent[token] = false;
-	drv_asker_sent(&caller->asker, code);
-}
-
 static int turn(struct caller *caller, uint64_t sleep_ns, struct drv_fail *fail)
 {
-	return drv_asker_turn(&caller->asker, receiver_drain, sleep_ns, fail);
+	return drv_asker_turn(&caller->asker, sleep_ns, fail);
 }
 
 /* Sends the request of the call in progress, from a buffer that is not lent. */
 static int send(struct caller *caller, struct drv_fail *fail)
 {
-	struct drv_engine *engine = caller->asker.port.engine;
-	struct drv_message message = {.bytes = caller->bytes,
-				      .seed = caller->asker.seed,
-				      .key = caller->number,
-				      .full = caller->asker.full,
-				      .touch = caller->asker.touch,
-				      .phase = caller->asker.phase};
+	struct drv_asker *asker = &caller->asker;
+	struct drv_engine *engine = asker->port.engine;
 
 	for (;;) {
 		uint32_t index = 0;
 		int code = CADGE_BUSY;
 
-		while (index < REQUESTS && caller->lent[index])
+		while (index < REQUESTS && asker->lent[index])
 			index++;
 		if (index < REQUESTS) {
-			message.at = caller->requests + index * caller->stride;
-			message.written = false;
-			code = drv_message_post(engine, caller->asker.chan, &message, index);
+			struct drv_message message =
+				drv_asker_message(asker, index, caller->bytes, caller->number);
+
+			code = drv_message_post(engine, asker->chan, &message, index);
 		}
 		if (DRV_LIKELY(code >= 0 && code != CADGE_BUSY)) {
-			caller->lent[index] = code == CADGE_QUEUED;
-			caller->asker.lents += code == CADGE_QUEUED;
+			drv_asker_lend(asker, index, code);
 			return 0;
 		}
 		if (DRV_UNLIKELY(code < 0))
@@ -177,7 +133,7 @@ static int send(struct caller *caller, struct drv_fail *fail)
 		/* an answer to what was sent before may come meanwhile */
 		if (turn(caller, DRV_ASKER_WAIT_NS, fail))
 			return -1;
-		if (caller->asker.answered_at)
+		if (asker->answered_at)
 			return 0;
 	}
 }
@@ -234,7 +190,7 @@ static int calm_down(struct caller *caller, struct drv_fail *fail)
 
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
-		if (caller->asker.other && receiver_drain(caller->asker.other, fail))
+		if (caller->asker.other && caller->asker.drain(caller->asker.other, fail))
 			return -1;
 		now_ns = drv_now_ns();
 		if (events > 0)
@@ -244,69 +200,42 @@ static int calm_down(struct caller *caller, struct drv_fail *fail)
 	return 0;
 }
 
-static int caller_start(struct caller *caller, const struct drv_play *play, struct receiver *receiver,
-			struct drv_fail *fail)
-{
-	const struct parameters *parameters = play->parameters;
-
-	drv_asker_start(&caller->asker, play, receiver ? &receiver->answers : NULL, caller_on_recv,
-			caller_on_sent, parameters->touch != DRV_TOUCH_NONE);
-	caller->bytes = (size_t)parameters->bytes;
-	caller->timeout = drv_clock_to_ticks(&play->engine->clock, parameters->timeout_ns);
-	caller->stride = drv_memory_stride(parameters->bytes);
-	caller->requests = drv_pool_take(play->engine, DRV_POOL_CLIENT, REQUESTS * caller->stride, fail);
-	return caller->requests && drv_record_samples(play->record, LATENCY, fail) &&
-			       drv_record_samples(play->record, RECOVERY, fail)
-		       ? 0
-		       : -1;
-}
-
 /* ---- the roles ---- */
 
-/* Both sides; at place self on one context, with a sink that tells each event whose it is. */
-struct both {
-	struct drv_halves halves;
+struct state {
+	struct drv_dialog dialog;
 	struct caller caller;
 	struct receiver receiver;
 };
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
-{
-	struct both *both = play->state;
-
-	if (caller_start(&both->caller, play, NULL, fail))
-		return -1;
-	play->engine->sink = both->caller.asker.sink;
-	play->sleep = DRV_SLEEP_EACH;
-	return 0;
-}
-
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	struct both *both = play->state;
-
-	if (receiver_start(&both->receiver, play, fail) ||
-	    caller_start(&both->caller, play, &both->receiver, fail))
-		return -1;
-	drv_asker_join(&both->caller.asker, &both->receiver.answers, &both->halves);
-	play->sleep = DRV_SLEEP_IF_WAITED;
-	return 0;
-}
-
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	struct both *both = play->state;
+	const struct parameters *parameters = play->parameters;
 
-	if (receiver_start(&both->receiver, play, fail))
-		return -1;
-	play->engine->sink = &both->receiver.answers.port.sink;
-	play->sleep = DRV_SLEEP_EACH;
-	return 0;
+	return drv_dialog_responder(play, &((struct state *)play->state)->receiver.stock, receiver_on_recv,
+				    (size_t)parameters->bytes, parameters->touch != DRV_TOUCH_NONE, fail);
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct caller *caller = &((struct state *)play->state)->caller;
+
+	caller->bytes = (size_t)parameters->bytes;
+	caller->timeout = drv_clock_to_ticks(&play->engine->clock, parameters->timeout_ns);
+	return (play->engine->self && prepare_server(play, fail)) ||
+			       drv_dialog_requester(play, &caller->asker, caller_on_recv, REQUESTS,
+						    caller->bytes, parameters->touch != DRV_TOUCH_NONE,
+						    fail) ||
+			       !drv_record_samples(play->record, LATENCY, fail) ||
+			       !drv_record_samples(play->record, RECOVERY, fail)
+		       ? -1
+		       : 0;
 }
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
-	struct caller *caller = &((struct both *)play->state)->caller;
+	struct caller *caller = &((struct state *)play->state)->caller;
 	struct call ignored;
 	int status;
 
@@ -319,7 +248,7 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 
 static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct caller *caller = &((struct both *)play->state)->caller;
+	struct caller *caller = &((struct state *)play->state)->caller;
 	const struct drv_clock *clock = &play->engine->clock;
 	struct drv_warmup *warmup = &caller->asker.warmup;
 	struct call made = {0};
@@ -336,7 +265,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	struct caller *caller = &((struct both *)play->state)->caller;
+	struct caller *caller = &((struct state *)play->state)->caller;
 	const struct drv_clock *clock = &play->engine->clock;
 	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
 	const uint64_t retransmits = caller->retransmits;
@@ -364,40 +293,26 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 /* A call that is given up may still be answered: the number of such an answer is of no call to come. */
 static bool settle(struct drv_play *play)
 {
-	struct caller *caller = &((struct both *)play->state)->caller;
+	struct caller *caller = &((struct state *)play->state)->caller;
 	struct drv_fail ignored;
 
 	caller->retransmits++;
 	return !calm_down(caller, &ignored) && caller->asker.lents == 0;
 }
 
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
-{
-	struct drv_answers *answers = &((struct both *)play->state)->receiver.answers;
-
-	return drv_serve_loop(play->engine, &answers->port.sink, answers, drv_answers_due, receiver_drain,
-			      message_out, fail);
-}
-
 /* The audit: every call that was made was executed, and none twice, whatever was lost. */
-static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct receiver *receiver = &((struct both *)play->state)->receiver;
+	struct state *state = play->state;
+	struct receiver *receiver = &state->receiver;
 
-	drv_answers_phase(&receiver->answers, phase, counts_out);
+	drv_dialog_phase(play, phase, counts_out);
+	if (!state->dialog.answers)
+		return;
 	counts_out->exact = true;
 	if (phase->ended == DRV_STEP_MEASURE && !phase->cancelled)
 		drv_record_count(play->record, REPEATED, receiver->repeated - receiver->repeated_before);
 	receiver->repeated_before = receiver->repeated;
-}
-
-static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
-{
-	const struct drv_asker *asker = &((const struct both *)play->state)->caller.asker;
-
-	drv_asker_counts(asker, counts_out);
-	if (asker->other)
-		phase_server(play, phase, counts_out);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -411,10 +326,10 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 #define CALLER_ROLE                                                                                          \
-	.acts = true, .state_bytes = sizeof(struct both), .verify = verify, .warmup = warmup,                \
-	.measure = measure, .settle = settle, .phase = phase_client
+	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
+	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, CALLER_ROLE};
+static const struct drv_role self = {.name = "both", CALLER_ROLE};
 
 static const struct drv_pattern loss = {
 	.name = "loss",
@@ -434,13 +349,13 @@ static const struct drv_pattern loss = {
 						    {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, .channels_most = 1, CALLER_ROLE},
+			{.name = "client", .channels_most = 1, CALLER_ROLE},
 			{.name = "server",
-			 .state_bytes = sizeof(struct both),
+			 .state_bytes = sizeof(struct state),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
-			 .serve = serve,
-			 .phase = phase_server},
+			 .serve = drv_responder_serve,
+			 .phase = phase},
 			{.name = NULL},
 		},
 	.self = &self,

@@ -42,8 +42,6 @@ struct worker {
 	/* first: callbacks get a pointer to it; at place self it is the sink of both sides */
 	struct drv_asker asker;
 	struct drv_exchange exchange;
-	/* of the engine's pool: one request */
-	uint8_t *request;
 	/* of the next transfer, from 0 on */
 	uint64_t number;
 	/* ticks: to be computed; what a reading of the clock takes */
@@ -57,25 +55,11 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 {
 	struct worker *worker = (struct worker *)sink;
 	struct drv_asker *asker = &worker->asker;
-	uint64_t key;
 
 	if (asker->other && bytes >= DRV_HEAD_BYTES && drv_load64((const uint8_t *)data + 8) == asker->seed)
 		return drv_server_on_recv(&worker->server.port.sink, peer, data, bytes, lend);
-	if (DRV_UNLIKELY(bytes != worker->exchange.reply_bytes ||
-			 drv_load64((const uint8_t *)data + 8) != ~asker->seed)) {
-		drv_asker_mismatch(asker, "a message that is no answer, of so many bytes", bytes);
-		return CADGE_TAKEN;
-	}
-	key = drv_load64(data);
-	if (DRV_UNLIKELY(key + 1 != worker->number || asker->answered_at)) {
-		drv_asker_stray(asker, "an answer to no transfer outstanding", key);
-		return CADGE_TAKEN;
-	}
-	if (DRV_LIKELY(drv_asker_holds(asker, data, bytes, key)))
-		asker->checked++;
-	else
-		drv_asker_mismatch(asker, "an answer that holds other bytes", key);
-	asker->answered_at = drv_clock_now(&asker->port.engine->clock);
+	if (DRV_LIKELY(drv_asker_awaits(asker, data, bytes, worker->exchange.reply_bytes)))
+		drv_asker_take(asker, data, bytes, asker->awaited);
 	return CADGE_TAKEN;
 }
 
@@ -85,13 +69,11 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 
 	if (token & DRV_TOKEN_SERVER)
 		drv_server_on_sent(&worker->server.port.sink, peer, token, code);
-	else if (DRV_UNLIKELY(token || !worker->asker.lents))
-		drv_asker_mismatch(&worker->asker, "a completion for a token that is not outstanding", token);
 	else
-		drv_asker_sent(&worker->asker, code);
+		drv_asker_on_sent(sink, peer, token, code);
 }
 
-DRV_INLINE int server_drain(void *arg, struct drv_fail *fail)
+static int server_drain(void *arg, struct drv_fail *fail)
 {
 	struct drv_server *server = arg;
 
@@ -99,38 +81,6 @@ DRV_INLINE int server_drain(void *arg, struct drv_fail *fail)
 		return 0;
 	*fail = server->fail;
 	return -1;
-}
-
-static int turn(struct worker *worker, struct drv_fail *fail)
-{
-	return drv_asker_turn(&worker->asker, server_drain, DRV_ASKER_WAIT_NS, fail);
-}
-
-/* Writes the request and hands it over. */
-static int hand_over(struct worker *worker, struct drv_fail *fail)
-{
-	struct drv_asker *asker = &worker->asker;
-	struct drv_message message = {.at = worker->request,
-				      .bytes = (size_t)worker->exchange.request_bytes,
-				      .seed = asker->seed,
-				      .key = worker->number,
-				      .full = asker->full,
-				      .touch = asker->touch,
-				      .phase = asker->phase};
-	int code;
-
-	asker->answered_at = 0;
-	worker->number++;
-	while (DRV_UNLIKELY((code = drv_message_post(asker->port.engine, asker->chan, &message, 0)) ==
-			    CADGE_BUSY))
-		if (turn(worker, fail))
-			return -1;
-	if (DRV_UNLIKELY(code < 0))
-		return drv_engine_fail("post", code, fail);
-	asker->lents = code == CADGE_QUEUED;
-	asker->posted++;
-	asker->key_sum += message.key;
-	return 0;
 }
 
 struct spans {
@@ -157,25 +107,16 @@ static int transfer(struct worker *worker, bool works, struct spans *spans_out, 
 	const struct drv_clock *clock = &worker->asker.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t sent, worked = 0;
-	int lost = 0;
+	int status;
 
-	if (hand_over(worker, fail))
+	if (drv_ask(&worker->asker, 0, (size_t)worker->exchange.request_bytes, worker->number++, fail))
 		return -1;
 	sent = drv_clock_now(clock);
 	if (works)
 		worked = work(worker);
-	while (!worker->asker.answered_at && !lost) {
-		if (turn(worker, fail))
-			return -1;
-		lost = !worker->asker.reliable && !worker->asker.answered_at &&
-		       drv_clock_now(clock) - sent > worker->asker.patience + worked;
-	}
-	worker->asker.lost += (uint64_t)lost;
+	status = drv_asker_await(&worker->asker, fail);
 	*spans_out = (struct spans){worker->asker.answered_at - begin, sent - begin, worked};
-	while (worker->asker.lents)
-		if (turn(worker, fail))
-			return -1;
-	return lost;
+	return status < 0 || drv_asker_reclaim(&worker->asker, fail) ? -1 : status;
 }
 
 static int worker_start(struct worker *worker, struct drv_play *play, struct drv_server *other,
@@ -184,16 +125,18 @@ static int worker_start(struct worker *worker, struct drv_play *play, struct drv
 	const struct drv_exchange exchange = exchange_of(play);
 	struct drv_engine *engine = play->engine;
 
-	drv_asker_start(&worker->asker, play, other, on_recv, on_sent, exchange.touch != DRV_TOUCH_NONE);
+	if (drv_asker_start(&worker->asker, play, on_recv, 1, (size_t)exchange.request_bytes,
+			    exchange.touch != DRV_TOUCH_NONE, fail))
+		return -1;
+	worker->asker.port.sink.sent = on_sent;
+	worker->asker.other = other;
+	worker->asker.drain = server_drain;
 	worker->exchange = exchange;
 	worker->read_cost = drv_clock_to_ticks(&engine->clock, engine->clock.read_cost_ns);
-	worker->request = drv_pool_take(engine, DRV_POOL_CLIENT,
-					drv_memory_stride(worker->exchange.request_bytes), fail);
 	engine->sink = worker->asker.sink;
 	/* where it has worked the answer may be there */
 	play->sleep = DRV_SLEEP_IF_WAITED;
-	return worker->request && drv_record_samples(play->record, BUSY, fail) &&
-			       drv_record_samples(play->record, PURE, fail) &&
+	return drv_record_samples(play->record, BUSY, fail) && drv_record_samples(play->record, PURE, fail) &&
 			       drv_record_samples(play->record, POST, fail)
 		       ? 0
 		       : -1;
@@ -323,7 +266,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 
 static bool settle(struct drv_play *play)
 {
-	return drv_asker_settle(&((struct worker *)play->state)->asker, server_drain);
+	return drv_asker_settle(&((struct worker *)play->state)->asker);
 }
 
 static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)

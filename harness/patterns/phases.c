@@ -3,9 +3,8 @@
  * Pattern phases: where the time of one message goes. Handing it over, its way, and taking it, on a host whose ends have
  * one clock: the receiver's answer says when it began the poll that delivered the message, and when it had it.
  */
-#include "asker.h"
+#include "dialog.h"
 #include "loss.h"
-#include "serve_loop.h"
 
 /* an answer: head, and two readings of the clock, in ticks */
 #define ANSWER_BYTES (DRV_HEAD_BYTES + 16u)
@@ -66,24 +65,12 @@ DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 	return drv_answers_drained(answers, fail);
 }
 
-static int receiver_start(struct receiver *receiver, const struct drv_play *play, struct drv_fail *fail)
-{
-	const struct parameters *parameters = play->parameters;
-
-	receiver->bytes = (size_t)parameters->bytes;
-	receiver->answers.intake.by_number = true; /* one at a time */
-	return drv_answers_start(&receiver->answers, play, receiver_on_recv, ANSWER_BYTES,
-				 parameters->touch != DRV_TOUCH_NONE, fail);
-}
-
 /* ---- the sending side ---- */
 
 struct sender {
 	/* first: callbacks get a pointer to it */
 	struct drv_asker asker;
 	size_t bytes;
-	/* of the engine's pool: one message */
-	uint8_t *message;
 	/* of the next message, from 0 on */
 	uint64_t number;
 	/* what the latest answer says: when the poll began that delivered the message, and when it was taken */
@@ -96,34 +83,15 @@ static enum cadge_keep sender_on_recv(struct cadge_sink *sink, uint32_t peer, co
 	struct sender *sender = (struct sender *)sink;
 	struct drv_asker *asker = &sender->asker;
 	const uint8_t *at = data;
-	uint64_t key;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes != ANSWER_BYTES || drv_load64(at + 8) != ~asker->seed)) {
-		drv_asker_mismatch(asker, "a message that is no answer, of so many bytes", bytes);
+	if (DRV_UNLIKELY(!drv_asker_awaits(asker, data, bytes, ANSWER_BYTES)))
 		return CADGE_TAKEN;
-	}
-	key = drv_load64(at);
-	if (DRV_UNLIKELY(key + 1 != sender->number || asker->answered_at)) {
-		drv_asker_stray(asker, "an answer to no message outstanding", key);
-		return CADGE_TAKEN;
-	}
 	asker->checked++;
 	sender->taken_from = drv_load64(at + DRV_HEAD_BYTES);
 	sender->taken_at = drv_load64(at + DRV_HEAD_BYTES + 8);
 	asker->answered_at = drv_clock_now(&asker->port.engine->clock);
 	return CADGE_TAKEN;
-}
-
-static void sender_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct drv_asker *asker = (struct drv_asker *)sink;
-
-	(void)peer;
-	if (DRV_UNLIKELY(token || !asker->lents))
-		drv_asker_mismatch(asker, "a completion for a token that is not outstanding", token);
-	else
-		drv_asker_sent(asker, code);
 }
 
 /* The other side of this process has to know when a poll began. */
@@ -133,33 +101,7 @@ static int turn(struct sender *sender, struct drv_fail *fail)
 
 	if (asker->other)
 		((struct receiver *)asker->other)->polled_at = drv_clock_now(&asker->port.engine->clock);
-	return drv_asker_turn(asker, receiver_drain, DRV_ASKER_WAIT_NS, fail);
-}
-
-/* Writes the message and hands it over. */
-static int hand_over(struct sender *sender, struct drv_fail *fail)
-{
-	struct drv_engine *engine = sender->asker.port.engine;
-	struct drv_message message = {.at = sender->message,
-				      .bytes = sender->bytes,
-				      .seed = sender->asker.seed,
-				      .key = sender->number,
-				      .full = sender->asker.full,
-				      .touch = sender->asker.touch,
-				      .phase = sender->asker.phase};
-	int code;
-
-	sender->asker.answered_at = 0;
-	sender->number++;
-	while (DRV_UNLIKELY((code = drv_message_post(engine, sender->asker.chan, &message, 0)) == CADGE_BUSY))
-		if (turn(sender, fail))
-			return -1;
-	if (DRV_UNLIKELY(code < 0))
-		return drv_engine_fail("post", code, fail);
-	sender->asker.lents = code == CADGE_QUEUED;
-	sender->asker.posted++;
-	sender->asker.key_sum += message.key;
-	return 0;
+	return drv_asker_turn(asker, DRV_ASKER_WAIT_NS, fail);
 }
 
 /* In ticks; they add up to `one_way`. */
@@ -198,7 +140,7 @@ static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *tr
 	uint64_t posted;
 	int lost = 0;
 
-	if (hand_over(sender, fail))
+	if (drv_ask(&sender->asker, 0, sender->bytes, sender->number++, fail))
 		return -1;
 	posted = drv_clock_now(clock);
 	while (!sender->asker.answered_at && !lost) {
@@ -212,23 +154,37 @@ static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *tr
 		*trip_out = sender->asker.answered_at - begin;
 		split(sender, begin, posted, spans_out);
 	}
-	while (sender->asker.lents)
-		if (turn(sender, fail))
-			return -1;
-	return lost;
+	return drv_asker_reclaim(&sender->asker, fail) ? -1 : lost;
 }
 
-static int sender_start(struct sender *sender, struct receiver *receiver, struct drv_play *play,
-			struct drv_fail *fail)
+/* ---- the roles ---- */
+
+struct state {
+	struct drv_dialog dialog;
+	struct sender sender;
+	struct receiver receiver;
+};
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
+	struct receiver *receiver = &((struct state *)play->state)->receiver;
 
-	drv_asker_start(&sender->asker, play, receiver ? &receiver->answers : NULL, sender_on_recv,
-			sender_on_sent, parameters->touch != DRV_TOUCH_NONE);
+	receiver->bytes = (size_t)parameters->bytes;
+	receiver->answers.intake.by_number = true; /* one at a time */
+	return drv_dialog_answers(play, &receiver->answers, receiver_on_recv, receiver_drain, ANSWER_BYTES,
+				  parameters->touch != DRV_TOUCH_NONE, fail);
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct sender *sender = &((struct state *)play->state)->sender;
+
 	sender->bytes = (size_t)parameters->bytes;
-	sender->message =
-		drv_pool_take(play->engine, DRV_POOL_CLIENT, drv_memory_stride(sender->bytes), fail);
-	if (!sender->message)
+	if ((play->engine->self && prepare_server(play, fail)) ||
+	    drv_dialog_requester(play, &sender->asker, sender_on_recv, 1, sender->bytes,
+				 parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	for (unsigned quantity = ONE_WAY; quantity <= PROGRESS; quantity++)
 		if (!drv_record_samples(play->record, quantity, fail))
@@ -236,48 +192,9 @@ static int sender_start(struct sender *sender, struct receiver *receiver, struct
 	return 0;
 }
 
-/* ---- the roles ---- */
-
-/* Both sides; at place self on one context, with a sink that tells each event whose it is. */
-struct both {
-	struct drv_halves halves;
-	struct sender sender;
-	struct receiver receiver;
-};
-
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
-{
-	struct sender *sender = &((struct both *)play->state)->sender;
-
-	play->engine->sink = &sender->asker.port.sink;
-	play->sleep = DRV_SLEEP_EACH;
-	return sender_start(sender, NULL, play, fail);
-}
-
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	struct both *both = play->state;
-
-	if (receiver_start(&both->receiver, play, fail) ||
-	    sender_start(&both->sender, &both->receiver, play, fail))
-		return -1;
-	drv_asker_join(&both->sender.asker, &both->receiver.answers, &both->halves);
-	play->sleep = DRV_SLEEP_IF_WAITED;
-	return 0;
-}
-
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
-{
-	struct receiver *receiver = &((struct both *)play->state)->receiver;
-
-	play->engine->sink = &receiver->answers.port.sink;
-	play->sleep = DRV_SLEEP_EACH;
-	return receiver_start(receiver, play, fail);
-}
-
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct both *)play->state)->sender;
+	struct sender *sender = &((struct state *)play->state)->sender;
 	struct spans ignored;
 	uint64_t trip;
 	int status;
@@ -291,7 +208,7 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 
 static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct both *)play->state)->sender;
+	struct sender *sender = &((struct state *)play->state)->sender;
 	const struct drv_clock *clock = &play->engine->clock;
 	struct drv_warmup *warmup = &sender->asker.warmup;
 	struct spans ignored;
@@ -314,7 +231,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct both *)play->state)->sender;
+	struct sender *sender = &((struct state *)play->state)->sender;
 	const struct drv_clock *clock = &play->engine->clock;
 	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
 	const uint64_t lost = sender->asker.lost, late = sender->asker.late;
@@ -343,15 +260,10 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static bool settle(struct drv_play *play)
-{
-	return drv_asker_settle(&((struct both *)play->state)->sender.asker, receiver_drain);
-}
-
 /* As drv_serve_loop, but that it reads the clock before each poll. */
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	struct receiver *receiver = &((struct both *)play->state)->receiver;
+	struct receiver *receiver = &((struct state *)play->state)->receiver;
 	struct cadge_sink *sink = &receiver->answers.port.sink;
 	struct drv_engine *engine = play->engine;
 	uint32_t idle = 0;
@@ -388,20 +300,6 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 	}
 }
 
-static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
-{
-	drv_answers_phase(&((struct both *)play->state)->receiver.answers, phase, counts_out);
-}
-
-static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
-{
-	const struct drv_asker *asker = &((const struct both *)play->state)->sender.asker;
-
-	drv_asker_counts(asker, counts_out);
-	if (asker->other)
-		phase_server(play, phase, counts_out);
-}
-
 static void needs(const void *at, struct drv_needs *needs_out)
 {
 	const struct parameters *parameters = at;
@@ -418,10 +316,10 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 #define SENDER_ROLE                                                                                          \
-	.acts = true, .state_bytes = sizeof(struct both), .verify = verify, .warmup = warmup,                \
-	.measure = measure, .settle = settle, .phase = phase_client
+	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
+	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = drv_dialog_phase
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, SENDER_ROLE};
+static const struct drv_role self = {.name = "both", SENDER_ROLE};
 
 static const struct drv_pattern phases = {
 	.name = "phases",
@@ -439,13 +337,13 @@ static const struct drv_pattern phases = {
 						    {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, .channels_most = 1, SENDER_ROLE},
+			{.name = "client", .channels_most = 1, SENDER_ROLE},
 			{.name = "server",
-			 .state_bytes = sizeof(struct both),
+			 .state_bytes = sizeof(struct state),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .serve = serve,
-			 .phase = phase_server},
+			 .phase = drv_dialog_phase},
 			{.name = NULL},
 		},
 	.self = &self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launches of many endpoints, and of one with many channels, with a pattern that exists only in the tests."""
+"""Launches of many endpoints, and of one with many channels, with patterns that exist only in the tests."""
 
 import time
 from collections.abc import Iterator
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.alone
 
 DRIVER = BUILD / "tests" / "cadge-driver"
 RING = {"bytes": SIZE, "way": {"type": "choice", "values": ["forward", "backward"]}}
+CLOSED = {name: {**SIZE, "min": 16} for name in ("request_bytes", "reply_bytes")}
 
 
 @pytest.fixture
@@ -46,6 +47,13 @@ def lap(size: int = 64, way: str = "forward", duration: int = 50) -> Json:
         "workload": {"pattern": "ring", "parameters": {"bytes": size, "way": way}},
         "duration_ms": duration,
         "deadline_ms": duration + 20000,
+    }
+
+
+def closed(request: int, reply: int) -> Json:
+    return {
+        **lap(),
+        "workload": {"pattern": "closed", "parameters": {"request_bytes": request, "reply_bytes": reply}},
     }
 
 
@@ -103,6 +111,25 @@ def test_two_pairs_at_a_time(many: Pair) -> None:
     assert [number for number, _ in trips] == [0, 1]
     assert min(count for _, count in trips) > 0
     assert sum(count for _, count in trips) == attempt["operations"]
+
+
+@pytest.mark.paired
+@pytest.mark.parametrize(
+    ("layer", "wait"), [("sockets-unix", "poll"), ("sockets-unix", "block"), ("sockets-udp", "block")]
+)
+def test_the_stock_responder_answers_as_many_bytes_as_asked(many: Pair, layer: str, wait: str) -> None:
+    """Between two processes, by the pattern of the tests that has a closed loop of its own."""
+    need(layer)
+    sizes = [(16, 16), (64, 5000), (5000, 17)]
+    points = [closed(*pair) for pair in sizes]
+    result = many.run(launch(layer, points, wait=wait, patterns={"closed": CLOSED}))
+    assert (result["status"], result["reason"]) == ("done", None)
+    for pair, attempt in zip(sizes, result["attempts"], strict=True):
+        failed = [check for check in attempt["checks"] if not check["ok"]]
+        assert attempt["status"] == "done", (attempt["reason"], failed)
+        assert attempt["operations"] > 0
+        assert attempt["bytes"] == attempt["operations"] * sum(pair)
+        assert attempt["verified"]["full_before"] > 0 < attempt["verified"]["full_after"]
 
 
 @pytest.mark.long  # the agent's tests have such a ring, too

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stock responder and its requester, as the pattern of patterns/closed.c has them, over a layer with faults to order. */
+#include "dialog.h"
+#include "plays.h"
+
+static void test_sound(void)
+{
+	static const uint64_t sizes[] = {16, 17, 31, 64, 5000};
+	const struct fake_orders ways[] = {{0},
+					   {.queued = true},
+					   {.in_sink = true},
+					   {.reserve = true, .busy_every = 3},
+					   {.busy_every = 2}};
+	const size_t count = sizeof(sizes) / sizeof(sizes[0]);
+
+	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+		for (size_t i = 0; i < count; i++)
+			expect_sound(point_make("closed", sizes[i], sizes[(i * 3 + way) % count], 1),
+				     ways[way], "closed loop");
+}
+
+static void test_faults(void)
+{
+	struct drv_point point = point_make("closed", 64, 32, 1);
+	struct outcome outcome;
+
+	expect_unsound(point, (struct fake_orders){.flip_every = 501, .flip_at = 24}, "payload",
+		       "a byte of a body that is another one");
+	expect_unsound(point, (struct fake_orders){.flip_every = 501, .flip_at = 9}, "payload",
+		       "a byte of a head that is another one");
+	expect_unsound(point, (struct fake_orders){.twice_every = 501}, "payload",
+		       "a message that comes twice");
+	expect_failed(point, (struct fake_orders){.drop_every = 100}, DRV_DEADLINE, true,
+		      "an answer that never comes");
+	point.deadline_ns = 5000000000;
+	outcome = play_losses(point, (struct fake_orders){.unreliable = true, .drop_every = 301});
+	tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 && !outcome.attempt.mismatches,
+	       "what an unreliable layer drops is lost: %s", show(&outcome));
+}
+
+/* What a responder takes as a request, and how large its answer is. */
+static void test_asked(void)
+{
+	enum { SEED = 7, LARGEST = 64 };
+	static const struct {
+		size_t request, answer;
+		bool due;
+	} asked[] = {{16, 15, false},
+		     {16, 16, true},
+		     {16, LARGEST, true},
+		     {16, LARGEST + 1, false},
+		     {15, 16, false}};
+	static const struct cadge_layer layer = {0};
+	struct drv_engine engine = {.layer = &layer};
+	uint8_t message[DRV_HEAD_BYTES];
+
+	engine.channels_count = 1;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		struct {
+			struct drv_dialog dialog;
+			struct drv_responder responder;
+		} state = {0};
+		struct drv_play play = {.engine = &engine, .state = &state, .seed = SEED};
+		struct drv_responder *responder = &state.responder;
+		struct cadge_sink *sink = &responder->answers.port.sink;
+		struct drv_fail fail;
+
+		tap_ok(!drv_dialog_responder(&play, responder, NULL, LARGEST, false, &fail) &&
+			       engine.sink == sink,
+		       "a responder starts");
+		drv_intake_phase(&responder->answers.intake, false, 0);
+		drv_head_write(message, DRV_HEAD_BYTES, SEED, drv_ask_key(1, asked[i].answer));
+		sink->recv(sink, 0, message, asked[i].request, NULL);
+		tap_ok(responder->answers.due == asked[i].due &&
+			       (responder->answers.intake.mismatches == 0) == asked[i].due &&
+			       (!asked[i].due || responder->answer.bytes == asked[i].answer),
+		       "%zu bytes that ask for %zu", asked[i].request, asked[i].answer);
+		drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
+	}
+}
+
+/* A message too short for a head is no answer, whatever lies behind its end. */
+static void test_short(void)
+{
+	enum { SEED = 7, BYTES = 8 };
+	struct drv_engine engine = {.layer = fake_layer(), .clock = shared_clock};
+	struct {
+		struct drv_dialog dialog;
+		struct drv_asker asker;
+	} state = {0};
+	struct drv_play play = {.engine = &engine, .state = &state, .seed = SEED};
+	struct cadge_sink *sink = &state.asker.port.sink;
+	uint8_t message[DRV_HEAD_BYTES];
+	struct drv_fail fail;
+
+	tap_ok(!drv_dialog_requester(&play, &state.asker, NULL, 1, DRV_HEAD_BYTES, false, &fail) &&
+		       engine.sink == sink,
+	       "a requester starts");
+	state.asker.awaited = drv_ask_key(0, BYTES);
+	drv_head_write(message, DRV_HEAD_BYTES, ~(uint64_t)SEED, state.asker.awaited);
+	sink->recv(sink, 0, message, BYTES, NULL);
+	tap_ok(state.asker.mismatches == 1 && !state.asker.answered_at, "an answer of %d bytes is none",
+	       BYTES);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
+}
+
+int main(void)
+{
+	plays_start();
+	test_sound();
+	test_faults();
+	test_asked();
+	test_short();
+	return tap_done();
+}

@@ -90,13 +90,13 @@ def test_a_report_says_how_many_by_layer(tmp_path: Path) -> None:
             one |= {"wall_ns": 25_000_000, "run_wait_ns": 9_000_000 if hindered else 0, "stolen_ns": None}
 
     said = remarks(tmp_path, beside_a_busy_loop)["banner"]
-    assert "2 attempts hindered" in said
+    assert "2 attempts disturbed" in said
     assert "sockets-tcp 2 of 12" in said
-    assert "native-ucx" not in said.partition("hindered")[2].partition("None of them is dropped")[0]
+    assert "native-ucx" not in said.partition("disturbed")[2].partition("None of them is dropped")[0]
 
 
 def test_nothing_is_said_of_older_records(tmp_path: Path) -> None:
-    assert "hindered" not in remarks(tmp_path, lambda *_: None)["banner"]
+    assert "disturbed" not in remarks(tmp_path, lambda *_: None)["banner"]
 
 
 def test_warm_up_is_a_warning_where_it_is_often_cut_short(tmp_path: Path) -> None:

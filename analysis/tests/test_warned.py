@@ -95,5 +95,5 @@ def test_sizes_of_warnings_by_hand(tmp_path: Path) -> None:
     assert [(head.one("b").text, head.one("span").text) for head in heads] == [
         ("The network is emulated", "every number"),
         ("Warm-up cut short", f"54{thin}% of attempts did not settle; 4 KiB: 100{thin}%"),
-        ("3 attempts hindered", f"12.5{thin}% of 24 attempts"),
+        ("3 attempts disturbed", f"12.5{thin}% of 24 attempts"),
     ]

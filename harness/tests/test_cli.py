@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,9 +71,41 @@ def test_every_command_has_examples(name: str, cadge: Cadge) -> None:
     assert f"cadge {name}" in answer.out
 
 
+def commands_below(command: click.Command, path: str, parent: click.Context | None = None) -> Iterator[click.Context]:
+    """Yield every command with its sub-commands, for a terminal of 80 columns."""
+    context = click.Context(command, info_name=path, parent=parent, terminal_width=COLUMNS, max_content_width=COLUMNS)
+    yield context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands_below(below, name, context)
+
+
+def test_the_help_of_every_command_fits_a_terminal_and_its_examples_are_commands() -> None:
+    known = {context.command_path: context for context in commands_below(cli.cadge, "cadge")}
+    assert len(known) > len(cli.COMMANDS) + 1
+    for path, context in known.items():
+        text = context.get_help()
+        assert [line for line in text.splitlines() if len(line) > COLUMNS] == [], path
+        for line in (one.strip() for one in text.partition("Examples:")[2].splitlines()):
+            if not line.startswith("cadge ") or line.count('"') % 2:
+                continue
+            words = shlex.split(re.split(r" [|>&]", line)[0])
+            called = max((one for one in known if words[: len(one.split())] == one.split()), key=len)
+            rest = words[len(called.split()) :]
+            known[called].command.make_parser(known[called]).parse_args(rest)  # raises for an option that is not there
+
+
+def test_the_help_of_studies_names_them_all() -> None:
+    text = cli.command_of("study").help  # type: ignore[union-attr]
+    assert text is not None
+    assert all(f" {path.name}" in text for path in (ROOT / "analysis/studies").iterdir() if path.is_dir())
+
+
 def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
-    text = cadge("--help").out
-    assert all(f"{code:>3}  {meaning}" in text for code, meaning in errors.EXIT_CODES.items())
+    text = " ".join(cadge("--help").out.split())
+    assert all(f"{code} {meaning}" in text for code, meaning in errors.EXIT_CODES.items())
     assert {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 70, 130, 143} == set(errors.EXIT_CODES)
 
 
@@ -82,6 +116,7 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
         (["plan", "--swep", "x"], 2, "No such option"),
         (["run", "--no-wait"], 2, "--no-queue"),
         (["resume", "--wait"], 2, "--queue"),
+        (["scale", "--wait"], 2, "--mode"),
         (["scale", "--no-wait"], 2, "No such option '--no-wait'. (Did"),
         (["plan", "--sweep", "defualt"], 2, "unknown sweep 'defualt'"),
         (["plan", "--sweep", "tiny", "--layers", "a-on"], 2, "unknown layer 'a-on'; did you mean a-one?"),

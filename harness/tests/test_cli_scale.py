@@ -93,7 +93,7 @@ def test_what_is_no_network_is_said_to_be_none(cadge: Cadge, fits: Path) -> None
         (
             (),
             EXIT_USAGE,
-            "several LogGP fits; choose one with --layer, --place, --wait and --choice: a-one between poll",
+            "several LogGP fits; choose one with --layer, --place, --mode and --choice: a-one between poll",
         ),
         (("--layer", "c-three"), EXIT_NOTHING, "no LogGP fit of c-three; there are: a-one"),
         (("--layer", "b-two"), EXIT_NOTHING, "was refused: no line fits"),

@@ -181,7 +181,7 @@ def test_repair_then_resume_gives_a_whole_campaign(
     assert cadge("verify").out.endswith(" files checked, none damaged\n")
     assert cadge("report").code == 0
     page = campaign.layout.report.read_text()
-    assert "3 launches were made again" in page
+    assert "3 launches were repeated" in page
     assert "3 launches because the stored record was damaged" in page
     assert cadge("verify", "--repair").code == 0, "a second time there is nothing to do"
     assert not (campaign.layout.aside / "2-damaged").exists()
@@ -281,7 +281,7 @@ def troubled(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> Campaign:
     answer = cadge(*RUN)
     assert answer.code == 1
     campaign = last(checkout)
-    assert f"make them again with: cadge resume --failed {campaign.campaign_id}" in answer.out
+    assert f"repeat them with: cadge resume --failed {campaign.campaign_id}" in answer.out
     assert campaign.troubled_launch_ids() == tuple(campaign.plan.launches[number].launch_id for number in (2, 7))
     runner.made.clear()
     runner.change = lambda record: record
@@ -295,7 +295,7 @@ def test_failed_and_unsound_launches_are_made_again(troubled: Campaign, cadge: C
     answer = cadge(*RESUME, "--failed")
     assert answer.code == 0, answer.err
     folder = troubled.layout.aside / "1-failed"
-    assert "2 launches have attempts that failed or are unsound; they are made again" in answer.err
+    assert "2 launches have attempts that failed or are unsound; they are repeated" in answer.err
     assert f"what was stored before is in {folder} now" in answer.err
     assert tuple(runner.made) == names
     again = {troubled.layout.launch(name) for name in names}
@@ -313,7 +313,7 @@ def test_failed_and_unsound_launches_are_made_again(troubled: Campaign, cadge: C
     assert cadge("verify").code == 0
     assert cadge("report").code == 0
     page = campaign.layout.report.read_text()
-    assert "2 launches were made again" in page
+    assert "2 launches were repeated" in page
     assert "2 launches because attempts had failed or were unsound" in page
     valid = sum(item.status == "valid" for item in outcomes)
     assert f'<td class="num" data-v="{valid}">' in page.partition('data-outcome="valid"')[2].partition("</tr>")[0]
@@ -375,6 +375,6 @@ def test_records_that_nodes_still_have_are_not_taken_for_new_ones(
 def test_a_resume_with_nothing_to_make_ends_as_the_run_did(troubled: Campaign, cadge: Cadge) -> None:
     answer = cadge("resume")
     assert answer.code == 1
-    assert f"make them again with: cadge resume --failed {troubled.campaign_id}" in answer.out
+    assert f"repeat them with: cadge resume --failed {troubled.campaign_id}" in answer.out
     assert cadge(*RESUME, "--failed").code == 0
     assert cadge("resume").code == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launches that something else on the machine hindered: made again where a sweep or the user asks for it, and said."""
+"""Launches that other work on the machine disturbed: made again where a sweep or the user asks for it, and said."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_a_sweep_asks_for_it(repeating: Checkout, cadge: Cadge, runner: FakeRunn
     assert runner.made == [*planned, planned[1], planned[3]], "once was enough, and the others stay"
     folder = campaign.layout.aside / "1-hindered"
     assert {path.stem for path in (folder / "launches").glob("*.json")} == {planned[1], planned[3]}
-    assert "2 launches have attempts that something else on the machine hindered; they are made again" in answer.err
+    assert "2 launches have attempts that other work on the machine disturbed; they are repeated" in answer.err
     assert "--hindered" not in answer.out
     assert campaign.meta.status == "finished"
     assert cadge("verify").code == 0
     assert cadge("report").code == 0
     page = campaign.layout.report.read_text()
-    assert "2 launches were made again" in page
-    assert "2 launches because something else on the machine hindered attempts" in page
+    assert "2 launches were repeated" in page
+    assert "2 launches because other work on the machine disturbed attempts" in page
 
 
 def test_it_ends_where_the_machine_stays_busy(repeating: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
@@ -108,8 +108,8 @@ def test_a_sweep_that_does_not_ask_keeps_them(checkout: Checkout, cadge: Cadge, 
     campaign = last(checkout)
     planned = [launch.launch_id for launch in campaign.plan.launches]
     assert (answer.code, runner.made) == (1, planned)
-    for why, what in (("failed", "failed or are unsound"), ("hindered", "something else on the machine hindered")):
-        advice = f"1 launch has attempts that {what}; make it again with: cadge resume --{why} {campaign.campaign_id}"
+    for why, what in (("failed", "failed or are unsound"), ("hindered", "other work on the machine disturbed")):
+        advice = f"1 launch has attempts that {what}; repeat it with: cadge resume --{why} {campaign.campaign_id}"
         assert advice in answer.out
     runner.made.clear()
     runner.change = lambda record: record
@@ -117,8 +117,8 @@ def test_a_sweep_that_does_not_ask_keeps_them(checkout: Checkout, cadge: Cadge, 
     assert runner.made == [planned[1], planned[3]]
     assert {path.name for path in campaign.layout.aside.iterdir()} == {"1-failed", "2-hindered"}
     said = cadge("resume", "--hindered", "--failed").out
-    assert "is complete: no launch is missing, has failed, is unsound or was hindered" in said
-    assert "is complete: no launch is missing or was hindered" in cadge("resume", "--hindered").out
+    assert "is complete: no launch is missing, has failed, is unsound or was disturbed" in said
+    assert "is complete: no launch is missing or was disturbed" in cadge("resume", "--hindered").out
 
 
 def test_more_repeats_than_are_good(checkout: Checkout, cadge: Cadge) -> None:

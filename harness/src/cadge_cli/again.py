@@ -16,10 +16,10 @@ Why = Literal["failed", "hindered"]
 REASONS: tuple[Why, ...] = get_args(Why)
 _HAVE: dict[aside.Why, str] = {
     "failed": "attempts that failed or are unsound",
-    "hindered": "attempts that something else on the machine hindered",
+    "hindered": "attempts that other work on the machine disturbed",
     "alone": "native tools still to run",
 }
-_WAS: dict[Why, tuple[str, ...]] = {"failed": ("has failed", "is unsound"), "hindered": ("was hindered",)}
+_WAS: dict[Why, tuple[str, ...]] = {"failed": ("has failed", "is unsound"), "hindered": ("was disturbed",)}
 
 
 def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[aside.Why, tuple[str, ...]]:
@@ -62,11 +62,11 @@ def set_aside(writer: CampaignWriter, found: Mapping[aside.Why, tuple[str, ...]]
     for why, names in found.items():
         folder = writer.set_aside(names, why)
         it_is = "it is" if len(names) == 1 else "they are"
-        say(f"{_some(why, names)}; {it_is} made again, and what was stored before is in {folder} now")
+        say(f"{_some(why, names)}; {it_is} repeated, and what was stored before is in {folder} now")
 
 
 def repeats_left(campaign: Campaign) -> int:
-    """Return how often the sweep still lets launches be made again because they were hindered."""
+    """Return how often the sweep still lets launches be made again because they were disturbed."""
     wanted = campaign.plan.sweep.get("repeat_hindered", 0)
     return max(0, wanted - campaign.times_aside("hindered")) if isinstance(wanted, int) else 0
 
@@ -80,7 +80,7 @@ def none_of(reasons: Collection[Why]) -> str:
 def advice(campaign: Campaign, found: Mapping[aside.Why, tuple[str, ...]]) -> list[str]:
     """Return a line for each reason to make launches again, with the command."""
     lines = [
-        f"{_some(why, names)}; make {'it' if len(names) == 1 else 'them'} again with: "
+        f"{_some(why, names)}; repeat {'it' if len(names) == 1 else 'them'} with: "
         f"{command('resume', f'--{why}', campaign.campaign_id)}"
         for why, names in found.items()
     ]

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -37,7 +38,7 @@ from cadge_harness.errors import (
 TRACEBACK = "cadge-traceback-"
 """How the names of files begin that hold tracebacks."""
 TRACEBACK_KEPT_S = 7 * 86400
-RENAMED = {"--wait": "--queue", "--no-wait": "--no-queue"}
+RENAMED = {"--wait": ("--queue", "--mode"), "--no-wait": ("--no-queue",)}
 """What options were called before."""
 COMMANDS = {
     "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
@@ -55,7 +56,7 @@ COMMANDS = {
     "export": "Write a campaign as CSV, JSON, JSON Lines or Parquet.",
     "viewer": "Write a page that shows exported records dropped on it.",
     "query": "Ask a question in SQL over many campaigns.",
-    "import": "Set what other tools printed beside a campaign.",
+    "import": "Add results of OSU, IMB, ucx_perftest or fabtests to a report.",
     "publish": "Put campaigns into a static site, without names, with data and citation.",
     "preview": "Serve a site to this machine alone.",
     "retract": "Mark a published run as not to be relied on.",
@@ -65,7 +66,7 @@ COMMANDS = {
     "history": "Show campaigns over time, cell by cell, and where they changed.",
     "why": "Show two cells side by side: path, protocol, settings, versions, costs.",
     "crosscheck": "Measure layers beside the native tools of their libraries: what Cadge adds.",
-    "selftest": "Plant delays, stalls and settings, and look whether they are found.",
+    "selftest": "Check that Cadge detects known delays, stalls and settings.",
     "scale": "Predict traffic among more endpoints, from measured LogGP parameters.",
     "study": "Compare a campaign with the published figures of a paper.",
     "hypotheses": "List what papers claimed, and where each claim is tested.",
@@ -90,7 +91,11 @@ EPILOG = "\b\nExamples:\n" + "\n".join(
         "cadge ablate peregrine",
     )
 )
-EPILOG += "\n\n\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+EPILOG += "\n\n\b\nExit codes:\n" + "\n".join(
+    line
+    for code, meaning in EXIT_CODES.items()
+    for line in textwrap.wrap(meaning, 76, initial_indent=f"  {code:>3}  ", subsequent_indent=" " * 7)
+)
 
 
 def command_of(name: str) -> click.Command | None:
@@ -402,8 +407,8 @@ def _click_message(error: click.ClickException) -> str:
 
 def _renamed(option: str, command: click.Command) -> str | None:
     """Return what an option of a command is called that somebody gave by its old name."""
-    new = RENAMED.get(option)
-    return new if any(new in (*one.opts, *one.secondary_opts) for one in command.params) else None
+    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    return next((new for new in RENAMED.get(option, ()) if new in known), None)
 
 
 def _fail(as_json: bool, code: int, message: str, commands: tuple[str, ...]) -> int:

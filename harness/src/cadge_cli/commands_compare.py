@@ -49,8 +49,8 @@ class FailOn:
     epilog=EXAMPLES
     + "  cadge compare 20261121T013042Z-1f3a9c2e last\n"
     + "  cadge compare last:sockets-tcp last:native-ucx\n"
-    + "  cadge compare 20261121T013042Z-1f3a9c2e last --fail-on slower:5% --fail-on missing\n"
-    + "  cadge compare 20261121T013042Z-1f3a9c2e last --format markdown >>$GITHUB_STEP_SUMMARY\n"
+    + "  cadge compare 20261121T013042Z-1f3a9c2e last --fail-on slower:5%\n"
+    + "  cadge compare 20261121T013042Z-1f3a9c2e last --format markdown -o out.md\n"
     + "  cadge compare 20261121T013042Z-1f3a9c2e last --format html -o compare.html"
     + EXIT_CODES
 )

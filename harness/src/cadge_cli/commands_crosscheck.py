@@ -41,7 +41,7 @@ EXIT_TEXT = (
     "\n\n\b\nExit codes:\n"
     "  0  compared; nothing is surely above --threshold\n"
     "  5  nothing can be compared: the reasons are in the answer\n"
-    "  8  a difference is surely above --threshold: the lower end of its interval is\n"
+    "  8  a difference is surely above --threshold: the lower end of its interval\n"
     "  and those of `cadge run`"
 )
 SIZES = "8B 4KiB 64KiB 1MiB"
@@ -63,7 +63,7 @@ class Limits:
 @click.command(
     epilog=EXAMPLES
     + "  cadge crosscheck\n"
-    + '  cadge crosscheck --layers "native-ucx sockets-tcp" --sizes "8B 4KiB" --rounds 15\n'
+    + '  cadge crosscheck --layers native-ucx --sizes "8B 4KiB" --rounds 15\n'
     + "  cadge crosscheck --places between --threshold 3%\n"
     + "  cadge crosscheck --tools all --testbed local\n"
     + "  cadge crosscheck last --format markdown --threshold 150ns --threshold 5%"

@@ -28,7 +28,7 @@ EXAMPLES = (
     "  cadge figures last --baseline native-ucx -o figures"
     "\n\n\b\nExit codes:\n"
     "  0  listed, or written\n"
-    "  2  no figure has such a name; DIR cannot be made, or holds files that are not ours\n"
+    "  2  no figure has such a name; DIR cannot be made, or holds other files\n"
     "  3  no room is left for the files\n"
     "  5  there is no such campaign\n"
     "  7  the campaign's raw data is damaged"
@@ -40,7 +40,14 @@ EXAMPLES = (
 @click.option("--only", multiple=True, metavar="NAME", help="These alone; `*` stands for anything.")
 @click.option("--format", "kind", type=click.Choice(KINDS), default="svg", show_default=True)
 @click.option("--baseline", metavar="LAYER", help="Judge layers against this one, as `cadge report` does.")
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="DIR", help="Made if it is new.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the files; made if it is new.",
+)
 @results_option
 @json_option
 @click.pass_context

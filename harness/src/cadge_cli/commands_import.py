@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EPILOG = (
     "\b\nExamples:\n"
     "  cadge import osu osu_latency.txt --place between --host 'n1, n2'\n"
-    "  cadge import imb IMB.log --into 20261121T013042Z-1f3a9c2e --label 'Intel MPI 2021.11'\n"
+    "  cadge import imb IMB.log --into last --label 'Intel MPI 2021.11'\n"
     "  cadge import ucx_perftest tag_lat.txt --test tag_lat --bytes 8\n"
     '  cadge import fabtests rma.txt --test "fi_rma_bw -W 1"\n'
     "  cadge import --list\n"
@@ -51,10 +51,13 @@ _OF_A_FILE = ("label", "host", "place", "note", "test", "size_bytes")
 )
 @click.option("--note", default="", help="What a reader has to know of it.")
 @click.option(
-    "--test", default="", metavar="NAME", help="Of ucx_perftest and fabtests, where the file does not say it."
+    "--test", default="", metavar="NAME", help="Name of the test, where a file of ucx_perftest or fabtests lacks it."
 )
 @click.option(
-    "--bytes", "size_bytes", type=click.IntRange(0, 1 << 40), help="Of ucx_perftest, where the file does not say it."
+    "--bytes",
+    "size_bytes",
+    type=click.IntRange(0, 1 << 40),
+    help="Message size, where a file of ucx_perftest lacks it.",
 )
 @click.option("--list", "listed", is_flag=True, help="List what is imported.")
 @click.option("--remove", metavar="ID", help="Take an import back, by its ID or the beginning of it.")
@@ -77,7 +80,7 @@ def import_(
     results: Path | None,
     as_json: bool,
 ) -> int:
-    """Set what other tools printed beside a campaign: FORMAT is osu, ucx_perftest, fabtests or imb.
+    """Add results of other tools to a report: FORMAT is osu, ucx_perftest, fabtests or imb.
 
     A report shows it, marked imported: without an interval, without a verdict, and never ranked, for nobody knows how
     many runs stand behind it, or what else the machine did. Half round trips are kept as such, and compared whole.

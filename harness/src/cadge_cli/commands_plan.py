@@ -71,7 +71,7 @@ EXAMPLES = "\b\nExamples:\n"
 @click.option(
     "--look/--no-look",
     default=True,
-    help="Of an inventory: log in to its hosts as `cadge doctor` does, and show what they are (default).",
+    help="Log in to the hosts of an inventory as `cadge doctor` does, and show what they are (default).",
 )
 @json_option
 @click.pass_context

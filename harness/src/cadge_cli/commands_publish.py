@@ -36,7 +36,7 @@ EXAMPLES = "\b\nExamples:\n"
     epilog=EXAMPLES
     + "  cadge publish --dry-run\n  cadge publish last --to site --cite authors.yml\n"
     + "  cadge publish last --to results/published --archive .\n"
-    + "  cadge publish 20261121T013042Z-1f3a9c2e 20261122T101500Z-77ab01cd --to site --keep hosts,paths --yes"
+    + "  cadge publish 20261121T013042Z-1f3a9c2e last --to site --keep hosts --yes"
 )
 @click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
 @click.option("--to", "target", type=click.Path(path_type=Path), metavar="DIR", help="The site; made if it is new.")
@@ -55,11 +55,11 @@ EXAMPLES = "\b\nExamples:\n"
     type=click.Choice(("CC-BY-4.0", "CC0-1.0")),
     default="CC-BY-4.0",
     show_default=True,
-    help="Of the data; the program has its own.",
+    help="Licence of the data; the program has its own.",
 )
 @click.option("--site", metavar="NAME", help="Where it was measured, for the index.  [default: the testbed's name]")
-@click.option("--title", metavar="TEXT", help="Of the reports.")
-@click.option("--site-title", metavar="TEXT", help="Of the site.")
+@click.option("--title", metavar="TEXT", help="Title of the reports.")
+@click.option("--site-title", metavar="TEXT", help="Title of the site.")
 @click.option(
     "--url", metavar="ADDRESS", help="Where the site is read: then the feed and the badge's text have whole links."
 )
@@ -180,7 +180,7 @@ def _difference(copies: Copies) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-@click.command(epilog=EXAMPLES + '  cadge retract site 20261121T013042Z-1f3a9c2e --because "the clock of n2 ran slow"')
+@click.command(epilog=EXAMPLES + '  cadge retract site 20261121T013042Z-1f3a9c2e --because "n2 was slow"')
 @click.argument("site", type=click.Path(path_type=Path))
 @click.argument("run")
 @click.option("--because", required=True, metavar="TEXT", help="The reason, for everybody to read.")
@@ -213,7 +213,14 @@ class _OneFolder(http.server.SimpleHTTPRequestHandler):
 
 @click.command(epilog=EXAMPLES + "  cadge preview site")
 @click.argument("site", type=click.Path(path_type=Path))
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="NUMBER", help="0: a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="a free one",
+    metavar="NUMBER",
+    help="Port to serve at.",
+)
 def preview(site: Path, port: int) -> int:
     """Serve a site to this machine alone, until Ctrl-C."""
     from cadge_analysis.publish.site import Site

@@ -29,9 +29,9 @@ FORMATS = ("text", "csv", "json", "jsonl")
 EXAMPLES = (
     "\b\nExamples:\n"
     "  cadge query --tables\n"
-    '  cadge query "SELECT pattern, place, arg_min(layer, latency_p50_ns) AS fastest, min(latency_p50_ns) AS p50_ns\n'
-    "      FROM cells WHERE request_bytes = 8 AND kind = 'layer' GROUP BY ALL ORDER BY ALL\"\n"
-    '  cadge query "SELECT status, count(*) FROM attempts GROUP BY status" last --format csv'
+    '  cadge query "SELECT place, arg_min(layer, latency_p50_ns) AS fastest\n'
+    "      FROM cells WHERE request_bytes = 8 AND kind = 'layer' GROUP BY ALL\"\n"
+    '  cadge query "SELECT status, count(*) FROM attempts GROUP BY ALL" last'
     "\n\n\b\nExit codes:\n"
     "  0  answered, also where no row was found\n"
     "  2  the SQL is wrong, is no question, or takes longer than --time-limit\n"

@@ -218,18 +218,30 @@ def _open_again(file: Path, baseline: str | None, out: Path | None, output: Outp
     epilog=EXAMPLES
     + "  cadge export --format csv > results.csv\n  cadge export last --format json -o r.json\n"
     + "  cadge export --format jsonl --table attempts | head\n  cadge export --format parquet -o cells.parquet\n"
-    + "  cadge export --format simgrid --layer native-ucx --topology fat-tree --endpoints 1024 -o platform.xml"
+    + "  cadge export --format simgrid --layer native-ucx -o platform.xml"
 )
 @click.argument("campaign", default="last")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True)
 @click.option(
     "--table", "table_name", type=click.Choice(TABLES), default="cells", show_default=True,
-    help="Of csv, jsonl and parquet.",
+    help="Table to write as csv, jsonl or parquet.",
 )  # fmt: skip
 @out_option(text="File instead of stdout.")
 @fit_options
-@click.option("--topology", default="star", show_default=True, metavar="NAME", help="Or fat-tree, or dragonfly.")
-@click.option("--endpoints", default="16", show_default=True, metavar="NUMBER", help="Room for so many, or a few more.")
+@click.option(
+    "--topology",
+    default="star",
+    show_default=True,
+    metavar="NAME",
+    help="Network of a simgrid platform: star, fat-tree, dragonfly.",
+)
+@click.option(
+    "--endpoints",
+    default="16",
+    show_default=True,
+    metavar="NUMBER",
+    help="Least number of hosts of a simgrid platform.",
+)
 @results_option
 @json_option
 @click.pass_context

@@ -225,12 +225,12 @@ def measure(
 @click.option(
     "--failed",
     is_flag=True,
-    help="Make launches with failed or unsound attempts again; the earlier records stay aside.",
+    help="Repeat launches with failed or unsound attempts; the earlier records stay aside.",
 )
 @click.option(
     "--hindered",
     is_flag=True,
-    help="Make launches again in which something else on the machine hindered an attempt, in the same way.",
+    help="Repeat the launches that other work on the machine disturbed, in the same way.",
 )
 @measuring_options
 @json_option
@@ -340,7 +340,7 @@ def _carry_out(
     how: Measuring,
     begun_s: float,
 ) -> Carried:
-    """Make what is missing, and again what was hindered as often as the sweep asks for it; then report."""
+    """Make what is missing, and again what was disturbed as often as the sweep asks for it; then report."""
     campaign = writer.campaign
     runner: Runner = AnsibleRunner(find_checkout().build, tune=how.tune)
     if (native := campaign.native()) is not None:

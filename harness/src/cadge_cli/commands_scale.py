@@ -27,7 +27,7 @@ ENDPOINTS = ("2", "16", "128", "1024", "5000")
 @click.command(
     epilog=EXAMPLES
     + "  cadge scale last --layer sockets-tcp --place between\n"
-    + '  cadge scale --layer native-ucx --traffic alltoall --endpoints "16 128" --bytes 4KiB\n'
+    + '  cadge scale --layer native-ucx --traffic alltoall --endpoints "16 128"\n'
     + "  cadge scale --parameters loggp.json --endpoints 100000 --no-simulation"
 )
 @click.argument("campaign", default="last")
@@ -42,8 +42,8 @@ ENDPOINTS = ("2", "16", "128", "1024", "5000")
 @click.option("--traffic", "traffics", multiple=True, metavar="NAMES", help="incast, shift, alltoall; all.")
 @click.option("--endpoints", multiple=True, metavar="NUMBERS", help=f'How many, e.g. "{" ".join(ENDPOINTS)}".')
 @click.option("--simulation/--no-simulation", default=True, help="Simulate with SimGrid, or the closed form alone.")
-@click.option("--deadline", default="2min", show_default=True, metavar="TIME", help="Of each simulation.")
-@click.option("--memory", default="4GiB", show_default=True, metavar="SIZE", help="Of each simulation.")
+@click.option("--deadline", default="2min", show_default=True, metavar="TIME", help="Longest time of each simulation.")
+@click.option("--memory", default="4GiB", show_default=True, metavar="SIZE", help="Most memory of each simulation.")
 @results_option
 @json_option
 @click.pass_context

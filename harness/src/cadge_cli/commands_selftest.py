@@ -56,7 +56,7 @@ EXAMPLES = "\b\nExamples:\n"
 @json_option
 @click.pass_context
 def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measuring, as_json: bool) -> int:
-    """Plant delays, stalls and settings, and look whether they are found; half an hour at most.
+    """Check that Cadge detects known delays, stalls and settings; half an hour at most.
 
     The result is stored beside the campaigns. Campaigns that are made afterwards name it, and so do their reports.
     Exit code 0: every part that was asked for passed; 1: one could not be made or judged; 9: one failed.

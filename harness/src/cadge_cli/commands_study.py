@@ -46,8 +46,8 @@ def study(
 ) -> int:
     """Compare campaigns with the published figures of a paper: one HTML page that works offline.
 
-    NAME is a folder of analysis/studies, CAMPAIGN the last one where none is given. Of several, each section is made of
-    the first that has something for it. Nothing is measured.
+    NAME is a folder of analysis/studies: darpc, logp, peregrine, press, sc98 or trapeze. CAMPAIGN is the last one where
+    none is given. Of several, each section is made of the first that has something for it. Nothing is measured.
     """
     from cadge_analysis.study.build import build
     from cadge_results import Store

@@ -25,7 +25,7 @@ def testbed() -> None:
 
 
 @testbed.command()
-@click.option("--hosts", type=click.IntRange(2, 16), default=2, show_default=True)
+@click.option("--hosts", type=click.IntRange(2, 16), default=2, show_default=True, help="Number of hosts.")
 @json_option
 @click.pass_context
 def up(ctx: click.Context, hosts: int, as_json: bool) -> int:

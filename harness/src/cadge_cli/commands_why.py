@@ -25,8 +25,8 @@ WIDTH_MOST = 44
 @click.command(
     epilog="\b\nExamples:\n"
     '  cadge why last:sockets-tcp last:native-ucx "within, poll, rpc, 8 B"\n'
-    '  cadge why 20261121T013042Z-1f3a9c2e last "native-ucx, within, poll, rpc, 8 B, round trip"\n'
-    '  cadge why "last: native-ucx, within, poll, rpc, 4KiB" "last: native-ucx, within, poll, rpc, 64KiB"'
+    '  cadge why 20261121T013042Z-1f3a9c2e last "native-ucx, within, rpc, 8 B"\n'
+    '  cadge why "last: am-ucx, within, rpc, 8B" "last: am-ucx, within, rpc, 4KiB"'
     "\n\n\b\nExit codes:\n"
     "  0  both cells are shown, whether they differ or not\n"
     "  2  a name that several cells have, or a wrong option\n"

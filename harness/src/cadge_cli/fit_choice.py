@@ -63,7 +63,7 @@ def size_of(text: str) -> int:
 
 
 def fit_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add --layer, --place, --wait, --choice and --bytes, which the command gets as one, `fit`."""
+    """Add --layer, --place, --mode, --choice and --bytes, which the command gets as one, `fit`."""
 
     @wraps(command)
     def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
@@ -71,13 +71,13 @@ def fit_options(command: Callable[..., int]) -> Callable[..., int]:
         return command(*arguments, fit=fit, **given)
 
     for option in (
-        click.option("--bytes", "size", default="64B", show_default=True, metavar="SIZE", help="Size of a message."),
+        click.option("--bytes", "size", default="64B", show_default=True, metavar="SIZE", help="Message size."),
         click.option(
-            "--choice", "choices", multiple=True, metavar="NAME=VALUE", help="Whose LogGP fit: e.g. touch=none."
+            "--choice", "choices", multiple=True, metavar="NAME=VALUE", help="Use the fit of this, e.g. touch=none."
         ),
-        click.option("--wait", "wait_mode", type=click.Choice(["poll", "block"]), help="Whose LogGP fit: wait mode."),
-        click.option("--place", type=click.Choice(["self", "within", "between"]), help="Whose LogGP fit: place."),
-        click.option("--layer", metavar="NAME", help="Whose LogGP fit, where there are several: layer."),
+        click.option("--mode", "wait_mode", type=click.Choice(["poll", "block"]), help="Use the fit of this mode."),
+        click.option("--place", type=click.Choice(["self", "within", "between"]), help="Use the fit of this place."),
+        click.option("--layer", metavar="NAME", help="Use the fit of this layer, where there are several."),
     ):
         gathered = option(gathered)
     return gathered

@@ -61,7 +61,7 @@ def testbed_options(command: _F) -> _F:
         show_default=True,
         metavar="auto|local|emulated",
         envvar=["CADGE_TESTBED", "TESTBED"],
-        help="Where to measure. auto: emulated where it can be, else local.",
+        help="Hosts: this machine (local), or network namespaces on it (emulated); auto: emulated where that works.",
     )(command)
 
 
@@ -97,23 +97,25 @@ def _selftest_option(command: _F) -> _F:
         "selftest_id",
         metavar="ID|last",
         envvar="CADGE_SELFTEST",
-        help="Rest verdicts on this self-test: where it failed, or is of another build or machine, they are withheld.",
+        help="Show verdicts only if this self-test passed, on the same build and machine.",
     )(command)
 
 
 def selection_options(command: _F) -> _F:
     """Add --layers, --seed and --budget."""
-    command = click.option("--budget", metavar="TIME", envvar="CADGE_BUDGET", help="Time to spend, e.g. 5min.")(command)
-    command = click.option("--seed", type=click.IntRange(0, 2**63 - 1), envvar="CADGE_SEED", help="Order seed.")(
-        command
-    )
+    command = click.option(
+        "--budget", metavar="TIME", envvar="CADGE_BUDGET", help="Longest time for the whole sweep, e.g. 5min."
+    )(command)
+    command = click.option(
+        "--seed", type=click.IntRange(0, 2**63 - 1), envvar="CADGE_SEED", help="Seed of the random order of launches."
+    )(command)
     return click.option(
         "--layers",
         "layer_names",
         multiple=True,
         metavar="NAMES",
         envvar=["CADGE_LAYERS", "LAYERS"],
-        help='Only these layers, e.g. "sockets-tcp native-ucx"; or "all", those as well that the sweep leaves out.',
+        help='Only these layers, e.g. "sockets-tcp native-ucx"; "all" measures those too that the sweep leaves out.',
     )(command)
 
 
@@ -144,9 +146,13 @@ def asking_options(command: Callable[..., int]) -> Callable[..., int]:
         return command(*arguments, asked=asked_of(**{name: given.pop(name) for name in names}), **given)
 
     gathered = click.option(
-        "--mode", multiple=True, metavar="poll|block", envvar="CADGE_MODE", help="How ends wait; default: as the sweep."
+        "--mode",
+        multiple=True,
+        metavar="poll|block",
+        envvar="CADGE_MODE",
+        help="How endpoints wait: poll (spin), block (sleep), or both; default: as the sweep says.",
     )(gathered)
-    gathered = places_option("as the sweep")(gathered)
+    gathered = places_option("those of the sweep")(gathered)
     gathered = click.option(
         "--duration",
         metavar="TIME",
@@ -157,9 +163,9 @@ def asking_options(command: Callable[..., int]) -> Callable[..., int]:
         "--launches",
         metavar="N",
         envvar="CADGE_LAUNCHES",
-        help="Launches of each, e.g. 9; the sweep's budget grows with them.",
+        help="How often each point is measured, by fresh processes, e.g. 9; the sweep's budget grows with it.",
     )(gathered)
-    return patterns_option("those of the sweep")(sizes_option("as the sweep")(gathered))
+    return patterns_option("those of the sweep")(sizes_option("those of the sweep")(gathered))
 
 
 def asked_of(
@@ -258,7 +264,7 @@ def looks_option(command: _F) -> _F:
         "--looks",
         metavar="N,N,...",
         envvar="CADGE_LOOKS",
-        help="Look after so many launches, e.g. 9,12,18,30, and measure on only what is undecided then.",
+        help="Stop early: after each of these numbers of launches, e.g. 9,12,18,30, drop what is decided.",
     )(command)
 
 
@@ -271,7 +277,7 @@ def sweep_options(command: _F) -> _F:
         show_default=True,
         metavar="NAME|FILE",
         envvar=["CADGE_SWEEP", "SWEEP"],
-        help="What to measure.",
+        help="Sweep to measure: a name from `cadge sweeps`, or a file.",
     )(selection_options(command))
 
 

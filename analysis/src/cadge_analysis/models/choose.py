@@ -61,7 +61,7 @@ def choose(
         raise NoDataError(f"campaign {fits.campaign_id} has no LogGP fit{f' of {of}' if of else ''}{there}")
     if len(found) > 1:
         raise BadInputError(
-            f"campaign {fits.campaign_id} has several LogGP fits; choose one with --layer, --place, --wait and "
+            f"campaign {fits.campaign_id} has several LogGP fits; choose one with --layer, --place, --mode and "
             f"--choice: {_listed(found)}"
         )
     model = found[0].model

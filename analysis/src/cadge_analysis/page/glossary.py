@@ -59,7 +59,7 @@ _ALWAYS = (
     ),
     Fact(
         name="Hindered, settled",
-        text="An attempt is hindered where something else had its processors for part of the time; it has settled "
+        text="An attempt is disturbed where other work had its processors for part of the time; it has settled "
         "where its times had become steady before measuring began.",
     ),
 )

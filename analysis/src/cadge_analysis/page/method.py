@@ -225,10 +225,10 @@ def method(
             name="What hinders",
             text="Around each attempt every endpoint reads how long its threads were ready to run and waited for a "
             "processor (the kernel's run-queue wait), and what the host took of their processors (steal). More than "
-            f"{units.percent(HINDERED_SHARE)} of its time at either side, and the attempt is called hindered; of a "
+            f"{units.percent(HINDERED_SHARE)} of its time at either side, and the attempt is called disturbed; of a "
             f"thread that sleeps, {WAKE_TIMES} times the median wait a wake of all launches of the same point, and "
             f"{WAKE_NS / 1000} \u00b5s at least, belong to waking. Such attempts "
-            "are counted, by layer and in each row, and never dropped; where launches were made again because of "
+            "are counted, by layer and in each row, and never dropped; where launches were repeated because of "
             "them, the report says how many.",
         ),
         Fact(

@@ -95,7 +95,7 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
 _AGAIN = {
     "failed": "{launches} because attempts had failed or were unsound",
     "damaged": "{launches} because the stored record was damaged",
-    "hindered": "{launches} because something else on the machine hindered attempts",
+    "hindered": "{launches} because other work on the machine disturbed attempts",
     "alone": "{launches} because native tools had not run after them, or had given nothing",
 }
 
@@ -111,7 +111,7 @@ def _made_again(data: Dataset) -> Iterator[Remark]:
     every = frozenset().union(*data.made_again.values())
     yield Remark(
         grave=False,
-        title=f"{units.count_of(len(every), 'launch was', 'launches were')} made again",
+        title=f"{units.count_of(len(every), 'launch was', 'launches were')} repeated",
         text=f"{', '.join(parts)}. Each counts once, as it was made last; the earlier records lie in the campaign's "
         "folder \u201caside\u201d and count nowhere.",
         size=_share_of(len(every), len(data.records), "launch", "launches"),
@@ -302,7 +302,7 @@ def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     size = _share_of(hindered, attempts, "attempt")
     yield Remark(
         grave=too_many or share > _HINDERED_SHARE,
-        title=f"{units.count_of(hindered, 'attempt')} hindered",
+        title=f"{units.count_of(hindered, 'attempt')} disturbed",
         text=f"For more than {units.percent(HINDERED_SHARE)} of its time an endpoint was ready to run and had no "
         f"processor, or the host took it away: {listed}. None of them is dropped.{follows if too_many else ''}",
         size=f"{size}; all verdicts are withheld" if too_many else size,
@@ -430,7 +430,7 @@ def _of_itself(rate: TwinRate | None) -> Iterator[Remark]:
         yield Remark(
             grave=True,
             title=f"A layer differs from itself{' by its p99' if rate.ending else ''}",
-            text=f"{said}. Something else than the layers made differences here: look at what was hindered, at the "
+            text=f"{said}. Something else than the layers made differences here: look at what was disturbed, at the "
             "machine's load, and measure again.",
             size="verdicts on the p99 are withheld" if rate.ending else "all verdicts are withheld",
             share=1.0,

@@ -151,7 +151,7 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None], begin: date
     return (
         "Each mark is one launch: the median, over its points, of the value divided by the median of all launches of "
         f"the same point (its effect); above 1{units.TIMES} is slower.{below} On a grey disc: more than half of its "
-        "attempts were hindered by something else on the machine, or did not settle "
+        "attempts were disturbed by other work on the machine, or did not settle "
         f"({units.count_of(tagged, 'launch', 'launches')}). A cross at the lower edge: some gave no number "
         f"({units.count_of(rejected, 'launch', 'launches')}).{few} The line is the drift by Theil and Sen: {drifted}."
     )
@@ -174,7 +174,7 @@ def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
             "where",
             "effect",
             "attempts used",
-            "hindered",
+            "disturbed",
             "not settled",
             "without a number",
             *(f"{WITNESSED[name]}, ns" for name in names),

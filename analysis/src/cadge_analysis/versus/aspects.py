@@ -57,7 +57,7 @@ def figures(side: Side, cell: Cell, numbers: Numbers | None) -> dict[Key, tuple[
             found["counted by the layer, an operation", name] = (often, units.sig3(often))
         found["trouble", "lost"] = _count(numbers.lost)
         found["trouble", "late"] = _count(numbers.late)
-        found["trouble", "launches that were hindered"] = _count(numbers.hindered)
+        found["trouble", "launches that were disturbed"] = _count(numbers.hindered)
         found["trouble", "launches that did not warm up steadily"] = _count(numbers.unsteady)
         if numbers.operations:
             found.update(_waits(cell, numbers.operations))

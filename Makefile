@@ -27,7 +27,7 @@ of_long := SETUP
 of_site := SETUP
 of_conformance := LAYER CYCLES LOGS
 of_new-layer := NAME
-of_new-pattern := NAME
+of_new-pattern := NAME FROM
 usual := AR CC CXX CPP LD CFLAGS CPPFLAGS CXXFLAGS LDFLAGS LDLIBS EXTRA_CFLAGS EXTRA_LDFLAGS BUILD PROFILE PROVIDERS PKG_CONFIG% \
 	LLHTTP_SOURCES PATTERNS_DIR REVISION UNIT_% SHELL MAKE% J Q V cadge
 goals := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
@@ -89,8 +89,8 @@ conformance: ## the conformance suite: LAYER=name (PROFILE=asan: sanitizers)
 new-layer: ## the three files of a new layer: NAME=style-substrate
 	@ci/new-layer "$$NAME"
 
-new-pattern: ## the two files of a new pattern: NAME=name
-	@ci/new-pattern "$$NAME"
+new-pattern: ## the two files of a new pattern: NAME=name (FROM=closed_loop: a loop of its own)
+	@ci/new-pattern "$$NAME" "$$FROM"
 
 site: ## these pages, with a reference, to read offline: build/site/html
 	@ci/setup site

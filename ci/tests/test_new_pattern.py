@@ -28,10 +28,10 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(tree: Path, name: str) -> subprocess.CompletedProcess[str]:
-    """Run the verb with this name."""
+def make(tree: Path, name: str, begin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the verb with this name, and the pattern to begin with."""
     command = ["make", "-s", "new-pattern"]
-    environment = {**os.environ, "NAME": name}
+    environment = {**os.environ, "NAME": name, "FROM": begin}
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=30, check=False)
 
 
@@ -42,6 +42,25 @@ def test_two_files_are_written(tree: Path) -> None:
     patterns = tree / "harness/patterns"
     assert (patterns / "incast.c").read_text() == 'DRV_PATTERN(incast); /* "incast", not briefly */\n'
     assert (patterns / "incast.pattern.yml").read_text() == 'title: "incast"\norder: 40\naxis: bytes\n'
+
+
+def test_another_pattern_to_begin_with(tree: Path) -> None:
+    """One of the patterns, or one of those of the driver's tests, whose schema stands elsewhere."""
+    assert make(tree, "incast", "longer").returncode == 0
+    assert (tree / "harness/patterns/incast.c").read_text().endswith("incast\n")
+    tests = tree / "harness/driver/tests/patterns"
+    tests.mkdir(parents=True)
+    for name in ("closed_loop.c", "closed_loop.pattern.yml", "ring.c"):
+        shutil.copy(ROOT / "harness/driver/tests/patterns" / name, tests)
+    assert make(tree, "gather", "closed-loop").returncode == 0
+    code = (tree / "harness/patterns/gather.c").read_text()
+    assert "DRV_PATTERN(gather);" in code
+    assert "closed_loop" not in code
+    head, _, _ = (tree / "harness/patterns/gather.pattern.yml").read_text().partition("title")
+    assert "$schema=../../results/schema/" in head
+    for absent in ("ring", "nowhere", "../patterns/longer", "a;b"):
+        assert make(tree, "other", absent).returncode == 2, absent
+    assert not list((tree / "harness/patterns").glob("other*"))
 
 
 def test_nothing_is_overwritten_and_no_name_reaches_a_shell(tree: Path) -> None:

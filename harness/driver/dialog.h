@@ -13,7 +13,7 @@
  *	};
  *	drv_call(&state->asker, request_bytes, drv_ask_key(number, answer_bytes), &span, fail)
  *
- * harness/driver/tests/patterns/closed.c is a whole pattern of that kind.
+ * harness/driver/tests/patterns/closed_loop.c is a whole pattern of that kind.
  */
 #ifndef DRV_DIALOG_H
 #define DRV_DIALOG_H

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cadge_results.catalogue import load_yaml
+from cadge_results.pattern import PatternFile
+
 from .test_driver_run import (
     BUILD,
     DECLARED,
@@ -25,9 +28,11 @@ from .test_driver_run import (
 
 pytestmark = pytest.mark.alone
 
+ROOT = Path(__file__).parents[2]
 DRIVER = BUILD / "tests" / "cadge-driver"
 RING = {"bytes": SIZE, "way": {"type": "choice", "values": ["forward", "backward"]}}
-CLOSED = {name: {**SIZE, "min": 16} for name in ("request_bytes", "reply_bytes")}
+CLOSED = load_yaml(ROOT / "harness/driver/tests/patterns/closed_loop.pattern.yml", PatternFile)
+SIZES = {name: {**SIZE, "min": one.min, "max": one.max} for name, one in CLOSED.parameters.items()}
 
 
 @pytest.fixture
@@ -53,7 +58,7 @@ def lap(size: int = 64, way: str = "forward", duration: int = 50) -> Json:
 def closed(request: int, reply: int) -> Json:
     return {
         **lap(),
-        "workload": {"pattern": "closed", "parameters": {"request_bytes": request, "reply_bytes": reply}},
+        "workload": {"pattern": "closed_loop", "parameters": {"request_bytes": request, "reply_bytes": reply}},
     }
 
 
@@ -122,7 +127,7 @@ def test_the_stock_responder_answers_as_many_bytes_as_asked(many: Pair, layer: s
     need(layer)
     sizes = [(16, 16), (64, 5000), (5000, 17)]
     points = [closed(*pair) for pair in sizes]
-    result = many.run(launch(layer, points, wait=wait, patterns={"closed": CLOSED}))
+    result = many.run(launch(layer, points, wait=wait, patterns={"closed_loop": SIZES}))
     assert (result["status"], result["reason"]) == ("done", None)
     for pair, attempt in zip(sizes, result["attempts"], strict=True):
         failed = [check for check in attempt["checks"] if not check["ok"]]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stock responder and its requester, as the pattern of patterns/closed.c has them, over a layer with faults to order. */
+/* The stock responder and its requester, as the pattern of patterns/closed_loop.c has them, over a layer with faults to order. */
 #include "dialog.h"
 #include "plays.h"
 
@@ -15,13 +15,13 @@ static void test_sound(void)
 
 	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
 		for (size_t i = 0; i < count; i++)
-			expect_sound(point_make("closed", sizes[i], sizes[(i * 3 + way) % count], 1),
+			expect_sound(point_make("closed_loop", sizes[i], sizes[(i * 3 + way) % count], 1),
 				     ways[way], "closed loop");
 }
 
 static void test_faults(void)
 {
-	struct drv_point point = point_make("closed", 64, 32, 1);
+	struct drv_point point = point_make("closed_loop", 64, 32, 1);
 	struct outcome outcome;
 
 	expect_unsound(point, (struct fake_orders){.flip_every = 501, .flip_at = 24}, "payload",

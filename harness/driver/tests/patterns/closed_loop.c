@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pattern closed, for tests: a closed loop of requests and answers of two sizes, one at a time, with the stock responder.
+ * Pattern closed_loop: a closed loop of requests and answers of two sizes, one at a time, with the stock responder.
  * The shortest pattern with a loop of its own.
  */
 #include "dialog.h"
@@ -120,8 +120,8 @@ static void needs(const void *at, struct drv_needs *needs_out)
 
 static const struct drv_role self = {.name = "both", CLIENT};
 
-static const struct drv_pattern closed = {
-	.name = "closed",
+static const struct drv_pattern closed_loop = {
+	.name = "closed_loop",
 	.parameters_bytes = sizeof(struct parameters),
 	.parameters =
 		(const struct drv_parameter[]){
@@ -144,4 +144,4 @@ static const struct drv_pattern closed = {
 	.self = &self,
 	.needs = needs,
 };
-DRV_PATTERN(closed);
+DRV_PATTERN(closed_loop);

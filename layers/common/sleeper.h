@@ -48,13 +48,17 @@ static inline void cadge_sleeper_wake(struct cadge_sleeper *sleeper)
 		(void)eventfd_write(sleeper->fd, 1);
 }
 
-/* By the owner alone. From now on wakes end the sleep; look for work once more behind it. */
+/*
+ * By the owner alone. From now on wakes end the sleep; look for work once more behind it. The descriptor is emptied
+ * before: a wake that were taken from it afterwards would leave us asleep and not armed, and later wakes without effect.
+ */
 static inline void cadge_sleeper_arm(struct cadge_sleeper *sleeper)
 {
 	eventfd_t wakes;
 
-	if (!atomic_exchange(&sleeper->armed, true))
+	if (!atomic_load_explicit(&sleeper->armed, memory_order_relaxed))
 		(void)eventfd_read(sleeper->fd, &wakes); /* of the sleep before; EAGAIN: nobody woke it */
+	atomic_store(&sleeper->armed, true);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 

@@ -295,8 +295,8 @@ def queue_option(command: _F) -> _F:
         default=True,
         envvar="CADGE_QUEUE",
         callback=_not_by_its_old_name,
-        help="Wait for another sweep on this machine, or measure beside it, on emulated hosts or with ports of its "
-        "own: the two disturb each other, and the reports of both say so.",
+        help="Wait for another sweep on this machine, or measure beside it: the two disturb each other, and the "
+        "reports of both say so.",
     )(command)
 
 

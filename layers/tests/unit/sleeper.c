@@ -82,11 +82,42 @@ static void together(void)
 		pthread_join(thread, NULL);
 }
 
+/* Without work: whoever only wants the sleep to end. */
+static void *nudge(void *arg)
+{
+	while (!atomic_load_explicit(&work, memory_order_relaxed))
+		cadge_sleeper_wake(&sleeper);
+	return arg;
+}
+
+static void nudged(void)
+{
+	int slept = 0;
+	bool overslept = false;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, nudge, NULL)) {
+		ok(false, "a thread");
+		return;
+	}
+	for (; slept < ROUNDS && !overslept; slept++) {
+		const uint64_t began_ns = now_ns();
+
+		cadge_sleeper_arm(&sleeper);
+		cadge_sleeper_sleep(&sleeper, LONG_MS * UINT64_C(1000000));
+		overslept = now_ns() - began_ns >= LONG_MS * UINT64_C(1000000);
+	}
+	ok(!overslept, "a wake without work ends the sleep too: %d of %d", slept - overslept, ROUNDS);
+	atomic_store(&work, 1);
+	pthread_join(thread, NULL);
+}
+
 int main(void)
 {
 	ok(cadge_sleeper_open(&sleeper) == CADGE_DONE && sleeper.fd >= 0, "opened");
 	alone();
 	together();
+	nudged();
 	cadge_sleeper_close(&sleeper);
 	cadge_sleeper_close(&sleeper);
 	ok(sleeper.fd == -1, "closed, twice");

@@ -138,7 +138,7 @@ def test_the_report_shows_knees_and_how_near_the_generators_limit_rates_come(tmp
     figure = root.one("figure", id="fig-load-within-poll-p99")
     assert "p99: Response time against load, 8 B, polling" in figure.text
     assert root.all("figure", id="fig-load-within-poll-p999") == [], "of 60,000 samples 60 lie beyond the p99.9"
-    assert "A ring stands at the highest load" in figure.text
+    assert "A ring marks a layer's knee" in figure.text
     by_case = {(row.layer, row.case.split("/")[5]): row.fields for row in pagereader.full_rows(root)}
     assert by_case["sockets-tcp", "90"]["generator"].classes == "few"
     assert by_case["sockets-tcp", "50"]["generator"].text == "25.0"
@@ -237,4 +237,4 @@ def test_the_p999_is_drawn_where_samples_suffice(tmp_path: Path) -> None:
     rows = {row.one("th").text: [cell.text for cell in row.all("td")] for row in figure.one("tbody").all("tr")}
     assert list(rows) == ["10\u202f%", "30\u202f%", "50\u202f%"]
     assert {cell.partition(" ")[0] for cells in rows.values() for cell in cells} == {"50.0"}
-    assert "A ring stands at the highest load" in figure.one("figcaption").text
+    assert "A ring marks a layer's knee" in figure.one("figcaption").text

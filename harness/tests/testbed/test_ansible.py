@@ -287,17 +287,23 @@ def test_roles_converge_and_a_second_time_change_nothing(campaign_on: Campaign) 
         assert not any(changed(again)), again.stdout
 
 
+def to_tune(campaign: Campaign, folder: Path) -> Path:
+    """Give a campaign the variables of a run that tunes its first host; returns a setting, which is 1."""
+    plain = folder / "plain"
+    plain.write_text("1\n")
+    launches = [make_launch("l1", [campaign.testbed.hosts[0].name])]
+    campaign.work.mkdir()
+    blocks = [make_block(campaign.testbed, campaign.name, "b0", launches)]
+    ansible_io._variables(campaign.testbed, blocks, campaign.work, campaign.build, tune=True)
+    return plain
+
+
 @either_testbed
 @pytest.mark.long
 def test_tuning_is_put_back_also_after_a_kill(campaign_on: Campaign, tmp_path: Path) -> None:
-    campaign, host = campaign_on, campaign_on.testbed.hosts[0].name
-    setting = tmp_path / "setting"
+    campaign, setting = campaign_on, tmp_path / "setting"
     setting.write_text("on [off] maybe\n")
-    plain = tmp_path / "plain"
-    plain.write_text("1\n")
-    blocks = [make_block(campaign.testbed, campaign.name, "b0", [make_launch("l1", [host])])]
-    campaign.work.mkdir()
-    ansible_io._variables(campaign.testbed, blocks, campaign.work, campaign.build, tune=True)
+    plain = to_tune(campaign, tmp_path)
     extra: Json = {
         "cadge_tune_settings": [{"file": f"{tmp_path}/pla*", "value": "2"}, {"file": "/no/such", "value": "3"}],
         "cadge_tune_become": False,
@@ -315,11 +321,7 @@ def test_tuning_is_put_back_also_after_a_kill(campaign_on: Campaign, tmp_path: P
 
 @pytest.mark.long
 def test_a_resume_that_does_not_tune_puts_back_what_a_killed_run_tuned(campaign_here: Campaign, tmp_path: Path) -> None:
-    plain = tmp_path / "plain"
-    plain.write_text("1\n")
-    blocks = [make_block(campaign_here.testbed, campaign_here.name, "b0", [make_launch("l1", ["localhost"])])]
-    campaign_here.work.mkdir()
-    ansible_io._variables(campaign_here.testbed, blocks, campaign_here.work, campaign_here.build, tune=True)
+    plain = to_tune(campaign_here, tmp_path)
     ansible_files.write_json(campaign_here.work / ansible_io.TOUCHED, ["localhost"])
     extra: Json = {"cadge_tune_settings": [{"file": str(plain), "value": "2"}], "cadge_tune_become": False}
     assert campaign_here.playbook("prepare", extra=extra).returncode == 0
@@ -332,11 +334,7 @@ def test_a_resume_that_does_not_tune_puts_back_what_a_killed_run_tuned(campaign_
 @pytest.mark.long
 def test_a_text_says_that_a_host_may_not_be_tuned(campaign_here: Campaign, tmp_path: Path) -> None:
     """As it comes from an INI file."""
-    plain = tmp_path / "plain"
-    plain.write_text("1\n")
-    blocks = [make_block(campaign_here.testbed, campaign_here.name, "b0", [make_launch("l1", ["localhost"])])]
-    campaign_here.work.mkdir()
-    ansible_io._variables(campaign_here.testbed, blocks, campaign_here.work, campaign_here.build, tune=True)
+    plain = to_tune(campaign_here, tmp_path)
 
     def change(hosts: Json) -> None:
         hosts["localhost"]["cadge_tunable"] = "no"

@@ -365,7 +365,7 @@ def _tail_figure(
         keys,
         name=name,
         title=f"{percentile}: {_title(rows[0].cell.case)}",
-        caption=f"{how}{verdict_words.load_note(rows)} A ring stands at the highest load that a layer bears, its knee, "
+        caption=f"{how}{verdict_words.load_note(rows)} A ring marks a layer's knee, the highest load that it sustains, "
         "or at the measured one below it; where its p99 rests on too few samples it has none.",
     )
 

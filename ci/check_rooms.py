@@ -27,6 +27,9 @@ C_STANDARD = {
 STACK_HEADER = Path("layers/include/cadge/stack.h")
 CLOCK_CALL = re.compile(r"\b(clock_gettime|gettimeofday|__rdtsc|_mm_lfence|timespec_get)\s*\(")
 FILE_CALL = re.compile(r"\b(fopen|opendir|creat)\s*\(")
+# Of all adapters: below layers/.
+SHARED = {"kit", "wire"}
+LIBRARY_OF_WIRE = re.compile(r"wire/\w+/")
 NODE_PYTHON = (3, 9)
 ROLE_OPTION = re.compile(r"^      (\w+):$", re.MULTILINE)
 ROLE_NAME = re.compile(r"\b(?:__)?cadge_\w+")
@@ -82,7 +85,14 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
                 yield Violation(path, line, f"an adapter may not use another layer: {header}")
             if "driver/" in header or header.startswith("harness/"):
                 yield Violation(path, line, f"an adapter may not use the driver: {header}")
-        if in_engine and (first in {"cadge", "common"} or first in styles):
+        of_style = first in styles and (root / "layers" / header).exists()
+        if room in SHARED and (of_style or "driver/" in header or header.startswith("harness/")):
+            yield Violation(path, line, f"adapters use {room}/, and it uses none of them: {header}")
+        if room == "kit" and (first == "wire" or TRANSPORT_HEADERS.search(header)):
+            yield Violation(path, line, f"kit/ knows no library and no wire: {header}")
+        if room == "wire" and LIBRARY_OF_WIRE.match(header) and header.split("/")[1] != parts[2]:
+            yield Violation(path, line, f"a wire may not use another: {header}")
+        if in_engine and (first in {"cadge", *SHARED} or first in styles):
             yield Violation(path, line, f"the engine knows nothing of Cadge: {header}")
         if parts[0] == "harness" and not in_tests:
             layer = header.split("layers/")[-1]
@@ -101,12 +111,12 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
             yield Violation(path, line, f"a shim may not use a concrete layer: {header}")
         if room == "harness/driver" and TRANSPORT_HEADERS.search(header):
             yield Violation(path, line, f"the driver may not use a transport library: {header}")
-    if room in styles and not in_tests and not in_engine:
+    if room in styles | SHARED and not in_tests and not in_engine:
         for number, code in enumerate(text.splitlines(), 1):
             if CLOCK_CALL.search(code) and "cadge: protocol timer" not in code:
                 yield Violation(path, number, "an adapter reads no clock (a protocol's own timer says so on the line)")
-            if FILE_CALL.search(code):
-                yield Violation(path, number, "an adapter opens no file")
+            if FILE_CALL.search(code) and "cadge: sysfs" not in code:
+                yield Violation(path, number, "an adapter opens no file (what reads sysfs says so on the line)")
     if room == "harness/driver" and not in_tests:
         names = {p.name for p in (root / "layers").glob("*/*.layer.yml")}
         layers = {

@@ -34,7 +34,7 @@ SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
 def suppressions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All leaks of libraries that the layers know of, in one file."""
     path = tmp_path_factory.mktemp("lsan") / "leaks.supp"
-    path.write_text("".join(known.read_text() for known in sorted((ROOT / "layers").glob("*/*.supp"))))
+    path.write_text("".join(known.read_text() for known in sorted((ROOT / "layers").rglob("*.supp"))))
     return path
 
 
@@ -42,7 +42,7 @@ def over_another_wire(name: str) -> bool:
     """Say whether a program tests a style that another tests too, over the wire whose name comes last."""
     style, _, wire = name.removeprefix("unit-").rpartition("_")
     same = [path.name.rpartition("_")[2] for path in SANITIZED.glob(f"unit-{style}_*") if not path.suffix]
-    is_wire = (ROOT / f"layers/common/wire_{wire}.mk").exists() or (ROOT / f"layers/{wire}/wire.mk").exists()
+    is_wire = (ROOT / f"layers/wire/{wire}/wire.mk").exists()
     return bool(style) and is_wire and (ROOT / "layers" / style).is_dir() and wire != max(same, default=wire)
 
 

@@ -10,7 +10,7 @@
 
 #include "am/am.h"
 #include "am/places.h"
-#include "common/style.h"
+#include "wire/style.h"
 
 #define OUTSTANDING AM_PLACES /* requests to a peer; calls as well */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active Messages II (Mainwaring and Culler 1995, as AMUDP's header has its calls) over common/wire.h: endpoints with tags, a
+ * Active Messages II (Mainwaring and Culler 1995, as AMUDP's header has its calls) over wire/wire.h: endpoints with tags, a
  * table of handlers and a table of translations each; requests and replies that carry up to 16 words, and a payload that
  * the handler reads where it came (medium), or that lies in the target's segment before the handler runs (long).
  *
@@ -35,7 +35,7 @@
 #ifndef CADGE_AM_AM_H
 #define CADGE_AM_AM_H
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 #define AM_HANDLERS_MAX  256u
 #define AM_ENDPOINTS_MAX 4u /* of a bundle */

@@ -4,7 +4,7 @@
 #define CADGE_AM_AM_STATE_H
 
 #include "am/am.h"
-#include "common/adapter.h"
+#include "kit/adapter.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* am-ucx: Active Messages II on those of UCX. */
 #include "am/adapter.h"
-#include "common/ucx.h"
+#include "wire/ucx/ucx.h"
 
 const struct cadge_traits cadge_style_library_traits = {
 	.copies_on_send =

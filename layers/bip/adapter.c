@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "bip/bip.h"
-#include "common/style.h"
+#include "wire/style.h"
 
 #define PACKET_BYTES (BIP_HEAD_BYTES + 256u * BIP_WORD_BYTES) /* longer messages are long */
 /* More than one look brings: 16 messages, and over UCX's TCP what a read of 8 KiB holds, 390 of the shortest. */

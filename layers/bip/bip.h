@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BIP 0.92, Basic Interface for Parallelism (Prylli and Tourancheau, ENS Lyon, manual of September 1997) over common/wire.h:
+ * BIP 0.92, Basic Interface for Parallelism (Prylli and Tourancheau, ENS Lyon, manual of September 1997) over wire/wire.h:
  * tagged messages of 4-byte words. A short one goes into a queue of the library that its tag has at the receiver. A long one
  * asks the receiver, is told where the receive lies that was posted for its tag, and is written straight there; so a
  * long send ends only when there is a receive ("loose rendezvous"). One asynchronous send of a context is outstanding at a
@@ -28,7 +28,7 @@
 #ifndef CADGE_BIP_BIP_H
 #define CADGE_BIP_BIP_H
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 struct bip; /* a context of one thread */
 

@@ -4,7 +4,7 @@
 #define CADGE_BIP_BIP_STATE_H
 
 #include "bip/bip.h"
-#include "common/adapter.h"
+#include "kit/adapter.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define KEY_BYTES_MAX       512u

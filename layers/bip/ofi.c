@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bip-ofi: BIP on libfabric's messages and remote writes. */
-#include "common/style.h"
+#include "wire/style.h"
 
 const struct cadge_traits cadge_style_library_traits = {
 	.copies_on_send = 1,

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "common/style.h"
+#include "wire/style.h"
 #include "fm/fm.h"
 
 #define PACKET_BYTES      8128u

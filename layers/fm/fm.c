@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "common/adapter.h"
-#include "common/fiber.h"
+#include "kit/adapter.h"
+#include "kit/fiber.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define ROUNDS              8u /* looks of an extraction that finds nothing */

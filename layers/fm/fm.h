@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fast Messages 2.x (Lauria, Pakin and Chien 1998) over common/wire.h: messages are streams that are built of pieces;
+ * Fast Messages 2.x (Lauria, Pakin and Chien 1998) over wire/wire.h: messages are streams that are built of pieces;
  * their handler starts when the first packet is there and pulls pieces to addresses that it chooses, so that handlers of
  * several senders are in the middle of their messages at a time; the receiver says how much it wants to extract, and so
  * paces its senders, who have credits for the packets that it holds for its handlers.
@@ -18,7 +18,7 @@
 #ifndef CADGE_FM_FM_H
 #define CADGE_FM_FM_H
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 struct fm;
 struct fm_stream; /* a message that is being sent or handled */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fm-ucx: Fast Messages on UCX's active messages. */
-#include "common/ucx.h"
-#include "common/style.h"
+#include "wire/ucx/ucx.h"
+#include "wire/style.h"
 
 const struct cadge_traits cadge_style_library_traits = {
 	.copies_on_send = 1,    /* into shared memory, or the socket's buffers */

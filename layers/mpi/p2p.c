@@ -20,10 +20,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "mpi/p2p_flow.h"
-#include "mpi/path.h"
-#include "mpi/which.h"
+#include "wire/mpi/path.h"
+#include "wire/mpi/which.h"
 
 /*
  * Address space for `count` buffers, touched only where it is used; each begins at another offset of a

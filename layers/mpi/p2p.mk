@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-LAYER_SOURCES := mpi/p2p.c mpi/p2p_flow.c mpi/world.c mpi/which.c mpi/path.c common/adapter.c common/adapter_net.c
+LAYER_SOURCES := mpi/p2p.c mpi/p2p_flow.c wire/mpi/world.c wire/mpi/which.c wire/mpi/path.c kit/adapter.c kit/adapter_net.c
 LAYER_PKGS := ompi-c
 # Open MPI 5's internal headers include PMIx's; libopenmpi-dev depends on them.
 LAYER_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags pmix 2>/dev/null))

@@ -10,7 +10,7 @@
 #include <mpi.h>
 
 #include "cadge/layer.h"
-#include "mpi/world.h"
+#include "wire/mpi/world.h"
 
 enum {
 	P2P_SPARE = 64,  /* buffers of a channel beyond those that a caller may keep: most that are posted */

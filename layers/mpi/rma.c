@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI one-sided with passive targets: one window (window.c), opened to all by MPI_Win_lock_all, MPI_Rput and MPI_Rget, and
- * MPI_Win_flush for quiet. Messages go through the mailbox of common/, that is, over the same puts.
+ * MPI_Win_flush for quiet. Messages go through the mailbox of wire/, that is, over the same puts.
  *
  * Whether a target's library must run depends on the component that serves the window, which is read back, and was found
  * by stopping targets. Where it must, MPI_Win_flush waits for it, and MPI has no other way to learn that a put is visible:
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
-#include "mpi/path.h"
+#include "kit/bytes.h"
+#include "wire/mpi/path.h"
 #include "mpi/rma_flow.h"
-#include "mpi/which.h"
-#include "mpi/window.h"
-#include "mpi/world.h"
+#include "wire/mpi/which.h"
+#include "wire/mpi/window.h"
+#include "wire/mpi/world.h"
 
 enum { RMA_LINE_BYTES = 64 };
 

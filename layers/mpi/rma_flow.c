@@ -4,8 +4,8 @@
 
 #include <poll.h>
 
-#include "mpi/window.h"
-#include "mpi/world.h"
+#include "wire/mpi/window.h"
+#include "wire/mpi/world.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
 /* MPICH 4 declares the statuses of MPI_Testsome as an array, of which its MPI_STATUSES_IGNORE is a short one to gcc. */

@@ -5,8 +5,8 @@
 
 #include <mpi.h>
 
-#include "common/adapter.h"
-#include "common/mailbox.h"
+#include "kit/adapter.h"
+#include "wire/mailbox.h"
 
 enum {
 	RMA_DEPTH_MAX = 1024,

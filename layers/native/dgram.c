@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
-#include "common/greeting.h"
-#include "common/ofi.h"
+#include "kit/bytes.h"
+#include "kit/greeting.h"
+#include "wire/ofi/ofi.h"
 
 enum {
 	DGRAM_POSTED = 64, /* receive buffers; what finds none waits in the socket */

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "native/ofi_flow.h"
 
 static void ofi_close(struct cadge_ctx *ctx)

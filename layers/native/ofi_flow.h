@@ -3,9 +3,9 @@
 #ifndef CADGE_NATIVE_OFI_FLOW_H
 #define CADGE_NATIVE_OFI_FLOW_H
 
-#include "common/greeting.h"
-#include "common/ofi.h"
-#include "common/ofi_params.h"
+#include "kit/greeting.h"
+#include "wire/ofi/ofi.h"
+#include "wire/ofi/params.h"
 
 enum {
 	OFI_SPARE = 16,                    /* buffers beyond those that a caller may keep */

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 
 #include "cadge/layer.h"
-#include "common/ucx.h"
-#include "common/ucx_landing.h"
-#include "common/ucx_path.h"
-#include "common/bytes.h"
+#include "wire/ucx/ucx.h"
+#include "wire/ucx/landing.h"
+#include "wire/ucx/path.h"
+#include "kit/bytes.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define IOV_MAX_ENTRIES     4u

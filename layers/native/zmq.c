@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <zmq.h>
-#include "common/adapter.h"
-#include "common/bytes.h"
+#include "kit/adapter.h"
+#include "kit/bytes.h"
 
 /* Three of the 1023 sockets, and five of the 1024 descriptors, that are the default, for each peer. */
 enum { PEERS_MAX = 128, IOV_ENTRIES = 16, LOOK_EVERY = 64, ENDPOINT_BYTES = 128 };

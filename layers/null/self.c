@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/adapter.h"
+#include "kit/adapter.h"
 #include "null/null.h"
 
 static void null_close(struct cadge_ctx *ctx)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/adapter.h"
-#include "common/bytes.h"
+#include "kit/adapter.h"
+#include "kit/bytes.h"
 #include "peregrine/engine/pgr.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)

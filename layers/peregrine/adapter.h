@@ -6,7 +6,7 @@
 #ifndef CADGE_PEREGRINE_ADAPTER_H
 #define CADGE_PEREGRINE_ADAPTER_H
 
-#include "common/adapter.h"
+#include "kit/adapter.h"
 
 /* What every wire can do; a wire adds where it reaches. */
 #define PEREGRINE_CAPS                                                                                       \

@@ -3,7 +3,7 @@
 #ifndef CADGE_PM_ADAPTER_H
 #define CADGE_PM_ADAPTER_H
 
-#include "common/style.h"
+#include "wire/style.h"
 #include "pm/pm.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "common/adapter.h"
+#include "kit/adapter.h"
 
 static void take_out(struct pm_side_pins *pins, struct pm_pin *pin)
 {

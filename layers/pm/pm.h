@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PM 1.2 (Tezuka, Hori, Ishikawa and Sato 1997) over common/wire.h: messages of one packet that are built in the
+ * PM 1.2 (Tezuka, Hori, Ishikawa and Sato 1997) over wire/wire.h: messages of one packet that are built in the
  * library's send buffers and read in the receiver's, modified ack/nack flow control, a context switch of channels,
  * remote write, and a pin-down cache (1998).
  *
@@ -44,7 +44,7 @@
 #ifndef CADGE_PM_PM_H
 #define CADGE_PM_PM_H
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 struct pm;
 struct pm_pin;    /* memory that is locked */

@@ -6,7 +6,7 @@
 #ifndef CADGE_PM_STATE_H
 #define CADGE_PM_STATE_H
 
-#include "common/adapter.h"
+#include "kit/adapter.h"
 #include "pm/pin.h"
 #include "pm/pm.h"
 

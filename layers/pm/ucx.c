@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pm-ucx: PM 1.2 on UCX's active messages and remote writes. */
-#include "common/ucx.h"
+#include "wire/ucx/ucx.h"
 #include "pm/adapter.h"
 
 const struct cadge_traits cadge_style_library_traits = {

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-include $(LAYERS_ROOT)/common/wire_ucx.mk
-LAYER_SOURCES := pm/ucx.c pm/adapter.c pm/send.c pm/long.c pm/memory.c pm/pm.c pm/pin.c pm/remote.c common/style.c $(WIRE_SOURCES)
+include $(LAYERS_ROOT)/wire/ucx/wire.mk
+LAYER_SOURCES := pm/ucx.c pm/adapter.c pm/send.c pm/long.c pm/memory.c pm/pm.c pm/pin.c pm/remote.c wire/style.c $(WIRE_SOURCES)
 LAYER_PKGS := $(WIRE_PKGS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libfabric's one-sided operations (common/ofi_rma.h) on one FI_EP_RDM endpoint; messages through the mailbox
- * of common/, that is, over the same writes. In block mode each write of a message is followed by a small
+ * libfabric's one-sided operations (wire/ofi/rma.h) on one FI_EP_RDM endpoint; messages through the mailbox
+ * of wire/, that is, over the same writes. In block mode each write of a message is followed by a small
  * message of libfabric's, the notification, because a write alone wakes nobody.
  *
  * Memory: one arena a context with a part for each peer: the area of its mailbox, staging for our own writes,
@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "rdma/ofi_flow.h"
 
 static void rdma_close(struct cadge_ctx *ctx)

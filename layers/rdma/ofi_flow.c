@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 
 static struct cadge_ofi_far rdma_offset(struct cadge_ofi_far far, uint64_t offset_bytes)
 {

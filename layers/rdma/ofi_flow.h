@@ -3,8 +3,8 @@
 #ifndef CADGE_RDMA_OFI_FLOW_H
 #define CADGE_RDMA_OFI_FLOW_H
 
-#include "common/mailbox.h"
-#include "common/ofi_rma.h"
+#include "wire/mailbox.h"
+#include "wire/ofi/rma.h"
 
 enum {
 	RDMA_EVENTS = 16, /* most completions in one poll */
@@ -61,7 +61,7 @@ struct cadge_ctx {
 /* What the mailbox calls: without and with a notification after each write. */
 extern const struct cadge_mailbox_ops rdma_ofi_polling_ops, rdma_ofi_blocking_ops;
 
-/* Called by common/ofi_rma for each finished operation. `arg` is the context. */
+/* Called by wire/ofi/rma for each finished operation. `arg` is the context. */
 int rdma_ofi_done(void *arg, struct cadge_ofi_link *link, uint64_t token, void *owner, int code);
 /* Block mode: makes and posts the buffers for notifications. */
 int rdma_ofi_make_notes(struct cadge_ctx *ctx);

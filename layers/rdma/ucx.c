@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rdma-ucx: put, get, fetch-add and flush of UCP, and messages through the mailbox of common/ over put.
+ * rdma-ucx: put, get, fetch-add and flush of UCP, and messages through the mailbox of wire/ over put.
  * Whether a peer's memory is mapped here is asked from ucp_rkey_ptr, and that is what `semantics` states.
  *
  * A direct put does not wake a sleeper, so in block mode the mailbox sends a notification, an active message,
@@ -12,11 +12,11 @@
 #include <sys/random.h>
 
 #include "cadge/layer.h"
-#include "common/mailbox.h"
-#include "common/ucx.h"
-#include "common/ucx_path.h"
-#include "common/ucx_rma.h"
-#include "common/bytes.h"
+#include "wire/mailbox.h"
+#include "wire/ucx/ucx.h"
+#include "wire/ucx/path.h"
+#include "wire/ucx/rma.h"
+#include "kit/bytes.h"
 
 #define PEERS_MAX       (CADGE_UCX_IDS / 4)
 #define DEPTH_MAX       4096u

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "rdma/verbs.h"
 
 #define CAPS                                                                                                 \

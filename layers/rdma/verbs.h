@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside of rdma-verbs: libibverbs alone, one reliable connection (RC queue pair) a channel, one completion queue a context,
- * and messages through the mailbox of common/ over RDMA writes.
+ * and messages through the mailbox of wire/ over RDMA writes.
  *
  *	verbs.c          the life of a context, what it says of itself
  *	verbs_device.c   the device behind an interface, its GID, what it can
@@ -22,9 +22,9 @@
 #include <infiniband/verbs.h>
 
 #include "cadge/layer.h"
-#include "common/adapter.h"
-#include "common/mailbox.h"
-#include "common/rdma_device.h"
+#include "kit/adapter.h"
+#include "wire/mailbox.h"
+#include "wire/rdma_device.h"
 
 enum {
 	VERBS_PEERS_MAX = 0x7fff,

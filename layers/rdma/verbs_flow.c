@@ -2,7 +2,7 @@
 /* The slots that move bytes; see verbs.h. */
 #include <string.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "rdma/verbs.h"
 
 static struct verbs_far at_offset(struct verbs_far far, uint64_t offset_bytes)

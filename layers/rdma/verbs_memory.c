@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "rdma/verbs.h"
 
 unsigned int verbs_access_rights(const struct cadge_ctx *ctx)

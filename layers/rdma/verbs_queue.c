@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "rdma/verbs.h"
 
 enum {

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "common/adapter.h"
-#include "common/bytes.h"
+#include "kit/adapter.h"
+#include "kit/bytes.h"
 
 enum { PEERS_MAX = 256, IOV_ENTRIES = 8, MESSAGE_BYTES = 65536 };
 

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 
 static const unsigned char blob_magic[4] = {'C', 'S', 'K', '1'};
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "cadge/layer.h"
-#include "common/adapter.h"
+#include "kit/adapter.h"
 
 enum {
 	SOCK_ENDPOINT_BYTES = 40,

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "sockets/session_state.h"
 
 static const uint32_t hello_magic = 0x314f4c48, welcome_magic = 0x31434c57;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 
 enum { ROOM_LEAST = 4096 }; /* less room than this at the end of a block is not worth a system call */
 

@@ -22,7 +22,7 @@
 #include <sys/uio.h>
 
 #include "cadge/layer.h"
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "sockets/blocks.h"
 
 enum {

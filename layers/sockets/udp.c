@@ -27,8 +27,8 @@
 #include <unistd.h>
 
 #include "cadge/layer.h"
-#include "common/bytes.h"
-#include "common/greeting.h"
+#include "kit/bytes.h"
+#include "kit/greeting.h"
 #include "sockets/blocks.h"
 #include "sockets/endpoint.h"
 #include "sockets/settings.h"

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-LAYER_SOURCES := sockets/udp.c sockets/blocks.c sockets/endpoint.c sockets/settings.c common/adapter.c common/adapter_net.c
+LAYER_SOURCES := sockets/udp.c sockets/blocks.c sockets/endpoint.c sockets/settings.c kit/adapter.c kit/adapter_net.c
 LAYER_PKGS :=

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 LAYER_SOURCES := sockets/uring.c sockets/uring_flow.c sockets/uring_send.c sockets/uring_receive.c sockets/uring_ring.c sockets/tcp_family.c sockets/session.c \
-	sockets/meeting.c sockets/stream.c sockets/blocks.c sockets/endpoint.c sockets/settings.c common/adapter.c \
-	common/adapter_net.c
+	sockets/meeting.c sockets/stream.c sockets/blocks.c sockets/endpoint.c sockets/settings.c kit/adapter.c \
+	kit/adapter_net.c
 LAYER_PKGS := liburing

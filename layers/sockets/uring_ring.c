@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/adapter.h"
+#include "kit/adapter.h"
 #include "sockets/stream.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 
 static void empty(struct uring_batch *batch)
 {

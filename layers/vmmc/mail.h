@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages made of updates: each peer has a mailbox (common/mailbox.h) here, exported to it alone, and writes its messages
+ * Messages made of updates: each peer has a mailbox (wire/mailbox.h) here, exported to it alone, and writes its messages
  * there; VMMC has the puts. A mailbox has one place where the next message appears, so that a look costs one line for each
  * peer that is up. In block mode each of these updates notifies, since an update alone wakes nobody.
  */
 #ifndef CADGE_VMMC_MAIL_H
 #define CADGE_VMMC_MAIL_H
 
-#include "common/mailbox.h"
-#include "common/style.h"
+#include "wire/mailbox.h"
+#include "wire/style.h"
 #include "vmmc/vmmc.h"
 
 #define VMMC_MAIL_OPERATIONS    224u /* of a link, more than a mailbox ever has under way */

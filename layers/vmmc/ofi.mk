@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-include $(LAYERS_ROOT)/common/wire_ofi.mk
+include $(LAYERS_ROOT)/wire/ofi/wire.mk
 LAYER_SOURCES := vmmc/ofi.c vmmc/adapter.c vmmc/onesided.c vmmc/mail.c vmmc/vmmc.c vmmc/memory.c vmmc/redirect.c vmmc/utlb.c \
-	common/mailbox.c common/mailbox_send.c common/style.c $(WIRE_SOURCES)
+	wire/mailbox.c wire/mailbox_send.c wire/style.c $(WIRE_SOURCES)
 LAYER_PKGS := $(WIRE_PKGS)

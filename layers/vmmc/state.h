@@ -3,7 +3,7 @@
 #ifndef CADGE_VMMC_STATE_H
 #define CADGE_VMMC_STATE_H
 
-#include "common/adapter.h"
+#include "kit/adapter.h"
 #include "vmmc/utlb.h"
 #include "vmmc/vmmc.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* vmmc-ucx: VMMC-2 on UCX's remote writes and active messages. */
-#include "common/ucx.h"
+#include "wire/ucx/ucx.h"
 #include "vmmc/adapter.h"
 
 const struct cadge_traits cadge_style_library_traits = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VMMC-2 (Dubnicki, Bilas, Chen, Damianakis and Li 1997) over common/wire.h: a receiver exports memory with permissions, a
+ * VMMC-2 (Dubnicki, Bilas, Chen, Damianakis and Li 1997) over wire/wire.h: a receiver exports memory with permissions, a
  * sender imports it, and from then on the sender updates it deliberately, from any local address to an offset in what it
  * imported, without the receiver's doing. An update can notify. What comes to an export can be redirected to the buffer
  * where it is wanted. Local memory is translated through a cache that the user's library manages.
@@ -36,7 +36,7 @@
 #ifndef CADGE_VMMC_VMMC_H
 #define CADGE_VMMC_VMMC_H
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 struct vmmc;
 struct vmmc_export; /* memory of ours */

@@ -7,7 +7,7 @@
 #define CADGE_TESTS_STYLES_FRAME_H
 
 #include "cadge/check.h"
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "tests/ranks/ranks.h"
 
 typedef void frame_counter(void *arg, const char *name, uint64_t value);

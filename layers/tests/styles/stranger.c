@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "common/adapter.h"
-#include "common/wire.h"
+#include "kit/adapter.h"
+#include "wire/wire.h"
 #include "tests/styles/frame.h"
 
 enum { PACKET_BYTES = STRANGER_PACKET_BYTES, PACKETS = 64 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* common/adapter: refusals of open, settings, granted capabilities, the descriptor of event. */
+/* kit/adapter: refusals of open, settings, granted capabilities, the descriptor of event. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/adapter.h"
+#include "kit/adapter.h"
 #include "tests/unit/support/tap.h"
 
 static const struct cadge_option options[] = {

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-TEST_SOURCES := common/adapter.c common/adapter_net.c
+TEST_SOURCES := kit/adapter.c kit/adapter_net.c

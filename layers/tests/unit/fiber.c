@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fibers (common/fiber.h): what a function keeps over a yield, many side by side, the end of a stack, no system call. */
-#include "common/fiber.h"
+/* Fibers (kit/fiber.h): what a function keeps over a yield, many side by side, the end of a stack, no system call. */
+#include "kit/fiber.h"
 
 #include <signal.h>
 #include <stdint.h>

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-TEST_SOURCES := common/fiber.c common/fiber_overflow.c
+TEST_SOURCES := kit/fiber.c kit/fiber_overflow.c

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* common/greeting: two ends that meet in any order and over losses, and stamps of other lives, slots and strangers. */
-#include "common/greeting.h"
+/* kit/greeting: two ends that meet in any order and over losses, and stamps of other lives, slots and strangers. */
+#include "kit/greeting.h"
 #include "tests/unit/support/tap.h"
 
 /* One end; what it sends arrives at once, unless it is refused or lost. */

@@ -9,7 +9,7 @@
  * With notifications each side sleeps whenever the mailbox allows it and only wakes for a notification or a
  * completion, so a lost wake-up ends in a deadlock, which the test finds. CADGE_TEST_SEED makes other runs.
  */
-#include "common/mailbox_state.h"
+#include "wire/mailbox_state.h"
 #include "mailbox_weather.h"
 
 #define BUFFERS      8u

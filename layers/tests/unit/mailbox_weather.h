@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/mailbox.h"
+#include "wire/mailbox.h"
 
 #define WRITES_MAX    256u
 #define FRAGMENTS_MAX 96u

@@ -11,7 +11,7 @@
 
 #include <mpi.h>
 
-#include "mpi/which.h"
+#include "wire/mpi/which.h"
 #include "tests/unit/support/tap.h"
 
 static const char *words;

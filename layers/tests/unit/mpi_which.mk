@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-TEST_SOURCES := mpi/which.c
+TEST_SOURCES := wire/mpi/which.c
 TEST_PKGS := ompi-c

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* common/rdma_device: which RDMA device an interface has, over folders laid out as the kernel does. */
+/* wire/rdma_device: which RDMA device an interface has, over folders laid out as the kernel does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/rdma_device.h"
+#include "wire/rdma_device.h"
 #include "tests/unit/support/tap.h"
 
 static char root[] = "/tmp/cadge-rdma-XXXXXX";

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-TEST_SOURCES := common/rdma_device.c
+TEST_SOURCES := wire/rdma_device.c

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cadge/check.h"
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "tests/sketches/end.h"
 
 /* A call: which, who made it, and its argument, 8 bytes each. A result: which, who answered, and the value. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* common/sleeper: no wake is lost, however arming and waking cross; nobody who is awake is woken by a system call. */
+/* kit/sleeper: no wake is lost, however arming and waking cross; nobody who is awake is woken by a system call. */
 #include <poll.h>
 #include <pthread.h>
 #include <time.h>
 
-#include "common/sleeper.h"
+#include "kit/sleeper.h"
 #include "tests/unit/support/tap.h"
 
 enum { ROUNDS = 20000, LONG_MS = 20000 };

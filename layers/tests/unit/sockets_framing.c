@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "sockets/stream.h"
 #include "tests/unit/support/tap.h"
 

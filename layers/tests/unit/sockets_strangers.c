@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "sockets/endpoint.h"
 #include "tests/unit/support/pair.h"
 #include "tests/unit/support/tap.h"

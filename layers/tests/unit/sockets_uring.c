@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
+#include "kit/bytes.h"
 #include "sockets/endpoint.h"
 #include "sockets/stream.h"
 #include "tests/unit/support/pair.h"

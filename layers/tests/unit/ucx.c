@@ -25,7 +25,7 @@ struct end {
 	const void *data[LANDED]; /* where the first messages lay */
 };
 
-/* The leaks of common/ucx.supp. */
+/* The leaks of wire/ucx/ucx.supp. */
 CADGE_EXPORT const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/ucx_landing.h"
+#include "wire/ucx/landing.h"
 #include "tests/unit/support/tap.h"
 
 enum { BYTES = 4096, OFFERS = 6, PLENTY = 100 };

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "common/ucx_path.h"
+#include "wire/ucx/path.h"
 #include "tests/unit/support/tap.h"
 
 static struct cadge_ucx_path reading(const char *words, const char *device)

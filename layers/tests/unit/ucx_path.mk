@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-TEST_SOURCES := common/ucx_path.c common/adapter.c
+TEST_SOURCES := wire/ucx/path.c kit/adapter.c
 TEST_PKGS := ucx

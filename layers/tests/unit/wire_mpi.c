@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wire on MPI keeps what common/wire.h says. */
+/* The wire on MPI keeps what wire/wire.h says. */
 #include "tests/ranks/ranks.h"
 #include "tests/wire/wire_tests.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Conformance of a wire (common/wire.h): one program a substrate, tests/unit/wire_*.c. */
+/* Conformance of a wire (wire/wire.h): one program a substrate, tests/unit/wire_*.c. */
 #ifndef CADGE_TESTS_WIRE_H
 #define CADGE_TESTS_WIRE_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/wire.h"
+#include "wire/wire.h"
 #include "tests/ranks/ranks.h"
 
 enum { KEPT_MAX = 64 };

@@ -1,7 +1,0 @@
-# SPDX-License-Identifier: BSD-3-Clause
-# The wire on MPI: a layer's .mk includes this and adds WIRE_SOURCES, WIRE_PKGS, WIRE_CFLAGS and WIRE_LIBS to its own.
-WIRE_SOURCES := mpi/wire.c mpi/wire_memory.c mpi/window.c mpi/world.c mpi/which.c mpi/path.c common/wire_packets.c common/adapter.c common/adapter_net.c
-WIRE_PKGS := ompi-c
-# As in p2p.mk, where each is explained.
-WIRE_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags pmix 2>/dev/null))
-WIRE_LIBS := -Wl,-z,nodelete -Wl,-z,undefs

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The wire's remote memory on MPI: parts of the one window, opened to all by MPI_Win_lock_all. The wire opens only where the
+ * target's library need not run, so that nothing here waits for the target.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "wire/mpi/window.h"
+#include "wire/mpi/state.h"
+
+void *cadge_wire_alloc(struct cadge_wire *wire, size_t bytes)
+{
+	struct wire_allocation *allocation = malloc(sizeof(*allocation));
+	void *base = allocation ? mpi_window_alloc(bytes) : NULL;
+
+	if (!base) {
+		free(allocation);
+		return NULL;
+	}
+	*allocation = (struct wire_allocation){.next = wire->allocations, .base = base, .bytes = bytes};
+	wire->allocations = allocation;
+	return base;
+}
+
+void cadge_wire_free(struct cadge_wire *wire, void *base, size_t bytes)
+{
+	struct wire_allocation **at = &wire->allocations;
+	struct wire_allocation *allocation;
+
+	(void)bytes;
+	while (*at && (*at)->base != base)
+		at = &(*at)->next;
+	allocation = *at;
+	if (!allocation)
+		return;
+	*at = allocation->next;
+	mpi_window_free(allocation->base, allocation->bytes);
+	free(allocation);
+}
+
+void cadge_wire_forget_memory(struct cadge_wire *wire)
+{
+	while (wire->regions)
+		cadge_wire_unexpose(wire, wire->regions);
+	while (wire->allocations)
+		cadge_wire_free(wire, wire->allocations->base, wire->allocations->bytes);
+}
+
+int cadge_wire_expose(struct cadge_wire *wire, void *base, size_t bytes, uint32_t rights,
+		      struct cadge_blob_out *key, struct cadge_region **region_out)
+{
+	struct cadge_region *region;
+	uint64_t offset_bytes;
+
+	if (!mpi_window_holds(base, bytes, &offset_bytes)) {
+		snprintf(wire->why, sizeof(wire->why),
+			 "only memory of mem_alloc, which lies in the window, can be exposed");
+		return CADGE_E_ARGUMENT;
+	}
+	cadge_blob_u32(key, rights);
+	cadge_blob_u64(key, offset_bytes);
+	cadge_blob_u64(key, bytes);
+	if (!key->ok)
+		return CADGE_E_TOO_LARGE;
+	region = malloc(sizeof(*region));
+	if (!region)
+		return CADGE_E_MEMORY;
+	region->next = wire->regions;
+	wire->regions = region;
+	*region_out = region;
+	return CADGE_DONE;
+}
+
+void cadge_wire_unexpose(struct cadge_wire *wire, struct cadge_region *region)
+{
+	struct cadge_region **at = &wire->regions;
+
+	while (*at && *at != region)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = region->next;
+	free(region);
+}
+
+int cadge_wire_attach(struct cadge_link *link, struct cadge_blob_in *key, struct cadge_remote **remote_out)
+{
+	const uint32_t rights = cadge_blob_take_u32(key);
+	const uint64_t offset_bytes = cadge_blob_take_u64(key), bytes = cadge_blob_take_u64(key);
+	struct cadge_remote *remote;
+
+	if (!key->ok)
+		return CADGE_E_ARGUMENT;
+	if (!link->connected)
+		return CADGE_E_DOWN;
+	remote = malloc(sizeof(*remote));
+	if (!remote)
+		return CADGE_E_MEMORY;
+	*remote = (struct cadge_remote){.next = link->remotes,
+					.link = link,
+					.offset_bytes = offset_bytes,
+					.bytes = bytes,
+					.rights = rights};
+	link->remotes = remote;
+	*remote_out = remote;
+	return CADGE_DONE;
+}
+
+void cadge_wire_detach(struct cadge_remote *remote)
+{
+	struct cadge_remote **at = &remote->link->remotes;
+
+	while (*at != remote)
+		at = &(*at)->next;
+	*at = remote->next;
+	free(remote);
+}
+
+void cadge_wire_detach_all(struct cadge_link *link)
+{
+	while (link->remotes)
+		free(CADGE_POOL_TAKE(link->remotes));
+}
+
+enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t right)
+{
+	const bool has = remote->rights & right &&
+			 (right != CADGE_MAY_ATOMIC || remote->link->wire->features & CADGE_WIRE_ADD);
+
+	return has ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_NONE;
+}
+
+static int may(const struct cadge_link *link, const struct cadge_remote *remote, uint32_t right,
+	       uint64_t offset_bytes, uint64_t bytes)
+{
+	if (UNLIKELY(!link->state.up))
+		return cadge_usable(&link->state);
+	if (UNLIKELY(remote->link != link))
+		return CADGE_E_ARGUMENT;
+	if (UNLIKELY(!link->wire->trusting && (!(remote->rights & right) || offset_bytes > remote->bytes ||
+					       bytes > remote->bytes - offset_bytes)))
+		return CADGE_E_REFUSED;
+	return UNLIKELY(bytes > WIRE_PUT_BYTES_MAX) ? CADGE_E_TOO_LARGE : CADGE_DONE;
+}
+
+/* The library copies inside its call; where it has not quite finished, it needs nobody else for the rest. */
+static int finish(struct cadge_link *link, MPI_Request *request)
+{
+	int done = 0;
+
+	return cadge_wire_went_well(link->wire, "MPI_Test", MPI_Test(request, &done, MPI_STATUS_IGNORE)) &&
+			       (done || cadge_wire_went_well(link->wire, "MPI_Wait",
+							     MPI_Wait(request, MPI_STATUS_IGNORE)))
+		       ? CADGE_DONE
+		       : CADGE_E_DOWN;
+}
+
+int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
+		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	MPI_Request request;
+	int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
+
+	(void)token;
+	if (code != CADGE_DONE || !bytes)
+		return code;
+	if (!cadge_wire_went_well(link->wire, "MPI_Rput",
+				  MPI_Rput(local, (int)bytes, MPI_BYTE, link->rank,
+					   (MPI_Aint)(remote->offset_bytes + offset_bytes), (int)bytes,
+					   MPI_BYTE, mpi_window(), &request)))
+		return CADGE_E_DOWN;
+	link->written = true;
+	return finish(link, &request);
+}
+
+int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
+		   uint64_t offset_bytes, uint64_t token)
+{
+	MPI_Request request;
+	int code = may(link, remote, CADGE_MAY_READ, offset_bytes, bytes);
+
+	(void)token;
+	if (code != CADGE_DONE || !bytes)
+		return code;
+	if (!cadge_wire_went_well(link->wire, "MPI_Rget",
+				  MPI_Rget(local, (int)bytes, MPI_BYTE, link->rank,
+					   (MPI_Aint)(remote->offset_bytes + offset_bytes), (int)bytes,
+					   MPI_BYTE, mpi_window(), &request)))
+		return CADGE_E_DOWN;
+	return finish(link, &request);
+}
+
+int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
+			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	int code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(addend));
+
+	(void)token;
+	if (code == CADGE_DONE && !(link->wire->features & CADGE_WIRE_ADD))
+		return CADGE_E_UNSUPPORTED;
+	if (code == CADGE_DONE && (remote->offset_bytes + offset_bytes) % sizeof(addend))
+		return CADGE_E_ARGUMENT;
+	if (code != CADGE_DONE)
+		return code;
+	return cadge_wire_went_well(link->wire, "MPI_Fetch_and_op",
+				    MPI_Fetch_and_op(&addend, before_out, MPI_UINT64_T, link->rank,
+						     (MPI_Aint)(remote->offset_bytes + offset_bytes), MPI_SUM,
+						     mpi_window())) &&
+			       cadge_wire_went_well(link->wire, "MPI_Win_flush_local",
+						    MPI_Win_flush_local(link->rank, mpi_window()))
+		       ? CADGE_DONE
+		       : CADGE_E_DOWN;
+}
+
+int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
+{
+	int code = cadge_usable(&link->state);
+
+	(void)token;
+	if (code != CADGE_DONE || !link->written)
+		return code;
+	link->written = false;
+	return cadge_wire_went_well(link->wire, "MPI_Win_flush", MPI_Win_flush(link->rank, mpi_window()))
+		       ? CADGE_DONE
+		       : CADGE_E_DOWN;
+}

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The wire on MPI, within a host: packets are messages (MPI_Isend) below the length that MPI sends with its envelope, remote
+ * memory is the window of window.h. Who sent a packet is told by rank and tag, and each life of a link has a tag
+ * of its own. A greeting is a message without bytes.
+ *
+ * Between hosts the target's library has to run for a put to arrive, whatever serves the window; the styles that need a
+ * wire promise that it need not, so open refuses.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "wire/mpi/path.h"
+#include "wire/mpi/which.h"
+#include "wire/mpi/window.h"
+#include "wire/mpi/state.h"
+#include "wire/mpi/world.h"
+
+/*
+ * Open MPI's shared memory sends up to 4,096 bytes, its own header included, without the receiver's doing; that of MPICH sends
+ * more, in cells of 16 kB.
+ */
+#define PACKET_BYTES_MAX 3968u
+#define OVERHEAD_BYTES   64u /* most of MPI's own header */
+#define PEERS_MAX        1024u
+#define PEER_ALLOC_BYTES ((size_t)2 << 20) /* of the window, for what styles take for themselves */
+#define DRAIN_MS         200
+
+const char cadge_wire_substrate[] = "mpi";
+const uint32_t cadge_wire_packet_bytes_max = PACKET_BYTES_MAX;
+const struct cadge_option cadge_wire_options[] = {
+	CADGE_WIRE_OPTION_OFF,
+	CADGE_WIRE_OPTION_PACKET_BYTES,
+	{NULL, NULL, NULL},
+};
+
+bool cadge_wire_went_well(struct cadge_wire *wire, const char *call, int ret)
+{
+	return __builtin_expect(ret == MPI_SUCCESS, 1) ||
+	       mpi_world_why(call, ret, wire->why, sizeof(wire->why));
+}
+
+static void link_break(struct cadge_link *link)
+{
+	mpi_world_spoil();
+	link->state.broken = true;
+}
+
+/* ---- sending ---- */
+
+void *cadge_wire_take(struct cadge_link *link)
+{
+	struct cadge_packet *packet;
+
+	if (UNLIKELY(!link->state.up))
+		return NULL;
+	packet = CADGE_POOL_TAKE(link->packets->idle);
+	return packet ? cadge_packet_data(packet) : NULL;
+}
+
+void cadge_wire_drop(struct cadge_link *link, void *at)
+{
+	(void)link;
+	cadge_packet_drop(cadge_packet_of(at));
+}
+
+static MPI_Request *request_of(struct cadge_packet *packet)
+{
+	_Static_assert(sizeof(MPI_Request) <= sizeof(packet->library), "room for a request");
+	return (MPI_Request *)(void *)packet->library;
+}
+
+/* The first send of the link that is not finished is the one that MPI is asked about. */
+static void set_first(const struct cadge_link *link)
+{
+	struct cadge_wire *wire = link->wire;
+
+	wire->requests[wire->peers + link->peer] =
+		link->sending ? *request_of(link->sending) : MPI_REQUEST_NULL;
+}
+
+static void send_unfinished(struct cadge_link *link, struct cadge_packet *packet)
+{
+	packet->next = NULL;
+	if (link->sending) {
+		link->sending_last->next = packet;
+	} else {
+		link->sending = packet;
+		link->wire->senders++;
+		set_first(link);
+	}
+	link->sending_last = packet;
+}
+
+static void send_finished(struct cadge_link *link)
+{
+	struct cadge_packet *packet = CADGE_POOL_TAKE(link->sending);
+
+	cadge_packet_back(packet);
+	link->wire->senders -= !link->sending;
+	set_first(link);
+}
+
+/*
+ * DONE: the packet is MPI's or has left. MPI may call a send unfinished that has left: beyond some 256 bytes until the
+ * receiver has looked.
+ */
+static int begin_send(struct cadge_link *link, struct cadge_packet *packet, size_t bytes)
+{
+	struct cadge_wire *wire = link->wire;
+	int done = 0;
+
+	if (!cadge_wire_went_well(wire, "MPI_Isend",
+				  MPI_Isend(cadge_packet_data(packet), (int)bytes, MPI_BYTE, link->rank,
+					    link->tag_out, MPI_COMM_WORLD, request_of(packet))) ||
+	    !cadge_wire_went_well(wire, "MPI_Test", MPI_Test(request_of(packet), &done, MPI_STATUS_IGNORE))) {
+		if (!packet->held)
+			cadge_packet_drop(packet);
+		link_break(link);
+		return CADGE_E_DOWN;
+	}
+	cadge_packet_leaves(packet);
+	if (done)
+		cadge_packet_back(packet);
+	else
+		send_unfinished(link, packet);
+	return CADGE_DONE;
+}
+
+int cadge_wire_send(struct cadge_link *link, void *at, size_t bytes)
+{
+	struct cadge_packet *packet = cadge_packet_of(at);
+
+	if (UNLIKELY(link->state.broken)) {
+		cadge_packet_drop(packet);
+		return CADGE_E_DOWN;
+	}
+	return begin_send(link, packet, bytes);
+}
+
+int cadge_wire_send_held(struct cadge_link *link, void *at, size_t bytes)
+{
+	struct cadge_packet *packet = cadge_packet_of(at);
+
+	packet->held = true;
+	if (UNLIKELY(link->state.broken))
+		return CADGE_E_DOWN;
+	return packet->out ? CADGE_BUSY : begin_send(link, packet, bytes);
+}
+
+/* The link ends, and MPI still reads these packets: their set is used again when MPI has finished. */
+static void leave_over(struct cadge_link *link)
+{
+	struct cadge_wire *wire = link->wire;
+
+	if (!link->sending)
+		return;
+	link->sending_last->next = wire->left_over;
+	wire->left_over = link->sending;
+	link->sending = NULL;
+	wire->senders--;
+	set_first(link);
+}
+
+static __attribute__((noinline)) void look_for_left_over(struct cadge_wire *wire)
+{
+	struct cadge_packet **at = &wire->left_over;
+
+	while (*at) {
+		struct cadge_packet *packet = *at;
+		int done = 0;
+
+		if (!cadge_wire_went_well(wire, "MPI_Test",
+					  MPI_Test(request_of(packet), &done, MPI_STATUS_IGNORE)))
+			mpi_world_spoil();
+		if (done) {
+			*at = packet->next;
+			cadge_packet_back(packet);
+		} else {
+			at = &packet->next;
+		}
+	}
+}
+
+/* ---- receiving ---- */
+
+/* One at a time: what comes before it is posted, MPI keeps. */
+static void post_receive(struct cadge_link *link)
+{
+	struct cadge_wire *wire = link->wire;
+
+	link->landing = CADGE_POOL_TAKE(wire->landings);
+	if (link->landing && !cadge_wire_went_well(wire, "MPI_Irecv",
+						   MPI_Irecv(link->landing, (int)wire->facts.packet_bytes_max,
+							     MPI_BYTE, link->rank, link->tag_in,
+							     MPI_COMM_WORLD, &wire->requests[link->peer])))
+		link_break(link);
+}
+
+void cadge_wire_release(struct cadge_wire *wire, void *data)
+{
+	struct wire_landing *landing = data;
+
+	CADGE_POOL_GIVE(wire->landings, landing);
+}
+
+static void link_up(struct cadge_link *link)
+{
+	link->state.up = true;
+	link->wire->events++;
+	link->wire->calls->up(link->wire->arg, link->peer);
+}
+
+static void received(struct cadge_link *link, const MPI_Status *status)
+{
+	struct cadge_wire *wire = link->wire;
+	struct wire_landing *landing = link->landing;
+	enum cadge_keep keep = CADGE_TAKEN;
+	int bytes = -1;
+
+	link->landing = NULL;
+	if (UNLIKELY(!cadge_wire_went_well(wire, "MPI_Get_count", MPI_Get_count(status, MPI_BYTE, &bytes)) ||
+		     bytes < 0 || (bytes > 0) != link->state.up)) {
+		link_break(link);
+	} else if (UNLIKELY(!bytes)) {
+		link_up(link);
+	} else {
+		wire->events++;
+		keep = wire->calls->packet(wire->arg, link->peer, landing, (size_t)bytes);
+	}
+	if (keep == CADGE_TAKEN)
+		CADGE_POOL_GIVE(wire->landings, landing);
+	if (!link->state.broken)
+		post_receive(link);
+}
+
+/* ---- progress ---- */
+
+/* Ends of channels, and receives that found no room. */
+static __attribute__((noinline)) void tell_news(struct cadge_wire *wire)
+{
+	for (uint32_t i = 0; i < wire->peers; i++) {
+		struct cadge_link *link = &wire->links[i];
+
+		if (!link->connected)
+			continue;
+		if (link->state.broken && !link->state.told) {
+			link->state.told = true;
+			link->state.up = false;
+			wire->events++;
+			wire->calls->down(wire->arg, i, CADGE_E_DOWN);
+		} else if (!link->state.broken && !link->landing) {
+			post_receive(link);
+		}
+	}
+}
+
+static void break_all(struct cadge_wire *wire)
+{
+	for (uint32_t i = 0; i < wire->peers; i++)
+		if (wire->links[i].connected)
+			link_break(&wire->links[i]);
+}
+
+/* Whether any link needs tell_news. */
+static bool has_news(const struct cadge_wire *wire)
+{
+	for (uint32_t i = 0; i < wire->peers; i++)
+		if (wire->links[i].connected && !wire->links[i].state.told &&
+		    (wire->links[i].state.broken || !wire->links[i].landing))
+			return true;
+	return false;
+}
+
+static void look(struct cadge_wire *wire)
+{
+	int count = 0;
+
+	if (!cadge_wire_went_well(wire, "MPI_Testsome",
+				  MPI_Testsome((int)wire->peers * (wire->senders ? 2 : 1), wire->requests,
+					       &count, wire->found, wire->statuses)))
+		break_all(wire);
+	for (int i = 0; i < count; i++) {
+		const uint32_t at = (uint32_t)wire->found[i];
+
+		if (at < wire->peers)
+			received(&wire->links[at], &wire->statuses[i]);
+		else
+			send_finished(&wire->links[at - wire->peers]);
+	}
+	if (UNLIKELY(has_news(wire)))
+		tell_news(wire);
+	if (UNLIKELY(wire->left_over))
+		look_for_left_over(wire);
+}
+
+int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
+{
+	wire->events = 0;
+	for (; rounds && !wire->events; rounds--)
+		look(wire);
+	return wire->events;
+}
+
+int cadge_wire_wait(struct cadge_wire *wire, uint64_t timeout_ns)
+{
+	(void)wire, (void)timeout_ns;
+	return CADGE_E_UNSUPPORTED;
+}
+
+int cadge_wire_event(struct cadge_wire *wire, int *fd_out, uint64_t *due_ns_out)
+{
+	(void)wire, (void)fd_out, (void)due_ns_out;
+	return CADGE_E_UNSUPPORTED;
+}
+
+/* ---- connecting ---- */
+
+int cadge_wire_address(struct cadge_wire *wire, uint32_t peer, struct cadge_blob_out *blob)
+{
+	int rank;
+
+	if (peer >= wire->peers)
+		return CADGE_E_ARGUMENT;
+	if (!cadge_wire_went_well(wire, "MPI_Comm_rank", MPI_Comm_rank(MPI_COMM_WORLD, &rank)))
+		return CADGE_E_LIBRARY;
+	if (!wire->links[peer].tag_in)
+		wire->links[peer].tag_in = mpi_world_new_tag();
+	cadge_blob_u32(blob, (uint32_t)rank);
+	cadge_blob_u32(blob, (uint32_t)wire->links[peer].tag_in);
+	return blob->ok ? CADGE_DONE : CADGE_E_TOO_LARGE;
+}
+
+/* A message without bytes; begins where the packet would. */
+static int greet(struct cadge_link *link)
+{
+	struct cadge_packet *packet = CADGE_POOL_TAKE(link->packets->idle);
+
+	return packet ? begin_send(link, packet, 0) : CADGE_E_MEMORY;
+}
+
+/* Takes what MPI has kept of the life before, which would stay with it until the process ends. */
+static void absorb_past(struct cadge_link *link)
+{
+	struct wire_landing *landing = link->past_tag ? CADGE_POOL_TAKE(link->wire->landings) : NULL;
+	int there = landing != NULL;
+
+	while (there && MPI_Iprobe(link->past_rank, link->past_tag, MPI_COMM_WORLD, &there,
+				   MPI_STATUS_IGNORE) == MPI_SUCCESS)
+		if (there &&
+		    MPI_Recv(landing, (int)link->wire->facts.packet_bytes_max, MPI_BYTE, link->past_rank,
+			     link->past_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+			break;
+	if (landing)
+		CADGE_POOL_GIVE(link->wire->landings, landing);
+}
+
+/* Ends what connect has begun. */
+static void link_end(struct cadge_link *link)
+{
+	struct cadge_wire *wire = link->wire;
+
+	if (link->landing) {
+		MPI_Request *request = &wire->requests[link->peer];
+
+		/* of one that was cancelled MPI_Wait returns at once (MPI-3.1, section 3.8.4) */
+		if (MPI_Cancel(request) != MPI_SUCCESS || MPI_Wait(request, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+			mpi_world_spoil();
+		else
+			CADGE_POOL_GIVE(wire->landings, link->landing);
+	}
+	leave_over(link);
+	cadge_packet_set_end(link->packets);
+	cadge_wire_detach_all(link);
+	absorb_past(link); /* it came before this life, since packets of a peer come in order */
+	link->past_rank = link->rank;
+	link->past_tag = link->tag_in;
+	link->packets = NULL;
+	link->landing = NULL;
+	link->tag_in = 0;
+	link->connected = false;
+	link->state = (struct cadge_state){.up = false};
+}
+
+int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob_in *blob,
+		       struct cadge_link **link_out)
+{
+	const uint32_t rank = cadge_blob_take_u32(blob), tag = cadge_blob_take_u32(blob);
+	struct cadge_link *link;
+	int ranks, code;
+
+	if (!cadge_wire_went_well(wire, "MPI_Comm_size", MPI_Comm_size(MPI_COMM_WORLD, &ranks)))
+		return CADGE_E_LIBRARY;
+	if (!blob->ok || rank >= (uint32_t)ranks || tag >= MPI_WORLD_TAGS || peer >= wire->peers ||
+	    wire->links[peer].connected || !wire->links[peer].tag_in)
+		return CADGE_E_ARGUMENT;
+	link = &wire->links[peer];
+	link->packets = cadge_packet_set_begin(&wire->sets, link);
+	if (!link->packets)
+		return CADGE_E_MEMORY;
+	link->rank = (int)rank;
+	link->tag_out = (int)tag;
+	link->connected = true;
+	link->written = false;
+	post_receive(link);
+	code = link->state.broken ? CADGE_E_LIBRARY : greet(link);
+	if (code != CADGE_DONE) {
+		link_end(link);
+		return code;
+	}
+	*link_out = link;
+	return CADGE_DONE;
+}
+
+int cadge_wire_disconnect(struct cadge_link *link)
+{
+	if (!link->connected)
+		return CADGE_E_ARGUMENT;
+	link_end(link);
+	return CADGE_DONE;
+}
+
+int cadge_wire_describe(struct cadge_link *link, struct cadge_path *path_out)
+{
+	const char *component = mpi_window_component(), *asked = getenv("OMPI_MCA_osc");
+	struct cadge_path path = {.bytes = sizeof(path), .medium = CADGE_MEDIUM_MEMORY};
+	struct mpi_path messages;
+
+	mpi_path_read(MPI_COMM_WORLD, link->rank, &messages);
+	if (messages.not_read) {
+		mpi_path_not_read(&messages, CADGE_PLACE_HOST, path_out);
+		return CADGE_DONE;
+	}
+	path.as_asked = component[0] && (!asked || strcmp(asked, component) == 0) && !messages.mtl[0] &&
+			(strcmp(messages.btl, "vader") == 0 || strcmp(messages.btl, "sm") == 0);
+	snprintf(path.asked, sizeof(path.asked), "osc %s, shared memory",
+		 asked ? asked : "of Open MPI's choice");
+	snprintf(path.used, sizeof(path.used), "osc %s; pml %s; btl %s", component[0] ? component : "unknown",
+		 messages.pml[0] ? messages.pml : "unknown", messages.btl[0] ? messages.btl : "none");
+	cadge_fill(path_out, &path, sizeof(path));
+	return CADGE_DONE;
+}
+
+void cadge_wire_library(struct cadge_library *library_out)
+{
+	mpi_world_library(library_out);
+}
+
+void cadge_wire_counters(const struct cadge_wire *wire,
+			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
+{
+	(void)wire, (void)each, (void)arg;
+}
+
+const char *cadge_wire_why(const struct cadge_wire *wire)
+{
+	return wire->why;
+}
+
+/* ---- life ---- */
+
+const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
+{
+	return &wire->facts;
+}
+
+/* What MPI has not finished is given a moment. */
+static void drain(struct cadge_wire *wire)
+{
+	for (int rounds = 0; wire->left_over && rounds < DRAIN_MS; rounds++) {
+		look_for_left_over(wire);
+		if (wire->left_over && poll(NULL, 0, 1) < 0)
+			return;
+	}
+}
+
+void cadge_wire_close(struct cadge_wire *wire)
+{
+	if (!wire)
+		return;
+	for (uint32_t i = 0; i < wire->peers; i++)
+		if (wire->links[i].connected)
+			link_end(&wire->links[i]);
+	drain(wire);
+	for (uint32_t i = 0; i < wire->peers; i++)
+		absorb_past(&wire->links[i]);
+	if (cadge_packets_out(&wire->sets))
+		mpi_world_spoil();
+	if (!mpi_world_spoiled()) { /* else MPI may still use them */
+		cadge_packet_sets_destroy(&wire->sets);
+		if (wire->landings_pool)
+			munmap(wire->landings_pool, wire->landings_bytes);
+	}
+	cadge_wire_forget_memory(wire);
+	free(wire->requests);
+	free(wire->statuses);
+	free(wire->found);
+	free(wire);
+	mpi_world_leave();
+}
+
+static int make(struct cadge_wire *wire, const struct cadge_wire_needs *needs)
+{
+	/* what is kept, one more that comes in, and one that waits */
+	const size_t count = (size_t)wire->peers * (needs->kept + 2);
+	const size_t stride_bytes = wire->sets.stride_bytes;
+
+	wire->landings_bytes = count * stride_bytes;
+	wire->landings_pool = cadge_packet_pool(count, stride_bytes);
+	wire->requests = malloc(2 * wire->peers * sizeof(*wire->requests));
+	wire->statuses = calloc(2 * (size_t)wire->peers, sizeof(*wire->statuses));
+	wire->found = calloc(2 * (size_t)wire->peers, sizeof(*wire->found));
+	if (!wire->landings_pool || !wire->requests || !wire->statuses || !wire->found)
+		return CADGE_E_MEMORY;
+	for (size_t i = count; i-- > 0;)
+		cadge_wire_release(wire, wire->landings_pool + i * stride_bytes);
+	for (uint32_t i = 0; i < wire->peers; i++) {
+		wire->links[i].wire = wire;
+		wire->links[i].peer = i;
+		wire->requests[i] = wire->requests[wire->peers + i] = MPI_REQUEST_NULL;
+	}
+	return CADGE_DONE;
+}
+
+/* How long a message may be that leaves without the receiver's doing; 0: MPI does not say. */
+static uint64_t eager_bytes(void)
+{
+	struct mpi_limits limits = mpi_path_limits("vader");
+
+	if (!limits.eager_bytes)
+		limits = mpi_path_limits("sm"); /* as vader is called from version 5 */
+	return limits.eager_bytes;
+}
+
+static int refuse(const struct cadge_open_args *args, const struct cadge_wire_needs *needs)
+{
+	if (args->wait_mode == CADGE_WAIT_BLOCK)
+		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
+				    "MPI has no wait that sleeps: MPI_Wait polls, at best it yields");
+	if (args->place == CADGE_PLACE_NET)
+		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
+				    "between hosts the target's library has to run for a put to arrive");
+	return cadge_open_check(
+		args,
+		CADGE_CAP_HOST | (needs->features & CADGE_WIRE_REMOTE ? CADGE_CAP_MEM_ALLOC : UINT64_C(0)),
+		needs->options ? needs->options : cadge_wire_options, PEERS_MAX);
+}
+
+/* What can only be seen once MPI runs. DONE, or a refusal. */
+static int refuse_later(const struct cadge_open_args *args, uint64_t eager)
+{
+	if (!mpi_window_direct(args->place))
+		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
+				    "%s%s serves the window, where the target's library has to run",
+				    mpi_window_component()[0] ? "osc " : mpi_which_name(),
+				    mpi_window_component());
+	if (eager && eager < PACKET_BYTES_MAX + OVERHEAD_BYTES)
+		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
+				    "MPI was told to send no more than %llu bytes at once, wanted %u",
+				    (unsigned long long)eager, PACKET_BYTES_MAX + OVERHEAD_BYTES);
+	return CADGE_DONE;
+}
+
+int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_needs *needs,
+		    struct cadge_wire **wire_out)
+{
+	struct cadge_wire *wire;
+	int code = refuse(args, needs);
+
+	if (code < 0)
+		return code;
+	code = mpi_window_enter(args, PEER_ALLOC_BYTES * args->peers_max + 2 * args->region_bytes_max +
+					      MPI_WINDOW_BYTES_LEAST);
+	if (code)
+		return code;
+	code = refuse_later(args, eager_bytes());
+	wire = code ? NULL : calloc(1, sizeof(*wire) + args->peers_max * sizeof(wire->links[0]));
+	if (!wire) {
+		mpi_world_leave();
+		return code ? code
+			    : cadge_refuse(args, CADGE_E_MEMORY, "no memory for %u peers", args->peers_max);
+	}
+	wire->calls = needs->calls;
+	wire->arg = needs->arg;
+	wire->peers = args->peers_max;
+	wire->features = needs->features;
+	wire->trusting = needs->trusting;
+	wire->facts = (struct cadge_wire_facts){
+		.packet_bytes_max = (uint32_t)cadge_least(needs->packet_bytes, PACKET_BYTES_MAX),
+		.put_bytes_max = needs->features & CADGE_WIRE_REMOTE ? WIRE_PUT_BYTES_MAX : 0,
+	};
+	wire->sets = (struct cadge_packet_sets){
+		.count = needs->packets,
+		.stride_bytes = cadge_packet_stride(wire->facts.packet_bytes_max),
+	};
+	code = make(wire, needs);
+	if (code) {
+		cadge_wire_close(wire);
+		return cadge_refuse(args, code, "no memory for packets of %u peers", args->peers_max);
+	}
+	*wire_out = wire;
+	return CADGE_DONE;
+}

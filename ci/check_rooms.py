@@ -35,7 +35,7 @@ ROLE_OPTION = re.compile(r"^      (\w+):$", re.MULTILINE)
 ROLE_NAME = re.compile(r"\b(?:__)?cadge_\w+")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 # The one file of the layers' room that a floor may use, as it would an external library; it includes nothing of ours.
-ALONE = "peregrine/engine/xdp_socket"
+ALONE = "peregrine/engine/wires/xdp_socket"
 
 
 @dataclass(frozen=True)

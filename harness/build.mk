@@ -80,14 +80,14 @@ H_LIBRARY := $(BUILD)/libcadge-harness.a
 PATTERNS_DIR ?=
 P_SOURCES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*.c $(HARNESS_ROOT)/floors/*.c))
 # The socket of raw frames is that of Peregrine's engine: one file that stands alone.
-P_XDP_SOCKET := $(H_OBJ)/engine/xdp_socket.o
+P_XDP_SOCKET := $(H_OBJ)/engine/wires/xdp_socket.o
 P_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(P_SOURCES)) $(P_XDP_SOCKET)
 P_EXTRA_SOURCES := $(sort $(wildcard $(PATTERNS_DIR:%=%/*.c)))
 P_EXTRA_OBJECTS := $(foreach source,$(P_EXTRA_SOURCES),$(H_OBJ)/extra/$(notdir $(source:.c=.o)))
 
 $(H_OBJ)/driver/version.o: $(H_OBJ)/cadge-version.h
 $(H_OBJ)/floors/%.o $(H_OBJ)/driver/tests/test_pieces.o: private H_INCLUDES += -I$(LAYERS_ROOT)
-$(P_XDP_SOCKET): $(LAYERS_ROOT)/peregrine/engine/xdp_socket.c $(H_OBJ)/flags
+$(P_XDP_SOCKET): $(LAYERS_ROOT)/peregrine/engine/wires/xdp_socket.c $(H_OBJ)/flags
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@
 # Another project's source: its warnings are not ours to mend.

@@ -34,7 +34,7 @@ def make_checkout(root: Path, path: str, text: str) -> None:
     """A checkout of some layers and one file with this text."""
     engine = "layers/peregrine/engine/"
     layers = ("layers/native/ucx.layer.yml", "layers/native/ucx.h", "layers/am/ucx.layer.yml")
-    for name in (*layers, engine + "wire.h", engine + "xdp_socket.h", path):
+    for name in (*layers, engine + "wires/wire.h", engine + "wires/xdp_socket.h", path):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
     (root / path).write_text(text)
@@ -43,7 +43,7 @@ def make_checkout(root: Path, path: str, text: str) -> None:
 
 
 def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
-    text = '#include "cadge/layer.h"\n#include "fail.h"\n#include "peregrine/engine/xdp_socket.h"\n'
+    text = '#include "cadge/layer.h"\n#include "fail.h"\n#include "peregrine/engine/wires/xdp_socket.h"\n'
     make_checkout(tmp_path, "harness/floors/xdp.c", text)
     assert rooms.check(tmp_path) == []
 
@@ -64,13 +64,13 @@ def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
         ("layers/wire/ucx/wire.c", '#include "native/ucx.h"\n', "adapters use wire/"),
         ("layers/wire/ucx/wire.c", 'f = fopen("/tmp/x", "r");\n', "opens no file"),
         ("layers/shims/trace.c", '#include "native/ucx.h"\n', "a shim may not use a concrete layer"),
-        ("layers/peregrine/engine/call.c", '#include "cadge/layer.h"\n', "knows nothing of Cadge"),
-        ("layers/peregrine/engine/xdp_socket.c", '#include "wire.h"\n', "so it stands alone"),
-        ("harness/floors/xdp.c", '#include "peregrine/engine/wire.h"\n', "no layer"),
-        ("harness/floors/xdp.c", '#include "../../layers/peregrine/engine/wire.h"\n', "no layer"),
+        ("layers/peregrine/engine/core/call.c", '#include "cadge/layer.h"\n', "knows nothing of Cadge"),
+        ("layers/peregrine/engine/wires/xdp_socket.c", '#include "wire.h"\n', "so it stands alone"),
+        ("harness/floors/xdp.c", '#include "peregrine/engine/wires/wire.h"\n', "no layer"),
+        ("harness/floors/xdp.c", '#include "../../layers/peregrine/engine/wires/wire.h"\n', "no layer"),
         ("harness/floors/xdp.c", '#include "native/ucx.h"\n', "no layer"),
-        ("harness/driver/main.c", '#include "peregrine/engine/xdp_socket.h"\n', "no layer"),
-        ("harness/patterns/ring.c", '#include "peregrine/engine/xdp_socket.h"\n', "no layer"),
+        ("harness/driver/main.c", '#include "peregrine/engine/wires/xdp_socket.h"\n', "no layer"),
+        ("harness/patterns/ring.c", '#include "peregrine/engine/wires/xdp_socket.h"\n', "no layer"),
         ("harness/driver/main.c", "#include <ucp/api/ucp.h>\n", "may not use a transport library"),
         ("harness/driver/main.c", 'if (!strcmp(name, "native-ucx")) {}\n', "knows no layer by name"),
         ("harness/agent/cadge_agent/x.py", "match 1:\n    case _:\n        pass\n", "runs on nodes with Python 3.9"),

@@ -7,7 +7,7 @@
 #define CADGE_FLOOR_XDP_SOCKET_H
 
 #include "fail.h"
-#include "peregrine/engine/xdp_socket.h"
+#include "peregrine/engine/wires/xdp_socket.h"
 
 /* the least: the frames of a large message keep to the cache */
 #define XDP_FRAME_BYTES 2048u

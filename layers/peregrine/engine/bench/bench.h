@@ -14,7 +14,7 @@
 #include <sys/types.h>
 #include <x86intrin.h>
 
-#include "../engine.h"
+#include "../core/engine.h"
 #include "../tests/support/pair.h"
 
 #define CALLS      60000u

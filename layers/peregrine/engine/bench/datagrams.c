@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "../datagram.h"
+#include "../wires/datagram.h"
 #include "bench.h"
 
 enum { MTU = 1500, LOOPBACK_MTU = 65536, HEADERS_BYTES = 28, WINDOW_PACKETS = 96 };

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "../datagram.h"
-#include "../xdp_program.h"
+#include "../wires/datagram.h"
+#include "../wires/xdp_program.h"
 #include "bench.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../engine.h"
+#include "../core/engine.h"
 
 enum { BYTES_MAX = 200, RANDOM_SIGNATURES = 3000 };
 

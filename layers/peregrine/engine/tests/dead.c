@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../engine.h"
+#include "../core/engine.h"
 #include "support/alone.h"
 
 enum { SECONDS = 60, RINGS = 64 };
@@ -25,7 +25,7 @@ enum { ECHO = 1 };
 /* how a server waits, and how clients end */
 enum { SLEEPS, POLLS, WATCHES };
 enum { REAPED, ZOMBIES };
-/* An inbox, as far as it is written to here: wire_shm.c. Heads of rings follow its three first lines. */
+/* An inbox, as far as it is written to here: wires/shm.c. Heads of rings follow its three first lines. */
 enum { HEAD_BYTES = 128, HEADS_AT = 192, CLAIMED = 1, READY = 2 };
 #define IN_TIME_NS                                                                                           \
 	UINT64_C(4000000000) /* of some ms, on a machine that has other work; without help it takes 20 s */

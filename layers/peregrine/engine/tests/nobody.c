@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../datagram.h"
+#include "../wires/datagram.h"
 #include "support/alone.h"
 
 enum { ECHO = 1, CALLS = 300, LONG_BYTES = 200000 };

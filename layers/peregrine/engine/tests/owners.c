@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../engine.h"
+#include "../core/engine.h"
 #include "support/alone.h"
 
 /* in the inbox, behind magic and nonce */

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../datagram.h"
+#include "../wires/datagram.h"
 #include "support/alone.h"
 
 enum { ECHO = 1, LONG_BYTES = 300000 };

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../datagram.h"
+#include "../wires/datagram.h"
 #include "support/echo.h"
 
 #ifndef AF_XDP

@@ -6,7 +6,7 @@
 #ifndef PGR_TESTS_NET_H
 #define PGR_TESTS_NET_H
 
-#include "../../engine.h"
+#include "../../core/engine.h"
 
 struct net_faults { /* each in parts of a million */
 	uint32_t drop, duplicate, reorder, delay, corrupt;

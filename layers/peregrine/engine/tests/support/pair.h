@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../engine.h"
+#include "../../core/engine.h"
 
 enum { PAIR_PASSED = 0, PAIR_FAILED = 1, PAIR_SKIPPED = 77 };
 

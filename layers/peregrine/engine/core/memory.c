@@ -8,7 +8,7 @@
  * piece back or has ended. What is mapped stays there, whatever becomes of the owner: to read it is always safe.
  */
 #include "engine.h"
-#include "theirs.h"
+#include "../base/theirs.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 #ifndef PGR_XDP_PROGRAM_H
 #define PGR_XDP_PROGRAM_H
 
-#include "pgr.h"
+#include "../pgr.h"
 #include "xdp_socket.h"
 
 /* the smallest that the kernel takes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wire shm, for its two files: wire_shm.c, whose head says what all of it is, and shm_reach.c, which finds others' inboxes. */
+/* The wire shm, for its two files: shm.c, whose head says what all of it is, and shm_reach.c, which finds others' inboxes. */
 #ifndef PGR_SHM_H
 #define PGR_SHM_H
 
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine.h"
+#include "../core/engine.h"
 
 #define LINE_BYTES 64u
 /* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest */

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 
 #include "shm.h"
-#include "theirs.h"
+#include "../base/theirs.h"
 
 static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 {

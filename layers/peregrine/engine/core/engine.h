@@ -26,9 +26,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "packet.h"
-#include "pgr.h"
-#include "wire.h"
+#include "../base/packet.h"
+#include "../pgr.h"
+#include "../wires/wire.h"
 
 #define PGR_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define PGR_UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -10,7 +10,7 @@
 
 #include <netinet/in.h>
 
-#include "engine.h"
+#include "../core/engine.h"
 
 /*
  * The wires ip and xdp: 8 bytes before the header, the number of the endpoint that shall have the packet and

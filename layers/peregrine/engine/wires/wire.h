@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "packet.h"
-#include "pgr.h"
+#include "../base/packet.h"
+#include "../pgr.h"
 
 /*
  * Where a packet goes, or came from: bytes of the wire's own, zero-padded. Two are the same if all bytes are. The first

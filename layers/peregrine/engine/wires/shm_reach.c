@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "shm.h"
-#include "theirs.h"
+#include "../base/theirs.h"
 
 void pgr_shm_let_go(struct outgoing *out)
 {

@@ -61,10 +61,11 @@ def _identifiers(word: str, *ends: str) -> re.Pattern[str]:
 def names(root: Path) -> list[Name]:
     """Return the names of all plug-ins, read from where their files lie."""
     found = []
-    for path in sorted((root / "harness").glob(f"*/*{PATTERN}")):
+    harness = root / "harness"
+    for path in sorted([*harness.glob(f"patterns/*/*{PATTERN}"), *harness.glob(f"floors/*{PATTERN}")]):
         word = path.name.removesuffix(PATTERN)
         kind = "form" if path.parent.name == "floors" else "pattern"
-        home = f"harness/{path.parent.name}/{word}"
+        home = f"harness/floors/{word}" if kind == "form" else f"harness/patterns/{word}/"
         found.append(Name(word, kind, home, _identifiers(word, kind)))
     for path in sorted((root / "harness" / "floors").glob(f"*{FLOOR}")):
         word = path.name.removesuffix(FLOOR)

@@ -34,6 +34,9 @@ NODE_PYTHON = (3, 9)
 ROLE_OPTION = re.compile(r"^      (\w+):$", re.MULTILINE)
 ROLE_NAME = re.compile(r"\b(?:__)?cadge_\w+")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
+DRIVER = Path("harness/driver")
+DRIVER_ROOMS = ("base", "measure", "launch", "oob", "engine", "threads", "traffic", "session")
+"""Each uses only itself and those before it; the main program uses all."""
 # The one file of the layers' room that a floor may use, as it would an external library; it includes nothing of ours.
 ALONE = "peregrine/engine/wires/xdp_socket"
 
@@ -107,6 +110,12 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
             and header != f"{path.stem}.h"
         ):
             yield Violation(path, line, f"floors use this file without the engine, so it stands alone: {header}")
+        if (
+            path.parent.parent == DRIVER
+            and not in_tests
+            and first in DRIVER_ROOMS[DRIVER_ROOMS.index(path.parent.name) + 1 :]
+        ):
+            yield Violation(path, line, f"{path.parent.name}/ uses only rooms before it: {header}")
         if room == "shims" and first in styles:
             yield Violation(path, line, f"a shim may not use a concrete layer: {header}")
         if room == "harness/driver" and TRANSPORT_HEADERS.search(header):

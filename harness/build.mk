@@ -7,7 +7,7 @@
 #   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as usual
 #   PATTERNS_DIR="folder ..."             patterns of other folders as well
 #
-# There is no list of patterns or floors: harness/patterns/*.c and harness/floors/*.c are linked in, and their tables
+# There is no list of patterns or floors: harness/patterns/NAME/*.c and harness/floors/*.c are linked in, and their tables
 # enter themselves into a section that the driver reads. AF_XDP is used through system calls.
 #
 # jansson (MIT), libsodium (ISC), zlib (zlib) and llhttp (MIT) are linked statically, so that a binary copied to a node needs
@@ -71,21 +71,26 @@ $(H_OBJ)/cadge-version.h: HARNESS_FORCE
 	if [ "$$(cat $@ 2>/dev/null)" != "$$text" ]; then printf '%s\n' "$$text" >$@; fi
 
 H_MAIN := $(HARNESS_ROOT)/driver/main.c
-H_SOURCES := $(filter-out $(H_MAIN),$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c $(HARNESS_ROOT)/apps/*/*.c)))
+H_SOURCES := $(filter-out $(H_MAIN) $(HARNESS_ROOT)/driver/tests/%,$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c \
+	$(HARNESS_ROOT)/driver/*/*.c $(HARNESS_ROOT)/apps/*/*.c)))
 H_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(H_SOURCES)) \
 	$(patsubst $(LLHTTP_SOURCES)/%.c,$(H_OBJ)/llhttp/%.o,$(H_LLHTTP))
 H_LIBRARY := $(BUILD)/libcadge-harness.a
 
 # Patterns and floors are linked as objects: nothing names them, so an archive would leave them out.
 PATTERNS_DIR ?=
-P_SOURCES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*.c $(HARNESS_ROOT)/floors/*.c))
+# A pattern's folder is called as its table is, and so are its two files.
+$(foreach own,$(filter %/,$(wildcard $(HARNESS_ROOT)/patterns/*/)),$(foreach ending,.c .pattern.yml,$(if \
+	$(wildcard $(own)$(notdir $(own:/=))$(ending)),,$(error $(own) holds no $(notdir $(own:/=))$(ending): a pattern is a folder \
+	with NAME.c and NAME.pattern.yml))))
+P_SOURCES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*/*.c $(HARNESS_ROOT)/floors/*.c))
 # The socket of raw frames is that of Peregrine's engine: one file that stands alone.
 P_XDP_SOCKET := $(H_OBJ)/engine/wires/xdp_socket.o
 P_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(P_SOURCES)) $(P_XDP_SOCKET)
 P_EXTRA_SOURCES := $(sort $(wildcard $(PATTERNS_DIR:%=%/*.c)))
 P_EXTRA_OBJECTS := $(foreach source,$(P_EXTRA_SOURCES),$(H_OBJ)/extra/$(notdir $(source:.c=.o)))
 
-$(H_OBJ)/driver/version.o: $(H_OBJ)/cadge-version.h
+$(H_OBJ)/driver/base/version.o: $(H_OBJ)/cadge-version.h
 $(H_OBJ)/floors/%.o $(H_OBJ)/driver/tests/test_pieces.o: private H_INCLUDES += -I$(LAYERS_ROOT)
 $(P_XDP_SOCKET): $(LAYERS_ROOT)/peregrine/engine/wires/xdp_socket.c $(H_OBJ)/flags
 	@mkdir -p $(@D)

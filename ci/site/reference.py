@@ -141,7 +141,7 @@ def _where(when: Mapping[str, object]) -> str:
 def patterns(root: Path) -> str:
     """Return the page of the patterns: what each measures and how, its roles, parameters and quantities."""
     known = read_workloads(root / "harness")
-    text = "# Patterns\n\n" + MADE.format("`harness/patterns/*.pattern.yml`")
+    text = "# Patterns\n\n" + MADE.format("`harness/patterns/*/*.pattern.yml`")
     text += "`cadge patterns NAME` shows the same; `cadge patterns --here` says which layers run them on a testbed.\n\n"
     text += table(
         ("pattern", "title", "what it measures"),

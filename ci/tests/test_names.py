@@ -31,7 +31,7 @@ check_names = _module()
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     for name in (
-        "harness/patterns/ring.pattern.yml",
+        "harness/patterns/ring/ring.pattern.yml",
         "harness/floors/swap.pattern.yml",
         "harness/floors/pipe.floor.yml",
         "layers/new/wire.layer.yml",
@@ -68,8 +68,8 @@ def test_the_list_is_read_from_the_files(tree: Path) -> None:
         ("harness/driver/x.c", 'open("floor-pipe"); /* "ring" */ // DRV_RING', [(1, '"floor-pipe"', "floor")]),
         ("harness/driver/x.c", 'say("a ring of them"); string_ring = DRV_RINGS;', []),
         ("harness/driver/x.c", 'put("ring"); /* cadge: another ring */', []),
-        ("harness/patterns/ring.c", 'const char *name = "ring"; struct t ring_pattern;', []),
-        ("harness/patterns/other.c", 'const char *name = "ring";', [(1, '"ring"', "pattern")]),
+        ("harness/patterns/ring/ring.c", 'const char *name = "ring"; struct t ring_pattern;', []),
+        ("harness/patterns/other/other.c", 'const char *name = "ring";', [(1, '"ring"', "pattern")]),
         ("layers/new/wire.c", 'const char *name = "new-wire";', []),
         ("layers/old/wire.c", 'const char *name = "new-wire";', [(1, '"new-wire"', "layer")]),
         ("a.py", 'if x == "ring":\n    y = ["swap"]\n', [(1, '"ring"', "pattern"), (2, '"swap"', "form")]),

@@ -21,10 +21,12 @@ def tree(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "Makefile", tmp_path)
     patterns = tmp_path / "harness/patterns"
     patterns.mkdir(parents=True)
-    (patterns / "longer.c").write_text("/* 1 */\n/* 2 */\n/* 3 */\nlonger\n")
-    (patterns / "longer.pattern.yml").write_text("title: Longer\norder: 30\n")
-    (patterns / "brief.c").write_text('DRV_PATTERN(brief); /* "brief", not briefly */\n')
-    (patterns / "brief.pattern.yml").write_text("title: Brief\norder: 20\nfirst_screen: {at: 8}\naxis: bytes\n")
+    (patterns / "longer").mkdir()
+    (patterns / "brief").mkdir()
+    (patterns / "longer/longer.c").write_text("/* 1 */\n/* 2 */\n/* 3 */\nlonger\n")
+    (patterns / "longer/longer.pattern.yml").write_text("title: Longer\norder: 30\n")
+    (patterns / "brief/brief.c").write_text('DRV_PATTERN(brief); /* "brief", not briefly */\n')
+    (patterns / "brief/brief.pattern.yml").write_text("title: Brief\norder: 20\nfirst_screen: {at: 8}\naxis: bytes\n")
     return tmp_path
 
 
@@ -38,26 +40,26 @@ def make(tree: Path, name: str, begin: str = "") -> subprocess.CompletedProcess[
 def test_two_files_are_written(tree: Path) -> None:
     done = make(tree, "incast")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["harness/patterns/incast.c", "harness/patterns/incast.pattern.yml"]
+    assert done.stdout.split() == ["harness/patterns/incast/incast.c", "harness/patterns/incast/incast.pattern.yml"]
     patterns = tree / "harness/patterns"
-    assert (patterns / "incast.c").read_text() == 'DRV_PATTERN(incast); /* "incast", not briefly */\n'
-    assert (patterns / "incast.pattern.yml").read_text() == 'title: "incast"\norder: 40\naxis: bytes\n'
+    assert (patterns / "incast/incast.c").read_text() == 'DRV_PATTERN(incast); /* "incast", not briefly */\n'
+    assert (patterns / "incast/incast.pattern.yml").read_text() == 'title: "incast"\norder: 40\naxis: bytes\n'
 
 
 def test_another_pattern_to_begin_with(tree: Path) -> None:
     """One of the patterns, or one of those of the driver's tests, whose schema stands elsewhere."""
     assert make(tree, "incast", "longer").returncode == 0
-    assert (tree / "harness/patterns/incast.c").read_text().endswith("incast\n")
+    assert (tree / "harness/patterns/incast/incast.c").read_text().endswith("incast\n")
     tests = tree / "harness/driver/tests/patterns"
     tests.mkdir(parents=True)
     for name in ("closed_loop.c", "closed_loop.pattern.yml", "ring.c"):
         shutil.copy(ROOT / "harness/driver/tests/patterns" / name, tests)
     assert make(tree, "gather", "closed-loop").returncode == 0
-    code = (tree / "harness/patterns/gather.c").read_text()
+    code = (tree / "harness/patterns/gather/gather.c").read_text()
     assert "DRV_PATTERN(gather);" in code
     assert "closed_loop" not in code
-    head, _, _ = (tree / "harness/patterns/gather.pattern.yml").read_text().partition("title")
-    assert "$schema=../../results/schema/" in head
+    head, _, _ = (tree / "harness/patterns/gather/gather.pattern.yml").read_text().partition("title")
+    assert "$schema=../../../results/schema/" in head
     for absent in ("ring", "nowhere", "../patterns/longer", "a;b"):
         assert make(tree, "other", absent).returncode == 2, absent
     assert not list((tree / "harness/patterns").glob("other*"))
@@ -67,7 +69,7 @@ def test_nothing_is_overwritten_and_no_name_reaches_a_shell(tree: Path) -> None:
     for name in ("", "brief", "In", "a+b", "../x", "a b", "a;touch x", "_a"):
         assert make(tree, name).returncode == 2, name
     assert sorted(path.name for path in tree.iterdir()) == ["Makefile", "ci", "harness"]
-    assert (tree / "harness/patterns/brief.c").read_text().startswith("DRV_PATTERN(brief)")
+    assert (tree / "harness/patterns/brief/brief.c").read_text().startswith("DRV_PATTERN(brief)")
 
 
 def test_without_a_pattern_there_is_nothing_to_begin_with(tree: Path) -> None:

@@ -36,7 +36,7 @@ def report() -> str:
     ("page", "files"),
     [
         ("sweeps", "harness/sweeps/*.yml"),
-        ("patterns", "harness/patterns/*.pattern.yml"),
+        ("patterns", "harness/patterns/*/*.pattern.yml"),
         ("layers", "layers/*/*.layer.yml"),
     ],
 )

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "cadge/layer.h"
-#include "describe.h"
-#include "fail.h"
+#include "session/describe.h"
+#include "base/fail.h"
 #include "options.h"
-#include "patterns.h"
-#include "result.h"
-#include "session.h"
-#include "version.h"
-#include "watchdog.h"
+#include "session/plugins.h"
+#include "session/result.h"
+#include "session/session.h"
+#include "base/version.h"
+#include "launch/watchdog.h"
 
 static const char help[] =
 	"cadge-driver - measures one communication layer between processes\n"

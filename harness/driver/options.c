@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "out.h"
+#include "base/out.h"
 
 /* A result that cannot be written is better known before than after. */
 static int check_out(const char *path, struct drv_fail *fail)

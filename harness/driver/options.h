@@ -3,9 +3,9 @@
 #ifndef DRV_OPTIONS_H
 #define DRV_OPTIONS_H
 
-#include "fail.h"
-#include "launch.h"
-#include "oob.h"
+#include "base/fail.h"
+#include "launch/launch.h"
+#include "oob/oob.h"
 
 struct drv_run_options {
 	const char *launch_path;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Form exchange of floors: a message there and one of the same size back, one at a time. */
-#include "floor.h"
+#include "traffic/floor.h"
 
 struct parameters {
 	uint64_t bytes;

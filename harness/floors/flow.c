@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Form flow of floors: messages in one direction, as fast as they go. */
-#include "floor.h"
+#include "traffic/floor.h"
 
 struct parameters {
 	uint64_t bytes, depth;

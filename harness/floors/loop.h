@@ -9,8 +9,8 @@
 #ifndef CADGE_FLOOR_LOOP_H
 #define CADGE_FLOOR_LOOP_H
 
-#include "floor.h"
-#include "loss.h"
+#include "traffic/floor.h"
+#include "traffic/loss.h"
 
 #define FLOOR_IDLE_MASK 255u /* looks around once in so many empty receives */
 

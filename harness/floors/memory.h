@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "floor.h"
-#include "relax.h"
+#include "traffic/floor.h"
+#include "base/relax.h"
 
 #define MEMORY_PAIRS      64u  /* pairs of lines to choose from */
 #define MEMORY_PAIR_BYTES 128u /* apart: the neighbour line is prefetched with the first */

@@ -15,7 +15,7 @@
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
 
-#include "floor.h"
+#include "traffic/floor.h"
 
 /* What precedes the payload in a send or receive call; the first part stays between kernel and program. */
 struct packet_head {

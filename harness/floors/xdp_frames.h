@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "floor.h"
+#include "traffic/floor.h"
 #include "xdp_socket.h"
 
 /* On the wire: 14 bytes of Ethernet, 2 bytes of length (little endian), then the message, or a piece and its head. */

@@ -6,7 +6,7 @@
 #ifndef CADGE_FLOOR_XDP_SOCKET_H
 #define CADGE_FLOOR_XDP_SOCKET_H
 
-#include "fail.h"
+#include "base/fail.h"
 #include "peregrine/engine/wires/xdp_socket.h"
 
 /* the least: the frames of a large message keep to the cache */

@@ -139,10 +139,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     program = root / "build/bin/cadge-driver"
     program.write_text(f"#!/bin/sh\n[ \"$1\" = patterns ] || exit 2\ncat <<'END'\n{driver_patterns()}\nEND\n")
     program.chmod(0o755)
-    for name in ("patterns", "floors"):
-        (root / "harness" / name).mkdir(parents=True)
-        for file in (HARNESS / name).glob("*.yml"):
-            shutil.copy(file, root / "harness" / name)
+    for file in (*HARNESS.glob("patterns/*/*"), *HARNESS.glob("floors/*.yml")):
+        copy = root / "harness" / file.relative_to(HARNESS)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
     (root / "harness/sweeps").mkdir()
     (root / "harness/sweeps/tiny.yml").write_text(TINY)
     monkeypatch.setenv("CADGE_ROOT", str(root))

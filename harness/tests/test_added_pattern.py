@@ -112,12 +112,14 @@ def three_digits(value: float) -> str:
 def test_two_files_make_a_pattern(tmp_path: Path) -> None:
     copy = Copy(tmp_path / "checkout")
     before = {path for path in copy.root.rglob("*") if path.is_file() and "build" not in path.parts}
-    shutil.copy2(DESCRIPTION, copy.root / "harness/patterns")
+    folder = copy.root / "harness/patterns/ring"
+    folder.mkdir()
+    for path in (DESCRIPTION, CODE):
+        shutil.copy(path, folder)
     assert "the build is stale: the driver has no pattern ring" in copy.findings()
-    shutil.copy(CODE, copy.root / "harness/patterns")
     made = copy.run("make", "--no-print-directory", "-j2", "-f", "harness/build.mk")
     assert made.returncode == 0, made.stderr
-    patterns = sum(1 for _ in copy.root.glob("harness/patterns/*.pattern.yml"))
+    patterns = sum(1 for _ in copy.root.glob("harness/patterns/*/*.pattern.yml"))
     assert copy.findings() == [f"{patterns} patterns, 7 floors"]
     added = {path for path in copy.root.rglob("*") if path.is_file() and "build" not in path.parts} - before
     own = {path for path in added if "__pycache__" not in path.parts}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -381,7 +382,7 @@ def test_a_stale_driver_is_found(checkout: Checkout, cadge: Cadge) -> None:
     assert "the driver has no form exchange" in stale(answer, forms={})
     assert any("no floor floor-tcp" in text for text in stale(answer, floors={}))
     assert "the driver has a reason PORT_TAKEN that has no file" in stale(answer, reasons=["PORT_TAKEN"])
-    (checkout.root / "harness/patterns/stream.pattern.yml").unlink()
+    shutil.rmtree(checkout.root / "harness/patterns/stream")
     said = cadge("doctor")
     assert said.code == 3
     assert "the build is stale: the driver has a pattern stream that has no file   fix: make build" in said.out

@@ -19,7 +19,7 @@ from .conftest import Answer
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "analysis" / "studies"
 SWEEPS = {path.stem for path in (ROOT / "harness" / "sweeps").glob("*.yml")}
-PATTERNS = {path.name.removesuffix(".pattern.yml") for path in (ROOT / "harness" / "patterns").glob("*.yml")}
+PATTERNS = {path.name for path in (ROOT / "harness" / "patterns").iterdir()}
 
 
 @pytest.mark.long

@@ -56,8 +56,11 @@ def test_whole_parts_go_before_spelling() -> None:
 @pytest.mark.parametrize("name", ["one_sided_x", "one-sided-x", "one-sided_x"])
 def test_patterns_take_either_sign(name: str, checkout: Checkout, cadge: Cadge, tmp_path: Path) -> None:
     """In the command and in a sweep: its pattern, and what is in focus."""
-    source = (ROOT / "harness/patterns/rpc.pattern.yml").read_text()
-    (checkout.harness / "patterns/one_sided_x.pattern.yml").write_text(source)
+    source = (ROOT / "harness/patterns/rpc/rpc.pattern.yml").read_text()
+    folder = checkout.harness / "patterns/one_sided_x"
+    folder.mkdir()
+    (folder / "one_sided_x.c").touch()
+    (folder / "one_sided_x.pattern.yml").write_text(source)
     answer = cadge("patterns", name, "--json")
     assert (answer.code, json.loads(answer.out)["data"]["name"]) == (0, "one_sided_x"), answer.err
     path = tmp_path / "s.yml"

@@ -14,7 +14,7 @@ from .test_driver_run import BUILD, Json, Pair, endpoint, in_long_form, launch, 
 
 pytestmark = pytest.mark.alone
 
-FILE = Path(__file__).resolve().parents[1] / "patterns/press.pattern.yml"
+FILE = Path(__file__).resolve().parents[1] / "patterns/press/press.pattern.yml"
 PATTERN = PatternFile.from_object(yaml.safe_load(FILE.read_text()), source=FILE.name)
 DECLARED = {name: one.limits().model_dump() for name, one in PATTERN.parameters.items()}
 DEFAULTS = {name: one.default for name, one in PATTERN.parameters.items()}

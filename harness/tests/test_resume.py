@@ -124,7 +124,7 @@ def test_resume_refuses_a_campaign_of_another_version(checkout: Checkout, cadge:
     said = checkout.driver.read_text()
     checkout.driver.write_text(said.replace('"write+read"', '"write+read", "read"'))
     for folder in ("patterns", "floors"):
-        for path in (checkout.harness / folder).glob("*.pattern.yml"):
+        for path in (checkout.harness / folder).rglob("*.pattern.yml"):
             text = path.read_text().replace("[none, write+read]", "[none, write+read, read]")
             path.unlink()
             path.write_text(text)
@@ -134,7 +134,7 @@ def test_resume_refuses_a_campaign_of_another_version(checkout: Checkout, cadge:
     assert "rpc: touch is ['none', 'write+read', 'read'] in the driver" in answer.err
     checkout.driver.write_text(said)
     for folder in ("patterns", "floors"):
-        for path in (checkout.harness / folder).glob("*.pattern.yml"):
+        for path in (checkout.harness / folder).rglob("*.pattern.yml"):
             path.write_text(path.read_text().replace("[none, write+read, read]", "[none, write+read]"))
     assert cadge("resume", "--no-report").code == 0
 

@@ -30,15 +30,22 @@ def build(program: Path, sources: list[Path]) -> None:
 
 # What runs in both threads is compiled here; all else comes from the library as it is.
 CLIENT = [
-    *sorted(path.stem for path in DRIVER.glob("client*.c")),
+    *sorted(path.stem for path in DRIVER.glob("traffic/client*.c")),
     *("hands", "taker", "server", "caller", "both", "record", "histogram", "verify", "touch", "warmup"),
 ]
+
+
+def sources(*names: str) -> list[str]:
+    """Return the driver's files with these names, whatever room they are in."""
+    return [str(path.relative_to(DRIVER.parent)) for name in names for path in DRIVER.glob(f"*/{name}.c")]
+
+
 PROGRAMS = {
-    "test_hands": ["driver/hands.c"],
-    "test_cluster": [f"driver/{name}.c" for name in ("cluster", "handoff", "hands")],
-    "test_dispatch": [f"driver/{name}.c" for name in ("dispatch", "hands", "service", "server")],
-    "test_shared": [f"driver/{name}.c" for name in ("shared", "turns", *CLIENT)],
-    "test_taker": [*(f"driver/{name}.c" for name in CLIENT), "driver/tests/fake.c", "patterns/rpc.c"],
+    "test_hands": sources("hands"),
+    "test_cluster": sources("cluster", "handoff", "hands"),
+    "test_dispatch": sources("dispatch", "hands", "service", "server"),
+    "test_shared": sources("shared", "turns", *CLIENT),
+    "test_taker": [*sources(*CLIENT), "driver/tests/fake.c", "patterns/rpc/rpc.c"],
 }
 
 LONG = {"test_shared", "test_taker"}

@@ -22,7 +22,7 @@ RPC = WORKLOADS.patterns["rpc"]
 
 
 def raw() -> dict[str, Any]:
-    found = yaml.safe_load((HARNESS / "patterns" / "rpc.pattern.yml").read_text(encoding="utf-8"))
+    found = yaml.safe_load((HARNESS / "patterns/rpc/rpc.pattern.yml").read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     return found
 
@@ -260,9 +260,12 @@ def test_a_baseline_is_alike_but_for_what_does_not_exist_beside_it() -> None:
 
 
 def test_files_that_do_not_fit_together(tmp_path: Path) -> None:
-    for folder in ("patterns", "floors"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "patterns" / "rpc.pattern.yml").write_text(yaml.safe_dump(raw()))
+    for folder in ("patterns/rpc", "floors"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "patterns/rpc/rpc.pattern.yml").write_text(yaml.safe_dump(raw()))
+    with pytest.raises(FormatError, match=r"patterns/rpc: rpc\.c is missing"):
+        read_workloads(tmp_path)
+    (tmp_path / "patterns/rpc/rpc.c").touch()
     with pytest.raises(FormatError, match="there is no form exchange"):
         read_workloads(tmp_path)
     form = (HARNESS / "floors" / "exchange.pattern.yml").read_text()

@@ -14,7 +14,7 @@ LENDER = Path("/run/cadge-rights/setpriv")
 def lending(rights: Sequence[str]) -> list[str]:
     """Return what is put before a command that needs rights; nothing where root has them, or nobody lends any.
 
-    The command has them in its ambient set, and gives them up once it is open (harness/driver/rights.h).
+    The command has them in its ambient set, and gives them up once it is open (harness/driver/session/rights.h).
     """
     if not rights or os.geteuid() == 0 or not os.access(LENDER, os.X_OK):
         return []

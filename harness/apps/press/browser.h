@@ -10,8 +10,8 @@
 
 #include <llhttp.h>
 
-#include "pace.h"
-#include "pattern.h"
+#include "traffic/pace.h"
+#include "launch/pattern.h"
 #include "press/directory.h"
 #include "press/files.h"
 #include "press/links.h"

@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "fail.h"
+#include "base/fail.h"
 
 /*
  * Whoever comes while there is no descriptor stays in the kernel's queue. The loop would be told of it again at once, and

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "launch.h"
+#include "launch/launch.h"
 
 /* A node's address for other nodes: of the data network, or the loopback. */
 const char *press_node_address(const struct drv_endpoint *node);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arrivals.h"
-#include "verify.h"
+#include "traffic/arrivals.h"
+#include "traffic/verify.h"
 
 #define BLOCK_BYTES  (1u << 20)
 #define HEAD_BYTES   16u

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace.h"
+#include "launch/trace.h"
 
 #define PRESS_FILE_BYTES_MIN 64u
 #define PRESS_FILE_BYTES_MAX (1u << 20)

@@ -11,7 +11,7 @@
 #ifndef PRESS_LINKS_H
 #define PRESS_LINKS_H
 
-#include "engine.h"
+#include "engine/engine.h"
 #include "press/cache.h"
 #include "press/message.h"
 

@@ -16,10 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "measure/clock.h"
 #include "press/dial.h"
 #include "press/nginx_parts.h"
-#include "usage.h"
+#include "measure/usage.h"
 
 #define ANSWER_NS     UINT64_C(10000000000)
 #define NAP_MS        10

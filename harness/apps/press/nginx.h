@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "fail.h"
-#include "launch.h"
+#include "base/fail.h"
+#include "launch/launch.h"
 #include "press/files.h"
 #include "press/message.h"
 

@@ -7,7 +7,7 @@
 #ifndef PRESS_NODE_H
 #define PRESS_NODE_H
 
-#include "pattern.h"
+#include "launch/pattern.h"
 #include "press/connection.h"
 #include "press/directory.h"
 #include "press/disk.h"

@@ -7,7 +7,7 @@
 #ifndef PRESS_OUTSIDE_H
 #define PRESS_OUTSIDE_H
 
-#include "pattern.h"
+#include "launch/pattern.h"
 #include "press/directory.h"
 #include "press/links.h"
 #include "press/nginx.h"

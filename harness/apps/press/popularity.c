@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "verify.h"
+#include "traffic/verify.h"
 
 #define TWO_TO_64 18446744073709551616.0
 

@@ -10,7 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "fail.h"
+#include "base/fail.h"
 
 #define WRITE_BYTES (4u << 20)
 #define SITE_MAX    (UINT64_C(1) << 30)

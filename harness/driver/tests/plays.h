@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attempt.h"
+#include "engine/engine.h"
+#include "session/attempt.h"
 #include "fake.h"
 #include "points.h"
 #include "tap.h"
-#include "touch.h"
+#include "traffic/touch.h"
 
 struct outcome {
 	struct drv_attempt attempt;

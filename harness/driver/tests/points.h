@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pattern.h"
-#include "patterns.h"
+#include "launch/pattern.h"
+#include "launch/patterns.h"
 
 /* Sets a parameter where the pattern has it. */
 static inline void point_set(struct drv_point *point, const char *name, uint64_t value)

@@ -2,7 +2,7 @@
 /* Answers that leave one at a time, over a layer that is busy now and then and gives buffers back when it likes. */
 #include <string.h>
 
-#include "answers.h"
+#include "traffic/answers.h"
 #include "tap.h"
 
 enum { BYTES = 64, SEED = 7 };

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "plays.h"
-#include "receiver.h"
-#include "service.h"
+#include "traffic/receiver.h"
+#include "traffic/service.h"
 #include "tap.h"
 
 enum { PUT, GET, FETCH_ADD, COMPARE_SWAP };

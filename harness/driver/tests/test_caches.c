@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "caches.h"
+#include "measure/caches.h"
 #include "tap.h"
 
 static char root[] = "/tmp/cadge-caches-XXXXXX";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The clock: rate, conversions, drift. */
-#include "clock.h"
+#include "measure/clock.h"
 #include "tap.h"
 
 static void test_source(bool allow_tsc)

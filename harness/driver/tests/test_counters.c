@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a layer counts: which names are counts, what was added, and the way through a message. */
-#include "counters.h"
+#include "measure/counters.h"
 
 #include <stdio.h>
 #include <string.h>

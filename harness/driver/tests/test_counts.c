@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an endpoint counted survives the wire, with all 64 bits of sums, and nonsense does not pass for it. */
-#include "counts.h"
+#include "session/counts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The other threads of an endpoint: none of them touches a context before it has one of its own, and each job is done once by each. */
-#include "crew.h"
+#include "threads/crew.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

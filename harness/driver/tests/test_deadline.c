@@ -2,7 +2,7 @@
 /* Deadlines: of a step, held to that of its launch, and which of them passed. */
 #include <string.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 #include "tap.h"
 
 #define SECOND_NS UINT64_C(1000000000)

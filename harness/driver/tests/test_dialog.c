@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The stock responder and its requester, as the pattern of patterns/closed_loop.c has them, over a layer with faults to order. */
-#include "dialog.h"
+#include "traffic/dialog.h"
 #include "plays.h"
 
 static void test_sound(void)

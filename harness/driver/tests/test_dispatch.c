@@ -3,7 +3,7 @@
  * Requests that other threads work for: each is answered once, in whatever order they are done; while nobody is free they
  * wait, and not more of them than there is room for; and every call's time is kept, whoever took it.
  */
-#include "dispatch.h"
+#include "traffic/dispatch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* A channel that goes down while its peer lives is told with what the layer's library said of it, where it says anything. */
 #include <string.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 #include "tap.h"
 
 static const char *said;

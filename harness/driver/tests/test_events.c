@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "events.h"
+#include "measure/events.h"
 #include "tap.h"
 
 #define CALLS 10000

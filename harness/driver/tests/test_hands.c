@@ -3,7 +3,7 @@
  * Threads beside the one that owns the context: every number comes once and in order, whoever has nothing to do sleeps
  * in block mode and is woken, and all of them end, wherever they are.
  */
-#include "hands.h"
+#include "threads/hands.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tap.h"
-#include "usage.h"
+#include "measure/usage.h"
 
 enum { HANDS = 3, ROOM = 8, NUMBERS = 20000 };
 /* nobody is to be left to it */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "histogram.h"
+#include "measure/histogram.h"
 #include "tap.h"
 
 static struct drv_histogram *fresh(void)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "judge.h"
+#include "session/judge.h"
 #include "tap.h"
 
 #define MS UINT64_C(1000000)

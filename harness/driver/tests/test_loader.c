@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader.h"
+#include "engine/loader.h"
 #include "tap.h"
 
 #define LAYER "null-self"

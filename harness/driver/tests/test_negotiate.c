@@ -2,7 +2,7 @@
 /* What can be made between ends of which abilities. */
 #include <string.h>
 
-#include "negotiate.h"
+#include "launch/negotiate.h"
 #include "points.h"
 #include "tap.h"
 

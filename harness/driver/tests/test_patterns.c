@@ -2,8 +2,9 @@
 /* The tables that the linker collected: every pattern, form and floor is whole. */
 #include <string.h>
 
-#include "floor.h"
-#include "patterns.h"
+#include "traffic/floor.h"
+#include "launch/patterns.h"
+#include "session/plugins.h"
 #include "tap.h"
 
 static int role_whole(const struct drv_role *role)

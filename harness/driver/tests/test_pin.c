@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "pin.h"
+#include "measure/pin.h"
 #include "tap.h"
 
 /* How many cores a thread is allowed that was started now, and whether `core` is among them. */

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "digest.h"
-#include "oob_auth.h"
+#include "measure/clock.h"
+#include "base/digest.h"
+#include "oob/proof.h"
 #include "tap.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "resident.h"
+#include "measure/resident.h"
 #include "tap.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server.h"
+#include "traffic/server.h"
 #include "tap.h"
 
 enum { SEED = 7, REQUEST_BYTES = 64, KIB = 1024, ANSWERS = 8, POSTS_MAX = 64 };

@@ -3,7 +3,7 @@
  * Threads that share one connection: the layer never sees two of them at a time, each gets the replies to its own calls,
  * whoever sleeps is woken when its reply is there, and whatever fails all of them end.
  */
-#include "shared.h"
+#include "traffic/shared.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "caller.h"
+#include "traffic/caller.h"
 #include "tap.h"
 
 enum { REQUEST = 32, REPLY = 40, THREADS = 5, DEPTH = 2, PLACES = 64 };

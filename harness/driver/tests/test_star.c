@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "oob.h"
+#include "measure/clock.h"
+#include "oob/oob.h"
 #include "tap.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replies that are taken in another thread: a blocked caller, or a worker that continuations are queued to. */
-#include "taker.h"
+#include "traffic/taker.h"
 
 #include <inttypes.h>
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "tap.h"
-#include "trace.h"
+#include "launch/trace.h"
 
 static char folder[] = "/tmp/cadge-trace-XXXXXX";
 static char path[sizeof(folder) + 16];

@@ -3,7 +3,7 @@
  * What one thread of a shared connection finds for another: as much of it as there is room for, each part no longer than
  * agreed, in order; what is nobody's is counted.
  */
-#include "turns.h"
+#include "traffic/turns.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,8 +13,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "clock.h"
+#include "traffic/client.h"
+#include "measure/clock.h"
 #include "tap.h"
 
 enum { SEATS = 2, SEATS_MOST = 64, DEPTH = 3, NOTES = 16, BYTES = 64, LONG = 1000, TOKENS_MAX = 32 };

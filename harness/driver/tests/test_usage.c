@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "measure/clock.h"
 #include "tap.h"
-#include "usage.h"
+#include "measure/usage.h"
 
 #define STRETCH_NS UINT64_C(100000000)
 

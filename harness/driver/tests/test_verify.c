@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "tap.h"
-#include "touch.h"
-#include "verify.h"
+#include "traffic/touch.h"
+#include "traffic/verify.h"
 
 #define SEED UINT64_C(0x123456789abcdef)
 

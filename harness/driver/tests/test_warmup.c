@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The warm-up: when it is steady, and when it gives up. */
 #include "tap.h"
-#include "warmup.h"
+#include "measure/warmup.h"
 
 /* Operations of `first` ticks for a while, then of `later` ticks; ends when the rule says so. */
 static struct drv_warmup play(uint64_t first, uint64_t first_count, uint64_t later, uint64_t wobble)

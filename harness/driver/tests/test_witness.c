@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state witness: two processes share a line by what one tells the other, and nothing else than that. */
-#include "witness.h"
+#include "engine/witness.h"
 
 #include <sched.h>
 #include <stdlib.h>

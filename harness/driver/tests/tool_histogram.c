@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "histogram.h"
+#include "measure/histogram.h"
 
 int main(void)
 {

@@ -26,7 +26,7 @@ Inside = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "playbooks/roles/cadge_link/files/link.py"
-STREAM = ROOT / "harness/patterns/stream.pattern.yml"
+STREAM = ROOT / "harness/patterns/stream/stream.pattern.yml"
 HEADERS = 1448 / 1514
 """Of a full packet over TCP so much is payload."""
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,27 +77,42 @@ def in_order(patterns: Mapping[str, PatternFile]) -> tuple[str, ...]:
     return tuple(sorted(patterns, key=lambda name: (patterns[name].order, name)))
 
 
+def _pattern_files(folder: Path) -> list[Path]:
+    """Return each pattern's YAML file, from a folder of its name. Raises FormatError where a file is missing."""
+    found = []
+    for own in sorted(path for path in folder.glob("[!.]*") if path.is_dir()):
+        files = [own / f"{own.name}{ending}" for ending in (".c", PATTERN_FILE)]
+        for path in files:
+            if not path.is_file():
+                raise FormatError(
+                    f"{own}: {path.name} is missing; a pattern is a folder with NAME.c and NAME{PATTERN_FILE}"
+                )
+        found.append(files[1])
+    return found
+
+
 def read_workloads(harness: Path, load: Callable[[Path, type[Document]], Document] | None = None) -> Workloads:
     """Read the files below `harness`. Raises what `load` raises, and FormatError where names do not fit together."""
 
-    def read(folder: str, ending: str, kind: type[D]) -> dict[str, D]:
+    def read(paths: Iterable[Path], ending: str, kind: type[D]) -> dict[str, D]:
         found = {}
-        for path in sorted((harness / folder).glob(f"*{ending}")):
+        for path in sorted(paths):
             document = load_yaml(path, kind) if load is None else load(path, kind)
             assert isinstance(document, kind)  # noqa: S101 - loaders return what they are asked for
             found[path.name.removesuffix(ending)] = document
         return found
 
-    patterns, forms = read("patterns", PATTERN_FILE, PatternFile), read("floors", PATTERN_FILE, PatternFile)
+    patterns = read(_pattern_files(harness / "patterns"), PATTERN_FILE, PatternFile)
+    forms = read((harness / "floors").glob(f"*{PATTERN_FILE}"), PATTERN_FILE, PatternFile)
     floors = {}
-    for name, floor in read("floors", FLOOR_FILE, FloorFile).items():
+    for name, floor in read((harness / "floors").glob(f"*{FLOOR_FILE}"), FLOOR_FILE, FloorFile).items():
         if floor.substrate != name:
             raise FormatError(f"{harness}/floors/{name}{FLOOR_FILE}: its substrate says {floor.substrate}")
         floors[floor.name] = floor
         if unknown := sorted(set(floor.forms) - set(forms)):
             raise FormatError(f"{harness}/floors/{name}{FLOOR_FILE}: there is no form {unknown[0]}")
     for name, pattern in patterns.items():
-        where = f"{harness}/patterns/{name}{PATTERN_FILE}"
+        where = f"{harness}/patterns/{name}/{name}{PATTERN_FILE}"
         if name in forms:
             raise FormatError(f"{where}: a form of floors has this name")
         if pattern.floor.form is not None:

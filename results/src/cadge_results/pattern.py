@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pattern file: a workload as a plug-in (`harness/patterns/NAME.pattern.yml`, `cadge.pattern/1`).
+"""The pattern file: a workload as a plug-in (`harness/patterns/NAME/NAME.pattern.yml`, `cadge.pattern/1`).
 
 It holds what people read and what every other part needs: parameters with their limits, quantities, roles, axis, floor
 and words. Planner, store, export, tables, charts and sentences read it; none of them knows a pattern by name. The forms

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Why something could not be done: one list of codes for the planner, the agent, the driver and the analysis.
 
-The driver's codes stand in harness/driver/fail.h as well; a test compares both lists. The agent, which has only the
-standard library of Python, writes codes as text; a test holds them against this list.
+The driver's codes stand in harness/driver/base/fail.h as well; a test compares both lists. The agent, which has only
+Python's standard library, writes codes as text; a test holds them against this list.
 """
 
 from __future__ import annotations
@@ -98,4 +98,4 @@ UNSOUND = frozenset({Reason.CHECK, Reason.UNSOUND})
 OF_THE_HARNESS = frozenset({Reason.NO_POLL, Reason.PLACE, Reason.NO_TRACE, Reason.UNSOUND, Reason.EMPTY})
 """Said by planner, agent or analysis alone."""
 OF_THE_DRIVER = frozenset(Reason) - OF_THE_HARNESS
-"""What the driver can say: the list in harness/driver/fail.h."""
+"""What the driver can say: the list in harness/driver/base/fail.h."""

@@ -3,8 +3,8 @@
 
 It holds numbers alone. Names of files and addresses of clients stay in the log, of which a campaign keeps nothing.
 
-`trace.bin` in a campaign's folder is what every host gets, and the driver reads (harness/driver/trace.c); all numbers
-are little endian:
+`trace.bin` in a campaign's folder is what every host gets, and the driver reads (harness/driver/launch/trace.c); all
+numbers are little endian:
 
     bytes  0-15   "cadge.trace/1", filled up with zeros
     bytes 16-19   how many files (32 bits)

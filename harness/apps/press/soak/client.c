@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "verify.h"
+#include "measure/clock.h"
+#include "traffic/verify.h"
 
 #define STUCK_NS    UINT64_C(30000000000)
 #define READ_BYTES  65536u

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "measure/clock.h"
 
 #define STOP_NS   UINT64_C(20000000000)
 #define TURN_NS   UINT64_C(10000000)

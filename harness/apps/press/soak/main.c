@@ -7,10 +7,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "clock.h"
+#include "measure/clock.h"
 #include "press/soak/rude.h"
 #include "press/soak/seen.h"
-#include "verify.h"
+#include "traffic/verify.h"
 
 #define TURN_NS    UINT64_C(1000000)
 #define TICK_NS    UINT64_C(1000000)

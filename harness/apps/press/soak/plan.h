@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launch.h"
+#include "launch/launch.h"
 #include "press/files.h"
 #include "press/message.h"
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "measure/clock.h"
 
 #define TEXT_ROOM     24000u
 #define NAME_BYTES    10000

@@ -8,7 +8,7 @@
 #include "press/service.h"
 #include "press/writes.h"
 #include "tap.h"
-#include "verify.h"
+#include "traffic/verify.h"
 
 #define ATTEMPT     9u
 #define MEETING     7u

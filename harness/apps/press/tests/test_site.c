@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fail.h"
+#include "base/fail.h"
 #include "press/cache.h"
 #include "press/directory.h"
 #include "press/disk.h"

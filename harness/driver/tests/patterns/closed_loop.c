@@ -3,7 +3,7 @@
  * Pattern closed_loop: a closed loop of requests and answers of two sizes, one at a time, with the stock responder.
  * The shortest pattern with a loop of its own.
  */
-#include "dialog.h"
+#include "traffic/dialog.h"
 
 struct parameters {
 	uint64_t request_bytes, reply_bytes;

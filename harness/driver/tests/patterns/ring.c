@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pattern.h"
-#include "serve_loop.h"
-#include "verify.h"
+#include "launch/pattern.h"
+#include "traffic/serve_loop.h"
+#include "traffic/verify.h"
 
 #define WAIT_NS    UINT64_C(10000000)
 #define LAPS       2u

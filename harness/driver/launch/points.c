@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads the points of a launch file. Names and types of parameters come from the pattern's table, their limits from
+ * the launch file's "patterns".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch/parts.h"
+#include "launch/patterns.h"
+
+#define POINTS_MAX 100000u
+
+/* What one declaration says of one parameter, read again for each point: the document is small. */
+static int read_limits(const struct drv_reader *reader, const struct drv_parameter *parameter, int64_t *least,
+		       int64_t *most)
+{
+	static const char *const integer_keys[] = {"type", "min", "max", NULL};
+	static const char *const choice_keys[] = {"type", "values", NULL};
+	static const char *const types[] = {"integer", "choice"};
+	const json_t *values;
+	int type;
+
+	if (drv_read_word(reader, "type", types, DRV_COUNT(types), &type))
+		return -1;
+	if (type != (int)parameter->type)
+		return drv_read_wrong(reader, "type",
+				      parameter->type == DRV_CHOICE
+					      ? "must be choice, as this program was built"
+					      : "must be integer, as this program was built");
+	if (parameter->type == DRV_INTEGER) {
+		if (drv_read_keys(reader, integer_keys) ||
+		    drv_read_integer(reader, "min", 0, INT64_MAX, least) ||
+		    drv_read_integer(reader, "max", *least, INT64_MAX, most))
+			return -1;
+		return 0;
+	}
+	if (drv_read_keys(reader, choice_keys) || drv_read_list(reader, "values", 1, 1000, &values))
+		return -1;
+	for (size_t i = 0; i < json_array_size(values); i++) {
+		const char *value = json_string_value(json_array_get(values, i));
+		size_t word = 0;
+
+		while (value && parameter->words[word] && strcmp(parameter->words[word], value) != 0)
+			word++;
+		if (!value || !parameter->words[word])
+			return drv_read_wrong(reader, "values",
+					      "holds a value that this program does not know");
+	}
+	return 0;
+}
+
+static struct drv_reader limits_reader(const struct drv_reader *declaration,
+				       const struct drv_parameter *parameter)
+{
+	struct drv_reader reader = {.json = json_object_get(declaration->json, parameter->name),
+				    .fail = declaration->fail};
+
+	snprintf(reader.where, sizeof(reader.where), "%.90s.%.60s", declaration->where, parameter->name);
+	return reader;
+}
+
+/* The declaration of one pattern: exactly the table's parameters, each of the table's type. */
+static int check_declaration(const struct drv_reader *declaration, const struct drv_pattern *pattern)
+{
+	const char *known[DRV_PARAMETERS_MAX + 1];
+	int64_t least, most;
+	size_t count = 0;
+
+	if (!json_is_object(declaration->json))
+		return drv_read_wrong(declaration, "", "must be an object");
+	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++)
+		known[count++] = parameter->name;
+	known[count] = NULL;
+	if (drv_read_keys(declaration, known))
+		return -1;
+	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++) {
+		const struct drv_reader reader = limits_reader(declaration, parameter);
+
+		if (!json_is_object(reader.json))
+			return drv_read_wrong(declaration, parameter->name,
+					      reader.json ? "must be an object" : "is missing");
+		if (read_limits(&reader, parameter, &least, &most))
+			return -1;
+	}
+	return 0;
+}
+
+/* Whether endpoint `e` can play a role at all, and then with the channels that it has. */
+static int check_role(const struct drv_reader *declaration, const struct drv_launch *launch,
+		      const struct drv_role *role, size_t e, bool channels_too)
+{
+	const size_t channels = drv_launch_channels(launch, e, 0, NULL, 0);
+	const size_t threads = drv_endpoint_threads(&launch->endpoints[e]);
+	char text[200];
+
+	if (role->tell && e > 0)
+		snprintf(text, sizeof(text),
+			 "gives endpoint %zu the role '%.60s', which must be endpoint 0's", e, role->name);
+	else if (threads > 1 && !role->threads)
+		snprintf(text, sizeof(text),
+			 "gives endpoint %zu the role '%.60s', which is played by one thread, not %zu", e,
+			 role->name, threads);
+	else if (launch->endpoints[e].hands_count && !role->hands)
+		snprintf(text, sizeof(text),
+			 "gives endpoint %zu the role '%.60s', which has no hands, and %zu of them", e,
+			 role->name, launch->endpoints[e].hands_count);
+	else if (channels_too && (!channels || (role->channels_most && channels > role->channels_most)))
+		snprintf(text, sizeof(text),
+			 "gives endpoint %zu the role '%.60s', which cannot be played on %zu channels", e,
+			 role->name, channels);
+	else
+		return 0;
+	return drv_read_wrong(declaration, "", text);
+}
+
+/* Every endpoint's role must be one of the pattern's, and somebody must act. */
+static int check_roles(const struct drv_reader *declaration, const struct drv_pattern *pattern,
+		       const struct drv_launch *launch)
+{
+	bool acts = false;
+	char text[200];
+
+	if (launch->place == DRV_PLACE_SELF)
+		return pattern->self ? check_role(declaration, launch, pattern->self, 0, true) : 0;
+	for (size_t e = 0; e < launch->endpoints_count; e++) {
+		const struct drv_role *role = drv_role_find(pattern, launch->endpoints[e].role);
+
+		if (!role) {
+			snprintf(text, sizeof(text), "has no role '%.60s', which endpoint %zu is given",
+				 launch->endpoints[e].role, e);
+			return drv_read_wrong(declaration, "", text);
+		}
+		if (check_role(declaration, launch, role, e, false))
+			return -1;
+		acts |= role->acts;
+	}
+	for (size_t e = 0; e < launch->endpoints_count; e++)
+		if (check_role(declaration, launch, drv_role_find(pattern, launch->endpoints[e].role), e,
+			       true))
+			return -1;
+	return acts ? 0 : drv_read_wrong(declaration, "", "gives no endpoint a role that measures");
+}
+
+static struct drv_reader declaration_reader(const struct drv_reader *patterns, const char *name)
+{
+	struct drv_reader reader = {.json = json_object_get(patterns->json, name), .fail = patterns->fail};
+
+	snprintf(reader.where, sizeof(reader.where), "patterns.%.60s", name);
+	return reader;
+}
+
+static int check_patterns(const struct drv_reader *patterns, const struct drv_launch *launch)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)patterns->json, name, value)
+	{
+		const struct drv_pattern *pattern = drv_pattern_find(name, launch->kind == DRV_KIND_FLOOR);
+		const struct drv_reader reader = declaration_reader(patterns, name);
+
+		if (!pattern)
+			return drv_read_wrong(patterns, name,
+					      launch->kind == DRV_KIND_FLOOR
+						      ? "is not a form of floors that this program knows"
+						      : "is not a pattern that this program was built with");
+		if (check_declaration(&reader, pattern) || check_roles(&reader, pattern, launch))
+			return -1;
+	}
+	return 0;
+}
+
+static int read_choice(const struct drv_reader *reader, const struct drv_parameter *parameter,
+		       const struct drv_reader *limits, uint8_t *to)
+{
+	const json_t *values = json_object_get(limits->json, "values");
+	const char *words[1000];
+	uint32_t number = 0;
+	int index;
+
+	for (size_t i = 0; i < json_array_size(values); i++)
+		words[i] = json_string_value(json_array_get(values, i));
+	if (drv_read_word(reader, parameter->name, words, json_array_size(values), &index))
+		return -1;
+	while (strcmp(parameter->words[number], words[index]) != 0)
+		number++;
+	memcpy(to, &number, sizeof(number));
+	return 0;
+}
+
+static int read_parameters(const struct drv_reader *reader, const struct drv_reader *declaration,
+			   const struct drv_pattern *pattern, uint8_t *parameters)
+{
+	const char *known[DRV_PARAMETERS_MAX + 1];
+	size_t count = 0;
+
+	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++)
+		known[count++] = parameter->name;
+	known[count] = NULL;
+	if (drv_read_keys(reader, known))
+		return -1;
+	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++) {
+		const struct drv_reader limits = limits_reader(declaration, parameter);
+		uint8_t *to = parameters + parameter->offset;
+		int64_t least, most, value;
+
+		if (parameter->type == DRV_CHOICE) {
+			if (read_choice(reader, parameter, &limits, to))
+				return -1;
+			continue;
+		}
+		if (read_limits(&limits, parameter, &least, &most) ||
+		    drv_read_integer(reader, parameter->name, least, most, &value))
+			return -1;
+		memcpy(to, &(uint64_t){(uint64_t)value}, sizeof(uint64_t));
+	}
+	return 0;
+}
+
+static int read_workload(const struct drv_reader *point_reader, const struct drv_reader *patterns,
+			 const struct drv_launch *launch, struct drv_point *point)
+{
+	static const char *const keys[] = {"pattern", "parameters", NULL};
+	struct drv_reader reader = {.fail = point_reader->fail}, parameters = {.fail = point_reader->fail};
+	struct drv_reader declaration;
+	const char *name;
+
+	if (drv_read_object(point_reader, "workload", &reader.json))
+		return -1;
+	snprintf(reader.where, sizeof(reader.where), "%.90s.workload", point_reader->where);
+	if (drv_read_keys(&reader, keys))
+		return -1;
+	name = json_string_value(json_object_get(reader.json, "pattern"));
+	if (!name || !json_object_get(patterns->json, name))
+		return drv_read_wrong(&reader, "pattern", "must name one of the launch's patterns");
+	declaration = declaration_reader(patterns, name);
+	point->pattern = drv_pattern_find(name, launch->kind == DRV_KIND_FLOOR);
+	if (drv_read_object(&reader, "parameters", &parameters.json))
+		return -1;
+	snprintf(parameters.where, sizeof(parameters.where), "%.90s.parameters", reader.where);
+	point->parameters = calloc(1, point->pattern->parameters_bytes + 1);
+	point->workload = json_incref((json_t *)(uintptr_t)reader.json);
+	if (!point->parameters)
+		return drv_fail_set(reader.fail, DRV_MEMORY, "no memory for the launch file");
+	return read_parameters(&parameters, &declaration, point->pattern, point->parameters);
+}
+
+static int read_point(const struct drv_reader *reader, const struct drv_reader *patterns,
+		      const struct drv_launch *launch, struct drv_point *point)
+{
+	static const char *const keys[] = {"attempt_id",  "point_id",    "workload",
+					   "duration_ms", "deadline_ms", NULL};
+	int64_t duration, deadline;
+
+	if (!json_is_object(reader->json))
+		return drv_read_wrong(reader, "", "must be an object");
+	if (drv_read_keys(reader, keys) || drv_read_text(reader, "attempt_id", false, &point->attempt_id) ||
+	    drv_read_text(reader, "point_id", false, &point->point_id) ||
+	    drv_read_integer(reader, "duration_ms", 1, DRV_LAUNCH_MS_MAX, &duration) ||
+	    drv_read_integer(reader, "deadline_ms", 1, DRV_LAUNCH_MS_MAX, &deadline))
+		return -1;
+	if (deadline <= duration)
+		return drv_read_wrong(reader, "deadline_ms", "must be greater than duration_ms");
+	point->duration_ns = (uint64_t)duration * DRV_NS_PER_MS;
+	point->deadline_ns = (uint64_t)deadline * DRV_NS_PER_MS;
+	return read_workload(reader, patterns, launch, point);
+}
+
+int drv_launch_points(const struct drv_reader *top, struct drv_launch *launch)
+{
+	struct drv_reader patterns = {.where = "patterns", .fail = top->fail};
+	const json_t *list;
+
+	if (drv_read_object(top, "patterns", &patterns.json) || check_patterns(&patterns, launch) ||
+	    drv_read_list(top, "points", 1, POINTS_MAX, &list))
+		return -1;
+	launch->points = calloc(json_array_size(list), sizeof(*launch->points));
+	if (!launch->points)
+		return drv_fail_set(top->fail, DRV_MEMORY, "no memory for the launch file");
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct drv_reader reader = {.json = json_array_get(list, i), .fail = top->fail};
+
+		snprintf(reader.where, sizeof(reader.where), "points[%zu]", i);
+		launch->points_count = i + 1;
+		if (read_point(&reader, &patterns, launch, &launch->points[i]))
+			return -1;
+	}
+	return 0;
+}

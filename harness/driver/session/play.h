@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One role in one attempt, from its beginning to its end, as endpoint 0 and all others go through it. */
+#ifndef DRV_PLAY_H
+#define DRV_PLAY_H
+
+#include "launch/pattern.h"
+
+/* The role that this endpoint plays in a point's pattern. */
+const struct drv_role *drv_play_role(const struct drv_engine *engine, const struct drv_point *point);
+
+/* Makes the state and prepares the role. The caller ends it with drv_play_stop, whether it worked or not. */
+int drv_play_start(struct drv_play *play, struct drv_engine *engine, size_t index, struct drv_record *record,
+		   struct drv_fail *fail);
+void drv_play_stop(struct drv_play *play);
+
+/* Runs one step of an acting role. `usage_out` is what the measurement cost; zeroes for other steps. */
+int drv_play_step(struct drv_play *play, enum drv_step step, uint64_t serial, struct drv_usage *usage_out,
+		  struct drv_fail *fail);
+
+/* Ends a phase and begins the next; fills in all counts, usage included. */
+void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+
+/* After a failure: whether nothing of this role is outstanding any more. */
+bool drv_play_settle(struct drv_play *play);
+
+/* Works for others, in all threads, until a message comes. */
+int drv_play_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+
+/* The same in the calling thread alone; JSON's null stands for the bell. */
+int drv_play_serve_alone(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+
+#endif

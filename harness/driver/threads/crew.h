@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The threads of an endpoint beside its first, where its role is played by several. Each has a core, a context and an
+ * engine of its own, and does what the first thread orders; between orders it polls its layer, as whoever waits does.
+ * The out-of-band channel is the first thread's alone.
+ */
+#ifndef DRV_CREW_H
+#define DRV_CREW_H
+
+#include "engine/engine.h"
+
+/* What a thread does, on its own engine (engine->thread tells which it is). 0, or -1 with *fail. */
+typedef int (*drv_job_fn)(struct drv_engine *engine, void *arg, struct drv_fail *fail);
+
+/* Starts the other threads of this endpoint, pinned to their cores; nothing where it has one. `engine` is the first's. */
+int drv_crew_start(struct drv_engine *engine, struct drv_fail *fail);
+/* Ends them. Legal without. */
+void drv_crew_end(struct drv_engine *engine);
+
+/* How many there are beside the first. */
+uint32_t drv_crew_size(const struct drv_engine *engine);
+
+/* Begins a job in all other threads. `arg` stays until drv_crew_join. */
+void drv_crew_post(struct drv_engine *engine, drv_job_fn job, void *arg);
+/* Inside a job of another thread: says that it has come so far. */
+void drv_crew_reach(struct drv_engine *engine);
+/*
+ * Makes drv_engine_look of the first thread, where it takes messages, return JSON's null once all others have come so far.
+ */
+void drv_crew_watch(struct drv_engine *engine);
+/* Tells the other threads to come back: those that serve are done, those that act give up. */
+void drv_crew_ring(struct drv_engine *engine);
+/* Waits until the job is done, polling the layer. 0, or -1 with the reason of the first thread that failed. */
+int drv_crew_join(struct drv_engine *engine, struct drv_fail *fail);
+
+/* All three: the job in every thread, the first included. Its own failure counts most. */
+int drv_crew_all(struct drv_engine *engine, drv_job_fn job, void *arg, struct drv_fail *fail);
+
+/* Whether all other threads stayed on their cores; `detail` gets the first that did not. */
+bool drv_crew_pinned(struct drv_engine *engine, char *detail, size_t detail_bytes);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Driver helper for patterns with loops of their own: the side that answers what came, with one message at a time. The
+ * layer may have one answer still while the next is written. See asker.h for the other side, dialog.h for its role.
+ */
+#ifndef DRV_ANSWERS_H
+#define DRV_ANSWERS_H
+
+#include "traffic/halves.h"
+#include "traffic/intake.h"
+#include "traffic/message.h"
+#include "launch/pattern.h"
+
+enum { DRV_ANSWERS = 2 };
+
+typedef enum cadge_keep (*drv_recv_fn)(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				       struct cadge_lend *lend);
+
+/* Begins the state of the answering side. */
+struct drv_answers {
+	/* first: callbacks get a pointer to it */
+	struct drv_port port;
+	/* what polls call: its own sink, or at place self that of both sides */
+	struct cadge_sink *sink;
+	struct cadge_chan *chan;
+	struct drv_intake intake;
+	/* of the engine's pool: DRV_ANSWERS of `stride` bytes */
+	uint8_t *at;
+	size_t stride;
+	bool lent[DRV_ANSWERS];
+	/* 0 or 1, in turn: so an answer that was written and not taken is the next */
+	uint32_t next;
+	/* whoever takes a message sets it where that is to be answered */
+	bool due;
+	bool failed;
+	struct drv_fail fail;
+};
+
+/* `recv` takes what comes, and `bytes` is an answer's size. The first phase is one that compares whole payloads. */
+int drv_answers_start(struct drv_answers *answers, const struct drv_play *play, drv_recv_fn recv,
+		      size_t bytes, bool touch, struct drv_fail *fail);
+
+/* If an answer is due and possible: where to write it, and the token to post it with. Else NULL. */
+DRV_INLINE uint8_t *drv_answers_next(struct drv_answers *answers, uint64_t *token_out)
+{
+	*token_out = DRV_TOKEN_ANSWER | answers->next;
+	return DRV_LIKELY(!answers->due) || answers->lent[answers->next]
+		       ? NULL
+		       : answers->at + answers->next * answers->stride;
+}
+
+/* The layer failed: the next drain says so. */
+void drv_answers_failure(struct drv_answers *answers, int code) __attribute__((cold, noinline));
+
+/* After the layer took it, or said why not. False: it is busy, and the answer is due still. */
+DRV_INLINE bool drv_answers_posted(struct drv_answers *answers, int code)
+{
+	if (DRV_UNLIKELY(code == CADGE_BUSY))
+		return false;
+	answers->due = false;
+	answers->lent[answers->next] = code == CADGE_QUEUED;
+	answers->next ^= 1;
+	if (DRV_UNLIKELY(code < 0))
+		drv_answers_failure(answers, code);
+	return true;
+}
+
+/* Posts this message as the answer, if that is due and possible: all of it but where it lies. True: it has left. */
+DRV_INLINE bool drv_answers_post(struct drv_answers *answers, struct drv_message *message)
+{
+	uint64_t token;
+	uint8_t *at = drv_answers_next(answers, &token);
+
+	if (DRV_LIKELY(!at))
+		return false;
+	message->at = at;
+	message->full = answers->intake.full;
+	message->phase = answers->intake.phase;
+	return drv_answers_posted(answers,
+				  drv_message_post(answers->port.engine, answers->chan, message, token));
+}
+
+/* For drv_serve_loop: whether its drain has something to do. */
+DRV_INLINE bool drv_answers_due(void *arg)
+{
+	const struct drv_answers *answers = arg;
+
+	return answers->due || answers->failed;
+}
+
+/* Ends a drain: 0, or -1 with the reason. */
+DRV_INLINE int drv_answers_drained(const struct drv_answers *answers, struct drv_fail *fail)
+{
+	if (DRV_LIKELY(!answers->failed))
+		return 0;
+	*fail = answers->fail;
+	return -1;
+}
+
+/* The role's `phase`. */
+void drv_answers_phase(struct drv_answers *answers, const struct drv_phase *phase,
+		       struct drv_counts *counts_out);
+
+#endif

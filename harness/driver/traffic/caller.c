@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The roles of patterns that exchange requests and replies, on top of client, server and both. */
+#include "traffic/caller.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum drv_form drv_call_form(const struct drv_ability *both)
+{
+	return both->caps & CADGE_CAP_RPC ? DRV_FORM_NATIVE : DRV_FORM_EMULATED;
+}
+
+void drv_calls_need(uint64_t request_bytes, uint64_t reply_bytes, uint64_t depth, struct drv_needs *needs_out)
+{
+	needs_out->message_bytes =
+		(request_bytes > reply_bytes ? request_bytes : reply_bytes) + DRV_RPC_TRAILER_BYTES;
+	needs_out->depth = (uint32_t)depth;
+}
+
+int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *request, const char *reply,
+			   const struct drv_offer *offer, struct drv_fail *fail)
+{
+	if (exchange->depth > DRV_CLIENT_DEPTH_MAX)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted %u operations outstanding, the driver keeps at most %u",
+				    exchange->depth, DRV_CLIENT_DEPTH_MAX);
+	if (exchange->payload == DRV_PAYLOAD_SOLICITED && exchange->form != DRV_FORM_NATIVE)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "only calls of the layer's own place a reply where the caller said, and "
+				    "these are made of messages");
+	if (drv_taker_negotiate(exchange, &offer->both, fail))
+		return -1;
+	return drv_negotiate_message(drv_form_bytes(exchange->form, exchange->request_bytes), request,
+				     &offer->both, fail) ||
+			       drv_negotiate_message(drv_form_bytes(exchange->form, exchange->reply_bytes),
+						     reply, &offer->both, fail)
+		       ? -1
+		       : 0;
+}
+
+int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+	struct drv_samples *samples = drv_record_samples(play->record, 0, fail);
+
+	if (!samples || drv_client_start(&caller->client, play->engine, exchange, samples, NULL, fail))
+		return -1;
+	play->engine->sink = caller->client.sink;
+	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	return 0;
+}
+
+int drv_caller_prepare_self(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+	struct drv_samples *samples;
+
+	if (drv_server_start(&caller->server, play->engine, exchange, fail))
+		return -1;
+	drv_server_phase(&caller->server, true, 1);
+	samples = drv_record_samples(play->record, 0, fail);
+	if (!samples ||
+	    drv_client_start(&caller->client, play->engine, exchange, samples, &caller->server, fail))
+		return -1;
+	drv_both_start(&caller->both, play->engine, &caller->server, &caller->client);
+	caller->plays_both = true;
+	play->engine->sink = &caller->both.port.sink;
+	play->sleep = exchange.depth == 1 ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_FREE;
+	return 0;
+}
+
+int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
+{
+	struct drv_answerer *answerer = play->state;
+
+	if (drv_server_start(&answerer->server, play->engine, exchange, fail))
+		return -1;
+	drv_server_phase(&answerer->server, true, 1);
+	play->engine->sink = &answerer->server.port.sink;
+	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	return 0;
+}
+
+void drv_caller_stop(struct drv_play *play)
+{
+	struct drv_caller *caller = play->state;
+
+	drv_client_stop(&caller->client);
+	drv_server_stop(&caller->server);
+}
+
+int drv_caller_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	return drv_client_verify(&((struct drv_caller *)play->state)->client, serial, fail);
+}
+
+int drv_caller_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+	const int status = drv_client_warmup(&caller->client, cap_ns, fail);
+
+	drv_record_warmup(play->record, &caller->client.warmup);
+	return status;
+}
+
+int drv_caller_measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+
+	return drv_client_measure(&caller->client, play->duration_ns, play->record, fail);
+}
+
+bool drv_caller_settle(struct drv_play *play)
+{
+	return drv_client_settle(&((struct drv_caller *)play->state)->client);
+}
+
+void drv_caller_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct drv_caller *caller = play->state;
+
+	drv_client_counts(&caller->client, counts_out);
+	if (!caller->plays_both)
+		return;
+	drv_intake_counts(&caller->server.intake, counts_out);
+	drv_server_phase(&caller->server, phase->full, phase->serial);
+}
+
+void drv_answerer_stop(struct drv_play *play)
+{
+	drv_server_stop(&((struct drv_answerer *)play->state)->server);
+}
+
+int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	return drv_server_run(&((struct drv_answerer *)play->state)->server, message_out, fail);
+}
+
+void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct drv_answerer *answerer = play->state;
+
+	drv_intake_counts(&answerer->server.intake, counts_out);
+	drv_server_phase(&answerer->server, phase->full, phase->serial);
+}

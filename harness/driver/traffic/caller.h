@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Driver helper for patterns that exchange requests and replies between two roles: the functions of their role tables.
+ * A pattern writes `prepare` itself, which says what is exchanged and where the samples go, and takes the rest from
+ * here. The states are those of the roles: state_bytes is their size.
+ */
+#ifndef DRV_CALLER_H
+#define DRV_CALLER_H
+
+#include "traffic/both.h"
+#include "traffic/client.h"
+#include "launch/pattern.h"
+#include "traffic/server.h"
+
+/* The acting role; also the one that plays both sides at place self, where `server` and `both` are in use. */
+struct drv_caller {
+	struct drv_client client;
+	struct drv_server server;
+	struct drv_both both;
+	bool plays_both;
+};
+
+/* The role that answers. */
+struct drv_answerer {
+	struct drv_server server;
+};
+
+/* The form of a call between ends that can `both`: the layer's own, or made of messages. */
+enum drv_form drv_call_form(const struct drv_ability *both);
+
+/* What calls of these sizes ask of a layer: as messages, since what it grants is not known before it is opened. */
+void drv_calls_need(uint64_t request_bytes, uint64_t reply_bytes, uint64_t depth,
+		    struct drv_needs *needs_out);
+
+/*
+ * Whether messages of these sizes, and so many requests at a time, can be exchanged: 0, or -1 with what was wanted.
+ * The words are for people: "message", "request", "reply".
+ */
+int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *request, const char *reply,
+			   const struct drv_offer *offer, struct drv_fail *fail);
+
+/* The samples go to the pattern's first quantity. */
+int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+/* The same for the role that plays both sides. */
+int drv_caller_prepare_self(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+
+/* As in struct drv_role. */
+void drv_caller_stop(struct drv_play *play);
+int drv_caller_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
+int drv_caller_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
+int drv_caller_measure(struct drv_play *play, struct drv_fail *fail);
+bool drv_caller_settle(struct drv_play *play);
+void drv_caller_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+void drv_answerer_stop(struct drv_play *play);
+int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+
+/* All members of a role table but name, prepare and the bounds of its channels. */
+#define DRV_CALLER_ROLE                                                                                      \
+	.acts = true, .state_bytes = sizeof(struct drv_caller), .stop = drv_caller_stop,                     \
+	.verify = drv_caller_verify, .warmup = drv_caller_warmup, .measure = drv_caller_measure,             \
+	.settle = drv_caller_settle, .phase = drv_caller_phase
+#define DRV_ANSWERER_ROLE                                                                                    \
+	.state_bytes = sizeof(struct drv_answerer), .stop = drv_answerer_stop, .serve = drv_answerer_serve,  \
+	.phase = drv_answerer_phase
+
+#endif

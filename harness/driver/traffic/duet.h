@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Driver helper for patterns in which two exchanges share an engine: small calls, one at a time, and beside them a
+ * stream of large ones. A sink tells the events of one from those of the other: requests by their size, which therefore
+ * differs, and everything else by its token. One loop serves both clients.
+ *
+ * All exchanges are of the same form; the second is `beside` (see server.h).
+ */
+#ifndef DRV_DUET_H
+#define DRV_DUET_H
+
+#include "traffic/client.h"
+#include "launch/pattern.h"
+#include "traffic/server.h"
+
+enum drv_voice {
+	/* the small calls */
+	DRV_VOICE_CALLS,
+	/* the stream */
+	DRV_VOICE_BULK,
+	DRV_VOICES,
+};
+
+struct drv_duet {
+	/* first: callbacks get a pointer to it */
+	struct drv_port port;
+	/* those of this end; NULL: it is not played here */
+	struct drv_client *clients[DRV_VOICES];
+	struct drv_server *servers[DRV_VOICES];
+};
+
+/*
+ * Puts the sink in front of clients and servers that were started, and of which each has the duet's sink from now on. An
+ * end has clients or servers, or, where one process plays everything, both.
+ */
+void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine, struct drv_client *const clients[],
+		    struct drv_server *const servers[]);
+
+/* Clients: the stream begins, and goes on in drv_duet_calls. */
+void drv_duet_begin(struct drv_duet *duet);
+/*
+ * Clients: makes calls for so long, and keeps the stream going, where there is one: of its messages at most one is
+ * handed over between two looks at the layer. Ends when no call is outstanding.
+ */
+int drv_duet_calls(struct drv_duet *duet, uint64_t duration_ns, struct drv_fail *fail);
+/* Clients: the stream ends, and what is outstanding of it is waited for. */
+int drv_duet_end(struct drv_duet *duet, struct drv_fail *fail);
+/* Clients: after a failure, as drv_client_settle. */
+bool drv_duet_settle(struct drv_duet *duet);
+
+/* Servers: until a message comes from out of band, as drv_server_run. */
+int drv_duet_serve(struct drv_duet *duet, json_t **message_out, struct drv_fail *fail);
+
+/* Counts of a phase, of all clients and servers; and the servers enter the next one. */
+void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct drv_counts *counts);
+
+#endif

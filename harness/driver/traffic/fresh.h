@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two buffers of the process's own memory: one that stays, and one that is mapped anew before each operation. What an
+ * operation from the one costs more than from the other is what its layer does for memory that it does not know.
+ *
+ * For that to be all, both are treated alike before each operation, whichever it uses: one is unmapped and mapped, and both
+ * are written, last the one in use. So the caches, the processor's translations and the kernel are in the same state.
+ *
+ * Each lies where none of them lay before, in the whole life of the process: a layer that remembers addresses cannot take
+ * it for memory that it had. These addresses are the process's, so that one thread at a time may use all of this.
+ */
+#ifndef DRV_FRESH_H
+#define DRV_FRESH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+
+struct drv_fresh {
+	/* private anonymous memory, page-aligned, of `bytes` bytes, which are whole pages. NULL: not mapped */
+	uint8_t *kept, *fresh;
+	size_t bytes;
+	/* of each buffer, so many bytes from its start are written */
+	size_t used_bytes;
+};
+
+/* Maps the buffer that stays. `used_bytes` is at least 1. 0, or -1 with DRV_MEMORY; drv_fresh_end is legal after both. */
+int drv_fresh_start(struct drv_fresh *fresh, size_t used_bytes, struct drv_fail *fail);
+
+/*
+ * Unmaps the fresh buffer, maps another, and fills both with zeroes, last the fresh one where `fresh_last`, else the one
+ * that stays. 0, or -1 with DRV_MEMORY.
+ */
+int drv_fresh_renew(struct drv_fresh *fresh, bool fresh_last, struct drv_fail *fail);
+
+/* Unmaps both. */
+void drv_fresh_end(struct drv_fresh *fresh);
+
+#endif

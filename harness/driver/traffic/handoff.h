@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Driver helper for servers with many clients: requests that are not answered in place. The thread that owns the context
+ * copies one out of the layer's delivery and passes it on; another thread works for it and writes the answer; and the
+ * owner, which alone touches the context, hands that to the layer. Others are the owner's hands (hands.h), each with the
+ * least to do in turn, or whichever of the server's threads takes it from a queue that all of them look at.
+ *
+ * Requests of one channel that several threads work for may be answered in another order than they came. How many were,
+ * it counts.
+ */
+#ifndef DRV_HANDOFF_H
+#define DRV_HANDOFF_H
+
+#include "engine/engine.h"
+#include "threads/queue.h"
+#include "traffic/server.h"
+
+/* Bit of a token: of an answer that another thread has written. */
+#define DRV_TOKEN_HANDED_OFF (UINT64_C(1) << 61)
+
+/* So many polls in a row that brought requests make a thread pass some on, where it may answer in place as well. */
+#define DRV_HANDOFF_BUSY_POLLS 8u
+
+/* So many requests of one thread at most are in the queue, which has room for those of all. */
+#define DRV_HANDOFF_SHARE (DRV_QUEUE_PLACES / DRV_THREADS_MAX)
+
+/* One request that was passed on. */
+struct drv_errand {
+	struct drv_handoff *owner;
+	struct drv_server *server;
+	struct drv_work work;
+	uint32_t channel;
+	/* of its channel's requests */
+	uint64_t place;
+	/* of the engine's pool: a copy of the payload, and where the answer is written */
+	uint8_t *request, *reply;
+	/* head, and once somebody has worked for it body, are what the client wrote */
+	bool good;
+};
+
+struct drv_handoff {
+	struct drv_engine *engine;
+	struct drv_exchange exchange;
+	/* what whoever works for a request does; NULL: nothing but to read and to write */
+	struct drv_service *service;
+	/* shared by all threads of the server; NULL: hands work */
+	struct drv_queue *common;
+	/* what others have worked for; unused with hands */
+	struct drv_queue *back;
+	struct drv_errand *errands;
+	uint32_t count;
+	/* indices of those that are free, and of those whose answer the layer had no room for, in order; power of two */
+	uint32_t *free_ring, *waiting_ring;
+	uint32_t free_head, free_tail, waiting_head, waiting_tail, mask;
+	/* passed on, and not back yet; by hand as well */
+	uint32_t out;
+	uint32_t out_of_hand[DRV_THREADS_MAX];
+	/* by channel: requests that came, and the last of them that was answered, plus one */
+	struct {
+		uint64_t came, answered;
+	} lines[DRV_PEERS_MAX];
+	/* requests that came, as of the last look; looks in a row that found more */
+	uint64_t came, came_before;
+	uint32_t busy_polls;
+	/* answers out of order; worked for by another thread of the server */
+	uint64_t reordered, stolen;
+	bool failed;
+	struct drv_fail fail;
+};
+
+/*
+ * Gets ready for one attempt of the servers of all channels of the engine, and starts its hands. `common`: of all threads,
+ * zeroed, theirs until all have stopped; NULL for hands. To be ended with drv_handoff_stop in any case.
+ */
+int drv_handoff_start(struct drv_handoff *handoff, struct drv_engine *engine, struct drv_exchange exchange,
+		      struct drv_service *service, struct drv_queue *common, struct drv_fail *fail);
+/* Legal on zeroes. */
+void drv_handoff_stop(struct drv_handoff *handoff);
+
+/* Whether the next request is to be passed on. Hands do all; in a queue go those that come to a busy thread. */
+static inline bool drv_handoff_wants(const struct drv_handoff *handoff)
+{
+	return !handoff->common || handoff->busy_polls >= DRV_HANDOFF_BUSY_POLLS;
+}
+
+/* A request came to `server`, which is that of channel `channel`. Passes it on; false: there is no room for it. */
+bool drv_handoff_pass(struct drv_handoff *handoff, struct drv_server *server, uint32_t channel,
+		      const void *request, size_t bytes, const struct drv_work *work);
+/* The same was answered in place. */
+void drv_handoff_answered(struct drv_handoff *handoff, uint32_t channel);
+
+/* Whether there is something to be drained. */
+static inline bool drv_handoff_due(const struct drv_handoff *handoff)
+{
+	return handoff->common || handoff->out || handoff->waiting_head != handoff->waiting_tail ||
+	       handoff->failed;
+}
+
+/* Works for what others passed on, and answers what others have worked for. 0, or -1 with handoff->fail. After poll. */
+int drv_handoff_drain(struct drv_handoff *handoff);
+
+/* The layer is done with an answer; the token has the bit. False: it has no such answer. */
+bool drv_handoff_sent(struct drv_handoff *handoff, uint64_t token, int code);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads that share one connection: making them, and steps in all of them. */
+#include "traffic/shared.h"
+
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "traffic/caller.h"
+#include "threads/hands.h"
+#include "traffic/turns.h"
+
+#define ALIGN   128u
+#define PAGE    4096u
+#define WAIT_NS UINT64_C(10000000)
+#define NS      UINT64_C(1000000000)
+
+struct sharer {
+	_Alignas(ALIGN) struct drv_engine engine;
+	struct drv_play play;
+	struct drv_caller caller;
+	/* of all but the first to be added up; that has the play's */
+	struct drv_record record;
+	bool recorded;
+	int status;
+	struct drv_fail fail;
+};
+
+struct drv_shared {
+	struct drv_play *play;
+	struct drv_turns *turns;
+	bool dispatched;
+	uint32_t threads, hands;
+	/* the step under way; written while all rest */
+	drv_shared_fn fn;
+	uint64_t number;
+	unsigned steps;
+	/* steps done so far by all hands together; the last step that was given up */
+	_Alignas(ALIGN) atomic_uint done;
+	_Alignas(ALIGN) atomic_uint rung;
+	struct sharer sharers[];
+};
+
+int drv_shared_negotiate(const struct drv_ability *both, struct drv_fail *fail)
+{
+	if (both->caps & CADGE_CAP_ONE_INIT)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted several threads on one connection, this library starts once a "
+				    "process, for one thread");
+	if ((both->caps & CADGE_CAP_WAIT) && !(both->caps & CADGE_CAP_EVENT_FD))
+		return drv_fail_set(fail, DRV_NO_WAIT,
+				    "the layer has no descriptor to wait for (EVENT_FD), so whoever sleeps "
+				    "in it keeps all others from their connection");
+	return 0;
+}
+
+static void do_step(struct drv_shared *shared, uint32_t index)
+{
+	struct sharer *sharer = &shared->sharers[index];
+
+	sharer->status = shared->fn(&sharer->play, shared->number, &sharer->fail);
+	drv_turns_leave(shared->turns, index);
+}
+
+static void be_sharer(struct drv_hand *hand, void *arg)
+{
+	struct drv_shared *shared = arg;
+	const uint32_t index = drv_hand_index(hand) + shared->threads - shared->hands;
+	uint64_t number;
+
+	while (drv_hand_take(hand, &number)) {
+		/* how many steps are done once it is over in all hands; the next one may begin as soon as it is */
+		const unsigned all = shared->steps * shared->hands;
+
+		do_step(shared, index);
+		if (atomic_fetch_add(&shared->done, 1) + 1 != all)
+			continue;
+		/* nothing of the context from here on: it is the first thread's again */
+		if (shared->dispatched)
+			drv_turns_nudge(shared->turns);
+		else if (shared->play->engine->block)
+			syscall(SYS_futex, &shared->done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	}
+}
+
+/* Memory of one thread's buffers: as much as a client takes. */
+static size_t buffers_of(const struct drv_exchange *exchange)
+{
+	const size_t one = drv_memory_stride(drv_form_bytes(exchange->form, exchange->request_bytes)) +
+			   drv_memory_stride(exchange->reply_bytes);
+
+	return (exchange->depth * one + PAGE - 1) / PAGE * PAGE;
+}
+
+/* A thread with its engine, a copy on a seat, and its client. */
+static int make_sharer(struct drv_shared *shared, uint32_t index, struct drv_exchange exchange,
+		       uint8_t *buffers, struct drv_fail *fail)
+{
+	const struct drv_play *all = shared->play;
+	struct sharer *sharer = &shared->sharers[index];
+	struct drv_engine *engine = &sharer->engine;
+	const size_t bytes = buffers_of(&exchange);
+
+	*engine = *all->engine;
+	engine->hands = NULL;
+	if (index || shared->dispatched) {
+		/* that of a thread beside the first, which alone has the out-of-band channel */
+		engine->thread = index + 1;
+		engine->oob = NULL;
+		engine->bell = &shared->rung;
+	}
+	memset(engine->pools, 0, sizeof(engine->pools));
+	/* the layer knows these pages already, and they are another's to free */
+	engine->pools[DRV_POOL_CLIENT] = (struct drv_memory){.base = buffers + index * bytes, .bytes = bytes};
+	drv_port_start(&engine->port, engine);
+	drv_turns_sit(shared->turns, index, engine);
+	sharer->play = *all;
+	sharer->play.engine = engine;
+	sharer->play.state = &sharer->caller;
+	sharer->play.shared = NULL;
+	if (index) {
+		drv_record_start(&sharer->record, all->record->quantities);
+		sharer->recorded = true;
+		sharer->play.record = &sharer->record;
+	}
+	exchange.reply = DRV_REPLY_CONT;
+	if (drv_caller_prepare(&sharer->play, exchange, fail))
+		return -1;
+	sharer->caller.client.next_number = drv_turns_first_number(index);
+	return 0;
+}
+
+int drv_shared_start(struct drv_shared **shared_out, struct drv_play *play, struct drv_exchange exchange,
+		     uint32_t threads, bool dispatched, struct drv_fail *fail)
+{
+	const size_t bytes = sizeof(struct drv_shared) + threads * sizeof(struct sharer);
+	const uint32_t hands = dispatched ? threads : threads - 1;
+	struct drv_shared *shared;
+	uint8_t *buffers;
+
+	if (drv_hands_wanted(play->engine) != hands)
+		return drv_fail_set(
+			fail, DRV_ARGUMENT,
+			"%u threads share a connection beside the first one, and the launch has %u", hands,
+			drv_hands_wanted(play->engine));
+	shared = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
+	if (!shared)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u threads", threads);
+	memset(shared, 0, bytes);
+	shared->play = play;
+	shared->dispatched = dispatched;
+	shared->threads = threads;
+	shared->hands = hands;
+	*shared_out = shared;
+	buffers = drv_pool_take(play->engine, DRV_POOL_CLIENT, threads * buffers_of(&exchange), fail);
+	if (!buffers || drv_turns_make(play->engine, threads, exchange.depth,
+				       (size_t)drv_form_bytes(exchange.form, exchange.reply_bytes),
+				       dispatched, &shared->turns, fail))
+		return -1;
+	for (uint32_t i = 0; i < threads; i++)
+		if (make_sharer(shared, i, exchange, buffers, fail))
+			return -1;
+	play->engine->sink = drv_turns_sink(shared->turns);
+	return drv_hands_start(play->engine, be_sharer, shared, 1, fail);
+}
+
+void drv_shared_stop(struct drv_shared *shared)
+{
+	if (!shared)
+		return;
+	drv_hands_end(shared->play->engine);
+	/* starting may have failed halfway */
+	for (uint32_t i = 0; i < shared->threads; i++) {
+		struct sharer *sharer = &shared->sharers[i];
+
+		if (sharer->play.state)
+			drv_caller_stop(&sharer->play);
+		if (sharer->recorded)
+			drv_record_free(&sharer->record);
+	}
+	drv_turns_free(shared->turns);
+	free(shared);
+}
+
+/* Until the hands are done, who has done its own part, or has none, polls for them, or sleeps; and hears if a peer died. */
+static int await_hands(struct drv_shared *shared, int status, struct drv_fail *fail)
+{
+	struct drv_engine *own = shared->dispatched ? shared->play->engine : &shared->sharers[0].engine;
+	const unsigned wanted = shared->steps * shared->hands;
+	const uint64_t sleep_ns = own->sleep_ns ? own->sleep_ns : WAIT_NS;
+	const struct timespec span = {(time_t)(sleep_ns / NS), (long)(sleep_ns % NS)};
+	uint32_t idle = 0;
+	unsigned done;
+
+	if (status)
+		atomic_store(&shared->rung, shared->steps);
+	while ((done = atomic_load(&shared->done)) != wanted) {
+		int events = 0;
+
+		if (shared->dispatched)
+			events = drv_turns_dispatch(shared->turns, sleep_ns);
+		else if (own->block)
+			syscall(SYS_futex, &shared->done, FUTEX_WAIT_PRIVATE, done, &span, NULL, 0);
+		else
+			events = own->layer->poll(own->ctx, own->sink);
+		if (status || events > 0 || (events == 0 && !own->block && (++idle & 63)))
+			continue;
+		if (events < 0)
+			status = drv_engine_fail("poll", events, fail);
+		else if (drv_engine_look(own, drv_clock_now(&own->clock), NULL, fail))
+			status = -1;
+		if (status)
+			atomic_store(&shared->rung, shared->steps);
+	}
+	return status;
+}
+
+/* What the engine of a thread knows now, the first thread's has to know as well. */
+static int gather(struct drv_shared *shared, int status, struct drv_fail *fail)
+{
+	struct drv_engine *engine = shared->play->engine;
+
+	for (uint32_t i = 0; i < shared->threads; i++) {
+		const struct sharer *sharer = &shared->sharers[i];
+
+		engine->broken |= sharer->engine.broken;
+		if (!sharer->status || status)
+			continue;
+		status = drv_fail_set(fail, sharer->fail.reason, "thread %u: %.200s", i + 1,
+				      sharer->fail.text);
+		/* whether its peer died is known to the out-of-band channel */
+		if (engine->down_code)
+			status = drv_engine_explain(engine, fail);
+	}
+	return status;
+}
+
+int drv_shared_run(struct drv_shared *shared, drv_shared_fn fn, uint64_t number, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = shared->play->engine;
+	int status = 0;
+
+	shared->fn = fn;
+	shared->number = number;
+	shared->steps++;
+	for (uint32_t i = 0; i < shared->threads; i++) {
+		struct drv_engine *own = &shared->sharers[i].engine;
+
+		own->deadline = engine->deadline;
+		own->deadline_ns = engine->deadline_ns;
+		own->bell_at = shared->steps;
+	}
+	for (uint32_t i = 0; i < shared->hands; i++)
+		drv_hands_give(shared->play->engine, i, shared->steps);
+	if (!shared->dispatched) {
+		do_step(shared, 0);
+		status = shared->sharers[0].status;
+		if (status)
+			*fail = shared->sharers[0].fail;
+	}
+	return gather(shared, await_hands(shared, status, fail), fail);
+}
+
+void drv_shared_record(struct drv_shared *shared, bool warmup_only)
+{
+	for (uint32_t i = 1; i < shared->threads; i++)
+		drv_record_add(shared->play->record, &shared->sharers[i].record, warmup_only);
+}
+
+void drv_shared_counts(struct drv_shared *shared, struct drv_counts *counts)
+{
+	const uint64_t stray = drv_turns_stray(shared->turns);
+
+	for (uint32_t i = 0; i < shared->threads; i++)
+		drv_client_counts(&shared->sharers[i].caller.client, counts);
+	/* where messages get lost there may be no room for those that are late */
+	if (!stray || !(shared->play->engine->offer.both.caps & CADGE_CAP_RELIABLE))
+		return;
+	if (!counts->mismatches)
+		snprintf(counts->mismatch, sizeof(counts->mismatch), "%" PRIu64 " replies were no thread's",
+			 stray);
+	counts->mismatches += stray;
+}

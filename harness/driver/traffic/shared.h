@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Driver helper for patterns whose client is several threads that share one connection, by turns (turns.h). Each of them
+ * has a play of its own, with a client, samples and a warm-up, and does the same steps; here they are started, given their
+ * steps, and added up. All but the first are hands (hands.h), which touch the context under the lock alone.
+ *
+ * Direct: the first thread, whose the context is between steps, is one of them. Dispatched: all of them are hands, and the
+ * first thread polls for them.
+ */
+#ifndef DRV_SHARED_H
+#define DRV_SHARED_H
+
+#include "launch/pattern.h"
+#include "traffic/server.h"
+
+struct drv_shared;
+
+/* What each thread does in a step, on its own play, whose state is a struct drv_caller. 0, or -1 with *fail. */
+typedef int (*drv_shared_fn)(struct drv_play *play, uint64_t number, struct drv_fail *fail);
+
+/* Whether threads can take turns on a layer's context: 0, or -1 with what is lacking. */
+int drv_shared_negotiate(const struct drv_ability *both, struct drv_fail *fail);
+
+/*
+ * For one attempt: `threads` of them, each with exchange.depth calls outstanding. The play's engine has their sink from now
+ * on. To be ended with drv_shared_stop in any case.
+ */
+int drv_shared_start(struct drv_shared **shared_out, struct drv_play *play, struct drv_exchange exchange,
+		     uint32_t threads, bool dispatched, struct drv_fail *fail);
+/* Legal with NULL. */
+void drv_shared_stop(struct drv_shared *shared);
+
+/* A step in all threads, until all have done it. 0, or -1 with the reason of the first that failed. */
+int drv_shared_run(struct drv_shared *shared, drv_shared_fn fn, uint64_t number, struct drv_fail *fail);
+/* After a step: adds what the threads recorded to the play's record; `warmup_only` as in drv_record_add. */
+void drv_shared_record(struct drv_shared *shared, bool warmup_only);
+/* Adds what they counted. */
+void drv_shared_counts(struct drv_shared *shared, struct drv_counts *counts);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern alltoall: every endpoint sends a message to every other one, and begins the next round when it has one of each
+ * and its own have left. So nobody is more than a round ahead of anybody. Endpoint 0 says in its messages which round is
+ * the last one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "launch/pattern.h"
+#include "traffic/touch.h"
+#include "traffic/verify.h"
+#include "measure/warmup.h"
+
+enum { LATENCY, SENT };
+
+#define WAIT_NS       UINT64_C(10000000)
+#define SETTLE_NS     UINT64_C(500000000)
+#define VERIFY_ROUNDS 2u
+/* rounds of which messages may come: of this one and of the next */
+#define ROUNDS 2u
+
+struct parameters {
+	uint64_t bytes;
+	uint32_t touch;
+	/* read by the plan alone */
+	uint64_t endpoints;
+};
+
+/* One of the others. */
+struct other {
+	uint64_t seed_there, seed_here;
+	/* what goes there, in every round */
+	uint8_t *buffer;
+	bool lent;
+	/* by round modulo ROUNDS: its message has come */
+	bool here[ROUNDS];
+};
+
+struct alltoall {
+	/* first: callbacks get a pointer to it */
+	struct drv_port port;
+	struct other *others;
+	uint32_t count;
+	uint64_t bytes, phase;
+	bool touch, full;
+	/* endpoint 0 says when it is over */
+	bool leads;
+	/* the channel to endpoint 0 */
+	uint32_t leader;
+	/* of this round: its number, others whose message has been handed over, messages that are here, by round */
+	uint64_t round;
+	uint32_t handed, arrived[ROUNDS];
+	/* endpoint 0 said that this round is the last of the run */
+	bool last[ROUNDS];
+	/* which messages are written for this round already */
+	uint32_t written;
+	uint32_t lents, idle;
+	uint64_t posted, posted_keys, executed, executed_keys, checked, full_checked, mismatches;
+	struct drv_samples *samples;
+	struct drv_warmup warmup;
+	bool failed;
+	struct drv_fail fail;
+	char mismatch[160];
+};
+
+enum stop { STOP_COUNT, STOP_WARM, STOP_TIME };
+
+static void __attribute__((cold, noinline)) wrong(struct alltoall *state, const char *what, uint64_t number)
+{
+	if (!state->mismatches++)
+		snprintf(state->mismatch, sizeof(state->mismatch), "%s %" PRIu64, what, number);
+}
+
+/* What a message begins with: its round, and whether that is the last one. */
+static uint64_t number_of(uint64_t round, bool is_last)
+{
+	return round << 1 | is_last;
+}
+
+static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+			       struct cadge_lend *lend)
+{
+	struct alltoall *state = (struct alltoall *)sink;
+	struct other *other = &state->others[peer < state->count ? peer : 0];
+	uint64_t number, round;
+	uint32_t at;
+	bool good;
+
+	(void)lend;
+	if (bytes != state->bytes) {
+		wrong(state, "an unexpected message of so many bytes:", bytes);
+		return CADGE_TAKEN;
+	}
+	number = drv_load64(data);
+	round = number >> 1;
+	at = round % ROUNDS;
+	if (round - state->round >= ROUNDS || other->here[at]) {
+		wrong(state, "an unexpected message of round", round);
+		return CADGE_TAKEN;
+	}
+	good = drv_head_holds(data, bytes, other->seed_there, number);
+	if (state->full) {
+		state->full_checked++;
+		good &= drv_body_holds(data, bytes, other->seed_there, state->phase, number);
+	} else if (state->touch) {
+		good &= drv_touch_read(data, bytes, other->seed_there, number);
+	}
+	if (good)
+		state->checked++;
+	else
+		wrong(state, "other bytes than were sent, in round", round);
+	other->here[at] = true;
+	state->arrived[at]++;
+	state->executed++;
+	state->executed_keys += number;
+	if (peer == state->leader && !state->leads)
+		state->last[at] = number & 1;
+	return CADGE_TAKEN;
+}
+
+static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	struct alltoall *state = (struct alltoall *)sink;
+	struct other *other = &state->others[peer < state->count ? peer : 0];
+
+	if (!other->lent) {
+		wrong(state, "a completion that is not outstanding, for token", token);
+		return;
+	}
+	other->lent = false;
+	state->lents--;
+	if (code < 0 && !state->failed) {
+		state->failed = true;
+		drv_engine_fail("post", code, &state->fail);
+	}
+}
+
+static void write_message(const struct alltoall *state, const struct other *other, uint64_t number)
+{
+	const size_t bytes = (size_t)state->bytes;
+	uint8_t *message = other->buffer;
+
+	drv_head_write(message, bytes, other->seed_here, number);
+	if (state->full)
+		drv_body_fill(message, bytes, other->seed_here, state->phase, number);
+	else if (state->touch)
+		drv_touch_write(message, bytes, other->seed_here, number);
+}
+
+/* Hands over what is left of this round; each endpoint begins with another one. 0: all that goes now; -1: failed. */
+static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = state->port.engine;
+	const uint32_t begin = (uint32_t)engine->endpoint % state->count;
+	const uint64_t number = number_of(state->round, is_last);
+
+	for (; state->handed < state->count; state->handed++) {
+		const uint32_t index = (begin + state->handed) % state->count;
+		struct other *other = &state->others[index];
+		const struct cadge_iov iov = {other->buffer, (size_t)state->bytes};
+		int code;
+
+		if (state->written == state->handed) {
+			write_message(state, other, number);
+			state->written++;
+		}
+		code = engine->layer->post(engine->channels[index].chan, &iov, 1, 0, index);
+		if (code == CADGE_BUSY)
+			return 0;
+		if (code < 0)
+			return drv_engine_fail("post", code, fail);
+		other->lent = code == CADGE_QUEUED;
+		state->lents += code == CADGE_QUEUED;
+		state->posted++;
+		state->posted_keys += number;
+	}
+	return 0;
+}
+
+static int end_round(struct alltoall *state, uint32_t at)
+{
+	for (uint32_t i = 0; i < state->count; i++)
+		state->others[i].here[at] = false;
+	state->arrived[at] = 0;
+	state->round++;
+	return 0;
+}
+
+/* One round; the next one has another number. */
+static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
+{
+	struct drv_engine *engine = state->port.engine;
+	const uint32_t at = state->round % ROUNDS;
+
+	state->handed = state->written = 0;
+	while (hand_over(state, is_last, fail) == 0) {
+		int events;
+
+		if (state->handed == state->count && state->lents == 0 && state->arrived[at] == state->count)
+			return end_round(state, at);
+		events = engine->layer->poll(engine->ctx, &state->port.sink);
+		if (state->failed) {
+			*fail = state->fail;
+			return -1;
+		}
+		if (events < 0)
+			return drv_engine_fail("poll", events, fail);
+		if (events == 0 && engine->block) {
+			if (drv_engine_wait(engine, WAIT_NS, fail))
+				return -1;
+		} else if (events > 0 || ++state->idle & 63) {
+			continue;
+		}
+		if (drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail))
+			return -1;
+	}
+	return -1;
+}
+
+/* Rounds until endpoint 0 says that it was the last one; all have as many. `rounds_out`: how many. */
+static int run(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t *rounds_out,
+	       uint64_t *ended_out, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &state->port.engine->clock;
+	uint64_t before = drv_clock_now(clock), rounds = 0;
+	bool warm = false, is_last = false;
+
+	while (!is_last) {
+		const uint32_t at = state->round % ROUNDS;
+		uint64_t now;
+
+		if (state->leads)
+			state->last[at] = stop == STOP_COUNT  ? rounds + 1 >= bound
+					  : stop == STOP_WARM ? warm
+							      : before >= bound;
+		if (go_round(state, state->leads && state->last[at], fail))
+			return -1;
+		is_last = state->last[at];
+		state->last[at] = false;
+		now = drv_clock_now(clock);
+		if (stop == STOP_WARM)
+			warm = drv_warmup_add(&state->warmup, now, now - before) || warm;
+		else if (stop == STOP_TIME)
+			drv_sample(state->samples, drv_clock_to_ns(clock, now - before));
+		before = now;
+		rounds++;
+	}
+	*rounds_out = rounds;
+	*ended_out = before;
+	return 0;
+}
+
+static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	uint64_t rounds, ended;
+
+	(void)serial;
+	return run(play->state, STOP_COUNT, VERIFY_ROUNDS, &rounds, &ended, fail);
+}
+
+static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	struct alltoall *state = play->state;
+	uint64_t rounds, ended;
+
+	drv_warmup_start(&state->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, 100000),
+			 drv_clock_to_ticks(clock, cap_ns));
+	if (run(state, STOP_WARM, 0, &rounds, &ended, fail))
+		return -1;
+	drv_record_warmup(play->record, &state->warmup);
+	return 0;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	struct drv_record *record = play->record;
+	struct alltoall *state = play->state;
+	const uint64_t started = drv_clock_now(clock);
+	uint64_t rounds, ended;
+
+	if (run(state, STOP_TIME, started + drv_clock_to_ticks(clock, play->duration_ns), &rounds, &ended,
+		fail))
+		return -1;
+	record->elapsed_ns = drv_clock_to_ns(clock, ended - started);
+	record->operations = rounds * state->count;
+	record->bytes = record->operations * state->bytes;
+	drv_record_rate(record, SENT, record->bytes, record->elapsed_ns);
+	return 0;
+}
+
+static bool settle(struct drv_play *play)
+{
+	struct alltoall *state = play->state;
+	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
+
+	while (state->lents > 0 && drv_now_ns() < until_ns)
+		if (play->engine->layer->poll(play->engine->ctx, play->engine->sink) < 0)
+			return false;
+	/* of a round that nobody has seen the end of something may be on its way */
+	return false;
+}
+
+static int prepare(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	const size_t stride = drv_memory_stride(parameters->bytes);
+	struct drv_engine *engine = play->engine;
+	struct alltoall *state = play->state;
+	uint8_t *memory;
+
+	drv_port_start(&state->port, engine);
+	state->port.sink.recv = on_recv;
+	state->port.sink.sent = on_sent;
+	state->bytes = parameters->bytes;
+	state->touch = parameters->touch != DRV_TOUCH_NONE;
+	state->full = true;
+	state->phase = 1;
+	state->count = engine->channels_count;
+	state->leads = engine->endpoint == 0;
+	state->others = calloc(state->count, sizeof(*state->others));
+	if (!state->others)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u channels", state->count);
+	memory = drv_pool_take(engine, DRV_POOL_CLIENT, state->count * stride, fail);
+	state->samples = drv_record_samples(play->record, LATENCY, fail);
+	if (!memory || !state->samples)
+		return -1;
+	for (uint32_t i = 0; i < state->count; i++) {
+		struct other *other = &state->others[i];
+		const uint64_t here = (uint64_t)engine->endpoint,
+			       there = (uint64_t)engine->channels[i].endpoint;
+
+		/* another one for each way of each pair: what went astray is found out */
+		other->seed_here = drv_mix(drv_mix(play->seed, here), there);
+		other->seed_there = drv_mix(drv_mix(play->seed, there), here);
+		other->buffer = memory + i * stride;
+		if (there == 0)
+			state->leader = i;
+	}
+	engine->sink = &state->port.sink;
+	return 0;
+}
+
+static void stop(struct drv_play *play)
+{
+	free(((struct alltoall *)play->state)->others);
+}
+
+static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct alltoall *state = play->state;
+
+	counts_out->posts = counts_out->executes = true;
+	counts_out->posted = state->posted;
+	counts_out->posted_keys = state->posted_keys;
+	counts_out->executed = state->executed;
+	counts_out->executed_keys = state->executed_keys;
+	counts_out->checked = state->checked;
+	counts_out->full_checked = state->full_checked;
+	counts_out->mismatches = state->mismatches;
+	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%s", state->mismatch);
+	state->full = phase->full;
+	state->phase = phase->serial;
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	needs_out->message_bytes = ((const struct parameters *)at)->bytes;
+	needs_out->depth = 1;
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	if (!(offer->both.caps & CADGE_CAP_RELIABLE))
+		return drv_fail_set(
+			fail, DRV_NO_CAP,
+			"wanted rounds in which everybody waits for everybody, and no message may "
+			"be lost");
+	return drv_negotiate_message(((const struct parameters *)at)->bytes, "message", &offer->both, fail);
+}
+
+static const struct drv_pattern alltoall = {
+	.name = "alltoall",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"endpoints", DRV_INTEGER, offsetof(struct parameters, endpoints), NULL},
+			{.name = NULL},
+		},
+	.quantities =
+		(const struct drv_quantity[]){
+			[LATENCY] = {"latency", DRV_HISTOGRAM}, [SENT] = {"sent", DRV_RATE}, {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "node",
+			 .acts = true,
+			 .state_bytes = sizeof(struct alltoall),
+			 .prepare = prepare,
+			 .stop = stop,
+			 .verify = verify,
+			 .warmup = warmup,
+			 .measure = measure,
+			 .settle = settle,
+			 .phase = phase},
+			{.name = NULL},
+		},
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(alltoall);

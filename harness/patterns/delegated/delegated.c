@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern delegated: a call that a second server answers. The client asks the
+ * delegate, which has the server do it; the answer comes straight from there,
+ * or back through the delegate, and beside both stands the call to the server
+ * itself. As in GMS, where a directory passes requests on to the node that has
+ * the page.
+ *
+ * The layer's own calls are used where it can delegate, for all three routes;
+ * else they are made of messages with a trailer of 16 bytes, for all three, so
+ * that routes of one layer differ in nothing else.
+ *
+ * Where one clock serves all three ends, each adds up the instants at which
+ * messages come to it. The difference of two such sums over as many messages
+ * is the time of a hop, and nothing has to travel with a message for that.
+ */
+#include "traffic/caller.h"
+#include "traffic/forward.h"
+#include "launch/pattern.h"
+
+struct parameters {
+	uint64_t request_bytes, reply_bytes, depth;
+	uint32_t touch, payload, reply, route;
+};
+
+enum quantity { LATENCY, HOP_1, HOPS_MAX = 4 };
+
+/* Endpoints are numbered in the order of the roles, one each. */
+enum end { CLIENT, DELEGATE, SERVER, ENDS };
+
+/* The two sorts of instants that an end adds up: those of the client, and of both others. */
+enum { BEGINS, ENDED };
+enum { REQUESTS, ANSWERS };
+
+/* Numbers of channels, as the pattern's file lists the peers of each role. */
+enum { OF_CLIENT_DELEGATE, OF_CLIENT_SERVER };
+enum { OF_SERVER_CLIENT, OF_SERVER_DELEGATE };
+
+/* An end's instants, and who gets its events once these are noted. */
+struct notes {
+	struct drv_stamps stamps;
+	struct cadge_sink inner;
+};
+
+/* The states of the roles. What is first is what their functions take a pointer to. */
+struct client {
+	struct drv_caller caller;
+	struct drv_stamps stamps;
+};
+
+struct delegate {
+	struct drv_forward forward;
+	struct notes notes;
+};
+
+struct server {
+	struct drv_answerer answerer;
+	struct notes notes;
+};
+
+static const char *const route_words[] = {"delegated", "relay", "direct", NULL};
+
+static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
+				       uint64_t seed)
+{
+	const uint64_t wanted = CADGE_CAP_RPC | CADGE_CAP_DELEGATE;
+
+	return (struct drv_exchange){.form = (both->caps & wanted) == wanted ? DRV_FORM_NATIVE
+									     : DRV_FORM_EMULATED,
+				     .request_bytes = parameters->request_bytes,
+				     .reply_bytes = parameters->reply_bytes,
+				     .depth = (uint32_t)parameters->depth,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch,
+				     .payload = (enum drv_payload)parameters->payload,
+				     .reply = (enum drv_reply)parameters->reply};
+}
+
+static struct drv_exchange exchange_in(const struct drv_play *play)
+{
+	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+static enum drv_route route_in(const struct drv_play *play)
+{
+	return (enum drv_route)((const struct parameters *)play->parameters)->route;
+}
+
+static bool has_one_clock(const struct drv_play *play)
+{
+	return play->engine->offer.both.clock != 0;
+}
+
+DRV_INLINE void note(struct notes *notes, struct cadge_sink *sink, unsigned sort)
+{
+	drv_stamp(&notes->stamps, sort, drv_clock_now(&((struct drv_port *)sink)->engine->clock));
+}
+
+static enum cadge_keep delegate_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				     struct cadge_lend *lend)
+{
+	struct notes *notes = &((struct delegate *)sink)->notes;
+
+	note(notes, sink, peer == DRV_FORWARD_CLIENT ? REQUESTS : ANSWERS);
+	return notes->inner.recv(sink, peer, data, bytes, lend);
+}
+
+static void delegate_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
+			  const struct cadge_reply_to *reply_to)
+{
+	struct notes *notes = &((struct delegate *)sink)->notes;
+
+	note(notes, sink, REQUESTS);
+	notes->inner.call(sink, peer, op, args, bytes, reply_to);
+}
+
+static enum cadge_keep delegate_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
+					enum cadge_placement placement, const void *data, size_t bytes,
+					struct cadge_lend *lend)
+{
+	struct notes *notes = &((struct delegate *)sink)->notes;
+
+	note(notes, sink, ANSWERS);
+	return notes->inner.replied(sink, peer, token, code, placement, data, bytes, lend);
+}
+
+static enum cadge_keep server_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				   struct cadge_lend *lend)
+{
+	struct notes *notes = &((struct server *)sink)->notes;
+
+	note(notes, sink, REQUESTS);
+	return notes->inner.recv(sink, peer, data, bytes, lend);
+}
+
+static void server_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
+			const struct cadge_reply_to *reply_to)
+{
+	struct notes *notes = &((struct server *)sink)->notes;
+
+	note(notes, sink, REQUESTS);
+	notes->inner.call(sink, peer, op, args, bytes, reply_to);
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+
+	if (drv_caller_prepare(play, exchange_in(play), fail))
+		return -1;
+	drv_client_call_on(
+		&caller->client,
+		play->engine
+			->channels[route_in(play) == DRV_ROUTE_DIRECT ? OF_CLIENT_SERVER : OF_CLIENT_DELEGATE]
+			.chan);
+	return 0;
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	struct server *server = play->state;
+	struct cadge_sink *sink = &server->answerer.server.port.sink;
+
+	if (drv_answerer_prepare(play, exchange_in(play), fail))
+		return -1;
+	if (has_one_clock(play)) {
+		server->notes.inner = *sink;
+		sink->recv = server_recv;
+		sink->call = server_call;
+	}
+	drv_server_answer_on(
+		&server->answerer.server,
+		play->engine
+			->channels[route_in(play) == DRV_ROUTE_RELAY ? OF_SERVER_DELEGATE : OF_SERVER_CLIENT]
+			.chan);
+	return 0;
+}
+
+static int prepare_delegate(struct drv_play *play, struct drv_fail *fail)
+{
+	struct delegate *delegate = play->state;
+	struct cadge_sink *sink = &delegate->forward.port.sink;
+	const struct drv_exchange exchange = exchange_in(play);
+
+	if (drv_forward_start(&delegate->forward, play->engine, exchange, route_in(play), fail))
+		return -1;
+	if (has_one_clock(play)) {
+		delegate->notes.inner = *sink;
+		sink->recv = delegate_recv;
+		sink->call = delegate_call;
+		sink->replied = delegate_replied;
+	}
+	play->engine->sink = sink;
+	/* it has nothing to do where the client asks the server */
+	play->sleep =
+		exchange.depth == 1 && route_in(play) != DRV_ROUTE_DIRECT ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	return 0;
+}
+
+static void stop_delegate(struct drv_play *play)
+{
+	drv_forward_stop(play->state);
+}
+
+static int serve_delegate(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	return drv_forward_run(play->state, message_out, fail);
+}
+
+static void phase_delegate(struct drv_play *play, const struct drv_phase *phase,
+			   struct drv_counts *counts_out)
+{
+	if (phase->last)
+		drv_forward_settle(play->state);
+	drv_forward_counts(play->state, counts_out);
+	counts_out->stamps = ((struct delegate *)play->state)->notes.stamps;
+}
+
+static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	drv_answerer_phase(play, phase, counts_out);
+	counts_out->stamps = ((struct server *)play->state)->notes.stamps;
+}
+
+static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	drv_caller_phase(play, phase, counts_out);
+	counts_out->stamps = ((struct client *)play->state)->stamps;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct client *client = play->state;
+
+	return drv_client_stamp(&client->caller.client, &client->stamps, play->duration_ns, play->record,
+				fail);
+}
+
+/* Where a call is noted on its way, from the client and back. */
+struct stop {
+	enum end end;
+	unsigned sort;
+};
+
+static const struct stop stops[][HOPS_MAX + 1] = {
+	[DRV_ROUTE_DELEGATED] = {{CLIENT, BEGINS}, {DELEGATE, REQUESTS}, {SERVER, REQUESTS}, {CLIENT, ENDED}},
+	[DRV_ROUTE_RELAY] = {{CLIENT, BEGINS},
+			     {DELEGATE, REQUESTS},
+			     {SERVER, REQUESTS},
+			     {DELEGATE, ANSWERS},
+			     {CLIENT, ENDED}},
+	[DRV_ROUTE_DIRECT] = {{CLIENT, BEGINS}, {SERVER, REQUESTS}, {CLIENT, ENDED}},
+};
+static const unsigned hops[] = {[DRV_ROUTE_DELEGATED] = 3, [DRV_ROUTE_RELAY] = 4, [DRV_ROUTE_DIRECT] = 2};
+
+/*
+ * Hop by hop, unless the ends have clocks of their own, or a call was not seen at each stop once: then there is nothing
+ * to be told apart. Time does not run backwards either: such a sum would be of two clocks.
+ */
+static void conclude(struct drv_play *play, const struct drv_stamps *stamps, size_t endpoints)
+{
+	const struct stop *stop = stops[route_in(play)];
+	const uint64_t calls = stamps[CLIENT].count[BEGINS];
+	double hop_ns[HOPS_MAX];
+
+	if (endpoints != ENDS || !has_one_clock(play) || !calls)
+		return;
+	for (unsigned i = 0; i < hops[route_in(play)]; i++) {
+		const struct stop *next = &stop[i + 1];
+		const uint64_t ticks =
+			stamps[next->end].sum[next->sort] - stamps[stop[i].end].sum[stop[i].sort];
+
+		if (stamps[next->end].count[next->sort] != calls || ticks > INT64_MAX)
+			return;
+		hop_ns[i] = (double)drv_clock_to_ns(&play->engine->clock, ticks) / (double)calls;
+	}
+	for (unsigned i = 0; i < hops[route_in(play)]; i++)
+		drv_record_fit(play->record, HOP_1 + i, hop_ns[i]);
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
+}
+
+static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
+
+	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+}
+
+static const struct drv_pattern delegated = {
+	.name = "delegated",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
+			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"payload", DRV_CHOICE, offsetof(struct parameters, payload), drv_payload_words},
+			{"reply", DRV_CHOICE, offsetof(struct parameters, reply), drv_reply_words},
+			{"route", DRV_CHOICE, offsetof(struct parameters, route), route_words},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
+						    [HOP_1] = {"hop_1", DRV_FIT},
+						    {"hop_2", DRV_FIT},
+						    {"hop_3", DRV_FIT},
+						    {"hop_4", DRV_FIT},
+						    {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client",
+			 .acts = true,
+			 .hands = true,
+			 .channels_most = 2,
+			 .state_bytes = sizeof(struct client),
+			 .prepare = prepare_client,
+			 .stop = drv_caller_stop,
+			 .verify = drv_caller_verify,
+			 .warmup = drv_caller_warmup,
+			 .measure = measure,
+			 .settle = drv_caller_settle,
+			 .phase = phase_client,
+			 .conclude = conclude},
+			{.name = "delegate",
+			 .prepare = prepare_delegate,
+			 .channels_most = 2,
+			 .state_bytes = sizeof(struct delegate),
+			 .stop = stop_delegate,
+			 .serve = serve_delegate,
+			 .phase = phase_delegate},
+			{.name = "server",
+			 .channels_most = 2,
+			 .state_bytes = sizeof(struct server),
+			 .prepare = prepare_server,
+			 .stop = drv_answerer_stop,
+			 .serve = drv_answerer_serve,
+			 .phase = phase_server},
+			{.name = NULL},
+		},
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(delegated);

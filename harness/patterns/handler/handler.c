@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern handler: a closed loop of calls whose server works before it answers, for as long as is drawn for each call.
+ * Both ends know the draw, so that the client can say what a call took beside it.
+ */
+#include "traffic/caller.h"
+#include "traffic/dispatch.h"
+#include "launch/pattern.h"
+#include "traffic/service.h"
+
+/* Of fewer calls the p99.9 is not told. */
+#define TAIL_CALLS 1000u
+
+enum quantity { LATENCY, OVERHEAD, SLOWDOWN, SERVICE };
+
+/* Who does the work: the thread that polls, or others, which never touch the context. */
+enum dispatch { INLINE, WORKERS };
+static const char *const dispatch_words[] = {"inline", "workers", NULL};
+
+struct parameters {
+	uint64_t request_bytes, reply_bytes, depth, service_ns, work_bytes, workers;
+	uint32_t work, spread, touch, dispatch;
+};
+
+/* The state of the acting roles. `caller` is first: the functions of its roles take a pointer to it. */
+struct acting {
+	struct drv_caller caller;
+	struct drv_service service;
+	struct drv_dispatch dispatch;
+	struct drv_tally tally;
+	struct drv_histogram slowdown;
+};
+
+/* The state of the role that answers. The same holds of `answerer`. */
+struct serving {
+	struct drv_answerer answerer;
+	struct drv_service service;
+	struct drv_dispatch dispatch;
+};
+
+static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
+				       uint64_t seed)
+{
+	return (struct drv_exchange){.form = drv_call_form(both),
+				     .request_bytes = parameters->request_bytes,
+				     .reply_bytes = parameters->reply_bytes,
+				     .depth = (uint32_t)parameters->depth,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch};
+}
+
+static struct drv_exchange exchange_in(const struct drv_play *play)
+{
+	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+static bool has_workers(const struct drv_play *play)
+{
+	return ((const struct parameters *)play->parameters)->dispatch == WORKERS;
+}
+
+/* `serves`: this end does the work, and says how long it took. */
+static int start_service(struct drv_play *play, struct drv_service *service, bool serves,
+			 struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+
+	if (drv_service_start(service, (enum drv_service_work)parameters->work,
+			      (enum drv_service_spread)parameters->spread, parameters->service_ns,
+			      has_workers(play) ? 0 : parameters->work_bytes, serves, play->seed,
+			      &play->engine->clock, fail))
+		return -1;
+	if (!serves)
+		return 0;
+	service->samples = drv_record_samples(play->record, SERVICE, fail);
+	/* whoever sleeps in its work proves nothing of how it waits */
+	if (service->work == DRV_SERVICE_SLEEP && !has_workers(play))
+		play->sleep = DRV_SLEEP_UNJUDGED;
+	return service->samples ? 0 : -1;
+}
+
+/* From now on the server works before it answers, or has others do so. */
+static int serve(struct drv_play *play, struct drv_server *server, struct drv_service *service,
+		 struct drv_dispatch *dispatch, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+
+	if (!has_workers(play)) {
+		drv_server_serve(server, service);
+		return 0;
+	}
+	if (drv_dispatch_start(dispatch, play->engine, service, parameters->work_bytes, true,
+			       2 * (uint32_t)parameters->depth, fail))
+		return -1;
+	drv_server_serve_by(server, service, dispatch);
+	return 0;
+}
+
+static bool is_drawn(const struct drv_service *service)
+{
+	return service->work != DRV_SERVICE_TOUCH;
+}
+
+/* Whoever prepared the caller has made the histogram of latencies. */
+static int prepare_tally(struct drv_play *play, struct drv_fail *fail)
+{
+	struct acting *acting = play->state;
+
+	if (!is_drawn(&acting->service))
+		return 0;
+	drv_histogram_clear(&acting->slowdown);
+	acting->tally = (struct drv_tally){.service = &acting->service,
+					   .latency = play->record->values[LATENCY].samples,
+					   .overhead = drv_record_samples(play->record, OVERHEAD, fail),
+					   .slowdown = &acting->slowdown};
+	return acting->tally.overhead ? 0 : -1;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	struct acting *acting = play->state;
+
+	if (drv_caller_prepare(play, exchange_in(play), fail) ||
+	    start_service(play, &acting->service, false, fail))
+		return -1;
+	return prepare_tally(play, fail);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	struct serving *serving = play->state;
+
+	if (drv_answerer_prepare(play, exchange_in(play), fail) ||
+	    start_service(play, &serving->service, true, fail))
+		return -1;
+	return serve(play, &serving->answerer.server, &serving->service, &serving->dispatch, fail);
+}
+
+static int prepare_self(struct drv_play *play, struct drv_fail *fail)
+{
+	struct acting *acting = play->state;
+
+	if (drv_caller_prepare_self(play, exchange_in(play), fail) ||
+	    start_service(play, &acting->service, true, fail) ||
+	    serve(play, &acting->caller.server, &acting->service, &acting->dispatch, fail))
+		return -1;
+	drv_both_start(&acting->caller.both, play->engine, &acting->caller.server, &acting->caller.client);
+	return prepare_tally(play, fail);
+}
+
+static void stop_acting(struct drv_play *play)
+{
+	struct acting *acting = play->state;
+
+	drv_dispatch_stop(&acting->dispatch);
+	drv_service_stop(&acting->service);
+	drv_caller_stop(play);
+}
+
+static void stop_server(struct drv_play *play)
+{
+	struct serving *serving = play->state;
+
+	drv_dispatch_stop(&serving->dispatch);
+	drv_service_stop(&serving->service);
+	drv_answerer_stop(play);
+}
+
+/* Where memory is touched nothing is drawn: only the round trip is known here. */
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct acting *acting = play->state;
+	const struct parameters *parameters = play->parameters;
+	struct drv_record *record = play->record;
+
+	if (!is_drawn(&acting->service))
+		return drv_caller_measure(play, fail);
+	if (drv_client_tally(&acting->caller.client, &acting->tally,
+			     drv_service_most_ns(&acting->service, (uint32_t)parameters->depth),
+			     play->duration_ns, record, fail))
+		return -1;
+	if (parameters->service_ns && acting->slowdown.count >= TAIL_CALLS)
+		drv_record_fit(record, SLOWDOWN,
+			       (double)drv_histogram_quantile(&acting->slowdown, 999000) / 1000);
+	return 0;
+}
+
+/* Calls take what is drawn while they are measured, and at no other time. */
+static void switch_work(struct drv_service *service, struct drv_dispatch *dispatch,
+			const struct drv_phase *phase)
+{
+	const bool works = phase->ended == DRV_STEP_WARMUP && !phase->last;
+
+	service->first = phase->told;
+	drv_service_switch(service, works);
+	drv_dispatch_switch(dispatch, phase->told, works);
+	if (phase->ended == DRV_STEP_MEASURE)
+		drv_dispatch_collect(dispatch, service->samples);
+}
+
+/* The number of the next call. */
+static uint64_t tell(const struct drv_play *play)
+{
+	return ((const struct acting *)play->state)->caller.client.next_number;
+}
+
+static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	drv_caller_phase(play, phase, counts_out);
+	((struct acting *)play->state)->service.first = phase->told;
+}
+
+static void phase_self(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct acting *acting = play->state;
+
+	drv_caller_phase(play, phase, counts_out);
+	switch_work(&acting->service, &acting->dispatch, phase);
+}
+
+static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct serving *serving = play->state;
+
+	drv_answerer_phase(play, phase, counts_out);
+	switch_work(&serving->service, &serving->dispatch, phase);
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct parameters *parameters = at;
+	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
+
+	if ((parameters->dispatch == WORKERS) != (parameters->workers > 0))
+		return drv_fail_set(fail, DRV_ARGUMENT,
+				    "dispatch to workers takes at least one, and inline dispatch none");
+	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+}
+
+#define ACTING                                                                                               \
+	.acts = true, .state_bytes = sizeof(struct acting), .stop = stop_acting,                             \
+	.verify = drv_caller_verify, .warmup = drv_caller_warmup, .measure = measure,                        \
+	.settle = drv_caller_settle, .tell = tell
+
+static const struct drv_role self = {
+	.name = "both", .hands = true, .prepare = prepare_self, .phase = phase_self, ACTING};
+
+static const struct drv_pattern handler = {
+	.name = "handler",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
+			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"service_ns", DRV_INTEGER, offsetof(struct parameters, service_ns), NULL},
+			{"work_bytes", DRV_INTEGER, offsetof(struct parameters, work_bytes), NULL},
+			{"workers", DRV_INTEGER, offsetof(struct parameters, workers), NULL},
+			{"work", DRV_CHOICE, offsetof(struct parameters, work), drv_service_work_words},
+			{"spread", DRV_CHOICE, offsetof(struct parameters, spread), drv_service_spread_words},
+			{"dispatch", DRV_CHOICE, offsetof(struct parameters, dispatch), dispatch_words},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
+						    [OVERHEAD] = {"overhead", DRV_HISTOGRAM},
+						    [SLOWDOWN] = {"slowdown", DRV_FIT},
+						    [SERVICE] = {"service", DRV_HISTOGRAM},
+						    {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client",
+			 .prepare = prepare_client,
+			 .phase = phase_client,
+			 .channels_most = 1,
+			 ACTING},
+			{.name = "server",
+			 .hands = true,
+			 .prepare = prepare_server,
+			 .channels_most = 1,
+			 .state_bytes = sizeof(struct serving),
+			 .stop = stop_server,
+			 .serve = drv_answerer_serve,
+			 .phase = phase_server},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(handler);

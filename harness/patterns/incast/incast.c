@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern incast: several clients call one server at the same time, each in a closed loop of its own, over the layer's
+ * own calls where it has them, else over messages with a trailer of 16 bytes. The server answers in the order in which
+ * calls come.
+ */
+#include "traffic/caller.h"
+#include "launch/pattern.h"
+
+enum { LATENCY, SERVED };
+
+/* Calls of clients are told apart by their numbers: so far apart are the first ones, and so many a client may make. */
+#define CALLS_BITS 40
+
+struct parameters {
+	uint64_t request_bytes, reply_bytes, depth, clients;
+	uint32_t touch;
+};
+
+static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
+				       uint64_t seed)
+{
+	return (struct drv_exchange){.form = drv_call_form(both),
+				     .request_bytes = parameters->request_bytes,
+				     .reply_bytes = parameters->reply_bytes,
+				     .depth = (uint32_t)parameters->depth,
+				     .clients = (uint32_t)parameters->clients,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch};
+}
+
+static struct drv_exchange exchange_in(const struct drv_play *play)
+{
+	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+/* The number of an endpoint's first call. */
+static uint64_t first_call(int endpoint)
+{
+	return (uint64_t)endpoint << CALLS_BITS;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+
+	if (drv_caller_prepare(play, exchange_in(play), fail))
+		return -1;
+	/* so that a reply that went to the wrong client is found out */
+	caller->client.next_number = first_call(play->engine->endpoint);
+	return 0;
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_in(play);
+	struct drv_answerer *answerer = play->state;
+
+	if (drv_answerer_prepare(play, exchange, fail))
+		return -1;
+	/* of one client the order is looked at */
+	answerer->server.intake.next_number = first_call(play->engine->channels[0].endpoint);
+	/* the next client's call may be there before this one's answer has left */
+	if (exchange.clients > 1)
+		play->sleep = DRV_SLEEP_FREE;
+	return 0;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	if (drv_caller_measure(play, fail))
+		return -1;
+	drv_record_rate(play->record, SERVED, play->record->operations, play->record->elapsed_ns);
+	return 0;
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
+}
+
+static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
+
+	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+}
+
+static const struct drv_pattern incast = {
+	.name = "incast",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
+			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"clients", DRV_INTEGER, offsetof(struct parameters, clients), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
+						    [SERVED] = {"served", DRV_RATE},
+						    {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "server", .prepare = prepare_server, DRV_ANSWERER_ROLE},
+			{.name = "client",
+			 .acts = true,
+			 .channels_most = 1,
+			 .state_bytes = sizeof(struct drv_caller),
+			 .prepare = prepare_client,
+			 .stop = drv_caller_stop,
+			 .verify = drv_caller_verify,
+			 .warmup = drv_caller_warmup,
+			 .measure = measure,
+			 .settle = drv_caller_settle,
+			 .phase = drv_caller_phase},
+			{.name = NULL},
+		},
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(incast);

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern loss: calls over messages that may be lost, each sent again until its answer is there. The client sends a
+ * request again whenever a timeout has passed without its answer; the server executes each request once, and answers
+ * one that it has executed already without doing so again. What losses cost, and that no call is executed twice or
+ * never, is measured over any layer: what is lost is up to the layer, or to a shim around it.
+ */
+#include <inttypes.h>
+
+#include "traffic/dialog.h"
+#include "traffic/loss.h"
+
+/* buffers: a request that is sent again leaves from one that is not lent */
+#define REQUESTS 2u
+
+enum quantity { LATENCY, RECOVERY, GOODPUT, RETRANSMITS, REPEATED };
+
+struct parameters {
+	uint64_t bytes, timeout_ns;
+	uint32_t touch;
+};
+
+/* ---- the answering side ---- */
+
+struct receiver {
+	/* first: callbacks get a pointer to it */
+	struct drv_responder stock;
+	/* of the latest request that was executed */
+	uint64_t executed;
+	/* requests that came again */
+	uint64_t repeated, repeated_before;
+};
+
+static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data,
+					size_t bytes, struct cadge_lend *lend)
+{
+	struct receiver *receiver = (struct receiver *)sink;
+	struct drv_intake *intake = &receiver->stock.answers.intake;
+	uint64_t number;
+
+	(void)peer, (void)lend;
+	if (DRV_UNLIKELY(bytes != receiver->stock.answer.bytes ||
+			 drv_load64((const uint8_t *)data + 8) != intake->seed)) {
+		drv_intake_mismatch(intake, "a message of %zu bytes that is no request", bytes);
+		return CADGE_TAKEN;
+	}
+	number = drv_load64(data);
+	if (DRV_LIKELY(number == receiver->executed + 1)) {
+		drv_intake_take(intake, data, bytes);
+		receiver->executed = number;
+	} else if (number == receiver->executed) {
+		receiver->repeated++;
+	} else if (number < receiver->executed) {
+		return CADGE_TAKEN; /* stale: the client has its answer */
+	} else {
+		drv_intake_mismatch(intake, "request %" PRIu64 " came after %" PRIu64, number,
+				    receiver->executed);
+		return CADGE_TAKEN;
+	}
+	drv_responder_due(&receiver->stock, number);
+	return CADGE_TAKEN;
+}
+
+/* ---- the calling side ---- */
+
+struct caller {
+	/* first: callbacks get a pointer to it */
+	struct drv_asker asker;
+	size_t bytes;
+	/* of the call in progress */
+	uint64_t number;
+	/* ticks */
+	uint64_t timeout;
+	/* since the attempt began, and when it last calmed down */
+	uint64_t retransmits, calm_at;
+};
+
+static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				      struct cadge_lend *lend)
+{
+	struct caller *caller = (struct caller *)sink;
+	uint64_t number;
+
+	(void)peer, (void)lend;
+	if (DRV_UNLIKELY(bytes != caller->bytes ||
+			 drv_load64((const uint8_t *)data + 8) != ~caller->asker.seed)) {
+		drv_asker_mismatch(&caller->asker, "a message that is no answer, of so many bytes", bytes);
+		return CADGE_TAKEN;
+	}
+	number = drv_load64(data);
+	if (DRV_UNLIKELY(number > caller->number)) {
+		drv_asker_mismatch(&caller->asker, "an answer to a call that was not made", number);
+	} else if (DRV_LIKELY(number == caller->number && !caller->asker.answered_at)) {
+		if (DRV_LIKELY(drv_asker_holds(&caller->asker, data, bytes, number)))
+			caller->asker.checked++;
+		else
+			drv_asker_mismatch(&caller->asker, "an answer that holds other bytes", number);
+		caller->asker.answered_at = drv_clock_now(&caller->asker.port.engine->clock);
+	}
+	/* else a call that was sent again is answered again */
+	return CADGE_TAKEN;
+}
+
+static int turn(struct caller *caller, uint64_t sleep_ns, struct drv_fail *fail)
+{
+	return drv_asker_turn(&caller->asker, sleep_ns, fail);
+}
+
+/* Sends the request of the call in progress, from a buffer that is not lent. */
+static int send(struct caller *caller, struct drv_fail *fail)
+{
+	struct drv_asker *asker = &caller->asker;
+	struct drv_engine *engine = asker->port.engine;
+
+	for (;;) {
+		uint32_t index = 0;
+		int code = CADGE_BUSY;
+
+		while (index < REQUESTS && asker->lent[index])
+			index++;
+		if (index < REQUESTS) {
+			struct drv_message message =
+				drv_asker_message(asker, index, caller->bytes, caller->number);
+
+			code = drv_message_post(engine, asker->chan, &message, index);
+		}
+		if (DRV_LIKELY(code >= 0 && code != CADGE_BUSY)) {
+			drv_asker_lend(asker, index, code);
+			return 0;
+		}
+		if (DRV_UNLIKELY(code < 0))
+			return drv_engine_fail("post", code, fail);
+		/* an answer to what was sent before may come meanwhile */
+		if (turn(caller, DRV_ASKER_WAIT_NS, fail))
+			return -1;
+		if (asker->answered_at)
+			return 0;
+	}
+}
+
+struct call {
+	/* ticks from before the request is written until its answer */
+	uint64_t span;
+	/* how often it was sent */
+	uint64_t sends;
+};
+
+/* One call: sent until it is answered. The deadline of the attempt ends it otherwise. */
+static int call(struct caller *caller, struct call *call_out, struct drv_fail *fail)
+{
+	struct drv_engine *engine = caller->asker.port.engine;
+	const struct drv_clock *clock = &engine->clock;
+	const uint64_t begin = drv_clock_now(clock);
+	uint64_t due = begin + caller->timeout, sends = 1;
+
+	caller->number++;
+	caller->asker.answered_at = 0;
+	caller->asker.posted++;
+	caller->asker.key_sum += caller->number;
+	if (send(caller, fail))
+		return -1;
+	while (!caller->asker.answered_at) {
+		const uint64_t now = drv_clock_now(clock);
+
+		if (DRV_UNLIKELY(now >= due)) {
+			sends++;
+			due = now + caller->timeout;
+			if (send(caller, fail))
+				return -1;
+		} else if (turn(caller, engine->block ? drv_clock_to_ns(clock, due - now) + 1 : 0, fail)) {
+			return -1;
+		}
+	}
+	caller->retransmits += sends - 1;
+	*call_out = (struct call){caller->asker.answered_at - begin, sends};
+	return 0;
+}
+
+/* After calls that were sent again: polls until nothing has come for a while, so that no answer strays into what follows. */
+static int calm_down(struct caller *caller, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = caller->asker.port.engine;
+	const uint64_t begin_ns = drv_now_ns();
+	uint64_t quiet_ns = begin_ns, now_ns = begin_ns;
+
+	if (caller->retransmits == caller->calm_at)
+		return 0;
+	while (now_ns - quiet_ns < DRV_QUIET_NS && now_ns - begin_ns < DRV_QUIET_MAX_NS) {
+		const int events = engine->layer->poll(engine->ctx, caller->asker.sink);
+
+		if (events < 0)
+			return drv_engine_fail("poll", events, fail);
+		if (caller->asker.other && caller->asker.drain(caller->asker.other, fail))
+			return -1;
+		now_ns = drv_now_ns();
+		if (events > 0)
+			quiet_ns = now_ns;
+	}
+	caller->calm_at = caller->retransmits;
+	return 0;
+}
+
+/* ---- the roles ---- */
+
+struct state {
+	struct drv_dialog dialog;
+	struct caller caller;
+	struct receiver receiver;
+};
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+
+	return drv_dialog_responder(play, &((struct state *)play->state)->receiver.stock, receiver_on_recv,
+				    (size_t)parameters->bytes, parameters->touch != DRV_TOUCH_NONE, fail);
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct caller *caller = &((struct state *)play->state)->caller;
+
+	caller->bytes = (size_t)parameters->bytes;
+	caller->timeout = drv_clock_to_ticks(&play->engine->clock, parameters->timeout_ns);
+	return (play->engine->self && prepare_server(play, fail)) ||
+			       drv_dialog_requester(play, &caller->asker, caller_on_recv, REQUESTS,
+						    caller->bytes, parameters->touch != DRV_TOUCH_NONE,
+						    fail) ||
+			       !drv_record_samples(play->record, LATENCY, fail) ||
+			       !drv_record_samples(play->record, RECOVERY, fail)
+		       ? -1
+		       : 0;
+}
+
+static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	struct caller *caller = &((struct state *)play->state)->caller;
+	struct call ignored;
+	int status;
+
+	caller->asker.full = true;
+	caller->asker.phase = serial;
+	status = call(caller, &ignored, fail) || calm_down(caller, fail) ? -1 : 0;
+	caller->asker.full = false;
+	return status;
+}
+
+static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	struct caller *caller = &((struct state *)play->state)->caller;
+	const struct drv_clock *clock = &play->engine->clock;
+	struct drv_warmup *warmup = &caller->asker.warmup;
+	struct call made = {0};
+	int status;
+
+	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS),
+			 drv_clock_to_ticks(clock, cap_ns));
+	do
+		status = call(caller, &made, fail);
+	while (!status && !drv_warmup_add(warmup, drv_clock_now(clock), made.span));
+	drv_record_warmup(play->record, warmup);
+	return status || calm_down(caller, fail) ? -1 : 0;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct caller *caller = &((struct state *)play->state)->caller;
+	const struct drv_clock *clock = &play->engine->clock;
+	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t retransmits = caller->retransmits;
+	struct drv_record *record = play->record;
+
+	do {
+		struct call made;
+		uint64_t span_ns;
+
+		if (call(caller, &made, fail))
+			return -1;
+		span_ns = drv_clock_to_ns(clock, made.span);
+		record->operations++;
+		drv_sample(record->values[LATENCY].samples, span_ns);
+		if (DRV_UNLIKELY(made.sends > 1))
+			drv_sample(record->values[RECOVERY].samples, span_ns);
+	} while (drv_clock_now(clock) - begin < span);
+	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
+	record->bytes = record->operations * 2 * caller->bytes;
+	drv_record_rate(record, GOODPUT, record->operations, record->elapsed_ns);
+	drv_record_count(record, RETRANSMITS, caller->retransmits - retransmits);
+	return calm_down(caller, fail);
+}
+
+/* A call that is given up may still be answered: the number of such an answer is of no call to come. */
+static bool settle(struct drv_play *play)
+{
+	struct caller *caller = &((struct state *)play->state)->caller;
+	struct drv_fail ignored;
+
+	caller->retransmits++;
+	return !calm_down(caller, &ignored) && caller->asker.lents == 0;
+}
+
+/* The audit: every call that was made was executed, and none twice, whatever was lost. */
+static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct state *state = play->state;
+	struct receiver *receiver = &state->receiver;
+
+	drv_dialog_phase(play, phase, counts_out);
+	if (!state->dialog.answers)
+		return;
+	counts_out->exact = true;
+	if (phase->ended == DRV_STEP_MEASURE && !phase->cancelled)
+		drv_record_count(play->record, REPEATED, receiver->repeated - receiver->repeated_before);
+	receiver->repeated_before = receiver->repeated;
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	needs_out->message_bytes = ((const struct parameters *)at)->bytes;
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	return drv_negotiate_message(((const struct parameters *)at)->bytes, "message", &offer->both, fail);
+}
+
+#define CALLER_ROLE                                                                                          \
+	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
+	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase
+
+static const struct drv_role self = {.name = "both", CALLER_ROLE};
+
+static const struct drv_pattern loss = {
+	.name = "loss",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"timeout_ns", DRV_INTEGER, offsetof(struct parameters, timeout_ns), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
+						    [RECOVERY] = {"recovery", DRV_HISTOGRAM},
+						    [GOODPUT] = {"goodput", DRV_RATE},
+						    [RETRANSMITS] = {"retransmits", DRV_COUNT},
+						    [REPEATED] = {"repeated", DRV_COUNT},
+						    {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client", .channels_most = 1, CALLER_ROLE},
+			{.name = "server",
+			 .state_bytes = sizeof(struct state),
+			 .prepare = prepare_server,
+			 .channels_most = 1,
+			 .serve = drv_responder_serve,
+			 .phase = phase},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(loss);

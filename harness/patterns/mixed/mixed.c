@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern mixed: small calls, one at a time, while a stream of large messages runs: on their channel, on another channel
+ * between the same two processes, from another process to the same server, or not at all.
+ *
+ * The stream is made of calls as well: large requests, each confirmed by a small reply, `window` of them outstanding. So
+ * what stands in front of a small call is bounded by the pattern, and not by how much a library or a kernel buffers.
+ */
+#include "traffic/caller.h"
+#include "traffic/duet.h"
+#include "launch/pattern.h"
+
+enum quantity { LATENCY, STREAM, BULK };
+
+/* Of a message of the stream: its reply says which one arrived. */
+#define CONFIRM_BYTES 16u
+
+enum aggressor { SAME, CHANNEL, ENDPOINT, NONE };
+static const char *const aggressor_words[] = {"same", "channel", "endpoint", "none", NULL};
+
+struct parameters {
+	uint64_t request_bytes, reply_bytes, bulk_bytes, window;
+	uint32_t aggressor, touch;
+};
+
+/* Numbers of channels, as the pattern's file lists the peers of each role. */
+enum { OF_CALLS, OF_STREAM, OF_SERVER_AGGRESSOR };
+
+/* The state of client and server, and of who plays both; the aggressor's is a caller's. */
+struct mixed {
+	struct drv_duet duet;
+	struct drv_client clients[DRV_VOICES];
+	struct drv_server servers[DRV_VOICES];
+};
+
+static struct drv_exchange calls_of(const struct parameters *parameters, const struct drv_ability *both,
+				    uint64_t seed)
+{
+	return (struct drv_exchange){.form = drv_call_form(both),
+				     .request_bytes = parameters->request_bytes,
+				     .reply_bytes = parameters->reply_bytes,
+				     .depth = 1,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch};
+}
+
+static struct drv_exchange stream_of(const struct parameters *parameters, const struct drv_ability *both,
+				     uint64_t seed)
+{
+	return (struct drv_exchange){.form = drv_call_form(both),
+				     .request_bytes = parameters->bulk_bytes,
+				     .reply_bytes = CONFIRM_BYTES,
+				     .depth = (uint32_t)parameters->window,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch,
+				     .beside = true};
+}
+
+static struct drv_exchange calls_in(const struct drv_play *play)
+{
+	return calls_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+static struct drv_exchange stream_in(const struct drv_play *play)
+{
+	return stream_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+static enum aggressor aggressor_in(const struct drv_play *play)
+{
+	return (enum aggressor)((const struct parameters *)play->parameters)->aggressor;
+}
+
+/* A stream keeps its ends busy, and nothing proves that they slept. */
+static enum drv_sleep sleep_in(const struct drv_play *play)
+{
+	return aggressor_in(play) == NONE ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+}
+
+/* `clients` gets what this end plays: the calls, and the stream where it leaves from here. */
+static int start_clients(struct drv_play *play, struct drv_server *const servers[],
+			 struct drv_client *clients[DRV_VOICES], struct drv_fail *fail)
+{
+	struct mixed *mixed = play->state;
+	struct drv_engine *engine = play->engine;
+	struct drv_samples *latency = drv_record_samples(play->record, LATENCY, fail), *bulk;
+	const enum aggressor aggressor = aggressor_in(play);
+
+	if (!latency || drv_client_start(&mixed->clients[DRV_VOICE_CALLS], engine, calls_in(play), latency,
+					 servers ? servers[DRV_VOICE_CALLS] : NULL, fail))
+		return -1;
+	clients[DRV_VOICE_CALLS] = &mixed->clients[DRV_VOICE_CALLS];
+	clients[DRV_VOICE_BULK] = NULL;
+	if (aggressor != SAME && aggressor != CHANNEL)
+		return 0;
+	bulk = drv_record_samples(play->record, BULK, fail);
+	if (!bulk || drv_client_start(&mixed->clients[DRV_VOICE_BULK], engine, stream_in(play), bulk,
+				      servers ? servers[DRV_VOICE_BULK] : NULL, fail))
+		return -1;
+	clients[DRV_VOICE_BULK] = &mixed->clients[DRV_VOICE_BULK];
+	if (aggressor == CHANNEL)
+		drv_client_call_on(clients[DRV_VOICE_BULK], engine->channels[OF_STREAM].chan);
+	return 0;
+}
+
+static int start_servers(struct drv_play *play, struct drv_server *servers[DRV_VOICES], struct drv_fail *fail)
+{
+	static const uint32_t channels[] = {
+		[SAME] = OF_CALLS, [CHANNEL] = OF_STREAM, [ENDPOINT] = OF_SERVER_AGGRESSOR};
+	struct mixed *mixed = play->state;
+	const enum aggressor aggressor = aggressor_in(play);
+
+	if (drv_server_start(&mixed->servers[DRV_VOICE_CALLS], play->engine, calls_in(play), fail))
+		return -1;
+	servers[DRV_VOICE_CALLS] = &mixed->servers[DRV_VOICE_CALLS];
+	servers[DRV_VOICE_BULK] = NULL;
+	if (aggressor != NONE) {
+		if (drv_server_start(&mixed->servers[DRV_VOICE_BULK], play->engine, stream_in(play), fail))
+			return -1;
+		servers[DRV_VOICE_BULK] = &mixed->servers[DRV_VOICE_BULK];
+		drv_server_answer_on(servers[DRV_VOICE_BULK],
+				     play->engine->channels[channels[aggressor]].chan);
+	}
+	for (int voice = 0; voice < DRV_VOICES; voice++)
+		if (servers[voice])
+			drv_server_phase(servers[voice], true, 1);
+	return 0;
+}
+
+static int prepare(struct drv_play *play, bool asks, bool answers, struct drv_fail *fail)
+{
+	struct mixed *mixed = play->state;
+	struct drv_client *clients[DRV_VOICES] = {NULL};
+	struct drv_server *servers[DRV_VOICES] = {NULL};
+
+	if ((answers && start_servers(play, servers, fail)) ||
+	    (asks && start_clients(play, answers ? servers : NULL, clients, fail)))
+		return -1;
+	drv_duet_start(&mixed->duet, play->engine, asks ? clients : NULL, answers ? servers : NULL);
+	play->engine->sink = &mixed->duet.port.sink;
+	play->sleep = sleep_in(play);
+	return 0;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	return prepare(play, true, false, fail);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	return prepare(play, false, true, fail);
+}
+
+static int prepare_self(struct drv_play *play, struct drv_fail *fail)
+{
+	return prepare(play, true, true, fail);
+}
+
+static void stop(struct drv_play *play)
+{
+	struct mixed *mixed = play->state;
+
+	for (int voice = 0; voice < DRV_VOICES; voice++) {
+		drv_client_stop(&mixed->clients[voice]);
+		drv_server_stop(&mixed->servers[voice]);
+	}
+}
+
+static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
+
+	for (int voice = 0; voice < DRV_VOICES; voice++)
+		if (duet->clients[voice] && drv_client_verify(duet->clients[voice], serial, fail))
+			return -1;
+	return 0;
+}
+
+/* Each by itself: beside the other neither would ever be steady. */
+static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
+
+	for (int voice = DRV_VOICES; voice-- > 0;) {
+		struct drv_client *client = duet->clients[voice];
+
+		if (client && drv_client_warmup(client, cap_ns, fail))
+			return -1;
+	}
+	drv_record_warmup(play->record, &duet->clients[DRV_VOICE_CALLS]->warmup);
+	return 0;
+}
+
+/* The stream begins so long before the calls that are timed, and ends so long after them where it runs elsewhere. */
+static uint64_t lead_ns(const struct drv_play *play)
+{
+	return play->duration_ns / 5;
+}
+
+/* Forgets what the lead gave. */
+static int forget(struct drv_play *play, struct drv_fail *fail)
+{
+	const bool bulk = play->record->values[BULK].there;
+
+	return drv_record_samples(play->record, LATENCY, fail) &&
+			       (!bulk || drv_record_samples(play->record, BULK, fail))
+		       ? 0
+		       : -1;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
+	struct drv_client *calls = duet->clients[DRV_VOICE_CALLS], *bulk = duet->clients[DRV_VOICE_BULK];
+	const struct drv_clock *clock = &play->engine->clock;
+	struct drv_record *record = play->record;
+	uint64_t completed, lost, late, streamed, started, elapsed_ns;
+
+	drv_duet_begin(duet);
+	if (drv_duet_calls(duet, lead_ns(play), fail) || forget(play, fail))
+		return -1;
+	completed = calls->completed;
+	lost = calls->lost;
+	late = calls->late;
+	streamed = bulk ? bulk->completed : 0;
+	started = drv_clock_now(clock);
+	if (drv_duet_calls(duet, play->duration_ns, fail))
+		return -1;
+	elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - started);
+	record->elapsed_ns = elapsed_ns;
+	record->operations = calls->completed - completed;
+	record->bytes = record->operations * (calls->exchange.request_bytes + calls->exchange.reply_bytes);
+	record->lost = calls->lost - lost;
+	record->late = calls->late - late;
+	if (bulk)
+		drv_record_rate(record, STREAM, (bulk->completed - streamed) * bulk->exchange.request_bytes,
+				elapsed_ns);
+	return drv_duet_end(duet, fail);
+}
+
+static bool settle(struct drv_play *play)
+{
+	return drv_duet_settle(&((struct mixed *)play->state)->duet);
+}
+
+static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	return drv_duet_serve(&((struct mixed *)play->state)->duet, message_out, fail);
+}
+
+static void phase(struct drv_play *play, const struct drv_phase *next, struct drv_counts *counts_out)
+{
+	drv_duet_phase(&((struct mixed *)play->state)->duet, next, counts_out);
+}
+
+/* ---- the aggressor: a caller whose calls are the stream ---- */
+
+static int prepare_aggressor(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+	struct drv_samples *bulk = drv_record_samples(play->record, BULK, fail);
+
+	if (!bulk || drv_client_start(&caller->client, play->engine, stream_in(play), bulk, NULL, fail))
+		return -1;
+	play->engine->sink = caller->client.sink;
+	/* its operations are none of the attempt's, so there is nothing to hold its sleeps against */
+	play->sleep = DRV_SLEEP_UNJUDGED;
+	return 0;
+}
+
+/* Longer than the client needs, however much earlier or later that began. */
+static int measure_aggressor(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_client *client = &((struct drv_caller *)play->state)->client;
+	struct drv_record own = {0};
+
+	if (drv_client_measure(client, play->duration_ns + 2 * lead_ns(play), &own, fail))
+		return -1;
+	drv_record_rate(play->record, STREAM, own.operations * client->exchange.request_bytes,
+			own.elapsed_ns);
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+	/* on one channel: the small call is one more only where it shares the stream's */
+	const uint64_t depth =
+		parameters->aggressor == NONE ? 1 : parameters->window + (parameters->aggressor == SAME);
+
+	drv_calls_need(parameters->bulk_bytes,
+		       parameters->request_bytes > parameters->reply_bytes ? parameters->request_bytes
+									   : parameters->reply_bytes,
+		       depth, needs_out);
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct parameters *parameters = at;
+	const struct drv_exchange calls = calls_of(parameters, &offer->both, 0);
+	const struct drv_exchange stream = stream_of(parameters, &offer->both, 0);
+
+	if (parameters->aggressor == ENDPOINT && offer->place == DRV_PLACE_SELF)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted a stream from another endpoint, place self has one endpoint");
+	if (parameters->request_bytes == parameters->bulk_bytes)
+		return drv_fail_set(fail, DRV_ARGUMENT,
+				    "requests and messages of the stream are told apart by their size");
+	return drv_exchange_negotiate(&calls, "request", "reply", offer, fail) ||
+			       drv_exchange_negotiate(&stream, "message of the stream", "confirmation", offer,
+						      fail)
+		       ? -1
+		       : 0;
+}
+
+#define ACTING                                                                                               \
+	.acts = true, .state_bytes = sizeof(struct mixed), .stop = stop, .verify = verify,                   \
+	.warmup = warm_up, .measure = measure, .settle = settle, .phase = phase
+
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, ACTING};
+
+static const struct drv_pattern mixed = {
+	.name = "mixed",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
+			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			{"bulk_bytes", DRV_INTEGER, offsetof(struct parameters, bulk_bytes), NULL},
+			{"window", DRV_INTEGER, offsetof(struct parameters, window), NULL},
+			{"aggressor", DRV_CHOICE, offsetof(struct parameters, aggressor), aggressor_words},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
+						    [STREAM] = {"throughput", DRV_RATE},
+						    [BULK] = {"bulk", DRV_HISTOGRAM},
+						    {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client", .prepare = prepare_client, .channels_most = 2, ACTING},
+			{.name = "server",
+			 .prepare = prepare_server,
+			 .channels_most = 3,
+			 .state_bytes = sizeof(struct mixed),
+			 .stop = stop,
+			 .serve = serve,
+			 .phase = phase},
+			{.name = "aggressor",
+			 .prepare = prepare_aggressor,
+			 .channels_most = 1,
+			 .acts = true,
+			 .state_bytes = sizeof(struct drv_caller),
+			 .stop = drv_caller_stop,
+			 .verify = drv_caller_verify,
+			 .warmup = drv_caller_warmup,
+			 .measure = measure_aggressor,
+			 .settle = drv_caller_settle,
+			 .phase = drv_caller_phase},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(mixed);

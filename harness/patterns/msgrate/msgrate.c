@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern msgrate: how many messages a second one end can push at the other, which acknowledges `depth` of them at a time.
+ * Several pairs do so at the same time, each on a channel of its own, and know nothing of each other.
+ */
+#include "traffic/push.h"
+#include "traffic/touch.h"
+
+enum { RATE, WINDOW };
+
+struct parameters {
+	uint64_t bytes, depth;
+	uint32_t touch;
+	/* read by the plan alone, which makes so many clients and servers */
+	uint64_t pairs;
+};
+
+static struct drv_push push_in(const struct drv_play *play)
+{
+	const struct parameters *parameters = play->parameters;
+
+	return (struct drv_push){.bytes = parameters->bytes,
+				 .depth = (uint32_t)parameters->depth,
+				 .window = (uint32_t)parameters->depth,
+				 .seed = play->seed,
+				 .touch = parameters->touch != DRV_TOUCH_NONE};
+}
+
+/* How `play` waits: each end for the other once a window. */
+static enum drv_sleep sleep_in(const struct drv_play *play, enum drv_sleep where_each)
+{
+	return push_in(play).depth == 1 ? where_each : DRV_SLEEP_FREE;
+}
+
+static int prepare_sending(struct drv_play *play, bool receives, struct drv_fail *fail)
+{
+	struct drv_samples *windows = drv_record_samples(play->record, WINDOW, fail);
+
+	if (!windows || drv_pusher_prepare(play, push_in(play), true, receives, windows, fail))
+		return -1;
+	play->sleep = sleep_in(play, receives ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_EACH);
+	return 0;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	return prepare_sending(play, false, fail);
+}
+
+static int prepare_self(struct drv_play *play, struct drv_fail *fail)
+{
+	return prepare_sending(play, true, fail);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	play->sleep = sleep_in(play, DRV_SLEEP_EACH);
+	return drv_pusher_prepare(play, push_in(play), false, true, NULL, fail);
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_sender *sender = &((struct drv_pusher *)play->state)->sender;
+
+	if (drv_sender_measure(sender, play->duration_ns, play->record, fail))
+		return -1;
+	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
+	return 0;
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	drv_push_need(parameters->bytes, parameters->depth, needs_out);
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	return drv_push_negotiate(((const struct parameters *)at)->bytes, offer, fail);
+}
+
+static const struct drv_role self = {
+	.name = "both", .prepare = prepare_self, .measure = measure, DRV_PUSHER_ROLE};
+
+static const struct drv_pattern msgrate = {
+	.name = "msgrate",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"pairs", DRV_INTEGER, offsetof(struct parameters, pairs), NULL},
+			{.name = NULL},
+		},
+	.quantities =
+		(const struct drv_quantity[]){
+			[RATE] = {"rate", DRV_RATE}, [WINDOW] = {"window", DRV_HISTOGRAM}, {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client",
+			 .prepare = prepare_client,
+			 .measure = measure,
+			 .channels_most = 1,
+			 DRV_PUSHER_ROLE},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_PUSHED_ROLE},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(msgrate);

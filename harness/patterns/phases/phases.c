@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern phases: where the time of one message goes. Handing it over, its way, and taking it, on a host whose ends have
+ * one clock: the receiver's answer says when it began the poll that delivered the message, and when it had it.
+ */
+#include "traffic/dialog.h"
+#include "traffic/loss.h"
+
+/* an answer: head, and two readings of the clock, in ticks */
+#define ANSWER_BYTES (DRV_HEAD_BYTES + 16u)
+
+enum quantity { ONE_WAY, POST, TRANSFER, PROGRESS };
+
+struct parameters {
+	uint64_t bytes;
+	uint32_t touch;
+};
+
+/* ---- the receiving side ---- */
+
+struct receiver {
+	/* first: callbacks get a pointer to it */
+	struct drv_answers answers;
+	size_t bytes;
+	/* when the poll in progress began, and when the latest message was here and read, in ticks */
+	uint64_t polled_at, taken_at;
+	/* that poll's beginning */
+	uint64_t taken_from;
+	uint64_t answer_key;
+};
+
+static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data,
+					size_t bytes, struct cadge_lend *lend)
+{
+	struct receiver *receiver = (struct receiver *)sink;
+
+	(void)peer, (void)lend;
+	if (DRV_UNLIKELY(bytes != receiver->bytes)) {
+		drv_intake_mismatch(&receiver->answers.intake, "a message of %zu bytes instead of %zu", bytes,
+				    receiver->bytes);
+		return CADGE_TAKEN;
+	}
+	receiver->answer_key = drv_intake_take(&receiver->answers.intake, data, bytes);
+	receiver->taken_at = drv_clock_now(&receiver->answers.port.engine->clock);
+	receiver->taken_from = receiver->polled_at;
+	receiver->answers.due = true;
+	return CADGE_TAKEN;
+}
+
+DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
+{
+	struct receiver *receiver = arg;
+	struct drv_answers *answers = &receiver->answers;
+	struct cadge_iov iov = {.bytes = ANSWER_BYTES};
+	uint8_t *at;
+	uint64_t token;
+
+	at = iov.base = drv_answers_next(answers, &token);
+	if (DRV_LIKELY(!at))
+		return drv_answers_drained(answers, fail);
+	drv_head_write(at, ANSWER_BYTES, ~answers->intake.seed, receiver->answer_key);
+	drv_store64(at + DRV_HEAD_BYTES, receiver->taken_from);
+	drv_store64(at + DRV_HEAD_BYTES + 8, receiver->taken_at);
+	drv_answers_posted(answers, answers->port.engine->layer->post(answers->chan, &iov, 1, 0, token));
+	return drv_answers_drained(answers, fail);
+}
+
+/* ---- the sending side ---- */
+
+struct sender {
+	/* first: callbacks get a pointer to it */
+	struct drv_asker asker;
+	size_t bytes;
+	/* of the next message, from 0 on */
+	uint64_t number;
+	/* what the latest answer says: when the poll began that delivered the message, and when it was taken */
+	uint64_t taken_from, taken_at;
+};
+
+static enum cadge_keep sender_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				      struct cadge_lend *lend)
+{
+	struct sender *sender = (struct sender *)sink;
+	struct drv_asker *asker = &sender->asker;
+	const uint8_t *at = data;
+
+	(void)peer, (void)lend;
+	if (DRV_UNLIKELY(!drv_asker_awaits(asker, data, bytes, ANSWER_BYTES)))
+		return CADGE_TAKEN;
+	asker->checked++;
+	sender->taken_from = drv_load64(at + DRV_HEAD_BYTES);
+	sender->taken_at = drv_load64(at + DRV_HEAD_BYTES + 8);
+	asker->answered_at = drv_clock_now(&asker->port.engine->clock);
+	return CADGE_TAKEN;
+}
+
+/* The other side of this process has to know when a poll began. */
+static int turn(struct sender *sender, struct drv_fail *fail)
+{
+	struct drv_asker *asker = &sender->asker;
+
+	if (asker->other)
+		((struct receiver *)asker->other)->polled_at = drv_clock_now(&asker->port.engine->clock);
+	return drv_asker_turn(asker, DRV_ASKER_WAIT_NS, fail);
+}
+
+/* In ticks; they add up to `one_way`. */
+struct spans {
+	uint64_t one_way, post, transfer, progress;
+};
+
+/*
+ * Splits the way of a message that began at `begin` and was handed over at `posted`. It may be taken while its sender is
+ * still in post, and the poll that delivers it may have begun before: what happens at the same time counts once, to
+ * what came first.
+ */
+static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct spans *spans_out)
+{
+	const uint64_t taken = sender->taken_at;
+	const uint64_t handed = posted < taken ? posted : taken;
+	const uint64_t from = sender->taken_from > handed ? sender->taken_from : handed;
+
+	if (DRV_UNLIKELY(taken < begin || taken > sender->asker.answered_at || sender->taken_from > taken)) {
+		drv_asker_mismatch(
+			&sender->asker,
+			"the two ends have no clock in common: a message was taken before it was sent, "
+			"or after its answer came",
+			sender->number - 1);
+		*spans_out = (struct spans){0};
+		return;
+	}
+	*spans_out = (struct spans){taken - begin, handed - begin, from - handed, taken - from};
+}
+
+/* One message and its answer. 1: the answer is lost; -1: *fail. Nothing is lent afterwards. */
+static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *trip_out, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &sender->asker.port.engine->clock;
+	const uint64_t begin = drv_clock_now(clock);
+	uint64_t posted;
+	int lost = 0;
+
+	if (drv_ask(&sender->asker, 0, sender->bytes, sender->number++, fail))
+		return -1;
+	posted = drv_clock_now(clock);
+	while (!sender->asker.answered_at && !lost) {
+		if (turn(sender, fail))
+			return -1;
+		lost = !sender->asker.reliable && !sender->asker.answered_at &&
+		       drv_clock_now(clock) - posted > sender->asker.patience;
+	}
+	sender->asker.lost += (uint64_t)lost;
+	if (!lost) {
+		*trip_out = sender->asker.answered_at - begin;
+		split(sender, begin, posted, spans_out);
+	}
+	return drv_asker_reclaim(&sender->asker, fail) ? -1 : lost;
+}
+
+/* ---- the roles ---- */
+
+struct state {
+	struct drv_dialog dialog;
+	struct sender sender;
+	struct receiver receiver;
+};
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct receiver *receiver = &((struct state *)play->state)->receiver;
+
+	receiver->bytes = (size_t)parameters->bytes;
+	receiver->answers.intake.by_number = true; /* one at a time */
+	return drv_dialog_answers(play, &receiver->answers, receiver_on_recv, receiver_drain, ANSWER_BYTES,
+				  parameters->touch != DRV_TOUCH_NONE, fail);
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct sender *sender = &((struct state *)play->state)->sender;
+
+	sender->bytes = (size_t)parameters->bytes;
+	if ((play->engine->self && prepare_server(play, fail)) ||
+	    drv_dialog_requester(play, &sender->asker, sender_on_recv, 1, sender->bytes,
+				 parameters->touch != DRV_TOUCH_NONE, fail))
+		return -1;
+	for (unsigned quantity = ONE_WAY; quantity <= PROGRESS; quantity++)
+		if (!drv_record_samples(play->record, quantity, fail))
+			return -1;
+	return 0;
+}
+
+static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	struct sender *sender = &((struct state *)play->state)->sender;
+	struct spans ignored;
+	uint64_t trip;
+	int status;
+
+	sender->asker.full = true;
+	sender->asker.phase = serial;
+	status = send_one(sender, &ignored, &trip, fail);
+	sender->asker.full = false;
+	return status < 0 ? -1 : 0;
+}
+
+static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	struct sender *sender = &((struct state *)play->state)->sender;
+	const struct drv_clock *clock = &play->engine->clock;
+	struct drv_warmup *warmup = &sender->asker.warmup;
+	struct spans ignored;
+	uint64_t trip = 0;
+	bool over = false;
+	int status = 0;
+
+	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS),
+			 drv_clock_to_ticks(clock, cap_ns));
+	while (status >= 0 && !over) {
+		status = send_one(sender, &ignored, &trip, fail);
+		over = status ? drv_warmup_expired(warmup, drv_clock_now(clock))
+			      : drv_warmup_add(warmup, drv_clock_now(clock), trip);
+	}
+	drv_record_warmup(play->record, warmup);
+	sender->asker.patience =
+		drv_clock_to_ticks(clock, drv_loss_deadline_ns(drv_clock_to_ns(clock, warmup->median)));
+	return status < 0 ? -1 : 0;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct sender *sender = &((struct state *)play->state)->sender;
+	const struct drv_clock *clock = &play->engine->clock;
+	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t lost = sender->asker.lost, late = sender->asker.late;
+	struct drv_record *record = play->record;
+	struct drv_value *values = record->values;
+
+	do {
+		struct spans spans;
+		uint64_t trip;
+		const int status = send_one(sender, &spans, &trip, fail);
+
+		if (status < 0)
+			return -1;
+		if (status)
+			continue;
+		record->operations++;
+		drv_sample(values[ONE_WAY].samples, drv_clock_to_ns(clock, spans.one_way));
+		drv_sample(values[POST].samples, drv_clock_to_ns(clock, spans.post));
+		drv_sample(values[TRANSFER].samples, drv_clock_to_ns(clock, spans.transfer));
+		drv_sample(values[PROGRESS].samples, drv_clock_to_ns(clock, spans.progress));
+	} while (drv_clock_now(clock) - begin < span);
+	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
+	record->bytes = record->operations * (sender->bytes + ANSWER_BYTES);
+	record->lost = sender->asker.lost - lost;
+	record->late = sender->asker.late - late;
+	return 0;
+}
+
+/* As drv_serve_loop, but that it reads the clock before each poll. */
+static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	struct receiver *receiver = &((struct state *)play->state)->receiver;
+	struct cadge_sink *sink = &receiver->answers.port.sink;
+	struct drv_engine *engine = play->engine;
+	uint32_t idle = 0;
+
+	for (;;) {
+		uint64_t now;
+		int events, status;
+
+		receiver->polled_at = drv_clock_now(&engine->clock);
+		events = engine->layer->poll(engine->ctx, sink);
+		if (DRV_UNLIKELY(receiver_drain(receiver, fail)))
+			return -1;
+		if (DRV_UNLIKELY(events < 0))
+			return drv_engine_fail("poll", events, fail);
+		if (events > 0) {
+			idle = 0;
+			continue;
+		}
+		if (engine->block) {
+			if (drv_engine_wait(engine, DRV_SERVE_WAIT_NS * engine->nap_factor, fail))
+				return -1;
+			if (++idle < 2)
+				continue;
+		} else if (++idle & 63) {
+			continue;
+		}
+		now = drv_clock_now(&engine->clock);
+		/* the first look of an idle while only starts its time */
+		if (idle == 64 && !engine->block)
+			engine->oob_next = now + engine->oob_period;
+		status = drv_engine_look(engine, now, message_out, fail);
+		if (status)
+			return status < 0 ? -1 : 0;
+	}
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	needs_out->message_bytes = parameters->bytes < ANSWER_BYTES ? ANSWER_BYTES : parameters->bytes;
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	return drv_negotiate_message(((const struct parameters *)at)->bytes, "message", &offer->both, fail) ||
+			       drv_negotiate_message(ANSWER_BYTES, "answer", &offer->both, fail)
+		       ? -1
+		       : 0;
+}
+
+#define SENDER_ROLE                                                                                          \
+	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
+	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = drv_dialog_phase
+
+static const struct drv_role self = {.name = "both", SENDER_ROLE};
+
+static const struct drv_pattern phases = {
+	.name = "phases",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){[ONE_WAY] = {"one_way", DRV_HISTOGRAM},
+						    [POST] = {"post", DRV_HISTOGRAM},
+						    [TRANSFER] = {"transfer", DRV_HISTOGRAM},
+						    [PROGRESS] = {"progress", DRV_HISTOGRAM},
+						    {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client", .channels_most = 1, SENDER_ROLE},
+			{.name = "server",
+			 .state_bytes = sizeof(struct state),
+			 .prepare = prepare_server,
+			 .channels_most = 1,
+			 .serve = serve,
+			 .phase = drv_dialog_phase},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(phases);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern pingpong: a bare message there and one of the same size back, one at a time. Several pairs do so at the same
+ * time, each on a channel of its own, and know nothing of each other: what they share is the layer.
+ */
+#include "traffic/caller.h"
+#include "launch/pattern.h"
+
+struct parameters {
+	uint64_t bytes;
+	uint32_t touch;
+	/* read by the plan alone, which makes so many clients and servers */
+	uint64_t pairs;
+};
+
+static struct drv_exchange exchange_of(const struct drv_play *play)
+{
+	const struct parameters *parameters = play->parameters;
+
+	return (struct drv_exchange){.form = DRV_FORM_BARE,
+				     .request_bytes = parameters->bytes,
+				     .reply_bytes = parameters->bytes,
+				     .depth = 1,
+				     .seed = play->seed,
+				     .touch = (enum drv_touch)parameters->touch};
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_caller_prepare(play, exchange_of(play), fail);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_answerer_prepare(play, exchange_of(play), fail);
+}
+
+static int prepare_self(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_caller_prepare_self(play, exchange_of(play), fail);
+}
+
+static void needs(const void *parameters, struct drv_needs *needs_out)
+{
+	needs_out->message_bytes = ((const struct parameters *)parameters)->bytes;
+}
+
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
+
+static const struct drv_pattern pingpong = {
+	.name = "pingpong",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"pairs", DRV_INTEGER, offsetof(struct parameters, pairs), NULL},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client", .prepare = prepare_client, .channels_most = 1, DRV_CALLER_ROLE},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+};
+DRV_PATTERN(pingpong);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern postpoll, for comparisons with native tools: what a layer takes for a message there and one back where nothing but
+ * its own post and poll is called, on the same module, connection and buffers that the pattern pingpong has in the same
+ * launch. What pingpong takes more is the driver's; what this takes more than the library's own tool is the adapter's.
+ *
+ * The clock is read once a batch, so that its cost is not in it. Polls only.
+ *
+ * With `stamp: write+read` the first 16 bytes of each message are written anew before it leaves and read where it arrives, as the
+ * other patterns do to know that it is the right one: so much of the driver's part is nothing but that.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "launch/pattern.h"
+#include "traffic/serve_loop.h"
+#include "traffic/touch.h"
+
+#define BATCH     64u
+#define SETTLE_NS UINT64_C(500000000)
+
+struct parameters {
+	uint64_t bytes;
+	uint32_t stamp; /* of drv_touch_words */
+};
+
+struct direct {
+	/* first: callbacks get a pointer to it */
+	struct drv_port port;
+	struct cadge_chan *chan;
+	struct cadge_iov iov;
+	/* of each message, so many bytes are written and compared; what of the next one sent, and received */
+	size_t stamp_bytes;
+	uint64_t stamp[2], expected[2];
+	/* the other end of the same process, where one plays both */
+	bool self, answers_in_sink;
+	/* answers that are due */
+	uint32_t due;
+	/* messages that came, and round trips that were begun and answered */
+	uint64_t received, begun, answered;
+	/* messages of ours that the library still has */
+	uint64_t lent;
+	struct drv_samples *samples;
+	struct drv_fail fail;
+	bool failed;
+};
+
+/* Writes the next stamp into the message, or nothing. */
+DRV_INLINE void write_stamp(struct direct *direct)
+{
+	memcpy(direct->iov.base, direct->stamp, direct->stamp_bytes);
+	direct->stamp[0]++;
+}
+
+DRV_INLINE void read_stamp(struct direct *direct, const void *data)
+{
+	if (!direct->stamp_bytes)
+		return;
+	if (DRV_UNLIKELY(memcmp(data, direct->expected, direct->stamp_bytes) != 0) && !direct->failed) {
+		direct->failed = true;
+		drv_fail_set(&direct->fail, DRV_PROTOCOL, "a message has another stamp than its place");
+	}
+	direct->expected[0]++;
+}
+
+/* Sends the message, or polls until the layer takes it. */
+DRV_INLINE int post(struct direct *direct, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = direct->port.engine;
+
+	write_stamp(direct);
+	for (;;) {
+		const int code = engine->layer->post(direct->chan, &direct->iov, 1, 0, 0);
+
+		if (DRV_LIKELY(code == CADGE_DONE))
+			return 0;
+		if (code == CADGE_QUEUED) {
+			direct->lent++;
+			return 0;
+		}
+		if (code != CADGE_BUSY)
+			return drv_engine_fail("post", code, fail);
+		if (engine->layer->poll(engine->ctx, engine->sink) < 0)
+			return drv_engine_fail("poll", code, fail);
+	}
+}
+
+/* Answers where that may be done inside the callback and the layer is not busy, else puts it off. */
+DRV_INLINE void answer(struct direct *direct)
+{
+	const struct drv_engine *engine = direct->port.engine;
+
+	if (direct->answers_in_sink) {
+		int code;
+
+		write_stamp(direct);
+		code = engine->layer->post(direct->chan, &direct->iov, 1, 0, 0);
+
+		if (DRV_LIKELY(code == CADGE_DONE || code == CADGE_QUEUED)) {
+			direct->lent += code == CADGE_QUEUED;
+			direct->answered++;
+			return;
+		}
+		direct->stamp[0]--; /* it is written again when it leaves */
+	}
+	direct->due++;
+}
+
+static enum cadge_keep client_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				   struct cadge_lend *lend)
+{
+	(void)peer, (void)bytes, (void)lend;
+	read_stamp((struct direct *)sink, data);
+	((struct direct *)sink)->received++;
+	return CADGE_TAKEN;
+}
+
+static enum cadge_keep server_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				   struct cadge_lend *lend)
+{
+	(void)peer, (void)bytes, (void)lend;
+	read_stamp((struct direct *)sink, data);
+	answer((struct direct *)sink);
+	return CADGE_TAKEN;
+}
+
+/* Requests and answers take turns. */
+static enum cadge_keep both_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				 struct cadge_lend *lend)
+{
+	struct direct *direct = (struct direct *)sink;
+
+	(void)peer, (void)bytes, (void)lend;
+	read_stamp(direct, data);
+	if (++direct->received & 1)
+		answer(direct);
+	return CADGE_TAKEN;
+}
+
+static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	struct direct *direct = (struct direct *)sink;
+
+	(void)peer, (void)token;
+	direct->lent--;
+	if (code < 0 && !direct->failed) {
+		direct->failed = true;
+		drv_engine_fail("post", code, &direct->fail);
+	}
+}
+
+static bool due(void *arg)
+{
+	return ((const struct direct *)arg)->due > 0;
+}
+
+static int drain(void *arg, struct drv_fail *fail)
+{
+	struct direct *direct = arg;
+
+	for (; direct->due; direct->due--, direct->answered++)
+		if (post(direct, fail))
+			return -1;
+	return 0;
+}
+
+static int prepare(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct drv_engine *engine = play->engine;
+	struct direct *direct = play->state;
+
+	if (engine->block)
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted to block, the direct loop only polls");
+	drv_port_start(&direct->port, engine);
+	direct->self = engine->self;
+	direct->port.sink.recv = engine->self ? both_recv : play->role->acts ? client_recv : server_recv;
+	direct->port.sink.sent = on_sent;
+	direct->chan = engine->channels[0].chan;
+	direct->answers_in_sink = (engine->offer.both.caps & CADGE_CAP_POST_IN_SINK) != 0;
+	direct->iov.bytes = (size_t)parameters->bytes;
+	if (parameters->stamp)
+		direct->stamp_bytes =
+			direct->iov.bytes < sizeof(direct->stamp) ? direct->iov.bytes : sizeof(direct->stamp);
+	direct->iov.base = drv_pool_take(engine, DRV_POOL_CLIENT, drv_memory_stride(parameters->bytes), fail);
+	if (!direct->iov.base)
+		return -1;
+	if (play->role->acts) {
+		direct->samples = drv_record_samples(play->record, 0, fail);
+		if (!direct->samples)
+			return -1;
+	}
+	play->sleep = DRV_SLEEP_UNJUDGED;
+	engine->sink = &direct->port.sink;
+	return 0;
+}
+
+/* One message there and one back. */
+DRV_INLINE int round_trip(struct direct *direct, const bool self, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = direct->port.engine;
+	const struct cadge_layer *layer = engine->layer;
+	const uint64_t wanted = direct->received + (self ? 2 : 1);
+	uint32_t idle = 0;
+
+	direct->begun++;
+	if (post(direct, fail))
+		return -1;
+	/* the message may leave from the same buffer next time only when the library has given it back */
+	while (direct->received != wanted || DRV_UNLIKELY(direct->lent > 0)) {
+		const int events = layer->poll(engine->ctx, &direct->port.sink);
+
+		if (self && DRV_UNLIKELY(direct->due > 0) && drain(direct, fail))
+			return -1;
+		if (DRV_UNLIKELY(events < 0))
+			return drv_engine_fail("poll", events, fail);
+		if (DRV_UNLIKELY(!(++idle & 1023)) &&
+		    drv_engine_look(direct->port.engine, drv_clock_now(&engine->clock), NULL, fail))
+			return -1;
+	}
+	return 0;
+}
+
+static int batch(struct direct *direct, struct drv_fail *fail)
+{
+	int status = 0;
+
+	if (direct->self)
+		for (uint32_t i = 0; i < BATCH && !status; i++)
+			status = round_trip(direct, true, fail);
+	else
+		for (uint32_t i = 0; i < BATCH && !status; i++)
+			status = round_trip(direct, false, fail);
+	if (!status && direct->failed)
+		*fail = direct->fail;
+	return direct->failed ? -1 : status;
+}
+
+static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	(void)serial;
+	return batch(play->state, fail);
+}
+
+static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	const uint64_t end = drv_clock_now(clock) + drv_clock_to_ticks(clock, cap_ns);
+
+	do
+		if (batch(play->state, fail))
+			return -1;
+	while (drv_clock_now(clock) < end);
+	return 0;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	struct direct *direct = play->state;
+	const uint64_t begun = direct->begun, started = drv_clock_now(clock);
+	const uint64_t end = started + drv_clock_to_ticks(clock, play->duration_ns);
+	uint64_t before = started, now;
+
+	do {
+		if (batch(direct, fail))
+			return -1;
+		now = drv_clock_now(clock);
+		drv_sample(direct->samples, drv_clock_to_ns(clock, now - before));
+		before = now;
+	} while (now < end);
+	play->record->elapsed_ns = drv_clock_to_ns(clock, now - started);
+	play->record->operations = direct->begun - begun;
+	play->record->bytes = 2 * play->record->operations * direct->iov.bytes;
+	return 0;
+}
+
+static bool settle(struct drv_play *play)
+{
+	struct direct *direct = play->state;
+	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
+
+	while (direct->lent && drv_now_ns() < until_ns)
+		if (play->engine->layer->poll(play->engine->ctx, &direct->port.sink) < 0)
+			return false;
+	return !direct->lent;
+}
+
+static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	struct direct *direct = play->state;
+
+	return drv_serve_loop(play->engine, &direct->port.sink, direct, due, drain, message_out, fail);
+}
+
+static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	const struct direct *direct = play->state;
+
+	(void)phase;
+	counts_out->posts = play->role->acts;
+	counts_out->posted = direct->begun;
+	counts_out->executes = direct->self || !play->role->acts;
+	counts_out->executed = direct->answered;
+}
+
+static void needs(const void *parameters, struct drv_needs *needs_out)
+{
+	needs_out->message_bytes = ((const struct parameters *)parameters)->bytes;
+}
+
+#define CLIENT                                                                                               \
+	.acts = true, .channels_most = 1, .state_bytes = sizeof(struct direct), .prepare = prepare,          \
+	.verify = verify, .warmup = warmup, .measure = measure, .settle = settle, .phase = phase
+
+static const struct drv_role self = {.name = "both", CLIENT};
+
+static const struct drv_pattern postpoll = {
+	.name = "postpoll",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"stamp", DRV_CHOICE, offsetof(struct parameters, stamp), drv_touch_words},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){{"batch", DRV_HISTOGRAM}, {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client", CLIENT},
+			{.name = "server",
+			 .channels_most = 1,
+			 .state_bytes = sizeof(struct direct),
+			 .prepare = prepare,
+			 .serve = serve,
+			 .phase = phase},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+};
+DRV_PATTERN(postpoll);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern servers: many clients call one server, each over a connection and a context of its own or all over one, and the
+ * server's threads share the connections in one of several ways.
+ */
+#include <inttypes.h>
+
+#include "traffic/batch.h"
+#include "traffic/caller.h"
+#include "traffic/cluster.h"
+#include "launch/pattern.h"
+#include "traffic/service.h"
+#include "traffic/shared.h"
+
+enum quantity { LATENCY, RATE, REORDERED, STOLEN };
+
+struct parameters {
+	uint64_t clients, server_threads, request_bytes, reply_bytes, depth, batch, service_ns;
+	uint32_t step, touch, reply, connection;
+};
+
+enum step { PER_CONNECTION, DISPATCHER, CLUSTERS, STEALING };
+static const char *const steps[] = {"per_connection", "dispatcher", "clusters", "stealing", NULL};
+
+enum connection { PRIVATE, SHARED };
+static const char *const connections[] = {"private", "shared", NULL};
+
+/* Requests may be worked for by another thread than the one that owns the context. */
+static bool passes_on(const struct parameters *parameters)
+{
+	return parameters->step == DISPATCHER || parameters->step == STEALING;
+}
+
+/* The state of the role that calls; `shared`: NULL where each client has a connection of its own. */
+struct calling {
+	struct drv_caller caller;
+	struct drv_shared *shared;
+};
+
+/* How many calls one connection may have outstanding. */
+static uint64_t outstanding(const struct parameters *parameters)
+{
+	return parameters->connection == SHARED ? parameters->clients * parameters->depth : parameters->depth;
+}
+
+/* The state of the role that answers. */
+struct serving {
+	struct drv_cluster cluster;
+	struct drv_service service;
+	/* a dispatcher's workers, or whoever steals */
+	struct drv_handoff handoff;
+};
+
+static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
+				       uint64_t seed)
+{
+	return (struct drv_exchange){.form = drv_call_form(both),
+				     .request_bytes = parameters->request_bytes,
+				     .reply_bytes = parameters->reply_bytes,
+				     .depth = (uint32_t)parameters->depth,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch,
+				     .reply = (enum drv_reply)parameters->reply};
+}
+
+static struct drv_exchange exchange_in(const struct drv_play *play)
+{
+	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+/* As the server has it, which hears the threads of a shared connection on one channel. */
+static struct drv_exchange exchange_served(const struct drv_play *play)
+{
+	const struct parameters *parameters = play->parameters;
+	struct drv_exchange exchange = exchange_in(play);
+
+	exchange.clients = parameters->connection == SHARED ? (uint32_t)parameters->clients : 1;
+	return exchange;
+}
+
+/*
+ * Whether each operation puts a thread of either role to sleep can be told only of one client that has one call at a time:
+ * among many a reply is often there before its client has a processor again.
+ */
+static enum drv_sleep sleep_of(const struct parameters *parameters)
+{
+	return parameters->clients == 1 && parameters->depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct calling *calling = play->state;
+	const struct drv_exchange exchange = exchange_in(play);
+
+	if (parameters->connection == SHARED
+		    ? drv_shared_start(&calling->shared, play, exchange, (uint32_t)parameters->clients,
+				       exchange.reply == DRV_REPLY_WAIT, fail)
+		    : drv_caller_prepare(play, exchange, fail))
+		return -1;
+	play->sleep = sleep_of(parameters);
+	return 0;
+}
+
+static void stop_client(struct drv_play *play)
+{
+	struct calling *calling = play->state;
+
+	drv_shared_stop(calling->shared);
+	drv_caller_stop(play);
+}
+
+/* Steps of one client: where connections are shared each thread does them, on a play of its own. */
+static int measure_one(struct drv_play *play, uint64_t unused, struct drv_fail *fail)
+{
+	struct drv_client *client = &((struct drv_caller *)play->state)->client;
+	const uint32_t batch = (uint32_t)((const struct parameters *)play->parameters)->batch;
+
+	(void)unused;
+	if (batch > 1 ? drv_batch_measure(client, batch, play->duration_ns, play->record, fail)
+		      : drv_caller_measure(play, fail))
+		return -1;
+	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
+	return 0;
+}
+
+static int settle_one(struct drv_play *play, uint64_t unused, struct drv_fail *fail)
+{
+	(void)unused;
+	return drv_caller_settle(play) ? 0 : drv_fail_set(fail, DRV_DEADLINE, "calls are outstanding");
+}
+
+/* A step of the client, in all of its threads where they share a connection. */
+static int step(struct drv_play *play, drv_shared_fn one, uint64_t number, struct drv_fail *fail)
+{
+	struct calling *calling = play->state;
+
+	return calling->shared ? drv_shared_run(calling->shared, one, number, fail) : one(play, number, fail);
+}
+
+static void record(struct drv_play *play, bool warmup_only)
+{
+	struct calling *calling = play->state;
+
+	if (calling->shared)
+		drv_shared_record(calling->shared, warmup_only);
+}
+
+static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	return step(play, drv_caller_verify, serial, fail);
+}
+
+static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	const int status = step(play, drv_caller_warmup, cap_ns, fail);
+
+	record(play, true);
+	return status;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	const int status = step(play, measure_one, 0, fail);
+
+	record(play, false);
+	return status;
+}
+
+static bool settle(struct drv_play *play)
+{
+	struct drv_fail ignored;
+
+	return !step(play, settle_one, 0, &ignored);
+}
+
+static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct calling *calling = play->state;
+
+	if (calling->shared)
+		drv_shared_counts(calling->shared, counts_out);
+	else
+		drv_caller_phase(play, phase, counts_out);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct serving *serving = play->state;
+	struct drv_service *service = parameters->service_ns ? &serving->service : NULL;
+
+	if (drv_cluster_start(&serving->cluster, play->engine, exchange_served(play), fail))
+		return -1;
+	play->sleep = sleep_of(parameters);
+	if (service) {
+		/* in every phase: it is the same each time, so that calls become steady with it */
+		if (drv_service_start(service, DRV_SERVICE_SPIN, DRV_SERVICE_FIXED, parameters->service_ns, 0,
+				      true, play->seed, &play->engine->clock, fail))
+			return -1;
+		drv_service_switch(service, true);
+		drv_cluster_serve(&serving->cluster, service);
+	}
+	if (!passes_on(parameters))
+		return 0;
+	if (drv_handoff_start(&serving->handoff, play->engine, exchange_served(play), service,
+			      parameters->step == STEALING ? play->shared : NULL, fail))
+		return -1;
+	drv_cluster_pass_on(&serving->cluster, &serving->handoff);
+	return 0;
+}
+
+static void stop_server(struct drv_play *play)
+{
+	struct serving *serving = play->state;
+
+	drv_handoff_stop(&serving->handoff);
+	drv_service_stop(&serving->service);
+	drv_cluster_stop(&serving->cluster);
+}
+
+static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	return drv_cluster_run(&((struct serving *)play->state)->cluster, message_out, fail);
+}
+
+static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	const struct parameters *parameters = play->parameters;
+	struct serving *serving = play->state;
+
+	drv_cluster_phase(&serving->cluster, phase, counts_out);
+	if (phase->ended == DRV_STEP_MEASURE && !phase->last && passes_on(parameters)) {
+		drv_record_count(play->record, REORDERED, serving->handoff.reordered);
+		if (parameters->step == STEALING)
+			drv_record_count(play->record, STOLEN, serving->handoff.stolen);
+	}
+	serving->handoff.reordered = serving->handoff.stolen = 0;
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, outstanding(parameters),
+		       needs_out);
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct parameters *parameters = at;
+	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
+
+	if (parameters->connection == SHARED && drv_shared_negotiate(&offer->both, fail))
+		return -1;
+	if (exchange.form == DRV_FORM_NATIVE && !(offer->both.caps & CADGE_CAP_REPLY_LATER) &&
+	    passes_on(parameters))
+		return drv_fail_set(
+			fail, DRV_NO_CAP,
+			"wanted calls that another thread works for, the layer's own are answered "
+			"before their handler ends (no REPLY_LATER)");
+	if (parameters->batch > parameters->depth)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted batches of %" PRIu64 " calls where %" PRIu64
+				    " may be outstanding",
+				    parameters->batch, parameters->depth);
+	if (parameters->batch > 1 && !(offer->both.caps & CADGE_CAP_BATCH))
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted batches of calls, the layer has none (BATCH)");
+	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+}
+
+static const struct drv_pattern servers = {
+	.name = "servers",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"clients", DRV_INTEGER, offsetof(struct parameters, clients), NULL},
+			{"step", DRV_CHOICE, offsetof(struct parameters, step), steps},
+			{"server_threads", DRV_INTEGER, offsetof(struct parameters, server_threads), NULL},
+			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
+			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"batch", DRV_INTEGER, offsetof(struct parameters, batch), NULL},
+			{"service_ns", DRV_INTEGER, offsetof(struct parameters, service_ns), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"reply", DRV_CHOICE, offsetof(struct parameters, reply), drv_reply_words},
+			{"connection", DRV_CHOICE, offsetof(struct parameters, connection), connections},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
+						    [RATE] = {"rate", DRV_RATE},
+						    [REORDERED] = {"reordered", DRV_COUNT},
+						    [STOLEN] = {"stolen", DRV_COUNT},
+						    {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			/* a server with more threads than there are clients gives each of them further channels, for nothing */
+			{.name = "client",
+			 .threads = true,
+			 .hands = true,
+			 .prepare = prepare_client,
+			 .acts = true,
+			 .state_bytes = sizeof(struct calling),
+			 .stop = stop_client,
+			 .verify = verify,
+			 .warmup = warm_up,
+			 .measure = measure,
+			 .settle = settle,
+			 .phase = phase_client},
+			{.name = "server",
+			 .threads = true,
+			 .hands = true,
+			 .prepare = prepare_server,
+			 .state_bytes = sizeof(struct serving),
+			 .shared_bytes = sizeof(struct drv_queue),
+			 .stop = stop_server,
+			 .serve = serve,
+			 .phase = phase_server},
+			{.name = NULL},
+		},
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(servers);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern stream: messages leave as fast as the layer takes them, with at most `depth` of them lent to the layer at a
+ * time, until the receiver has confirmed all of them; one way, or both ways at once. Several pairs do so at the same
+ * time, each on a channel of its own, and know nothing of each other.
+ */
+#include <inttypes.h>
+
+#include "traffic/push.h"
+#include "traffic/touch.h"
+
+static const char *const buffers_words[] = {"rotated", "same", NULL}, *const ways_words[] = {"one", "both",
+											     NULL};
+
+struct parameters {
+	uint64_t bytes, depth, spread;
+	uint32_t touch;
+	enum { ROTATED, SAME } buffers;
+	enum { ONE_WAY, BOTH_WAYS } ways;
+	/* read by the plan alone, which makes so many clients and servers */
+	uint64_t pairs;
+};
+
+static struct drv_push push_in(const struct drv_play *play)
+{
+	const struct parameters *parameters = play->parameters;
+
+	return (struct drv_push){.bytes = parameters->bytes,
+				 .depth = (uint32_t)parameters->depth,
+				 .spread = parameters->spread,
+				 .seed = play->seed,
+				 .touch = parameters->touch != DRV_TOUCH_NONE,
+				 .same = parameters->buffers == SAME};
+}
+
+static bool goes_both_ways(const void *parameters)
+{
+	return ((const struct parameters *)parameters)->ways == BOTH_WAYS;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_pusher_prepare(play, push_in(play), true, goes_both_ways(play->parameters), NULL, fail);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_pusher_prepare(play, push_in(play), goes_both_ways(play->parameters), true, NULL, fail);
+}
+
+static int prepare_self(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_pusher_prepare(play, push_in(play), true, true, NULL, fail);
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_sender *sender = &((struct drv_pusher *)play->state)->sender;
+
+	if (drv_sender_measure(sender, play->duration_ns, play->record, fail))
+		return -1;
+	drv_record_rate(play->record, 0, play->record->bytes, play->record->elapsed_ns);
+	return 0;
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	drv_push_need(parameters->bytes, parameters->depth, needs_out);
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct parameters *parameters = at;
+
+	if (parameters->buffers == SAME && parameters->touch != DRV_TOUCH_NONE)
+		return drv_fail_set(
+			fail, DRV_NO_CAP,
+			"wanted each message written anew, in a buffer that earlier ones still leave from");
+	if (parameters->buffers == SAME && parameters->spread)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted all messages from one buffer, and from buffers over %" PRIu64
+				    " bytes",
+				    parameters->spread);
+	if (parameters->spread && parameters->touch != DRV_TOUCH_NONE &&
+	    (offer->both.caps & CADGE_CAP_RESERVE))
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted messages from buffers over %" PRIu64
+				    " bytes, and they are written in the library's own memory (RESERVE)",
+				    parameters->spread);
+	if (drv_negotiate_spread(parameters->spread, &offer->both, fail))
+		return -1;
+	if (parameters->ways == BOTH_WAYS && offer->place == DRV_PLACE_SELF)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted streams both ways, and one process has no other way to itself");
+	return drv_push_negotiate(parameters->bytes, offer, fail);
+}
+
+static const struct drv_role self = {
+	.name = "both", .prepare = prepare_self, .measure = measure, DRV_PUSHER_ROLE};
+
+static const struct drv_pattern stream = {
+	.name = "stream",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"spread", DRV_INTEGER, offsetof(struct parameters, spread), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"buffers", DRV_CHOICE, offsetof(struct parameters, buffers), buffers_words},
+			{"ways", DRV_CHOICE, offsetof(struct parameters, ways), ways_words},
+			{"pairs", DRV_INTEGER, offsetof(struct parameters, pairs), NULL},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client",
+			 .prepare = prepare_client,
+			 .measure = measure,
+			 .channels_most = 1,
+			 DRV_PUSHER_ROLE},
+			{.name = "server",
+			 .prepare = prepare_server,
+			 .measure = measure,
+			 .acts_in = goes_both_ways,
+			 .channels_most = 1,
+			 DRV_PUSHER_ROLE},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(stream);

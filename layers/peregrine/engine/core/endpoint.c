@@ -3,27 +3,8 @@
 #include "engine.h"
 #include "fast.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <time.h>
-
-static const struct pgr_wire_ops *const wires[] = {
-	&pgr_wire_shm,
-	&pgr_wire_udp,
-	&pgr_wire_ip,
-	&pgr_wire_xdp,
-};
-
-const struct pgr_wire_ops *pgr_wire_find(const char *name)
-{
-	for (size_t i = 0; name && i < sizeof(wires) / sizeof(wires[0]); i++)
-		if (strcmp(wires[i]->name, name) == 0)
-			return wires[i];
-	return NULL;
-}
 
 const char *pgr_code_name(int code)
 {
@@ -56,117 +37,7 @@ const char *pgr_code_name(int code)
 	return code > 0 || -code >= (int)(sizeof(names) / sizeof(names[0])) ? "unknown code" : names[-code];
 }
 
-int pgr_wire_fail(const struct pgr_config *config, int code, const char *format, ...)
-{
-	va_list list;
-
-	if (config->error && config->error_bytes) {
-		va_start(list, format);
-		vsnprintf(config->error, config->error_bytes, format, list);
-		va_end(list);
-	}
-	return code;
-}
-
-/* ---- time and chance ---- */
-
-uint64_t pgr_now(struct pgr *pgr)
-{
-	struct timespec now;
-
-	if (PGR_UNLIKELY(pgr->wire->ops->now_ns != NULL))
-		return pgr->now_ns = pgr->wire->ops->now_ns();
-	clock_gettime(CLOCK_BOOTTIME, &now); /* goes on while the machine sleeps, as other machines do */
-	return pgr->now_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-uint64_t pgr_random(void)
-{
-	uint64_t value = 0;
-
-	while (getrandom(&value, sizeof(value), 0) != sizeof(value))
-		;
-	return value;
-}
-
-uint64_t pgr_nonce(void)
-{
-	uint64_t value;
-
-	do
-		value = pgr_random();
-	while (!value);
-	return value;
-}
-
 /* ---- packets ---- */
-
-static PGR_COLD int send_with_extensions(struct pgr *pgr, const struct pgr_to *to,
-					 const struct pgr_header *head, uint64_t cookie,
-					 const struct pgr_piece *data, unsigned int pieces, bool more)
-{
-	_Alignas(8) uint8_t room[PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES];
-	const uint8_t *key = pgr->has_key ? pgr->key : NULL;
-	struct pgr_piece all[1 + PGR_IOV_MAX];
-	unsigned int count = 1;
-	int code;
-
-	if (key && pieces) { /* the check wants the data in one piece */
-		size_t used = 0;
-
-		for (unsigned int i = 0; i < pieces; i++) {
-			memcpy(pgr->scratch + used, data[i].base, data[i].bytes);
-			used += data[i].bytes;
-		}
-		all[count++] = (struct pgr_piece){pgr->scratch, used};
-	} else {
-		for (unsigned int i = 0; i < pieces; i++)
-			all[count++] = data[i];
-	}
-	all[0] = (struct pgr_piece){room, pgr_packet_write(head, cookie, key, pgr->scratch, room)};
-	code = pgr->wire->ops->send(pgr->wire, to, all, count, more);
-	if (key && pieces)
-		pgr_let_go(pgr); /* the next one wants the scratch */
-	return code;
-}
-
-int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *head, uint64_t cookie,
-	     const struct pgr_piece *data, unsigned int pieces, bool more)
-{
-	struct pgr_piece all[1 + PGR_IOV_MAX];
-
-	if (PGR_UNLIKELY(!pgr->here))
-		return 0; /* what went on behind a continuation that forked */
-	pgr->stats.packets_sent++;
-	pgr->holding |= more;
-	if (PGR_UNLIKELY(cookie || pgr->has_key || PGR_OWN_ORDER || (pgr->off & PGR_OFF_TEMPLATES)))
-		return send_with_extensions(pgr, to, head, cookie, data, pieces, more);
-	all[0] = (struct pgr_piece){head, sizeof(*head)};
-	for (unsigned int i = 0; i < pieces; i++)
-		all[1 + i] = data[i];
-	return pgr->wire->ops->send(pgr->wire, to, all, 1 + pieces, more);
-}
-
-int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_line *line, uint64_t cookie,
-		  const struct pgr_piece *data, unsigned int pieces, bool more)
-{
-	struct pgr_piece all[1 + PGR_IOV_MAX];
-	struct pgr_header head;
-
-	if (PGR_UNLIKELY(!pgr->here))
-		return 0;
-	if (PGR_UNLIKELY(cookie || pgr->has_key || (pgr->off & PGR_OFF_TEMPLATES))) {
-		memcpy(&head, line, sizeof(head));
-		pgr_le_header(&head, &head);
-		return pgr_send(pgr, to, &head, cookie, data, pieces, more);
-	}
-	pgr->stats.packets_sent++;
-	pgr->holding |= more;
-	all[0] = (struct pgr_piece){line, sizeof(*line)};
-	for (unsigned int i = 0; i < pieces; i++)
-		all[1 + i] = data[i];
-	return pgr->wire->ops->send(pgr->wire, to, all, 1 + pieces, more);
-}
 
 /* Who asks in another version, or without our key, is told; who is told so himself may believe it in the end. */
 static PGR_COLD void unread(struct pgr *pgr, const struct pgr_to *from, const void *at, size_t bytes)
@@ -218,14 +89,6 @@ static bool input(void *engine, const struct pgr_to *from, const void *at, size_
 }
 
 /* ---- progress ---- */
-
-void pgr_flush(struct pgr *pgr)
-{
-	if (PGR_UNLIKELY(!pgr->here))
-		return;
-	pgr->wire->ops->flush(pgr->wire);
-	pgr->holding = false;
-}
 
 /* What a wire had no room for. */
 static PGR_COLD void go_on(struct pgr *pgr)

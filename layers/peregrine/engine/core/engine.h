@@ -13,7 +13,9 @@
  *	theirs.c    what other processes have open
  *	path.c      the size of packets, and paths that let none of it through
  *	fast.h      the usual case, short
- *	timer.c     round-trip times, repetition, giving up, forgetting
+ *	clock.c     the clock, round trips, time-outs
+ *	timer.c     what they bring about: repetition, giving up, forgetting
+ *	send.c      a packet leaves
  *	credit.c    flow control
  *	buffer.c    memory for messages
  *	convert.c   unlike byte orders
@@ -26,13 +28,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../base/base.h"
 #include "../base/packet.h"
-#include "../pgr.h"
 #include "../wires/wire.h"
 
-#define PGR_LIKELY(condition)   __builtin_expect(!!(condition), 1)
-#define PGR_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#define PGR_COLD                __attribute__((cold, noinline))
 /* after so long a client on a wire that loses nothing asks for its call */
 #define PGR_PROBE_NS UINT64_C(500000000)
 /* between two looks whether who is waited for lives, where the wire can tell */
@@ -508,9 +507,7 @@ struct pgr {
 	struct pgr_stats stats;
 };
 
-/* ---- endpoint.c ---- */
-/* Reads the clock: ns that go on while the machine sleeps. It is pgr->now_ns until the next look. */
-uint64_t pgr_now(struct pgr *pgr);
+/* ---- send.c ---- */
 /*
  * Sends one packet: header in the machine's order, the cookie unless it is 0, data gathered from at most PGR_IOV_MAX
  * pieces. 0, or 1 where the wire has no room and nothing happened. `more`: the wire may hold it back until pgr_flush.
@@ -520,14 +517,14 @@ int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *
 /* The same, where every nanosecond counts: the line is as it is on the wire. */
 int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_line *line, uint64_t cookie,
 		  const struct pgr_piece *data, unsigned int pieces, bool more);
-/* From the kernel; may be 0. */
-uint64_t pgr_random(void);
 /* Before data that may be held back vanish. */
 static inline void pgr_let_go(struct pgr *pgr)
 {
 	if (PGR_UNLIKELY(pgr->wire->lending))
 		pgr_flush(pgr);
 }
+
+/* ---- endpoint.c ---- */
 /* As pgr_open, on a wire that has no name: tests bring their own. */
 int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config, struct pgr **pgr_out);
 
@@ -778,9 +775,9 @@ void pgr_gather(const struct pgr_iov *iov, uint32_t count, uint8_t *at);
 /* Of all entries. */
 uint64_t pgr_iov_bytes(const struct pgr_iov *iov, uint32_t count);
 
-/* ---- timer.c ---- */
-/* Looks through slots and works for what is late, through clients for those that are silent. */
-void pgr_tick(struct pgr *pgr);
+/* ---- clock.c ---- */
+/* Reads the clock: ns that go on while the machine sleeps. It is pgr->now_ns until the next look. */
+uint64_t pgr_now(struct pgr *pgr);
 /* Takes a sample of the round trip (RFC 6298). */
 void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns);
 /*
@@ -788,6 +785,8 @@ void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns);
  * of use, so the next calls wait longer before they are repeated. Not by Karn's rule, which knows only losses.
  */
 void pgr_service_time(struct pgr_peer *peer, uint64_t took_ns);
+/* A time-out, doubled by each repetition, but so that many tries fit into the give-up time. */
+uint64_t pgr_backed_off(const struct pgr *pgr, uint64_t rto_ns, uint8_t repeats);
 /* How long to wait for the slot's answer: doubled by each repetition, up to a limit. */
 uint64_t pgr_slot_timeout(const struct pgr_slot *slot);
 /*
@@ -799,6 +798,10 @@ void pgr_slot_arm(struct pgr_slot *slot);
 void pgr_slot_leave(struct pgr_slot *slot);
 /* From this moment it waits for an answer; when it is given up stays as it is. */
 void pgr_slot_wait(struct pgr_slot *slot);
+
+/* ---- timer.c ---- */
+/* Looks through slots and works for what is late, through clients for those that are silent. */
+void pgr_tick(struct pgr *pgr);
 /* The next poll looks through all that waits for the clock. */
 static inline void pgr_tick_soon(struct pgr *pgr)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time: round trips (RFC 6298, with Karn's rule), repetition, giving up, forgetting. There is no timer a
- * call: a tick looks through the slots in use, which costs nothing where calls are answered between two
- * ticks.
+ * What time brings about: repetition, giving up, forgetting. There is no timer a call: a tick looks through the slots in use,
+ * which costs nothing where calls are answered between two ticks.
  */
 #include "engine.h"
 
@@ -13,73 +12,6 @@
 #define SWEEP_NS UINT64_C(500000000)
 /* looked at in one sweep */
 #define SWEEP_WORKS 1024u
-
-void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns)
-{
-	const uint64_t least_ns = peer->pgr->config.rto_min_ns;
-
-	if (!peer->srtt_ns) {
-		peer->srtt_ns = sample_ns;
-		peer->rttvar_ns = sample_ns / 2;
-	} else {
-		const uint64_t off_ns =
-			peer->srtt_ns > sample_ns ? peer->srtt_ns - sample_ns : sample_ns - peer->srtt_ns;
-
-		peer->rttvar_ns = (3 * peer->rttvar_ns + off_ns) / 4;
-		peer->srtt_ns = (7 * peer->srtt_ns + sample_ns) / 8;
-	}
-	peer->rto_ns = peer->srtt_ns + 4 * peer->rttvar_ns;
-	if (peer->rto_ns < least_ns)
-		peer->rto_ns = least_ns;
-}
-
-/* Doubled each time, but so that many tries fit into the give-up time. */
-static uint64_t backed_off(const struct pgr *pgr, uint64_t rto_ns, uint8_t repeats)
-{
-	const uint64_t most_ns = pgr->config.give_up_ns / PGR_TRIES_MIN;
-	const uint64_t ns = rto_ns << (repeats < PGR_BACKOFF_MAX ? repeats : PGR_BACKOFF_MAX);
-
-	return ns < most_ns ? ns : most_ns;
-}
-
-void pgr_service_time(struct pgr_peer *peer, uint64_t took_ns)
-{
-	const uint64_t most_ns = peer->pgr->config.give_up_ns / PGR_TRIES_MIN;
-
-	pgr_round_trip(peer, took_ns < most_ns ? took_ns : most_ns);
-}
-
-uint64_t pgr_slot_timeout(const struct pgr_slot *slot)
-{
-	const struct pgr_peer *peer = slot->peer;
-	const struct pgr *pgr = peer->pgr;
-	uint64_t rto_ns = peer->rto_ns;
-
-	if (pgr->reliable)
-		return pgr->probe_ns;
-	if (!rto_ns) /* no sample yet */
-		rto_ns = 5 * pgr->config.rto_min_ns;
-	return backed_off(pgr, rto_ns, slot->repeats);
-}
-
-void pgr_slot_wait(struct pgr_slot *slot)
-{
-	slot->due_ns = pgr_now(slot->peer->pgr) + pgr_slot_timeout(slot);
-}
-
-void pgr_slot_arm(struct pgr_slot *slot)
-{
-	const struct pgr *pgr = slot->peer->pgr;
-
-	pgr_slot_wait(slot);
-	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
-}
-
-void pgr_slot_leave(struct pgr_slot *slot)
-{
-	pgr_slot_arm(slot);
-	slot->claimed_ns = slot->peer->pgr->now_ns;
-}
 
 static void tick_slot(struct pgr *pgr, struct pgr_slot *slot)
 {
@@ -181,7 +113,7 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 	}
 	if (work->repeats < UINT8_MAX)
 		work->repeats++;
-	work->due_ns = pgr->now_ns + backed_off(pgr, 5 * pgr->config.rto_min_ns, work->repeats);
+	work->due_ns = pgr->now_ns + pgr_backed_off(pgr, 5 * pgr->config.rto_min_ns, work->repeats);
 	/* nobody has spoken from there yet: no more than he or the server before us asks for */
 	if (work->delegated && !work->heard && work->out.next)
 		return;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../wires/shm.h"
+#include "../wires/shm_ring.h"
 #include "support/net.h"
 
 enum { ECHO = 1, MANY = 65536, FEW = 1000 };

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../core/engine.h"
 #include "../wires/datagram.h"
 #include "support/alone.h"
 

@@ -2,15 +2,17 @@
 /*
  * What the wires on datagram sockets share: packets held back, sent and received, one by one or many at once,
  * and a socket of its own for the one peer that there is, and what hosts and routers say of packets that they
- * do not take; datagram.c, datagram_send.c, datagram_receive.c, datagram_direct.c, datagram_errors.c.
+ * do not take; datagram_socket.c, datagram_send.c, datagram_receive.c, datagram_direct.c, datagram_errors.c.
  * And what the wires without ports share: numbers of endpoints, in front of each packet.
  */
 #ifndef PGR_DATAGRAM_H
 #define PGR_DATAGRAM_H
 
 #include <netinet/in.h>
+#include <string.h>
 
-#include "../core/engine.h"
+#include "../base/base.h"
+#include "wire.h"
 
 /*
  * The wires ip and xdp: 8 bytes before the header, the number of the endpoint that shall have the packet and

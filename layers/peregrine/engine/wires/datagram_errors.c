@@ -27,6 +27,16 @@ bool pgr_datagram_keep_errors(int fd, int family)
 				  : setsockopt(fd, IPPROTO_IP, IP_RECVERR, &yes, sizeof(yes)) == 0;
 }
 
+bool pgr_datagram_whole(int fd, int family)
+{
+	const int v4 = IP_PMTUDISC_PROBE, v6 = IPV6_PMTUDISC_PROBE, yes = 1;
+
+	return family == AF_INET6
+		       ? setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6)) == 0 &&
+				 setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, &yes, sizeof(yes)) == 0
+		       : setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4)) == 0;
+}
+
 /* What others said; false: it is of this host's own kernel, which has said so to the sender. */
 static bool read_error(struct msghdr *message, struct sock_extended_err *error_out)
 {

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "shm.h"
+#include "shm_ring.h"
 #include "../base/theirs.h"
 
 static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)

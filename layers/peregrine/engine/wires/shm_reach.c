@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See shm.h: another endpoint's inbox is found and looked at, and a ring of it taken, if need be from one that has died. */
+/* See shm_ring.h: another endpoint's inbox is found and looked at, and a ring of it taken, if need be from one that has died. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "shm.h"
+#include "shm_ring.h"
 #include "../base/theirs.h"
 
 void pgr_shm_let_go(struct outgoing *out)

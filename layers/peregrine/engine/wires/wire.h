@@ -97,11 +97,7 @@ static inline bool pgr_wire_is_copy(const struct pgr_wire *wire)
 }
 
 extern const struct pgr_wire_ops pgr_wire_shm, pgr_wire_udp, pgr_wire_ip, pgr_wire_xdp;
-/* Finds a wire by name; NULL. */
+/* wires.c: finds one by its name; NULL. */
 const struct pgr_wire_ops *pgr_wire_find(const char *name);
-
-/* For wires: writes a sentence into config->error and returns `code`. */
-int pgr_wire_fail(const struct pgr_config *config, int code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -80,16 +80,6 @@ void pgr_datagram_describe(const struct pgr_wire *wire, char *text, size_t text_
 	snprintf(text, text_bytes, "%s", ((const struct pgr_datagram *)wire)->text);
 }
 
-bool pgr_datagram_whole(int fd, int family)
-{
-	const int v4 = IP_PMTUDISC_PROBE, v6 = IPV6_PMTUDISC_PROBE, yes = 1;
-
-	return family == AF_INET6
-		       ? setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6)) == 0 &&
-				 setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, &yes, sizeof(yes)) == 0
-		       : setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4)) == 0;
-}
-
 bool pgr_is_of_host(const union pgr_name *name)
 {
 	const uint32_t v4 = ntohl(name->v4.sin_addr.s_addr);

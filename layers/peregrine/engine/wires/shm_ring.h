@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The wire shm, for its two files: shm.c, whose head says what all of it is, and shm_reach.c, which finds others' inboxes. */
-#ifndef PGR_SHM_H
-#define PGR_SHM_H
+#ifndef PGR_SHM_RING_H
+#define PGR_SHM_RING_H
 
 #include <linux/futex.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "../core/engine.h"
+#include "../base/base.h"
+#include "wire.h"
 
 #define LINE_BYTES 64u
 /* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest */

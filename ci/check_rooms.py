@@ -39,6 +39,8 @@ DRIVER_ROOMS = ("base", "measure", "launch", "oob", "engine", "threads", "traffi
 """Each uses only itself and those before it; the main program uses all."""
 # The one file of the layers' room that a floor may use, as it would an external library; it includes nothing of ours.
 ALONE = "peregrine/engine/wires/xdp_socket"
+# Rooms of the engine, each of which may use those before it.
+ENGINE_ROOMS = ("base", "wires", "core")
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,10 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
             yield Violation(path, line, f"a wire may not use another: {header}")
         if in_engine and (first in {"cadge", *SHARED} or first in styles):
             yield Violation(path, line, f"the engine knows nothing of Cadge: {header}")
+        if in_engine and parts[3] in ENGINE_ROOMS:
+            above = ENGINE_ROOMS[ENGINE_ROOMS.index(parts[3]) + 1 :]
+            if Path(header).parent.name in above:
+                yield Violation(path, line, f"room {parts[3]} knows nothing of {' and '.join(above)}: {header}")
         if parts[0] == "harness" and not in_tests:
             layer = header.split("layers/")[-1]
             ours = first != "cadge" and (root / "layers" / layer).exists()

@@ -65,6 +65,8 @@ def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
         ("layers/wire/ucx/wire.c", 'f = fopen("/tmp/x", "r");\n', "opens no file"),
         ("layers/shims/trace.c", '#include "native/ucx.h"\n', "a shim may not use a concrete layer"),
         ("layers/peregrine/engine/core/call.c", '#include "cadge/layer.h"\n', "knows nothing of Cadge"),
+        ("layers/peregrine/engine/wires/udp.c", '#include "../core/engine.h"\n', "knows nothing of core"),
+        ("layers/peregrine/engine/base/packet.c", '#include "../wires/wire.h"\n', "nothing of wires and core"),
         ("layers/peregrine/engine/wires/xdp_socket.c", '#include "wire.h"\n', "so it stands alone"),
         ("harness/floors/xdp.c", '#include "peregrine/engine/wires/wire.h"\n', "no layer"),
         ("harness/floors/xdp.c", '#include "../../layers/peregrine/engine/wires/wire.h"\n', "no layer"),

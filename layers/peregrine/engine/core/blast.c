@@ -4,7 +4,7 @@
  * PGR_REORDER_PACKETS sendings later has arrived (as RACK, RFC 8985, does by time). So a hole is repaired
  * once a round trip, and a repetition that is lost too is found in the same way.
  */
-#include "engine.h"
+#include "blast.h"
 
 #include <stdlib.h>
 

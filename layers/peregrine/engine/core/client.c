@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What servers say to a client goes to the slots of its bindings. PROTOCOL.md, "A call in a slot". */
-#include "engine.h"
+#include "peer.h"
+#include "slot.h"
 
 /*
  * Whether a server that knows us no more cannot have forgotten a first copy of this call, nor will have when the last

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The clock, round trips (RFC 6298, with Karn's rule), and how long a call waits for its answer. */
-#include "engine.h"
+#include "peer.h"
+#include "slot.h"
 
 #include <time.h>
 

@@ -4,7 +4,10 @@
  * repeated and executed at most once; its data begin with who is to have the result. PROTOCOL.md,
  * "Delegation".
  */
-#include "engine.h"
+#include "clients.h"
+#include "peer.h"
+#include "slot.h"
+#include "work.h"
 
 #include <stdlib.h>
 

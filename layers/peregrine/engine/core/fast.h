@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The usual case, short: a call of one packet, answered at once, on a wire that loses nothing, between
- * machines alike, with all optimisations on. What does not fit is left to client_call.c, server.c and reply.c,
+ * machines alike, with all optimisations on. What does not fit is left to call.c, serve.c and reply.c,
  * which know every case; nothing here decides anything that they would decide otherwise.
  *
  * The server keeps no state for a call that is answered inside its handler: the token names the work that
@@ -11,7 +11,10 @@
 #ifndef PGR_FAST_H
 #define PGR_FAST_H
 
-#include "engine.h"
+#include "clients.h"
+#include "peer.h"
+#include "slot.h"
+#include "work.h"
 
 /* Whether this endpoint may take the short way at all. */
 static inline bool pgr_fast_can(const struct pgr *pgr)

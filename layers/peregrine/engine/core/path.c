@@ -3,7 +3,8 @@
  * The size of packets. There are two: the smaller of both ends' limits, and 1,200 bytes, where a path lets no larger ones
  * through; PROTOCOL.md, "Size of packets". It is the client who sees to it, for both ways: it alone waits.
  */
-#include "engine.h"
+#include "peer.h"
+#include "slot.h"
 
 uint32_t pgr_result_size(const struct pgr *pgr, uint32_t taken)
 {
@@ -95,38 +96,4 @@ bool pgr_slot_shrinks(struct pgr_slot *slot)
 	if (of_result)
 		pgr_slot_ask(slot);
 	return true;
-}
-
-bool pgr_result_smaller(struct pgr *pgr, struct pgr_work *work, uint32_t taken)
-{
-	const uint32_t packet_bytes = pgr_result_size(pgr, taken);
-
-	/* to the smaller of two sizes, so once */
-	if (PGR_LIKELY(work->packet_bytes <= PGR_SMALL_BYTES || packet_bytes > PGR_SMALL_BYTES))
-		return false;
-	work->packet_bytes = packet_bytes;
-	if (work->onward)
-		work->onward->result_packet_bytes = packet_bytes;
-	if ((work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING) ||
-	    work->out.bytes <= packet_bytes || work->out.packet_bytes <= packet_bytes)
-		return false;
-	pgr_outgoing_end(&work->out);
-	if (pgr_outgoing_start(&work->out, packet_bytes) != PGR_OK) {
-		pgr_result_lost(pgr, work);
-		return true;
-	}
-	if (work->delegated && !work->heard)
-		work->credits = 1; /* nobody has spoken there: what goes to him has gone already */
-	pgr_result_send(pgr, work, false);
-	return true;
-}
-
-uint32_t pgr_result_large(const struct pgr *pgr, const struct pgr_work *work)
-{
-	if (work->onward)
-		return work->onward->kept_bytes;
-	if (pgr->reliable || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING) ||
-	    work->out.packet_bytes <= PGR_SMALL_BYTES || work->out.bytes <= PGR_SMALL_BYTES)
-		return 0;
-	return work->out.packet_bytes;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Results: sent, repeated, kept until the client has them. */
-#include "engine.h"
+#include "clients.h"
 #include "fast.h"
+#include "slot.h"
+#include "work.h"
 
 #include <stdlib.h>
 
@@ -183,6 +185,40 @@ void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
 		pgr->events++;
 		sent(arg, PGR_OK);
 	}
+}
+
+bool pgr_result_smaller(struct pgr *pgr, struct pgr_work *work, uint32_t taken)
+{
+	const uint32_t packet_bytes = pgr_result_size(pgr, taken);
+
+	/* to the smaller of two sizes, so once */
+	if (PGR_LIKELY(work->packet_bytes <= PGR_SMALL_BYTES || packet_bytes > PGR_SMALL_BYTES))
+		return false;
+	work->packet_bytes = packet_bytes;
+	if (work->onward)
+		work->onward->result_packet_bytes = packet_bytes;
+	if ((work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING) ||
+	    work->out.bytes <= packet_bytes || work->out.packet_bytes <= packet_bytes)
+		return false;
+	pgr_outgoing_end(&work->out);
+	if (pgr_outgoing_start(&work->out, packet_bytes) != PGR_OK) {
+		pgr_result_lost(pgr, work);
+		return true;
+	}
+	if (work->delegated && !work->heard)
+		work->credits = 1; /* nobody has spoken there: what goes to him has gone already */
+	pgr_result_send(pgr, work, false);
+	return true;
+}
+
+uint32_t pgr_result_large(const struct pgr *pgr, const struct pgr_work *work)
+{
+	if (work->onward)
+		return work->onward->kept_bytes;
+	if (pgr->reliable || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING) ||
+	    work->out.packet_bytes <= PGR_SMALL_BYTES || work->out.bytes <= PGR_SMALL_BYTES)
+		return 0;
+	return work->out.packet_bytes;
 }
 
 static void head_of(struct pgr *pgr, struct pgr_work *work)

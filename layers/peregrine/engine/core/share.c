@@ -5,12 +5,9 @@
  * Networking 6(2), 1998): nobody holds more than is still free. So one alone gets half, and there is always room for
  * another one.
  */
-#include "engine.h"
+#include "clients.h"
 
 #include <stdlib.h>
-
-#define LOOK_NS    UINT64_C(100000000)
-#define LOOKED_MAX 64u
 
 /* The smallest part of an address that says whose it is: wire.h. */
 static uint32_t holder_of(const struct pgr_to *to)
@@ -57,42 +54,7 @@ void pgr_share_put(struct pgr *pgr, struct pgr_share *share)
 	free(share);
 }
 
-/* ---- the pool ---- */
-
-bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes)
-{
-	const uint64_t left = pgr->config.pool_bytes_max - pgr->stats.pool_bytes;
-	struct pgr_share *share = work->share;
-
-	if (!share && work->client)
-		share = work->client->share;
-	if (PGR_UNLIKELY(bytes > left || (share && share->pool_bytes + bytes > left)))
-		return false;
-	if (share && !work->share) {
-		share->users++;
-		work->share = share;
-	}
-	if (share)
-		share->pool_bytes += bytes;
-	pgr->stats.pool_bytes += bytes;
-	work->charged_bytes += bytes;
-	if (pgr->stats.pool_bytes > pgr->stats.pool_bytes_peak)
-		pgr->stats.pool_bytes_peak = pgr->stats.pool_bytes;
-	return true;
-}
-
-void pgr_uncharge(struct pgr *pgr, struct pgr_work *work)
-{
-	pgr->stats.pool_bytes -= work->charged_bytes;
-	if (PGR_UNLIKELY(work->share != NULL)) {
-		work->share->pool_bytes -= work->charged_bytes;
-		pgr_share_put(pgr, work->share);
-		work->share = NULL;
-	}
-	work->charged_bytes = 0;
-}
-
-/* ---- the table of clients ---- */
+/* ---- silent clients ---- */
 
 static void queue_add(struct pgr_queue *queue, unsigned int which, struct pgr_client *client)
 {
@@ -135,58 +97,4 @@ void pgr_client_requeue(struct pgr *pgr, struct pgr_client *client)
 	client->queued_ns = pgr->now_ns;
 	queue_add(&pgr->silent, PGR_OF_ALL, client);
 	queue_add(&client->share->silent, PGR_OF_SHARE, client);
-}
-
-bool pgr_client_has_work(const struct pgr_client *client)
-{
-	for (unsigned int i = 0; i < PGR_SLOTS; i++)
-		if (client->slots[i].work)
-			return true;
-	return false;
-}
-
-/*
- * Nothing of it is open or unacknowledged, so it will repeat nothing; and each cookie that it was given is dead, so no
- * old copy of its calls is executed either.
- */
-static bool may_be_forgotten(const struct pgr *pgr, const struct pgr_client *client)
-{
-	return !client->lost && pgr->now_ns - client->heard_ns > PGR_COOKIE_LIFE_NS &&
-	       pgr->now_ns - client->challenged_ns > PGR_COOKIE_LIFE_NS && !pgr_client_has_work(client);
-}
-
-/*
- * The longest silent of those that may be forgotten: one of its own makes place for another one, else anybody's. Where many
- * may not, not for each packet of a flood.
- */
-static struct pgr_client *longest_silent(struct pgr *pgr, const struct pgr_queue *queue, unsigned int which)
-{
-	struct pgr_client *client = queue->first;
-	uint32_t looked = 0;
-
-	while (client && pgr->now_ns - client->queued_ns > PGR_COOKIE_LIFE_NS &&
-	       !may_be_forgotten(pgr, client)) {
-		client = client->behind[which];
-		looked++;
-	}
-	if (client && pgr->now_ns - client->queued_ns <= PGR_COOKIE_LIFE_NS)
-		client = NULL;
-	if (!client || looked > LOOKED_MAX)
-		pgr->next_look_ns = pgr->now_ns + LOOK_NS;
-	return client;
-}
-
-bool pgr_share_has_place(struct pgr *pgr, const struct pgr_share *share)
-{
-	struct pgr_client *silent;
-
-	if (share->clients < pgr->config.clients_max - pgr->clients_count)
-		return true;
-	if (pgr->now_ns < pgr->next_look_ns)
-		return false;
-	silent = share->clients ? longest_silent(pgr, &share->silent, PGR_OF_SHARE)
-				: longest_silent(pgr, &pgr->silent, PGR_OF_ALL);
-	if (silent)
-		pgr_client_forget(pgr, silent);
-	return silent != NULL;
 }

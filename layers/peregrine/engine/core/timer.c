@@ -3,7 +3,10 @@
  * What time brings about: repetition, giving up, forgetting. There is no timer a call: a tick looks through the slots in use,
  * which costs nothing where calls are answered between two ticks.
  */
-#include "engine.h"
+#include "clients.h"
+#include "peer.h"
+#include "slot.h"
+#include "work.h"
 
 #include <stdlib.h>
 
@@ -86,7 +89,7 @@ static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
 		pgr_peer_send_queued(peer);
 	if (!(~peer->free | peer->unacked | peer->hasty) && !peer->closing &&
 	    pgr->now_ns - peer->heard_ns >= IDLE_NS)
-		pgr_peer_rest(peer);
+		pgr_peer_idle(peer);
 }
 
 /*

@@ -14,7 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../core/engine.h"
+#include "../core/peer.h"
+#include "../core/slot.h"
 #include "../wires/datagram.h"
 #include "support/alone.h"
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../core/engine.h"
+#include "../core/peer.h"
 #include "../wires/datagram.h"
 #include "support/alone.h"
 

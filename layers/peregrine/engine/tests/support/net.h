@@ -6,7 +6,10 @@
 #ifndef PGR_TESTS_NET_H
 #define PGR_TESTS_NET_H
 
-#include "../../core/engine.h"
+#include "../../core/clients.h"
+#include "../../core/peer.h"
+#include "../../core/slot.h"
+#include "../../core/work.h"
 
 struct net_faults { /* each in parts of a million */
 	uint32_t drop, duplicate, reorder, delay, corrupt;

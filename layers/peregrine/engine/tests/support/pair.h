@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../core/engine.h"
+#include "../../core/clients.h"
+#include "../../core/peer.h"
+#include "../../core/slot.h"
+#include "../../core/work.h"
 
 enum { PAIR_PASSED = 0, PAIR_FAILED = 1, PAIR_SKIPPED = 77 };
 

@@ -1,30 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A result reaches the client: in one packet or in several, to where the caller wants it. */
-#include "engine.h"
-
-/*
- * Calls of which nothing was heard while many that were sent later are answered: they are repeated before
- * their time-out, as blasts do it with packets. A procedure that takes its time costs a packet and a word
- * that it is alive.
- */
-static PGR_COLD void look_for_lost(struct pgr_peer *peer)
-{
-	struct pgr *pgr = peer->pgr;
-
-	peer->looked = peer->newest;
-	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
-		struct pgr_slot *slot = peer->slots[__builtin_ctzll(busy)];
-		uint64_t timeout_ns;
-		if (slot->state != PGR_SLOT_CALLING || slot->out.packets != 1 || slot->alive ||
-		    slot->repeats != slot->hurries || slot->hurries == PGR_HURRIES_MAX ||
-		    (int32_t)(peer->newest - slot->order) < PGR_REORDER_CALLS)
-			continue;
-		timeout_ns = pgr_slot_timeout(slot);
-		pgr_slot_late(slot);
-		slot->hurries++;
-		slot->due_ns = pgr_now(pgr) + timeout_ns;
-	}
-}
+#include "peer.h"
+#include "slot.h"
 
 /* The whole result is here, in `data` or in its place. */
 static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
@@ -46,7 +23,7 @@ static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const
 		if ((int32_t)(slot->order - peer->newest) > 0)
 			peer->newest = slot->order;
 		if (PGR_UNLIKELY(peer->newest - peer->looked >= PGR_REORDER_CALLS / 2))
-			look_for_lost(peer);
+			pgr_peer_find_lost(peer);
 		if (slot->in.map && slot->in.packets > 1)
 			pgr_slot_ack(slot, from, false, slot->claimed);
 		else
@@ -180,16 +157,6 @@ static PGR_COLD int begin_taking(struct pgr_slot *slot, const struct pgr_packet 
 	slot->result_incarnation = packet->head.incarnation;
 	return pgr_incoming_start(&slot->in, &packet->head, slot->staging, straight ? slot->to : NULL,
 				  slot->to_count);
-}
-
-void pgr_slot_progress(struct pgr_slot *slot)
-{
-	uint8_t bitmap[PGR_NACK_BITMAP_BYTES];
-	struct pgr_header head = {0};
-	const size_t bytes = pgr_incoming_report(&slot->in, &head, bitmap);
-
-	pgr_slot_say(slot, &slot->result_from, head.type, slot->result_flags, slot->result_incarnation,
-		     bitmap, bytes, head.packet_number);
 }
 
 void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bindings: made, entered in the table where client.c looks for them, busy and idle, ended. The table is a hash with linear
+ * Bindings: made, entered in the table where client.c looks for them, ended. The table is a hash with linear
  * probing (Knuth, The Art of Computer Programming 3, section 6.4); identifiers are random, so they need no hashing.
  */
-#include "engine.h"
+#include "peer.h"
+#include "slot.h"
 
 #include <stdlib.h>
 
@@ -45,74 +46,6 @@ static void remove_from_table(struct pgr *pgr, const struct pgr_peer *peer)
 		gap = i;
 	}
 	pgr->by_hash[gap] = NULL;
-}
-
-/* ---- busy and idle ---- */
-
-static void busy_add(struct pgr_peer *peer)
-{
-	struct pgr *pgr = peer->pgr;
-
-	if (peer->busy_back)
-		return;
-	peer->busy_next = pgr->busy;
-	peer->busy_back = &pgr->busy;
-	if (pgr->busy)
-		pgr->busy->busy_back = &peer->busy_next;
-	pgr->busy = peer;
-	pgr->busy_count++;
-	pgr_share_out(pgr);
-}
-
-static void busy_remove(struct pgr_peer *peer)
-{
-	if (!peer->busy_back)
-		return;
-	*peer->busy_back = peer->busy_next;
-	if (peer->busy_next)
-		peer->busy_next->busy_back = peer->busy_back;
-	peer->busy_back = NULL;
-	peer->pgr->busy_count--;
-	pgr_share_out(peer->pgr);
-}
-
-bool pgr_slot_make(struct pgr_peer *peer, unsigned int number)
-{
-	struct pgr_slot *slot = calloc(1, sizeof(*slot));
-
-	if (!slot)
-		return false;
-	slot->peer = peer;
-	slot->number = (uint8_t)number;
-	slot->sequence = peer->sequence;
-	slot->head = (struct pgr_header){
-		.type = PGR_CALL,
-		.flags = peer->flags,
-		.version = PGR_VERSION,
-		.slot = (uint16_t)number,
-		.client = peer->client,
-	};
-	peer->slots[number] = slot;
-	busy_add(peer);
-	return true;
-}
-
-static void release_slots(struct pgr_peer *peer)
-{
-	for (unsigned int i = 0; i < PGR_SLOTS; i++) {
-		struct pgr_slot *slot = peer->slots[i];
-
-		if (slot && slot->sequence > peer->sequence)
-			peer->sequence = slot->sequence;
-		peer->slots[i] = NULL;
-		free(slot);
-	}
-}
-
-void pgr_peer_rest(struct pgr_peer *peer)
-{
-	release_slots(peer);
-	busy_remove(peer);
 }
 
 /* ---- binding ---- */
@@ -177,7 +110,7 @@ void pgr_unbind(struct pgr_peer *peer)
 		pgr->recent_peer = NULL;
 	pgr->peers_count--;
 	remove_from_table(pgr, peer);
-	busy_add(peer);
+	pgr_peer_busy(peer);
 	pgr_tick_soon(pgr);
 }
 
@@ -191,7 +124,7 @@ void pgr_peer_end(struct pgr_peer *peer)
 		slot->in.packets = 1;
 		pgr_slot_ack(slot, &peer->to, false, slot->claimed);
 	}
-	pgr_peer_rest(peer);
+	pgr_peer_idle(peer);
 	*peer->back = peer->next;
 	if (peer->next)
 		peer->next->back = peer->back;

@@ -1,70 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A call leaves the client: a slot for it, its packets, their repetition. PROTOCOL.md, "A call in a slot". */
-#include "engine.h"
+/* A call leaves the client: its packets, and what else is said of it. PROTOCOL.md, "A call in a slot". */
 #include "fast.h"
-
-/* ---- slots ---- */
-
-int pgr_slot_take(struct pgr_peer *peer, struct pgr_slot **slot_out)
-{
-	struct pgr_slot *slot;
-	unsigned int number;
-
-	if (PGR_UNLIKELY(!peer->free || peer->closing))
-		return PGR_BUSY;
-	number = (unsigned int)__builtin_ctzll(peer->free);
-	if (PGR_UNLIKELY(!peer->slots[number]) && !pgr_slot_make(peer, number))
-		return PGR_E_MEMORY;
-	slot = peer->slots[number];
-	peer->free &= ~(UINT64_C(1) << slot->number);
-	peer->unacked &= ~(UINT64_C(1) << slot->number); /* the call acknowledges the last result */
-	slot->sequence++;
-	slot->repeats = slot->hurries = 0;
-	slot->alive = slot->delegating = slot->first_sent = slot->heard = slot->answered = false;
-	slot->silent = 0;
-	slot->kept_bytes = slot->in.packet_bytes = 0;
-	slot->result_packet_bytes = peer->packet_bytes;
-	slot->carried = 0;
-	slot->staging = slot->marshal = NULL;
-	slot->out.order = NULL;
-	slot->in.map = NULL;
-	slot->sent_ns = 0;
-	slot->code = PGR_E_GIVE_UP;
-	*slot_out = slot;
-	return PGR_OK;
-}
-
-void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t result_bytes)
-{
-	struct pgr_peer *peer = slot->peer;
-	struct pgr *pgr = peer->pgr;
-	uint8_t *staging = slot->staging, *marshal = slot->marshal;
-
-	pgr_let_go(pgr);
-	peer->under_way -= slot->out.under_way;
-	slot->out.under_way = 0;
-	peer->queued &= ~(UINT64_C(1) << slot->number);
-	peer->lengthy &= ~(UINT64_C(1) << slot->number);
-	pgr_outgoing_end(&slot->out);
-	pgr_incoming_end(&slot->in);
-	slot->state = PGR_SLOT_FREE;
-	slot->staging = slot->marshal = NULL;
-	if (PGR_UNLIKELY(slot->delegating)) {
-		slot->head.flags = peer->flags;
-		slot->delegating = false;
-	}
-	slot->ended_ns = pgr->now_ns;
-	if (PGR_LIKELY(!slot->lent))
-		peer->free |= UINT64_C(1) << slot->number;
-	pgr->stats.calls_failed += code != PGR_OK;
-	pgr->events++;
-	if (PGR_LIKELY(pgr->here))
-		slot->done(slot->arg, code, result, result_bytes);
-	if (PGR_UNLIKELY(staging != NULL))
-		pgr_buffer_give(pgr, staging);
-	if (PGR_UNLIKELY(marshal != NULL))
-		pgr_buffer_give(pgr, marshal);
-}
+#include "peer.h"
+#include "slot.h"
 
 /* ---- sending ---- */
 
@@ -274,8 +212,7 @@ void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated
 		     slot->in.map ? slot->in.packets : 1);
 }
 
-/* The packet of several of which nothing was heard. */
-static void repeat_packet(struct pgr_slot *slot, uint32_t number)
+void pgr_slot_repeat(struct pgr_slot *slot, uint32_t number)
 {
 	struct pgr_peer *peer = slot->peer;
 	const uint32_t before = slot->out.under_way;
@@ -288,44 +225,14 @@ static void repeat_packet(struct pgr_slot *slot, uint32_t number)
 	peer->under_way += slot->out.under_way - before;
 }
 
-void pgr_slot_late(struct pgr_slot *slot)
+void pgr_slot_progress(struct pgr_slot *slot)
 {
-	struct pgr_peer *peer = slot->peer;
-	bool large;
-	uint32_t open;
+	uint8_t bitmap[PGR_NACK_BITMAP_BYTES];
+	struct pgr_header head = {0};
+	const size_t bytes = pgr_incoming_report(&slot->in, &head, bitmap);
 
-	if (slot->repeats < UINT8_MAX)
-		slot->repeats++;
-	peer->mixed = 0;            /* a reader of another make may not tell what is waited for */
-	slot->sent_ns = 0;          /* Karn's rule */
-	slot->code = PGR_E_GIVE_UP; /* nobody knows what becomes of this one, unless it is refused too */
-	peer->pgr->stats.retransmissions++;
-	if (pgr_slot_shrinks(slot))
-		return;
-	if (slot->state == PGR_SLOT_TAKING) {
-		const bool delegated = (slot->result_flags & PGR_FLAG_DELEGATED) != 0;
-
-		/* a server that restarted meanwhile does not know what is spoken of, but answers a question */
-		if (slot->repeats % 2 || delegated)
-			pgr_slot_progress(slot);
-		if (slot->repeats % 2 == 0)
-			pgr_slot_ask(slot);
-		return;
-	}
-	open = pgr_outgoing_open(&slot->out);
-	large = pgr_slot_large_open(slot);
-	if (slot->alive || slot->kept_bytes || peer->pgr->reliable ||
-	    (slot->out.next && open == PGR_PACKETS_MAX)) {
-		pgr_slot_ask(slot);
-	} else if (slot->out.packets == 1 || !slot->out.next) {
-		peer->under_way -= slot->out.under_way;
-		pgr_outgoing_restart(&slot->out);
-		pgr_slot_send(slot, true); /* this poll's end flushes */
-	} else {
-		repeat_packet(slot, open);
-	}
-	if (large) /* where it does not arrive, this does */
-		pgr_slot_ask(slot);
+	pgr_slot_say(slot, &slot->result_from, head.type, slot->result_flags, slot->result_incarnation,
+		     bitmap, bytes, head.packet_number);
 }
 
 /* ---- calling ---- */
@@ -439,17 +346,6 @@ unsigned int pgr_cancel(struct pgr_peer *peer, const void *arg)
 	if (count)
 		pgr_tick_soon(peer->pgr);
 	return count;
-}
-
-void pgr_slot_put_back(struct pgr_slot *slot)
-{
-	pgr_buffer_give(slot->peer->pgr, slot->marshal);
-	slot->marshal = NULL;
-	slot->sequence--; /* it was never used, and so acknowledges nothing */
-	if (slot->ended_ns && !slot->peer->pgr->reliable)
-		slot->peer->unacked |= UINT64_C(1) << slot->number;
-	slot->state = PGR_SLOT_FREE;
-	slot->peer->free |= UINT64_C(1) << slot->number;
 }
 
 /* Where the arguments are sent from. */

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Serving: what a call meets in its slot, its execution, and what its client says of the result. */
+#include "clients.h"
+#include "slot.h"
+#include "work.h"
+
+#include <stdlib.h>
+
+/* ---- execution ---- */
+
+/* The arguments as the procedure wants them: own byte order, or one more copy where that is asked for. */
+static PGR_COLD const void *reform(struct pgr *pgr, const struct pgr_procedure *procedure, uint64_t flags,
+				   const void *args, size_t *bytes_inout)
+{
+	const char *signature = procedure->has_signature ? procedure->signature.in : NULL;
+	uint64_t bytes = *bytes_inout;
+
+	if (pgr->copied_bytes < bytes + 8) {
+		uint8_t *copied = realloc(pgr->copied, bytes + 8);
+
+		if (!copied)
+			return NULL;
+		pgr->copied = copied;
+		pgr->copied_bytes = bytes + 8;
+	}
+	if (flags & PGR_FLAG_WORDS) {
+		bytes = pgr_words_take(signature, args, bytes, pgr->copied);
+		if (bytes == PGR_WORDS_BAD)
+			return NULL;
+	} else {
+		if (bytes)
+			memcpy(pgr->copied, args, bytes);
+		if ((flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER)
+			pgr_swap(signature, pgr->copied, bytes);
+	}
+	pgr->stats.copies++;
+	*bytes_inout = (size_t)bytes;
+	return pgr->copied;
+}
+
+static void execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_t bytes)
+{
+	const struct pgr_procedure *procedure = pgr_procedure_of(pgr, work->procedure);
+	struct pgr_request request = {
+		.pgr = pgr,
+		.procedure = work->procedure,
+		.token = {{work->index, work->generation, 0, 0}},
+		.client = work->client->id,
+		.client_data = work->client->data,
+		.shared = work->args ? 0 : pgr->shared,
+	};
+
+	if (PGR_UNLIKELY(!pgr->here))
+		return; /* who was asked about the contact has forked */
+	work->state = PGR_WORK_EXECUTING;
+	if (PGR_UNLIKELY((work->data_order & PGR_FLAG_WORDS) ||
+			 (work->data_order & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
+			 (pgr->off & PGR_OFF_IN_PLACE))) {
+		args = reform(pgr, procedure, work->data_order, args, &bytes);
+		if (!args) {
+			pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
+			return;
+		}
+		request.shared = 0;
+	}
+	request.args = args;
+	request.args_bytes = bytes;
+	pgr->stats.executed++;
+	pgr->events++;
+	if (PGR_UNLIKELY(pgr->off & PGR_OFF_NO_THREAD_STATE))
+		pgr_run_on_own_stack(procedure->handler, procedure->arg, &request);
+	else
+		procedure->handler(procedure->arg, &request);
+}
+
+/* ---- a call meets its slot ---- */
+
+/* Which packets of the arguments have come. */
+static void report(struct pgr *pgr, struct pgr_work *work)
+{
+	uint8_t bitmap[PGR_NACK_BITMAP_BYTES];
+	struct pgr_header head = {
+		.version = PGR_VERSION,
+		.retransmissions = work->retransmissions,
+		.slot = work->slot,
+		.credits = pgr_grant_to_client(pgr, work->client),
+		.client = work->client->id,
+		.sequence = work->sequence,
+		.incarnation = pgr->incarnation,
+		.procedure = work->procedure,
+	};
+	const size_t bytes = pgr_incoming_report(&work->in, &head, bitmap);
+	const struct pgr_piece piece = {bitmap, bytes};
+
+	head.data_bytes = (uint32_t)bytes;
+	pgr_send(pgr, &work->client->to, &head, 0, &piece, bytes ? 1 : 0, false);
+}
+
+static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+{
+	const unsigned int came =
+		pgr_incoming_take(&work->in, packet, pgr_grant_to_client(pgr, work->client));
+
+	if (came & PGR_CAME_NEW)
+		work->since_ns = pgr->now_ns;
+	else
+		pgr->stats.duplicates++;
+	if (came & PGR_CAME_WHOLE) {
+		uint8_t *args = work->args, *whole = NULL;
+		size_t bytes = work->in.bytes;
+
+		if (pgr->off &
+		    PGR_OFF_EARLY_COPY) { /* the copying that could have been done while packets came */
+			whole = pgr_buffer_take(pgr, bytes);
+			if (whole) {
+				memcpy(whole, args, bytes);
+				pgr_buffer_give(pgr, work->args);
+				work->args = args = whole;
+			}
+		}
+		if (work->data_order & PGR_FLAG_DELEGATED) {
+			if (!pgr_delegated_in(pgr, work, args, bytes)) {
+				pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
+				return;
+			}
+			args += PGR_TOKEN_BYTES;
+			bytes -= PGR_TOKEN_BYTES;
+		}
+		execute(pgr, work, args, bytes);
+		return;
+	}
+	if ((came & PGR_CAME_REPORT) && !pgr->reliable)
+		report(pgr, work);
+}
+
+/* The arguments lie in memory of the client's. */
+static PGR_COLD void execute_referred(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+{
+	uint64_t bytes;
+	const uint8_t *args = pgr_referred(pgr, &work->client->to, packet, &bytes);
+
+	if (args && bytes > pgr->config.message_bytes_max) {
+		struct pgr_client *client = work->client;
+
+		client->slots[work->slot].work = NULL;
+		pgr_work_free(pgr, work);
+		pgr_server_reject(pgr, &client->to, &packet->head, PGR_REJECT_TOO_LARGE);
+	} else if (args) {
+		execute(pgr, work, args, (size_t)bytes);
+	} else {
+		pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
+	}
+}
+
+/* A call that is newer than what the slot has seen. */
+static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_slot *slot,
+		  const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+	struct pgr_work *work;
+	const bool single = !head->message_bytes || head->message_bytes <= head->packet_bytes;
+
+	/*
+	 * The client may be known by another slot's call only, made known again after it had been forgotten.
+	 * What this slot executed before is forgotten too: an old copy must not pass, so a slot shows a
+	 * cookie of its own.
+	 */
+	if (PGR_UNLIKELY(!slot->sequence) && !pgr_cookie_shown(pgr, client, &client->to, packet))
+		return;
+	if (PGR_UNLIKELY(pgr->draining)) {
+		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_BUSY);
+		return;
+	}
+	if (PGR_UNLIKELY((head->flags & PGR_FLAG_DELEGATED) && !pgr_may_delegate(pgr, &client->to))) {
+		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_NOT_AUTHORISED);
+		return;
+	}
+	if (PGR_UNLIKELY(slot->work != NULL))
+		pgr_client_abandon(pgr, slot);
+	if (PGR_UNLIKELY(!pgr_procedure_of(pgr, head->procedure))) {
+		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_PROCEDURE);
+		return;
+	}
+	if (PGR_UNLIKELY(head->message_bytes >
+			 pgr->config.message_bytes_max +
+				 (head->flags & PGR_FLAG_DELEGATED ? PGR_TOKEN_BYTES : 0))) {
+		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_TOO_LARGE);
+		return;
+	}
+	work = pgr_work_take(pgr);
+	if (PGR_UNLIKELY(!work)) {
+		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_BUSY);
+		return;
+	}
+	work->client = client;
+	work->state = PGR_WORK_TAKING;
+	work->slot = (uint8_t)head->slot;
+	work->sequence = head->sequence;
+	work->procedure = head->procedure;
+	work->retransmissions = head->retransmissions;
+	work->credits = head->credits;
+	work->packet_bytes = pgr_result_size(pgr, head->packet_bytes);
+	work->data_order = head->flags &
+			   (PGR_FLAG_BIG_ENDIAN | PGR_FLAG_WORDS | PGR_FLAG_DELEGATED | PGR_FLAG_REFERENCE);
+	work->since_ns = pgr->now_ns;
+	if (PGR_UNLIKELY(!single)) {
+		/* it may begin anew, in smaller packets */
+		const uint32_t least_bytes =
+			head->packet_bytes < PGR_SMALL_BYTES ? head->packet_bytes : PGR_SMALL_BYTES;
+		const size_t map_bytes = pgr_packets_of(head->message_bytes, least_bytes) / 64 * 8 + 8;
+
+		if (pgr_charge(pgr, work, head->message_bytes + map_bytes))
+			work->args = pgr_buffer_take(pgr, head->message_bytes);
+		if (!work->args || pgr_incoming_start(&work->in, head, work->args, NULL, 0) != PGR_OK) {
+			pgr_work_free(pgr, work);
+			pgr_server_reject(pgr, &client->to, head, PGR_REJECT_BUSY);
+			return;
+		}
+	}
+	slot->sequence = head->sequence;
+	slot->work = work;
+	client->lost &= ~(UINT64_C(1) << work->slot);
+	if (PGR_UNLIKELY(!single)) {
+		take_part(pgr, work, packet);
+		return;
+	}
+	if (PGR_UNLIKELY(head->flags & PGR_FLAG_DELEGATED)) {
+		if (!pgr_delegated_in(pgr, work, packet->data, head->data_bytes)) {
+			pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
+			return;
+		}
+		execute(pgr, work, packet->data + PGR_TOKEN_BYTES, head->data_bytes - PGR_TOKEN_BYTES);
+		return;
+	}
+	if (PGR_UNLIKELY(head->flags & PGR_FLAG_REFERENCE)) {
+		execute_referred(pgr, work, packet);
+		return;
+	}
+	execute(pgr, work, packet->data, head->data_bytes);
+}
+
+/* The same call again, or a question about it. */
+static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+	const bool asked = head->type == PGR_PROBE || (head->flags & PGR_FLAG_ASK);
+
+	work->retransmissions = head->retransmissions;
+	if (head->type == PGR_CALL && head->credits &&
+	    !work->delegated) /* else they are not from who gets it */
+		work->credits = head->credits;
+	/* the call that passes another one on says nothing of who gets its result; a question about it does */
+	if ((head->type == PGR_PROBE || !(work->data_order & PGR_FLAG_DELEGATED)) &&
+	    PGR_UNLIKELY(pgr_result_smaller(pgr, work, head->packet_bytes)))
+		return;
+	switch (work->state) {
+	case PGR_WORK_TAKING:
+		if (head->type == PGR_CALL)
+			take_part(pgr, work, packet);
+		else
+			report(pgr, work);
+		return;
+	case PGR_WORK_REPLYING:
+	case PGR_WORK_KEPT:
+		pgr->stats.duplicates++;
+		if (!work->delegated) {
+			const uint32_t large_bytes = pgr_result_large(pgr, work);
+
+			pgr_result_again(pgr, work, head->retransmissions);
+			if (PGR_UNLIKELY(large_bytes && asked)) /* where it does not arrive, this does */
+				pgr_server_answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure,
+						  large_bytes, pgr_grant_to_client(pgr, work->client));
+			return;
+		}
+		/* the result goes elsewhere: who is there may miss it; who passed the call on hears that we are at it */
+		pgr_result_again(pgr, work, work->retransmissions);
+		__attribute__((fallthrough));
+	case PGR_WORK_EXECUTING:
+	case PGR_WORK_PASSED:
+	default:
+		if (work->onward && work->onward->state == PGR_SLOT_CALLING &&
+		    asked) /* the next server hears who is asking, and may say it again */
+			pgr_slot_ask(work->onward);
+		if (asked)
+			pgr_server_answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure,
+					  pgr_result_large(pgr, work),
+					  pgr_grant_to_client(pgr, work->client));
+		return;
+	}
+}
+
+/* Who gets the result tells how far it has come. Returns false: all of it has, and the work is over. */
+static bool learn_report(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet,
+			 bool *news_out)
+{
+	const struct pgr_header *head = &packet->head;
+	const bool nack = head->type == PGR_NACK;
+
+	work->since_ns = pgr->now_ns;
+	*news_out = false;
+	/* all of it, in packets of whatever size it came */
+	if (head->type == PGR_ACK &&
+	    head->packet_number ==
+		    pgr_packets_of(work->out.bytes, head->packet_bytes ? head->packet_bytes : UINT32_MAX)) {
+		pgr_result_acked(pgr, work);
+		return false;
+	}
+	if (head->credits)
+		work->credits = head->credits;
+	if (head->packet_bytes != work->out.packet_bytes)
+		return true; /* late: it speaks of larger packets, before the result began anew */
+	*news_out = pgr_outgoing_learn(&work->out, head->packet_number, nack ? packet->data : NULL,
+				       nack ? head->data_bytes : 0);
+	return true;
+}
+
+/* A client acknowledges a delegated result: it is a stranger to our own slots. */
+static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from,
+				      const struct pgr_packet *packet)
+{
+	struct pgr_work *work = pgr_work_delegated(pgr, from, &packet->head);
+	bool news;
+
+	if (!work) {
+		pgr->stats.duplicates++;
+		return;
+	}
+	work->heard = true;
+	if (learn_report(pgr, work, packet, &news)) {
+		if (news)
+			work->repeats = 0;
+		pgr_result_send(pgr, work, false);
+	}
+}
+
+/* The client tells which packets of a result have come. */
+static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+	bool news;
+
+	if (!work || work->delegated || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING))
+		return;
+	if (!learn_report(pgr, work, packet, &news))
+		return;
+	/* it has waited in vain: the tail is lost, which no later packet can show */
+	if (head->retransmissions)
+		pgr_result_again(pgr, work, head->retransmissions);
+	else
+		pgr_result_send(pgr, work, false);
+}
+
+uint32_t pgr_drain(struct pgr *pgr)
+{
+	pgr->draining = true;
+	pgr->fast = false; /* it would take them */
+	return pgr->here ? pgr->works_used : 0;
+}
+
+void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+	struct pgr_client *client;
+	struct pgr_client_slot *slot;
+
+	if (PGR_UNLIKELY((head->flags & PGR_FLAG_DELEGATED) && head->type != PGR_CALL)) {
+		if (head->type != PGR_PROBE)
+			delegated_report(pgr, from, packet);
+		return;
+	}
+	client = pgr_client_of(pgr, head->client);
+	if (PGR_UNLIKELY(!client || head->incarnation != pgr->incarnation ||
+			 memcmp(&client->to, from, sizeof(*from)) != 0)) {
+		client = pgr_client_meet(pgr, client, from, packet);
+		if (!client)
+			return;
+	}
+	pgr_client_heard(pgr, client);
+	slot = &client->slots[head->slot];
+	if (PGR_LIKELY(head->type == PGR_CALL && head->sequence > slot->sequence)) {
+		begin(pgr, client, slot, packet);
+		return;
+	}
+	if (head->sequence < slot->sequence) {
+		pgr->stats.duplicates++;
+		return;
+	}
+	switch (head->type) {
+	case PGR_CALL:
+	case PGR_PROBE:
+		if (head->sequence > slot->sequence)
+			pgr_server_answer(pgr, from, head, PGR_NACK, head->procedure, 0,
+					  pgr_grant_to_client(pgr, client));
+		else if (slot->work)
+			again(pgr, slot->work, packet);
+		else if (client->lost >> head->slot & 1)
+			pgr_server_reject(pgr, from, head, PGR_REJECT_LOST);
+		else
+			pgr->stats.duplicates++;
+		return;
+	case PGR_ACK:
+	case PGR_NACK:
+		if (head->sequence == slot->sequence)
+			result_report(pgr, slot->work, packet);
+		return;
+	default: pgr->stats.packets_dropped++; return;
+	}
+}

@@ -97,7 +97,7 @@ def sums_hold(folder: Path) -> bool:
 
 def test_a_site_has_all_that_a_reader_and_a_web_server_need(small: Campaign, site: Path) -> None:
     name = small.campaign_id
-    for file in (".nojekyll", "LICENSE-DATA", "CITATION.cff", "viewer.html", "schema/cadge.plan-2.schema.json"):
+    for file in (".nojekyll", "LICENSE-DATA", "CITATION.cff", "schema/cadge.plan-2.schema.json"):
         assert (site / file).is_file(), file
     run = site / "runs" / name
     assert sums_hold(run)

@@ -75,7 +75,7 @@ def measured(ablating: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch, 
     """A checkout with a campaign."""
     (tmp_path / "state").mkdir(mode=0o700)
     monkeypatch.setenv("CADGE_STATE", str(tmp_path / "state"))
-    assert cadge("ablate", "a", "--no-report").code == 0
+    assert cadge("run", "--sweep", "ablate-a", "--no-report").code == 0
     return ablating
 
 
@@ -207,13 +207,13 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "export": ("export",),
     "export json": ("export", "--format", "json"),
     "compare": ("compare", "last:a-one", "last:a-one (off=x)"),
+    "compare cell": ("compare", "last:a-one", "last:a-one (off=x)", "--cell", "8 B"),
     "compare html": ("compare", "last:a-one", "last:a-one (off=x)", "--format", "html"),
     "history": ("history",),
     "query": ("query", "SELECT 1 AS a"),
     "study": ("study", "peregrine"),
-    "viewer": ("viewer",),
     "plan": ("plan", "--sweep", "tiny", "--testbed", "local"),
-    "figures": ("figures",),
+    "figures": ("export", "--format", "svg"),
 }
 
 
@@ -238,7 +238,7 @@ def test_an_output_that_cannot_be_written_is_3(
     """A missing folder, one that is a file, no room, nobody who reads; `-` is stdout."""
     assert runner
     if name == "history":
-        assert cadge("ablate", "a", "--seed", "2", "--no-report").code == 0
+        assert cadge("run", "--sweep", "ablate-a", "--seed", "2", "--no-report").code == 0
     argv = OUTPUTS[name]
     option = output_option(argv[0])
     assert option is not None

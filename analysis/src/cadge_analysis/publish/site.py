@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cadge_analysis.errors import BadInputError, NoDataError
-from cadge_analysis.making import version
-from cadge_analysis.page import viewer
 from cadge_analysis.page.render import tidy
 from cadge_analysis.publish import bundle
 from cadge_analysis.publish.badge import BADGE, badge
@@ -28,7 +26,6 @@ from cadge_analysis.publish.run import PAGE, RUN, SUMS, schemas
 from cadge_results.errors import FormatError, StoreUnwritableError
 
 MARKER = "cadge-site.json"
-VIEWER = "viewer.html"
 _HARMLESS = {".git", ".gitignore", ".gitattributes"}
 
 
@@ -83,7 +80,6 @@ class Site:
             FEED: feed(about, runs),
             "CITATION.cff": cff.encode(),
             "LICENSE-DATA": licence_text(about.licence).encode(),
-            VIEWER: viewer.html(version()).encode(),
             ".nojekyll": b"",
             **({BADGE: badge(_newest(runs))} if runs else {}),
             **{f"schema/{name}": content for name, content in schemas().items()},

@@ -31,6 +31,13 @@ of_new-pattern := NAME FROM
 usual := AR CC CXX CPP LD CFLAGS CPPFLAGS CXXFLAGS LDFLAGS LDLIBS EXTRA_CFLAGS EXTRA_LDFLAGS BUILD PROFILE PROVIDERS PKG_CONFIG% \
 	LLHTTP_SOURCES PATTERNS_DIR REVISION UNIT_% SHELL MAKE% J Q V cadge
 goals := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
+# the completion of a shell asks for .DEFAULT
+unknown := $(filter-out $(verbs) .%,$(goals))
+ifeq ($(MAKELEVEL),0)
+ifneq ($(unknown),)
+$(error $(shell ci/variables --targets '$(unknown)' '$(verbs)'))
+endif
+endif
 ifeq ($(MAKELEVEL)$(filter-out $(verbs),$(goals)),0)
 taken := $(sort $(foreach goal,$(goals),$(of_$(goal))))
 given := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))

@@ -72,6 +72,26 @@ def test_what_a_target_takes_and_what_every_make_takes_are_let_through(words: st
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sweeep"], "no target sweeep (did you mean sweep?); there are: help setup build sweep"),
+        (["build", "tset"], "no target tset (did you mean test?); there are"),
+        (["layers"], "no target layers; there are"),  # a folder of that name is no target
+        (["new-patern", "NAME=x"], "did you mean new-pattern?"),
+    ],
+)
+def test_a_target_that_is_not_there_is_refused_with_the_nearest(words: list[str], said: str) -> None:
+    done = make(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_completion_in_a_shell_gets_the_targets() -> None:
+    done = make("-pq", "__BASH_MAKE_COMPLETION__=1", ".DEFAULT")
+    assert "\nsweep: build\n" in done.stdout
+
+
 def test_each_target_is_known_and_each_variable_of_ours_belongs_to_one() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^([a-z-]+):.*## ", text, re.MULTILINE)

@@ -108,6 +108,10 @@ def test_layers_of_a_sweep_that_are_not_there_are_named_with_their_lines(tmp_pat
         path.write_text(TINY + text)
         with pytest.raises(UsageError, match=said):
             read_sweep(path, WORKLOADS, names)
+    path.write_text(TINY + "places: nowhere\nlayers: [sockets-tcp, ucx]\n")
+    with pytest.raises(UsageError, match="unknown layer 'ucx'") as both:
+        read_sweep(path, WORKLOADS, names)
+    assert "s.yml:10:9: places" in str(both.value), "a wrong form does not hide it"
     path.write_text(TINY + "layers: ['*-ucx', {layer: native-ofi}]\n")
     assert len(read_sweep(path, WORKLOADS, names)[0].layers) == 2
 

@@ -8,13 +8,13 @@ Only what JSON can say is read (YAML 1.2's core: `yes` and `no` are strings, a d
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 import yaml
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from cadge_harness.errors import UsageError
@@ -74,10 +74,11 @@ def load_document(
     *,
     source: str,
     check: Callable[[DocumentT], Iterable[Complaint]] = lambda _: (),
+    check_raw: Callable[[Mapping[str, JsonValue]], Iterable[Complaint]] = lambda _: (),
 ) -> DocumentT:
     """Read one document of a format from YAML. Raises UsageError: `source:line:column: key: what is wrong`.
 
-    `check` yields what else does not fit.
+    `check` yields what else does not fit; `check_raw` what can be said of a file whatever its form.
     """
     raw, marks = load(text, source=source)
     if not isinstance(raw, dict) or not isinstance(raw.get("schema"), str):
@@ -91,13 +92,9 @@ def load_document(
     try:
         document = kind.model_validate_json(json.dumps(raw))
     except ValidationError as error:
-        raise UsageError(_explain(error, kind, raw, marks, source)) from error
-    lines = []
-    for problem in islice(check(document), PROBLEMS_MOST):
-        line, column = marks.nearest(problem.path, key=problem.of_key)
-        lines.append(_short(f"{source}:{line}:{column}: {'.'.join(map(str, problem.path))}: {problem.text}"))
-    if lines:
-        raise UsageError("\n".join(lines))
+        raise UsageError(_explain(chain(complaints(error, kind, raw), check_raw(raw)), marks, source)) from error
+    if text := _explain(chain(check(document), check_raw(raw)), marks, source):
+        raise UsageError(text)
     return document
 
 
@@ -197,9 +194,10 @@ def _colon(node: Node) -> str:
     return f"{line}:{column}"
 
 
-def _explain(error: ValidationError, kind: type[BaseModel], raw: JsonValue, marks: Marks, source: str) -> str:
+def _explain(found: Iterable[Complaint], marks: Marks, source: str) -> str:
+    """Return a line for each of the first complaints; an empty text where there is none."""
     lines = []
-    for one in complaints(error, kind, raw)[:PROBLEMS_MOST]:
+    for one in islice(found, PROBLEMS_MOST):
         line, column = marks.nearest(one.path, key=one.of_key)
         name = ".".join(map(str, one.path))
         lines.append(_short(f"{source}:{line}:{column}: {name + ': ' if name else ''}{one.text}"))

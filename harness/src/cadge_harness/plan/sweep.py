@@ -22,7 +22,7 @@ from cadge_results.complaint import EXAMPLE, Complaint, nearest, with_example
 from cadge_results.pattern import ENDPOINTS_MAX, Parameter
 from cadge_results.point import Value
 from cadge_results.provider import AT, matches
-from cadge_results.sweep import SAME, Focus, PatternEntry
+from cadge_results.sweep import ALL_LAYERS, SAME, Focus, PatternEntry
 from cadge_results.units import format_bytes, parse_bytes, parse_ns
 
 _SEVERAL = re.compile(r"\s*,\s*|\s+(?=[0-9])")
@@ -91,25 +91,33 @@ def read_sweep(path: Path, workloads: Workloads, layers: Sequence[str] = ()) -> 
 
     def check(sweep: SweepFile) -> Iterator[Complaint]:
         yield from problems(sweep, workloads)
-        yield from _layer_problems(sweep, layers)
         yield from _baseline_problems(sweep, layers)
 
-    return load_document(text, SweepFile, source=str(path), check=check), text
+    def check_raw(raw: Mapping[str, JsonValue]) -> Iterator[Complaint]:
+        yield from _layer_problems(raw, layers)
+
+    return load_document(text, SweepFile, source=str(path), check=check, check_raw=check_raw), text
 
 
-def _layer_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Complaint]:
+def _layer_problems(raw: Mapping[str, JsonValue], layers: Sequence[str]) -> Iterator[Complaint]:
     """Yield which layers of a sweep are not there. Of those on a provider the planner knows more."""
-    if not layers:
-        return
-    named: list[tuple[tuple[str | int, ...], str]] = [
-        (("without", number), name) for number, name in enumerate(sweep.without)
-    ]
-    named += [(("layers", number), entry.layer) for number, entry in enumerate(sweep.layers)]
-    for number, pattern in enumerate(sweep.patterns):
-        named += [(("patterns", number, "layers", at), entry.layer) for at, entry in enumerate(pattern.layers or ())]
-    for path, name in named:
+    named = [*_named_layers(raw, "without"), *_named_layers(raw, "layers")]
+    patterns = raw.get("patterns")
+    for number, entry in enumerate(patterns if isinstance(patterns, list) else ()):
+        if isinstance(entry, dict):
+            named += [(("patterns", number, *path), name) for path, name in _named_layers(entry, "layers")]
+    for path, name in named if layers else ():
         if AT not in name and not any(matches(one, name) for one in layers):
             yield Complaint(path=path, text=no_layer(name, layers))
+
+
+def _named_layers(raw: Mapping[str, JsonValue], key: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the names below a key with their places. What is no name is none of ours: the format refuses it."""
+    value = raw.get(key)
+    for number, item in enumerate(value if isinstance(value, list) else [value]):
+        name = item.get("layer") if isinstance(item, dict) else item
+        if isinstance(name, str) and name != ALL_LAYERS and not re.search(r"[\s,]", name):
+            yield (key, number), name
 
 
 def _baseline_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Complaint]:

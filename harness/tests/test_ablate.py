@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge ablate` and `cadge study`: from the command line to a table and a page, and every mistake on the way."""
+"""Sweeps ablate-NAME and `cadge study`: from the command line to a table and a page, and every mistake on the way."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ablating(checkout: Checkout, runner: FakeRunner) -> Checkout:
 
 
 def test_it_measures_and_prints_the_table(ablating: Checkout, cadge: Cadge) -> None:
-    answer = cadge("ablate", "a", "--no-report")
+    answer = cadge("run", "--sweep", "ablate-a", "--no-report")
     assert answer.code == 0, answer.err
     lines = answer.out.splitlines()
     assert lines[0] == "a-one, within one host, polling, RPC: p50, \u00b5s; below it the ratio to it"
@@ -54,40 +54,34 @@ def test_it_measures_and_prints_the_table(ablating: Checkout, cadge: Cadge) -> N
 
 def test_json_holds_the_run_and_the_table(ablating: Checkout, cadge: Cadge) -> None:
     assert ablating
-    document = json.loads(cadge("ablate", "a", "--no-report", "--json").out)
+    document = json.loads(cadge("run", "--sweep", "ablate-a", "--no-report", "--json").out)
     assert (document["ok"], document["code"]) == (True, 0)
-    assert document["data"]["run"]["outcomes"] == {"valid": 48}  # a-one twice: see plan.twin
+    assert document["data"]["outcomes"] == {"valid": 48}  # a-one twice: see plan.twin
     rows = document["data"]["ablation"]["rows"]
     assert {(row["value"], row["request_bytes"]) for row in rows} == {(v, s) for v in ("x", "all") for s in (8, 1024)}
     assert all(row["ratio"] == 1 and row["differs"] is False and row["paired"] for row in rows)
-    stored = json.loads(cadge("ablate", "a", "last", "--json").out)
-    assert stored["data"] == {"run": None, "ablation": document["data"]["ablation"]}
+    stored = json.loads(cadge("export", "--format", "ablation", "--json").out)
+    assert stored["data"] == document["data"]["ablation"]
 
 
 def test_of_a_stored_campaign_only_the_table_is_printed(ablating: Checkout, cadge: Cadge) -> None:
-    cadge("ablate", "a", "--no-report")
+    cadge("run", "--sweep", "ablate-a", "--no-report")
     before = sorted(ablating.campaigns.rglob("*"))
-    answer = cadge("ablate", "a", "last")
+    answer = cadge("export", "--format", "ablation")
     assert (answer.code, answer.err) == (0, "")
     assert "campaign  " not in answer.out
     assert sorted(ablating.campaigns.rglob("*")) == before
-    (ablating.sweeps / "ablate-b.yml").write_text(SWEEP)
-    assert "was made by sweep ablate-a, not by ablate-b" in cadge("ablate", "b", "last").err
 
 
 @pytest.mark.parametrize(
     ("argv", "code", "said"),
     [
-        (["ablate"], 2, "Missing argument 'NAME'"),
-        (["ablate", "aa"], 2, "unknown ablation 'aa'; did you mean a?"),
-        (["ablate", "../tiny"], 2, "unknown ablation '../tiny'"),
-        (["ablate", "a", "last"], 5, "there is no campaign"),
-        (["ablate", "a", "nothing"], 5, "no campaign 'nothing'"),
-        (["ablate", "a", "--budget", "5"], 2, "--budget: 5 has no unit"),
-        (["ablate", "a", "--layers", "b-two"], 5, "none of the layers b-two is in this sweep"),
-        (["ablate", "a", "last", "--budget", "5min"], 2, "--budget is for measuring"),
-        (["ablate", "a", "last", "--testbed", "local"], 2, "--testbed is for measuring"),
-        (["study"], 2, "Missing argument 'NAME'"),
+        (["export", "--format", "ablation"], 5, "there is no campaign"),
+        (["export", "--format", "ablation", "-o", "table"], 2, "is printed"),
+        (["export", "nothing", "--format", "ablation"], 5, "no campaign 'nothing'"),
+        (["run", "--sweep", "ablate-a", "--layers", "b-two"], 5, "none of the layers b-two is in this sweep"),
+        (["study"], 2, "name a study"),
+        (["study", "peregrine", "--claims"], 2, "is not for --claims"),
         (["study", "peregrin"], 2, "unknown study 'peregrin'; did you mean peregrine?"),
         (["study", "peregrine"], 5, "there is no campaign"),
     ],
@@ -104,20 +98,11 @@ def test_mistakes_have_a_sentence_and_a_code(
     assert said in document["problems"][0]
 
 
-def test_options_of_a_run_in_the_environment_do_no_harm(
-    ablating: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert ablating
-    cadge("ablate", "a", "--no-report")
-    monkeypatch.setenv("TESTBED", "local")
-    assert cadge("ablate", "a", "last").code == 0
-
-
 @pytest.mark.long
 def test_a_campaign_without_variants(ablating: Checkout, cadge: Cadge) -> None:
     assert ablating
     cadge("run", "--sweep", "tiny", "--no-report")
-    answer = cadge("ablate", "a", "last")
+    answer = cadge("export", "--format", "ablation")
     assert (answer.code, answer.out) == (5, "")
     assert "(sweep tiny) has no layer both with and without a setting" in answer.err
     answer = cadge("study", "peregrine", "last")
@@ -125,7 +110,7 @@ def test_a_campaign_without_variants(ablating: Checkout, cadge: Cadge) -> None:
 
 
 def test_a_study_goes_beside_the_campaign_or_where_it_is_told(ablating: Checkout, cadge: Cadge, tmp_path: Path) -> None:
-    cadge("ablate", "a", "--no-report")
+    cadge("run", "--sweep", "ablate-a", "--no-report")
     document = json.loads(cadge("study", "peregrine", "--json").out)
     (campaign,) = Store(ablating.campaigns).campaigns()
     assert document["data"]["study"] == str(campaign.path / "study-peregrine.html")

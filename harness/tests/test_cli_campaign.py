@@ -151,7 +151,7 @@ def report_and_restore(campaign: Campaign, surroundings: dict[str, str]) -> None
     left = [Path.home() / f".cache/cadge/{campaign.campaign_id}-{host}" for host in campaign.meta.testbed.hosts]
     for folder in left:  # emulated hosts are gone by now, their files are not
         folder.mkdir(parents=True)
-    run(surroundings, "restore", campaign.campaign_id)
+    run(surroundings, "testbed", "restore", campaign.campaign_id)
     assert not any(folder.exists() for folder in left)
 
 

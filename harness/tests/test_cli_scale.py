@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge scale`: predictions from a file of fits, which fit is meant, and a machine without SimGrid."""
+"""`cadge export --format scale`: predictions from a file of fits, which fit is meant, and a machine without SimGrid."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from cadge_harness.errors import EXIT_NOTHING, EXIT_OK, EXIT_UNFIT, EXIT_USAGE
 from .conftest import Answer
 
 Cadge = Callable[..., Answer]
+SCALE = ("export", "--format", "scale")
 
 
 def line(start_ns: float, per_byte_ns: float) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def fits(tmp_path: Path) -> Path:
 
 
 def test_the_closed_form_alone(cadge: Cadge, fits: Path) -> None:
-    argv = ("scale", "--parameters", str(fits), "--layer", "a-one", "--endpoints", "3,100000", "--no-simulation")
+    argv = (*SCALE, "--parameters", str(fits), "--layer", "a-one", "--endpoints", "3,100000", "--no-simulation")
     answer = cadge(*argv, "--traffic", "incast", "--topology", "star", "--bytes", "1B", "--json")
     assert answer.code == EXIT_OK
     data = json.loads(answer.out)["data"]
@@ -73,7 +74,7 @@ def test_the_closed_form_alone(cadge: Cadge, fits: Path) -> None:
 
 
 def test_lines_for_people(cadge: Cadge, fits: Path) -> None:
-    answer = cadge("scale", "--parameters", str(fits), "--layer", "a-one", "--endpoints", "2", "--no-simulation")
+    answer = cadge(*SCALE, "--parameters", str(fits), "--layer", "a-one", "--endpoints", "2", "--no-simulation")
     assert answer.code == EXIT_OK
     assert "messages of 64 B" in answer.out
     assert answer.out.count("not asked for") == 9
@@ -83,7 +84,7 @@ def test_lines_for_people(cadge: Cadge, fits: Path) -> None:
 
 def test_what_is_no_network_is_said_to_be_none(cadge: Cadge, fits: Path) -> None:
     fits.write_text(fits.read_text().replace('"place": "between"', '"place": "within"'))
-    answer = cadge("scale", "--parameters", str(fits), "--layer", "a-one", "--endpoints", "2", "--no-simulation")
+    answer = cadge(*SCALE, "--parameters", str(fits), "--layer", "a-one", "--endpoints", "2", "--no-simulation")
     assert "measured at place within: what a link has here is a host's memory" in answer.out
 
 
@@ -103,10 +104,12 @@ def test_what_is_no_network_is_said_to_be_none(cadge: Cadge, fits: Path) -> None
         (("--layer", "a-one", "--choice", "touch=write+read"), EXIT_NOTHING, "no LogGP fit of a-one write+read"),
         (("--choice", "touch"), EXIT_USAGE, "write it like touch=none"),
         (("--layer", "a-one", "--deadline", "3"), EXIT_USAGE, "3"),
+        (("--only", "rpc*"), EXIT_USAGE, "--only is for --format svg and pdf and png"),
+        (("-o", "predicted"), EXIT_USAGE, "--format scale is printed"),
     ],
 )
 def test_what_cannot_be_predicted(cadge: Cadge, fits: Path, more: tuple[str, ...], code: int, said: str) -> None:
-    answer = cadge("scale", "--parameters", str(fits), *more)
+    answer = cadge(*SCALE, "--parameters", str(fits), *more)
     assert answer.code == code
     assert said in answer.err
 
@@ -114,14 +117,14 @@ def test_what_cannot_be_predicted(cadge: Cadge, fits: Path, more: tuple[str, ...
 def test_a_file_that_is_none(cadge: Cadge, tmp_path: Path) -> None:
     (tmp_path / "no.json").write_text("{")
     for name in ("no.json", "not-there.json"):
-        answer = cadge("scale", "--parameters", str(tmp_path / name))
+        answer = cadge(*SCALE, "--parameters", str(tmp_path / name))
         assert answer.code == EXIT_USAGE
         assert name in answer.err
 
 
 def test_a_machine_without_simgrid(cadge: Cadge, fits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "PYTHON", Path(sys.executable))  # of the virtual environment
-    answer = cadge("scale", "--parameters", str(fits), "--layer", "a-one", "--endpoints", "2")
+    answer = cadge(*SCALE, "--parameters", str(fits), "--layer", "a-one", "--endpoints", "2")
     assert answer.code == EXIT_UNFIT
     assert "install the package python3-simgrid" in answer.err
     assert "--no-simulation" in answer.err

@@ -181,30 +181,30 @@ CELL = "within, poll, rpc, 8 B, round trip"
 
 
 @pytest.mark.long
-def test_why_takes_the_names_that_compare_prints(campaigns: list[str], cadge: Cadge) -> None:
+def test_a_cell_takes_the_names_that_compare_prints(campaigns: list[str], cadge: Cadge) -> None:
     data = json.loads(cadge("compare", *campaigns, "--json").out)["data"]
     for name in (change["cell"] for change in data["changes"]):
-        answer = cadge("why", *campaigns, name)
+        answer = cadge("compare", *campaigns, "--cell", name)
         assert answer.code == 0, answer.err
         assert answer.out.splitlines()[0] == f"first   {campaigns[0]}: {name}"
     of_layers = json.loads(cadge("compare", "last:a-one", "last:b-two", "--json").out)["data"]
-    answer = cadge("why", "last", "last", of_layers["changes"][0]["cell"])
+    answer = cadge("compare", "last", "last", "--cell", of_layers["changes"][0]["cell"])
     assert answer.code == 0, answer.err
     assert [line.split(": ")[1].split(",")[0] for line in answer.out.splitlines()[:2]] == ["a-one", "b-two"]
 
 
-def test_why_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
+def test_a_cell_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
     assert campaigns
-    answer = cadge("why", "last:a-one", "last:b-two", "RPC,8b, poll,within")
+    answer = cadge("compare", "last:a-one", "last:b-two", "--cell", "RPC,8b, poll,within")
     assert answer.code == 0, answer.err
     assert "what differs" in answer.out
     assert f"a-one, {CELL}" in answer.out
     differing, alike = answer.out.split("alike on both sides")
     assert "layer" in differing
     assert "wait mode" in alike
-    markdown = cadge("why", f"last:a-one, {CELL}", f"last:b-two, {CELL}", "--format", "markdown")
+    markdown = cadge("compare", f"last:a-one, {CELL}", f"last:b-two, {CELL}", "--cell", "", "--format", "markdown")
     assert "| what | layer | a-one | b-two |" in markdown.out
-    data = json.loads(cadge("why", "last:a-one", "last:b-two", CELL, "--json").out)["data"]
+    data = json.loads(cadge("compare", "last:a-one", "last:b-two", "--cell", CELL, "--json").out)["data"]
     assert data["paired"]
     assert {"group": "what", "what": "layer", "first": "a-one", "second": "b-two", "differs": True, "ratio": None} in (
         data["aspects"]
@@ -213,28 +213,28 @@ def test_why_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
 
 def test_a_cell_that_is_not_there_shows_those_that_are(campaigns: list[str], cadge: Cadge) -> None:
     """Each of them can be named as it is printed, and a part of a layer's name will do."""
-    answer = cadge("why", "last:one", "last:b-two", "within, poll, rpc, 9 B")
+    answer = cadge("compare", "last:one", "last:b-two", "--cell", "within, poll, rpc, 9 B")
     shown = [line.strip() for line in answer.err.splitlines()[1:]]
     assert answer.code == 5
     assert 0 < len(shown) <= 8
     assert shown[0].startswith("a-one, within, poll, rpc, ")
     for name in shown:
-        assert cadge("why", "last", "last", name).code == 0, name
-    assert cadge("why", "last:one", "last:two", CELL).code == 0
+        assert cadge("compare", "last", "last", "--cell", name).code == 0, name
+    assert cadge("compare", "last:one", "last:two", "--cell", CELL).code == 0
     assert campaigns
 
 
 def test_wrong_cells(campaigns: list[str], cadge: Cadge) -> None:
     assert campaigns
     for arguments, code, said in (
-        (("last", "last", "rpc, 8 B"), 2, "and one is to be named"),
-        (("last", "last", "a-one, within, poll, rpc, 9 B"), 5, "nothing there is called '9 B'"),
-        (("last:a-one", "last:b-two", "b-two"), 5, "has no cell 'a-one, b-two'"),
-        (("last", "last"), 2, "cells that are called 'nothing'"),
-        (("last:a-one", "20200101T000000Z-00000000", CELL), 5, "20200101T000000Z-00000000"),
-        (("last:a-one", "last:b-two", CELL, "--margin", "much"), 2, "a share is written like"),
+        (("last", "last", "--cell", "rpc, 8 B"), 2, "and one is to be named"),
+        (("last", "last", "--cell", "a-one, within, poll, rpc, 9 B"), 5, "nothing there is called '9 B'"),
+        (("last:a-one", "last:b-two", "--cell", "b-two"), 5, "has no cell 'a-one, b-two'"),
+        (("last", "last", "--cell", ""), 2, "cells that are called 'nothing'"),
+        (("last:a-one", "20200101T000000Z-00000000", "--cell", CELL), 5, "20200101T000000Z-00000000"),
+        (("last:a-one", "last:b-two", "--cell", CELL, "--margin", "much"), 2, "a share is written like"),
     ):
-        answer = cadge("why", *arguments)
+        answer = cadge("compare", *arguments)
         assert answer.code == code, answer.err
         assert said in answer.err
 
@@ -280,4 +280,4 @@ def test_golden(campaigns: list[str], cadge: Cadge) -> None:
         return text.translate({0xB5: "u", 0x2192: ">", 0x202F: " "})
 
     assert said("compare", f"{campaigns[0]}:a-one", f"{campaigns[0]}:b-two") == LAYERS
-    assert said("why", f"{campaigns[0]}:a-one", f"{campaigns[0]}:b-two", CELL).startswith(CELLS)
+    assert said("compare", f"{campaigns[0]}:a-one", f"{campaigns[0]}:b-two", "--cell", CELL).startswith(CELLS)

@@ -37,7 +37,7 @@ READERS = (
     "resume",
     "resume --failed",
     "study peregrine",
-    "ablate a last",
+    "export --format ablation",
 )
 KILLED = SLOW_RUN.replace(
     "fake = ",
@@ -86,14 +86,15 @@ def named(answer: Answer, path: Path, campaign: Campaign) -> None:
 
 
 def test_every_reader_names_the_file_and_the_command(ablating: Checkout, cadge: Cadge) -> None:
-    assert cadge("ablate", "a", "--no-report").code == 0
+    assert cadge("run", "--sweep", "ablate-a", "--no-report").code == 0
     campaign = last(ablating)
     path = record_of(campaign, 5)
     truncate(path)
     before = sorted(file.name for file in campaign.path.rglob("*"))
     for command in READERS:
         named(cadge(*command.split()), path, campaign)
-        document = json.loads(cadge(*command.split(), "--json", *(["-o", "/dev/null"] * ("export" in command))).out)
+        output = ["-o", "/dev/null"] if "export" in command and "ablation" not in command else []
+        document = json.loads(cadge(*command.split(), "--json", *output).out)
         assert (document["ok"], document["code"]) == (False, 7)
         assert document["problems"][1] == f"cadge verify {campaign.path}"
     assert sorted(file.name for file in campaign.path.rglob("*")) == before
@@ -253,7 +254,7 @@ def test_what_cannot_be_made_again_is_said(campaign: Campaign, cadge: Cadge) -> 
     campaign.layout.meta.unlink()
     answer = cadge("verify", str(campaign.path))
     assert (answer.code, answer.out.splitlines()[0].split()[:2]) == (7, ["missing", "campaign.json"])
-    answer = cadge("restore", campaign.path.name)
+    answer = cadge("testbed", "restore", campaign.path.name)
     assert (answer.code, answer.err.splitlines()[0]) == (7, f"cadge: {campaign.layout.meta} is missing: no such file")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge figures`: what it lists and writes, and that it replaces nothing of the user's."""
+"""`cadge export --format svg`: what it lists and writes, and that it replaces nothing of the user's."""
 
 from __future__ import annotations
 
@@ -19,38 +19,39 @@ pytestmark = pytest.mark.spare
 
 __all__ = ["ablating"]  # a fixture
 Cadge = Callable[..., Answer]
+FIGURES = ("export", "--format", "svg")
 
 
 @pytest.fixture
 def campaign(ablating: Checkout, cadge: Cadge) -> Campaign:
     """A checkout's only campaign."""
-    assert cadge("ablate", "a", "--no-report").code == 0
+    assert cadge("run", "--sweep", "ablate-a", "--no-report").code == 0
     return Store(ablating.campaigns).open("last")
 
 
 def test_figures_are_listed_and_written(campaign: Campaign, cadge: Cadge, tmp_path: Path) -> None:
-    listed = cadge("figures")
+    listed = cadge(*FIGURES)
     names = [line.split()[0] for line in listed.out.splitlines()[1:]]
     assert listed.code == 0
     assert names
-    told = json.loads(cadge("figures", "--json").out)["data"]
+    told = json.loads(cadge(*FIGURES, "--json").out)["data"]
     assert [one["name"] for one in told["figures"]] == names
     assert told["campaign_id"] == campaign.campaign_id
 
     folder = tmp_path / "figures"
-    assert cadge("figures", "-o", str(folder)).out.startswith(f"{folder}  {2 * len(names) + 1} files, ")
+    assert cadge(*FIGURES, "-o", str(folder)).out.startswith(f"{folder}  {2 * len(names) + 1} files, ")
     wanted = {f"{name}.{end}" for name in names for end in ("svg", "csv")} | {"FIGURES.md"}
     assert {path.name for path in folder.iterdir()} == wanted
     (folder / "notes.txt").write_text("mine")
     first = (folder / f"{names[0]}.svg").read_bytes()
-    assert cadge("figures", "--only", names[0][:-1] + "*", "-o", str(folder)).code == 0, "its own are made again"
+    assert cadge(*FIGURES, "--only", names[0][:-1] + "*", "-o", str(folder)).code == 0, "its own are made again"
     assert (folder / f"{names[0]}.svg").read_bytes() == first
     assert (folder / "notes.txt").read_text() == "mine"
 
 
 def test_mistakes_have_a_sentence_and_a_code(campaign: Campaign, cadge: Cadge, tmp_path: Path) -> None:
     assert campaign
-    name = cadge("figures").out.splitlines()[1].split()[0]
+    name = cadge(*FIGURES).out.splitlines()[1].split()[0]
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     (theirs / f"{name}.svg").write_text("mine")
@@ -58,13 +59,13 @@ def test_mistakes_have_a_sentence_and_a_code(campaign: Campaign, cadge: Cadge, t
     file.write_text("mine")
     for argv, code, said in (
         (("--only", "nothing*"), 2, "no figure is called nothing*"),
-        (("--format", "pdf"), 2, "--format is for -o DIR"),
+        (("--table", "cells"), 2, "--table is for --format csv and jsonl and parquet"),
         (("-o", str(file)), 3, "it is no folder"),
         (("-o", str(theirs)), 2, f"holds {name}.svg, and no list of ours: nothing was written"),
         (("-o", str(tmp_path / "no" / "folder")), 3, "No such file"),
         (("nothing",), 5, "no campaign 'nothing'"),
     ):
-        answer = cadge("figures", *argv)
+        answer = cadge(*FIGURES, *argv)
         assert (answer.code, answer.out) == (code, ""), argv
         assert said in answer.err
     assert [path.name for path in theirs.iterdir()] == [f"{name}.svg"]

@@ -25,10 +25,10 @@ PATTERNS = {path.name for path in (ROOT / "harness" / "patterns").iterdir()}
 @pytest.mark.long
 def test_all_are_listed(cadge: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CADGE_ROOT", str(ROOT))
-    data = json.loads(cadge("hypotheses", "--json").out)["data"]["hypotheses"]
+    data = json.loads(cadge("study", "--claims", "--json").out)["data"]["hypotheses"]
     assert [one["number"] for one in data] == list(range(1, 12))
     assert all(bool(one["tested"]) != bool(one["cannot"]) for one in data)
-    said = " ".join(cadge("hypotheses").out.split())
+    said = " ".join(cadge("study", "--claims").out.split())
     assert "7 %: Throughput that a copy by the receiver took, at most (study trapeze)" in said
     assert "2,000,000 1/s: " in said
     assert f"11 hypotheses, {sum(bool(one['tested']) for one in data)} tested here" in said

@@ -16,7 +16,7 @@ from .conftest import Answer
 
 
 def test_it_is_an_inventory(cadge: Callable[..., Answer], tmp_path: Path) -> None:
-    answer = cadge("inventory", "example")
+    answer = cadge("testbed", "example")
     assert answer.code == 0
     path = tmp_path / "hosts.yml"
     path.write_text(answer.out)
@@ -28,7 +28,7 @@ def test_it_is_an_inventory(cadge: Callable[..., Answer], tmp_path: Path) -> Non
 
 
 def test_every_variable_stands_in_it_and_may_be_given(cadge: Callable[..., Answer], tmp_path: Path) -> None:
-    text = cadge("inventory", "example").out
+    text = cadge("testbed", "example").out
     named = {key for key in KNOWN if key.startswith("cadge_")}
     assert set(re.findall(r"\b(cadge_\w+):", text)) == named
     whole = re.sub(r"^( +)# (\w+: )", r"\1\2", text, flags=re.MULTILINE)

@@ -325,7 +325,7 @@ def test_a_name_for_a_shell_is_refused_before_anything_is_started(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    words = ["--sweep", "tiny"]
+    words, verb = ["--sweep", "tiny"], (["testbed", "restore"] if command == "restore" else [command])
     if command in ("resume", "restore"):
         words = ["last"]
         with monkeypatch.context() as fake:
@@ -337,7 +337,7 @@ def test_a_name_for_a_shell_is_refused_before_anything_is_started(
         name: {**GOOD, "ansible_host": f"10.0.0.{n}", "cadge_address": f"10.1.0.{n}", "ansible_connection": connection}
         for n, name in enumerate(("n1;touch x;", "n2"), 1)
     }
-    answer = cadge(command, *words, "--inventory", str(inventory(tmp_path, **hosts)))
+    answer = cadge(*verb, *words, "--inventory", str(inventory(tmp_path, **hosts)))
     assert not [*tmp_path.rglob("x"), *Path.home().rglob("x")]
     assert started()[before:] == ["ansible-inventory"]
     assert (answer.code, answer.out) == (2, "")
@@ -378,7 +378,7 @@ def test_a_command_to_try_by_hand_is_quoted() -> None:
 
 
 def test_the_readme_lists_the_variables_and_no_others() -> None:
-    """Its table is the one place; `cadge inventory example` has the same ones (test_inventory_example.py)."""
+    """Its table is the one place; `cadge testbed example` has the same ones (test_inventory_example.py)."""
     text = (PLAYBOOKS.parent / "README.md").read_text()
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `cadge_")]
     listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]

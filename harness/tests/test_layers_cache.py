@@ -128,7 +128,7 @@ def test_a_plan_for_a_cluster_asks_with_what_the_inventory_states(
     inventory, sweep = tmp_path / "hosts.yml", tmp_path / "some.yml"
     sweep.write_text(TINY + "waits: [block]\nlayers: [a-one]\n")
     stated = {"LD_LIBRARY_PATH": "/opt/ucx/lib", "OPAL_PREFIX": "/opt/openmpi"}
-    example = cadge("inventory", "example").out
+    example = cadge("testbed", "example").out
     inventory.write_text(example)
     assert cadge("plan", "--sweep", str(sweep), "--inventory", str(inventory), "--no-look").code == 0
     assert not [line for line in seen.read_text().splitlines() if line.startswith(tuple(stated))]

@@ -353,7 +353,6 @@ def test_what_cannot_be_measured_is_refused_before_anybody_is_waited_for(
         ("selftest", "--only", "no-such"),
         ("selftest", "--only", "stall", "--results", "/proc/campaigns"),
         ("selftest", "--only", "stall", "--testbed", "lokal"),
-        ("ablate", "no-such"),
         ("plan", "--pilot", "--sweep", "tiny"),
         ("plan", "--pilot", "--sweep", "no-such"),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge publish`, `preview` and `retract` from the command line."""
+"""`cadge publish` from the command line, with --preview and --retract."""
 
 from __future__ import annotations
 
@@ -27,9 +27,15 @@ Cadge = Callable[..., Answer]
         (["publish", "--dry-run", "--keep", "host"], 2, "hosts"),
         (["publish", "--dry-run", "--also", "x"], 2, "two characters"),
         (["publish", "--to", "site", "--cite", "nowhere.yml"], 2, "cannot read authors from nowhere.yml"),
-        (["retract", ".", "2026", "--because", " "], 2, "needs a reason"),
-        (["retract", ".", "2026", "--because", "x"], 2, "is no site of cadge"),
-        (["preview", "."], 2, "is no site of cadge"),
+        (["publish", "--retract", "2026", "--to", ".", "--because", " "], 2, "needs a reason"),
+        (["publish", "--retract", "2026", "--to", "."], 2, "needs a reason"),
+        (["publish", "--retract", "2026", "--because", "x"], 2, "--to SITE"),
+        (["publish", "--retract", "2026", "--to", ".", "--because", "x"], 2, "is no site of cadge"),
+        (["publish", "last", "--retract", "2026", "--to", "."], 2, "is not for --retract"),
+        (["publish", "--preview", "."], 2, "is no site of cadge"),
+        (["publish", "--preview", ".", "--yes"], 2, "--yes is not for --preview"),
+        (["publish", "--to", ".", "--port", "8000"], 2, "--port is for --preview"),
+        (["publish", "--to", ".", "--because", "x"], 2, "--because is for --retract"),
     ],
 )
 def test_what_cannot_be_done_says_so(
@@ -45,7 +51,7 @@ def test_preview_serves_this_machine_alone_until_it_is_interrupted(tmp_path: Pat
     (tmp_path / "cadge-site.json").write_text('{"schema": "cadge.site/1", "title": "t"}')
     (tmp_path / "index.html").write_text("<p>here</p>")
     (tmp_path / "mine").symlink_to("/etc")
-    argv = [sys.executable, "-c", "from cadge_cli.cli import main; main()", "preview", str(tmp_path)]
+    argv = [sys.executable, "-c", "from cadge_cli.cli import main; main()", "publish", "--preview", str(tmp_path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         line = child.stdout.readline()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_cli.commands_report import TABLES
+from cadge_cli.commands_export import TABLES
 from cadge_harness.paths import Checkout
 from cadge_results import Campaign, Store
 
@@ -31,7 +31,7 @@ COUNT = "SELECT layer, count(*) AS n, 1.5 AS x FROM attempts GROUP BY layer ORDE
 def campaign(ablating: Checkout, cadge: Cadge) -> Campaign:
     """A checkout's only campaign."""
     pytest.importorskip("duckdb", reason="the extra `queries` is not installed")
-    assert cadge("ablate", "a", "--no-report").code == 0
+    assert cadge("run", "--sweep", "ablate-a", "--no-report").code == 0
     return Store(ablating.campaigns).open("last")
 
 

@@ -57,9 +57,6 @@ def test_editions_without_figures_go_to_stdout_or_into_a_file(
     answer = cadge("report", "--format", "markdown", "--json")
     assert answer.code == 2
     assert "so the markdown edition needs a file: add -o FILE" in answer.err + answer.out
-    answer = cadge("report", "--verify", str(tmp_path / "r.md"), "--format", "text")
-    assert answer.code == 2
-    assert "--format is not for --verify" in answer.err
 
 
 def test_the_hosts_that_are_used_are_named(

@@ -6,6 +6,7 @@ So `cadge --help` stays quick. This is also the one place where errors become ex
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -40,40 +41,54 @@ TRACEBACK = "cadge-traceback-"
 TRACEBACK_KEPT_S = 7 * 86400
 RENAMED = {"--wait": ("--queue", "--mode"), "--no-wait": ("--no-queue",)}
 """What options were called before."""
-COMMANDS = {
-    "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
-    "quick": "Compare a few layers on this machine, in half a minute.",
-    "layers": "List the layers and why some are absent, or show one: where it runs, what it cannot do.",
-    "provider": "Add another build of a library, so that both are measured side by side.",
-    "patterns": "List the patterns, and what each of them measures.",
-    "sweeps": "List the sweeps and what each asks; show one, or an example with a comment on every key.",
-    "plan": "Show what a sweep would measure, and what it would take.",
-    "run": "Run a sweep, and make its report.",
-    "status": "Show the progress of a campaign, from another terminal.",
-    "resume": "Make the missing launches of a campaign, and no others.",
-    "report": "Make the report of a campaign.",
-    "figures": "Write the figures of a report as SVG, PDF or PNG, for a paper.",
-    "export": "Write a campaign as CSV, JSON, JSON Lines or Parquet.",
-    "viewer": "Write a page that shows exported records dropped on it.",
-    "query": "Ask a question in SQL over many campaigns.",
-    "import": "Add results of OSU, IMB, ucx_perftest or fabtests to a report.",
-    "publish": "Put campaigns into a static site, without names, with data and citation.",
-    "preview": "Serve a site to this machine alone.",
-    "retract": "Mark a published run as not to be relied on.",
-    "verify": "Check every file of a campaign, and move damaged ones aside.",
-    "ablate": "Measure a layer with its optimisations switched off in turn.",
-    "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts.",
-    "history": "Show campaigns over time, cell by cell, and where they changed.",
-    "why": "Show two cells side by side: path, protocol, settings, versions, costs.",
-    "crosscheck": "Measure layers beside the native tools of their libraries: what Cadge adds.",
-    "selftest": "Check that Cadge detects known delays, stalls and settings.",
-    "scale": "Predict traffic among more endpoints, from measured LogGP parameters.",
-    "study": "Compare a campaign with the published figures of a paper.",
-    "hypotheses": "List what papers claimed, and where each claim is tested.",
-    "inventory": "Print an inventory to begin with, for a cluster.",
-    "testbed": "Start, stop or inspect the emulated testbed.",
-    "restore": "Undo tuning that a killed campaign left on its nodes.",
+GROUPS = {
+    "Measure": {
+        "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
+        "quick": "Compare a few layers on this machine, in half a minute.",
+        "layers": "List the layers and why some are absent, or show one: where it runs, what it cannot do.",
+        "patterns": "List the patterns, and what each of them measures.",
+        "sweeps": "List the sweeps and what each asks; show one, or an example with a comment on every key.",
+        "plan": "Show what a sweep would measure, and what it would take.",
+        "run": "Run a sweep, and make its report.",
+        "status": "Show the progress of a campaign, from another terminal.",
+        "resume": "Make the missing launches of a campaign, and no others.",
+        "provider": "Add another build of a library, so that both are measured side by side.",
+        "testbed": "Start, stop or inspect the emulated testbed; put the nodes of a killed campaign back.",
+    },
+    "Read": {
+        "report": "Make the report of a campaign.",
+        "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts; or two cells side by side.",
+        "history": "Show campaigns over time, cell by cell, and where they changed.",
+        "study": "Compare a campaign with the published figures of a paper; or list what papers claimed.",
+        "query": "Ask a question in SQL over many campaigns.",
+    },
+    "Share": {
+        "export": "Write a campaign as a table, as figures for a paper, or as a model that predicts larger ones.",
+        "import": "Add results of OSU, IMB, ucx_perftest or fabtests to a report.",
+        "publish": "Put campaigns into a static site, without names, with data and citation.",
+    },
+    "Check": {
+        "verify": "Check every file of a campaign, or every number of a report.",
+        "crosscheck": "Measure layers beside the native tools of their libraries: what Cadge adds.",
+        "selftest": "Check that Cadge detects known delays, stalls and settings.",
+    },
 }
+"""The commands as --help shows them."""
+COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
+FORMERLY = {
+    "why": "compare --cell CELL",
+    "hypotheses": "study --claims",
+    "ablate": "run --sweep ablate-NAME",
+    "figures": "export --format svg",
+    "scale": "export --format scale",
+    "preview": "publish --preview SITE",
+    "retract": "publish --retract RUN",
+    "inventory": "testbed example",
+    "restore": "testbed restore",
+}
+"""Which command does what another one did before."""
+_MODULES = {"resume": "run"}
+"""In which module a command stands where it has none of its own."""
 
 EPILOG = "\b\nExamples:\n" + "\n".join(
     f"  {line}"
@@ -88,7 +103,7 @@ EPILOG = "\b\nExamples:\n" + "\n".join(
         "cadge status --watch",
         "cadge resume",
         "cadge report -o report.html",
-        "cadge ablate peregrine",
+        "cadge run --sweep ablate-peregrine",
     )
 )
 EPILOG += "\n\n\b\nExit codes:\n" + "\n".join(
@@ -100,137 +115,11 @@ EPILOG += "\n\n\b\nExit codes:\n" + "\n".join(
 
 def command_of(name: str) -> click.Command | None:
     """Import a command and return it; None where there is none of this name."""
-    match name:
-        case "doctor":
-            from cadge_cli.commands_doctor import doctor
-
-            return doctor
-        case "quick":
-            from cadge_cli.commands_quick import quick
-
-            return quick
-        case "layers":
-            from cadge_cli.commands_layers import layers
-
-            return layers
-        case "provider":
-            from cadge_cli.commands_provider import provider
-
-            return provider
-        case "patterns":
-            from cadge_cli.commands_patterns import patterns
-
-            return patterns
-        case "sweeps":
-            from cadge_cli.commands_sweeps import sweeps
-
-            return sweeps
-        case "plan":
-            from cadge_cli.commands_plan import plan
-
-            return plan
-        case "run":
-            from cadge_cli.commands_run import run
-
-            return run
-        case "status":
-            from cadge_cli.commands_status import status
-
-            return status
-        case "resume":
-            from cadge_cli.commands_run import resume
-
-            return resume
-        case "report":
-            from cadge_cli.commands_report import report
-
-            return report
-        case "figures":
-            from cadge_cli.commands_figures import figures
-
-            return figures
-        case "export":
-            from cadge_cli.commands_report import export
-
-            return export
-        case "viewer":
-            from cadge_cli.commands_viewer import viewer
-
-            return viewer
-        case "query":
-            from cadge_cli.commands_query import query
-
-            return query
-        case "import":
-            from cadge_cli.commands_import import import_
-
-            return import_
-        case "publish":
-            from cadge_cli.commands_publish import publish
-
-            return publish
-        case "preview":
-            from cadge_cli.commands_publish import preview
-
-            return preview
-        case "retract":
-            from cadge_cli.commands_publish import retract
-
-            return retract
-        case "verify":
-            from cadge_cli.commands_verify import verify
-
-            return verify
-        case "ablate":
-            from cadge_cli.commands_ablate import ablate
-
-            return ablate
-        case "compare":
-            from cadge_cli.commands_compare import compare
-
-            return compare
-        case "history":
-            from cadge_cli.commands_history import history
-
-            return history
-        case "why":
-            from cadge_cli.commands_why import why
-
-            return why
-        case "crosscheck":
-            from cadge_cli.commands_crosscheck import crosscheck
-
-            return crosscheck
-        case "selftest":
-            from cadge_cli.commands_selftest import selftest
-
-            return selftest
-        case "study":
-            from cadge_cli.commands_study import study
-
-            return study
-        case "scale":
-            from cadge_cli.commands_scale import scale
-
-            return scale
-        case "hypotheses":
-            from cadge_cli.commands_hypotheses import hypotheses
-
-            return hypotheses
-        case "inventory":
-            from cadge_cli.commands_inventory import inventory
-
-            return inventory
-        case "testbed":
-            from cadge_cli.commands_testbed import testbed
-
-            return testbed
-        case "restore":
-            from cadge_cli.commands_testbed import restore
-
-            return restore
-        case _:
-            return None
+    if name not in COMMANDS:
+        return None
+    module = importlib.import_module(f"cadge_cli.commands_{_MODULES.get(name, name)}")
+    found: click.Command = getattr(module, "import_" if name == "import" else name)
+    return found
 
 
 @contextmanager
@@ -279,8 +168,10 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), about) for name, about in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -289,8 +180,8 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             import difflib
 
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(COMMANDS)}"
+            near = FORMERLY.get(args[0]) or next(iter(difflib.get_close_matches(args[0], COMMANDS, n=1)), "")
+            hint = f"; did you mean {near}?" if near else f"; there are: {', '.join(COMMANDS)}"
             raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 

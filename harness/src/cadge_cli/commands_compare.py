@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge compare`: two campaigns, or two series, cell by cell, with verdicts."""
+"""`cadge compare`: two campaigns, or two series, cell by cell, with verdicts; with --cell two cells side by side."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cadge_cli.options import json_option, out_option, output_of, refuse_options, results_option
-from cadge_cli.output import table
+from cadge_cli.options import json_option, out_option, output_of, refuse_options, refuse_others, results_option
+from cadge_cli.output import Output, escaped, table
 from cadge_cli.sides import margin_of, share_of, two_sides
 from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
+from cadge_results import write_output
 
 if TYPE_CHECKING:
     from cadge_analysis.versus.against import Against, Change
@@ -24,8 +25,8 @@ EXAMPLES = "\b\nExamples:\n"
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  compared; nothing that --fail-on names was found\n"
-    "  2  an option or a side is wrong\n"
-    "  5  nothing can be compared: the reasons are in the answer\n"
+    "  2  an option or a side is wrong, or several cells have that name\n"
+    "  5  nothing can be compared, with the reasons; no such campaign or cell\n"
     "  8  --fail-on found what it names"
 )
 KINDS = ("slower", "faster", "missing", "refused", "undecided")
@@ -51,11 +52,19 @@ class FailOn:
     + "  cadge compare last:sockets-tcp last:native-ucx\n"
     + "  cadge compare 20261121T013042Z-1f3a9c2e last --fail-on slower:5%\n"
     + "  cadge compare 20261121T013042Z-1f3a9c2e last --format markdown -o out.md\n"
-    + "  cadge compare 20261121T013042Z-1f3a9c2e last --format html -o compare.html"
+    + "  cadge compare 20261121T013042Z-1f3a9c2e last --format html -o compare.html\n"
+    + '  cadge compare last:am-ucx last:fm-ucx --cell "within, poll, rpc, 8 B"\n'
+    + '  cadge compare 20261121T013042Z-1f3a9c2e last --cell "am-ucx, rpc, 8 B"\n'
+    + '  cadge compare last:8B last:4KiB --cell "am-ucx, within, poll, rpc"'
     + EXIT_CODES
 )
 @click.argument("first", metavar="CAMPAIGN[:LAYER]")
 @click.argument("second", metavar="CAMPAIGN[:LAYER]")
+@click.option(
+    "--cell",
+    metavar="CELL",
+    help="Show this cell of both, side by side: path, protocol, copies, settings, versions, costs, machine.",
+)
 @click.option(
     "--margin", default="5%", show_default=True, metavar="SHARE", help="Within this the sides are the same, e.g. 2.5%."
 )
@@ -83,6 +92,7 @@ def compare(
     ctx: click.Context,
     first: str,
     second: str,
+    cell: str | None,
     margin: str,
     fail_on: tuple[str, ...],
     across_hosts: bool,
@@ -102,7 +112,12 @@ def compare(
     and floors did not, that is said, and not taken for drift. Verdicts stand up to all cells that are compared
     together, and intervals are those that verdicts are read from. Refused, each with its reason, are cells that were
     measured on other machines, whose processes were spread over hosts otherwise, or whose pattern measures something
-    else. `cadge why` says more of one cell.
+    else.
+
+    With --cell nothing is judged: two cells stand side by side, what differs first, and nothing says which difference
+    is the reason. CELL is called as this command prints it: layer, place, wait mode, pattern, workload, with commas
+    between them; in any order, and without what is not needed to tell it from others. A parameter may be given as
+    NAME=VALUE. What is true of one side alone stands behind its campaign, as in last:4KiB.
 
     As HTML it is one file that works offline, for a pull request's artefacts: what differed, what changed, ratios
     against size, how the tails moved, and which cells came and went.
@@ -111,6 +126,11 @@ def compare(
     from cadge_analysis.versus.as_data import document
 
     output = output_of(ctx, as_json, out)
+    if cell is not None:
+        refuse_others(ctx, ("first", "second", "cell", "margin", "kind", "out", "results"), "is not for --cell")
+        if kind == "html":
+            raise UsageError("--cell is shown as text or Markdown")
+        return _side_by_side(output, results, (first, second, cell), margin_of(margin), kind, out)
     if kind == "html":
         refuse_options(ctx, ("everything",), "is for text and Markdown: the page folds what is long")
         if output.as_json and out is None:
@@ -129,8 +149,6 @@ def compare(
         text = "".join(f"{line}\n" for line in made)
     lines = text.splitlines()
     if out is not None:
-        from cadge_results import write_output
-
         written = write_output(out, text.encode())
         lines = output.wrote(written, out, "one file, opens offline" if kind == "html" else "")
         lines += [] if written.streamed else list(_counts(found))[:1] if found.changes else []
@@ -145,6 +163,19 @@ def compare(
         of = len(found.changes) + (0 if one.kind in OF_VERDICTS else len(found.left))
         output.problem(f"--fail-on {one.kind}: {_holds(one, found)} of {of} cells{limit}")
     return output.finish(EXIT_CHANGED if failed else EXIT_OK, data, lines)
+
+
+def _side_by_side(
+    output: Output, results: Path | None, named: tuple[str, str, str], margin: float, kind: str, out: Path | None
+) -> int:
+    """Show the cell `named`, of the first and of the second campaign, both of which it names."""
+    from cadge_cli.two_cells import beside
+
+    data, lines = beside(results, *named, margin, kind)
+    if out is None:
+        return output.finish(EXIT_OK, data, list(lines))
+    written = write_output(out, "".join(f"{line}\n" for line in lines).encode())
+    return output.finish(EXIT_OK, data | {"file": str(out)}, output.wrote(written, out))
 
 
 def _page(found: Against, sides: tuple[Side, Side], vary: tuple[str, ...]) -> str:
@@ -195,14 +226,14 @@ def _markdown(found: Against, *, everything: bool) -> Iterator[str]:
     yield f"**{found.second}** against **{found.first}**"
     yield ""
     for line in _about(found):
-        yield f"{'  ' if line.startswith(' ') else ''}- {_escaped(line.strip())}"
+        yield f"{'  ' if line.startswith(' ') else ''}- {escaped(line.strip())}"
     if found.changes:
         yield ""
         heads, *rows, more = _rows(found, everything=everything)
         if rows:
             yield f"| {' | '.join(heads)} |"
             yield f"|{'---|' * len(heads)}"
-            yield from (f"| {' | '.join(map(_escaped, row))} |" for row in rows)
+            yield from (f"| {' | '.join(map(escaped, row))} |" for row in rows)
             yield ""
         for line in more:
             yield line
@@ -210,10 +241,6 @@ def _markdown(found: Against, *, everything: bool) -> Iterator[str]:
         for line in _counts(found):
             yield line
             yield ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "&#124;").replace("<", "&lt;")
 
 
 def _about(found: Against) -> Iterator[str]:

@@ -46,7 +46,7 @@ EXIT_TEXT = (
 )
 SIZES = "8B 4KiB 64KiB 1MiB"
 POINT_MS = 150
-PLACES = ("within", "between")
+PLACES: tuple[Place, ...] = ("within", "between")
 _OF_A_RUN = (
     "layer_names", "tool_names", "patterns", "places", "sizes", "rounds", "seed", "testbed_name", "inventory", "queue",
 )  # fmt: skip
@@ -79,7 +79,7 @@ class Limits:
     help="These tools (ucx_perftest, sockperf, ...), or all; default: one a layer, pattern and way to wait.",
 )
 @patterns_option("all that a native tool stands beside")
-@places_option("within")
+@places_option("within", PLACES)
 @sizes_option(SIZES)
 @click.option("--rounds", type=click.IntRange(1, 1000), default=9, show_default=True, help="Launches of each.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Order seed.")

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge publish`, `cadge preview` and `cadge retract`: a static site of campaigns."""
+"""`cadge publish`: a static site of campaigns; --preview serves it here, --retract marks a run of it."""
 
 from __future__ import annotations
 
-import functools
-import http.server
-import os
 import re
-import signal
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, names_of, output_of, results_option
-from cadge_cli.output import table
-from cadge_harness.errors import EXIT_OK, NothingSelectedError, UnfitError, UsageError, printable
+from cadge_cli.options import json_option, names_of, output_of, refuse_options, refuse_others, results_option
+from cadge_cli.output import Output, table
+from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Store
 from cadge_results.command import command
@@ -36,7 +32,9 @@ EXAMPLES = "\b\nExamples:\n"
     epilog=EXAMPLES
     + "  cadge publish --dry-run\n  cadge publish last --to site --cite authors.yml\n"
     + "  cadge publish last --to results/published --archive .\n"
-    + "  cadge publish 20261121T013042Z-1f3a9c2e last --to site --keep hosts --yes"
+    + "  cadge publish 20261121T013042Z-1f3a9c2e last --to site --keep hosts --yes\n"
+    + "  cadge publish --preview site\n"
+    + '  cadge publish --retract 20261121T013042Z-1f3a9c2e --to site --because "slow"'
 )
 @click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
 @click.option("--to", "target", type=click.Path(path_type=Path), metavar="DIR", help="The site; made if it is new.")
@@ -65,6 +63,28 @@ EXAMPLES = "\b\nExamples:\n"
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be replaced, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--preview",
+    "served",
+    type=click.Path(path_type=Path),
+    metavar="SITE",
+    help="Publish nothing: serve this site to this machine alone, until Ctrl-C.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="a free one",
+    metavar="NUMBER",
+    help="With --preview: port to serve at.",
+)
+@click.option(
+    "--retract",
+    "retracted",
+    metavar="RUN",
+    help="Publish nothing: mark this run of the site or excerpt of --to as not to be relied on. Its files stay.",
+)
+@click.option("--because", metavar="TEXT", help="With --retract: the reason, for everybody to read.")
 @results_option
 @json_option
 @click.pass_context
@@ -84,6 +104,10 @@ def publish(
     url: str | None,
     dry_run: bool,
     yes: bool,
+    served: Path | None,
+    port: int,
+    retracted: str | None,
+    because: str | None,
     results: Path | None,
     as_json: bool,
 ) -> int:
@@ -94,6 +118,7 @@ def publish(
     typed stays at home: logs, commands, PATH; --with-logs publishes it. Exit code 10, and nothing is published, where
     a name or one of the known forms of secrets is left. A layer whose
     file says `publish: no` goes without its figures. What is in the site stays; a run that is there is updated.
+    --preview serves a site to this machine, and --retract marks one of its runs as not to be relied on.
     """
     from cadge_analysis.publish import excerpt
     from cadge_analysis.publish.cite import authors_of
@@ -105,6 +130,16 @@ def publish(
     from cadge_results.published import Rules
 
     output = output_of(ctx, as_json)
+    if served is not None:
+        from cadge_cli.preview import serve  # a web server takes time to import
+
+        refuse_others(ctx, ("served", "port"), "is not for --preview")
+        return serve(served, port)
+    if retracted is not None:
+        refuse_others(ctx, ("retracted", "because", "target"), "is not for --retract")
+        return _retract(output, retracted, target, because)
+    refuse_options(ctx, ("port",), "is for --preview")
+    refuse_options(ctx, ("because",), "is for --retract")
     if target is None and not dry_run:
         raise UsageError("say where the site goes: --to DIR; or look at what would be replaced: --dry-run")
     if any(len(text) < 2 for text in also):
@@ -150,7 +185,19 @@ def publish(
         for run in Site(target).runs()
         if run.retracted and run.campaign_id in {one.campaign_id for one in found}
     ]
-    return output.finish(EXIT_OK, data, [*lines, f"look at it with: {command('preview', str(target))}"])
+    return output.finish(EXIT_OK, data, [*lines, f"look at it with: {command('publish', '--preview', str(target))}"])
+
+
+def _retract(output: Output, run: str, site: Path | None, because: str | None) -> int:
+    """Put a banner on a run's report and in the index; of an excerpt on its pages and in its README."""
+    from cadge_analysis.publish.retract import retract as mark
+
+    if site is None:
+        raise UsageError("say where the run was published: --to SITE")
+    if because is None or not because.strip():
+        raise UsageError("--because needs a reason, which readers will see")
+    name = mark(site, run, because.strip(), f"{datetime.now(UTC):%Y-%m-%d}")
+    return output.finish(EXIT_OK, {"campaign_id": name, "site": str(site)}, [f"{name} is retracted in {site}"])
 
 
 def _withheld() -> dict[str, str]:
@@ -178,65 +225,3 @@ def _difference(copies: Copies) -> list[str]:
             names = ", ".join(map(printable, made.redactor.untold))
             lines.append(f"note: {names}: also a common word or a number, so replaced only where a name must stand")
     return list(dict.fromkeys(lines))
-
-
-@click.command(epilog=EXAMPLES + '  cadge retract site 20261121T013042Z-1f3a9c2e --because "n2 was slow"')
-@click.argument("site", type=click.Path(path_type=Path))
-@click.argument("run")
-@click.option("--because", required=True, metavar="TEXT", help="The reason, for everybody to read.")
-@json_option
-@click.pass_context
-def retract(ctx: click.Context, site: Path, run: str, because: str, as_json: bool) -> int:
-    """Mark a published run as not to be relied on: a banner on its report and in the index. Its files stay.
-
-    SITE may be an excerpt as well, which --archive made: its pages and its README say so.
-    """
-    from cadge_analysis.publish.retract import retract as mark
-
-    output = output_of(ctx, as_json)
-    if not because.strip():
-        raise UsageError("--because needs a reason, which readers will see")
-    name = mark(site, run, because.strip(), f"{datetime.now(UTC):%Y-%m-%d}")
-    return output.finish(EXIT_OK, {"campaign_id": name, "site": str(site)}, [f"{name} is retracted in {site}"])
-
-
-class _OneFolder(http.server.SimpleHTTPRequestHandler):
-    def translate_path(self, path: str) -> str:
-        """Return the file of an address; one that a link leads out of the site to is not there."""
-        found = Path(super().translate_path(path))
-        inside = found.resolve().is_relative_to(Path(self.directory).resolve())
-        return str(found) if inside else os.devnull + "/"
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's signature
-        """Say nothing of each request."""
-
-
-@click.command(epilog=EXAMPLES + "  cadge preview site")
-@click.argument("site", type=click.Path(path_type=Path))
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default="a free one",
-    metavar="NUMBER",
-    help="Port to serve at.",
-)
-def preview(site: Path, port: int) -> int:
-    """Serve a site to this machine alone, until Ctrl-C."""
-    from cadge_analysis.publish.site import Site
-
-    Site(site).about()
-    handler = functools.partial(_OneFolder, directory=str(site))
-    try:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise UnfitError(f"cannot listen on port {port}: {error.strerror}") from error
-    with server:
-        click.echo(f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)")
-        # a shell starts what it runs in the background with SIGINT ignored, and Python leaves it so
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            click.echo("ended", err=True)
-    return EXIT_OK

@@ -19,6 +19,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
+from cadge_cli.ablation import PREFIX, ablation_answer
 from cadge_cli.closing import MadeReport, closing_lines, report_of
 from cadge_cli.looks import go_on
 from cadge_cli.options import (
@@ -91,7 +92,8 @@ class Carried:
     + "  cadge run\n  cadge run --sweep smoke --testbed local\n"
     + '  cadge run --layers "sockets-tcp native-ucx" --budget 2min\n  cadge run --inventory lab.yml --sweep full\n'
     + '  cadge run --patterns rpc --sizes "8B 4KiB" --places within --launches 15\n'
-    + "  cadge run --sweep press-smoke --trace access.log"
+    + "  cadge run --sweep press-smoke --trace access.log\n"
+    + "  cadge run --sweep ablate-peregrine --layers peregrine-udp --budget 2min"
 )
 @sweep_options
 @asking_options
@@ -112,12 +114,19 @@ def run(
     how: Measuring,
     as_json: bool,
 ) -> int:
-    """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
+    """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues.
+
+    A sweep ablate-NAME measures layers as they are and with each optimisation off, and ends with a table of what each
+    is worth; `cadge export --format ablation` prints that of a stored campaign.
+    """
     output = output_of(ctx, as_json)
     only = split_names(layer_names)
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     done = measure(request, output, how)
-    return output.finish(done.code, done.data, done.lines)
+    if not request.sweep_name.startswith(PREFIX) or not done.campaign.launch_ids():
+        return output.finish(done.code, done.data, done.lines)
+    data, lines = ablation_answer(done.campaign)
+    return output.finish(done.code, {**done.data, "ablation": data}, [*lines, "", *done.lines])
 
 
 def _of_others(turn: Turn) -> list[str]:

@@ -15,11 +15,10 @@ import click
 
 from cadge_cli.options import (
     Measuring,
+    hosts_options,
     json_option,
-    measuring_options,
     name_of,
     output_of,
-    refuse_options,
     split_names,
 )
 from cadge_harness import __version__
@@ -52,7 +51,7 @@ EXAMPLES = "\b\nExamples:\n"
     show_default=True,
     help="How many series of 30 launches a side look for a planted delay; fewer are not judged.",
 )
-@measuring_options
+@hosts_options
 @json_option
 @click.pass_context
 def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measuring, as_json: bool) -> int:
@@ -64,7 +63,6 @@ def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measur
     from cadge_cli.selftest_parts import Making, StoppedError
 
     output = output_of(ctx, as_json)
-    refuse_options(ctx, ("report", "selftest_id"), "is for campaigns that are no self-test")
     wanted = [name_of(name, NAMES, "part") for name in split_names(only)] or list(NAMES)
     parts = [name for name in NAMES if name in wanted]
     checkout = find_checkout()
@@ -74,7 +72,7 @@ def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measur
     begun_s = time.monotonic()
     making = Making(
         output=output,
-        how=replace(how, results=campaigns, report=False),
+        how=replace(how, results=campaigns),
         folder=folder / f"{begun:%Y%m%dT%H%M%SZ}",
         campaigns=campaigns,
         series=series,

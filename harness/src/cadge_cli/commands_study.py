@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, out_option, output_of, results_option
+from cadge_cli.options import json_option, out_option, output_of, refuse_others, results_option
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_results.command import command
@@ -21,9 +21,10 @@ PUBLISHED = "published.yml"
     epilog=EXAMPLES
     + "  cadge study peregrine\n  cadge study peregrine 20261121T013042Z-1f3a9c2e -o peregrine.html\n"
     + "  cadge study peregrine last --engine-bench bench.json\n"
-    + "  cadge study sc98 20261124T101530Z-5be1f08a last -o sc98.html"
+    + "  cadge study sc98 20261124T101530Z-5be1f08a last -o sc98.html\n"
+    + "  cadge study --claims\n  cadge study --claims --json | jq '.data.hypotheses'"
 )
-@click.argument("name")
+@click.argument("name", required=False)
 @click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
 @out_option()
 @click.option(
@@ -32,15 +33,17 @@ PUBLISHED = "published.yml"
     help="Readings of the engine's own benchmark, without Cadge: "
     '{"readings": [{"name", "unit", "median", "low", "high"}, ...]}.',
 )
+@click.option("--claims", is_flag=True, help="List what papers claimed, and where each claim is tested, or why not.")
 @results_option
 @json_option
 @click.pass_context
 def study(
     ctx: click.Context,
-    name: str,
+    name: str | None,
     campaigns: tuple[str, ...],
     out: Path | None,
     engine_bench: Path | None,
+    claims: bool,
     results: Path | None,
     as_json: bool,
 ) -> int:
@@ -48,6 +51,8 @@ def study(
 
     NAME is a folder of analysis/studies: darpc, logp, peregrine, press, sc98 or trapeze. CAMPAIGN is the last one where
     none is given. Of several, each section is made of the first that has something for it. Nothing is measured.
+
+    With --claims it lists what all these papers claimed. The verdicts stand in the studies.
     """
     from cadge_analysis.study.build import build
     from cadge_results import Store
@@ -56,6 +61,13 @@ def study(
 
     output = output_of(ctx, as_json, out)
     checkout = find_checkout()
+    if claims:
+        from cadge_cli.claims import claims_answer
+
+        refuse_others(ctx, ("claims",), "is not for --claims")
+        return output.finish(EXIT_OK, *claims_answer(checkout))
+    if name is None:
+        raise UsageError("name a study, or list what papers claimed: --claims")
     known = sorted(path.parent.name for path in checkout.studies.glob(f"*/{PUBLISHED}"))
     if name not in known:
         raise UsageError(f"unknown study {name!r}{nearest(name, known)}")
@@ -72,7 +84,7 @@ def study(
     if not built.has_ours:
         output.problem(
             f"campaign {', '.join(ids)}: no point of the study {name} has a number, so that only published ones stand "
-            f"on the page; its sweeps: {command('hypotheses')}"
+            f"on the page; its sweeps: {command('study', '--claims')}"
         )
     data: dict[str, JsonValue] = {
         "campaign_id": ids[0],

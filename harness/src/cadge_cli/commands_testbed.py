@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge testbed` and `cadge restore`."""
+"""`cadge testbed`: the emulated hosts, an inventory to begin with, and nodes that a killed campaign left."""
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 import click
@@ -18,10 +19,11 @@ EXAMPLES = "\b\nExamples:\n"
 
 @click.group(
     epilog=EXAMPLES + "  cadge testbed up\n  cadge testbed status\n"
-    "  cadge testbed exec -- ip address\n  cadge testbed exec --host h1 -- hostname\n  cadge testbed down"
+    "  cadge testbed exec -- ip address\n  cadge testbed exec --host h1 -- hostname\n  cadge testbed down\n"
+    "  cadge testbed example >hosts.yml\n  cadge testbed restore --inventory hosts.yml"
 )
 def testbed() -> None:
-    """Start, stop or inspect the emulated testbed."""
+    """Start, stop or inspect the emulated testbed; print an inventory for a cluster; restore nodes after a kill."""
 
 
 @testbed.command()
@@ -75,7 +77,19 @@ def exec_(host: str | None, command: tuple[str, ...]) -> int:
     return testbeds.exec_command(list(command), host)
 
 
-@click.command(epilog=EXAMPLES + "  cadge restore\n  cadge restore 20261121T013042Z-1f3a9c2e --inventory lab.yml")
+@testbed.command(epilog=EXAMPLES + "  cadge testbed example >hosts.yml\n  cadge doctor --inventory hosts.yml")
+@json_option
+@click.pass_context
+def example(ctx: click.Context, as_json: bool) -> int:
+    """Print an inventory of two hosts with every variable that Cadge reads, and what each is for."""
+    output = output_of(ctx, as_json)
+    text = resources.files("cadge_harness.testbed").joinpath("example_inventory.yml").read_text(encoding="utf-8")
+    return output.finish(EXIT_OK, {"inventory": text}, text.splitlines())
+
+
+@testbed.command(
+    epilog=EXAMPLES + "  cadge testbed restore\n  cadge testbed restore 20261121T013042Z-1f3a9c2e --inventory lab.yml"
+)
 @click.argument("campaign", default="last")
 @testbed_options
 @results_option

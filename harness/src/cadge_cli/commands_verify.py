@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge verify`: every file of a campaign against its checksum; with --repair, what is damaged goes aside."""
+"""`cadge verify`: every file of a campaign against its checksum, or every number of a report against the raw data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli.looks import looks_again
-from cadge_cli.options import json_option, output_of, results_option
+from cadge_cli.options import json_option, output_of, refuse_options, results_option
 from cadge_cli.output import table
-from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, printable
+from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
 from cadge_results import Campaign, Damage, Store
@@ -19,26 +19,50 @@ from cadge_results.command import command
 from cadge_results.verify import Repaired, Verdict, mendable, repair
 from cadge_results.verify import verify as look
 
+REPORTS = (".html", ".htm")
+"""How files end that can only be reports."""
+EXIT_CODES = (
+    "\n\n\b\nExit codes:\n"
+    "  0  nothing is damaged; every number of the report agrees\n"
+    "  1  numbers of the report differ, or could not be compared\n"
+    "  2  an option is wrong; FILE is no report, or of another campaign\n"
+    "  5  there is no such campaign\n"
+    "  7  a campaign is damaged"
+)
+
 
 @click.command(
     epilog="\b\nExamples:\n  cadge verify\n  cadge verify 20261121T013042Z-1f3a9c2e --json\n"
-    "  cadge verify --repair && cadge resume"
+    + "  cadge verify --repair && cadge resume\n  cadge verify report.html\n  cadge verify report.html bundle/"
+    + EXIT_CODES
 )
-@click.argument("campaign", default="last")
+@click.argument("name", metavar="[CAMPAIGN|FILE]", default="last")
+@click.argument("campaign", required=False)
 @click.option("--repair", "mend", is_flag=True, help="Move damaged records into the campaign's folder `aside`.")
 @results_option
 @json_option
 @click.pass_context
-def verify(ctx: click.Context, campaign: str, mend: bool, results: Path | None, as_json: bool) -> int:
-    """Check every file of a campaign against the checksum that it got when it was stored.
+def verify(ctx: click.Context, name: str, campaign: str | None, mend: bool, results: Path | None, as_json: bool) -> int:
+    """Check every file of a campaign against the checksum that it got when it was stored, or every number of a report.
 
     Exit code 7 where one is missing, truncated, changed, swapped with another, unknown or unreadable. With --repair
     such records are moved aside, nothing is removed, and `cadge resume` makes their launches again; the exit code is
     7 then where something is damaged that cannot be made again. What was decided at looks is decided again from the
     same launches, and has to come out the same.
+
+    FILE is a report. Every number of it is recomputed from the raw data of its campaign, which lies near it or is named
+    by CAMPAIGN: a campaign, or a folder that holds one.
     """
     output = output_of(ctx, as_json)
-    found = Store(results or find_checkout().campaigns).open(campaign, measured=False)
+    file = Path(name)
+    if file.is_file() or file.suffix in REPORTS:
+        from cadge_cli.report_verify import verify as verify_report
+
+        refuse_options(ctx, ("mend",), "is for campaigns: of a report nothing is changed")
+        return output.finish(*verify_report(file, campaign, results))
+    if campaign is not None:
+        raise UsageError(f"{name} is no file: give one campaign, or a report and its campaign")
+    found = Store(results or find_checkout().campaigns).open(name, measured=False)
     repaired = repair(found) if mend else None
     verdict = repaired.verdict if repaired else look(found)
     notes, wrong = looks_again(found) if not verdict.damages else ([], [])

@@ -47,7 +47,7 @@ def inventory_option(command: _F) -> _F:
         "--inventory",
         type=click.Path(path_type=Path),
         envvar=["CADGE_INVENTORY", "INVENTORY"],
-        help="An Ansible inventory with a group `cadge`: a cluster (see: cadge inventory example).",
+        help="An Ansible inventory with a group `cadge`: a cluster (see: cadge testbed example).",
     )(command)
 
 
@@ -72,22 +72,27 @@ class Measuring:
     testbed_name: str
     inventory: Path | None
     tune: bool
-    report: bool
     queue: bool
     results: Path | None
+    report: bool = False
     selftest_id: str | None = None
     """The self-test that verdicts are to rest on; None: the newest is kept, and they rest on none."""
 
 
-def measuring_options(command: Callable[..., int]) -> Callable[..., int]:
+def hosts_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add what says where and how to measure, and where that goes, which the command gets as one, `how`."""
 
     @wraps(command)
     def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
-        how = Measuring(**{one.name: given.pop(one.name) for one in fields(Measuring)})
-        return command(*arguments, how=how, **given)
+        names = [one.name for one in fields(Measuring) if one.name in given]
+        return command(*arguments, how=Measuring(**{name: given.pop(name) for name in names}), **given)
 
-    return testbed_options(run_options(results_option(_selftest_option(gathered))))
+    return testbed_options(_tune_option(queue_option(results_option(gathered))))
+
+
+def measuring_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the same, and what becomes of a campaign afterwards."""
+    return _selftest_option(_report_option(hosts_options(command)))
 
 
 def _selftest_option(command: _F) -> _F:
@@ -131,10 +136,15 @@ def sizes_option(more: str) -> Callable[[_F], _F]:
     return click.option("--sizes", multiple=True, metavar="SIZES", envvar="CADGE_SIZES", help=text)
 
 
-def places_option(more: str) -> Callable[[_F], _F]:
-    """Add --places; `more` says which, where it is not given."""
-    text = f"Where: within (one host), between (hosts), or both; default: {more}."
-    return click.option("--places", multiple=True, metavar="within|between", envvar="CADGE_PLACES", help=text)
+def places_option(more: str, places: Sequence[Place] = PLACES) -> Callable[[_F], _F]:
+    """Add --places, of these; `more` says which, where it is not given."""
+    about: dict[Place, str] = {
+        "within": "within (one host)",
+        "between": "between (hosts)",
+        "self": "self (one process)",
+    }
+    text = f"Where: {', '.join(about[place] for place in places)}, or several; default: {more}."
+    return click.option("--places", multiple=True, metavar="|".join(places), envvar="CADGE_PLACES", help=text)
 
 
 def asking_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -300,10 +310,13 @@ def queue_option(command: _F) -> _F:
     )(command)
 
 
-def run_options(command: _F) -> _F:
-    """Add --tune, --report and --queue."""
-    command = queue_option(command)
-    command = click.option("--report/--no-report", default=True, help="Make the report at the end.")(command)
+def _report_option(command: _F) -> _F:
+    """Add --report."""
+    return click.option("--report/--no-report", default=True, help="Make the report at the end.")(command)
+
+
+def _tune_option(command: _F) -> _F:
+    """Add --tune."""
     return click.option(
         "--tune/--no-tune",
         default=False,
@@ -338,6 +351,11 @@ def out_option(*names: str, text: str = "File to write.") -> Callable[[_F], _F]:
 
 
 def _with_a_folder(_ctx: click.Context, _parameter: click.Parameter, out: Path | None) -> Path | None:
+    return writable(out)
+
+
+def writable(out: Path | None) -> Path | None:
+    """Return an output's path, stdout's for `-`. Raises UnfitError where no file can be made there."""
     if out is None or str(out) == "-":
         return out and STDOUT
     if out.is_dir():
@@ -451,3 +469,9 @@ def refuse_options(ctx: click.Context, names: Collection[str], why: str) -> None
         given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if given and parameter.name in names:
             raise UsageError(f"{parameter.opts[0]} {why}")
+
+
+def refuse_others(ctx: click.Context, names: Collection[str], why: str) -> None:
+    """Refuse on the command line all but these options and --json. Raises UsageError."""
+    known = {parameter.name or "" for parameter in ctx.command.params}
+    refuse_options(ctx, known - {*names, "as_json"}, why)

@@ -182,3 +182,8 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 def megabytes(count: int) -> str:
     """Return bytes for people."""
     return f"{count / 1e6:.1f} MB"
+
+
+def escaped(text: str) -> str:
+    """Return a text for a cell of a Markdown table."""
+    return text.replace("|", "&#124;").replace("<", "&lt;")

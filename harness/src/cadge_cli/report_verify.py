@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge report --verify`: the campaign of a report is found, the report made anew, and both are held side by side."""
+"""`cadge verify FILE`: the campaign of a report is found, the report made anew, and both are held side by side."""
 
 from __future__ import annotations
 

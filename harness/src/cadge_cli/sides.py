@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two sides that `cadge compare` and `cadge why` are given: CAMPAIGN, CAMPAIGN:LAYER, CAMPAIGN:CELL."""
+"""The two sides that `cadge compare` is given: CAMPAIGN, CAMPAIGN:LAYER, CAMPAIGN:CELL."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ EXIT_TERMINATED = 143
 EXIT_CODES = {
     EXIT_OK: "complete; no point failed or is unsound",
     EXIT_BAD_ANSWER: "complete, but points failed or are unsound, a part of `cadge selftest` could not be judged, or "
-    "`cadge report --verify` found a number that differs",
+    "`cadge verify FILE` found a number that differs",
     EXIT_USAGE: "usage or configuration error",
     EXIT_UNFIT: "machine or testbed unfit, nothing was measured; or the output cannot be written",
     EXIT_UNREACHABLE: "host unreachable or lost",

@@ -4,7 +4,7 @@
 An entry goes by the digest of all that decides it: the specification, which holds the data, the drawing's name, the
 code of this package, and the versions of the renderer. It begins with a digest over that and its content. One that is
 damaged, of another user, or lies under another's name is as if it were not there; none is ever needed, and the checker
-(`cadge report --verify`) uses none.
+(`cadge verify FILE`) uses none.
 """
 
 from __future__ import annotations

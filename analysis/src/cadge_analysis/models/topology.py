@@ -2,7 +2,7 @@
 """Networks for more endpoints than were measured, as SimGrid's platform files describe them.
 
 What was measured is a way through two links and what lies between them, so that a link has half of the latency, and the
-whole rate. A longer way pays for each of its links. That is an assumption, and `cadge scale` says so.
+whole rate. A longer way pays for each of its links. That is an assumption, and `cadge export --format scale` says so.
 """
 
 from __future__ import annotations

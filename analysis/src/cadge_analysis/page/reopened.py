@@ -35,7 +35,7 @@ NEEDS_RAW = (
     "Tails of all launches together (p99, p99.9), rates of all launches together, and every quantity but the main one.",
     "Charts, fitted models, knees, clocks, pinning, libraries as loaded, and what the hosts are.",
     "Why points have no result; how many have none is below.",
-    "Whether what the file says is what was measured: `cadge report --verify` recomputes it from the raw data.",
+    "Whether what the file says is what was measured: `cadge verify FILE` recomputes it from the raw data.",
 )
 _TOLD = frozenset(("wait", "p50", "verdict", "p99_verdict", "base", "ratio", "above", "floor", "references"))
 """Columns that each launch's own number is enough for."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge why`: two cells side by side, what differs first."""
+"""`cadge compare --cell`: two cells side by side, what differs first."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of, results_option
-from cadge_cli.sides import margin_of, two_cells
-from cadge_harness.errors import EXIT_OK
+from cadge_cli.output import escaped
+from cadge_cli.sides import two_cells
 
 if TYPE_CHECKING:
     from cadge_analysis.versus.why import Aspect, Reasons
@@ -22,50 +20,15 @@ WIDTH_MOST = 44
 """Of a column; what is longer stands in lines of its own."""
 
 
-@click.command(
-    epilog="\b\nExamples:\n"
-    '  cadge why last:sockets-tcp last:native-ucx "within, poll, rpc, 8 B"\n'
-    '  cadge why 20261121T013042Z-1f3a9c2e last "native-ucx, within, rpc, 8 B"\n'
-    '  cadge why "last: am-ucx, within, rpc, 8B" "last: am-ucx, within, rpc, 4KiB"'
-    "\n\n\b\nExit codes:\n"
-    "  0  both cells are shown, whether they differ or not\n"
-    "  2  a name that several cells have, or a wrong option\n"
-    "  5  no such campaign or cell"
-)
-@click.argument("first", metavar="CAMPAIGN[:CELL]")
-@click.argument("second", metavar="CAMPAIGN[:CELL]")
-@click.argument("cell", default="", metavar="[CELL]")
-@click.option(
-    "--margin", default="5%", show_default=True, metavar="SHARE", help="Figures within this are alike, e.g. 2.5%."
-)
-@click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
-@results_option
-@json_option
-@click.pass_context
-def why(
-    ctx: click.Context,
-    first: str,
-    second: str,
-    cell: str,
-    margin: str,
-    kind: str,
-    results: Path | None,
-    as_json: bool,
-) -> int:
-    """Show two cells side by side: path, protocol, copies, settings, versions, costs, machine; what differs first.
+def beside(
+    results: Path | None, first: str, second: str, cell: str, margin: float, kind: str
+) -> tuple[dict[str, JsonValue], Iterator[str]]:
+    """Return both cells for programs, and as text or Markdown. `cell` is what both are called."""
+    from cadge_analysis.versus.why import why
 
-    CELL is called as `cadge compare` prints it: layer, place, wait mode, pattern, workload, with commas between them;
-    in any order, and without what is not needed to tell it from others. A parameter may be given as NAME=VALUE. What
-    stands behind both campaigns is true of both cells. Nothing here says which difference is the reason.
-    """
-    from cadge_analysis.versus.why import why as reasons
-
-    output = output_of(ctx, as_json)
-    share = margin_of(margin)
     (here, ours), (there, theirs) = two_cells(results, first, second, cell)
-    found = reasons(here, ours, there, theirs, share)
-    lines = list(_markdown(found) if kind == "markdown" else _text(found))
-    return output.finish(EXIT_OK, _data(found), lines)
+    found = why(here, ours, there, theirs, margin)
+    return _data(found), _markdown(found) if kind == "markdown" else _text(found)
 
 
 def _text(found: Reasons) -> Iterator[str]:
@@ -126,11 +89,11 @@ def _long(one: Aspect) -> bool:
 
 
 def _markdown(found: Reasons) -> Iterator[str]:
-    yield f"first: {_escaped(found.first)}  "
-    yield f"second: {_escaped(found.second)}"
+    yield f"first: {escaped(found.first)}  "
+    yield f"second: {escaped(found.second)}"
     yield ""
     for line in _summary(found):
-        yield _escaped(line)
+        yield escaped(line)
         yield ""
     for title, aspects in _parts(found):
         yield f"**{title}**"
@@ -141,12 +104,8 @@ def _markdown(found: Reasons) -> Iterator[str]:
         yield "|---|---|---|---|"
         for one in aspects:
             cells = (one.group, one.what, one.first or "-", one.second or "-")
-            yield f"| {' | '.join(map(_escaped, cells))} |"
+            yield f"| {' | '.join(map(escaped, cells))} |"
         yield ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "&#124;").replace("<", "&lt;")
 
 
 def _data(found: Reasons) -> dict[str, JsonValue]:

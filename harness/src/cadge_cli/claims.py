@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge hypotheses`: what papers claimed, and where each claim is tested, or why it cannot be."""
+"""`cadge study --claims`: what papers claimed, and where each claim is tested, or why it cannot be."""
 
 from __future__ import annotations
 
@@ -7,34 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of
 from cadge_cli.output import wrapped
-from cadge_harness.errors import EXIT_OK
-from cadge_harness.paths import find_checkout
+from cadge_harness.paths import Checkout
 from cadge_results.command import command
 
 if TYPE_CHECKING:
     from cadge_analysis.study.claims import Hypothesis, TestedBy
 
-EXAMPLES = "\b\nExamples:\n"
 
-
-@click.command(epilog=EXAMPLES + "  cadge hypotheses\n  cadge hypotheses --json | jq '.data.hypotheses'")
-@json_option
-@click.pass_context
-def hypotheses(ctx: click.Context, as_json: bool) -> int:
-    """List what papers claimed of communication layers, and where each claim is tested, or why it cannot be here.
-
-    The verdicts stand in the studies: `cadge study NAME` makes the page of a campaign.
-    """
+def claims_answer(checkout: Checkout) -> tuple[JsonValue, list[str]]:
+    """Return the claims for programs and for people."""
     from cadge_analysis.study.claims import read
     from cadge_harness.plan.patterns import read_patterns
 
-    output = output_of(ctx, as_json)
-    checkout = find_checkout()
     sweeps = {path.stem for path in checkout.sweeps.glob("*.yml")}
     found = read(checkout.studies, sweeps, set(read_patterns(checkout).patterns))
     data: list[JsonValue] = []
@@ -42,21 +29,21 @@ def hypotheses(ctx: click.Context, as_json: bool) -> int:
     for number, one in enumerate(found.hypotheses, 1):
         figures = list(_figures(one, checkout.studies))
         data.append({"number": number, **one.model_dump(mode="json"), "figures": [*figures]})
-        lines += [*_wrapped(f"{number:2}  ", one.claim), *_lines(one, figures), ""]
+        lines += [*wrapped(one.claim, f"{number:2}  "), *_lines(one, figures), ""]
     tested = sum(bool(one.tested) for one in found.hypotheses)
     lines.append(f"{len(found.hypotheses)} hypotheses, {tested} tested here")
-    return output.finish(EXIT_OK, {"hypotheses": data}, lines)
+    return {"hypotheses": data}, lines
 
 
 def _lines(one: Hypothesis, figures: list[str]) -> Iterator[str]:
     for figure in figures:
-        yield from _wrapped("    published: ", figure)
+        yield from wrapped(figure, "    published: ")
     for test in one.tested:
-        yield from _wrapped("    tested: ", _where(test))
+        yield from wrapped(_where(test), "    tested: ")
     if one.limits:
-        yield from _wrapped("    but: ", one.limits)
+        yield from wrapped(one.limits, "    but: ")
     if one.cannot:
-        yield from _wrapped("    not tested: ", one.cannot)
+        yield from wrapped(one.cannot, "    not tested: ")
 
 
 def _figures(one: Hypothesis, studies: Path) -> Iterator[str]:
@@ -79,7 +66,3 @@ def _where(test: TestedBy) -> str:
     if test.pattern:
         parts.append(command("patterns", test.pattern))
     return ", ".join(parts)
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    return wrapped(text, head)

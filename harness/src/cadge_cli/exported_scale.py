@@ -1,94 +1,101 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge scale`: what measured LogGP parameters predict for more endpoints than there are."""
+"""`cadge export --format scale`: what measured LogGP parameters predict for more endpoints than there are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from pydantic import JsonValue
 
-from cadge_cli.fit_choice import FitChoice, fit_options, size_of
-from cadge_cli.options import count_of_endpoints, json_option, names_of, output_of, results_option, split_names
-from cadge_cli.output import table
+from cadge_cli.fit_choice import FitChoice, size_of
+from cadge_cli.options import count_of_endpoints, names_of, split_names
+from cadge_cli.output import Output, table
 from cadge_harness.errors import EXIT_OK, UsageError
-from cadge_harness.paths import find_checkout
 
 if TYPE_CHECKING:
+    from cadge_analysis.models.choose import Chosen
     from cadge_analysis.models.loggp import HeldOut
     from cadge_analysis.models.scale import Prediction
 
-EXAMPLES = "\b\nExamples:\n"
 ENDPOINTS = ("2", "16", "128", "1024", "5000")
 
 
-@click.command(
-    epilog=EXAMPLES
-    + "  cadge scale last --layer sockets-tcp --place between\n"
-    + '  cadge scale --layer native-ucx --traffic alltoall --endpoints "16 128"\n'
-    + "  cadge scale --parameters loggp.json --endpoints 100000 --no-simulation"
-)
-@click.argument("campaign", default="last")
-@fit_options
-@click.option(
-    "--parameters",
-    "file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A file of LogGP fits (cadge.loggp/1) instead of a campaign.",
-)
-@click.option("--topology", "topologies", multiple=True, metavar="NAMES", help="star, fat-tree, dragonfly; all.")
-@click.option("--traffic", "traffics", multiple=True, metavar="NAMES", help="incast, shift, alltoall; all.")
-@click.option("--endpoints", multiple=True, metavar="NUMBERS", help=f'How many, e.g. "{" ".join(ENDPOINTS)}".')
-@click.option("--simulation/--no-simulation", default=True, help="Simulate with SimGrid, or the closed form alone.")
-@click.option("--deadline", default="2min", show_default=True, metavar="TIME", help="Longest time of each simulation.")
-@click.option("--memory", default="4GiB", show_default=True, metavar="SIZE", help="Most memory of each simulation.")
-@results_option
-@json_option
-@click.pass_context
-def scale(
-    ctx: click.Context,
-    campaign: str,
-    fit: FitChoice,
-    file: Path | None,
-    topologies: tuple[str, ...],
-    traffics: tuple[str, ...],
-    endpoints: tuple[str, ...],
-    simulation: bool,
-    deadline: str,
-    memory: str,
-    results: Path | None,
-    as_json: bool,
-) -> int:
-    """Predict traffic among more endpoints than there are, from the LogGP parameters that a campaign measured.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicting:
+    """What only a prediction is asked."""
 
-    The closed form knows of endpoints alone; a simulation by SimGrid also of the network between them, each of whose
-    links has the measured rate and half of the measured latency. Nothing is measured.
+    traffics: tuple[str, ...]
+    file: Path | None
+    simulation: bool
+    deadline: str
+    memory: str
+
+
+def scale_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add what only a prediction takes, which the command gets as one, `predicting`."""
+
+    @wraps(command)
+    def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
+        predicting = Predicting(**{one.name: given.pop(one.name) for one in fields(Predicting)})
+        return command(*arguments, predicting=predicting, **given)
+
+    for option in (
+        click.option("--memory", default="4GiB", show_default=True, metavar="SIZE", help="scale: most memory of each."),
+        click.option(
+            "--deadline", default="2min", show_default=True, metavar="TIME", help="scale: longest time of each."
+        ),
+        click.option(
+            "--simulation/--no-simulation", default=True, help="scale: simulate with SimGrid, or the closed form alone."
+        ),
+        click.option(
+            "--parameters",
+            "file",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="scale: a file of LogGP fits (cadge.loggp/1) instead of a campaign.",
+        ),
+        click.option(
+            "--traffic", "traffics", multiple=True, metavar="NAMES", help="scale: incast, shift, alltoall; all."
+        ),
+    ):
+        gathered = option(gathered)
+    return gathered
+
+
+def predict(
+    output: Output,
+    fits: Callable[[], Chosen],
+    fit: FitChoice,
+    topologies: tuple[str, ...],
+    endpoints: tuple[str, ...],
+    predicting: Predicting,
+) -> int:
+    """Predict traffic among more endpoints than there are, from measured LogGP parameters: `fits` of a campaign.
+
+    The closed form knows of endpoints alone; a simulation by SimGrid also of the network between them.
     """
     from cadge_analysis.models import choose
     from cadge_analysis.models import scale as model
     from cadge_analysis.models.simulate import Simulator
     from cadge_analysis.models.topology import Kind
     from cadge_analysis.models.traffic import Traffic
-    from cadge_results import Store
     from cadge_results.units import parse_ms
 
-    output = output_of(ctx, as_json)
     try:
-        simulator = Simulator(deadline_s=parse_ms(deadline) / 1000, memory_bytes=size_of(memory))
+        simulator = Simulator(deadline_s=parse_ms(predicting.deadline) / 1000, memory_bytes=size_of(predicting.memory))
     except ValueError as error:
         raise UsageError(str(error)) from error
     kinds = [Kind(name) for name in names_of(topologies, tuple(Kind), "topology")]
-    wanted = [Traffic(name) for name in names_of(traffics, tuple(Traffic), "traffic")]
+    wanted = [Traffic(name) for name in names_of(predicting.traffics, tuple(Traffic), "traffic")]
     counts = [count_of_endpoints(text, model.ENDPOINTS_MOST) for text in split_names(endpoints) or ENDPOINTS]
-    if file is not None:
-        chosen = choose.choose(choose.read(file), **fit.asked)
-    else:
-        chosen = fit.of_campaign(Store(results or find_checkout().campaigns).open(campaign))
+    chosen = fits() if predicting.file is None else choose.choose(choose.read(predicting.file), **fit.asked)
     message = fit.message(chosen)
     rows = []
-    for row in model.scale(message, kinds, wanted, counts, simulator if simulation else None):
+    for row in model.scale(message, kinds, wanted, counts, simulator if predicting.simulation else None):
         rows.append(row)
         if row.simulated_ns is not None:
             output.say(f"simulated: {row.topology.kind}, {row.traffic}, {row.topology.endpoints} endpoints")

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge export`: a campaign as a table, its figures for a paper, its LogGP parameters, and what those predict."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from cadge_cli.ablation import ablation_answer
+from cadge_cli.exported_figures import KINDS as FIGURES
+from cadge_cli.exported_figures import write_figures
+from cadge_cli.exported_scale import ENDPOINTS, Predicting, predict, scale_options
+from cadge_cli.fit_choice import FitChoice, fit_options
+from cadge_cli.options import (
+    count_of_endpoints,
+    json_option,
+    name_of,
+    output_of,
+    refuse_options,
+    results_option,
+    split_names,
+    writable,
+)
+from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
+from cadge_harness.paths import find_checkout
+from cadge_results import Campaign, Store, write_output
+
+EXAMPLES = "\b\nExamples:\n"
+EXIT_CODES = (
+    "\n\n\b\nExit codes:\n"
+    "  0  written, or shown\n"
+    "  2  an option is wrong; no such figure; the folder holds other files\n"
+    "  3  the output cannot be written\n"
+    "  5  there is no such campaign, or it has nothing for this format\n"
+    "  7  the campaign's raw data is damaged"
+)
+# cadge: another loggp, the model
+FLAT = ("csv", "jsonl", "parquet")
+FITTED = ("simgrid", "scale")
+FORMATS = ("csv", "json", "jsonl", "parquet", *FIGURES, "ablation", "loggp", *FITTED)
+TABLES = ("cells", "attempts", "samples", "launches", "hosts", "campaigns")
+TAKES = {
+    "table_name": FLAT,
+    **dict.fromkeys(("only", "baseline"), FIGURES),
+    **dict.fromkeys(("layer", "place", "wait_mode", "choices", "size", "topologies", "endpoints"), FITTED),
+    **dict.fromkeys(("traffics", "file", "simulation", "deadline", "memory"), ("scale",)),
+}
+"""Options that only some formats take."""
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge export --format csv > results.csv\n  cadge export last --format json -o r.json\n"
+    + "  cadge export --format jsonl --table attempts | head\n  cadge export --format parquet -o cells.parquet\n"
+    + "  cadge export --format svg\n"
+    + '  cadge export --format pdf --only "rpc-between-poll*" -o figures\n'
+    + "  cadge export last --format svg --baseline native-ucx -o figures\n"
+    + "  cadge export --format ablation\n"
+    + "  cadge export --format simgrid --layer native-ucx -o platform.xml\n"
+    + "  cadge export last --format scale --layer sockets-tcp --place between\n"
+    + '  cadge export --format scale --traffic alltoall --endpoints "16 128"\n'
+    + "  cadge export --format scale --parameters loggp.json --no-simulation"
+    + EXIT_CODES
+)
+@click.argument("campaign", default="last")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True)
+@click.option(
+    "--table", "table_name", type=click.Choice(TABLES), default="cells", show_default=True,
+    help="Table to write as csv, jsonl or parquet.",
+)  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path, readable=False),
+    help="File instead of stdout; for figures a folder, made if it is new.",
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Of the figures these alone; `*` stands for anything.")
+@click.option("--baseline", metavar="LAYER", help="Figures: judge layers against this one, as `cadge report` does.")
+@fit_options
+@click.option(
+    "--topology",
+    "topologies",
+    multiple=True,
+    metavar="NAMES",
+    help="Network: star, fat-tree, dragonfly. simgrid: one of them, star; scale: several, all.",
+)
+@click.option(
+    "--endpoints",
+    multiple=True,
+    metavar="NUMBERS",
+    help=f'simgrid: least number of hosts, 16; scale: how many, "{" ".join(ENDPOINTS)}".',
+)
+@scale_options
+@results_option
+@json_option
+@click.pass_context
+def export(
+    ctx: click.Context,
+    campaign: str,
+    kind: str,
+    table_name: str,
+    out: Path | None,
+    only: tuple[str, ...],
+    baseline: str | None,
+    fit: FitChoice,
+    topologies: tuple[str, ...],
+    endpoints: tuple[str, ...],
+    predicting: Predicting,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Write a campaign's figures, or what was fitted to them: to stdout, or with -o to a file.
+
+    `csv`, `jsonl` (a record a line) and `parquet` hold one table: `cells` has a row for every planned point, the others
+    what was stored before any estimate; `analysis/QUERIES.md` says what their columns hold. Parquet needs the extra
+    `queries` (DuckDB), and -o.
+
+    `svg`, `pdf` and `png` write each figure of the report as a file of its own, for a paper or for slides; without -o
+    they list them. Beside NAME.svg lies NAME.csv with the numbers that it shows, and FIGURES.md says what each is, in
+    the report's words. Colours are the light theme's, on white. The same records give the same SVG; a PDF and a PNG
+    have their text in a font of this machine.
+
+    `ablation` is the table of a sweep ablate-NAME: what each optimisation of a layer is worth.
+
+    `loggp` has the LogGP parameters (JSON), and `simgrid` a platform file for simulations of your own: a network whose
+    links have the rate, and half of the latency, that LogGP found for messages of --bytes. `scale` predicts traffic
+    among more endpoints than there are: the closed form knows of endpoints alone, a simulation by SimGrid also of the
+    network between them. Nothing is measured.
+    """
+    if kind not in FIGURES:
+        out = writable(out)
+    output = output_of(ctx, as_json, None if kind in FIGURES else out)
+    for name, formats in TAKES.items():
+        if kind not in formats:
+            refuse_options(ctx, (name,), f"is for --format {' and '.join(formats)}")
+    if out is not None and kind in ("ablation", "scale"):
+        raise UsageError(f"--format {kind} is printed: add >{out}, and --json for programs")
+
+    def opened() -> Campaign:
+        return Store(results or find_checkout().campaigns).open(campaign)
+
+    if kind == "scale":
+        return predict(output, lambda: fit.of_campaign(opened()), fit, topologies, endpoints, predicting)
+    found = opened()
+    if kind in FIGURES:
+        return write_figures(output, found, kind, only, baseline, out)
+    if kind == "ablation":
+        if not found.launch_ids():
+            raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
+        data, lines = ablation_answer(found)
+        return output.finish(EXIT_OK, data, lines)
+    if output.as_json and out is None:
+        raise UsageError("--json answers on stdout, so the export needs a file: add -o FILE")
+    if kind == "parquet" and out is None:
+        raise UsageError("Parquet is no text, so it needs a file: add -o FILE")
+    if out is None and kind in FLAT:
+        return output.stream(_table(found, kind, table_name))
+    content = _content(found, kind, table_name, fit, topologies, endpoints)
+    if out is None:
+        return output.finish(EXIT_OK, None, [content.decode().removesuffix("\n")])
+    written = write_output(out, content)
+    lines = output.wrote(written, out)
+    return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "file": str(out)}, lines)
+
+
+def _content(
+    campaign: Campaign,
+    kind: str,
+    table_name: str,
+    fit: FitChoice,
+    topologies: tuple[str, ...],
+    endpoints: tuple[str, ...],
+) -> bytes:
+    if kind == "simgrid":
+        return _platform(campaign, fit, topologies, endpoints).encode()
+    if kind == "parquet":
+        from cadge_analysis.queries import parquet
+        from cadge_analysis.tables import TABLES as OF
+
+        return parquet(OF[table_name], campaign)
+    if kind in FLAT:
+        return "".join(_table(campaign, kind, table_name)).encode()
+    from cadge_analysis.export import write
+
+    stream = io.StringIO(newline="")
+    write(campaign, kind, stream)
+    return stream.getvalue().encode()
+
+
+def _table(campaign: Campaign, kind: str, table_name: str) -> Iterator[str]:
+    """Yield a table's lines. All but `cells`, which is estimated over all launches, are read while they are written."""
+    from cadge_analysis.flat import lines
+    from cadge_analysis.tables import TABLES as OF
+
+    chosen = OF[table_name]
+    names = [one.name for one in chosen.columns(campaign)]
+    yield from lines("csv" if kind == "csv" else "jsonl", names, chosen.rows(campaign))
+
+
+def _platform(campaign: Campaign, fit: FitChoice, topologies: tuple[str, ...], endpoints: tuple[str, ...]) -> str:
+    from cadge_analysis.models.scale import ENDPOINTS_MOST
+    from cadge_analysis.models.topology import Kind, Topology, platform
+
+    chosen = fit.of_campaign(campaign)
+    message = fit.message(chosen)
+    topology = _one(topologies, "star", "--topology")
+    count = _one(endpoints, "16", "--endpoints")
+    network = Topology(Kind(name_of(topology, tuple(Kind), "topology")), count_of_endpoints(count, ENDPOINTS_MOST))
+    return platform(network, message, f"{chosen.about}, messages of {message.size} B")
+
+
+def _one(given: tuple[str, ...], default: str, option: str) -> str:
+    """Return the one word of an option. Raises UsageError for several."""
+    words = split_names(given) or (default,)
+    if len(words) > 1:
+        raise UsageError(f"{option}: a platform has one, and {', '.join(words)} are {len(words)}")
+    return words[0]

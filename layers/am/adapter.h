@@ -80,8 +80,8 @@ struct cadge_ctx {
 	 CADGE_CAP_RPC | CADGE_CAP_REPLY_IN_SINK)
 
 #define AM_SLOTS                                                                                             \
-	CADGE_STYLE_SLOTS, .semantics = cadge_semantics_of_messages, .call = cadge_slot_call,                \
-		.reply = cadge_slot_reply, .fail = cadge_slot_fail
+	.semantics = cadge_semantics_of_messages, .call = cadge_slot_call, .reply = cadge_slot_reply,        \
+	.fail = cadge_slot_fail
 
 /* ---- messages.c ---- */
 

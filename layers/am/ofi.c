@@ -12,5 +12,6 @@ const struct cadge_layer cadge_style_layer = {
 	.name = "am-ofi",
 	.style = "am",
 	.caps = AM_CAPS,
+	CADGE_STYLE_SLOTS,
 	AM_SLOTS,
 };

@@ -15,5 +15,6 @@ const struct cadge_layer cadge_style_layer = {
 	.name = "am-ucx",
 	.style = "am",
 	.caps = AM_CAPS | CADGE_CAP_OWN_THREADS,
+	CADGE_STYLE_SLOTS,
 	AM_SLOTS,
 };

@@ -16,7 +16,8 @@
  * - bip_ready tells which tags have something new, so that nobody has to ask them all.
  * - Buffers that are received into again and again can be announced (bip_register): then a long message needs no new key.
  *   Directly reached is memory of cadge_wire_alloc, and other memory where the substrate can; where it cannot, a long
- *   message still comes, by the target's library, and is counted as such (long_by_library).
+ *   message still comes, by the target's library, and is counted as such (long_by_library). On a wire that exposes only
+ *   memory of its own, a long message into other memory ends the context.
  * - An error is not the end of the process: bip_progress fails from then on, bip_why says the reason. What had come before
  *   can still be taken by bip_tgetmsg.
  * - The switch from short to long is a setting. So is the length of queues, as bip_taginit was.

@@ -118,11 +118,10 @@ int pm_slot_mem_dereg(struct cadge_ctx *ctx, void *base, size_t bytes);
 	 CADGE_CAP_MEM_ALLOC | CADGE_CAP_MEM_REG)
 
 #define PM_SLOTS                                                                                             \
-	CADGE_STYLE_SLOTS, .semantics = pm_slot_semantics, .release = pm_slot_release,                       \
-		.reserve = pm_slot_reserve, .commit = pm_slot_commit, .cancel = pm_slot_cancel,              \
-		.expose = pm_slot_expose, .unexpose = pm_slot_unexpose, .attach = pm_slot_attach,            \
-		.detach = pm_slot_detach, .put = pm_slot_put, .quiet = pm_slot_quiet,                        \
-		.mem_alloc = pm_slot_mem_alloc, .mem_free = pm_slot_mem_free, .mem_reg = pm_slot_mem_reg,    \
-		.mem_dereg = pm_slot_mem_dereg
+	.semantics = pm_slot_semantics, .release = pm_slot_release, .reserve = pm_slot_reserve,              \
+	.commit = pm_slot_commit, .cancel = pm_slot_cancel, .expose = pm_slot_expose,                        \
+	.unexpose = pm_slot_unexpose, .attach = pm_slot_attach, .detach = pm_slot_detach,                    \
+	.put = pm_slot_put, .quiet = pm_slot_quiet, .mem_alloc = pm_slot_mem_alloc,                          \
+	.mem_free = pm_slot_mem_free, .mem_reg = pm_slot_mem_reg, .mem_dereg = pm_slot_mem_dereg
 
 #endif

@@ -12,5 +12,6 @@ const struct cadge_layer cadge_style_layer = {
 	.name = "pm-ofi",
 	.style = "pm",
 	.caps = PM_CAPS,
+	CADGE_STYLE_SLOTS,
 	PM_SLOTS,
 };

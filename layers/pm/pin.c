@@ -28,7 +28,8 @@ static void unpin(struct pm_pins *pins, struct pm_pin *pin)
 	side->count--;
 	if (pin->number)
 		pins->slots[pin->slot] = NULL;
-	cadge_wire_unexpose(pins->wire, pin->region);
+	if (pin->region)
+		cadge_wire_unexpose(pins->wire, pin->region);
 	free(pin);
 }
 
@@ -181,9 +182,9 @@ static int pin_new(struct pm_pins *pins, enum pm_side side, void *base, size_t b
 {
 	struct pm_pin *pin = calloc(1, sizeof(*pin));
 	struct cadge_blob_out handle = {.room_bytes = sizeof(pin->handle), .ok = true};
-	int code = CADGE_E_MEMORY;
+	int code = pin ? CADGE_DONE : CADGE_E_MEMORY;
 
-	if (pin) {
+	if (pin && !(side == PM_SEND && cadge_wire_facts(pins->wire)->window_only)) {
 		handle.at = pin->handle;
 		if (side == PM_RECEIVE)
 			take_slot(pins, pin, &handle);

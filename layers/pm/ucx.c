@@ -15,5 +15,6 @@ const struct cadge_layer cadge_style_layer = {
 	.name = "pm-ucx",
 	.style = "pm",
 	.caps = PM_CAPS | CADGE_CAP_OWN_THREADS,
+	CADGE_STYLE_SLOTS,
 	PM_SLOTS,
 };

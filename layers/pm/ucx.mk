@@ -1,4 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-include $(LAYERS_ROOT)/wire/ucx/wire.mk
-LAYER_SOURCES := pm/ucx.c pm/adapter.c pm/send.c pm/long.c pm/memory.c pm/pm.c pm/pin.c pm/remote.c wire/style.c $(WIRE_SOURCES)
-LAYER_PKGS := $(WIRE_PKGS)
+WIRE := ucx
+include $(LAYERS_ROOT)/pm/style.mk

@@ -38,15 +38,13 @@ int cadge_slot_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token);
 void *cadge_slot_mem_alloc(struct cadge_ctx *ctx, size_t bytes);
 void cadge_slot_mem_free(struct cadge_ctx *ctx, void *base, size_t bytes);
 
-#define VMMC_OWN_CAPS                                                                                        \
-	(CADGE_CAP_FLOW_CONTROL | CADGE_CAP_PUT | CADGE_CAP_RIGHTS | CADGE_CAP_NOTIFY | CADGE_CAP_MEM_ALLOC)
+#define VMMC_CAPS                                                                                            \
+	(CADGE_STYLE_CAPS | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_PUT | CADGE_CAP_RIGHTS | CADGE_CAP_NOTIFY |   \
+	 CADGE_CAP_MEM_ALLOC)
 
-#define VMMC_OWN_SLOTS                                                                                       \
+#define VMMC_SLOTS                                                                                           \
 	.semantics = cadge_slot_semantics, .expose = cadge_slot_expose, .unexpose = cadge_slot_unexpose,     \
 	.attach = cadge_slot_attach, .detach = cadge_slot_detach, .put = cadge_slot_put,                     \
 	.quiet = cadge_slot_quiet, .mem_alloc = cadge_slot_mem_alloc, .mem_free = cadge_slot_mem_free
-
-#define VMMC_CAPS  (CADGE_STYLE_CAPS | VMMC_OWN_CAPS)
-#define VMMC_SLOTS CADGE_STYLE_SLOTS, VMMC_OWN_SLOTS
 
 #endif

@@ -10,5 +10,6 @@ const struct cadge_layer cadge_style_layer = {
 	.name = "vmmc-ofi",
 	.style = "vmmc",
 	.caps = VMMC_CAPS,
+	CADGE_STYLE_SLOTS,
 	VMMC_SLOTS,
 };

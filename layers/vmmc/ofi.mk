@@ -1,5 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-include $(LAYERS_ROOT)/wire/ofi/wire.mk
-LAYER_SOURCES := vmmc/ofi.c vmmc/adapter.c vmmc/onesided.c vmmc/mail.c vmmc/vmmc.c vmmc/memory.c vmmc/redirect.c vmmc/utlb.c \
-	wire/mailbox.c wire/mailbox_send.c wire/style.c $(WIRE_SOURCES)
-LAYER_PKGS := $(WIRE_PKGS)
+WIRE := ofi
+include $(LAYERS_ROOT)/vmmc/style.mk

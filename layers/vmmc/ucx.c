@@ -13,5 +13,6 @@ const struct cadge_layer cadge_style_layer = {
 	.name = "vmmc-ucx",
 	.style = "vmmc",
 	.caps = VMMC_CAPS | CADGE_CAP_OWN_THREADS,
+	CADGE_STYLE_SLOTS,
 	VMMC_SLOTS,
 };

@@ -39,7 +39,6 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx);
 	 CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD | CADGE_CAP_COUNTERS | CADGE_CAP_WHY)
 
 /* Of a substrate that cannot sleep anywhere; the others have CADGE_STYLE_SLOTS. */
-#define CADGE_STYLE_CAPS_AWAKE (CADGE_STYLE_CAPS & ~(CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD))
 #define CADGE_STYLE_SLOTS_AWAKE                                                                              \
 	.abi = CADGE_ABI, .bytes = sizeof(struct cadge_layer), .substrate = cadge_wire_substrate,            \
 	.options = cadge_wire_options, .open = cadge_slot_open, .close = cadge_slot_close,                   \

@@ -76,6 +76,8 @@ struct cadge_wire_facts {
 	bool sleeps;               /* wait and event exist in this place and mode */
 	bool puts_in_order;        /* no later put or packet of a link is visible before an earlier put */
 	bool threads_move;         /* the library's threads have a part in moving messages */
+	/* expose refuses what is not of cadge_wire_alloc; what puts send from needs no announcement. */
+	bool window_only;
 	bool any_memory; /* puts are always as direct to any exposed memory as to that of cadge_wire_alloc */
 	/* CADGE_WIRE_GUARDS_*: what the target's device itself refuses; the initiator is then told by `ended`. */
 	uint32_t device_guards;

@@ -82,4 +82,7 @@ int ranks_run(int argc, char **argv, const struct rank_test *tests, size_t count
  */
 int ranks_run_styles(int argc, char **argv, const struct rank_test *tests, size_t count);
 
+/* The tests of what the program is linked with, a style or the wire itself: tests/styles/<style>.c, tests/wire/list.c. */
+int on_wire_conformance(int argc, char **argv);
+
 #endif

@@ -375,7 +375,7 @@ static void test_replies_find_room(struct rank *rank)
 	am_end();
 }
 
-int style_conformance(int argc, char **argv)
+int on_wire_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "words_and_payloads", .run = test_words_and_payloads, .ranks = 2},

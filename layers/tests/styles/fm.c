@@ -506,7 +506,7 @@ static void test_windows(struct rank *rank)
 	}
 }
 
-int style_conformance(int argc, char **argv)
+int on_wire_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "pieces", .run = test_pieces, .ranks = 2},

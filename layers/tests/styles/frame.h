@@ -123,9 +123,4 @@ unsigned int guard_lengths(const struct guard *guard, size_t lengths[GUARD_LENGT
 /* Runs each case at each length. */
 void guard_try(const struct guard *guard, const struct guard_case *cases, unsigned int count);
 
-/* ---- the program ---- */
-
-/* The tests of the style that the program is linked with: tests/styles/<style>.c. */
-int style_conformance(int argc, char **argv);
-
 #endif

@@ -485,7 +485,7 @@ static void test_nonsense(struct rank *rank)
 	pm_close(pm);
 }
 
-int style_conformance(int argc, char **argv)
+int on_wire_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "order_without_buffers", .run = test_order_without_buffers, .ranks = 3},

@@ -472,7 +472,7 @@ static void test_freed(struct rank *rank)
 	end();
 }
 
-int style_conformance(int argc, char **argv)
+int on_wire_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "refused_at_every_length", .run = test_refused_at_every_length, .ranks = 2},

@@ -1037,7 +1037,7 @@ static void test_strange_letters(struct rank *rank)
 	end();
 }
 
-int style_conformance(int argc, char **argv)
+int on_wire_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "outside_is_refused", .run = test_outside_is_refused, .ranks = 2},

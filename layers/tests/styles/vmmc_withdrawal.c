@@ -233,7 +233,7 @@ static void test_importer_is_gone(struct rank *rank)
 	end();
 }
 
-int style_conformance(int argc, char **argv)
+int on_wire_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "importer_does_not_look", .run = test_importer_does_not_look, .ranks = 2},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/wire/wire_tests.h"
 
-int wire_conformance(int argc, char **argv)
+int on_wire_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "order_and_once", .run = test_order_and_once, .ranks = 2},

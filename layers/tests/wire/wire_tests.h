@@ -94,8 +94,4 @@ void test_device_refuses(struct rank *rank);
 void test_reach_proved(struct rank *rank);
 void test_memory_goes_with_close(struct rank *rank);
 
-/* ---- the program (list.c) ---- */
-
-int wire_conformance(int argc, char **argv);
-
 #endif

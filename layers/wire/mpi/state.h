@@ -72,6 +72,7 @@ struct cadge_wire {
 	int senders;                    /* links with such a send */
 	struct cadge_packet *left_over; /* sends that MPI had not finished when their link ended */
 	int events;
+	bool spoiled; /* MPI may use packets and landings until the process ends */
 	char why[160];
 	struct cadge_link links[];
 };

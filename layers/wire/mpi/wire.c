@@ -43,9 +43,16 @@ bool cadge_wire_went_well(struct cadge_wire *wire, const char *call, int ret)
 	       mpi_world_why(call, ret, wire->why, sizeof(wire->why));
 }
 
+/* MPI may go on using the buffers of this wire. */
+static void spoil(struct cadge_wire *wire)
+{
+	wire->spoiled = true;
+	mpi_world_spoil();
+}
+
 static void link_break(struct cadge_link *link)
 {
-	mpi_world_spoil();
+	spoil(link->wire);
 	link->state.broken = true;
 }
 
@@ -175,7 +182,7 @@ static __attribute__((noinline)) void look_for_left_over(struct cadge_wire *wire
 
 		if (!cadge_wire_went_well(wire, "MPI_Test",
 					  MPI_Test(request_of(packet), &done, MPI_STATUS_IGNORE)))
-			mpi_world_spoil();
+			spoil(wire);
 		if (done) {
 			*at = packet->next;
 			cadge_packet_back(packet);
@@ -368,7 +375,7 @@ static void link_end(struct cadge_link *link)
 
 		/* of one that was cancelled MPI_Wait returns at once (MPI-3.1, section 3.8.4) */
 		if (MPI_Cancel(request) != MPI_SUCCESS || MPI_Wait(request, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-			mpi_world_spoil();
+			spoil(wire);
 		else
 			CADGE_POOL_GIVE(wire->landings, link->landing);
 	}
@@ -488,8 +495,10 @@ void cadge_wire_close(struct cadge_wire *wire)
 	for (uint32_t i = 0; i < wire->peers; i++)
 		absorb_past(&wire->links[i]);
 	if (cadge_packets_out(&wire->sets))
-		mpi_world_spoil();
-	if (!mpi_world_spoiled()) { /* else MPI may still use them */
+		spoil(wire);
+	if (wire->spoiled) {
+		mpi_world_keep(wire->sets.first);
+	} else {
 		cadge_packet_sets_destroy(&wire->sets);
 		if (wire->landings_pool)
 			munmap(wire->landings_pool, wire->landings_bytes);
@@ -591,6 +600,7 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	wire->facts = (struct cadge_wire_facts){
 		.packet_bytes_max = (uint32_t)cadge_least(needs->packet_bytes, PACKET_BYTES_MAX),
 		.put_bytes_max = needs->features & CADGE_WIRE_REMOTE ? WIRE_PUT_BYTES_MAX : 0,
+		.window_only = true,
 	};
 	wire->sets = (struct cadge_packet_sets){
 		.count = needs->packets,

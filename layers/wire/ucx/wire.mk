@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The wire on UCX: a layer's .mk includes this and adds WIRE_SOURCES and WIRE_PKGS to its own.
+# The wire on UCX: a style's style.mk includes this.
 WIRE_SOURCES := wire/ucx/wire.c wire/ucx/memory.c wire/packets.c wire/ucx/ucx.c wire/ucx/path.c wire/ucx/rma.c wire/rdma_device.c \
 	kit/adapter.c kit/adapter_net.c
 WIRE_PKGS := ucx
+WIRE_CFLAGS :=
+WIRE_LIBS :=
+WIRE_TEST_SOURCES := tests/ranks/ucx_leaks.c
+WIRE_TEST_LIBS :=

@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-/* VMMC on libfabric keeps what makes it VMMC. */
-#include "tests/styles/frame.h"
-
-int main(int argc, char **argv)
-{
-	return style_conformance(argc, argv);
-}

@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: BSD-3-Clause
-include $(LAYERS_ROOT)/wire/ucx/wire.mk
-include $(LAYERS_ROOT)/tests/styles/frame.mk
-TEST_SOURCES := $(WIRE_SOURCES) $(FRAME_SOURCES) tests/ranks/ucx_leaks.c vmmc/vmmc.c vmmc/memory.c vmmc/redirect.c vmmc/utlb.c tests/styles/vmmc_withdrawal.c
-TEST_PKGS := $(WIRE_PKGS)

@@ -37,6 +37,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 DRIVER = Path("harness/driver")
 DRIVER_ROOMS = ("base", "measure", "launch", "oob", "engine", "threads", "traffic", "session")
 """Each uses only itself and those before it; the main program uses all."""
+PATTERNS = Path("harness/patterns")
 # The one file of the layers' room that a floor may use, as it would an external library; it includes nothing of ours.
 ALONE = "peregrine/engine/wires/xdp_socket"
 # Rooms of the engine, each of which may use those before it.
@@ -110,6 +111,8 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
                 yield Violation(
                     path, line, f"the harness may use the contract and a floor {ALONE}.h, no layer: {header}"
                 )
+        if parts[1:3] != ("patterns", first) and (root / PATTERNS / header).exists():
+            yield Violation(path, line, f"a pattern's folder is its own: {header}")
         if (
             path.with_suffix("") == Path("layers", ALONE)
             and (root / path.parent / header).exists()

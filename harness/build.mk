@@ -92,6 +92,7 @@ P_EXTRA_OBJECTS := $(foreach source,$(P_EXTRA_SOURCES),$(H_OBJ)/extra/$(notdir $
 
 $(H_OBJ)/driver/base/version.o: $(H_OBJ)/cadge-version.h
 $(H_OBJ)/floors/%.o $(H_OBJ)/driver/tests/test_pieces.o: private H_INCLUDES += -I$(LAYERS_ROOT)
+$(H_OBJ)/patterns/%.o: private H_INCLUDES += -I$(HARNESS_ROOT)/patterns -I$(HARNESS_ROOT)/driver/tests
 $(P_XDP_SOCKET): $(LAYERS_ROOT)/peregrine/engine/wires/xdp_socket.c $(H_OBJ)/flags
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@
@@ -132,12 +133,14 @@ endif
 endef
 $(foreach source,$(wildcard $(HARNESS_ROOT)/native/*.c),$(eval $(call native-rule,$(notdir $(source:.c=)))))
 
-# Unit tests: each harness/driver/tests/test_*.c, and harness/apps/NAME/tests/test_*.c, is a program that prints TAP; tool_*.c
-# are programs that other tests run.
+# Unit tests: each test_*.c of harness/driver/tests, harness/patterns/NAME/tests and harness/apps/NAME/tests is a program that
+# prints TAP; tool_*.c are programs that other tests run.
 A_TESTS := $(foreach source,$(sort $(wildcard $(HARNESS_ROOT)/apps/*/tests/test_*.c)),$(BUILD)/tests/driver-$(notdir \
 	$(patsubst %/tests/,%,$(dir $(source))))-$(notdir $(source:.c=)))
+O_TESTS := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*/tests/test_*.c))
+pattern-test = $(BUILD)/tests/driver-pattern-$(notdir $(patsubst %/tests/,%,$(dir $(1))))-$(notdir $(1:.c=))
 H_TESTS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$(sort \
-	$(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c))) $(A_TESTS)
+	$(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c))) $(A_TESTS) $(foreach source,$(O_TESTS),$(call pattern-test,$(source)))
 H_TOOLS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$(sort \
 	$(wildcard $(HARNESS_ROOT)/driver/tests/tool_*.c)))
 # Whatever else stands there is shared by them.
@@ -147,6 +150,12 @@ T_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(sort $(wildcard $(HAR
 $(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_TESTING) $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
+define pattern-test-rule
+$(call pattern-test,$(1)): $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(1)) $(H_TESTING) $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
+	@mkdir -p $$(@D)
+	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $$@ $$^ $(H_LIBS)
+endef
+$(foreach source,$(O_TESTS),$(eval $(call pattern-test-rule,$(source))))
 define app-test-rule
 $(1): $(H_OBJ)/$(patsubst $(HARNESS_ROOT)/%.c,%.o,$(2)) $(H_LIBRARY)
 	@mkdir -p $$(@D)

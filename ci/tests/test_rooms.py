@@ -34,7 +34,8 @@ def make_checkout(root: Path, path: str, text: str) -> None:
     """A checkout of some layers and one file with this text."""
     engine = "layers/peregrine/engine/"
     layers = ("layers/native/ucx.layer.yml", "layers/native/ucx.h", "layers/am/ucx.layer.yml")
-    for name in (*layers, engine + "wires/wire.h", engine + "wires/xdp_socket.h", path):
+    patterns = ("harness/patterns/star/burst.h",)
+    for name in (*layers, *patterns, engine + "wires/wire.h", engine + "wires/xdp_socket.h", path):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
     (root / path).write_text(text)
@@ -45,6 +46,11 @@ def make_checkout(root: Path, path: str, text: str) -> None:
 def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
     text = '#include "cadge/layer.h"\n#include "fail.h"\n#include "peregrine/engine/wires/xdp_socket.h"\n'
     make_checkout(tmp_path, "harness/floors/xdp.c", text)
+    assert rooms.check(tmp_path) == []
+
+
+def test_a_pattern_may_use_its_own_folder(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "harness/patterns/star/tests/test_burst.c", '#include "star/burst.h"\n')
     assert rooms.check(tmp_path) == []
 
 
@@ -73,6 +79,8 @@ def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
         ("harness/floors/xdp.c", '#include "native/ucx.h"\n', "no layer"),
         ("harness/driver/main.c", '#include "peregrine/engine/wires/xdp_socket.h"\n', "no layer"),
         ("harness/patterns/ring/ring.c", '#include "peregrine/engine/wires/xdp_socket.h"\n', "no layer"),
+        ("harness/driver/traffic/push.c", '#include "star/burst.h"\n', "a pattern's folder is its own"),
+        ("harness/patterns/ring/ring.c", '#include "star/burst.h"\n', "a pattern's folder is its own"),
         ("harness/driver/oob/link.c", '#include "engine/engine.h"\n', "only rooms before it"),
         ("harness/driver/main.c", "#include <ucp/api/ucp.h>\n", "may not use a transport library"),
         ("harness/driver/main.c", 'if (!strcmp(name, "native-ucx")) {}\n', "knows no layer by name"),

@@ -19,7 +19,8 @@ def build(program: Path, sources: list[Path]) -> None:
         pytest.skip("the driver is not built: make build")
     flavour = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", "-pthread"]
     libraries = [LIBRARY, "-l:libjansson.a", "-l:libsodium.a", "-l:libz.a", "-ldl"]
-    includes = [f"-I{DRIVER}", f"-I{ROOT / 'layers/include'}"]
+    folders = (DRIVER, DRIVER / "tests", DRIVER.parent / "patterns", ROOT / "layers/include")
+    includes = [f"-I{folder}" for folder in folders]
     built = subprocess.run(
         ["clang", *flavour, *includes, "-o", program, *sources, *libraries], capture_output=True, text=True, check=False
     )
@@ -36,8 +37,11 @@ CLIENT = [
 
 
 def sources(*names: str) -> list[str]:
-    """Return the driver's files with these names, whatever room they are in."""
-    return [str(path.relative_to(DRIVER.parent)) for name in names for path in DRIVER.glob(f"*/{name}.c")]
+    """Return the files with these names, whatever room of the driver or folder of a pattern they are in."""
+    harness = DRIVER.parent
+    found = [[*DRIVER.glob(f"*/{name}.c"), *harness.glob(f"patterns/*/{name}.c")] for name in names]
+    assert all(found), f"no such file, for one of {names}"
+    return [str(path.relative_to(harness)) for paths in found for path in paths]
 
 
 PROGRAMS = {
@@ -56,7 +60,8 @@ LONG = {"test_shared", "test_taker"}
 @pytest.mark.first(1)
 def test_threads_share_nothing_by_mistake(tmp_path: Path, name: str) -> None:
     program = tmp_path / name
-    build(program, [DRIVER / f"tests/{name}.c", *(DRIVER.parent / source for source in PROGRAMS[name])])
+    (test,) = [*DRIVER.glob(f"tests/{name}.c"), *DRIVER.parent.glob(f"patterns/*/tests/{name}.c")]
+    build(program, [test, *(DRIVER.parent / source for source in PROGRAMS[name])])
     done = subprocess.run([program], capture_output=True, text=True, timeout=200, check=False)
     assert "ThreadSanitizer" not in done.stderr, done.stderr[-4000:]
     # whether all is right is what it says at full speed

@@ -15,7 +15,7 @@
  * is the time of a hop, and nothing has to travel with a message for that.
  */
 #include "traffic/caller.h"
-#include "traffic/forward.h"
+#include "delegated/forward.h"
 #include "launch/pattern.h"
 
 struct parameters {

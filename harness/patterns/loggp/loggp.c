@@ -9,7 +9,7 @@
  */
 #include <inttypes.h>
 
-#include "traffic/burst.h"
+#include "loggp/burst.h"
 #include "traffic/dialog.h"
 #include "traffic/loss.h"
 

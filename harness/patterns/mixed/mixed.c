@@ -7,7 +7,7 @@
  * what stands in front of a small call is bounded by the pattern, and not by how much a library or a kernel buffers.
  */
 #include "traffic/caller.h"
-#include "traffic/duet.h"
+#include "mixed/duet.h"
 #include "launch/pattern.h"
 
 enum quantity { LATENCY, STREAM, BULK };

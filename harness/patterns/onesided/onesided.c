@@ -27,7 +27,7 @@
 #include <string.h>
 
 #include "traffic/client.h"
-#include "traffic/fresh.h"
+#include "onesided/fresh.h"
 #include "launch/pattern.h"
 #include "traffic/verify.h"
 

@@ -5,12 +5,12 @@
  */
 #include <inttypes.h>
 
-#include "traffic/batch.h"
+#include "servers/batch.h"
 #include "traffic/caller.h"
-#include "traffic/cluster.h"
+#include "servers/cluster.h"
 #include "launch/pattern.h"
 #include "traffic/service.h"
-#include "traffic/shared.h"
+#include "servers/shared.h"
 
 enum quantity { LATENCY, RATE, REORDERED, STOLEN };
 

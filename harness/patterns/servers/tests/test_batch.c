@@ -3,7 +3,7 @@
  * Batches: every call of a measurement carries MORE, as many as a batch has are flushed at a time, and before it looks
  * for replies nothing stays behind, also where the layer was busy in the middle of one.
  */
-#include "traffic/batch.h"
+#include "servers/batch.h"
 
 #include <inttypes.h>
 #include <string.h>

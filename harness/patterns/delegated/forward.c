@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "traffic/forward.h"
+#include "delegated/forward.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

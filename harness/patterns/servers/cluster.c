@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Many servers on one context: whose an event is, and who has work left. */
-#include "traffic/cluster.h"
+#include "servers/cluster.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads that share one connection: making them, and steps in all of them. */
-#include "traffic/shared.h"
+#include "servers/shared.h"
 
 #include <inttypes.h>
 #include <linux/futex.h>
@@ -13,7 +13,7 @@
 
 #include "traffic/caller.h"
 #include "threads/hands.h"
-#include "traffic/turns.h"
+#include "servers/turns.h"
 
 #define ALIGN   128u
 #define PAGE    4096u

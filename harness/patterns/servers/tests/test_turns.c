@@ -3,7 +3,7 @@
  * What one thread of a shared connection finds for another: as much of it as there is room for, each part no longer than
  * agreed, in order; what is nobody's is counted.
  */
-#include "traffic/turns.h"
+#include "servers/turns.h"
 
 #include <pthread.h>
 #include <sched.h>

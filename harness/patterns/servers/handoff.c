@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests on their way to another thread and back: copies, order, and what the layer has no room for. */
-#include "traffic/handoff.h"
+#include "servers/handoff.h"
 
 #include <inttypes.h>
 #include <sched.h>

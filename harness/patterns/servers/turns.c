@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One connection under a lock: whose a reply is, and who sleeps where. */
-#include "traffic/turns.h"
+#include "servers/turns.h"
 
 #include <errno.h>
 #include <linux/futex.h>

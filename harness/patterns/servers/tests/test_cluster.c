@@ -3,7 +3,7 @@
  * Many clients of one context: each gets the answers to its own requests, in order where they are given in place, also
  * when the layer is busy in between. And what is passed on: it is worked for once, by whoever takes it, and comes back.
  */
-#include "traffic/cluster.h"
+#include "servers/cluster.h"
 
 #include <inttypes.h>
 #include <pthread.h>

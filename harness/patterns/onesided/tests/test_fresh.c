@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "traffic/fresh.h"
+#include "onesided/fresh.h"
 #include "tap.h"
 
 #define ROUNDS 2000

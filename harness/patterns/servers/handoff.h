@@ -12,7 +12,7 @@
 #define DRV_HANDOFF_H
 
 #include "engine/engine.h"
-#include "threads/queue.h"
+#include "servers/queue.h"
 #include "traffic/server.h"
 
 /* Bit of a token: of an answer that another thread has written. */

@@ -7,7 +7,7 @@
 #ifndef DRV_CLUSTER_H
 #define DRV_CLUSTER_H
 
-#include "traffic/handoff.h"
+#include "servers/handoff.h"
 #include "launch/pattern.h"
 #include "traffic/server.h"
 

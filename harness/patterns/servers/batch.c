@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls with MORE: the client calls a table of ours, which gives the flag; everywhere else nothing is added. */
-#include "traffic/batch.h"
+#include "servers/batch.h"
 
 #include "traffic/client_parts.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two exchanges on one engine: whose event it is, and the loop that serves both. */
-#include "traffic/duet.h"
+#include "mixed/duet.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "traffic/fresh.h"
+#include "onesided/fresh.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When a burst is complete: in any order, with parts lost, with latecomers. */
-#include "traffic/burst.h"
+#include "loggp/burst.h"
 #include "tap.h"
 
 static void test_key(void)

@@ -3,7 +3,7 @@
  * Threads that share one connection: the layer never sees two of them at a time, each gets the replies to its own calls,
  * whoever sleeps is woken when its reply is there, and whatever fails all of them end.
  */
-#include "traffic/shared.h"
+#include "servers/shared.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>

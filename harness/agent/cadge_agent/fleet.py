@@ -9,8 +9,9 @@ from typing import cast
 from cadge_agent.auth import connect_follower
 from cadge_agent.block import hosts_of
 from cadge_agent.errors import HostLostError
-from cadge_agent.formats import Answer, Launch, Order, Programs, Report
+from cadge_agent.formats import Launch
 from cadge_agent.line import ANSWER_S, Line
+from cadge_agent.orders import Answer, Order, Programs, Report
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import Site
 

@@ -11,8 +11,9 @@ from cadge_agent import AGENT_VERSION
 from cadge_agent.auth import CONNECT_S, Visitor, control_ports
 from cadge_agent.block import check_names, hosts_of
 from cadge_agent.errors import BadBlockError, HostLostError
-from cadge_agent.formats import Answer, Exited, Launch, Order, Programs
+from cadge_agent.formats import Launch
 from cadge_agent.line import Line
+from cadge_agent.orders import Answer, Exited, Order, Programs
 from cadge_agent.output import Output
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import Site

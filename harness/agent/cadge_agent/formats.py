@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The documents and lines that the agent reads and writes, by the names of their keys.
 
-Their models stand in cadge_results (block, launch, event, record, node); a test holds these names against them. What
-only agents say to each other (orders and answers) is declared here alone.
+Made from the models of cadge_results by `python -m cadge_harness.run.agent_formats`: change those, and run it.
 """
 
 from __future__ import annotations
@@ -15,18 +14,16 @@ NODE_SCHEMA = "cadge.node/1"
 
 Json = dict[str, Any]
 
-# ------------------------------------------------------------------------------------------------ what is to be done
 
-
-class Optional(TypedDict, total=False):
-    """What not every endpoint has: threads that never touch a context, with their processors; a second address."""
+class EndpointOptional(TypedDict, total=False):
+    """Keys of `Endpoint` that are left out where they say nothing."""
 
     hands: list[int]
     management_address: str
 
 
-class Endpoint(Optional):
-    """Where one driver process runs, and to which other endpoints it has channels."""
+class Endpoint(EndpointOptional):
+    """Where one driver process runs, and to whom it has channels. Endpoint 0 coordinates and writes."""
 
     role: str
     host: str
@@ -37,26 +34,23 @@ class Endpoint(Optional):
     peers: list[int]
 
 
-class Counting(TypedDict, total=False):
-    """Only where system calls are counted."""
+class LaunchTrace(TypedDict):
+    """The trace that points of a launch replay (`trace.bin`, see cadge_results.trace)."""
+
+    file: str
+    sha256: str
+
+
+class LaunchOptional(TypedDict, total=False):
+    """Keys of `Launch` that are left out where they say nothing."""
 
     system_calls: bool
-
-
-class Replaying(TypedDict, total=False):
-    """Only where a trace is replayed: its file beside the launch file, and its SHA-256."""
-
-    trace: dict[str, str] | None
-
-
-class Lent(TypedDict, total=False):
-    """Only where its processes need rights to be opened: capabilities in the words of setpriv."""
-
     rights: list[str]
+    trace: LaunchTrace | None
 
 
-class Launch(Counting, Replaying, Lent):
-    """cadge.launch/2, which the driver reads; of `patterns` and `points` the agent knows nothing."""
+class Launch(LaunchOptional):
+    """Input of cadge-driver."""
 
     schema: str
     launch_id: str
@@ -77,7 +71,7 @@ class Launch(Counting, Replaying, Lent):
 
 
 class BlockHost(TypedDict):
-    """A host of the block: how other agents reach it, and what its endpoints are given."""
+    """A host that the block uses. `cpus` are for the endpoints, in the order of their use; none: not pinned."""
 
     name: str
     management_address: str
@@ -90,7 +84,7 @@ class BlockHost(TypedDict):
 
 
 class Mpirun(TypedDict):
-    """How ranks are started on the leader; ssh: the command that reaches hosts, empty for the launcher's own."""
+    """How ranks are started on the leader. A layer's provider may bring a launcher of its own."""
 
     path: str
     options: list[str]
@@ -98,7 +92,7 @@ class Mpirun(TypedDict):
 
 
 class Block(TypedDict):
-    """cadge.block/2. The leader is the host of every launch's endpoint 0."""
+    """One block of a campaign. Only its hosts are prepared, deployed to and waited for; the leader starts launches."""
 
     schema: str
     block_id: str
@@ -112,43 +106,85 @@ class Block(TypedDict):
     launches: list[Launch]
 
 
-class Surveyed(TypedDict):
-    """The hosts of an inventory, of which each looks for itself by its name."""
-
-    hosts: list[BlockHost]
-    ports: list[int]
-    programs: list[str]
-    """Beside the build, which some points need."""
-
-
-# ------------------------------------------------------------------------------------- from the controller, and to it
-
-
-class Target(TypedDict):
-    """Where a host is to be reached, and the variable of the inventory that says so."""
+class HostCounters(TypedDict):
+    """One host's interface counters around the launch, by interface name."""
 
     host: str
-    variable: str
-    address: str
-    port: int
+    before: Json
+    after: Json
+    uncounted: list[str]
 
 
-class FromController(TypedDict, total=False):
-    """A line of the lease.
+class HostLink(TypedDict):
+    """One host's data link around the launch."""
 
-    stop: end the block after the launch that runs (why). ack: the record of this launch is stored.
-    ping: say that you live. To `look` alone: clock: say what time it is, and this number. reach: try to reach others.
-    """
+    host: str
+    before: Json
+    after: Json
 
-    stop: str
-    ack: str
-    ping: int
-    clock: int
-    reach: list[Target]
+
+class HostLoad(TypedDict):
+    """How busy the host was: 1-minute load average and time stolen by a hypervisor during the launch."""
+
+    host: str
+    loadavg: float | None
+    steal_ns: int | None
+
+
+class HostSharedMemory(TypedDict):
+    """Where one host's endpoints kept shared memory, and what their libraries were told so that they did."""
+
+    host: str
+    kind: str
+    why: str | None
+    variables: dict[str, str]
+
+
+class HostEnvironment(TypedDict):
+    """The variables that one host's endpoints were given, or their launcher, beside those for shared memory."""
+
+    host: str
+    variables: dict[str, str]
+
+
+class Record(TypedDict):
+    """What is stored for a finished launch. `crosschecks` is added once, when the store takes it in."""
+
+    schema: str
+    launch: Launch
+    result: Json | None
+    status: str
+    reason: str | None
+    reason_code: str | None
+    counters: list[HostCounters]
+    link: list[HostLink]
+    load: list[HostLoad]
+    shared_memory: list[HostSharedMemory]
+    environment: list[HostEnvironment]
+    exit_codes: list[int | None]
+    log_tail: list[str]
+    agent_version: str
+
+
+class Fault(TypedDict):
+    """What is wrong with a host: what was looked at, how bad it is, what and where, and what to do."""
+
+    about: str
+    level: str
+    text: str
+    fix: str
+
+
+class LayerSaid(TypedDict):
+    """What a layer of a host's build says of itself; trouble: why it cannot be loaded there."""
+
+    trouble: str | None
+    library: str | None
+    version: str | None
 
 
 class Ready(TypedDict):
-    """The agent has its block."""
+    """An agent has its block. `node` is what the host is, where it was asked (a node document)."""
 
     event: Literal["ready"]
     host: str
@@ -159,7 +195,7 @@ class Ready(TypedDict):
 
 
 class LaunchStarted(TypedDict):
-    """The leader begins a launch."""
+    """The leader starts the drivers of a launch."""
 
     event: Literal["launch_started"]
     launch_id: str
@@ -168,7 +204,7 @@ class LaunchStarted(TypedDict):
 
 
 class LaunchFinished(TypedDict):
-    """A launch is over; kept: it had been made before."""
+    """A launch is over. kept: it had been made before."""
 
     event: Literal["launch_finished"]
     launch_id: str
@@ -180,7 +216,7 @@ class LaunchFinished(TypedDict):
 
 
 class LaunchRecorded(TypedDict):
-    """The record of a launch, to be acknowledged."""
+    """The record of a launch, to be read and stored, then acknowledged."""
 
     event: Literal["launch_record"]
     launch_id: str
@@ -188,7 +224,7 @@ class LaunchRecorded(TypedDict):
 
 
 class Problem(TypedDict):
-    """Something went wrong on this host."""
+    """Something went wrong on a host."""
 
     event: Literal["problem"]
     host: str
@@ -196,15 +232,22 @@ class Problem(TypedDict):
 
 
 class Note(TypedDict):
-    """What a user may want to know, and is no fault."""
+    """Something that a user may want to know."""
 
     event: Literal["note"]
     host: str
     text: str
 
 
+class Alive(TypedDict):
+    """An agent's answer to the controller's question whether it lives."""
+
+    event: Literal["alive"]
+    host: str
+
+
 class BlockFinished(TypedDict):
-    """The leader has made the block's launches, or was told to stop."""
+    """The agent of a host has done all of its block, or was stopped."""
 
     event: Literal["block_finished"]
     host: str
@@ -213,32 +256,8 @@ class BlockFinished(TypedDict):
     stopped: bool
 
 
-class Alive(TypedDict):
-    """The answer to a ping."""
-
-    event: Literal["alive"]
-    host: str
-
-
-class Fault(TypedDict):
-    """What is wrong with a host: what was looked at, how bad it is (fail, warn), what and where, and what to do."""
-
-    about: str
-    level: str
-    text: str
-    fix: str
-
-
-class LayerSaid(TypedDict):
-    """What a layer says of itself; trouble: why it cannot be loaded."""
-
-    trouble: str | None
-    library: str | None
-    version: str | None
-
-
 class Looked(TypedDict):
-    """What a host is. greets: ports at which it tells its name, by the variable that states the address."""
+    """What a host is (`node`, a node document) and what is wrong with it."""
 
     event: Literal["looked"]
     host: str
@@ -270,146 +289,15 @@ class Reached(TypedDict):
 
 
 Event = Union[
-    Ready, LaunchStarted, LaunchFinished, LaunchRecorded, Problem, Note, Alive, BlockFinished, Looked, Clock, Reached
+    Ready,
+    LaunchStarted,
+    LaunchFinished,
+    LaunchRecorded,
+    Problem,
+    Note,
+    Alive,
+    BlockFinished,
+    Looked,
+    Clock,
+    Reached,
 ]
-
-
-class HostCounters(TypedDict):
-    """Counters of a host's interfaces around a launch, and what could not be counted, with the reason."""
-
-    host: str
-    before: Json
-    after: Json
-    uncounted: list[str]
-
-
-class HostLink(TypedDict):
-    """A host's data link around a launch."""
-
-    host: str
-    before: Json
-    after: Json
-
-
-class HostLoad(TypedDict):
-    """How busy a host was during a launch."""
-
-    host: str
-    loadavg: float
-    steal_ns: int
-
-
-class HostSharedMemory(TypedDict):
-    """Where a host's endpoints kept shared memory."""
-
-    host: str
-    kind: str
-    why: str | None
-    variables: dict[str, str]
-
-
-class HostEnvironment(TypedDict):
-    """The variables that a host's endpoints were given, or their launcher."""
-
-    host: str
-    variables: dict[str, str]
-
-
-class Record(TypedDict):
-    """cadge.launch-record/2; lists by endpoint have one entry an endpoint, in order."""
-
-    schema: str
-    launch: Launch
-    result: Json | None
-    status: str
-    reason: str | None
-    reason_code: str | None
-    counters: list[HostCounters]
-    link: list[HostLink]
-    load: list[HostLoad]
-    shared_memory: list[HostSharedMemory]
-    environment: list[HostEnvironment]
-    exit_codes: list[int | None]
-    log_tail: list[str]
-    agent_version: str
-
-
-# -------------------------------------------------------------------------------------------- leader to follower, back
-
-
-class Prepare(TypedDict):
-    """Get ready for a launch."""
-
-    do: Literal["prepare"]
-    launch: Launch
-
-
-class Start(TypedDict):
-    """Start this host's endpoints of the launch that was prepared."""
-
-    do: Literal["start"]
-    oob: str
-
-
-class Finish(TypedDict):
-    """End the launch, after giving the endpoints `grace_s` to end by themselves."""
-
-    do: Literal["finish"]
-    grace_s: float
-
-
-class Bye(TypedDict):
-    """The block is over."""
-
-    do: Literal["bye"]
-
-
-Order = Union[Prepare, Start, Finish, Bye]
-
-
-class OfProvider(TypedDict):
-    """What a launch takes of its layer's provider: what starts ranks, and what its library needs around it."""
-
-    launcher: str | None
-    environment: dict[str, str]
-
-
-class Programs(TypedDict):
-    """What makes an endpoint's command on a host, and what is around it; before: words that go before the program."""
-
-    before: list[str]
-    program: str
-    launch_file: str
-    modules: str
-    token_file: str
-    environment: dict[str, str]
-    folder: str
-
-
-class Report(TypedDict):
-    """What a host has to say of a launch that is over."""
-
-    counters: HostCounters
-    link: HostLink
-    load: HostLoad
-    shared_memory: HostSharedMemory
-    environment: HostEnvironment
-    removed: list[str]
-    exit_codes: dict[str, int | None]
-    logs: dict[str, str]
-
-
-class Answer(TypedDict, total=False):
-    """What a follower answers: to which order, and what that order asks for, or why it could not be done."""
-
-    answer: str
-    programs: Programs
-    report: Report
-    error: str
-
-
-class Exited(TypedDict):
-    """What a follower says by itself: an endpoint ended otherwise than well."""
-
-    exited: int
-    code: int

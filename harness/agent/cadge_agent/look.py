@@ -15,7 +15,8 @@ from cadge_agent.errors import EndedError
 from cadge_agent.facts import gather
 from cadge_agent.faults import FaultError, fault
 from cadge_agent.fit import loopback_faults, network_faults, processor_faults
-from cadge_agent.formats import BlockHost, FromController, Json, LayerSaid, Looked, Surveyed
+from cadge_agent.formats import BlockHost, Json, LayerSaid, Looked
+from cadge_agent.orders import FromController, Surveyed
 from cadge_agent.output import Output
 from cadge_agent.ports import Greeters, own_addresses, port_faults, reach, taken_ports
 from cadge_agent.reactor import Reactor

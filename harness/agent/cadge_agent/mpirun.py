@@ -15,8 +15,9 @@ from cadge_agent.block import hosts_of
 from cadge_agent.child import MARK
 from cadge_agent.environment import OF_SSH, SYSTEM_PATH, shell_environment
 from cadge_agent.errors import LaunchFailedError
-from cadge_agent.formats import Launch, Programs
+from cadge_agent.formats import Launch
 from cadge_agent.launchers import Launcher, Wanted, launcher_at
+from cadge_agent.orders import Programs
 from cadge_agent.site import Site, endpoint_command
 
 

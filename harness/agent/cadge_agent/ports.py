@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from cadge_agent.faults import fault
-from cadge_agent.formats import BlockHost, Fault, Reached, Target
+from cadge_agent.formats import BlockHost, Fault, Reached
+from cadge_agent.orders import Target
 from cadge_agent.site import RESERVED_PORTS
 
 REACH_S = 5.0

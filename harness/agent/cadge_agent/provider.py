@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from cadge_agent.errors import LaunchFailedError
-from cadge_agent.formats import OfProvider
+from cadge_agent.orders import OfProvider
 
 AT = "@"
 UNSTATED = ("LD_LIBRARY_PATH", "OPAL_PREFIX")

@@ -12,7 +12,7 @@ import time
 from typing import Callable
 
 from cadge_agent.errors import EndedError
-from cadge_agent.formats import FromController
+from cadge_agent.orders import FromController
 
 
 class Reactor:

@@ -20,7 +20,10 @@ from agent_helpers import wait_until
 from testbed_helpers import make_block, make_launch, node_folder, processes
 
 from cadge_harness.run import ansible_io, lease
+from cadge_harness.run import here as play
+from cadge_harness.run.ansible_files import playbooks
 from cadge_harness.run.ansible_io import RunOutcome
+from cadge_harness.run.here import DONE_BY, steps
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
 from cadge_results.event import BlockFinished, Event, LaunchStarted, Ready, Stage
@@ -67,6 +70,19 @@ class Campaign:
         """Nothing of it is left."""
         wait_until(lambda: not processes(self.name, str(self.work)))
         assert not self.folder.exists()
+
+
+def test_every_step_of_the_playbooks_is_known_here() -> None:
+    found = [step for name in ("site", "cleanup") for step in steps(playbooks() / f"{name}.yml")]
+    assert {(step.role, step.name) for step in found} == DONE_BY.keys()
+    assert [step.name for step in found if step.of_each_block] == ["Run the agent"]
+
+
+def test_a_new_step_of_a_role_is_not_passed_over(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(play, "stored", lambda _path: [("cadge_prepare", "Paint the folder", False)])
+    outcome = campaign.run([here("l1")])
+    assert (outcome.ok, outcome.launches) == (False, 0)
+    assert "cadge_prepare has a step that is not known here" in outcome.problems[0]
 
 
 def here(name: str, **settings: object) -> Json:

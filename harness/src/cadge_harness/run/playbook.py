@@ -47,10 +47,13 @@ def play(
     """
     with scratch_folder(state_folder()) as sockets:
         server = LeaseServer(sockets / "lease", on_event, on_gone)
-        own = files.write_json(work / "run-variables.json", {**given, "cadge_lease_socket": str(sockets / "lease")})
         folder = files.playbooks()
+        variables = {**given, "cadge_lease_socket": str(sockets / "lease")}
         if without_ansible:
-            argv = here.command(names[0], own)
+            variables["cadge_steps"] = here.stored(folder / f"{names[0]}.yml")
+        own = files.write_json(work / "run-variables.json", variables)
+        if without_ansible:
+            argv = here.command(own)
         else:
             argv = [tool("ansible-playbook"), "-i", str(testbed.inventory_path), "-e", f"@{own}"]
             argv += [str(folder / f"{name}.yml") for name in names]

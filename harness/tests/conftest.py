@@ -139,7 +139,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     program = root / "build/bin/cadge-driver"
     program.write_text(f"#!/bin/sh\n[ \"$1\" = patterns ] || exit 2\ncat <<'END'\n{driver_patterns()}\nEND\n")
     program.chmod(0o755)
-    for file in (*HARNESS.glob("patterns/*/*"), *HARNESS.glob("floors/*.yml")):
+    for file in (*HARNESS.glob("patterns/*/*.*"), *HARNESS.glob("floors/*.yml")):
         copy = root / "harness" / file.relative_to(HARNESS)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy)

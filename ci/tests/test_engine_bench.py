@@ -12,6 +12,7 @@ from cadge_analysis.study.engine import read
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = ROOT / "layers/peregrine/engine"
+FLOORS = ROOT / "harness/bench/engine"
 
 
 @pytest.mark.alone
@@ -31,6 +32,26 @@ def test_a_study_reads_the_benchmark(tmp_path: Path) -> None:
     assert null.of == "two lines"
     assert null.ratio == pytest.approx(null.median / floor.median, rel=1e-3)
     assert null.median > floor.low / 2
+
+
+@pytest.mark.alone
+@pytest.mark.long
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two processes that spin take two processors")
+def test_the_comparison_has_a_floor_beside_each_reading(tmp_path: Path) -> None:
+    subprocess.run(["make", "-s", "-j2", "-C", FLOORS, f"BUILD={tmp_path}"], check=True)
+    written = tmp_path / "floors.json"
+    subprocess.run([tmp_path / "pgr-floors", "--keep", written, "1", "8 B"], check=True, timeout=120)
+    readings = {reading.name: reading for reading in read(written).readings}
+    assert {name: reading.of for name, reading in readings.items()} == {
+        "two lines": None,
+        "shm 8 B": "two lines",
+        "bare udp": None,
+        "udp 8 B": "bare udp",
+    }
+    for name in ("shm 8 B", "udp 8 B"):
+        reading = readings[name]
+        floor = readings[str(reading.of)]
+        assert reading.ratio == pytest.approx(reading.median / floor.median, rel=1e-3)
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the Peregrine engine aims at, a line each: the aim, what was measured, its interval, and whether it is met.
 
-The engine's own readings come from files that pgr-bench keeps (--engine, --sizes); a file that is not there is measured
+The engine's own readings come from files that pgr-floors keeps (--engine, --sizes); where there is none it is measured
 first, as many rounds. What goes through the contract is measured here: null calls and calls of 8 bytes beside the
 engine's own in the same round; calls of 8 B to 4 MiB, data written before and read after each message, of
 peregrine-shm and of every other layer within a host, in random order in each round. After a few rounds layers that are
@@ -30,7 +30,7 @@ from tax import rank_interval
 
 from cadge_results.histogram import decode
 
-BENCH = ours.ROOT / "build/bench/pgr-bench"
+BENCH = ours.ROOT / "build/bench/pgr-floors"
 OURS = "peregrine-shm"
 SIZES = [2**power for power in range(3, 23)]
 PART_BYTES = 32768
@@ -101,7 +101,7 @@ def rate(values: Values) -> str:
 
 
 class Engine:
-    """Readings of pgr-bench, a value a round each."""
+    """Readings of pgr-floors, a value a round each."""
 
     def __init__(self, path: Path) -> None:
         """Read the file."""
@@ -119,7 +119,7 @@ class Engine:
 
 
 def measure_engine(path: Path, options: Sequence[str], rounds: int) -> None:
-    """Let pgr-bench fill the file, unless it is there."""
+    """Let pgr-floors fill the file, unless it is there."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         command = [BENCH, *options, "--keep", path, str(rounds)]

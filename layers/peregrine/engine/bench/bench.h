@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine beside what the machine can do at best. A reading is taken by two processes, pinned to two
+ * Readings of the engine, and of what it is compared with. A reading is taken by two processes, pinned to two
  * cores, on one host or on two (tests/support/pair.h); the client returns its value.
  */
 #ifndef PGR_BENCH_H
@@ -59,10 +59,21 @@ struct summary {
 	double median, low, high;
 };
 struct summary sum_up(const double *from, unsigned int count);
-/* sizes.c; keep: the same as JSON, or NULL */
-void print_sizes(unsigned int rounds, double tick_ns, FILE *keep);
+/* One a round; NULL: it was not taken. */
+const double *values_of(const char *name, unsigned int rounds);
+
+/* readings.c of the program: what it takes; what several readings say together; what else it can do, up to one without a name. */
+extern const struct reading readings[];
+extern const size_t readings_count;
+void print_more(FILE *to, unsigned int rounds, bool json);
+struct mode {
+	const char *option;
+	void (*run)(unsigned int rounds, double tick_ns, FILE *keep);
+	bool keeps;
+};
+extern const struct mode modes[];
 /* memory.c */
-void print_memory(unsigned int rounds, double tick_ns);
+void print_memory(unsigned int rounds, double tick_ns, FILE *keep);
 
 #define MORE_MAX 2u
 
@@ -72,7 +83,7 @@ struct shared {
 	_Atomic int *stop;              /* the client has ended */
 	uint8_t address[PGR_ADDRESS_BYTES];
 	struct sockaddr_in name;
-	pid_t server;      /* floors.c: where to read from */
+	pid_t server;      /* copies: where to read from */
 	uint64_t sum;      /* of all that was read, so that it is read */
 	uint8_t mac[2][6]; /* of client and server */
 	_Atomic int macs;
@@ -97,28 +108,9 @@ uint64_t now_ns(void);
 unsigned int touched_rounds(void);
 uint64_t sum_of(const uint8_t *at, size_t bytes);
 
-/* rings.c: a message each way through a bare ring, touched */
-void rings_server(void);
-double rings_client(void);
-void line_rings_server(void); /* of one line, not touched */
-double line_rings_client(void);
-/* floors.c: two lines of cache; one copy of what is dirty in the other core's cache */
+/* lines.c: two lines of cache */
 void lines_server(void);
 double lines_client(void);
-void copy_server(void);
-double copy_client(void);
-/* datagrams.c: the system calls that the wires udp and ip make, bare, or plain send and recv; a stream of
- * datagrams */
-void datagrams_server(void);
-double datagrams_client(void);
-void datagram_stream_server(void);
-double datagram_stream_client(void);
-/* frames.c: raw frames through AF_XDP sockets */
-void frames_server(void);
-double frames_client(void);      /* one at a time */
-double frames_deep_client(void); /* DEPTH outstanding; frames answered a second */
-double frames_stream_client(void);
-void frames_stream_server(void);
 /* calls.c: the engine */
 void calls_server(void);
 double calls_client(void); /* one at a time */

@@ -25,11 +25,12 @@ static void print_ratio(const double *in_place, const double *copied, unsigned i
 	       sum_up(in_place, rounds).median, ratio.median, ratio.low, ratio.high);
 }
 
-void print_memory(unsigned int rounds, double tick_ns)
+void print_memory(unsigned int rounds, double tick_ns, FILE *keep)
 {
 	static double values[SIZES][KINDS][ROUNDS_MAX];
 	char why[256];
 
+	(void)keep;
 	for (unsigned int round = 0; round < rounds; round++)
 		for (size_t i = 0; i < SIZES; i++)
 			for (unsigned int k = 0; k < KINDS; k++) {

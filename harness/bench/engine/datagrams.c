@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See bench.h: what the wires udp and ip ask of the kernel, and nothing else. */
+/* See floors.h: what the wires udp and ip ask of the kernel, and nothing else. */
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <netinet/ip.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "../wires/datagram.h"
-#include "bench.h"
+#include "wires/datagram.h"
+#include "floors.h"
 
 enum { MTU = 1500, LOOPBACK_MTU = 65536, HEADERS_BYTES = 28, WINDOW_PACKETS = 96 };
 

@@ -1,43 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See bench.h: memory between two cores. */
+/* See floors.h: memory that one core has written, and another one reads. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "bench.h"
-
-/* Two lines a round trip, one each way; every pair of the ring in turn. */
-void lines_server(void)
-{
-	shared->ready = 1;
-	for (uint64_t i = 1; i <= CALLS + WARM_UP; i++) {
-		struct line *pair = &shared->lines[i % LINES * 2];
-
-		while (atomic_load_explicit(&pair[0].word, memory_order_acquire) != i)
-			if (reading->pause)
-				_mm_pause();
-		atomic_store_explicit(&pair[1].word, i, memory_order_release);
-	}
-}
-
-double lines_client(void)
-{
-	const bool pause = reading->pause;
-
-	for (uint64_t i = 1; i <= CALLS + WARM_UP; i++) {
-		struct line *pair = &shared->lines[i % LINES * 2];
-		const uint64_t begin = __rdtsc();
-
-		atomic_store_explicit(&pair[0].word, i, memory_order_release);
-		while (atomic_load_explicit(&pair[1].word, memory_order_acquire) != i)
-			if (pause)
-				_mm_pause();
-		if (i > WARM_UP)
-			samples[i - WARM_UP - 1] = (uint32_t)(__rdtsc() - begin);
-	}
-	return p50(CALLS);
-}
+#include "floors.h"
 
 /* One copy of a source that is dirty in the other core's cache; bytes a ns. */
 void copy_server(void)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "bench.h"
+#include "floors.h"
 
 #define PARTS_MAX 6u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * See bench.h: frames made once and sent again and again through the sockets and the program of the wire xdp,
+ * See floors.h: frames made once and sent again and again through the sockets and the program of the wire xdp,
  * by code that knows nothing of packets.
  */
 #include <arpa/inet.h>
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "../wires/datagram.h"
-#include "../wires/xdp_program.h"
-#include "bench.h"
+#include "wires/datagram.h"
+#include "wires/xdp_program.h"
+#include "floors.h"
 
 enum {
 	CLIENT = 0,

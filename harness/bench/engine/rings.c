@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See bench.h: messages through a bare ring in shared memory, in parts, with nothing of a protocol. */
+/* See floors.h: messages through a bare ring in shared memory, in parts, with nothing of a protocol. */
 #include <stdlib.h>
 
-#include "bench.h"
+#include "floors.h"
 
 #define RING_BYTES (2u << 20) /* as the wire shm has; both fit shared->big */
 #define SHORT      4096u /* below, a message begins behind its stamp; from here on, on a line of its own */

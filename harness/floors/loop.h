@@ -163,7 +163,8 @@ DRV_INLINE int floor_server_loop(struct drv_floor_loop *loop, const bool block, 
 		else
 			drv_floor_mismatch(loop, "a message of %zu bytes has a wrong head", bytes);
 		if (DRV_UNLIKELY(loop->bodies)) {
-			if (bytes == loop->bytes)
+			/* the key of a message with a body is its number */
+			if (bytes == loop->bytes && (bytes < DRV_HEAD_BYTES || key >= loop->first_number))
 				drv_floor_read(loop, data, loop->seed, key, "a message");
 			drv_floor_write(loop, loop->made_at, ~loop->seed, key);
 		}

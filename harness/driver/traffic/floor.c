@@ -282,6 +282,13 @@ int drv_form_measure(struct drv_play *play, struct drv_fail *fail)
 	return status;
 }
 
+uint64_t drv_form_tell(const struct drv_play *play)
+{
+	const struct drv_floor_loop *loop = play->state;
+
+	return loop->next_number;
+}
+
 bool drv_form_settle(struct drv_play *play)
 {
 	struct drv_floor_loop *loop = play->state;
@@ -317,5 +324,6 @@ void drv_form_phase(struct drv_play *play, const struct drv_phase *phase, struct
 	if (play->role->acts)
 		return;
 	compare_fully(loop, phase->full, phase->serial);
+	loop->first_number = phase->told;
 	loop->phase_executions = 0;
 }

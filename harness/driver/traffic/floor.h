@@ -78,6 +78,11 @@ struct drv_floor_loop {
 	/* since the attempt began */
 	uint64_t posted, lost, late;
 
+	/*
+	 * server: the first number of this phase. A message before it was lost, and came late: its body is that of an earlier
+	 * phase.
+	 */
+	uint64_t first_number;
 	/* server: since the phase began, and since the attempt began */
 	uint64_t phase_executions, executions;
 	/* what endpoint 0 said; the loop ends then */
@@ -192,13 +197,14 @@ int drv_form_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fai
 int drv_form_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
 int drv_form_measure(struct drv_play *play, struct drv_fail *fail);
 bool drv_form_settle(struct drv_play *play);
+uint64_t drv_form_tell(const struct drv_play *play);
 int drv_form_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 void drv_form_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 #define DRV_FORM_CLIENT                                                                                      \
 	.name = "client", .acts = true, .state_bytes = sizeof(struct drv_floor_loop), .stop = drv_form_stop, \
 	.verify = drv_form_verify, .warmup = drv_form_warmup, .measure = drv_form_measure,                   \
-	.phase = drv_form_phase, .settle = drv_form_settle
+	.phase = drv_form_phase, .settle = drv_form_settle, .tell = drv_form_tell
 #define DRV_FORM_SERVER                                                                                      \
 	.name = "server", .state_bytes = sizeof(struct drv_floor_loop), .stop = drv_form_stop,               \
 	.serve = drv_form_serve, .phase = drv_form_phase, .settle = drv_form_settle

@@ -10,115 +10,201 @@
  *
  * Receive buffers hold the longest message each. Only a few are posted at a time and free ones are a stack,
  * so that a ping-pong runs in the same warm lines whatever the depth; a message that finds none posted waits
- * inside libfabric, which stops its sender in the end (FI_EAGAIN). The pool is address space that is touched
- * only when it is needed.
+ * inside libfabric, which stops its sender in the end (FI_EAGAIN).
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+#include "native/fabric.h"
+#include "wire/ofi/params.h"
 
-#include "kit/bytes.h"
-#include "native/ofi_flow.h"
+/* ---- flow ---- */
 
-static void ofi_close(struct cadge_ctx *ctx)
+static int ofi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
 {
-	if (!ctx)
-		return;
-	for (uint32_t i = 0; ctx->lends && i < ctx->lends_count; i++)
-		cadge_ofi_take_back(&ctx->ofi, &ctx->lends[i].context);
-	cadge_ofi_close(&ctx->ofi);
-	if (ctx->pool)
-		munmap(ctx->pool, ctx->pool_bytes);
-	free(ctx->lends);
-	free(ctx->sends);
-	free(ctx->chan);
-	free(ctx);
-}
+	struct cadge_ctx *ctx = chan->ctx;
+	uint64_t stamp = cadge_stamp(&chan->greeting, CADGE_STAMP_DATA);
+	struct iovec parts[FABRIC_PARTS];
+	struct fi_msg msg = {.msg_iov = parts, .iov_count = count, .addr = chan->addr, .data = stamp};
+	struct fabric_send *send;
+	size_t bytes = 0;
+	ssize_t ret;
 
-/* Buffers do not begin at the same offset of a page, so that their first lines do not fight for one cache
- * set. */
-static int ofi_make_buffers(struct cadge_ctx *ctx, uint32_t count, size_t stride_bytes)
-{
-	uint32_t i;
-
-	ctx->lends = calloc(count, sizeof(*ctx->lends));
-	ctx->lends_count = count;
-	ctx->pool_bytes = count * stride_bytes;
-	ctx->pool = mmap(NULL, ctx->pool_bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (ctx->pool == MAP_FAILED)
-		ctx->pool = NULL;
-	if (!ctx->lends || !ctx->pool)
-		return CADGE_E_MEMORY;
-	for (i = count; i-- > 0;) {
-		ctx->lends[i].data = (char *)ctx->pool + i * stride_bytes;
-		CADGE_POOL_GIVE(ctx->free_lend, &ctx->lends[i]);
+	(void)flags; /* MORE needs capability BATCH */
+	if (count > ctx->iov_max)
+		return CADGE_E_ARGUMENT;
+	for (uint32_t i = 0; i < count; i++)
+		bytes += iov[i].bytes;
+	if (bytes > ctx->message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (!chan->state.up)
+		return cadge_usable(&chan->state);
+	for (uint32_t i = 0; count != 1 && i < count; i++)
+		parts[i] = (struct iovec){.iov_base = iov[i].base, .iov_len = iov[i].bytes};
+	if (bytes <= ctx->inject_bytes) {
+		if (count == 1 || !bytes)
+			ret = fi_injectdata(ctx->ofi.ep, bytes ? iov->base : NULL, bytes, stamp, chan->addr);
+		else
+			ret = fi_sendmsg(ctx->ofi.ep, &msg, FI_INJECT | FI_REMOTE_CQ_DATA);
+		if (!ret)
+			return CADGE_DONE;
+		goto refused;
 	}
-	ctx->posted_wanted = CADGE_POSTED_MOST;
-	return native_ofi_repost(ctx, CADGE_POSTED_MOST);
+	send = ctx->free_send;
+	if (!send)
+		return CADGE_BUSY;
+	if (count == 1) {
+		ret = fi_senddata(ctx->ofi.ep, iov->base, bytes, NULL, stamp, chan->addr, &send->context);
+	} else {
+		msg.context = &send->context;
+		ret = fi_sendmsg(ctx->ofi.ep, &msg, FI_COMPLETION | FI_REMOTE_CQ_DATA);
+	}
+	if (!ret) {
+		ctx->free_send = send->next;
+		send->chan = chan;
+		send->token = token;
+		return CADGE_QUEUED;
+	}
+refused:
+	return fabric_refused(ctx, ret);
 }
 
-static int ofi_make_sends(struct cadge_ctx *ctx)
+static bool ofi_send_greeting(void *arg, enum cadge_stamp_kind kind)
 {
-	size_t i;
+	const struct cadge_chan *chan = arg;
 
-	ctx->sends_count = (size_t)ctx->depth * ctx->peers;
-	ctx->sends = calloc(ctx->sends_count, sizeof(*ctx->sends));
-	if (!ctx->sends)
-		return CADGE_E_MEMORY;
-	for (i = 0; i < ctx->sends_count; i++)
-		CADGE_POOL_GIVE(ctx->free_send, &ctx->sends[i]);
-	return CADGE_DONE;
+	return !fi_injectdata(chan->ctx->ofi.ep, NULL, 0, cadge_stamp(&chan->greeting, kind), chan->addr);
 }
+
+static int ofi_greet_all(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	int events = 0;
+
+	for (uint32_t peer = 0; peer < ctx->peers; peer++) {
+		struct cadge_chan *chan = &ctx->chan[peer];
+
+		if (chan->connected && !chan->state.up && !chan->state.broken &&
+		    cadge_greet(&chan->greeting, ofi_send_greeting, chan))
+			events += fabric_tell_up(chan, sink);
+	}
+	return events;
+}
+
+static int ofi_down(struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	if (!chan->connected || chan->state.broken)
+		return 0;
+	chan->ctx->meeting -= !chan->state.up;
+	chan->state.broken = true;
+	return cadge_tell_down(&chan->state, sink, chan->peer);
+}
+
+static int ofi_sent(struct cadge_ctx *ctx, struct fabric_send *send, struct cadge_sink *sink, int code)
+{
+	struct cadge_chan *chan = send->chan;
+	int events = 0;
+
+	send->chan = NULL;
+	CADGE_POOL_GIVE(ctx->free_send, send);
+	if (chan) {
+		sink->sent(sink, chan->peer, send->token, code);
+		events++;
+		if (code)
+			events += ofi_down(chan, sink);
+	}
+	return events;
+}
+
+static int ofi_received(struct cadge_ctx *ctx, const struct fi_cq_data_entry *entry, struct cadge_sink *sink)
+{
+	struct cadge_lend *lend = entry->op_context;
+	struct cadge_chan *chan = NULL;
+	enum cadge_keep keep = CADGE_TAKEN;
+	int events = 0;
+
+	ctx->posted--;
+	ctx->posted_wanted = cadge_posted_after(entry->len);
+	if (entry->flags & FI_REMOTE_CQ_DATA)
+		chan = fabric_sender(ctx, (uint32_t)entry->data);
+	else
+		ctx->stale++;
+	if (chan) {
+		switch (cadge_stamp_kind((uint32_t)entry->data)) {
+		case CADGE_STAMP_DATA:
+			/* The peer was up before us: its WELCOME came earlier, but ours is announced now. */
+			if (!chan->state.up)
+				events += ofi_greet_all(ctx, sink);
+			keep = sink->recv(sink, chan->peer, lend->data, entry->len, lend);
+			events++;
+			break;
+		case CADGE_STAMP_HELLO: chan->greeting.hello_seen = true; break;
+		case CADGE_STAMP_WELCOME: chan->greeting.welcome_seen = true; break;
+		}
+	}
+	if (keep == CADGE_TAKEN)
+		CADGE_POOL_GIVE(ctx->free_lend, lend);
+	return events;
+}
+
+/* A failed operation. Receives fail when we cancel or the library gives up; what cannot be told apart breaks
+ * the context. */
+static int ofi_failed_entry(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	struct fi_cq_err_entry error = {0};
+	ssize_t ret = cadge_ofi_read_error(&ctx->ofi, &error);
+	const char *at = error.op_context;
+	struct cadge_lend *lend;
+
+	if (ret == -FI_EAGAIN)
+		return 0;
+	if (ret < 0)
+		return CADGE_E_LIBRARY;
+	if (at >= (const char *)ctx->sends && at < (const char *)(ctx->sends + ctx->sends_count))
+		return ofi_sent(ctx, error.op_context, sink, CADGE_E_DOWN);
+	if (at >= (const char *)ctx->lends && error.flags & FI_RECV) {
+		ctx->posted--;
+		lend = error.op_context;
+		CADGE_POOL_GIVE(ctx->free_lend, lend);
+	}
+	/* With one peer it is clear whose connection broke. */
+	return ctx->peers == 1 ? ofi_down(&ctx->chan[0], sink) : CADGE_E_LIBRARY;
+}
+
+static int ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	struct fi_cq_data_entry entry[FABRIC_EVENTS];
+	ssize_t count = fi_cq_read(ctx->ofi.cq, entry, FABRIC_EVENTS), i;
+	int events = 0, code;
+
+	if (count > 0) {
+		for (i = 0; i < count; i++) {
+			if (entry[i].flags & FI_RECV)
+				events += ofi_received(ctx, &entry[i], sink);
+			else if (entry[i].op_context)
+				events += ofi_sent(ctx, entry[i].op_context, sink, CADGE_DONE);
+		}
+	} else if (count == -FI_EAVAIL) {
+		events = ofi_failed_entry(ctx, sink);
+		if (events < 0)
+			return events;
+	} else if (count != -FI_EAGAIN) {
+		return CADGE_E_LIBRARY;
+	}
+	if (ctx->posted < ctx->posted_wanted) {
+		/* One buffer more when there is time to spare, so that posting it delays no reply. */
+		code = fabric_repost(ctx, count == -FI_EAGAIN ? ctx->posted + 1 : ctx->posted_wanted / 2);
+		if (code)
+			return code;
+	}
+	return ctx->meeting ? events + ofi_greet_all(ctx, sink) : events;
+}
+
+static void ofi_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	CADGE_POOL_GIVE(ctx->free_lend, lend);
+}
+
+/* ---- limits, traits, the table ---- */
 
 static const struct cadge_layer ofi_layer;
-
-static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
-{
-	struct cadge_ofi_needs needs = {.caps = FI_MSG, .msg_order = FI_ORDER_SAS};
-	/* An odd number of lines more than the message: see ofi_make_buffers. */
-	uint64_t stride_bytes = ((args->message_bytes_max + 127) / 128 * 2 + 1) * 64;
-	struct cadge_ctx *ctx;
-	uint64_t buffers;
-	int code;
-
-	code = cadge_open_check(args, ofi_layer.caps, cadge_ofi_options, OFI_PEERS_MAX);
-	if (code < 0)
-		return code;
-	ctx = calloc(1, sizeof(*ctx));
-	if (!ctx)
-		return CADGE_E_MEMORY;
-	ctx->peers = args->peers_max;
-	ctx->depth = (uint32_t)cadge_least(args->depth_max, OFI_DEPTH_MAX);
-	ctx->message_bytes_max = args->message_bytes_max;
-	buffers = (uint64_t)ctx->depth * ctx->peers + OFI_SPARE;
-	if (buffers * stride_bytes > OFI_POOL_BYTES)
-		buffers =
-			OFI_POOL_BYTES / stride_bytes > OFI_SPARE ? OFI_POOL_BYTES / stride_bytes : OFI_SPARE;
-	needs.completions = (size_t)ctx->depth * ctx->peers + CADGE_POSTED_MOST;
-	code = cadge_ofi_open(&ctx->ofi, args, &needs);
-	if (code) {
-		free(ctx);
-		return code;
-	}
-	ctx->message_bytes_max = cadge_ofi_longest(&ctx->ofi, ctx->message_bytes_max);
-	ctx->iov_max = (uint32_t)ctx->ofi.info->tx_attr->iov_limit;
-	ctx->inject_bytes = ctx->ofi.info->tx_attr->inject_size;
-	ctx->eager_bytes = cadge_ofi_eager_bytes();
-	ctx->chan = calloc(ctx->peers, sizeof(*ctx->chan));
-	code = ctx->chan ? ofi_make_sends(ctx) : CADGE_E_MEMORY;
-	if (!code)
-		code = ofi_make_buffers(ctx, (uint32_t)buffers, stride_bytes);
-	if (code) {
-		snprintf(args->error, args->error_bytes, "no memory for %llu receive buffers of %llu bytes",
-			 (unsigned long long)buffers, (unsigned long long)args->message_bytes_max);
-		ofi_close(ctx);
-		return code;
-	}
-	*ctx_out = ctx;
-	return CADGE_DONE;
-}
 
 /*
  * Messages are matched in the order of their posts, but ofi_rxm completes a short one before a long one that
@@ -126,7 +212,7 @@ static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
  */
 static bool ofi_ordered(const struct cadge_ctx *ctx)
 {
-	return !ctx->ofi.network || ctx->message_bytes_max <= ctx->eager_bytes;
+	return !ctx->ofi.network || ctx->message_bytes_max <= cadge_ofi_eager_bytes();
 }
 
 static void ofi_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
@@ -146,96 +232,6 @@ static void ofi_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
-static int ofi_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
-{
-	struct cadge_blob_out out = {.at = blob, .room_bytes = *bytes_inout, .ok = true};
-	char name[CADGE_OFI_NAME_BYTES];
-	size_t name_bytes = sizeof(name);
-	int code;
-
-	if (peer >= ctx->peers)
-		return CADGE_E_ARGUMENT;
-	code = cadge_ofi_name(&ctx->ofi, name, &name_bytes);
-	if (code)
-		return code;
-	cadge_blob_u32(&out, cadge_stamp_given(&ctx->chan[peer].greeting, peer));
-	cadge_blob_bytes(&out, name, name_bytes);
-	if (!out.ok)
-		return CADGE_E_ARGUMENT;
-	*bytes_inout = out.used_bytes;
-	return CADGE_DONE;
-}
-
-static int ofi_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
-		       struct cadge_chan **chan_out)
-{
-	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
-	uint32_t stamp = cadge_blob_take_u32(&in);
-	size_t name_bytes;
-	const void *name = cadge_blob_take_bytes(&in, &name_bytes);
-	struct cadge_chan *chan;
-	int code;
-
-	if (!in.ok || peer >= ctx->peers)
-		return CADGE_E_ARGUMENT;
-	chan = &ctx->chan[peer];
-	if (chan->connected || cadge_stamp_take(&chan->greeting, stamp) < 0)
-		return CADGE_E_ARGUMENT;
-	code = cadge_ofi_insert(&ctx->ofi, name, name_bytes, &chan->addr);
-	if (code)
-		return code;
-	chan->ctx = ctx;
-	chan->peer = peer;
-	chan->connected = true;
-	ctx->pending++;
-	*chan_out = chan;
-	return CADGE_DONE;
-}
-
-static int ofi_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
-{
-	const struct cadge_greeting next = cadge_greeting_next(&chan->greeting);
-	size_t i;
-
-	for (i = 0; i < ctx->sends_count; i++)
-		if (ctx->sends[i].chan == chan)
-			ctx->sends[i].chan = NULL;
-	if (!chan->announced)
-		ctx->pending--;
-	cadge_ofi_remove(&ctx->ofi, chan->addr);
-	memset(chan, 0, sizeof(*chan));
-	chan->greeting = next;
-	return CADGE_DONE;
-}
-
-/* A greeting that found no connection yet is tried again by poll. */
-#define OFI_GREET_PERIOD_NS UINT64_C(1000000)
-
-static int ofi_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
-{
-	if (ctx->pending && timeout_ns > OFI_GREET_PERIOD_NS)
-		timeout_ns = OFI_GREET_PERIOD_NS;
-	return cadge_ofi_wait(&ctx->ofi, timeout_ns);
-}
-
-static int ofi_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
-{
-	const int code = cadge_ofi_event(&ctx->ofi, fd_out);
-
-	if (code == CADGE_DONE)
-		*due_ns_out = ctx->pending ? OFI_GREET_PERIOD_NS : UINT64_MAX;
-	return code;
-}
-
-static int ofi_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
-{
-	struct cadge_path path = {.bytes = sizeof(path)};
-
-	cadge_ofi_describe(&chan->ctx->ofi, &path);
-	cadge_fill(path_out, &path, sizeof(path));
-	return CADGE_DONE;
-}
-
 /* Short messages: into the command or the socket, out of it into the posted buffer. */
 static void ofi_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
@@ -253,48 +249,25 @@ static void ofi_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 	cadge_fill(traits_out, &traits, sizeof(traits));
 }
 
-static const char *ofi_why(const struct cadge_ctx *ctx)
-{
-	return ctx->ofi.why;
-}
-
-static void ofi_counters(const struct cadge_ctx *ctx,
-			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
-{
-	each(arg, "stale_messages", ctx->stale_messages);
-	each(arg, "busy_posts", ctx->busy_posts);
-}
-
 static const struct cadge_layer ofi_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(struct cadge_layer),
+	FABRIC_SLOTS,
 	.name = "native-ofi",
-	.style = "native",
 	.substrate = "ofi",
 	.caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
 		CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT |
 		CADGE_CAP_EVENT_FD | CADGE_CAP_COUNTERS | CADGE_CAP_WHY,
 	.options = cadge_ofi_options,
-	.open = ofi_open,
-	.close = ofi_close,
 	.limits = ofi_limits,
-	.address = ofi_address,
-	.connect = ofi_connect,
-	.disconnect = ofi_disconnect,
-	.post = native_ofi_post,
-	.poll = native_ofi_poll,
-	.describe_path = ofi_describe_path,
-	.library = cadge_ofi_library,
-	.semantics = cadge_semantics_of_messages,
 	.traits = ofi_traits,
-	.wait = ofi_wait,
-	.event = ofi_event,
-	.release = native_ofi_release,
-	.counters = ofi_counters,
-	.why = ofi_why,
+	.post = ofi_post,
+	.poll = ofi_poll,
+	.release = ofi_release,
 };
 
-const struct cadge_layer *cadge_layer_entry(void)
-{
-	return &ofi_layer;
-}
+const struct fabric_type fabric_type = {
+	.layer = &ofi_layer,
+	.needs = {.caps = FI_MSG, .msg_order = FI_ORDER_SAS, .completions = CADGE_POSTED_MOST},
+	.depth_max = 1024,
+	.greeting_period_ns = UINT64_C(1000000), /* of one that found no connection yet */
+	.stale_counter = "stale_messages",
+};

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -34,6 +35,7 @@ from cadge_harness.run.ansible_files import pack
 from cadge_results.provider import Provider
 
 from .conftest import WORKLOADS
+from .mutants import PLAIN, RAW, written
 from .test_plan import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -363,6 +365,28 @@ def test_a_launch_takes_the_surroundings_of_its_provider(checkout: Checkout) -> 
     (checkout.modules / f"a-one@lib-2.1{OF_LAYER}").unlink()
     with pytest.raises(LaunchFailedError, match=r"layer a-one@lib-2.1: its provider cannot be read"):
         provider_of(checkout.build, "a-one@lib-2.1")
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *RAW])
+def test_a_changed_file_is_read_or_refused(checkout: Checkout, name: str) -> None:
+    """Every value in every place: the harness says UnfitError, the agent LaunchFailedError, and nobody anything else."""
+    provided(checkout, launcher="root/bin/start", environment={"LD_LIBRARY_PATH": "/opt/lib/lib"})
+    (path,) = checkout.build.glob(f"providers/*/{FILE}")
+    told = json.loads(path.read_text())
+    for key in told:
+        for place in (told, told["environment"]):
+            document = json.loads(json.dumps(told))
+            holder = document if place is told else document["environment"]
+            holder[key] = f"@{name}@" if name in RAW else PLAIN[name]
+            path.write_bytes(written(document))
+            with contextlib.suppress(UnfitError):
+                read_providers(checkout)
+            with contextlib.suppress(LaunchFailedError):
+                found = provider_of(checkout.build, "a-one@lib-2.1")
+                assert found is not None
+                for text in (found["launcher"] or "", *found["environment"].values()):
+                    assert isinstance(text, str)
+                    assert "\0" not in text, "no process can be given it"
 
 
 # ---- the whole of it, with wheels ----

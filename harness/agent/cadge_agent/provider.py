@@ -25,11 +25,17 @@ def provider_of(build: Path, layer: str) -> OfProvider | None:
     try:
         folder = build / "providers" / beside.read_text(encoding="utf-8").strip()
         said = json.loads((folder / "provider.json").read_text(encoding="utf-8"))
-        launcher = said.get("launcher")
-        environment = {str(name): str(value) for name, value in said.get("environment", {}).items()}
-    except (OSError, ValueError, AttributeError) as error:
+        launcher, environment = said.get("launcher"), said.get("environment", {})
+        if not _are_texts([launcher or "", *environment, *environment.values()]):
+            raise ValueError("launcher and environment of provider.json hold something that is no text")
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise LaunchFailedError("BUILD_ABSENT", f"layer {layer}: its provider cannot be read: {error}") from error
-    return {"launcher": str(folder / launcher) if launcher else None, "environment": environment}
+    return {"launcher": str(folder / launcher) if launcher else None, "environment": dict(environment)}
+
+
+def _are_texts(values: list[object]) -> bool:
+    """Say whether a process can be given all of them: text of printable characters."""
+    return all(isinstance(one, str) and one.isprintable() for one in values)
 
 
 def with_provider(environment: dict[str, str], provider: OfProvider | None) -> dict[str, str]:

@@ -369,7 +369,7 @@ def test_a_launch_takes_the_surroundings_of_its_provider(checkout: Checkout) -> 
 
 @pytest.mark.parametrize("name", [*PLAIN, *RAW])
 def test_a_changed_file_is_read_or_refused(checkout: Checkout, name: str) -> None:
-    """Every value in every place: the harness says UnfitError, the agent LaunchFailedError, and nobody anything else."""
+    """Every value in every place: the harness raises UnfitError, the agent LaunchFailedError, or both read it."""
     provided(checkout, launcher="root/bin/start", environment={"LD_LIBRARY_PATH": "/opt/lib/lib"})
     (path,) = checkout.build.glob(f"providers/*/{FILE}")
     told = json.loads(path.read_text())

@@ -15,9 +15,9 @@ import synthetic
 from cadge_analysis import making, report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making
-from cadge_analysis.recompute.check import Check, check, printed, words_of
-from cadge_analysis.recompute.places import Sort
 from cadge_analysis.stats import load
+from cadge_analysis.verify.check import Check, check, printed, words_of
+from cadge_analysis.verify.places import Sort
 from cadge_results import Campaign, DamagedError
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -103,6 +103,7 @@ def test_a_difference_names_both_numbers(text: str) -> None:
         (r"</style>", 'td{content:"7"}</style>'),
         (r"<body>", "<body><!-- -->"),
         (r'<html lang="en">', "<html lang=en>"),
+        (r"</main>", "<div>" * 20000 + "</main>"),
     ],
 )
 def test_what_was_added_or_taken_out_is_found(pattern: str, by: str, text: str) -> None:
@@ -174,7 +175,6 @@ def test_a_baseline_that_was_chosen_afterwards_says_so(made: Campaign, text: str
         ('<script id="data">{"schema":</script>', "cannot be read"),
         ('<script id="data">[]</script>', "is not cadge.report-data/3"),
         ('<script id="data">{"schema":"cadge.report-data/9"}</script>', "is not cadge.report-data/3"),
-        ("<div>" * 5000 + "</div>" * 5000, "nested too deep"),
     ],
 )
 def test_what_is_no_report_is_refused(content: str, said: str) -> None:

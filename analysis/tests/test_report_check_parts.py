@@ -14,8 +14,8 @@ from cadge_analysis import report
 from cadge_analysis.page.imported import ImportedColumn, ImportedTables, ImportedTest
 from cadge_analysis.page.scale_figures import ScaleView, Varied
 from cadge_analysis.page.viewmodel import Fact, FactTable, Finding, Page, Since, Span
-from cadge_analysis.recompute.check import Check, check, printed
 from cadge_analysis.stats.load import read
+from cadge_analysis.verify.check import Check, check, printed
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 

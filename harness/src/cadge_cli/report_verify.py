@@ -14,7 +14,7 @@ from cadge_harness.paths import find_checkout
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from cadge_analysis.recompute.check import Check, Printed
+    from cadge_analysis.verify.check import Check, Printed
     from cadge_results import Campaign
 
 SAID_MOST = 20
@@ -27,8 +27,8 @@ def verify(file: Path, campaign: str | None, results: Path | None) -> tuple[int,
     from cadge_analysis.draw.kept import drawn_afresh
     from cadge_analysis.making import Making
     from cadge_analysis.publish.excerpt import is_elsewhere
-    from cadge_analysis.recompute.check import check_all, words_of
     from cadge_analysis.stats.load import read
+    from cadge_analysis.verify.check import check_all, words_of
     from cadge_analysis.versus.against import against as set_beside
     from cadge_analysis.versus.sides import Side
 
@@ -69,7 +69,7 @@ def _files_of(file: Path) -> tuple[str, dict[str, str], Printed]:
 
     A page that is not there is left out, which the check then tells.
     """
-    from cadge_analysis.recompute.check import printed
+    from cadge_analysis.verify.check import printed
 
     report = printed(_text(file), str(file))
     if report.part_of:

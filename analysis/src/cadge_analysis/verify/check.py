@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds a report against one that was made anew: every number, and where both are of one program, every byte.
+"""Holds a report against one that was made anew: byte for byte where both are of one program, else number by number.
 
-A file of this very program has to be the same byte for byte; its places tell what is not. One of another version may
-say the same in other words and draw it otherwise. Its tables and embedded data are held against ours by name, and a
-sentence counts as recomputed where ours says the very same one, as often. What is left was not, and is told: it is
-never passed over as right.
+A file of this very program has to be the same; its places tell what is not. One of another revision may say the same in
+other words and draw it otherwise. Its tables and embedded data are held against ours by name, and a sentence counts as
+recomputed where ours says the very same one, as often. What could not be compared is counted and named.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,9 +18,9 @@ from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import program
 from cadge_analysis.page.embed import SCHEMA
 from cadge_analysis.page.pages import PAGE_SCHEMA
-from cadge_analysis.recompute.places import Place, Sort, places
-from cadge_analysis.recompute.tree import Node, read
+from cadge_analysis.verify.places import Place, Sort, counted, places
 
+_DATA = re.compile(r'<script\b[^>]*\bid="data"[^>]*>(.*?)</script>', re.DOTALL)
 _NOTHING = "nothing"
 
 
@@ -63,7 +63,6 @@ class Printed:
     """A report as it lies there. `data`: what is embedded in it."""
 
     text: str
-    root: Node
     data: Mapping[str, object]
 
     @property
@@ -92,20 +91,16 @@ class Printed:
 
 def printed(text: str, source: str) -> Printed:
     """Return a report with its embedded data. Raises BadInputError for what is none."""
+    found = _DATA.findall(text)
+    if len(found) != 1:
+        raise BadInputError(f"{source} is no report of cadge: it holds {len(found) or 'no'} embedded data")
     try:
-        root = read(text)
-        scripts = [one for one in root.all("script") if one.attrs.get("id") == "data"]
-    except RecursionError as error:
-        raise BadInputError(f"{source} is no report of cadge: its elements are nested too deep") from error
-    if len(scripts) != 1:
-        raise BadInputError(f"{source} is no report of cadge: it holds {len(scripts) or 'no'} embedded data")
-    try:
-        data = json.loads("".join(child for child in scripts[0].children if isinstance(child, str)))
-    except ValueError as error:
+        data = json.loads(found[0])
+    except (ValueError, RecursionError) as error:
         raise BadInputError(f"{source}: its embedded data cannot be read: {error}") from error
     if not isinstance(data, Mapping) or data.get("schema") not in (SCHEMA, PAGE_SCHEMA):
         raise BadInputError(f"{source}: its embedded data is not {SCHEMA}, which is what this version reads")
-    return Printed(text, root, data)
+    return Printed(text, data)
 
 
 def check_all(reports: Mapping[str, str], anew: Mapping[str, str], elsewhere: Collection[str] = ()) -> Check:
@@ -140,23 +135,20 @@ def check_all(reports: Mapping[str, str], anew: Mapping[str, str], elsewhere: Co
 
 def check(report: Printed, anew: str) -> Check:
     """Hold a report against the one that its campaign gives anew."""
+    ours = places(anew)
+    if report.text == anew:
+        return Check(recomputed=counted(ours), differences=(), unchecked=(), same_program=True)
     same = report.making.get("program") == program()
-    theirs, ours = places(report.root), places(read(anew))
-    return _exactly(report, anew, theirs, ours) if same else _by_name(theirs, ours)
+    theirs = places(report.text)
+    return _exactly(report.text, anew, theirs, ours) if same else _by_name(theirs, ours)
 
 
-def _exactly(report: Printed, anew: str, theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
-    agree: Counter[Sort] = Counter()
-    differences = []
-    for name in (*theirs, *(name for name in ours if name not in theirs)):
-        here, there = theirs.get(name), ours.get(name)
-        if here is not None and there is not None and here.exact == there.exact:
-            agree[here.sort] += len(here.numbers)
-        else:
-            differences.append(_difference(name, here, there))
-    if not differences and report.text != anew:
-        differences.append(_bytes(report.text, anew))
-    return Check(recomputed=agree, differences=tuple(differences), unchecked=(), same_program=True)
+def _exactly(text: str, anew: str, theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
+    names = (*theirs, *(name for name in ours if name not in theirs))
+    apart = [name for name in names if theirs.get(name) != ours.get(name)]
+    differences = [_difference(name, theirs.get(name), ours.get(name)) for name in apart] or [_bytes(text, anew)]
+    alike = counted({name: place for name, place in theirs.items() if name not in set(apart)})
+    return Check(recomputed=alike, differences=tuple(differences), unchecked=(), same_program=True)
 
 
 def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
@@ -166,11 +158,11 @@ def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
     said = Counter((place.sort, place.shown) for place in ours.values())
     for name, here in theirs.items():
         there = ours.get(name)
-        if here.sort == Sort.MARKUP or name.startswith("data, making,"):
+        if name.startswith("data, making,"):
             continue
         if here.sort in (Sort.CELL, Sort.DATA) and there is not None and here.numbers != there.numbers:
             differences.append(_difference(name, here, there))
-        elif said[here.sort, here.shown] if here.sort in (Sort.TEXT, Sort.CHART) else there and _alike(here, there):
+        elif said[here.sort, here.shown] if here.sort in (Sort.TEXT, Sort.CHART) else here == there:
             said[here.sort, here.shown] -= 1  # as often as ours says it, and no more
             agree[here.sort] += len(here.numbers)
         else:
@@ -178,15 +170,10 @@ def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
     return Check(recomputed=agree, differences=tuple(differences), unchecked=tuple(unchecked), same_program=False)
 
 
-def _alike(one: Place, other: Place) -> bool:
-    return one.shown == other.shown and one.numbers == other.numbers
-
-
 def _difference(name: str, here: Place | None, there: Place | None) -> Difference:
-    """Return a difference as a reader sees it; where both look alike, with all that stands there."""
-    shown = [place.shown if place is not None else _NOTHING for place in (here, there)]
-    if here is not None and there is not None and here.shown == there.shown:
-        shown = [_around(here.exact, there.exact), _around(there.exact, here.exact)]
+    """Return a difference as a reader sees it; where both look alike, with all numbers behind what is seen."""
+    by_raw = here is not None and there is not None and here.shown == there.shown
+    shown = [_NOTHING if one is None else " ".join(one.numbers) if by_raw else one.shown for one in (here, there)]
     return Difference(place=name, printed=shown[0], recomputed=shown[1])
 
 

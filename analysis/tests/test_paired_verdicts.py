@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from math import log
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ from cadge_analysis.stats.campaign_verdicts import judge_campaign
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.plan_power import PlannedFamily, launches_needed
-from cadge_analysis.stats.sequential import FOUR_LOOKS, fixed
+from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan, fixed
 from cadge_results import Campaign
 
 DELTA = 0.05
@@ -111,17 +113,17 @@ def test_by_is_by() -> None:
     assert families.differing([]) == 0
 
 
-def test_e_values() -> None:
-    """The mean over all ways is 1 at any number of launches; e-BH needs 14 launches for one among 40."""
-    from math import comb
+def leading_group(sides: Mapping[Any, Sequence[float]], looks: LookPlan) -> tuple[Any, ...]:
+    """Return who may be the best by logarithms of what each layer measured, round by round."""
+    look = looks.reached(min(map(len, sides.values())))
+    if look is None:
+        return tuple(sides)
 
-    for launches in (1, 9, 30):
-        mean = sum(comb(launches, k) * families.e_value(k, launches - k) for k in range(launches + 1)) / 2**launches
-        assert mean == pytest.approx(1)
-    needed = {size: next(n for n in range(99) if families.e_value(n, 0) >= size / 0.05) for size in (40, 1000, 8000)}
-    assert needed == {40: 14, 1000: 19, 8000: 22}
-    assert families.differing_by_e([families.e_value(14, 0)] + [1.0] * 39) == 1
-    assert families.differing_by_e([families.e_value(13, 0)] + [1.0] * 39) == 0
+    def better(one: Any, other: Any) -> float:  # noqa: ANN401
+        pairs = list(zip(sides[one], sides[other], strict=True))[: looks.looks[look]]
+        return families.better_p(looks, look, [mine - theirs for mine, theirs in pairs])
+
+    return families.not_beaten(tuple(sides), better)
 
 
 def test_the_best_is_rarely_left_out_and_the_worse_often() -> None:
@@ -133,7 +135,7 @@ def test_the_best_is_rarely_left_out_and_the_worse_often() -> None:
         sides = {
             name: [drift[at] + chance.gauss(0 if name < 2 else 0.15, 0.06) for at in range(18)] for name in range(8)
         }
-        group = families.leading_group(sides, fixed(18))
+        group = leading_group(sides, fixed(18))
         assert group
         kept += 0 in group
         worse += 7 in group
@@ -145,10 +147,10 @@ def test_the_best_is_rarely_left_out_and_the_worse_often() -> None:
 
 def test_the_fastest_is_alone() -> None:
     sides = {"a": [0.0] * 12, "b": [0.1] * 12, "c": [0.1] * 12}
-    assert families.leading_group(sides, fixed(12)) == ("a",)
-    assert families.leading_group(sides, fixed(3)) == ("a", "b", "c")  # so few can show nothing
-    assert families.leading_group({"a": [1.0]}, fixed(9)) == ("a",)
-    assert families.leading_group({name: [0.0] * 12 for name in "ab"}, fixed(12)) == ("a", "b")
+    assert leading_group(sides, fixed(12)) == ("a",)
+    assert leading_group(sides, fixed(3)) == ("a", "b", "c")  # so few can show nothing
+    assert leading_group({"a": [1.0]}, fixed(9)) == ("a",)
+    assert leading_group({name: [0.0] * 12 for name in "ab"}, fixed(12)) == ("a", "b")
 
 
 def test_four_verdicts() -> None:

@@ -56,7 +56,6 @@ def test_known_rates() -> None:
     assert FOUR_LOOKS.fewest(0.05) == (0, 1, 3, 9)
     assert sum(FOUR_LOOKS.spent((0, 1, 3, 9))) == pytest.approx(0.0498, abs=1e-4)
     assert FOUR_LOOKS.fewest(1e-12) == (-1, -1, -1, -1)
-    assert sequential.every_launch(9, 30) == pytest.approx(0.1216, abs=1e-4)
     unspent = LookPlan((9, 12, 18, 30), (1.0, 1.0, 1.0, 1.0))
     each = tuple(signs.most_fewer(look, 0.05) for look in unspent.looks)
     assert sum(unspent.spent(each)) == pytest.approx(0.0954, abs=1e-4)

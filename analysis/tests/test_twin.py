@@ -24,7 +24,6 @@ from cadge_analysis.page.views import page
 from cadge_analysis.selftest.pooled import alike
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.machine_index import machine_index
 from cadge_analysis.stats.plan_power import families_of
 from cadge_analysis.stats.sequential import FOUR_LOOKS, fixed
 from cadge_analysis.stats.signs import leaves
@@ -145,8 +144,6 @@ def test_nothing_that_was_planned_of_a_twin_is_out_of_sight(tmp_path: Path) -> N
     assert sum(row.raw_points for row in outcome_rows(comparison.data)) == len(campaign.plan.points)
     attempts = sum(len(launch.point_ids) for launch in campaign.plan.launches)
     assert sum(row.raw_attempts for row in outcome_rows(comparison.data)) == attempts
-    # the machine's index has all launches; those that are missing are told in the remarks
-    assert len(machine_index(comparison.data).launches) == len(campaign.plan.launches) - 4
     missing = [one.text for one in remarks(comparison) if "missing" in one.text]
     assert f"{4 * len(SIZES)} planned attempts are missing" in missing[0]
 

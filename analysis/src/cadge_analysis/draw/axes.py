@@ -13,7 +13,6 @@ from cadge_analysis.draw.textwidth import width_px
 
 TICK = "replace(format(datum.value,',~r'),regexp(',','g'),'\u202f')"
 TIMES_TICK = f"{TICK}+'\\u00d7'"
-PERCENT_TICK = "format(datum.value*100,'~r')+'\u202f%'"
 _TICK_PX, _TITLE_GAP_PX = 8, 7
 BELOW_PX, BELOW_TITLED_PX = 22, 42
 TITLE_Y_PX = 24

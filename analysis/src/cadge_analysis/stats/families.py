@@ -16,20 +16,14 @@ launches more.
 of such intervals at most q miss, on average (Benjamini and Yekutieli, Journal of the American Statistical Association
 100, 2005, p. 71; with that factor for any dependence). So an interval is clear of zero exactly where BY says so.
 
-*e-BH* (Wang and Ramdas, Journal of the Royal Statistical Society B 84, 2022, p. 822) needs no factor and no looks fixed
-beforehand, but an e-value: what a gambler who starts with 1 and bets on signs has now (`e_value`). A single difference
-among m needs e >= m/q. With all signs alike that takes 14 launches among 40, 19 among 1,000 and 22 among 8,000; BY
-takes 13, 19 and 22 with a fixed number of launches (`plan_power.launches_needed`). Where some signs disagree e-values
-fall behind: 24 of 30 alike have p = 0.0014, and 1/e = 0.017. As looks are planned here, BY it is.
-
-*The leading group*: see `leading_group`.
+*The leading group* holds the layers that may be the best, of which the truly best is one in all but `error` of all
+campaigns: see `not_beaten`. One layer: "fastest"; several are not told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
-from math import comb
 from typing import TypeVar
 
 from cadge_analysis.stats.range_test import stretch
@@ -56,51 +50,6 @@ def differing(p_values: Sequence[float], error: float = ERROR) -> int:
     return max((k for k, p in enumerate(ordered, 1) if p <= level_of(k, size, error) * (1 + 1e-9)), default=0)
 
 
-def e_value(above: int, below: int) -> float:
-    """Return what evidence the signs are against a fair coin, whenever it is looked at; no difference: 1 on average.
-
-    The wealth of a gambler who bets by the signs so far, each share of heads being as likely as any other at first:
-    2^n B(above + 1, below + 1) (Robbins, Annals of Mathematical Statistics 41, 1970, p. 1397; by Ville's inequality it
-    ever reaches 1/a with a probability of at most a).
-    """
-    n = above + below
-    return float(1 << n) / ((n + 1) * comb(n, above))
-
-
-def differing_by_e(e_values: Sequence[float], error: float = ERROR) -> int:
-    """Return how many of a family's comparisons are differences by e-BH: those with the largest e."""
-    ordered = sorted(e_values, reverse=True)
-    return max((k for k, e in enumerate(ordered, 1) if k * e * error >= len(ordered)), default=0)
-
-
-def leading_group(
-    sides: Mapping[_Key, Sequence[float]], looks: LookPlan, *, error: float = ERROR, correlation: float = 0.0
-) -> tuple[_Key, ...]:
-    """Return the layers that may be the best, of which the truly best is one in all but `error` of all campaigns.
-
-    sides: for each layer, the logarithm of what it measured, round by round, the smallest being the best. One layer:
-    "fastest"; several: a leading group, whose members are not told apart.
-
-    Multiple comparisons with the best (Hsu, Annals of Statistics 9, 1981, p. 1026, and 12, 1984, p. 1136): a layer is
-    out where another one is better at a one-sided level of error / (layers - 1). Which layer looks best decides
-    nothing before the tests: whichever truly is the best, it is out only if one of its own layers - 1 tests is wrong,
-    so the data that show the best are never used to choose what is tested; and the error is shared among layers - 1
-    comparisons, not among all pairs. Better means: its paired difference is below zero by median. Of two that are tied
-    for the best in truth each stays with that probability. Where the error is too small for any result of so few
-    launches, all stay.
-    """
-    look = looks.reached(min(map(len, sides.values()))) if sides else None
-    if look is None:
-        return tuple(sides)
-    launches = looks.looks[look]
-
-    def better(one: _Key, other: _Key) -> float:
-        pairs = zip(sides[one][:launches], sides[other][:launches], strict=True)
-        return better_p(looks, look, [mine - theirs for mine, theirs in pairs], correlation=correlation)
-
-    return not_beaten(tuple(sides), better, error=error)
-
-
 def better_p(
     looks: LookPlan, look: int, differences: Sequence[float], *, correlation: float = 0.0, switching: float = 0.0
 ) -> float:
@@ -118,7 +67,15 @@ def better_p(
 def not_beaten(
     names: Sequence[_Key], better: Callable[[_Key, _Key], float], *, error: float = ERROR
 ) -> tuple[_Key, ...]:
-    """Return those that no other one is better than, by the one-sided p of `better(one, other)`: see leading_group.
+    """Return those that no other one is better than, by the one-sided p of `better(one, other)`.
+
+    Multiple comparisons with the best (Hsu, Annals of Statistics 9, 1981, p. 1026, and 12, 1984, p. 1136): a layer is
+    out where another one is better at a one-sided level of error / (layers - 1). Which layer looks best decides
+    nothing before the tests: whichever truly is the best, it is out only if one of its own layers - 1 tests is wrong,
+    so the data that show the best are never used to choose what is tested; and the error is shared among layers - 1
+    comparisons, not among all pairs. Better means: its paired difference is below zero by median. Of two that are tied
+    for the best in truth each stays with that probability. Where the error is too small for any result of so few
+    launches, all stay.
 
     It is quick where those that look best come first: most are beaten by the first that they are tested against.
     """

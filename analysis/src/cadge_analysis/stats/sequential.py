@@ -6,7 +6,7 @@ over the looks (Lan and DeMets, Biometrika 70, 1983, p. 659), little at first: e
 levels are raised or lowered together, so that what one error allows a larger one allows as well. The rate over all
 looks is exact, see signs.py: with .004/.008/.015/.04 a sign test is wrong in 2.56 % of all campaigns. Looking after
 each launch from the 9th to the 30th, each time at 5 %, would be wrong in 12.2 %; at these four looks, each at 5 %, in
-9.5 % (`every_launch`, `LookPlan.spent`).
+9.5 % (`LookPlan.spent`).
 
 p at a look is the probability, if there is no difference, that any look of the plan, earlier or later, shows as much as
 this one: the smallest error at which the plan would have said so here. The interval at a look holds all shifts that
@@ -186,9 +186,3 @@ def repeated_interval(values: Sequence[float], fewer: int) -> tuple[float, float
         return None
     ordered = sorted(values)
     return ordered[fewer], ordered[len(ordered) - 1 - fewer]
-
-
-def every_launch(first: int, last: int, nominal: float = ERROR) -> float:
-    """Return how often looking after each launch finds a difference where there is none: a warning, not a method."""
-    looks = tuple(range(first, last + 1))
-    return sum(leaves(looks, tuple(most_fewer(n, nominal) for n in looks)))

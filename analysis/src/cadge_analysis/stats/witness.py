@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 
 from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.load import Cell, Dataset
@@ -39,9 +39,6 @@ class Explained:
     """Of the variance between launches: 0 to 1."""
     slope: float
     """A witness twice as large goes with a value 2 ** slope times as large."""
-    median_ns: float
-    wander: float
-    """The largest value of the witness divided by the smallest, over all attempts."""
 
 
 def around(record: LaunchRecord) -> dict[str, Around]:
@@ -69,7 +66,6 @@ def explained(data: Dataset, cells: Sequence[Cell]) -> tuple[Explained, ...]:
     """Return what each witness explains of these cells of a campaign; nothing where too few launches were made."""
     known = {record.launch_id: around(record) for record in data.records}
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    seen: dict[str, list[float]] = defaultdict(list)
     used: dict[str, int] = defaultdict(int)
     for cell in cells:
         quantity, name = cell.case.file.main_quantity, cell.case.file.main
@@ -84,12 +80,11 @@ def explained(data: Dataset, cells: Sequence[Cell]) -> tuple[Explained, ...]:
                 continue
             state, value = zip(*both, strict=True)
             pairs[witness] += zip(_deviations(state), _deviations(value), strict=True)
-            seen[witness] += state
             used[witness] += 1
-    return tuple(_explained(witness, pairs[witness], seen[witness], used[witness]) for witness in pairs)
+    return tuple(_explained(witness, pairs[witness], used[witness]) for witness in pairs)
 
 
-def _explained(witness: str, pairs: Sequence[tuple[float, float]], seen: Sequence[float], cells: int) -> Explained:
+def _explained(witness: str, pairs: Sequence[tuple[float, float]], cells: int) -> Explained:
     xx, yy, xy = (math.fsum(terms) for terms in zip(*((x * x, y * y, x * y) for x, y in pairs), strict=True))
     return Explained(
         witness=witness,
@@ -97,6 +92,4 @@ def _explained(witness: str, pairs: Sequence[tuple[float, float]], seen: Sequenc
         attempts=len(pairs),
         share=xy * xy / (xx * yy) if xx and yy else 0.0,
         slope=xy / xx if xx else 0.0,
-        median_ns=median(seen),
-        wander=max(seen) / min(seen),
     )

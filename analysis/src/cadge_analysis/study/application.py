@@ -208,12 +208,6 @@ class Application:
         return max(sizes, key=rank) if sizes else ()
 
     @cached_property
-    def axis_values(self) -> tuple[int, ...]:
-        """The values of the axis that the main family has."""
-        axis = self.spec.parameters.working_percent
-        return tuple(sorted({int(one.values[axis]) for one in self.clustered if set(self.main) <= set(one.setting)}))
-
-    @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """Settings of several nodes: first those of the main family, then all others, each kind in order."""
         main, axis = set(self.main), self.spec.parameters.working_percent

@@ -62,11 +62,6 @@ class Change:
         """The same less what the machine did between two campaigns."""
         return exp(self.shift.log_ratio)
 
-    @property
-    def slower_by(self) -> float:
-        """By which share the second side is worse, below zero where it is better: 0.05 for 5 %."""
-        return exp(self.shift.log_ratio if self.better == "low" else -self.shift.log_ratio) - 1
-
 
 class Fate(StrEnum):
     """What became of a cell that is not compared, from the first side to the second."""

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "traffic/arrivals.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define BLOCK_BYTES  (1u << 20)
 #define HEAD_BYTES   16u

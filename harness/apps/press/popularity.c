@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define TWO_TO_64 18446744073709551616.0
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "press/links_parts.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define CHECK_SEED UINT64_C(0x7072657373)
 

@@ -51,19 +51,3 @@ bool drv_in_place_grants(const struct cadge_layer *layer)
 {
 	return layer == &own;
 }
-
-int drv_in_place_begin(const struct cadge_layer *layer, struct cadge_chan *chan, struct cadge_iov *message)
-{
-	/* a head is 16 bytes, however short the message */
-	return layer->reserve(chan, message->bytes < 16 ? 16 : message->bytes, 0, &message->base);
-}
-
-int drv_in_place_end(const struct cadge_layer *layer, struct cadge_chan *chan,
-		     const struct cadge_iov *message, uint64_t token)
-{
-	const int code = layer->commit(chan, message->base, message->bytes, 0, token);
-
-	if (code == CADGE_BUSY)
-		layer->cancel(chan, message->base);
-	return code;
-}

@@ -14,14 +14,7 @@
 /* The table to call for an open context; `layer` is the one that opened it. One layer a process. */
 const struct cadge_layer *drv_in_place(const struct cadge_layer *layer, const struct cadge_ctx *ctx);
 
-/*
- * Who writes a message anew anyway writes it there itself. Whether `layer` is a table that drv_in_place made; then
- * `begin` sets message->base to memory for message->bytes, and `end` sends it from there. Codes as of post: after a
- * BUSY of either the message is begun again.
- */
+/* Whether `layer` is a table that drv_in_place made: a message that is written anew may be written there (payload.h). */
 bool drv_in_place_grants(const struct cadge_layer *layer);
-int drv_in_place_begin(const struct cadge_layer *layer, struct cadge_chan *chan, struct cadge_iov *message);
-int drv_in_place_end(const struct cadge_layer *layer, struct cadge_chan *chan,
-		     const struct cadge_iov *message, uint64_t token);
 
 #endif

@@ -90,7 +90,7 @@ static inline void drv_stamp(struct drv_stamps *stamps, unsigned sort, uint64_t 
 
 /* What an endpoint counted since the attempt began, at the end of a phase. */
 struct drv_counts {
-	/* operations handed over here, and the sum of their keys (see verify.h); 0 where `posts` is false */
+	/* operations handed over here, and the sum of their keys (see payload.h); 0 where `posts` is false */
 	bool posts;
 	uint64_t posted, posted_keys;
 	/* operations carried out here; `exact`: as many as were handed over, even over an unreliable layer */

@@ -11,7 +11,7 @@
 
 #include "session/attempt.h"
 #include "threads/crew.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define STATE_ALIGN 4096u
 #define COUNT_NS    UINT64_C(15000000)

@@ -21,7 +21,7 @@ static const char *const status_names[] = {"done", "refused", "failed", "unsound
 
 void drv_check_add(struct drv_checks *checks, const char *name, bool ok, const char *format, ...)
 {
-	struct drv_check *check = NULL;
+	struct drv_sound_check *check = NULL;
 	va_list arguments;
 
 	for (size_t i = 0; i < checks->count; i++)

@@ -23,7 +23,7 @@
 enum drv_status { DRV_DONE, DRV_REFUSED, DRV_FAILED, DRV_UNSOUND };
 
 /* One soundness check. `name` is static. */
-struct drv_check {
+struct drv_sound_check {
 	const char *name;
 	bool ok;
 	char detail[200];
@@ -32,7 +32,7 @@ struct drv_check {
 #define DRV_CHECKS_MAX 8
 
 struct drv_checks {
-	struct drv_check list[DRV_CHECKS_MAX];
+	struct drv_sound_check list[DRV_CHECKS_MAX];
 	size_t count;
 };
 

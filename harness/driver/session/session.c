@@ -512,14 +512,14 @@ static void judge_launch(struct session *session)
 	}
 	for (size_t i = 0; i < result->attempts_count; i++)
 		for (size_t j = 0; j < result->attempts[i].checks.count; j++) {
-			const struct drv_check *check = &result->attempts[i].checks.list[j];
+			const struct drv_sound_check *check = &result->attempts[i].checks.list[j];
 
 			if (!strcmp(check->name, "wait_mode"))
 				drv_check_add(&result->checks, "wait_mode", check->ok, "%s", check->detail);
 		}
 	for (size_t i = 0; i < result->attempts_count; i++)
 		for (size_t j = 0; j < result->checks.count; j++) {
-			const struct drv_check *check = &result->checks.list[j];
+			const struct drv_sound_check *check = &result->checks.list[j];
 
 			if (check->ok || !strcmp(check->name, "wait_mode") ||
 			    result->attempts[i].status != DRV_DONE)

@@ -13,7 +13,7 @@
 #include "fake.h"
 #include "points.h"
 #include "tap.h"
-#include "traffic/touch.h"
+#include "traffic/payload.h"
 
 struct outcome {
 	struct drv_attempt attempt;

@@ -68,11 +68,11 @@ static void test_asked(void)
 		tap_ok(!drv_dialog_responder(&play, responder, NULL, LARGEST, false, &fail) &&
 			       engine.sink == sink,
 		       "a responder starts");
-		drv_intake_phase(&responder->answers.intake, false, 0);
+		drv_check_phase(&responder->answers.check, false, 0);
 		drv_head_write(message, DRV_HEAD_BYTES, SEED, drv_ask_key(1, asked[i].answer));
 		sink->recv(sink, 0, message, asked[i].request, NULL);
 		tap_ok(responder->answers.due == asked[i].due &&
-			       (responder->answers.intake.mismatches == 0) == asked[i].due &&
+			       (responder->answers.check.mismatches == 0) == asked[i].due &&
 			       (!asked[i].due || responder->answer.bytes == asked[i].answer),
 		       "%zu bytes that ask for %zu", asked[i].request, asked[i].answer);
 		drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);

@@ -61,8 +61,8 @@ static void start(struct site *site, uint64_t reply_bytes, uint32_t depth, enum 
 
 static void end(struct site *site)
 {
-	tap_ok(site->server.intake.mismatches == 0 && !site->server.failed, "nothing was wrong: %s%s",
-	       site->server.intake.mismatch, site->server.fail.text);
+	tap_ok(site->server.check.mismatches == 0 && !site->server.failed, "nothing was wrong: %s%s",
+	       site->server.check.mismatch, site->server.fail.text);
 	drv_server_stop(&site->server);
 	free(site->replies);
 }
@@ -202,8 +202,8 @@ static void test_twice(uint64_t reply_bytes)
 	ask(&site);
 	sent(&site, 0);
 	sent(&site, 0);
-	tap_ok(site.server.intake.mismatches == 1, "a completion that comes twice: %s",
-	       site.server.intake.mismatch);
+	tap_ok(site.server.check.mismatches == 1, "a completion that comes twice: %s",
+	       site.server.check.mismatch);
 	ask(&site);
 	ask(&site);
 	tap_ok(layer_has.posts == 3 && layer_has.bases[1] != layer_has.bases[2],

@@ -17,8 +17,8 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 
 	(void)peer;
 	if (DRV_UNLIKELY(!(token & DRV_TOKEN_ANSWER) || index >= DRV_ANSWERS || !answers->lent[index])) {
-		drv_intake_mismatch(&answers->intake,
-				    "a completion for token %016" PRIx64 " that is not outstanding", token);
+		drv_check_wrong(&answers->check,
+				"a completion for token %016" PRIx64 " that is not outstanding", token);
 		return;
 	}
 	answers->lent[index] = false;
@@ -36,18 +36,18 @@ int drv_answers_start(struct drv_answers *answers, const struct drv_play *play, 
 	answers->port.sink.sent = on_sent;
 	answers->sink = &answers->port.sink;
 	answers->chan = engine->channels[0].chan;
-	answers->intake.seed = play->seed;
-	answers->intake.reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
-	answers->intake.touch = touch;
+	answers->check.seed = play->seed;
+	answers->check.reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
+	answers->check.touch = touch;
 	answers->stride = drv_memory_stride(bytes);
 	answers->at = drv_pool_take(engine, DRV_POOL_SERVER, DRV_ANSWERS * answers->stride, fail);
-	drv_intake_phase(&answers->intake, true, 1);
+	drv_check_phase(&answers->check, true, 1);
 	return answers->at ? 0 : -1;
 }
 
 void drv_answers_phase(struct drv_answers *answers, const struct drv_phase *phase,
 		       struct drv_counts *counts_out)
 {
-	drv_intake_counts(&answers->intake, counts_out);
-	drv_intake_phase(&answers->intake, phase->full, phase->serial);
+	drv_check_executed(&answers->check, counts_out);
+	drv_check_phase(&answers->check, phase->full, phase->serial);
 }

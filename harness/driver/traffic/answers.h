@@ -7,8 +7,8 @@
 #define DRV_ANSWERS_H
 
 #include "traffic/halves.h"
-#include "traffic/intake.h"
-#include "traffic/message.h"
+#include "traffic/check.h"
+#include "traffic/payload.h"
 #include "launch/pattern.h"
 
 enum { DRV_ANSWERS = 2 };
@@ -23,7 +23,7 @@ struct drv_answers {
 	/* what polls call: its own sink, or at place self that of both sides */
 	struct cadge_sink *sink;
 	struct cadge_chan *chan;
-	struct drv_intake intake;
+	struct drv_check check;
 	/* of the engine's pool: DRV_ANSWERS of `stride` bytes */
 	uint8_t *at;
 	size_t stride;
@@ -74,8 +74,8 @@ DRV_INLINE bool drv_answers_post(struct drv_answers *answers, struct drv_message
 	if (DRV_LIKELY(!at))
 		return false;
 	message->at = at;
-	message->full = answers->intake.full;
-	message->phase = answers->intake.phase;
+	message->full = answers->check.full;
+	message->phase = answers->check.phase;
 	return drv_answers_posted(answers,
 				  drv_message_post(answers->port.engine, answers->chan, message, token));
 }

@@ -8,11 +8,9 @@
 #define DRV_ASKER_H
 
 #include "traffic/answers.h"
-#include "traffic/message.h"
+#include "traffic/payload.h"
 #include "launch/pattern.h"
 #include "traffic/serve_loop.h"
-#include "traffic/touch.h"
-#include "traffic/verify.h"
 #include "measure/warmup.h"
 
 #define DRV_ASKER_WAIT_NS   UINT64_C(10000000)

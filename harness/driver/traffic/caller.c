@@ -122,7 +122,7 @@ void drv_caller_phase(struct drv_play *play, const struct drv_phase *phase, stru
 	drv_client_counts(&caller->client, counts_out);
 	if (!caller->plays_both)
 		return;
-	drv_intake_counts(&caller->server.intake, counts_out);
+	drv_check_executed(&caller->server.check, counts_out);
 	drv_server_phase(&caller->server, phase->full, phase->serial);
 }
 
@@ -140,6 +140,6 @@ void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, st
 {
 	struct drv_answerer *answerer = play->state;
 
-	drv_intake_counts(&answerer->server.intake, counts_out);
+	drv_check_executed(&answerer->server.check, counts_out);
 	drv_server_phase(&answerer->server, phase->full, phase->serial);
 }

@@ -67,6 +67,11 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 				    DRV_CLIENT_DEPTH_MAX);
 	drv_port_start(&client->port, engine);
 	client->exchange = exchange;
+	client->message =
+		(struct drv_message){.bytes = (size_t)exchange.request_bytes,
+				     .seed = exchange.seed,
+				     .touch = exchange.touch != DRV_TOUCH_NONE,
+				     .trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REQUEST : 0};
 	drv_client_listen(client);
 	client->places = places;
 	client->sink = &client->port.sink;

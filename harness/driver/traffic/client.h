@@ -70,6 +70,8 @@ struct drv_client {
 	enum drv_mode mode;
 	uint32_t places; /* native calls: entries of out_iov, 0 or 1 */
 	bool writes; /* bodies of messages are written: in full comparisons, or since the exchange touches them */
+	struct drv_message
+		message; /* where they are: what all requests have in common, and the one in progress */
 	uint64_t phase;
 	bool reliable;
 	bool ending; /* nothing new is started */

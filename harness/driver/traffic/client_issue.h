@@ -5,11 +5,7 @@
 
 #include "traffic/client_parts.h"
 
-/*
- * Hands over a message whose body is written: for a full comparison, or since the exchange touches its messages. Head
- * and trailer are there already. A message that is touched is written where it leaves from; elsewhere than in memory of
- * the library that is once, however often the layer is busy.
- */
+/* Hands over a message whose body is written: for a full comparison, or since the exchange touches its messages. */
 int drv_client_issue_written(struct drv_client *client, struct drv_slot *slot, uint64_t token);
 
 /* After the layer took an operation, or said why not. 1: done; 0: it is busy; -1: failed. */
@@ -42,23 +38,23 @@ DRV_INLINE int drv_client_issue(struct drv_client *client, const enum drv_form f
 	const size_t bytes = (size_t)client->exchange.request_bytes;
 	const uint64_t number = client->next_number;
 	const uint64_t token = drv_client_token(number, index);
-	const uint64_t key = drv_head_write(slot->payload, bytes, client->exchange.seed, number);
-	const struct cadge_iov iov = {.base = slot->payload, .bytes = (size_t)drv_form_bytes(form, bytes)};
 	int code, status;
 
-	if (form == DRV_FORM_EMULATED)
-		drv_trailer_write(slot->payload, bytes, token, DRV_RPC_REQUEST);
+	slot->number = number;
 	if (DRV_UNLIKELY(client->writes)) {
+		slot->key = drv_key_of(bytes, client->exchange.seed, number);
 		code = drv_client_issue_written(client, slot, token);
-	} else if (form == DRV_FORM_NATIVE) {
+	} else {
+		const struct cadge_iov iov = {slot->payload, (size_t)drv_form_bytes(form, bytes)};
 		const struct cadge_iov result = {slot->result, (size_t)client->exchange.reply_bytes};
 
-		code = engine->layer->call(slot->chan, 1, &iov, 1, &result, client->places, 0, token);
-	} else {
-		code = engine->layer->post(slot->chan, &iov, 1, 0, token);
+		slot->key = drv_head_write(slot->payload, bytes, client->exchange.seed, number);
+		if (form == DRV_FORM_EMULATED)
+			drv_trailer_write(slot->payload, bytes, token, DRV_RPC_REQUEST);
+		code = form == DRV_FORM_NATIVE ? engine->layer->call(slot->chan, 1, &iov, 1, &result,
+								     client->places, 0, token)
+					       : engine->layer->post(slot->chan, &iov, 1, 0, token);
 	}
-	slot->number = number;
-	slot->key = key;
 	status = drv_client_handed_over(client, form, slot, code);
 	client->next_number += status > 0;
 	return status;

@@ -219,6 +219,8 @@ void drv_client_start_slots(struct drv_client *client)
 
 	client->ready_head = client->ready_tail = 0;
 	client->ending = false;
+	client->message.full = client->mode == DRV_MODE_VERIFY;
+	client->message.phase = client->phase;
 	client->last = now;
 	if (client->rounds)
 		client->rounds->left = client->rounds->replies = 0;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "traffic/client_parts.h"
-#include "traffic/touch.h"
+#include "traffic/payload.h"
 
 static void __attribute__((noinline)) complete_tallied(struct drv_client *client, const struct drv_slot *slot,
 						       uint64_t now)

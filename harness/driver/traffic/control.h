@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define DRV_CONTROL_BYTES 32u
 #define DRV_CONTROL_MAGIC UINT64_C(0x6d61657274534443)

@@ -9,15 +9,15 @@ static enum cadge_keep responder_on_recv(struct cadge_sink *sink, uint32_t peer,
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes < DRV_HEAD_BYTES)) {
-		drv_intake_mismatch(&responder->answers.intake, "a message of %zu bytes that is no request",
-				    bytes);
+		drv_check_wrong(&responder->answers.check, "a message of %zu bytes that is no request",
+				bytes);
 		return CADGE_TAKEN;
 	}
-	key = drv_intake_take(&responder->answers.intake, data, bytes);
+	key = drv_check_take(&responder->answers.check, data, bytes);
 	if (DRV_UNLIKELY(drv_ask_bytes(key) < DRV_HEAD_BYTES || drv_ask_bytes(key) > responder->answer_max)) {
-		drv_intake_mismatch(&responder->answers.intake,
-				    "a request for an answer of %zu bytes, where there are %u to %zu",
-				    drv_ask_bytes(key), DRV_HEAD_BYTES, responder->answer_max);
+		drv_check_wrong(&responder->answers.check,
+				"a request for an answer of %zu bytes, where there are %u to %zu",
+				drv_ask_bytes(key), DRV_HEAD_BYTES, responder->answer_max);
 		return CADGE_TAKEN;
 	}
 	responder->answer.bytes = drv_ask_bytes(key);

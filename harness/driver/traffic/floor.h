@@ -18,8 +18,7 @@
 #include "cadge/layer.h"
 #include "engine/engine.h"
 #include "launch/pattern.h"
-#include "traffic/touch.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 #include "measure/warmup.h"
 
 #define DRV_FLOOR_NS_PER_S UINT64_C(1000000000)

@@ -7,7 +7,7 @@
 #define DRV_HALVES_H
 
 #include "engine/engine.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define DRV_TOKEN_ANSWER (UINT64_C(1) << 63)
 

@@ -118,6 +118,6 @@ void drv_pusher_phase(struct drv_play *play, const struct drv_phase *phase, stru
 		drv_sender_counts(&pusher->sender, counts_out);
 	if (!pusher->receives)
 		return;
-	drv_intake_counts(&pusher->receiver.intake, counts_out);
+	drv_check_executed(&pusher->receiver.check, counts_out);
 	drv_receiver_phase(&pusher->receiver, phase->full, phase->serial);
 }

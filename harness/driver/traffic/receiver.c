@@ -45,8 +45,8 @@ static void __attribute__((noinline)) take_word(struct drv_receiver *receiver, c
 
 	if (!drv_control_read(data, bytes, receiver->push.bytes, &word) ||
 	    (word.kind != DRV_CONTROL_END && word.kind != DRV_CONTROL_ASK)) {
-		drv_intake_mismatch(&receiver->intake, "a message of %zu bytes among those of %" PRIu64,
-				    bytes, receiver->push.bytes);
+		drv_check_wrong(&receiver->check, "a message of %zu bytes among those of %" PRIu64, bytes,
+				receiver->push.bytes);
 		return;
 	}
 	if (word.run != receiver->run)
@@ -67,7 +67,7 @@ enum cadge_keep drv_receiver_on_recv(struct cadge_sink *sink, uint32_t peer, con
 
 	(void)peer, (void)lend;
 	if (DRV_LIKELY(bytes == receiver->push.bytes)) {
-		drv_intake_take(&receiver->intake, data, bytes);
+		drv_check_take(&receiver->check, data, bytes);
 		if (DRV_UNLIKELY(++receiver->run_executions == receiver->window_at)) {
 			receiver->window_at += receiver->push.window;
 			tell(receiver, DRV_CONTROL_ACKNOWLEDGE, receiver->run_executions);
@@ -76,9 +76,9 @@ enum cadge_keep drv_receiver_on_recv(struct cadge_sink *sink, uint32_t peer, con
 		take_word(receiver, data, bytes);
 	}
 	if (DRV_UNLIKELY(receiver->run_expected != UINT64_MAX) &&
-	    (!receiver->intake.reliable || receiver->run_executions >= receiver->run_expected)) {
+	    (!receiver->check.reliable || receiver->run_executions >= receiver->run_expected)) {
 		tell(receiver, DRV_CONTROL_CONFIRM, receiver->run_executions);
-		if (!receiver->intake.reliable)
+		if (!receiver->check.reliable)
 			receiver->run_expected = UINT64_MAX; /* once for each end message */
 	}
 	return CADGE_TAKEN;
@@ -92,8 +92,8 @@ void drv_receiver_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token
 	(void)peer;
 	if (DRV_UNLIKELY(!(token & DRV_TOKEN_RECEIVER) || index >= DRV_RECEIVER_BUFFERS ||
 			 !receiver->lent[index])) {
-		drv_intake_mismatch(&receiver->intake,
-				    "a completion for token %016" PRIx64 " that is not outstanding", token);
+		drv_check_wrong(&receiver->check,
+				"a completion for token %016" PRIx64 " that is not outstanding", token);
 		return;
 	}
 	receiver->lent[index] = false;
@@ -105,7 +105,7 @@ void drv_receiver_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token
 
 void drv_receiver_phase(struct drv_receiver *receiver, bool full, uint64_t phase)
 {
-	drv_intake_phase(&receiver->intake, full, phase);
+	drv_check_phase(&receiver->check, full, phase);
 	receiver->run++;
 	receiver->run_executions = 0;
 	receiver->window_at = receiver->push.window ? receiver->push.window : UINT64_MAX;
@@ -124,10 +124,10 @@ int drv_receiver_start(struct drv_receiver *receiver, struct drv_engine *engine,
 	receiver->port.sink.sent = drv_receiver_on_sent;
 	receiver->chan = engine->channels[0].chan;
 	receiver->push = push;
-	receiver->intake.seed = push.seed;
-	receiver->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
-	receiver->intake.by_number = (caps & CADGE_CAP_ORDERED) && !push.same;
-	receiver->intake.touch = push.touch;
+	receiver->check.seed = push.seed;
+	receiver->check.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
+	receiver->check.by_number = (caps & CADGE_CAP_ORDERED) && !push.same;
+	receiver->check.touch = push.touch;
 	receiver->stride = drv_memory_stride(DRV_CONTROL_BYTES);
 	receiver->controls =
 		drv_pool_take(engine, DRV_POOL_SERVER, DRV_RECEIVER_BUFFERS * receiver->stride, fail);

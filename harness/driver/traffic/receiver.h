@@ -9,7 +9,7 @@
 
 #include "traffic/control.h"
 #include "engine/engine.h"
-#include "traffic/intake.h"
+#include "traffic/check.h"
 
 #define DRV_RECEIVER_BUFFERS 2u
 /* tokens of the receiving side, where one process has both */
@@ -35,7 +35,7 @@ struct drv_receiver {
 	struct drv_port port;
 	struct cadge_chan *chan;
 	struct drv_push push;
-	struct drv_intake intake;
+	struct drv_check check;
 	/* of the engine's pool: DRV_RECEIVER_BUFFERS of `stride` bytes */
 	uint8_t *controls;
 	size_t stride;

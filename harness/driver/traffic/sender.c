@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "traffic/client.h"
-#include "engine/in_place.h"
 #include "traffic/loss.h"
 #include "launch/pattern.h"
-#include "traffic/touch.h"
 
 #define WAIT_NS   UINT64_C(10000000)
 #define SETTLE_NS UINT64_C(500000000)
@@ -107,56 +105,37 @@ DRV_INLINE int turn(struct drv_sender *sender, const bool may_sleep, struct drv_
 	return drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail);
 }
 
-/*
- * Hands over a message whose body is written: for a full comparison, or since the push touches its messages. One that
- * is touched is written where it leaves from; elsewhere than in memory of the library that is once (*written), however
- * often the layer is busy.
- */
-static int __attribute__((noinline)) hand_over_written(struct drv_sender *sender, uint8_t *payload,
-						       bool *written, const bool full, uint64_t phase)
+/* Hands over a message whose body is written. */
+static int __attribute__((noinline)) post_written(struct drv_sender *sender, uint8_t *at)
 {
-	const struct cadge_layer *layer = sender->port.engine->layer;
-	const struct drv_push *push = &sender->push;
-	const bool reserves = push->touch && drv_in_place_grants(layer);
-	struct cadge_iov iov = {payload, (size_t)push->bytes};
-
-	if (reserves) {
-		const int code = drv_in_place_begin(layer, sender->chan, &iov);
-
-		if (code != CADGE_DONE)
-			return code;
-		*written = false;
-		drv_head_write(iov.base, iov.bytes, push->seed, sender->next_number);
-	}
-	if (!*written && full)
-		drv_body_fill(iov.base, iov.bytes, push->seed, phase, sender->next_number);
-	else if (!*written)
-		drv_touch_write(iov.base, iov.bytes, push->seed, sender->next_number);
-	*written = true;
-	return reserves ? drv_in_place_end(layer, sender->chan, &iov, sender->slot)
-			: layer->post(sender->chan, &iov, 1, 0, sender->slot);
+	sender->message.at = at;
+	sender->message.key = sender->next_number;
+	return drv_message_post(sender->port.engine, sender->chan, &sender->message, sender->slot);
 }
 
 /* Sends the next message, waiting for its slot and for the layer. `writes`: its body as well as its head. */
-DRV_INLINE int send_one(struct drv_sender *sender, const bool same, const bool writes, const bool full,
-			uint64_t phase, struct drv_fail *fail)
+DRV_INLINE int send_one(struct drv_sender *sender, const bool same, const bool writes, struct drv_fail *fail)
 {
 	struct drv_engine *engine = sender->port.engine;
 	const size_t bytes = (size_t)sender->push.bytes;
 	const uint32_t slot = sender->slot;
-	uint8_t *payload = sender->messages + slot * sender->stride;
-	struct cadge_iov iov = {.base = payload, .bytes = bytes};
-	bool written = false;
+	uint8_t *at = sender->messages + slot * sender->stride;
+	const struct cadge_iov iov = {.base = at, .bytes = bytes};
 	uint64_t key;
 
 	while (DRV_UNLIKELY(sender->lent[slot] || sender->lents >= sender->push.depth))
 		if (turn(sender, true, fail))
 			return -1;
-	key = same ? sender->same_key
-		   : drv_head_write(payload, bytes, sender->push.seed, sender->next_number);
+	if (same)
+		key = sender->same_key;
+	else if (DRV_UNLIKELY(writes))
+		key = drv_key_of(bytes, sender->push.seed, sender->next_number);
+	else
+		key = drv_head_write(at, bytes, sender->push.seed, sender->next_number);
+	sender->message.written = false;
 	for (;;) {
 		const int code = !same && DRV_UNLIKELY(writes)
-					 ? hand_over_written(sender, payload, &written, full, phase)
+					 ? post_written(sender, at)
 					 : engine->layer->post(sender->chan, &iov, 1, 0, slot);
 
 		if (DRV_LIKELY(code == CADGE_DONE || code == CADGE_QUEUED)) {
@@ -226,13 +205,13 @@ static int finish(struct drv_sender *sender, struct drv_fail *fail)
 }
 
 /* What all messages of a run hold that leave from one buffer: nobody has it now. */
-static void write_same(struct drv_sender *sender, const bool full, uint64_t phase)
+static void write_same(struct drv_sender *sender)
 {
-	const size_t bytes = (size_t)sender->push.bytes;
-
-	sender->same_key = drv_head_write(sender->messages, bytes, sender->push.seed, sender->next_number);
-	if (full)
-		drv_body_fill(sender->messages, bytes, sender->push.seed, phase, sender->same_key);
+	sender->message.at = sender->messages;
+	sender->message.key = sender->next_number;
+	sender->message.written = false;
+	drv_message_write(&sender->message);
+	sender->same_key = drv_head_key(sender->messages, sender->message.bytes);
 }
 
 static void begin_run(struct drv_sender *sender)
@@ -243,20 +222,20 @@ static void begin_run(struct drv_sender *sender)
 }
 
 DRV_INLINE int run_from(struct drv_sender *sender, const bool same, enum stop stop, uint64_t bound,
-			uint64_t phase, struct drv_fail *fail)
+			struct drv_fail *fail)
 {
 	struct drv_engine *engine = sender->port.engine;
-	const bool full = stop == STOP_COUNT, writes = full || sender->push.touch;
+	const bool writes = stop == STOP_COUNT || sender->push.touch;
 	/* the clock is read every 32 small messages: reading it costs a part of one */
 	const uint64_t stride_mask = sender->push.bytes >= 4096 ? 0 : 31;
 	uint64_t last = drv_clock_now(&engine->clock);
 
 	if (same)
-		write_same(sender, full, phase);
+		write_same(sender);
 	for (;;) {
 		uint64_t now;
 
-		if (send_one(sender, same, writes, full, phase, fail))
+		if (send_one(sender, same, writes, fail))
 			return -1;
 		if (stop == STOP_COUNT) {
 			if (sender->run_posted >= bound)
@@ -292,18 +271,17 @@ static int await_acknowledgement(struct drv_sender *sender, uint64_t began, stru
 }
 
 /* In windows, of which the last is whole as well. The one before ends when the next one begins: one time stamp for both. */
-static int run_windows(struct drv_sender *sender, enum stop stop, uint64_t bound, uint64_t phase,
-		       struct drv_fail *fail)
+static int run_windows(struct drv_sender *sender, enum stop stop, uint64_t bound, struct drv_fail *fail)
 {
 	const struct drv_clock *clock = &sender->port.engine->clock;
-	const bool full = stop == STOP_COUNT, writes = full || sender->push.touch;
+	const bool writes = stop == STOP_COUNT || sender->push.touch;
 	uint64_t began = drv_clock_now(clock);
 
 	for (bool over = false; !over;) {
 		uint64_t now;
 
 		for (uint32_t i = 0; i < sender->push.window; i++)
-			if (send_one(sender, false, writes, full, phase, fail))
+			if (send_one(sender, false, writes, fail))
 				return -1;
 		if (await_acknowledgement(sender, began, fail))
 			return -1;
@@ -327,10 +305,12 @@ static int run(struct drv_sender *sender, enum stop stop, uint64_t bound, uint64
 	       struct drv_fail *fail)
 {
 	begin_run(sender);
+	sender->message.full = stop == STOP_COUNT;
+	sender->message.phase = phase;
 	if (sender->push.window)
-		return run_windows(sender, stop, bound, phase, fail);
-	return sender->push.same ? run_from(sender, true, stop, bound, phase, fail)
-				 : run_from(sender, false, stop, bound, phase, fail);
+		return run_windows(sender, stop, bound, fail);
+	return sender->push.same ? run_from(sender, true, stop, bound, fail)
+				 : run_from(sender, false, stop, bound, fail);
 }
 
 int drv_sender_verify(struct drv_sender *sender, uint64_t phase, struct drv_fail *fail)
@@ -400,6 +380,8 @@ int drv_sender_start(struct drv_sender *sender, struct drv_engine *engine, struc
 	sender->sink = &sender->port.sink;
 	sender->chan = engine->channels[0].chan;
 	sender->push = push;
+	sender->message =
+		(struct drv_message){.bytes = (size_t)push.bytes, .seed = push.seed, .touch = push.touch};
 	sender->windows = windows;
 	sender->receiver = receiver;
 	sender->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;

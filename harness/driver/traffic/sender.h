@@ -29,6 +29,8 @@ struct drv_sender {
 	uint32_t slot;
 	uint32_t lents, idle;
 	uint64_t next_number;
+	/* where bodies are written: what all messages have in common, and the one in progress */
+	struct drv_message message;
 	/* of all messages of a run that leave from one buffer */
 	uint64_t same_key;
 	/* since the attempt began */

@@ -23,38 +23,28 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_server *serv
 	drv_engine_fail(what, code, &server->fail);
 }
 
-/* Hands over an answer whose body is written, as drv_client_issue_written does. */
+/* Hands over an answer whose body is written. */
 static int __attribute__((noinline)) answer_written(struct drv_server *server, const struct drv_work *work,
-						    uint32_t index, struct cadge_iov iov, uint64_t token)
+						    uint32_t index, uint8_t *at)
 {
-	const struct cadge_layer *layer = server->port.engine->layer;
-	struct cadge_chan *chan = server->chans[work->peer];
-	const bool reserves = server->intake.touch && server->exchange.form != DRV_FORM_NATIVE &&
-			      drv_in_place_grants(layer);
-	const uint64_t seed = ~server->intake.seed;
-	const size_t bytes = (size_t)server->exchange.reply_bytes;
+	const struct drv_engine *engine = server->port.engine;
+	struct drv_message *message = &server->message;
+	const uint64_t token = server->mark | index;
 	int code;
-	bool written = server->written == index + 1 && server->written_key == work->key;
 
-	if (reserves) {
-		code = drv_in_place_begin(layer, chan, &iov);
-		if (code != CADGE_DONE)
-			return code;
-		written = false;
-		drv_head_write(iov.base, bytes, seed, work->key);
-		if (server->exchange.form == DRV_FORM_EMULATED)
-			drv_trailer_write(iov.base, bytes, work->id, DRV_RPC_REPLY);
+	message->at = at;
+	message->key = work->key;
+	message->id = work->id;
+	message->written = server->written == index + 1 && server->written_key == work->key;
+	if (server->exchange.form == DRV_FORM_NATIVE) {
+		const struct cadge_iov iov = {at, message->bytes};
+
+		drv_message_write(message);
+		code = engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0, token);
+	} else {
+		code = drv_message_post(engine, server->chans[work->peer], message, token);
 	}
-	if (!written && server->intake.full)
-		drv_body_fill(iov.base, bytes, seed, server->intake.phase, work->key);
-	else if (!written)
-		drv_touch_write(iov.base, bytes, seed, work->key);
-	if (server->exchange.form == DRV_FORM_NATIVE)
-		code = layer->reply(server->port.engine->ctx, &work->reply_to, &iov, 1, 0, token);
-	else
-		code = reserves ? drv_in_place_end(layer, chan, &iov, token)
-				: layer->post(chan, &iov, 1, 0, token);
-	server->written = code == CADGE_BUSY ? index + 1 : 0;
+	server->written = code == CADGE_BUSY && message->written ? index + 1 : 0;
 	server->written_key = work->key;
 	return code;
 }
@@ -79,9 +69,7 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 {
 	struct drv_engine *engine = server->port.engine;
 	const size_t bytes = (size_t)server->exchange.reply_bytes;
-	struct cadge_iov iov;
 	uint8_t *payload;
-	uint64_t token;
 	uint32_t index;
 	int code;
 
@@ -89,18 +77,19 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 		return 0;
 	index = server->free_ring[server->free_head++ & server->free_mask];
 	payload = server->replies + (size_t)index * server->stride;
-	token = server->mark | index;
-	drv_head_write(payload, bytes, ~server->intake.seed, work->key);
-	iov.base = payload;
-	iov.bytes = (size_t)drv_form_bytes(server->exchange.form, bytes);
-	if (server->exchange.form == DRV_FORM_EMULATED)
-		drv_trailer_write(payload, bytes, work->id, DRV_RPC_REPLY);
-	if (DRV_UNLIKELY(server->intake.reads))
-		code = answer_written(server, work, index, iov, token);
-	else if (server->exchange.form == DRV_FORM_NATIVE)
-		code = engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0, token);
-	else
-		code = engine->layer->post(server->chans[work->peer], &iov, 1, 0, token);
+	if (DRV_UNLIKELY(server->check.reads)) {
+		code = answer_written(server, work, index, payload);
+	} else {
+		const struct cadge_iov iov = {payload, (size_t)drv_form_bytes(server->exchange.form, bytes)};
+		const uint64_t token = server->mark | index;
+
+		drv_head_write(payload, bytes, ~server->check.seed, work->key);
+		if (server->exchange.form == DRV_FORM_EMULATED)
+			drv_trailer_write(payload, bytes, work->id, DRV_RPC_REPLY);
+		code = server->exchange.form == DRV_FORM_NATIVE
+			       ? engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0, token)
+			       : engine->layer->post(server->chans[work->peer], &iov, 1, 0, token);
+	}
 	if (code == CADGE_QUEUED)
 		return 1;
 	if (DRV_UNLIKELY(code == CADGE_BUSY)) {
@@ -121,9 +110,8 @@ bool drv_server_answer(struct drv_server *server, const struct drv_work *work)
 /* More requests than the client may have outstanding: where losses are known this one counts as lost. */
 static void __attribute__((cold, noinline)) drop(struct drv_server *server)
 {
-	if (server->intake.reliable)
-		drv_intake_mismatch(&server->intake,
-				    "more requests at a time than its clients have outstanding");
+	if (server->check.reliable)
+		drv_check_wrong(&server->check, "more requests at a time than its clients have outstanding");
 }
 
 static void __attribute__((noinline)) put_off(struct drv_server *server, const struct drv_work *work)
@@ -194,19 +182,19 @@ DRV_INLINE enum cadge_keep take_message(struct drv_server *server, uint32_t peer
 	work.peer = peer;
 	if (server->exchange.form == DRV_FORM_BARE) {
 		if (DRV_LIKELY(bytes == server->exchange.request_bytes)) {
-			work.key = drv_intake_take(&server->intake, data, bytes);
+			work.key = drv_check_take(&server->check, data, bytes);
 			accept_work(server, &work, serves);
 			return CADGE_TAKEN;
 		}
 	} else if (server->exchange.form == DRV_FORM_EMULATED) {
 		if (DRV_LIKELY(bytes == server->exchange.request_bytes + DRV_RPC_TRAILER_BYTES) &&
 		    drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id)) {
-			work.key = drv_intake_take(&server->intake, data, bytes - DRV_RPC_TRAILER_BYTES);
+			work.key = drv_check_take(&server->check, data, bytes - DRV_RPC_TRAILER_BYTES);
 			accept_work(server, &work, serves);
 			return CADGE_TAKEN;
 		}
 	}
-	drv_intake_mismatch(&server->intake, "an unexpected message of %zu bytes", bytes);
+	drv_check_wrong(&server->check, "an unexpected message of %zu bytes", bytes);
 	return CADGE_TAKEN;
 }
 
@@ -217,8 +205,8 @@ DRV_INLINE void take_call(struct drv_server *server, uint32_t peer, uint32_t op,
 
 	if (DRV_UNLIKELY(bytes != server->exchange.request_bytes || op != 1 ||
 			 server->exchange.form != DRV_FORM_NATIVE))
-		drv_intake_mismatch(&server->intake, "a call of %zu bytes to procedure %u", bytes, op);
-	work.key = drv_intake_take(&server->intake, args, bytes);
+		drv_check_wrong(&server->check, "a call of %zu bytes to procedure %u", bytes, op);
+	work.key = drv_check_take(&server->check, args, bytes);
 	accept_work(server, &work, serves);
 }
 
@@ -256,8 +244,8 @@ void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, 
 	(void)peer;
 	if (DRV_UNLIKELY(index >= server->buffers ||
 			 server->free_tail - server->free_head >= server->buffers)) {
-		drv_intake_mismatch(&server->intake,
-				    "a completion for token %016" PRIx64 " that is not outstanding", token);
+		drv_check_wrong(&server->check,
+				"a completion for token %016" PRIx64 " that is not outstanding", token);
 		return;
 	}
 	give_back(server, (uint32_t)index);
@@ -314,18 +302,23 @@ int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, ui
 	server->port.sink.sent = drv_server_on_sent;
 	drv_server_answer_on(server, engine->channels[channel].chan);
 	server->exchange = exchange;
+	server->message =
+		(struct drv_message){.bytes = (size_t)exchange.reply_bytes,
+				     .seed = ~exchange.seed,
+				     .touch = exchange.touch != DRV_TOUCH_NONE,
+				     .trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REPLY : 0};
 	server->in_sink = (caps & (server->exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
 									    : CADGE_CAP_POST_IN_SINK)) != 0;
 	server->mark = DRV_TOKEN_SERVER | (exchange.beside ? DRV_TOKEN_BESIDE : 0);
-	server->intake.seed = exchange.seed;
-	server->intake.next_number = exchange.beside ? DRV_BESIDE_NUMBER : 0;
-	server->intake.touch = exchange.touch != DRV_TOUCH_NONE;
-	server->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
+	server->check.seed = exchange.seed;
+	server->check.next_number = exchange.beside ? DRV_BESIDE_NUMBER : 0;
+	server->check.touch = exchange.touch != DRV_TOUCH_NONE;
+	server->check.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
 	/* each client numbers its own requests, over all servers that it asks */
-	server->intake.by_number =
+	server->check.by_number =
 		clients_of(&exchange) == 1 && exchange.servers < 2 &&
 		(depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->exchange.form != DRV_FORM_NATIVE));
-	server->hot = !server->intake.touch && exchange.reply_bytes > SMALL_BYTES;
+	server->hot = !server->check.touch && exchange.reply_bytes > SMALL_BYTES;
 	server->replies = replies;
 	server->stride = stride_of(&exchange);
 	server->buffers = buffers_of(&exchange);
@@ -388,7 +381,9 @@ void drv_server_stop(struct drv_server *server)
 
 void drv_server_phase(struct drv_server *server, bool full, uint64_t phase)
 {
-	drv_intake_phase(&server->intake, full, phase);
+	drv_check_phase(&server->check, full, phase);
+	server->message.full = full;
+	server->message.phase = phase;
 }
 
 DRV_INLINE bool due(void *arg)

@@ -8,9 +8,9 @@
 #define DRV_SERVER_H
 
 #include "engine/engine.h"
-#include "traffic/intake.h"
+#include "traffic/check.h"
 #include "traffic/service.h"
-#include "traffic/touch.h"
+#include "traffic/payload.h"
 
 /* Bit of a token: of the serving side, where one process plays both. */
 #define DRV_TOKEN_SERVER (UINT64_C(1) << 63)
@@ -20,12 +20,6 @@
  */
 #define DRV_TOKEN_BESIDE  (UINT64_C(1) << 62)
 #define DRV_BESIDE_NUMBER (UINT64_C(1) << 50)
-
-/*
- * What an emulated call puts behind the payload: the payload begins where the buffer is aligned, and both are one piece,
- * so that a library is handed what it would be handed for a bare message that is so much longer.
- */
-#define DRV_RPC_TRAILER_BYTES 16u
 
 enum drv_form {
 	/* payload alone */
@@ -77,34 +71,10 @@ struct drv_exchange {
 	enum drv_reply reply;
 };
 
-/* The trailer, little endian: id (8 bytes), kind (4), magic (4). */
-#define DRV_RPC_MAGIC   UINT32_C(0x67644143)
-#define DRV_RPC_REQUEST 1u
-#define DRV_RPC_REPLY   2u
-
 /* Bytes of the messages that carry so large a payload. */
 static inline uint64_t drv_form_bytes(enum drv_form form, uint64_t payload_bytes)
 {
 	return payload_bytes + (form == DRV_FORM_EMULATED ? DRV_RPC_TRAILER_BYTES : 0);
-}
-
-/* Writes the trailer behind a payload. Only then: writing the head of a short payload goes beyond its end. */
-DRV_INLINE void drv_trailer_write(uint8_t *payload, size_t payload_bytes, uint64_t id, uint64_t kind)
-{
-	drv_store64(payload + payload_bytes, id);
-	drv_store64(payload + payload_bytes + 8, (uint64_t)DRV_RPC_MAGIC << 32 | kind);
-}
-
-/* Whether a message ends with a trailer of that kind, and its id. */
-DRV_INLINE bool drv_trailer_read(const void *message, size_t bytes, uint64_t kind, uint64_t *id_out)
-{
-	const uint8_t *end = (const uint8_t *)message + bytes;
-
-	if (DRV_UNLIKELY(bytes < DRV_RPC_TRAILER_BYTES ||
-			 drv_load64(end - 8) != ((uint64_t)DRV_RPC_MAGIC << 32 | kind)))
-		return false;
-	*id_out = drv_load64(end - DRV_RPC_TRAILER_BYTES);
-	return true;
 }
 
 /* One request that has no answer yet. */
@@ -127,7 +97,7 @@ struct drv_server {
 	bool in_sink;
 	/* what tokens hold beside the number of a buffer */
 	uint64_t mark;
-	struct drv_intake intake;
+	struct drv_check check;
 
 	/* of the engine's pool; the first buffer's payload */
 	uint8_t *replies;
@@ -141,6 +111,8 @@ struct drv_server {
 	 * one of native tools is.
 	 */
 	bool hot;
+	/* where bodies are written: what all replies have in common, and the one in progress */
+	struct drv_message message;
 	/* the buffer whose body is written, plus one, and for which request, where the layer was busy; else 0 */
 	uint32_t written;
 	uint64_t written_key;

@@ -2,7 +2,7 @@
 /*
  * Driver helper for patterns whose server takes time before it answers: what it does then, how long, and what the
  * client makes of that. How long a call takes is drawn from the attempt's seed and the call's number, so that both ends
- * know it and a seed repeats it, in whatever order calls arrive. Numbers are keys of requests (see verify.h), which
+ * know it and a seed repeats it, in whatever order calls arrive. Numbers are keys of requests (see payload.h), which
  * have 16 bytes at least.
  */
 #ifndef DRV_SERVICE_H
@@ -15,7 +15,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "measure/record.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 /* In the order of drv_service_work_words. */
 enum drv_service_work {

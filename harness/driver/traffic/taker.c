@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "traffic/client.h"
-#include "traffic/touch.h"
+#include "traffic/client_parts.h"
+#include "traffic/payload.h"
 
 const char *const drv_reply_words[] = {"cont", "wait", "defer", NULL};
 
@@ -86,18 +86,15 @@ static void take_loss(struct drv_client *client, struct drv_slot *slot)
 /* The next call: all of its request, as the caller has it. */
 static void make_call(struct drv_client *client, struct drv_slot *slot, uint32_t index)
 {
-	const struct drv_exchange *exchange = &client->exchange;
-	const size_t bytes = (size_t)exchange->request_bytes;
+	struct drv_message message = client->message;
 
 	slot->number = client->next_number++;
-	slot->key = drv_head_write(slot->payload, bytes, exchange->seed, slot->number);
-	if (exchange->form == DRV_FORM_EMULATED)
-		drv_trailer_write(slot->payload, bytes, drv_client_token(slot->number, index),
-				  DRV_RPC_REQUEST);
-	if (client->mode == DRV_MODE_VERIFY)
-		drv_body_fill(slot->payload, bytes, exchange->seed, client->phase, slot->number);
-	else if (client->writes)
-		drv_touch_write(slot->payload, bytes, exchange->seed, slot->number);
+	message.at = slot->payload;
+	message.key = slot->number;
+	message.id = drv_client_token(slot->number, index);
+	message.written = false;
+	drv_message_write(&message);
+	slot->key = drv_key_of(message.bytes, message.seed, slot->number);
 	if (client->next_number == client->limit)
 		client->taker.ending = true;
 }

@@ -11,8 +11,7 @@
 
 #include "engine/engine.h"
 #include "launch/pattern.h"
-#include "traffic/touch.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 #include "measure/warmup.h"
 
 enum { LATENCY, SENT };
@@ -56,8 +55,8 @@ struct alltoall {
 	uint32_t handed, arrived[ROUNDS];
 	/* endpoint 0 said that this round is the last of the run */
 	bool last[ROUNDS];
-	/* which messages are written for this round already */
-	uint32_t written;
+	/* the next one to hand over is written already */
+	bool written;
 	uint32_t lents, idle;
 	uint64_t posted, posted_keys, executed, executed_keys, checked, full_checked, mismatches;
 	struct drv_samples *samples;
@@ -139,18 +138,6 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	}
 }
 
-static void write_message(const struct alltoall *state, const struct other *other, uint64_t number)
-{
-	const size_t bytes = (size_t)state->bytes;
-	uint8_t *message = other->buffer;
-
-	drv_head_write(message, bytes, other->seed_here, number);
-	if (state->full)
-		drv_body_fill(message, bytes, other->seed_here, state->phase, number);
-	else if (state->touch)
-		drv_touch_write(message, bytes, other->seed_here, number);
-}
-
 /* Hands over what is left of this round; each endpoint begins with another one. 0: all that goes now; -1: failed. */
 static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail)
 {
@@ -161,14 +148,20 @@ static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail
 	for (; state->handed < state->count; state->handed++) {
 		const uint32_t index = (begin + state->handed) % state->count;
 		struct other *other = &state->others[index];
-		const struct cadge_iov iov = {other->buffer, (size_t)state->bytes};
+		struct drv_message message = {.at = other->buffer,
+					      .bytes = (size_t)state->bytes,
+					      .seed = other->seed_here,
+					      .key = number,
+					      .full = state->full,
+					      .touch = state->touch,
+					      .phase = state->phase,
+					      .written = state->written};
+		const struct cadge_iov iov = {message.at, message.bytes};
 		int code;
 
-		if (state->written == state->handed) {
-			write_message(state, other, number);
-			state->written++;
-		}
+		drv_message_write(&message);
 		code = engine->layer->post(engine->channels[index].chan, &iov, 1, 0, index);
+		state->written = code == CADGE_BUSY;
 		if (code == CADGE_BUSY)
 			return 0;
 		if (code < 0)
@@ -196,7 +189,7 @@ static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 	struct drv_engine *engine = state->port.engine;
 	const uint32_t at = state->round % ROUNDS;
 
-	state->handed = state->written = 0;
+	state->handed = 0;
 	while (hand_over(state, is_last, fail) == 0) {
 		int events;
 

@@ -59,7 +59,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	if (drv_answerer_prepare(play, exchange, fail))
 		return -1;
 	/* of one client the order is looked at */
-	answerer->server.intake.next_number = first_call(play->engine->channels[0].endpoint);
+	answerer->server.check.next_number = first_call(play->engine->channels[0].endpoint);
 	/* the next client's call may be there before this one's answer has left */
 	if (exchange.clients > 1)
 		play->sleep = DRV_SLEEP_FREE;

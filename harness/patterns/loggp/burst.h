@@ -12,7 +12,7 @@
 /* the length fits into 8 bits of the key */
 #define DRV_BURST_MAX 255u
 
-/* The key of a message (see verify.h): its burst, how long that is, and its place there. */
+/* The key of a message (see payload.h): its burst, how long that is, and its place there. */
 static inline uint64_t drv_burst_key(uint64_t burst, uint32_t length, uint32_t index)
 {
 	return burst << 16 | (uint64_t)length << 8 | index;

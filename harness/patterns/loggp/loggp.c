@@ -84,11 +84,10 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != expected)) {
-		drv_intake_mismatch(&answers->intake, "a message of %zu bytes in a burst of %zu", bytes,
-				    expected);
+		drv_check_wrong(&answers->check, "a message of %zu bytes in a burst of %zu", bytes, expected);
 		return CADGE_TAKEN;
 	}
-	key = drv_intake_take(&answers->intake, data, bytes);
+	key = drv_check_take(&answers->check, data, bytes);
 	if (DRV_UNLIKELY(receiver->taking))
 		receiver->taken_at = drv_clock_now(&answers->port.engine->clock);
 	if (drv_burst_take(&receiver->count, key)) {

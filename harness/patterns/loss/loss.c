@@ -35,26 +35,25 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	struct drv_intake *intake = &receiver->stock.answers.intake;
+	struct drv_check *check = &receiver->stock.answers.check;
 	uint64_t number;
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != receiver->stock.answer.bytes ||
-			 drv_load64((const uint8_t *)data + 8) != intake->seed)) {
-		drv_intake_mismatch(intake, "a message of %zu bytes that is no request", bytes);
+			 drv_load64((const uint8_t *)data + 8) != check->seed)) {
+		drv_check_wrong(check, "a message of %zu bytes that is no request", bytes);
 		return CADGE_TAKEN;
 	}
 	number = drv_load64(data);
 	if (DRV_LIKELY(number == receiver->executed + 1)) {
-		drv_intake_take(intake, data, bytes);
+		drv_check_take(check, data, bytes);
 		receiver->executed = number;
 	} else if (number == receiver->executed) {
 		receiver->repeated++;
 	} else if (number < receiver->executed) {
 		return CADGE_TAKEN; /* stale: the client has its answer */
 	} else {
-		drv_intake_mismatch(intake, "request %" PRIu64 " came after %" PRIu64, number,
-				    receiver->executed);
+		drv_check_wrong(check, "request %" PRIu64 " came after %" PRIu64, number, receiver->executed);
 		return CADGE_TAKEN;
 	}
 	drv_responder_due(&receiver->stock, number);

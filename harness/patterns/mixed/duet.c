@@ -226,7 +226,7 @@ void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct
 			drv_client_counts(duet->clients[voice], counts);
 		if (!server)
 			continue;
-		drv_intake_counts(&server->intake, counts);
+		drv_check_executed(&server->check, counts);
 		drv_server_phase(server, phase->full, phase->serial);
 	}
 }

@@ -4,7 +4,7 @@
  * Several pairs do so at the same time, each on a channel of its own, and know nothing of each other.
  */
 #include "traffic/push.h"
-#include "traffic/touch.h"
+#include "traffic/payload.h"
 
 enum { RATE, WINDOW };
 

@@ -29,7 +29,7 @@
 #include "traffic/client.h"
 #include "onesided/fresh.h"
 #include "launch/pattern.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define WAIT_NS UINT64_C(10000000)
 /* polls in a row without an event, after which a layer has told all it knows */

@@ -276,7 +276,7 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	drv_asker_counts(&worker->asker, counts_out);
 	if (!worker->asker.other)
 		return;
-	drv_intake_counts(&worker->server.intake, counts_out);
+	drv_check_executed(&worker->server.check, counts_out);
 	drv_server_phase(&worker->server, phase->full, phase->serial);
 }
 

@@ -36,11 +36,11 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != receiver->bytes)) {
-		drv_intake_mismatch(&receiver->answers.intake, "a message of %zu bytes instead of %zu", bytes,
-				    receiver->bytes);
+		drv_check_wrong(&receiver->answers.check, "a message of %zu bytes instead of %zu", bytes,
+				receiver->bytes);
 		return CADGE_TAKEN;
 	}
-	receiver->answer_key = drv_intake_take(&receiver->answers.intake, data, bytes);
+	receiver->answer_key = drv_check_take(&receiver->answers.check, data, bytes);
 	receiver->taken_at = drv_clock_now(&receiver->answers.port.engine->clock);
 	receiver->taken_from = receiver->polled_at;
 	receiver->answers.due = true;
@@ -58,7 +58,7 @@ DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 	at = iov.base = drv_answers_next(answers, &token);
 	if (DRV_LIKELY(!at))
 		return drv_answers_drained(answers, fail);
-	drv_head_write(at, ANSWER_BYTES, ~answers->intake.seed, receiver->answer_key);
+	drv_head_write(at, ANSWER_BYTES, ~answers->check.seed, receiver->answer_key);
 	drv_store64(at + DRV_HEAD_BYTES, receiver->taken_from);
 	drv_store64(at + DRV_HEAD_BYTES + 8, receiver->taken_at);
 	drv_answers_posted(answers, answers->port.engine->layer->post(answers->chan, &iov, 1, 0, token));
@@ -171,7 +171,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	struct receiver *receiver = &((struct state *)play->state)->receiver;
 
 	receiver->bytes = (size_t)parameters->bytes;
-	receiver->answers.intake.by_number = true; /* one at a time */
+	receiver->answers.check.by_number = true; /* one at a time */
 	return drv_dialog_answers(play, &receiver->answers, receiver_on_recv, receiver_drain, ANSWER_BYTES,
 				  parameters->touch != DRV_TOUCH_NONE, fail);
 }

@@ -14,7 +14,7 @@
 
 #include "launch/pattern.h"
 #include "traffic/serve_loop.h"
-#include "traffic/touch.h"
+#include "traffic/payload.h"
 
 #define BATCH     64u
 #define SETTLE_NS UINT64_C(500000000)

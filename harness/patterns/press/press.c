@@ -11,7 +11,7 @@
 #include "press/browser.h"
 #include "press/node.h"
 #include "press/outside.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 enum quantity {
 	RESPONSE,

@@ -11,7 +11,7 @@
 
 #include "launch/pattern.h"
 #include "traffic/serve_loop.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 #include "measure/warmup.h"
 
 enum { SETUP, FIRST, NEXT, ADDRESSES, TEARDOWN, QUANTITIES };
@@ -250,9 +250,15 @@ static int join(struct reconnect *state, struct end *end, struct drv_fail *fail)
 static uint64_t write_message(const struct reconnect *state, const struct end *end, uint64_t seed,
 			      uint64_t number)
 {
-	if (state->full)
-		drv_body_fill(end->buffers[MESSAGE], (size_t)state->bytes, seed, state->phase, number);
-	return drv_head_write(end->buffers[MESSAGE], (size_t)state->bytes, seed, number);
+	struct drv_message message = {.at = end->buffers[MESSAGE],
+				      .bytes = (size_t)state->bytes,
+				      .seed = seed,
+				      .key = number,
+				      .full = state->full,
+				      .phase = state->phase};
+
+	drv_message_write(&message);
+	return drv_head_key(message.at, message.bytes);
 }
 
 /* ---- the client ---- */

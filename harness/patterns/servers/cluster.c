@@ -31,9 +31,8 @@ static bool pass_on(struct drv_cluster *cluster, uint32_t channel, const void *r
 	if (cluster->handoff->common)
 		return false;
 	/* where losses are known this one counts as lost */
-	if (server->intake.reliable)
-		drv_intake_mismatch(&server->intake,
-				    "more requests at a time than the client has outstanding");
+	if (server->check.reliable)
+		drv_check_wrong(&server->check, "more requests at a time than the client has outstanding");
 	return true;
 }
 
@@ -189,7 +188,7 @@ void drv_cluster_phase(struct drv_cluster *cluster, const struct drv_phase *phas
 		       struct drv_counts *counts_out)
 {
 	for (uint32_t i = 0; i < cluster->count; i++) {
-		drv_intake_counts(&cluster->servers[i].intake, counts_out);
+		drv_check_executed(&cluster->servers[i].check, counts_out);
 		drv_server_phase(&cluster->servers[i], phase->full, phase->serial);
 	}
 }

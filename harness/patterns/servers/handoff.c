@@ -14,22 +14,19 @@ static void work_for(struct drv_errand *errand)
 {
 	const struct drv_handoff *handoff = errand->owner;
 	const struct drv_exchange *exchange = &handoff->exchange;
-	const struct drv_intake *intake = &errand->server->intake;
-	const size_t bytes = (size_t)exchange->reply_bytes;
-	const uint64_t key = errand->work.key;
+	const struct drv_check *check = &errand->server->check;
+	struct drv_message reply = errand->server->message;
 
-	if (intake->reads)
-		errand->good &=
-			drv_intake_holds(intake, errand->request, (size_t)exchange->request_bytes, key);
+	if (check->reads)
+		errand->good &= drv_check_holds(check, errand->request, (size_t)exchange->request_bytes,
+						errand->work.key);
 	if (handoff->service)
-		drv_service_do(handoff->service, key);
-	drv_head_write(errand->reply, bytes, ~intake->seed, key);
-	if (exchange->form == DRV_FORM_EMULATED)
-		drv_trailer_write(errand->reply, bytes, errand->work.id, DRV_RPC_REPLY);
-	if (intake->full)
-		drv_body_fill(errand->reply, bytes, ~intake->seed, intake->phase, key);
-	else if (intake->touch)
-		drv_touch_write(errand->reply, bytes, ~intake->seed, key);
+		drv_service_do(handoff->service, errand->work.key);
+	reply.at = errand->reply;
+	reply.key = errand->work.key;
+	reply.id = errand->work.id;
+	reply.written = false;
+	drv_message_write(&reply);
 }
 
 static void be_hand(struct drv_hand *hand, void *arg)
@@ -94,10 +91,10 @@ static bool answer(struct drv_handoff *handoff, struct drv_errand *errand)
 /* Somebody has worked for it. */
 static void take_back(struct drv_handoff *handoff, struct drv_errand *errand)
 {
-	struct drv_intake *intake = &errand->server->intake;
+	struct drv_check *check = &errand->server->check;
 
-	intake->full_checked += intake->full;
-	drv_intake_judge(intake, errand->good, errand->work.key, (size_t)handoff->exchange.request_bytes);
+	check->full_checked += check->full;
+	drv_check_judge(check, errand->good, errand->work.key, (size_t)handoff->exchange.request_bytes);
 	if (handoff->waiting_head != handoff->waiting_tail || !answer(handoff, errand))
 		handoff->waiting_ring[handoff->waiting_tail++ & handoff->mask] = index_of(handoff, errand);
 }
@@ -116,7 +113,7 @@ bool drv_handoff_pass(struct drv_handoff *handoff, struct drv_server *server, ui
 	errand->channel = channel;
 	errand->work = *work;
 	errand->place = handoff->lines[channel].came;
-	errand->good = drv_intake_head(&server->intake, request, bytes, &errand->work.key);
+	errand->good = drv_check_head(&server->check, request, bytes, &errand->work.key);
 	memcpy(errand->request, request, bytes);
 	if (handoff->common) {
 		/* it has room for all that can be on their way */

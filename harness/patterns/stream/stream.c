@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "traffic/push.h"
-#include "traffic/touch.h"
+#include "traffic/payload.h"
 
 static const char *const buffers_words[] = {"rotated", "same", NULL}, *const ways_words[] = {"one", "both",
 											     NULL};

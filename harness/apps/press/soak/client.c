@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "measure/clock.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define STUCK_NS    UINT64_C(30000000000)
 #define READ_BYTES  65536u

@@ -10,7 +10,7 @@
 #include "measure/clock.h"
 #include "press/soak/rude.h"
 #include "press/soak/seen.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define TURN_NS    UINT64_C(1000000)
 #define TICK_NS    UINT64_C(1000000)

@@ -14,7 +14,7 @@
 #include "press/service.h"
 #include "press/soak/plan.h"
 #include "press/soak/word.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define BLOB_BYTES 4000u
 

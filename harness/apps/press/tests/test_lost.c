@@ -8,7 +8,7 @@
 #include "press/service.h"
 #include "press/writes.h"
 #include "tap.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define ATTEMPT     9u
 #define MEETING     7u

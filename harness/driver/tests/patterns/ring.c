@@ -11,7 +11,7 @@
 
 #include "launch/pattern.h"
 #include "traffic/serve_loop.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define WAIT_NS    UINT64_C(10000000)
 #define LAPS       2u

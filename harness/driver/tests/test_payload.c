@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "tap.h"
-#include "traffic/touch.h"
-#include "traffic/verify.h"
+#include "traffic/payload.h"
 
 #define SEED UINT64_C(0x123456789abcdef)
 

@@ -10,10 +10,10 @@ from itertools import accumulate
 
 import pytest
 
-from cadge_analysis.models.cluster import Cluster, Demands, Machine, Seen, fit, flow_of, station_ns, throughput
 from cadge_analysis.models.least_squares import can_tell, costs, solve
-from cadge_analysis.models.popularity import Site
-from cadge_analysis.study.application_model import gain
+from cadge_study_press.cluster import Cluster, Demands, Machine, Seen, fit, flow_of, station_ns, throughput
+from cadge_study_press.model import gain
+from cadge_study_press.popularity import Site
 
 KIB = 1024
 SITE = Site(total_bytes=600 * 14200, file_bytes=14200, reply_bytes=9700, alpha=0.8)

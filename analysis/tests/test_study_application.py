@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import synthetic
 import yaml
 
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.study import published
-from cadge_analysis.study.application import rank_correlation
+from cadge_analysis.study import plugin, published
 from cadge_analysis.study.build import build
 from cadge_results import Campaign, PatternFile, Workloads
+from cadge_study_press.application import rank_correlation
 
 pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
 
@@ -269,7 +270,9 @@ def test_ranks() -> None:
 )
 def test_what_the_study_names_has_to_be_there(tmp_path: Path, change: dict[str, Any], why: str) -> None:
     document = yaml.safe_load((PRESS / "published.yml").read_text())
-    document["application"] |= change
-    (tmp_path / "published.yml").write_text(yaml.safe_dump(document))
+    document["own"] |= change
+    folder = tmp_path / "press"
+    shutil.copytree(PRESS, folder)
+    (folder / "published.yml").write_text(yaml.safe_dump(document))
     with pytest.raises(BadInputError, match=why):
-        published.read(tmp_path)
+        plugin.load(folder, published.read(folder))

@@ -14,12 +14,13 @@ import test_study_application as whole
 from test_study_application import PRESS, numbers, rows, said, with_versions
 
 from cadge_analysis.stats import compare, load
-from cadge_analysis.study import published
-from cadge_analysis.study.application import Application
-from cadge_analysis.study.application_ground import through_kernel
-from cadge_analysis.study.application_model import Models
+from cadge_analysis.study import plugin, published
 from cadge_analysis.study.build import build
 from cadge_results.result import PathFacts
+from cadge_study_press.application import Application
+from cadge_study_press.ground import through_kernel
+from cadge_study_press.model import Models
+from cadge_study_press.spec import ApplicationOf
 
 pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
 
@@ -132,8 +133,10 @@ def test_the_model_is_fitted_to_given_rates_as_to_shares(tmp_path: Path) -> None
     loads = tuple({"version": "v0", "offered_per_s": rate, "working_percent": 100} for rate in (80, 320))
     campaign = whole.make(tmp_path / "c", sizes=(48,), given=(*given, *loads), patterns=(("press", 1),))
     data = load.read(campaign)
-    spec = published.read(PRESS).application
-    assert spec is not None
+    own = plugin.load(PRESS, published.read(PRESS))
+    assert own is not None
+    spec = own.spec
+    assert isinstance(spec, ApplicationOf)
     models = Models(Application(compare.compare(data), spec, "*"))
     [points] = [points for subject, points in models.subjects.items() if subject[0] == "sockets-tcp"]
     fitted = {

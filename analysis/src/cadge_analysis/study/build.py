@@ -13,7 +13,7 @@ from cadge_analysis.errors import BadInputError
 from cadge_analysis.page import render
 from cadge_analysis.report import stamp
 from cadge_analysis.stats import compare, load
-from cadge_analysis.study import engine, published, views
+from cadge_analysis.study import engine, plugin, published, views
 from cadge_results import Campaign, Written, write_output
 
 TEMPLATE = "page.html.j2"
@@ -34,9 +34,10 @@ def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine
     Raises AnalysisError, cadge_results.ResultsError.
     """
     figures = published.read(folder)
+    own = plugin.load(folder, figures)
     bench = engine.read(engine_bench) if engine_bench is not None else None
     data = [load.read(campaign) for campaign in campaigns]
-    page = views.page([compare.compare(one) for one in data], figures, bench, generated=stamp(data[0]))
+    page = views.page([compare.compare(one) for one in data], figures, bench, own, generated=stamp(data[0]))
     try:
         text = render.environment(folder).get_template(TEMPLATE).render(page=page)
     except jinja2.TemplateError as error:

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import Field, PositiveInt, model_validator
 
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.study.published_application import ApplicationOf
 from cadge_results import ResultsError
 from cadge_results.base import Document, Frozen, Place
 from cadge_results.catalogue import read_yaml
@@ -393,7 +392,8 @@ class Published(Document):
     hypotheses: tuple[HypothesisOf, ...] = ()
     ladders: tuple[LadderOf, ...] = ()
     models: tuple[ModelsOf, ...] = ()
-    application: ApplicationOf | None = None
+    own: dict[str, Any] | None = None
+    """What the study's own code reads (cadge_analysis.study.plugin)."""
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:

@@ -23,7 +23,6 @@ from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.study import (
-    application_parts,
     contrast,
     features,
     grid,
@@ -40,6 +39,7 @@ from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
 from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, HypothesisRow, Source, StudyPage
+from cadge_analysis.study.plugin import Own
 from cadge_analysis.study.published import TAGS, BillOf, Published, SettingOf
 
 MINIMUM_PX = 620
@@ -168,7 +168,12 @@ def _first(comparisons: Sequence[Comparison], section: Callable[[Comparison], T]
 
 
 def page(
-    comparisons: Sequence[Comparison], published: Published, bench: EngineBench | None, *, generated: str
+    comparisons: Sequence[Comparison],
+    published: Published,
+    bench: EngineBench | None,
+    own: Own | None = None,
+    *,
+    generated: str,
 ) -> StudyPage:
     """Return the page. `generated` is its own time stamp, which the caller decides.
 
@@ -207,7 +212,7 @@ def page(
     sections |= {found.title: of for found, of in contrasts if found}
     sections |= {found.title: of for found, of in ladders if found}
     sections |= {"LogGP": of_models} if published.models else {}
-    applied, of_applied = _first(comparisons, lambda one: application_parts.applied(one, published))
+    applied, of_applied = _first(comparisons, lambda one: own.sections(one) if own else None)
     sections |= {part.title: of_applied for part in applied.parts} if applied else {}
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     made = StudyPage(

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cadge_analysis import units, words
-from cadge_analysis.models.cluster import KIB, Cluster, Demands, Flow, Machine, Seen, Throughput, fit, throughput
 from cadge_analysis.models.held_out import judged
 from cadge_analysis.models.loggp import HeldOut
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.load import Sample, Series
 from cadge_analysis.stats.offered import rate_s
-from cadge_analysis.study.application import PERCENT, Application, Point, cpu_by_round, estimate, number
-from cadge_analysis.study.application_flow import cluster_of
 from cadge_analysis.study.model import LadderRow, LadderTable, Part
+from cadge_study_press.application import PERCENT, Application, Point, cpu_by_round, estimate, number
+from cadge_study_press.cluster import KIB, Cluster, Demands, Flow, Machine, Seen, Throughput, fit, throughput
+from cadge_study_press.flow import cluster_of
 
 US = 1 / units.NS_PER_US
 Subject = tuple[str, str, str, str]

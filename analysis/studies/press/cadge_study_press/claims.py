@@ -10,10 +10,10 @@ from cadge_analysis import units, words
 from cadge_analysis.page.tables import estimate_value
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.study.application import Application, ByRound, Point, divided, estimate, less, rank_correlation
 from cadge_analysis.study.hypotheses import judged, speaks
 from cadge_analysis.study.model import HypothesisRow, LadderRow, LadderTable, Part
-from cadge_analysis.study.published_application import FactorOf
+from cadge_study_press.application import Application, ByRound, Point, divided, estimate, less, rank_correlation
+from cadge_study_press.spec import FactorOf
 
 ALIKE = 0.8
 """From this rank correlation on two orders of layers are called nearly the same."""

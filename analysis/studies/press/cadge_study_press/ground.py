@@ -16,10 +16,10 @@ from cadge_analysis.page.findings import MEDIA, clipped
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Series, series_of
-from cadge_analysis.study.application import PERCENT, Application, Point
-from cadge_analysis.study.application_load import given_rate
 from cadge_analysis.study.model import LadderRow, LadderTable, Part
-from cadge_results.result import NOT_READ_BACK, PathFacts
+from cadge_analysis.study.plugin import NOT_READ_BACK, PathFacts
+from cadge_study_press.application import PERCENT, Application, Point
+from cadge_study_press.load import given_rate
 
 USED_MOST = 80
 _PROTOCOLS = re.compile(r"\b(?:tcp|udp|ip|sockets|unix)\b", re.IGNORECASE)

@@ -25,7 +25,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cadge_analysis.models.least_squares import can_tell, costs
-from cadge_analysis.models.popularity import Site
+from cadge_study_press.popularity import Site
 
 KIB = 1024
 STEPS = 30

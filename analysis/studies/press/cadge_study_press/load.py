@@ -16,8 +16,8 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats import offered as loads
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.offered import are_one_load, rate_s
-from cadge_analysis.study.published_application import ApplicationOf
-from cadge_results.point import Value
+from cadge_analysis.study.plugin import ParameterValue as Value
+from cadge_study_press.spec import ApplicationOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

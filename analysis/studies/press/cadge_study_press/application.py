@@ -18,9 +18,9 @@ from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, RoundKey, Sample, Series
-from cadge_analysis.study.application_load import Offered, given_rate, offered
-from cadge_analysis.study.published_application import ApplicationOf, Sections
-from cadge_results.point import Value
+from cadge_analysis.study.plugin import ParameterValue as Value
+from cadge_study_press.load import Offered, given_rate, offered
+from cadge_study_press.spec import ApplicationOf, Sections
 
 Setting = tuple[tuple[str, Value], ...]
 """Values of all parameters but the version and whose servers run."""

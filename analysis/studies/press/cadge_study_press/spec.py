@@ -11,7 +11,7 @@ from typing import Literal, Self, get_args
 
 from pydantic import Field, PositiveInt, model_validator
 
-from cadge_results.base import Frozen
+from cadge_analysis.study.plugin import Frozen
 
 
 class FilesOf(Frozen):

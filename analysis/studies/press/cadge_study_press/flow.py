@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cadge_analysis import units, words
-from cadge_analysis.models.cluster import Cluster
-from cadge_analysis.models.popularity import Site
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats import intervals
-from cadge_analysis.study.application import PERCENT, Application, Point, Setting
 from cadge_analysis.study.model import LadderRow, LadderTable, Part
-from cadge_results.point import Value as Given
+from cadge_analysis.study.plugin import ParameterValue as Given
+from cadge_study_press.application import PERCENT, Application, Point, Setting
+from cadge_study_press.cluster import Cluster
+from cadge_study_press.popularity import Site
 
 KIB = 1024
 COLUMNS = (

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.tables import estimate_value
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.study import application_claims, application_flow, application_ground, application_model
-from cadge_analysis.study.application import Application, ByRound, Point, Setting, divided, estimate
 from cadge_analysis.study.hypotheses import speaks
-from cadge_analysis.study.model import HypothesisRow, LadderRow, LadderTable, Part
+from cadge_analysis.study.model import LadderRow, LadderTable, Part
+from cadge_analysis.study.plugin import StudySections
 from cadge_analysis.study.published import Published
+from cadge_study_press import claims, flow, ground, model
+from cadge_study_press.application import Application, ByRound, Point, Setting, divided, estimate
+from cadge_study_press.spec import ApplicationOf
 
 US = 1 / units.NS_PER_US
 MICRO, PER_CENT = " \u00b5s", f"{units.THIN}%"
@@ -25,35 +27,25 @@ Who = tuple[str, str, str]
 Block = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """All sections that a campaign gives, and the rows of the table of claims."""
-
-    parts: tuple[Part, ...]
-    hypotheses: tuple[HypothesisRow, ...]
-
-
-def applied(comparison: Comparison, published: Published) -> Applied | None:
+def sections(comparison: Comparison, published: Published, spec: ApplicationOf) -> StudySections | None:
     """Return what a campaign says of the study's application; None where it has no point of several nodes."""
-    if published.application is None:
-        return None
-    app = Application(comparison, published.application, published.layers)
+    app = Application(comparison, spec, published.layers)
     if not app.clustered:
         return None
-    model = application_model.model_parts(app)
-    return Applied(
+    models = model.model_parts(app)
+    return StudySections(
         parts=(
-            _answer(app, model[0].said[-1:]),
-            application_ground.ground(app),
+            _answer(app, models[0].said[-1:]),
+            ground.ground(app),
             _processors(app),
             _price(app),
-            application_flow.hits(app),
+            flow.hits(app),
             _counts(app),
-            application_claims.versions(app),
-            application_claims.factors(app),
-            *model,
+            claims.versions(app),
+            claims.factors(app),
+            *models,
         ),
-        hypotheses=tuple(application_claims.claims(app)),
+        hypotheses=tuple(claims.claims(app)),
     )
 
 
@@ -147,7 +139,7 @@ def _answer(app: Application, judgement: Sequence[str]) -> Part:
     if held := app.comparison.withheld:
         text = f"What the layers do to the application is withheld: {held}."
         return Part(**app.section("answer"), said=(text,), tables=())
-    said = [*application_ground.unlike(app)]
+    said = [*ground.unlike(app)]
     for block, by_who in blocks(app).items():
         if why := app.comparison.why_not(app.spec.pattern, *block):
             said.append(f"{where(block).capitalize()}: withheld, {why}.")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Code that one study alone uses: a package `cadge_study_NAME` in the study's folder, found because it is there.
+
+It is loaded by path, knows of ours `cadge_analysis` alone, and has two names:
+
+- `Spec`, a model (`Frozen`) of what stands under `own` in the study's published.yml;
+- `sections(comparison, published, spec)`, which returns what one campaign has for the study; None: nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+
+from cadge_analysis.errors import BadInputError
+from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.study.model import HypothesisRow, Part
+from cadge_analysis.study.published import FILE, Published
+from cadge_results.base import Frozen
+from cadge_results.complaint import explain
+from cadge_results.point import Value as ParameterValue
+from cadge_results.result import NOT_READ_BACK, PathFacts
+
+__all__ = ["NOT_READ_BACK", "Frozen", "Own", "ParameterValue", "PathFacts", "StudySections", "load"]
+
+PACKAGE = "cadge_study_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySections:
+    """The sections that a campaign gives, and the rows of the table of claims."""
+
+    parts: tuple[Part, ...]
+    hypotheses: tuple[HypothesisRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The code of a study, with what its published.yml says to it."""
+
+    make: Callable[[Comparison, Published, Any], StudySections | None]
+    spec: Frozen
+    published: Published
+
+    def sections(self, comparison: Comparison) -> StudySections | None:
+        """Return what a campaign has for the study; None where that is nothing."""
+        return self.make(comparison, self.published, self.spec)
+
+
+def load(folder: Path, published: Published) -> Own | None:
+    """Return the code of the study in a folder, None where it has none. Raises BadInputError where they do not fit."""
+    found = sorted(path.parent for path in folder.glob(f"{PACKAGE}*/__init__.py"))
+    if len(found) > 1:
+        raise BadInputError(f"{folder}: a study has one package {PACKAGE}NAME, not {len(found)}")
+    if not found:
+        if published.own is not None:
+            raise BadInputError(f"{folder / FILE}: nothing reads `own`: no package {PACKAGE}NAME is here")
+        return None
+    if published.own is None:
+        raise BadInputError(f"{folder / FILE}: `own` is missing, which {found[0].name} reads")
+    module = _module(found[0])
+    try:
+        kind, make = module.Spec, module.sections
+        spec = kind.model_validate_json(json.dumps(published.own))
+    except AttributeError as error:
+        raise BadInputError(f"{found[0]}: a study's package has the names Spec and sections: {error}") from error
+    except ValidationError as error:
+        raise BadInputError(f"{folder / FILE}: own: {explain(error, kind, published.own)}") from error
+    return Own(make, spec, published)
+
+
+def _module(folder: Path) -> ModuleType:
+    """Import a package by its folder, once."""
+    loaded = sys.modules.get(folder.name)
+    path = folder / "__init__.py"
+    if loaded is not None and loaded.__file__ is not None and Path(loaded.__file__).resolve() == path.resolve():
+        return loaded
+    for name in [name for name in sys.modules if name == folder.name or name.startswith(f"{folder.name}.")]:
+        del sys.modules[name]
+    spec = importlib.util.spec_from_file_location(folder.name, path, submodule_search_locations=[str(folder)])
+    assert spec is not None  # noqa: S101 - of a path that ends with .py there is one
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[folder.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[folder.name]
+        raise BadInputError(f"{folder} cannot be imported: {error}") from error
+    return module

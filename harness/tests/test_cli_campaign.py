@@ -56,7 +56,7 @@ launches: 8
 floors: false
 duration: {default: 20ms}
 """
-FEW = "sockets-tcp native-ucx am-ofi mpi-rma peregrine-xdp"
+FEW = "sockets-tcp native-ucx am-ofi rdma-mpi peregrine-xdp"
 P50_CELL = re.compile(
     r'<tr data-point="[0-9a-f]+".*?<bdi>([^<]+)</bdi>.*?<td data-v="([0-9]+) [0-9]+ [0-9]+">', re.DOTALL
 )

@@ -69,7 +69,7 @@ static void refuses_the_default_component(void)
 int main(void)
 {
 	refusals("mpi-p2p");
-	refusals("mpi-rma");
+	refusals("rdma-mpi");
 	refuses_the_default_component();
 	return tap_done();
 }

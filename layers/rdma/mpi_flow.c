@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The slots of mpi-rma that move bytes; see rma.c. */
-#include "mpi/rma_flow.h"
+/* The slots of rdma-mpi that move bytes; see mpi.c. */
+#include "rdma/mpi_flow.h"
 
 #include <poll.h>
 
@@ -98,7 +98,7 @@ static int rma_mailbox_quiet(void *link, struct cadge_mailbox_op *op)
 	return rma_quiet(link, 0, op);
 }
 
-const struct cadge_mailbox_ops mpi_rma_mailbox_ops = {.put = rma_mailbox_put, .quiet = rma_mailbox_quiet};
+const struct cadge_mailbox_ops rdma_mpi_mailbox_ops = {.put = rma_mailbox_put, .quiet = rma_mailbox_quiet};
 
 static int rma_tell(struct cadge_ctx *ctx, const struct rma_op *op, int code)
 {
@@ -216,7 +216,7 @@ static int rma_serve(struct cadge_ctx *ctx)
 		       : CADGE_E_LIBRARY;
 }
 
-int mpi_rma_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+int rdma_mpi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	int events = 0, completed;
 	uint32_t peer;
@@ -242,7 +242,7 @@ int mpi_rma_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return events;
 }
 
-void mpi_rma_forget(struct cadge_ctx *ctx, struct cadge_chan *chan)
+void rdma_mpi_forget(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
 	while (chan->quiets) {
 		struct rma_op *op = CADGE_POOL_TAKE(chan->quiets);
@@ -258,7 +258,7 @@ void mpi_rma_forget(struct cadge_ctx *ctx, struct cadge_chan *chan)
 }
 
 /* Peers whose flush has just begun wait for this library, and cannot go on without it: so it answers for a moment more. */
-bool mpi_rma_drain(struct cadge_ctx *ctx)
+bool rdma_mpi_drain(struct cadge_ctx *ctx)
 {
 	const int lingers = ctx->direct ? 0 : RMA_LINGER_MS;
 
@@ -268,8 +268,8 @@ bool mpi_rma_drain(struct cadge_ctx *ctx)
 	return !ctx->outstanding;
 }
 
-int mpi_rma_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
-		 uint64_t token)
+int rdma_mpi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		  uint64_t token)
 {
 	(void)flags; /* MORE needs capability BATCH */
 	return cadge_mailbox_post(chan->mailbox, iov, count, token);
@@ -280,8 +280,8 @@ static bool rma_inside(const struct cadge_remote *remote, size_t bytes, uint64_t
 	return bytes <= remote->bytes && offset_bytes <= remote->bytes - bytes;
 }
 
-int mpi_rma_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
-		uint64_t offset_bytes, uint32_t flags, uint64_t token)
+int rdma_mpi_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
+		 uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	if (flags & CADGE_NOTIFY)
 		return CADGE_E_UNSUPPORTED;
@@ -293,8 +293,8 @@ int mpi_rma_put(struct cadge_chan *chan, const void *local, size_t bytes, struct
 		     : CADGE_DONE;
 }
 
-int mpi_rma_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-		uint64_t offset_bytes, uint32_t flags, uint64_t token)
+int rdma_mpi_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
+		 uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	struct cadge_ctx *ctx = chan->ctx;
 	MPI_Request request;
@@ -317,8 +317,8 @@ int mpi_rma_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge
 }
 
 /* MPI's own fetch-and-op has no request; where it would have to wait, its longer form has one. */
-int mpi_rma_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-		      struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
+int rdma_mpi_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+		       struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	struct cadge_ctx *ctx = chan->ctx;
 	const MPI_Aint at = (MPI_Aint)(remote->offset_bytes + offset_bytes);
@@ -347,8 +347,8 @@ int mpi_rma_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before
 }
 
 /* MPI has no request for it, and waits: see mpi_window_swaps. */
-int mpi_rma_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
-			 struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
+int rdma_mpi_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
+			  struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	struct cadge_ctx *ctx = chan->ctx;
 
@@ -367,7 +367,7 @@ int mpi_rma_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t de
 		       : CADGE_E_DOWN;
 }
 
-int mpi_rma_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
+int rdma_mpi_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
 {
 	(void)flags;
 	return rma_quiet(chan, token, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of mpi-rma share: its state, and the slots that move bytes (rma_flow.c). */
-#ifndef CADGE_MPI_RMA_FLOW_H
-#define CADGE_MPI_RMA_FLOW_H
+/* What the files of rdma-mpi share: its state, and the slots that move bytes (mpi_flow.c). */
+#ifndef CADGE_RDMA_MPI_FLOW_H
+#define CADGE_RDMA_MPI_FLOW_H
 
 #include <mpi.h>
 
@@ -79,25 +79,25 @@ struct cadge_ctx {
 	char why[160]; /* what MPI said of the last error */
 };
 
-extern const struct cadge_mailbox_ops mpi_rma_mailbox_ops;
+extern const struct cadge_mailbox_ops rdma_mpi_mailbox_ops;
 
 /* Nobody waits for the operations of this channel any more. */
-void mpi_rma_forget(struct cadge_ctx *ctx, struct cadge_chan *chan);
+void rdma_mpi_forget(struct cadge_ctx *ctx, struct cadge_chan *chan);
 /* Waits a little for what is outstanding; false where some of it stays with MPI. */
-bool mpi_rma_drain(struct cadge_ctx *ctx);
+bool rdma_mpi_drain(struct cadge_ctx *ctx);
 
 /* The slots of the contract. */
-int mpi_rma_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+int rdma_mpi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
 		 uint64_t token);
-int mpi_rma_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
-int mpi_rma_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
+int rdma_mpi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
+int rdma_mpi_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
 		uint64_t offset_bytes, uint32_t flags, uint64_t token);
-int mpi_rma_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
+int rdma_mpi_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
 		uint64_t offset_bytes, uint32_t flags, uint64_t token);
-int mpi_rma_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+int rdma_mpi_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
 		      struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
-int mpi_rma_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
+int rdma_mpi_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
 			 struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
-int mpi_rma_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token);
+int rdma_mpi_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI one-sided with passive targets: one window (window.c), opened to all by MPI_Win_lock_all, MPI_Rput and MPI_Rget, and
+ * MPI one-sided with passive targets: one window (wire/mpi/window.c), opened to all by MPI_Win_lock_all, MPI_Rput and MPI_Rget, and
  * MPI_Win_flush for quiet. Messages go through the mailbox of wire/, that is, over the same puts.
  *
  * Whether a target's library must run depends on the component that serves the window, which is read back, and was found
@@ -14,7 +14,7 @@
 
 #include "kit/bytes.h"
 #include "wire/mpi/path.h"
-#include "mpi/rma_flow.h"
+#include "rdma/mpi_flow.h"
 #include "wire/mpi/which.h"
 #include "wire/mpi/window.h"
 #include "wire/mpi/world.h"
@@ -29,8 +29,8 @@ static void rma_close(struct cadge_ctx *ctx)
 	if (!ctx)
 		return;
 	for (peer = 0; ctx->chan && peer < ctx->peers; peer++)
-		mpi_rma_forget(ctx, &ctx->chan[peer]);
-	clean = mpi_rma_drain(ctx);
+		rdma_mpi_forget(ctx, &ctx->chan[peer]);
+	clean = rdma_mpi_drain(ctx);
 	if (!clean)
 		mpi_world_spoil();
 	for (peer = 0; ctx->chan && peer < ctx->peers; peer++) {
@@ -71,7 +71,7 @@ static int rma_make_channels(struct cadge_ctx *ctx)
 	const size_t staging_bytes = cadge_mailbox_staging_bytes(&ctx->shape, ctx->direct);
 	struct cadge_mailbox_config config = {
 		.shape = ctx->shape,
-		.ops = &mpi_rma_mailbox_ops,
+		.ops = &rdma_mpi_mailbox_ops,
 		.put_anywhere = ctx->direct, /* else MPI may read a message after its channel ended */
 		.depth_max = ctx->depth,
 		.message_bytes_max = ctx->message_bytes_max,
@@ -213,7 +213,7 @@ static int rma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 
 static int rma_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
-	mpi_rma_forget(ctx, chan);
+	rdma_mpi_forget(ctx, chan);
 	cadge_mailbox_detach(chan->mailbox);
 	chan->connected = false;
 	return CADGE_DONE;
@@ -372,9 +372,9 @@ static void rma_counters(const struct cadge_ctx *ctx,
 static const struct cadge_layer rma_layer = {
 	.abi = CADGE_ABI,
 	.bytes = sizeof(struct cadge_layer),
-	.name = "mpi-rma",
-	.style = "mpi",
-	.substrate = "rma",
+	.name = "rdma-mpi",
+	.style = "rdma",
+	.substrate = "mpi",
 	.caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
 		CADGE_CAP_FLOW_CONTROL | CADGE_CAP_POST_IN_SINK | CADGE_CAP_PUT | CADGE_CAP_GET |
 		CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_MEM_ALLOC | CADGE_CAP_COUNTERS |
@@ -385,8 +385,8 @@ static const struct cadge_layer rma_layer = {
 	.address = rma_address,
 	.connect = rma_connect,
 	.disconnect = rma_disconnect,
-	.post = mpi_rma_post,
-	.poll = mpi_rma_poll,
+	.post = rdma_mpi_post,
+	.poll = rdma_mpi_poll,
 	.describe_path = rma_describe_path,
 	.library = mpi_world_library,
 	.semantics = rma_semantics,
@@ -397,11 +397,11 @@ static const struct cadge_layer rma_layer = {
 	.unexpose = rma_unexpose,
 	.attach = rma_attach,
 	.detach = rma_detach,
-	.put = mpi_rma_put,
-	.get = mpi_rma_get,
-	.fetch_add = mpi_rma_fetch_add,
-	.compare_swap = mpi_rma_compare_swap,
-	.quiet = mpi_rma_quiet,
+	.put = rdma_mpi_put,
+	.get = rdma_mpi_get,
+	.fetch_add = rdma_mpi_fetch_add,
+	.compare_swap = rdma_mpi_compare_swap,
+	.quiet = rdma_mpi_quiet,
 	.counters = rma_counters,
 	.why = rma_why,
 };

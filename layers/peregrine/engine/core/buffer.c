@@ -4,7 +4,7 @@
  * KiB, which is more than copying into it. Each belongs to a power of two; what is given back is kept, up to
  * a bound. Under a sanitizer nothing is kept, so that it sees what is used too far or too late.
  */
-#include "engine.h"
+#include "blast.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -112,6 +112,31 @@ void pgr_buffers_free(struct pgr *pgr)
 			pgr->buffers[i] = buffer->next;
 			free(buffer);
 		}
+}
+
+uint8_t *pgr_marshal(struct pgr *pgr, const char *signature, const struct pgr_iov *iov, uint32_t count,
+		     uint64_t bytes, struct pgr_outgoing *out)
+{
+	const bool words = (pgr->off & PGR_OFF_NO_CONVERSION) != 0;
+	const uint64_t made = pgr_marshalled_bytes(pgr, signature, bytes);
+	uint8_t *plain = pgr_buffer_take(pgr, bytes + 1);
+	uint8_t *converted = words ? pgr_buffer_take(pgr, made + 8) : plain;
+
+	if (!plain || !converted) {
+		pgr_buffer_give(pgr, plain);
+		if (words)
+			pgr_buffer_give(pgr, converted);
+		return NULL;
+	}
+	pgr_gather(iov, count, plain);
+	if (words) {
+		pgr_words_make(signature, plain, bytes, converted);
+		pgr_buffer_give(pgr, plain);
+	}
+	out->iov[0] = (struct pgr_iov){converted, (size_t)made};
+	out->count = 1;
+	out->bytes = (uint32_t)made;
+	return converted;
 }
 
 /* Not from malloc: what that has had before it writes all over with zeros. */

@@ -237,35 +237,6 @@ void pgr_slot_progress(struct pgr_slot *slot)
 
 /* ---- calling ---- */
 
-/* The arguments in one piece, as words where conversion is asked for. */
-static PGR_COLD int marshal(struct pgr_slot *slot, const struct pgr_iov *in, uint32_t in_count,
-			    uint64_t bytes)
-{
-	struct pgr *pgr = slot->peer->pgr;
-	const char *signature = slot->signature ? slot->signature->in : NULL;
-	const bool words = (pgr->off & PGR_OFF_NO_CONVERSION) != 0;
-	const uint64_t made = words ? pgr_words_bytes(signature, bytes) : bytes;
-	uint8_t *plain = pgr_buffer_take(pgr, bytes + 1);
-	uint8_t *converted = words ? pgr_buffer_take(pgr, made + 8) : NULL;
-
-	if (!plain || (words && !converted)) {
-		pgr_buffer_give(pgr, plain);
-		pgr_buffer_give(pgr, converted);
-		return PGR_E_MEMORY;
-	}
-	pgr_gather(in, in_count, plain);
-	if (words) {
-		pgr_words_make(signature, plain, bytes, converted);
-		pgr_buffer_give(pgr, plain);
-		plain = converted;
-	}
-	slot->marshal = plain;
-	slot->out.iov[0] = (struct pgr_iov){plain, (size_t)made};
-	slot->out.count = 1;
-	slot->out.bytes = (uint32_t)made;
-	return PGR_OK;
-}
-
 int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, void *arg, bool more)
 {
 	struct pgr_peer *peer = slot->peer;
@@ -356,20 +327,15 @@ static int prepare(struct pgr_slot *slot, const struct pgr_iov *in, uint32_t in_
 
 	if (PGR_UNLIKELY(bytes > pgr->config.message_bytes_max))
 		return PGR_E_TOO_LARGE;
-	if (PGR_UNLIKELY(pgr->regions && bytes >= pgr->in_place_bytes) &&
-	    pgr_refer(pgr, in, in_count, slot->reference)) {
-		slot->out.iov[0] = (struct pgr_iov){slot->reference, sizeof(slot->reference)};
-		slot->out.count = 1;
-		slot->out.bytes = sizeof(slot->reference);
-		pgr->stats.references++;
+	if (PGR_UNLIKELY(pgr->regions != NULL) &&
+	    pgr_refer(pgr, in, in_count, bytes, slot->reference, &slot->out))
 		return PGR_OK;
+	if (PGR_UNLIKELY(pgr->off & (PGR_OFF_GATHER | PGR_OFF_NO_CONVERSION))) {
+		slot->marshal = pgr_marshal(pgr, slot->signature ? slot->signature->in : NULL, in, in_count,
+					    bytes, &slot->out);
+		return slot->marshal ? PGR_OK : PGR_E_MEMORY;
 	}
-	if (PGR_UNLIKELY(pgr->off & (PGR_OFF_GATHER | PGR_OFF_NO_CONVERSION)))
-		return marshal(slot, in, in_count, bytes);
-	for (uint32_t i = 0; i < in_count; i++)
-		slot->out.iov[i] = in[i];
-	slot->out.count = in_count;
-	slot->out.bytes = (uint32_t)bytes;
+	pgr_outgoing_is(&slot->out, in, in_count, bytes);
 	return PGR_OK;
 }
 

@@ -141,6 +141,37 @@ static inline void arrived(struct pgr_slot *slot)
 		slot->peer->large_went = true;
 }
 
+/* The server has this call. */
+static inline void heard_of(struct pgr_slot *slot, const struct pgr_header *head)
+{
+	struct pgr *pgr = slot->peer->pgr;
+
+	/* most results end the call: they need no clock */
+	if (head->type != PGR_RESULT || head->message_bytes > head->packet_bytes)
+		slot->give_up_ns = pgr_now(pgr) + pgr->config.give_up_ns;
+	slot->code = PGR_E_GIVE_UP;
+	slot->heard = true;
+	slot->peer->introduced |= UINT64_C(1) << slot->number;
+}
+
+static inline void on_result(struct pgr_slot *slot, const struct pgr_packet *packet,
+			     const struct pgr_to *from)
+{
+	const struct pgr_header *head = &packet->head;
+
+	if (PGR_UNLIKELY(slot->out.under_way && slot->out.packets > 1)) { /* it acknowledges the call */
+		slot->peer->under_way -= slot->out.under_way;
+		slot->out.under_way = 0;
+		slot->out.next = slot->out.acked = slot->out.packets;
+	}
+	if (PGR_UNLIKELY(head->message_bytes > head->packet_bytes && head->message_bytes))
+		pgr_slot_take_part(slot, packet, from);
+	else if (PGR_LIKELY(slot->state != PGR_SLOT_TAKING))
+		pgr_slot_deliver(slot, packet, from, packet->data, head->message_bytes);
+	else
+		slot->peer->pgr->stats.packets_dropped++; /* of another length than what came first */
+}
+
 /* For a result that is not waited for: nobody has to keep it. */
 static PGR_COLD void acknowledge(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *result)
 {
@@ -244,29 +275,12 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	}
 	/* an empty nack says that it has nothing of this call: no word of it */
 	if (PGR_LIKELY(head->type != PGR_REJECT) &&
-	    PGR_LIKELY(head->type != PGR_NACK || head->packet_number || head->data_bytes)) {
-		/* most results end the call: they need no clock */
-		if (head->type != PGR_RESULT || head->message_bytes > head->packet_bytes)
-			slot->give_up_ns = pgr_now(pgr) + pgr->config.give_up_ns;
-		slot->code = PGR_E_GIVE_UP;
-		slot->heard = true;
-		peer->introduced |= UINT64_C(1) << slot->number;
-	}
+	    PGR_LIKELY(head->type != PGR_NACK || head->packet_number || head->data_bytes))
+		heard_of(slot, head);
 	switch (head->type) {
 	case PGR_RESULT:
 		arrived(slot);
-		if (PGR_UNLIKELY(slot->out.under_way &&
-				 slot->out.packets > 1)) { /* it acknowledges the call */
-			peer->under_way -= slot->out.under_way;
-			slot->out.under_way = 0;
-			slot->out.next = slot->out.acked = slot->out.packets;
-		}
-		if (PGR_UNLIKELY(head->message_bytes > head->packet_bytes && head->message_bytes))
-			pgr_slot_take_part(slot, packet, from);
-		else if (PGR_LIKELY(slot->state != PGR_SLOT_TAKING))
-			pgr_slot_deliver(slot, packet, from, packet->data, head->message_bytes);
-		else
-			pgr->stats.packets_dropped++; /* of another length than what came first */
+		on_result(slot, packet, from);
 		break;
 	case PGR_ACK:
 	case PGR_NACK: on_report(slot, packet); break;

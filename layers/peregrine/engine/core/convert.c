@@ -205,3 +205,14 @@ void pgr_swap(const char *signature, uint8_t *at, uint64_t bytes)
 			return;
 	}
 }
+
+uint64_t pgr_reform(const char *signature, uint64_t flags, const void *from, uint64_t bytes, uint8_t *to)
+{
+	if (flags & PGR_FLAG_WORDS)
+		return pgr_words_take(signature, from, bytes, to);
+	if (bytes)
+		memcpy(to, from, bytes);
+	if ((flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER)
+		pgr_swap(signature, to, bytes);
+	return bytes;
+}

@@ -290,10 +290,58 @@ void pgr_close(struct pgr *pgr)
 	pgr_endpoint_give(pgr);
 }
 
+/* What the wire that is open, and the program, allow. */
+static void attach(struct pgr *pgr, const struct pgr_config *config)
+{
+	uint32_t packet_bytes = pgr->wire->packet_bytes_max;
+
+	pgr->wire->here = &pgr->here;
+	pgr->wire->nobody = pgr_client_nobody;
+	pgr->reliable = pgr->wire->reliable;
+	pgr->shared = pgr->wire->joins_processes && !(pgr->off & PGR_OFF_IN_PLACE);
+	if (pgr->config.packet_bytes_max && pgr->config.packet_bytes_max < packet_bytes)
+		packet_bytes = pgr->config.packet_bytes_max;
+	/* a multiple of 8, so that packets which the kernel joins behind each other begin at one */
+	pgr->packet_bytes = (packet_bytes - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES) & ~UINT32_C(7);
+	pgr->small_bytes = pgr->packet_bytes < PGR_SMALL_BYTES ? pgr->packet_bytes : PGR_SMALL_BYTES;
+	pgr->single_bytes =
+		pgr->reliable && pgr->packet_bytes > PGR_SINGLE_BYTES ? PGR_SINGLE_BYTES : pgr->packet_bytes;
+	pgr->in_place_bytes = config->in_place_bytes_min > pgr->single_bytes ? config->in_place_bytes_min
+									     : pgr->single_bytes + 1;
+	if (config->key) {
+		memcpy(pgr->key, config->key, sizeof(pgr->key));
+		pgr->has_key = true;
+	}
+	do
+		pgr->incarnation = (uint32_t)pgr_random();
+	while (!pgr->incarnation);
+	for (size_t i = 0; i < sizeof(pgr->secret); i += sizeof(uint64_t)) {
+		const uint64_t value = pgr_random();
+
+		memcpy(pgr->secret + i, &value, sizeof(value));
+	}
+}
+
+static bool make_tables(struct pgr *pgr)
+{
+	const bool gathers = pgr->has_key || (pgr->off & PGR_OFF_GATHER),
+		   copies = pgr->off & PGR_OFF_IN_PLACE;
+
+	pgr->peers_mask = power_of_two(2 * (uint64_t)pgr->config.peers_max + 1) - 1;
+	pgr->clients_mask = (uint32_t)(power_of_two(pgr->config.clients_max) - 1);
+	pgr->by_hash = pgr_table_take(pgr->peers_mask);
+	pgr->buckets = pgr_table_take(pgr->clients_mask);
+	pgr->shares = pgr_table_take(pgr->clients_mask);
+	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));
+	pgr->scratch = gathers ? malloc(pgr->wire->packet_bytes_max) : NULL;
+	pgr->copy = copies ? malloc(pgr->wire->packet_bytes_max) : NULL;
+	return pgr->by_hash && pgr->buckets && pgr->shares && pgr->procedures && (pgr->scratch || !gathers) &&
+	       (pgr->copy || !copies);
+}
+
 int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config, struct pgr **pgr_out)
 {
 	struct pgr *pgr = pgr_endpoint_take();
-	uint32_t packet_bytes;
 	int code;
 
 	if (!pgr)
@@ -317,45 +365,8 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 		pgr_close(pgr);
 		return code;
 	}
-	pgr->wire->here = &pgr->here;
-	pgr->wire->nobody = pgr_client_nobody;
-	pgr->reliable = pgr->wire->reliable;
-	pgr->shared = pgr->wire->joins_processes && !(pgr->off & PGR_OFF_IN_PLACE);
-	packet_bytes = pgr->wire->packet_bytes_max;
-	if (pgr->config.packet_bytes_max && pgr->config.packet_bytes_max < packet_bytes)
-		packet_bytes = pgr->config.packet_bytes_max;
-	/* a multiple of 8, so that packets which the kernel joins behind each other begin at one */
-	pgr->packet_bytes = (packet_bytes - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES) & ~UINT32_C(7);
-	pgr->small_bytes = pgr->packet_bytes < PGR_SMALL_BYTES ? pgr->packet_bytes : PGR_SMALL_BYTES;
-	pgr->single_bytes =
-		pgr->reliable && pgr->packet_bytes > PGR_SINGLE_BYTES ? PGR_SINGLE_BYTES : pgr->packet_bytes;
-	pgr->in_place_bytes = config->in_place_bytes_min > pgr->single_bytes ? config->in_place_bytes_min
-									     : pgr->single_bytes + 1;
-	if (config->key) {
-		memcpy(pgr->key, config->key, sizeof(pgr->key));
-		pgr->has_key = true;
-	}
-	do
-		pgr->incarnation = (uint32_t)pgr_random();
-	while (!pgr->incarnation);
-	for (size_t i = 0; i < sizeof(pgr->secret); i += sizeof(uint64_t)) {
-		const uint64_t value = pgr_random();
-
-		memcpy(pgr->secret + i, &value, sizeof(value));
-	}
-	pgr->peers_mask = power_of_two(2 * (uint64_t)pgr->config.peers_max + 1) - 1;
-	pgr->clients_mask = (uint32_t)(power_of_two(pgr->config.clients_max) - 1);
-	pgr->by_hash = pgr_table_take(pgr->peers_mask);
-	pgr->buckets = pgr_table_take(pgr->clients_mask);
-	pgr->shares = pgr_table_take(pgr->clients_mask);
-	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));
-	if (pgr->has_key || (pgr->off & PGR_OFF_GATHER))
-		pgr->scratch = malloc(pgr->wire->packet_bytes_max);
-	if (pgr->off & PGR_OFF_IN_PLACE)
-		pgr->copy = malloc(pgr->wire->packet_bytes_max);
-	if (!pgr->by_hash || !pgr->buckets || !pgr->shares || !pgr->procedures ||
-	    (!pgr->scratch && (pgr->has_key || (pgr->off & PGR_OFF_GATHER))) ||
-	    (!pgr->copy && (pgr->off & PGR_OFF_IN_PLACE))) {
+	attach(pgr, config);
+	if (!make_tables(pgr)) {
 		pgr_close(pgr);
 		return PGR_E_MEMORY;
 	}

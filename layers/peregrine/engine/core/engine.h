@@ -279,9 +279,6 @@ bool pgr_read_address(const struct pgr *pgr, const void *address, size_t address
 bool pgr_may_delegate(const struct pgr *pgr, const struct pgr_to *from);
 
 /* ---- memory.c ---- */
-/* Whether a message lies in one piece of memory that the other side can read: then this is sent in its place. */
-bool pgr_refer(const struct pgr *pgr, const struct pgr_iov *iov, uint32_t count,
-	       uint8_t reference_out[PGR_REFERENCE_BYTES]);
 /* Where the message of a packet with a reference lies, until the next poll; NULL: nowhere that it may be read. */
 PGR_COLD const uint8_t *pgr_referred(struct pgr *pgr, const struct pgr_to *from,
 				     const struct pgr_packet *packet, uint64_t *bytes_out);
@@ -334,6 +331,14 @@ uint64_t pgr_words_make(const char *signature, const uint8_t *from, uint64_t byt
 uint64_t pgr_words_take(const char *signature, const uint8_t *from, uint64_t bytes, uint8_t *to);
 /* Swaps each element in place, for a sender of the other byte order. */
 void pgr_swap(const char *signature, uint8_t *at, uint64_t bytes);
+/* What came with these flags, as this machine has it. Returns the bytes written, or PGR_WORDS_BAD; as pgr_words_take. */
+uint64_t pgr_reform(const char *signature, uint64_t flags, const void *from, uint64_t bytes, uint8_t *to);
+/* Whether it is not so already, or has to be copied once more. */
+static inline bool pgr_needs_reform(const struct pgr *pgr, uint64_t flags)
+{
+	return (flags & PGR_FLAG_WORDS) || (flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
+	       (pgr->off & PGR_OFF_IN_PLACE);
+}
 
 /* ---- coroutine.c ---- */
 /* Runs the handler on a stack that is made ready for it, saved and restored. */

@@ -58,6 +58,28 @@ static PGR_COLD const uint8_t *pgr_fast_copy(struct pgr *pgr, const uint8_t *dat
 
 /* ---- client ---- */
 
+/* What the long way has to know of the call that has left. */
+static inline void pgr_fast_note(const struct pgr *pgr, struct pgr_peer *peer, struct pgr_slot *slot,
+				 uint32_t procedure, uint32_t bytes, uint32_t count)
+{
+	peer->free &= ~(UINT64_C(1) << slot->number);
+	slot->sequence++;
+	slot->state = PGR_SLOT_CALLING;
+	slot->repeats = 0;
+	slot->alive = slot->heard = false;
+	slot->first_sent = true;
+	slot->carried = 0;
+	slot->claimed = peer->incarnation;
+	slot->code = PGR_E_GIVE_UP;
+	slot->head.procedure = procedure;
+	slot->signature = NULL;
+	slot->out.bytes = bytes;
+	slot->out.packets = slot->out.next = 1; /* on its way, and this wire keeps its word */
+	slot->out.acked = 0;
+	slot->out.count = count;
+	slot->out.packet_bytes = pgr->packet_bytes;
+}
+
 /* PGR_QUEUED; or PGR_OK: nothing was done, go the long way. */
 static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const struct pgr_iov *in,
 				uint32_t in_count, const struct pgr_iov *out, uint32_t out_count,
@@ -102,26 +124,11 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 	});
 	if (PGR_UNLIKELY(pgr_fast_send(pgr, &peer->to, &line, pieces, in_count, bytes)))
 		return PGR_OK;
-	peer->free &= ~(UINT64_C(1) << slot->number);
-	slot->sequence++;
-	slot->state = PGR_SLOT_CALLING;
-	slot->repeats = 0;
-	slot->alive = slot->heard = false;
-	slot->first_sent = true;
-	slot->carried = 0;
-	slot->claimed = peer->incarnation;
-	slot->code = PGR_E_GIVE_UP;
-	slot->head.procedure = procedure;
+	pgr_fast_note(pgr, peer, slot, procedure, (uint32_t)bytes, in_count);
 	slot->to_count = out_count;
 	slot->to_bytes = to_bytes;
-	slot->signature = NULL;
 	slot->done = done;
 	slot->arg = arg;
-	slot->out.bytes = (uint32_t)bytes;
-	slot->out.packets = slot->out.next = 1; /* on its way, and this wire keeps its word */
-	slot->out.acked = 0;
-	slot->out.count = in_count;
-	slot->out.packet_bytes = pgr->packet_bytes;
 	/* after the packet has left: the server works already */
 	slot->due_ns = pgr_now(pgr) + pgr->probe_ns;
 	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;

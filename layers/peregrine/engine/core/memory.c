@@ -7,7 +7,7 @@
  * Who is given a reference opens it as /proc/PID/fd/FD, maps it for reading, and keeps this view until the owner has given the
  * piece back or has ended. What is mapped stays there, whatever becomes of the owner: to read it is always safe.
  */
-#include "engine.h"
+#include "blast.h"
 #include "../base/theirs.h"
 
 #include <fcntl.h>
@@ -145,12 +145,14 @@ int pgr_free(struct pgr *pgr, void *memory)
 	return PGR_OK;
 }
 
-bool pgr_refer(const struct pgr *pgr, const struct pgr_iov *iov, uint32_t count,
-	       uint8_t reference_out[PGR_REFERENCE_BYTES])
+bool pgr_refer(struct pgr *pgr, const struct pgr_iov *iov, uint32_t count, uint64_t bytes,
+	       uint8_t reference_out[PGR_REFERENCE_BYTES], struct pgr_outgoing *out)
 {
 	const uint8_t *at = NULL, *end = NULL;
 	struct reference reference;
 
+	if (bytes < pgr->in_place_bytes)
+		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		if (!iov[i].bytes)
 			continue;
@@ -171,6 +173,9 @@ bool pgr_refer(const struct pgr *pgr, const struct pgr_iov *iov, uint32_t count,
 			.bytes = pgr_le32((uint32_t)(end - at)),
 		};
 		memcpy(reference_out, &reference, sizeof(reference));
+		pgr_outgoing_is(out, &(struct pgr_iov){reference_out, PGR_REFERENCE_BYTES}, 1,
+				PGR_REFERENCE_BYTES);
+		pgr->stats.references++;
 		return true;
 	}
 	return false;

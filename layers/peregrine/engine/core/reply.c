@@ -244,29 +244,26 @@ static PGR_COLD int marshal(struct pgr *pgr, struct pgr_work *work, const struct
 {
 	const struct pgr_procedure *procedure = pgr_procedure_of(pgr, work->procedure);
 	const char *signature = procedure->has_signature ? procedure->signature.out : NULL;
-	const bool words = (pgr->off & PGR_OFF_NO_CONVERSION) != 0;
-	const uint64_t made = words ? pgr_words_bytes(signature, bytes) : bytes;
-	uint8_t *plain;
 
-	if (!pgr_charge(pgr, work, (size_t)made))
+	if (!pgr_charge(pgr, work, (size_t)pgr_marshalled_bytes(pgr, signature, bytes)))
 		return PGR_BUSY;
-	plain = pgr_buffer_take(pgr, bytes + 1);
-	work->saved = words ? pgr_buffer_take(pgr, made + 8) : plain;
-	if (!plain || !work->saved) {
-		pgr_buffer_give(pgr, plain);
-		if (words)
-			pgr_buffer_give(pgr, work->saved);
-		work->saved = NULL;
+	work->saved = pgr_marshal(pgr, signature, iov, count, bytes, &work->out);
+	return work->saved ? PGR_OK : PGR_E_MEMORY;
+}
+
+/* A copy is kept. */
+static int save(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *iov, uint32_t count,
+		uint64_t bytes)
+{
+	uint8_t *saved = pgr_buffer_take(pgr, bytes);
+
+	if (!saved)
 		return PGR_E_MEMORY;
-	}
-	pgr_gather(iov, count, plain);
-	if (words) {
-		pgr_words_make(signature, plain, bytes, work->saved);
-		pgr_buffer_give(pgr, plain);
-	}
-	work->out.iov[0] = (struct pgr_iov){work->saved, (size_t)made};
+	pgr_gather(iov, count, saved);
+	work->saved = saved;
+	work->out.iov[0] = (struct pgr_iov){saved, (size_t)bytes};
 	work->out.count = 1;
-	work->out.bytes = (uint32_t)made;
+	work->out.bytes = (uint32_t)bytes;
 	return PGR_OK;
 }
 
@@ -278,19 +275,11 @@ static int keep(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *io
 	if (PGR_UNLIKELY(pgr->off & (PGR_OFF_GATHER | PGR_OFF_NO_CONVERSION)))
 		return marshal(pgr, work, iov, count, bytes);
 	if (!pgr->reliable && bytes && bytes <= work->packet_bytes)
-		return marshal(pgr, work, iov, count, bytes);
-	if (PGR_UNLIKELY(pgr->regions && bytes >= pgr->in_place_bytes && !work->delegated) &&
-	    pgr_refer(pgr, iov, count, work->reference)) {
-		work->out.iov[0] = (struct pgr_iov){work->reference, sizeof(work->reference)};
-		work->out.count = 1;
-		work->out.bytes = sizeof(work->reference);
-		pgr->stats.references++;
+		return pgr_charge(pgr, work, (size_t)bytes) ? save(pgr, work, iov, count, bytes) : PGR_BUSY;
+	if (PGR_UNLIKELY(pgr->regions && !work->delegated) &&
+	    pgr_refer(pgr, iov, count, bytes, work->reference, &work->out))
 		return PGR_OK;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		work->out.iov[i] = iov[i];
-	work->out.count = count;
-	work->out.bytes = (uint32_t)bytes;
+	pgr_outgoing_is(&work->out, iov, count, bytes);
 	return PGR_OK;
 }
 
@@ -348,17 +337,9 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 		work->sent_arg = arg;
 		return PGR_QUEUED;
 	}
-	if (PGR_UNLIKELY(bytes && work->generation == generation && !work->saved)) {
+	if (PGR_UNLIKELY(bytes && work->generation == generation && !work->saved))
 		/* a wire that loses nothing had no room: a copy waits */
-		uint8_t *saved = pgr_buffer_take(pgr, bytes);
-
-		if (!saved)
-			return PGR_E_MEMORY;
-		pgr_gather(work->out.iov, work->out.count, saved);
-		work->saved = saved;
-		work->out.iov[0] = (struct pgr_iov){saved, (size_t)bytes};
-		work->out.count = 1;
-	}
+		return save(pgr, work, work->out.iov, work->out.count, bytes);
 	return PGR_OK;
 }
 

@@ -44,16 +44,10 @@ static PGR_COLD const uint8_t *reform(struct pgr_slot *slot, const uint8_t *data
 
 	if (!made)
 		return NULL;
-	if (flags & PGR_FLAG_WORDS) {
-		*bytes_inout = pgr_words_take(signature, data, bytes, made);
-		if (*bytes_inout == PGR_WORDS_BAD) {
-			pgr_buffer_give(pgr, made);
-			return NULL;
-		}
-	} else {
-		memcpy(made, data, bytes);
-		if ((flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER)
-			pgr_swap(signature, made, bytes);
+	*bytes_inout = pgr_reform(signature, flags, data, bytes, made);
+	if (*bytes_inout == PGR_WORDS_BAD) {
+		pgr_buffer_give(pgr, made);
+		return NULL;
 	}
 	pgr_buffer_give(pgr, slot->staging);
 	slot->staging = made;
@@ -89,12 +83,6 @@ static PGR_COLD void finish_lent(struct pgr_slot *slot, const uint8_t *data, uin
 	peer->free |= UINT64_C(1) << slot->number;
 }
 
-static bool needs_reform(const struct pgr *pgr, uint8_t flags)
-{
-	return (flags & PGR_FLAG_WORDS) || (flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
-	       (pgr->off & PGR_OFF_IN_PLACE);
-}
-
 void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
 		      const uint8_t *data, uint64_t bytes)
 {
@@ -108,7 +96,7 @@ void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, co
 			return;
 		}
 	}
-	if (PGR_UNLIKELY(needs_reform(pgr, packet->head.flags))) {
+	if (PGR_UNLIKELY(pgr_needs_reform(pgr, packet->head.flags))) {
 		data = reform(slot, data, packet->head.flags, &bytes);
 		if (!data) {
 			refuse(slot, packet, from, PGR_E_MEMORY);
@@ -141,8 +129,8 @@ static PGR_COLD int begin_taking(struct pgr_slot *slot, const struct pgr_packet 
 	struct pgr *pgr = slot->peer->pgr;
 	const uint32_t bytes = packet->head.message_bytes;
 	/* straight to the caller's buffers, unless something has to be done with the whole of it */
-	const bool straight =
-		slot->to_count && !needs_reform(pgr, packet->head.flags) && !(pgr->off & PGR_OFF_EARLY_COPY);
+	const bool straight = slot->to_count && !pgr_needs_reform(pgr, packet->head.flags) &&
+			      !(pgr->off & PGR_OFF_EARLY_COPY);
 
 	if (bytes > pgr->config.message_bytes_max || (slot->to_count && straight && bytes > slot->to_bytes))
 		return PGR_E_TOO_LARGE;

@@ -23,16 +23,9 @@ static PGR_COLD const void *reform(struct pgr *pgr, const struct pgr_procedure *
 		pgr->copied = copied;
 		pgr->copied_bytes = bytes + 8;
 	}
-	if (flags & PGR_FLAG_WORDS) {
-		bytes = pgr_words_take(signature, args, bytes, pgr->copied);
-		if (bytes == PGR_WORDS_BAD)
-			return NULL;
-	} else {
-		if (bytes)
-			memcpy(pgr->copied, args, bytes);
-		if ((flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER)
-			pgr_swap(signature, pgr->copied, bytes);
-	}
+	bytes = pgr_reform(signature, flags, args, bytes, pgr->copied);
+	if (bytes == PGR_WORDS_BAD)
+		return NULL;
 	pgr->stats.copies++;
 	*bytes_inout = (size_t)bytes;
 	return pgr->copied;
@@ -53,9 +46,7 @@ static void execute(struct pgr *pgr, struct pgr_work *work, const void *args, si
 	if (PGR_UNLIKELY(!pgr->here))
 		return; /* who was asked about the contact has forked */
 	work->state = PGR_WORK_EXECUTING;
-	if (PGR_UNLIKELY((work->data_order & PGR_FLAG_WORDS) ||
-			 (work->data_order & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
-			 (pgr->off & PGR_OFF_IN_PLACE))) {
+	if (PGR_UNLIKELY(pgr_needs_reform(pgr, work->data_order))) {
 		args = reform(pgr, procedure, work->data_order, args, &bytes);
 		if (!args) {
 			pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
@@ -71,6 +62,16 @@ static void execute(struct pgr *pgr, struct pgr_work *work, const void *args, si
 		pgr_run_on_own_stack(procedure->handler, procedure->arg, &request);
 	else
 		procedure->handler(procedure->arg, &request);
+}
+
+/* Behind the token of a call that was passed on. */
+static PGR_COLD void execute_delegated(struct pgr *pgr, struct pgr_work *work, const uint8_t *args,
+				       size_t bytes)
+{
+	if (pgr_delegated_in(pgr, work, args, bytes))
+		execute(pgr, work, args + PGR_TOKEN_BYTES, bytes - PGR_TOKEN_BYTES);
+	else
+		pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
 }
 
 /* ---- a call meets its slot ---- */
@@ -118,15 +119,10 @@ static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const str
 				work->args = args = whole;
 			}
 		}
-		if (work->data_order & PGR_FLAG_DELEGATED) {
-			if (!pgr_delegated_in(pgr, work, args, bytes)) {
-				pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
-				return;
-			}
-			args += PGR_TOKEN_BYTES;
-			bytes -= PGR_TOKEN_BYTES;
-		}
-		execute(pgr, work, args, bytes);
+		if (work->data_order & PGR_FLAG_DELEGATED)
+			execute_delegated(pgr, work, args, bytes);
+		else
+			execute(pgr, work, args, bytes);
 		return;
 	}
 	if ((came & PGR_CAME_REPORT) && !pgr->reliable)
@@ -152,46 +148,13 @@ static PGR_COLD void execute_referred(struct pgr *pgr, struct pgr_work *work, co
 	}
 }
 
-/* A call that is newer than what the slot has seen. */
-static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_slot *slot,
-		  const struct pgr_packet *packet)
+/* What a call holds that may be executed; NULL: no room. */
+static struct pgr_work *work_for(struct pgr *pgr, struct pgr_client *client, const struct pgr_header *head)
 {
-	const struct pgr_header *head = &packet->head;
-	struct pgr_work *work;
-	const bool single = !head->message_bytes || head->message_bytes <= head->packet_bytes;
+	struct pgr_work *work = pgr_work_take(pgr);
 
-	/*
-	 * The client may be known by another slot's call only, made known again after it had been forgotten.
-	 * What this slot executed before is forgotten too: an old copy must not pass, so a slot shows a
-	 * cookie of its own.
-	 */
-	if (PGR_UNLIKELY(!slot->sequence) && !pgr_cookie_shown(pgr, client, &client->to, packet))
-		return;
-	if (PGR_UNLIKELY(pgr->draining)) {
-		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_BUSY);
-		return;
-	}
-	if (PGR_UNLIKELY((head->flags & PGR_FLAG_DELEGATED) && !pgr_may_delegate(pgr, &client->to))) {
-		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_NOT_AUTHORISED);
-		return;
-	}
-	if (PGR_UNLIKELY(slot->work != NULL))
-		pgr_client_abandon(pgr, slot);
-	if (PGR_UNLIKELY(!pgr_procedure_of(pgr, head->procedure))) {
-		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_PROCEDURE);
-		return;
-	}
-	if (PGR_UNLIKELY(head->message_bytes >
-			 pgr->config.message_bytes_max +
-				 (head->flags & PGR_FLAG_DELEGATED ? PGR_TOKEN_BYTES : 0))) {
-		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_TOO_LARGE);
-		return;
-	}
-	work = pgr_work_take(pgr);
-	if (PGR_UNLIKELY(!work)) {
-		pgr_server_reject(pgr, &client->to, head, PGR_REJECT_BUSY);
-		return;
-	}
+	if (PGR_UNLIKELY(!work))
+		return NULL;
 	work->client = client;
 	work->state = PGR_WORK_TAKING;
 	work->slot = (uint8_t)head->slot;
@@ -203,40 +166,80 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 	work->data_order = head->flags &
 			   (PGR_FLAG_BIG_ENDIAN | PGR_FLAG_WORDS | PGR_FLAG_DELEGATED | PGR_FLAG_REFERENCE);
 	work->since_ns = pgr->now_ns;
-	if (PGR_UNLIKELY(!single)) {
-		/* it may begin anew, in smaller packets */
-		const uint32_t least_bytes =
-			head->packet_bytes < PGR_SMALL_BYTES ? head->packet_bytes : PGR_SMALL_BYTES;
-		const size_t map_bytes = pgr_packets_of(head->message_bytes, least_bytes) / 64 * 8 + 8;
+	return work;
+}
 
-		if (pgr_charge(pgr, work, head->message_bytes + map_bytes))
-			work->args = pgr_buffer_take(pgr, head->message_bytes);
-		if (!work->args || pgr_incoming_start(&work->in, head, work->args, NULL, 0) != PGR_OK) {
-			pgr_work_free(pgr, work);
-			pgr_server_reject(pgr, &client->to, head, PGR_REJECT_BUSY);
-			return;
-		}
+/* A place for arguments of several packets; false: there is none. */
+static PGR_COLD bool make_place(struct pgr *pgr, struct pgr_work *work, const struct pgr_header *head)
+{
+	/* it may begin anew, in smaller packets */
+	const uint32_t least_bytes =
+		head->packet_bytes < PGR_SMALL_BYTES ? head->packet_bytes : PGR_SMALL_BYTES;
+	const size_t map_bytes = pgr_packets_of(head->message_bytes, least_bytes) / 64 * 8 + 8;
+
+	if (pgr_charge(pgr, work, head->message_bytes + map_bytes))
+		work->args = pgr_buffer_take(pgr, head->message_bytes);
+	return work->args && pgr_incoming_start(&work->in, head, work->args, NULL, 0) == PGR_OK;
+}
+
+/* Why a call may not be executed: enum pgr_reject; 0: it may. What its slot still holds is given up. */
+static uint32_t refusal(struct pgr *pgr, const struct pgr_client *client, struct pgr_client_slot *slot,
+			const struct pgr_header *head)
+{
+	const bool delegated = (head->flags & PGR_FLAG_DELEGATED) != 0;
+
+	if (PGR_UNLIKELY(pgr->draining))
+		return PGR_REJECT_BUSY;
+	if (PGR_UNLIKELY(delegated && !pgr_may_delegate(pgr, &client->to)))
+		return PGR_REJECT_NOT_AUTHORISED;
+	if (PGR_UNLIKELY(slot->work != NULL))
+		pgr_client_abandon(pgr, slot);
+	if (PGR_UNLIKELY(!pgr_procedure_of(pgr, head->procedure)))
+		return PGR_REJECT_PROCEDURE;
+	if (PGR_UNLIKELY(head->message_bytes >
+			 pgr->config.message_bytes_max + (delegated ? PGR_TOKEN_BYTES : 0)))
+		return PGR_REJECT_TOO_LARGE;
+	return 0;
+}
+
+/* A call that is newer than what the slot has seen. */
+static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_slot *slot,
+		  const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+	const bool single = !head->message_bytes || head->message_bytes <= head->packet_bytes;
+	struct pgr_work *work = NULL;
+	uint32_t reason;
+
+	/*
+	 * The client may be known by another slot's call only, made known again after it had been forgotten.
+	 * What this slot executed before is forgotten too: an old copy must not pass, so a slot shows a
+	 * cookie of its own.
+	 */
+	if (PGR_UNLIKELY(!slot->sequence) && !pgr_cookie_shown(pgr, client, &client->to, packet))
+		return;
+	reason = refusal(pgr, client, slot, head);
+	if (PGR_LIKELY(!reason) && PGR_UNLIKELY(!(work = work_for(pgr, client, head))))
+		reason = PGR_REJECT_BUSY;
+	if (PGR_UNLIKELY(!single) && work && !make_place(pgr, work, head)) {
+		pgr_work_free(pgr, work);
+		reason = PGR_REJECT_BUSY;
+	}
+	if (PGR_UNLIKELY(reason)) {
+		pgr_server_reject(pgr, &client->to, head, reason);
+		return;
 	}
 	slot->sequence = head->sequence;
 	slot->work = work;
 	client->lost &= ~(UINT64_C(1) << work->slot);
-	if (PGR_UNLIKELY(!single)) {
+	if (PGR_UNLIKELY(!single))
 		take_part(pgr, work, packet);
-		return;
-	}
-	if (PGR_UNLIKELY(head->flags & PGR_FLAG_DELEGATED)) {
-		if (!pgr_delegated_in(pgr, work, packet->data, head->data_bytes)) {
-			pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
-			return;
-		}
-		execute(pgr, work, packet->data + PGR_TOKEN_BYTES, head->data_bytes - PGR_TOKEN_BYTES);
-		return;
-	}
-	if (PGR_UNLIKELY(head->flags & PGR_FLAG_REFERENCE)) {
+	else if (PGR_UNLIKELY(head->flags & PGR_FLAG_DELEGATED))
+		execute_delegated(pgr, work, packet->data, head->data_bytes);
+	else if (PGR_UNLIKELY(head->flags & PGR_FLAG_REFERENCE))
 		execute_referred(pgr, work, packet);
-		return;
-	}
-	execute(pgr, work, packet->data, head->data_bytes);
+	else
+		execute(pgr, work, packet->data, head->data_bytes);
 }
 
 /* The same call again, or a question about it. */

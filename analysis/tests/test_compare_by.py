@@ -158,7 +158,7 @@ def test_tables_divide_by_the_layer_that_is_chosen_without_a_verdict(name: str, 
         head = "document.querySelector('table.full [data-f=verdict]').firstChild.data"
         assert browser.value(head) == f"\u00f7 {name}"
         assert f"Tables divide by {name} by choice" in browser.value(SAID)
-        assert "--from-html" in browser.value(SAID)
+        assert "cadge report FILE --baseline LAYER" in browser.value(SAID)
         assert not browser.complaints()
         again(browser, path, kept)
     browser.value(PICK.format(name=""))

@@ -86,16 +86,17 @@ def test_a_report_is_opened_again_without_its_campaign(campaign: Campaign, cadge
     path, again = str(elsewhere / "r.html"), str(elsewhere / "again.html")
     assert cadge("report", campaign.campaign_id, "-o", path).code == 0
     shutil.rmtree(campaign.path)
-    made = cadge("report", "--from-html", path, "--baseline", "b-two", "-o", again)
+    made = cadge("report", path, "--baseline", "b-two", "-o", again)
     assert made.code == 0, made.err
     assert "made without raw data" in made.out
     assert "beside b-two" in Path(again).read_text()
     for argv, said in (
-        (("--from-html", path), "add -o FILE"),
-        (("--from-html", path, "-o", path), "is the report itself"),
-        (("--from-html", path, "--against", "last", "-o", again), "--against is not for --from-html"),
-        (("last", "--from-html", path, "-o", again), "is not for --from-html"),
-        (("--from-html", path, "--baseline", "z-none", "-o", again), "has no layer 'z-none'"),
+        ((path,), "add -o FILE"),
+        ((path, "-o", path), "is the report itself"),
+        ((path, "--against", "last", "-o", again), "--against is for campaigns"),
+        ((path, "--format", "text"), "--format is for campaigns"),
+        ((f"{again}.html", "-o", again), "cannot be read"),
+        ((path, "--baseline", "z-none", "-o", again), "has no layer 'z-none'"),
     ):
         answer = cadge("report", *argv)
         assert (answer.code, said in answer.err) == (2, True), answer.err
@@ -147,7 +148,7 @@ def test_a_report_of_several_files_is_verified_whole(
     answer = cadge("verify", str(pages[0]))
     assert answer.code == 2
     assert "is one page of r.html, which is not beside it" in answer.err
-    answer = cadge("report", "--from-html", str(pages[0]), "-o", str(elsewhere / "again.html"))
+    answer = cadge("report", str(pages[0]), "-o", str(elsewhere / "again.html"))
     assert answer.code == 2
     assert "is one page of a report: open r.html" in answer.err
     text = pages[0].read_text()

@@ -13,11 +13,14 @@ from cadge_analysis.errors import BadInputError
 from cadge_analysis.page.viewmodel import Fact, Remark
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, Sample, Series, Told
 from cadge_results import CampaignMeta, FormatError, PatternFile, Plan
-from cadge_results.campaign import TestbedFacts
+from cadge_results.campaign import Planned, TestbedFacts, ToolFacts
 from cadge_results.floor import FloorFile
 from cadge_results.layerfile import BesideNative
 from cadge_results.plan import PlanLaunch
 from cadge_results.point import Workload
+
+_NO_TIME = "1970-01-01T00:00:00Z"
+"""Stands where a report carries no time: pages of one have its words for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +62,9 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     for raw in data["cells"]:
         for place in raw.get("planned", _run(raw, data)):
             points[place].append(raw["point_id"])
-    # parts of a plan and of a campaign's facts: what no report carries is not there, and nothing here asks for it
+    # parts of a plan and of a campaign's facts: what no report carries is empty, and not shown (page.reopened)
     planned: list[dict[str, Any]] = [
-        {"launch_id": name, "round": number, "point_ids": tuple(points[place])}
+        {"launch_id": name, "round": number, "point_ids": tuple(points[place]), "endpoints": ()}
         for place, (name, number) in enumerate(launches)
     ]
     plan: dict[str, Any] = {
@@ -77,7 +80,15 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     }
     meta: dict[str, Any] = {
         "campaign_id": str(data["campaign_id"]),
+        "created_utc": _NO_TIME,
+        "finished_utc": None,
         "status": str(data["status"]),
+        "sweep": "",
+        "seed": 0,
+        "plan_hash": "",
+        "planned": Planned(points=0, attempts=0, launches=0, wall_s=0),
+        "tool": ToolFacts(version="", revision="", dirty=False),
+        "command": (),
         "testbed": TestbedFacts(name="", kind="emulated" if data["network_is_virtual"] else "", hosts=()),
     }
     return Dataset(

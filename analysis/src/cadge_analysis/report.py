@@ -78,7 +78,7 @@ def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Writ
     return write(page_of(load.read(Campaign(campaign_path)), title=title), out_path)
 
 
-def opened_again(text: str, file: str, baseline: str | None) -> str:
+def opened_again(text: str, file: str, baseline: str | None) -> Page:
     """Return the page that can be made of a report alone, without its campaign; `file` is the report's name.
 
     baseline: what layers are judged against, in place of what the file says. Raises BadInputError.
@@ -88,7 +88,9 @@ def opened_again(text: str, file: str, baseline: str | None) -> str:
         raise BadInputError(f"{file} is one page of a report: open {found.part_of}, which carries all numbers")
     carried = reopen.carried(found.data, file)
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
-    return render.reopened(reopened.page(compare.compare(data), carried, file=file))
+    comparison = compare.compare(data)
+    page = views.page(comparison, title=carried.title, generated=f"as {file} carries them", withhold=carried.withheld)
+    return reopened.narrowed(page, comparison, carried, file=file)
 
 
 def html(page: Page) -> str:

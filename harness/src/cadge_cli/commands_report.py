@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from cadge_cli.closing import closing_of
 from cadge_cli.options import (
+    REPORTS,
     json_option,
     out_option,
     output_of,
@@ -46,10 +47,10 @@ EDITIONS = ("html", "markdown", "text")
     + "  cadge report last --baseline native-ucx\n"
     + "  cadge report --format text | less\n"
     + "  cadge report --format markdown -o report.md\n"
-    + "  cadge report --from-html report.html --baseline am-ucx -o again.html"
+    + "  cadge report report.html --baseline am-ucx -o again.html"
     + EXIT_CODES
 )
-@click.argument("campaign", default="last")
+@click.argument("campaign", default="last", metavar="[CAMPAIGN|FILE]")
 @click.option(
     "--against",
     metavar="CAMPAIGN",
@@ -60,14 +61,6 @@ EDITIONS = ("html", "markdown", "text")
 )
 @click.option(
     "--baseline", metavar="LAYER", help="Judge layers against this one, not against the one that the sweep declares."
-)
-@click.option(
-    "--from-html",
-    "reopened",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Open this report again, without its campaign: judge the numbers that it carries, with --baseline against "
-    "another layer, into the file of -o. What needs raw data is left out, and the page says so.",
 )
 @click.option(
     "--one-file",
@@ -93,7 +86,6 @@ def report(
     against: str | None,
     margin: str,
     baseline: str | None,
-    reopened: Path | None,
     one_file: bool,
     kind: str,
     closing: bool,
@@ -105,15 +97,18 @@ def report(
 
     What is wrong stands on its first screen, and is said here as well: a host that is slow beside the others, a layer
     whose payload went another way than asked, and, with --against, what became slower since an earlier campaign.
+
+    FILE is a report. It carries each launch's own numbers, so that it is judged again without its campaign, with
+    --baseline against another layer, into the file of -o. What needs raw data is left out, and the page says so.
     """
     from cadge_analysis import report as reports  # numbers and pictures take time to import
     from cadge_analysis.placing import Placed
     from cadge_analysis.stats.load import read
 
     output = output_of(ctx, as_json, out)
-    if reopened is not None:
-        refuse_options(ctx, ("campaign", "against", "margin", "one_file", "kind", "results"), "is not for --from-html")
-        return _open_again(reopened, baseline, out, output)
+    if (file := Path(campaign)).is_file() or file.suffix in REPORTS:
+        refuse_options(ctx, ("against", "margin", "one_file", "kind", "results"), "is for campaigns: FILE is a report")
+        return _open_again(file, baseline, out, output)
     if against is None:
         refuse_options(ctx, ("margin",), "is for --against")
     if kind != "html":
@@ -167,16 +162,16 @@ def _about(placed: Placed, path: Path) -> str:
 
 
 def _open_again(file: Path, baseline: str | None, out: Path | None, output: Output) -> int:
-    from cadge_analysis.report import opened_again
+    from cadge_analysis.report import html, opened_again
 
     if out is None:
-        raise UsageError(f"--from-html needs another file to write: add -o FILE, which is not {file.name} itself")
+        raise UsageError(f"a report is made again into another file: add -o FILE, which is not {file.name} itself")
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from error
     if out.exists() and out.samefile(file):
         raise UsageError(f"-o {out} is the report itself, which has more in it: name another file")
-    written = write_output(out, opened_again(text, file.name, baseline).encode())
+    written = write_output(out, html(opened_again(text, file.name, baseline)).encode())
     lines = output.wrote(written, out, "made without raw data, which the page says")
     return output.finish(EXIT_OK, {"from": str(file), "report": str(out), "bytes": written.size_bytes}, lines)

@@ -9,7 +9,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli.looks import looks_again
-from cadge_cli.options import json_option, output_of, refuse_options, results_option
+from cadge_cli.options import REPORTS, json_option, output_of, refuse_options, results_option
 from cadge_cli.output import table
 from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, UsageError, printable
 from cadge_harness.paths import find_checkout
@@ -19,8 +19,6 @@ from cadge_results.command import command
 from cadge_results.verify import Repaired, Verdict, mendable, repair
 from cadge_results.verify import verify as look
 
-REPORTS = (".html", ".htm")
-"""How files end that can only be reports."""
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  nothing is damaged; every number of the report agrees\n"

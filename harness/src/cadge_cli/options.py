@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cadge_results.base import Place, Wait
 
 STDOUT = Path("/dev/stdout")
+REPORTS = (".html", ".htm")
+"""How files end that can only be reports."""
 PLACES: tuple[Place, ...] = ("within", "between", "self")
 WAITS: tuple[Wait, ...] = ("poll", "block")
 POINT_MS_MAX = 600_000

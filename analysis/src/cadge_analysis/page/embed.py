@@ -9,7 +9,7 @@ one that has the fewest; `offered` the rate in 1/s that each launch was offered,
 alone. A planned launch that is not in its run gave no number: `planned` has them all, and `states`
 counts what became of them. `patterns` and `floors` are the files that say what all of this means.
 
-It is what verdicts are made of: with it a report can be opened again and judged against another baseline (`reopen`).
+It is what verdicts are made of: `reopen` reads it as a campaign, which can be judged against another baseline.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from cadge_analysis.page.beside_model import BesidePage
 from cadge_analysis.page.figures import CHOSEN
 from cadge_analysis.page.history_model import HistoryPage
 from cadge_analysis.page.pages import PatternPage
-from cadge_analysis.page.reopened import Reopened
 from cadge_analysis.page.script import Script, script_of
 from cadge_analysis.page.viewmodel import Page
 
@@ -65,11 +64,6 @@ def _script() -> Script:
     """Return what a report can do besides being read, tidied already: its digest is of what stands in the file."""
     text = (files("cadge_analysis.page") / "templates" / "report.js").read_text("utf-8")
     return script_of(tidy(text).rstrip("\n"))
-
-
-def reopened(page: Reopened) -> str:
-    """Return a report that was opened again as one HTML document."""
-    return document(environment().get_template("reopened.html.j2").render(page=page))
 
 
 def beside(page: BesidePage) -> str:

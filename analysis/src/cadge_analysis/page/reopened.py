@@ -1,34 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a report that was opened again: verdicts made anew of what the file carries, and what they cannot do."""
+"""The page of a report that was opened again: what it carries is enough for, and a warning that says so."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from cadge_analysis import words
-from cadge_analysis.draw import palette
-from cadge_analysis.judged import judged
-from cadge_analysis.page import coverage, sheet, tables, verdict_words
-from cadge_analysis.page.answers import answers
-from cadge_analysis.page.method import method
-from cadge_analysis.page.viewmodel import (
-    Answer,
-    CaseTable,
-    Column,
-    Fact,
-    FactTable,
-    Key,
-    Matrix,
-    Remark,
-    Sheet,
-    TableRow,
-)
-from cadge_analysis.page.views import keys_of
+from markupsafe import Markup
+
+from cadge_analysis.page import provenance
+from cadge_analysis.page.questions_model import Questions
+from cadge_analysis.page.tables import uncounted as uncounted_of
+from cadge_analysis.page.viewmodel import CaseTable, Column, Page, Remark, Section, TableRow
+from cadge_analysis.page.warned import warned
 from cadge_analysis.reopen import Carried
-from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison
-from cadge_analysis.stats.load import Dataset, Series
+from cadge_analysis.stats.load import Dataset
 
 NEEDS_RAW = (
     "What an operation took of processors, system calls and switches, how many were lost, and who carried it out.",
@@ -39,72 +26,40 @@ NEEDS_RAW = (
 )
 _TOLD = frozenset(("wait", "p50", "verdict", "p99_verdict", "base", "ratio", "above", "floor", "references"))
 """Columns that each launch's own number is enough for."""
+Columns = tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reopened:
-    """The whole page."""
-
-    title: str
-    deck: str
-    verdict: str
-    remarks: tuple[Remark, ...]
-    answers: tuple[Answer, ...]
-    cannot: tuple[str, ...]
-    parts: tuple[Part, ...]
-    matrix: Matrix
-    families: FactTable
-    method: tuple[Fact, ...]
-    sheet: Sheet
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One pattern at one place."""
-
-    anchor: str
-    short: str
-    heading: str
-    lede: str
-    columns: tuple[Column, ...]
-    tables: tuple[CaseTable, ...]
-
-
-def page(comparison: Comparison, carried: Carried, *, file: str) -> Reopened:
-    """Return the page. `carried`: what the file of that name carries."""
-    data = comparison.data
-    looks = palette.identities(data.layers)
-    keys = keys_of(looks)
-    verdicts = judged(comparison, carried.withheld)
-    titles = {name: one.title for name, one in data.patterns.items()}
-    parts = (
-        _part(comparison, pattern, place, keys, verdicts) for pattern in data.patterns for place in words.PLACE_ORDER
-    )
-    return Reopened(
+def narrowed(page: Page, comparison: Comparison, carried: Carried, *, file: str) -> Page:
+    """Return a page without what needs raw data. `carried`: what the file of that name carries beside its numbers."""
+    uncounted = tuple(uncounted_of(comparison.rows))
+    whole = {name: value for name, value in carried.whole.items() if name not in ("report", "pages")}
+    return replace(
+        page,
         title=carried.title,
         deck=carried.deck,
-        verdict=f"Opened again from {file}, without raw data",
-        remarks=(_opened(data, file), *carried.remarks),
-        answers=answers(comparison, verdicts, once=False)[1],
-        cannot=(*verdict_words.cannot(verdicts), *NEEDS_RAW),
-        parts=tuple(part for part in parts if part is not None),
-        matrix=coverage.matrix(data, keys),
-        families=verdict_words.table(verdicts, titles),
-        method=method(
-            data.patterns,
-            verdict_words.facts(verdicts, titles),
-            several_ends=any(row.numbers.apart for row in comparison.rows),
+        compared=replace(page.compared, libraries=()),
+        warned=warned((_opened(comparison.data, file), *carried.remarks), (), nothing_found=""),
+        findings=(),
+        opening=(),
+        questions=Questions(reading="", bars="", tables=(), without=()),
+        cannot=(*(text for text in page.cannot if text not in uncounted), *NEEDS_RAW),
+        layers=(),
+        sections=tuple(_section(one) for one in page.sections if one.tables),
+        itself=(),
+        outcomes=(),
+        troubles=(),
+        fact_tables=(),
+        hosts=(),
+        sheet=replace(
+            page.sheet,
+            facts=carried.facts,
+            command="",
+            data_json=Markup(provenance.as_json({**whole, "opened_again": True})),  # noqa: S704 - escaped by as_json
         ),
-        sheet=sheet.dressed(
-            carried.facts,
-            "",
-            {
-                **{name: value for name, value in carried.whole.items() if name not in ("report", "pages")},
-                "opened_again": True,
-            },
-            generated=f"as {file} carries them",
-            looks=looks.values(),
-        ),
+        versions=None,
+        strips=None,
+        scale=None,
+        opened_from=file,
     )
 
 
@@ -113,39 +68,44 @@ def _opened(data: Dataset, file: str) -> Remark:
     chosen = ", which was chosen now and not by the sweep" if data.baseline_chosen else ""
     return Remark(
         grave=True,
+        share=1,
         title="Nothing here was read from raw data",
         text=f"Each launch's own numbers are those that {file} carries; verdicts on them were made anew, {against}"
-        f"{chosen}. The warnings below are that file's own.",
+        f"{chosen}. The other warnings are that file's own.",
     )
 
 
-def _part(
-    comparison: Comparison, pattern: str, place: str, keys: Mapping[Series, Key], verdicts: CampaignVerdicts
-) -> Part | None:
-    file = comparison.data.patterns[pattern]
-    rows = [row for row in comparison.rows if (row.cell.case.pattern, row.cell.case.place) == (pattern, place)]
-    if not rows:
-        return None
-    first, rest = tables.parted(file, tables.columns_of(file, rows, tables.baseline_of(rows, verdicts)))
-    every = (*first, *rest)
-    made = tables.case_tables(rows, keys, {}, comparison.data, {}, verdicts)
-    return Part(
-        anchor=f"{pattern}-{place}",
-        short=f"{file.title}, {words.PLACES_SHORT[place]}",
-        heading=f"{file.title} {words.PLACES[place]}",
-        lede=file.summary,
-        columns=tuple(column for column in every if column.key in _TOLD),
-        tables=tuple(_told(table, every) for table in made),
+def _section(section: Section) -> Section:
+    return replace(
+        section,
+        figures=(),
+        summaries=(),
+        knees=(),
+        columns=_carried(section.columns),
+        more=tuple(map(_carried, section.more)),
+        tables=tuple(_table(one, section.columns, section.more[one.more_set]) for one in section.tables),
+        models=(),
+        note="",
     )
 
 
-def _told(table: CaseTable, columns: Sequence[Column]) -> CaseTable:
+def _carried(columns: Columns) -> Columns:
+    return tuple(column for column in columns if column.key in _TOLD)
+
+
+def _table(table: CaseTable, first: Columns, more: Columns) -> CaseTable:
     """Return a table without the cells that need raw data."""
-    more = table.more or tuple(replace(row, cells=()) for row in table.rows)
+    return replace(
+        table,
+        rows=_rows(table.rows, first),
+        more=_rows(table.more, more) if _carried(more) else (),
+        same=tuple(one for one in table.same if one.column.key in _TOLD),
+    )
 
-    def row_of(row: TableRow, further: TableRow) -> TableRow:
-        cells = zip(columns, (*row.cells, *further.cells), strict=True)
+
+def _rows(rows: Sequence[TableRow], columns: Columns) -> tuple[TableRow, ...]:
+    def kept(row: TableRow) -> TableRow:
+        cells = zip(columns, row.cells, strict=True)
         return replace(row, cells=tuple(cell for column, cell in cells if column.key in _TOLD))
 
-    rows = tuple(row_of(*pair) for pair in zip(table.rows, more, strict=True))
-    return replace(table, rows=rows, more=())
+    return tuple(map(kept, rows))

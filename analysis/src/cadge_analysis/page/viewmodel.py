@@ -434,6 +434,8 @@ class Page:
     split: Split | None = None
     scale: ScaleView | None = None
     glossary: tuple[Fact, ...] = ()
+    opened_from: str = ""
+    """The report that it was made of, where that was no campaign."""
 
     @property
     def folds_reasons(self) -> bool:

@@ -226,8 +226,12 @@ def page(
     generated: str,
     since: Since | None = None,
     making: Mapping[str, object] | None = None,
+    withhold: str | None = None,
 ) -> Page:
-    """Return the page. `generated` is the report's own time stamp, which the caller decides; `making`: see there."""
+    """Return the page. `generated` is the report's own time stamp, which the caller decides; `making`: see there.
+
+    withhold: why verdicts are withheld, where that is known (see `judged`).
+    """
     data = comparison.data
     series = data.layers
     looks = palette.identities(series)
@@ -235,7 +239,7 @@ def page(
     every_fact = launch_facts(data)
     first = {key: found[0] for key, found in every_fact.items()}
     fits = fits_of(data).fits
-    verdicts = judged(comparison)
+    verdicts = judged(comparison, withhold)
     comparison = gated(comparison, verdicts)
     loads = loads_of(comparison)
     titles = {name: file.title for name, file in data.patterns.items()}

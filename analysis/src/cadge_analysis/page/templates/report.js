@@ -314,7 +314,7 @@ function showChosen() {
   }
   if (base) {
     parts.push("Tables divide by ", make("bdi", { textContent: base }), " by choice: median by median, without interval " +
-      "and verdict. To have those: cadge report --from-html FILE --baseline LAYER -o NEW. ");
+      "and verdict. To have those: cadge report FILE --baseline LAYER -o NEW. ");
   }
   if (base || percentile !== "p50") parts.push("Answers, ranks and figures stay as they were made.");
   chosen.hidden = !parts.length;

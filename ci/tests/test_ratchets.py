@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,16 @@ class CellRow: ...
 def said(count):
     return f"there are {count} of them here", "three words only"
 ''',
-    "analysis/src/cadge_analysis/two.py": "def use():\n    from cadge_analysis import one\n    return one\nclass Twice: ...\n",
+    "analysis/src/cadge_analysis/two.py": (
+        "def use():\n    from cadge_analysis import one\n    return one\nclass Twice: ...\n"
+    ),
     "analysis/src/cadge_analysis/cells/table.py": "class TableRow: ...\n",
     "analysis/src/cadge_analysis/messages/words.py": "TEXT = 'a sentence of the catalogue itself'\n",
 }
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A small tree, all of whose files are tracked."""
     for name, text in CODE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ def test_endpoints_in_threads_share_nothing(calls: int, tmp_path: Path) -> None:
     if flags.returncode != 0:
         pytest.skip("pkg-config finds no libsodium")
     program = tmp_path / "threads"
-    sources = [*sorted(ENGINE.glob("*.c")), ENGINE / "tests/support/threads.c"]
+    rooms = [sorted((ENGINE / room).glob("*.c")) for room in ("base", "core", "wires")]
+    sources = [*chain(*rooms), ENGINE / "tests/support/threads.c"]
     flavour = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", "-pthread", f"-DCALLS={calls}u"]
     built = subprocess.run(
         ["clang", *flavour, "-o", program, *sources, *flags.stdout.split()],

@@ -665,3 +665,14 @@ def test_out_that_cannot_be_written(pair: Pair) -> None:
     client = pair.start(0, launch("null-self", [rpc()], place="self"))
     assert "--out" in client.communicate(timeout=10)[1]
     assert client.returncode == 2
+
+
+def test_a_launch_that_counts_operations_ends_after_so_many(pair: Pair) -> None:
+    """Whatever the time: both a warm-up that is steady at once and a measurement that is over in no time."""
+    need("sockets-unix")
+    points = [pingpong(8), rpc(8, 64, depth=4), stream(5000), stream(64)]
+    document = launch("sockets-unix", [{**one, "duration_ms": 1} for one in points], operations=300)
+    attempts = pair.run(document)["attempts"]
+    # of small messages that stream, the clock is read at every 32nd
+    assert [one["operations"] for one in attempts] == [300, 300, 300, 320]
+    assert [one["warmup"]["operations"] for one in attempts] == [300, 300, 300, 300]

@@ -45,6 +45,7 @@ class LaunchOptional(TypedDict, total=False):
     """Keys of `Launch` that are left out where they say nothing."""
 
     system_calls: bool
+    operations: int | None
     rights: list[str]
     trace: LaunchTrace | None
 

@@ -210,7 +210,8 @@ static void ask_due(struct press_browser *browser)
 		}
 		ask(browser, visit, pace->due, now);
 		drv_pace_sent(pace);
-		browser->ending = drv_pace_over(pace);
+		browser->ending = drv_pace_over(pace) ||
+				  pace->offered >= drv_engine_operations(browser->links.port.engine);
 	}
 }
 
@@ -253,7 +254,7 @@ int press_browser_ask(struct press_browser *browser, uint64_t requests, uint64_t
 			if (!visit)
 				break;
 			ask(browser, visit, now, now);
-			browser->ending = until ? now >= until : ++asked >= requests;
+			browser->ending = ++asked >= requests || now >= until;
 		}
 		if (turn(browser, fail))
 			return -1;
@@ -268,7 +269,7 @@ int press_browser_pace(struct press_browser *browser, struct drv_pace *pace, uin
 	const uint64_t now = drv_clock_now(clock);
 
 	begin(browser, pace);
-	drv_pace_begin(pace, now, now + drv_clock_to_ticks(clock, span_ns));
+	drv_pace_begin(pace, now, drv_engine_end(browser->links.port.engine, now, span_ns));
 	browser->ending = drv_pace_over(pace);
 	while (browser->outstanding || !browser->ending) {
 		ask_due(browser);

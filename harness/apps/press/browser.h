@@ -98,7 +98,7 @@ void press_browser_end(struct press_browser *browser);
 /* Waits until all nodes have said where they listen, and connects; once. */
 int press_browser_meet(struct press_browser *browser, struct drv_fail *fail);
 
-/* A closed loop of so many requests, at least one, or until `until` (ticks; 0: no matter how long). */
+/* A closed loop of so many requests, at least one, or until `until` (ticks; UINT64_MAX: no matter how long). */
 int press_browser_ask(struct press_browser *browser, uint64_t requests, uint64_t until,
 		      struct drv_fail *fail);
 

@@ -154,6 +154,20 @@ void drv_port_start(struct drv_port *port, struct drv_engine *engine);
  * CLOCK_MONOTONIC ns. */
 uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns);
 
+/* After how many operations a warm-up or measurement ends, whatever the time; UINT64_MAX: time ends it, as usual. */
+static inline uint64_t drv_engine_operations(const struct drv_engine *engine)
+{
+	return engine->launch && engine->launch->operations ? engine->launch->operations : UINT64_MAX;
+}
+
+/* Instant (ticks) at which a measurement that begins `now` ends; UINT64_MAX where a number of operations ends it. */
+static inline uint64_t drv_engine_end(const struct drv_engine *engine, uint64_t now, uint64_t duration_ns)
+{
+	return drv_engine_operations(engine) == UINT64_MAX
+		       ? now + drv_clock_to_ticks(&engine->clock, duration_ns)
+		       : UINT64_MAX;
+}
+
 /*
  * The slow path of a loop, to be called now and then while nothing happens: looks for a stop signal, a broken
  * channel, the step's deadline and, at most every oob_period, for a message. 1: *message_out holds one; 0: go

@@ -161,15 +161,15 @@ static int read_trace(const struct drv_reader *top, struct drv_launch *launch)
 
 static int read_top(const struct drv_reader *top, struct drv_launch *launch)
 {
-	static const char *const keys[] = {"schema", "launch_id",    "campaign_id", "kind",      "layer",
-					   "shims",  "launcher",     "place",       "wait",      "settings",
-					   "seed",   "deadline_ms",  "ports",       "endpoints", "patterns",
-					   "points", "system_calls", "trace",       NULL};
+	static const char *const keys[] = {"schema", "launch_id",    "campaign_id", "kind",       "layer",
+					   "shims",  "launcher",     "place",       "wait",       "settings",
+					   "seed",   "deadline_ms",  "ports",       "endpoints",  "patterns",
+					   "points", "system_calls", "trace",       "operations", NULL};
 	static const char *const schemas[] = {DRV_LAUNCH_SCHEMA};
 	static const char *const launchers[] = {"direct", "mpirun"};
 	const char *schema = json_string_value(json_object_get(top->json, "schema"));
 	const json_t *calls = json_object_get(top->json, "system_calls");
-	int64_t seed, deadline;
+	int64_t seed, deadline, operations;
 	int word;
 
 	if (schema && !strcmp(schema, "cadge.launch/1"))
@@ -195,6 +195,13 @@ static int read_top(const struct drv_reader *top, struct drv_launch *launch)
 	if (calls && !json_is_boolean(calls))
 		return drv_read_wrong(top, "system_calls", "must be true or false");
 	launch->system_calls = json_is_true(calls);
+	if (json_object_get(top->json, "operations")) {
+		if (launch->kind == DRV_KIND_FLOOR)
+			return drv_read_wrong(top, "operations", "is for launches of layers, not of floors");
+		if (drv_read_integer(top, "operations", 1, DRV_LAUNCH_OPERATIONS_MAX, &operations))
+			return -1;
+		launch->operations = (uint64_t)operations;
+	}
 	if (read_trace(top, launch) || read_settings(top, launch) ||
 	    drv_read_integer(top, "seed", 0, INT64_MAX, &seed) ||
 	    drv_read_integer(top, "deadline_ms", 1, DRV_LAUNCH_MS_MAX, &deadline) ||

@@ -81,6 +81,8 @@ struct drv_launch {
 	struct drv_name_value *settings;
 	size_t settings_count;
 	uint64_t seed, deadline_ns;
+	/* for tests: each measurement and warm-up ends after so many of each thread that acts; 0: time ends them */
+	uint64_t operations;
 	/* see events.h */
 	bool system_calls;
 	uint16_t port_first, port_last;

@@ -6,8 +6,9 @@
 #include "launch/launch.h"
 #include "launch/reader.h"
 
-#define DRV_LAUNCH_MS_MAX (INT64_C(24) * 3600 * 1000)
-#define DRV_NS_PER_MS     UINT64_C(1000000)
+#define DRV_LAUNCH_MS_MAX         (INT64_C(24) * 3600 * 1000)
+#define DRV_NS_PER_MS             UINT64_C(1000000)
+#define DRV_LAUNCH_OPERATIONS_MAX (INT64_C(1) << 40)
 
 /* Endpoints, and that their channels fit together. launch->place is known. */
 int drv_launch_endpoints(const struct drv_reader *top, struct drv_launch *launch);

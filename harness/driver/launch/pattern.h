@@ -143,6 +143,8 @@ struct drv_play {
 	struct drv_record *record;
 	/* set by `prepare` */
 	enum drv_sleep sleep;
+	/* this role serves, and what it serves is being measured; the driver's */
+	bool serves_measurement;
 	/* of the other threads of this endpoint; the driver's */
 	struct drv_play *others;
 };
@@ -219,6 +221,12 @@ struct drv_pattern {
 	/* forms of floors: whether a floor has this one; NULL for patterns */
 	bool (*offered)(const struct drv_floor *floor);
 };
+
+/* Whether a role acts in a point with these parameters. */
+static inline bool drv_role_acts(const struct drv_role *role, const void *parameters)
+{
+	return role->acts && (!role->acts_in || role->acts_in(parameters));
+}
 
 /* The role called `name`; NULL when the pattern has none. */
 const struct drv_role *drv_role_find(const struct drv_pattern *pattern, const char *name);

@@ -7,11 +7,16 @@
 #define WINDOW_OPERATIONS 16u
 #define SPREAD_PERCENT    3u
 
-static _Thread_local uint64_t next_least_ticks;
+static _Thread_local uint64_t next_least_ticks, next_most_operations = UINT64_MAX;
 
 void drv_warmup_last(uint64_t least_ticks)
 {
 	next_least_ticks = least_ticks;
+}
+
+void drv_warmup_count(uint64_t operations)
+{
+	next_most_operations = operations;
 }
 
 void drv_warmup_start(struct drv_warmup *warmup, uint64_t now, uint64_t window_ticks, uint64_t cap_ticks)
@@ -21,6 +26,9 @@ void drv_warmup_start(struct drv_warmup *warmup, uint64_t now, uint64_t window_t
 	warmup->window_ticks = window_ticks;
 	warmup->cap_ticks = cap_ticks;
 	warmup->least_ticks = next_least_ticks;
+	warmup->most_operations = next_most_operations;
+	if (next_most_operations != UINT64_MAX)
+		warmup->least_ticks = warmup->cap_ticks = UINT64_MAX;
 }
 
 /* Sorts at most 128 values in place (insertion: they arrive nearly equal) and returns the middle one. */
@@ -60,7 +68,8 @@ static void end_window(struct drv_warmup *warmup, uint64_t now)
 
 bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now)
 {
-	if (!warmup->over && now - warmup->started >= warmup->cap_ticks) {
+	if (!warmup->over &&
+	    (now - warmup->started >= warmup->cap_ticks || warmup->operations >= warmup->most_operations)) {
 		if (!warmup->windows && warmup->in_window) {
 			const uint32_t kept =
 				warmup->in_window < DRV_WARMUP_KEPT ? warmup->in_window : DRV_WARMUP_KEPT;

@@ -17,6 +17,7 @@
 struct drv_warmup {
 	uint64_t window_ticks, cap_ticks; /* spans */
 	uint64_t least_ticks;             /* it is not over before, steady or not */
+	uint64_t most_operations; /* it is over after so many; UINT64_MAX: only when steady, or at the cap */
 	uint64_t started, window_started; /* clock */
 	uint32_t in_window;               /* operations so far */
 	uint64_t values[DRV_WARMUP_KEPT];
@@ -38,6 +39,9 @@ bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now);
 
 /* What begins from now on in this thread lasts so long at least, steady or not; 0: as long as it takes. */
 void drv_warmup_last(uint64_t least_ticks);
+
+/* What begins from now on in this thread ends after so many operations, whatever the time; UINT64_MAX: as usual. */
+void drv_warmup_count(uint64_t operations);
 
 /* The cap in ns for a point of this duration. */
 static inline uint64_t drv_warmup_cap_ns(uint64_t duration_ns)

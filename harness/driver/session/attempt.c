@@ -355,8 +355,7 @@ static void cast(struct acting *acting)
 										   launch->endpoints[e].role);
 
 		acting->accounts[e].role = role->name;
-		acting->accounts[e].acts =
-			role->acts && (!role->acts_in || role->acts_in(acting->point->parameters));
+		acting->accounts[e].acts = drv_role_acts(role, acting->point->parameters);
 		acting->accounts[e].system_calls = -1;
 		acting->others_acting += e > 0 && acting->accounts[e].acts;
 	}

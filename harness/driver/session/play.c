@@ -149,6 +149,35 @@ static int count_one(struct drv_play *play, struct drv_fail *fail)
 	return status;
 }
 
+static int serve_alone(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	struct drv_engine *engine = play->engine;
+	const struct drv_idle *idle = drv_engine_idle(engine);
+	int status = 0;
+
+	if (play->role->serve)
+		return play->role->serve(play, message_out, fail);
+	if (!idle)
+		return drv_oob_receive(engine->oob, idle, engine->deadline_ns, message_out, fail);
+	while (!status && !(status = idle->step(idle->arg, fail)))
+		status = drv_engine_look(engine, drv_clock_now(&engine->clock), message_out, fail);
+	return status < 0 ? -1 : 0;
+}
+
+/*
+ * Everything that a thread with a context does while a point is measured, acting or serving (then with a message_out).
+ * harness/bench/instructions.py counts what happens below this function, by its name: keep it a function of its own.
+ */
+int drv_measured(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	const int status =
+		message_out ? serve_alone(play, message_out, fail) : play->role->measure(play, fail);
+
+	/* no jump to the role's function in place of a call: the count would not end with it */
+	__asm__ volatile("" ::: "memory");
+	return status;
+}
+
 static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	struct job *job = arg;
@@ -157,6 +186,7 @@ static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 	int status;
 
 	memset(&job->usage[engine->thread], 0, sizeof(job->usage[0]));
+	drv_warmup_count(drv_engine_operations(engine));
 	switch (job->step) {
 	case DRV_STEP_VERIFY: return play->role->verify(play, job->serial, fail);
 	case DRV_STEP_COUNT: return count_one(play, fail);
@@ -164,7 +194,7 @@ static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 	case DRV_STEP_MEASURE: break;
 	}
 	drv_usage_read(&before);
-	status = play->role->measure(play, fail);
+	status = drv_measured(play, NULL, fail);
 	drv_usage_read(&after);
 	job->usage[engine->thread] = drv_usage_since(&before, &after);
 	return status;
@@ -253,6 +283,8 @@ static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	(void)fail;
 	memset(counts, 0, sizeof(*counts));
 	play->role->phase(play, job->phase, counts);
+	play->serves_measurement = !drv_role_acts(play->role, play->parameters) &&
+				   job->phase->ended == DRV_STEP_WARMUP && !job->phase->last;
 	counts->waits = engine->waits;
 	drv_usage_read(&counts->usage);
 	drv_counters_read(engine->layer, engine->ctx, &counts->layer);
@@ -343,17 +375,8 @@ bool drv_play_settle(struct drv_play *play)
 
 int drv_play_serve_alone(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	struct drv_engine *engine = play->engine;
-	const struct drv_idle *idle = drv_engine_idle(engine);
-	int status = 0;
-
-	if (play->role->serve)
-		return play->role->serve(play, message_out, fail);
-	if (!idle)
-		return drv_oob_receive(engine->oob, idle, engine->deadline_ns, message_out, fail);
-	while (!status && !(status = idle->step(idle->arg, fail)))
-		status = drv_engine_look(engine, drv_clock_now(&engine->clock), message_out, fail);
-	return status < 0 ? -1 : 0;
+	return play->serves_measurement ? drv_measured(play, message_out, fail)
+					: serve_alone(play, message_out, fail);
 }
 
 static int serve_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)

@@ -17,6 +17,10 @@ void drv_play_stop(struct drv_play *play);
 int drv_play_step(struct drv_play *play, enum drv_step step, uint64_t serial, struct drv_usage *usage_out,
 		  struct drv_fail *fail);
 
+/* One thread's measurement: acts, or serves until a message comes. Private to play.c, but that programs count by its name. */
+int drv_measured(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+	__attribute__((noinline));
+
 /* Ends a phase and begins the next; fills in all counts, usage included. */
 void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 

@@ -51,6 +51,13 @@ int main(void)
 	drv_warmup_last(0);
 	warmup = play(0, 0, 1000, 0);
 	tap_ok(warmup.operations == 500, "and no longer than it takes afterwards");
+	drv_warmup_count(7);
+	warmup = play(0, 0, 4000000, 0);
+	tap_ok(warmup.over && warmup.operations == 7 && warmup.median == 4000000,
+	       "where 7 operations are asked for, slow ones go on beyond the cap");
+	warmup = play(0, 0, 1000, 0);
+	tap_ok(warmup.over && warmup.operations == 7, "and fast ones end before they are steady");
+	drv_warmup_count(UINT64_MAX);
 	tap_ok(drv_warmup_cap_ns(25000000) == 10000000 && drv_warmup_cap_ns(250000000) == 50000000,
 	       "the cap is 10 ms or a fifth of the duration");
 	return tap_done();

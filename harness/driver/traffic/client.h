@@ -88,7 +88,8 @@ struct drv_client {
 	uint64_t key_sum;
 	uint64_t checked, full_checked, mismatches;
 	uint64_t lost, late;
-	uint64_t limit; /* verify: how many to start */
+	/* the phase ends when so many were posted: verification, and launches that count operations */
+	uint64_t limit;
 
 	/* measure: where they go */
 	struct drv_samples *samples;
@@ -160,11 +161,12 @@ int drv_client_stamp(struct drv_client *client, struct drv_stamps *stamps, uint6
 
 /*
  * For a loop of the caller's own, which polls the layer itself (see duet.h); calls alone, no bare messages. Open: all
- * slots may start, and none does any more after an operation that ends at `end` (ticks) or later. Push: hands over one
+ * slots may start, and none does any more after an operation that ends at `end` (ticks) or later, or after so many
+ * `operations` (UINT64_MAX: no bound). Push: hands over one
  * operation; false: none may start, or the layer is busy. Rests: nothing of it is outstanding. Look: the slow path, to
  * be taken now and then while nothing happens. Close: what was given up as lost must not turn up in a later phase.
  */
-void drv_client_open(struct drv_client *client, uint64_t end);
+void drv_client_open(struct drv_client *client, uint64_t end, uint64_t operations);
 bool drv_client_push(struct drv_client *client);
 bool drv_client_rests(const struct drv_client *client);
 int drv_client_look(struct drv_client *client, struct drv_fail *fail);

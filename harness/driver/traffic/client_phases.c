@@ -20,13 +20,22 @@ int drv_client_verify(struct drv_client *client, uint64_t phase, struct drv_fail
 	return drv_client_run(client, fail);
 }
 
+/* Of launches that count operations: after how many this phase ends. Rounds are whole. */
+static uint64_t limit_of(const struct drv_client *client)
+{
+	const uint64_t operations = drv_engine_operations(client->port.engine);
+	const uint64_t step = client->rounds ? client->exchange.depth : 1;
+
+	return operations == UINT64_MAX ? UINT64_MAX : client->posted + (operations + step - 1) / step * step;
+}
+
 int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fail *fail)
 {
 	struct drv_engine *engine = client->port.engine;
 
 	client->mode = DRV_MODE_WARMUP;
 	client->writes = client->exchange.touch != DRV_TOUCH_NONE;
-	client->limit = UINT64_MAX;
+	client->limit = limit_of(client);
 	drv_warmup_start(&client->warmup, drv_clock_now(&engine->clock),
 			 drv_clock_to_ticks(&engine->clock, 100000),
 			 drv_clock_to_ticks(&engine->clock, cap_ns));
@@ -66,20 +75,19 @@ void drv_client_total(const struct drv_client *client, const struct drv_client_b
 static int measure(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
 		   struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &client->port.engine->clock;
 	const bool paced = client->mode == DRV_MODE_PACED;
 	struct drv_client_begun begun;
 	int status;
 
 	client->writes = client->exchange.touch != DRV_TOUCH_NONE;
-	client->limit = UINT64_MAX;
+	client->limit = limit_of(client);
 	begun = drv_client_begin(client);
-	client->end = begun.started + drv_clock_to_ticks(clock, duration_ns);
+	client->end = drv_engine_end(client->port.engine, begun.started, duration_ns);
 	if (paced)
 		drv_pace_begin(client->pace, begun.started, client->end);
 	status = drv_client_run(client, fail);
 	/* after the last call of an open loop none was due until its end: that is time that it took as well */
-	drv_client_total(client, &begun, paced ? client->end : 0, record);
+	drv_client_total(client, &begun, paced && client->end != UINT64_MAX ? client->end : 0, record);
 	return status;
 }
 

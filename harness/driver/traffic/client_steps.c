@@ -2,11 +2,11 @@
 /* For a loop of the caller's own: what the client's loop does in one turn, step by step. */
 #include "traffic/client_issue.h"
 
-void drv_client_open(struct drv_client *client, uint64_t end)
+void drv_client_open(struct drv_client *client, uint64_t end, uint64_t operations)
 {
 	client->mode = DRV_MODE_MEASURE;
 	client->writes = client->exchange.touch != DRV_TOUCH_NONE;
-	client->limit = UINT64_MAX;
+	client->limit = operations == UINT64_MAX ? UINT64_MAX : client->posted + operations;
 	client->end = end;
 	drv_client_start_slots(client);
 }

@@ -228,6 +228,7 @@ DRV_INLINE int run_from(struct drv_sender *sender, const bool same, enum stop st
 	const bool writes = stop == STOP_COUNT || sender->push.touch;
 	/* the clock is read every 32 small messages: reading it costs a part of one */
 	const uint64_t stride_mask = sender->push.bytes >= 4096 ? 0 : 31;
+	const uint64_t operations = drv_engine_operations(engine);
 	uint64_t last = drv_clock_now(&engine->clock);
 
 	if (same)
@@ -245,7 +246,8 @@ DRV_INLINE int run_from(struct drv_sender *sender, const bool same, enum stop st
 		if (DRV_LIKELY(sender->run_posted & stride_mask))
 			continue;
 		now = drv_clock_now(&engine->clock);
-		if (stop == STOP_WARM ? drv_warmup_add(&sender->warmup, now, now - last) : now >= bound)
+		if (stop == STOP_WARM ? drv_warmup_add(&sender->warmup, now, now - last)
+				      : now >= bound || sender->run_posted >= operations)
 			break;
 		last = now;
 		/* an adapter that takes everything is never asked for events otherwise */
@@ -275,6 +277,7 @@ static int run_windows(struct drv_sender *sender, enum stop stop, uint64_t bound
 {
 	const struct drv_clock *clock = &sender->port.engine->clock;
 	const bool writes = stop == STOP_COUNT || sender->push.touch;
+	const uint64_t operations = drv_engine_operations(sender->port.engine);
 	uint64_t began = drv_clock_now(clock);
 
 	for (bool over = false; !over;) {
@@ -292,7 +295,7 @@ static int run_windows(struct drv_sender *sender, enum stop stop, uint64_t bound
 			now = began;
 		over = stop == STOP_COUNT  ? sender->run_posted >= bound
 		       : stop == STOP_WARM ? drv_warmup_add(&sender->warmup, now, now - began)
-					   : now >= bound;
+					   : now >= bound || sender->run_posted >= operations;
 		if (stop == STOP_TIME && sender->windows)
 			drv_sample(sender->windows, drv_clock_to_ns(clock, now - began));
 		began = now;
@@ -340,7 +343,7 @@ int drv_sender_measure(struct drv_sender *sender, uint64_t duration_ns, struct d
 	const struct drv_clock *clock = &sender->port.engine->clock;
 	const uint64_t started = drv_clock_now(clock);
 
-	if (run(sender, STOP_TIME, started + drv_clock_to_ticks(clock, duration_ns), 0, fail))
+	if (run(sender, STOP_TIME, drv_engine_end(sender->port.engine, started, duration_ns), 0, fail))
 		return -1;
 	/* with windows the receiver has said that all are there before it is asked how many */
 	record->elapsed_ns = drv_clock_to_ns(

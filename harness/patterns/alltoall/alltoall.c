@@ -220,6 +220,7 @@ static int run(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t 
 {
 	const struct drv_clock *clock = &state->port.engine->clock;
 	uint64_t before = drv_clock_now(clock), rounds = 0;
+	const uint64_t operations = drv_engine_operations(state->port.engine);
 	bool warm = false, is_last = false;
 
 	while (!is_last) {
@@ -229,7 +230,7 @@ static int run(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t 
 		if (state->leads)
 			state->last[at] = stop == STOP_COUNT  ? rounds + 1 >= bound
 					  : stop == STOP_WARM ? warm
-							      : before >= bound;
+							      : before >= bound || rounds >= operations;
 		if (go_round(state, state->leads && state->last[at], fail))
 			return -1;
 		is_last = state->last[at];
@@ -277,7 +278,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	const uint64_t started = drv_clock_now(clock);
 	uint64_t rounds, ended;
 
-	if (run(state, STOP_TIME, started + drv_clock_to_ticks(clock, play->duration_ns), &rounds, &ended,
+	if (run(state, STOP_TIME, drv_engine_end(play->engine, started, play->duration_ns), &rounds, &ended,
 		fail))
 		return -1;
 	record->elapsed_ns = drv_clock_to_ns(clock, ended - started);

@@ -343,14 +343,15 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	struct sender *sender = &((struct state *)play->state)->sender;
 	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t begin = drv_clock_now(clock),
+		       end = drv_engine_end(play->engine, begin, play->duration_ns);
 	const uint64_t lost = sender->asker.lost, late = sender->asker.late;
 	struct drv_record *record = play->record;
 
 	do
 		if (measure_once(sender, record, fail))
 			return -1;
-	while (drv_clock_now(clock) - begin < span);
+	while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
 	record->bytes = record->operations * (sender->parameters->messages + 1) * sender->parameters->bytes;
 	record->lost = sender->asker.lost - lost;

@@ -266,7 +266,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	struct caller *caller = &((struct state *)play->state)->caller;
 	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t begin = drv_clock_now(clock),
+		       end = drv_engine_end(play->engine, begin, play->duration_ns);
 	const uint64_t retransmits = caller->retransmits;
 	struct drv_record *record = play->record;
 
@@ -281,7 +282,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		drv_sample(record->values[LATENCY].samples, span_ns);
 		if (DRV_UNLIKELY(made.sends > 1))
 			drv_sample(record->values[RECOVERY].samples, span_ns);
-	} while (drv_clock_now(clock) - begin < span);
+	} while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
 	record->bytes = record->operations * 2 * caller->bytes;
 	drv_record_rate(record, GOODPUT, record->operations, record->elapsed_ns);

@@ -166,15 +166,16 @@ static int run_until_rests(struct drv_duet *duet, struct drv_client *until, stru
 void drv_duet_begin(struct drv_duet *duet)
 {
 	if (duet->clients[DRV_VOICE_BULK])
-		drv_client_open(duet->clients[DRV_VOICE_BULK], UINT64_MAX);
+		drv_client_open(duet->clients[DRV_VOICE_BULK], UINT64_MAX, UINT64_MAX);
 }
 
 int drv_duet_calls(struct drv_duet *duet, uint64_t duration_ns, struct drv_fail *fail)
 {
 	struct drv_client *calls = duet->clients[DRV_VOICE_CALLS];
-	const struct drv_clock *clock = &duet->port.engine->clock;
+	const struct drv_engine *engine = duet->port.engine;
 
-	drv_client_open(calls, drv_clock_now(clock) + drv_clock_to_ticks(clock, duration_ns));
+	drv_client_open(calls, drv_engine_end(engine, drv_clock_now(&engine->clock), duration_ns),
+			drv_engine_operations(engine));
 	return run_until_rests(duet, calls, fail);
 }
 

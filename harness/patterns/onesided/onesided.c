@@ -648,12 +648,20 @@ static int origin_verify(struct origin *origin, uint64_t phase, struct drv_fail 
 	return run(origin, fail);
 }
 
+/* Of launches that count operations: after how many this phase ends. */
+static uint64_t limit_of(const struct origin *origin)
+{
+	const uint64_t operations = drv_engine_operations(origin->port.engine);
+
+	return operations == UINT64_MAX ? UINT64_MAX : origin->posted + operations;
+}
+
 static int origin_warmup(struct origin *origin, uint64_t cap_ns, struct drv_fail *fail)
 {
 	const struct drv_clock *clock = &origin->port.engine->clock;
 
 	origin->mode = DRV_MODE_WARMUP;
-	origin->limit = UINT64_MAX;
+	origin->limit = limit_of(origin);
 	drv_warmup_start(&origin->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, 100000),
 			 drv_clock_to_ticks(clock, cap_ns));
 	return run(origin, fail);
@@ -668,9 +676,9 @@ static int origin_measure(struct origin *origin, uint64_t duration_ns, struct dr
 	int status;
 
 	origin->mode = DRV_MODE_MEASURE;
-	origin->limit = UINT64_MAX;
+	origin->limit = limit_of(origin);
 	started = drv_clock_now(clock);
-	origin->end = started + drv_clock_to_ticks(clock, duration_ns);
+	origin->end = drv_engine_end(origin->port.engine, started, duration_ns);
 	status = run(origin, fail);
 	record->elapsed_ns = drv_clock_to_ns(clock, origin->last - started);
 	record->operations = origin->completed - completed;

@@ -246,14 +246,15 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	struct worker *worker = play->state;
 	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t begin = drv_clock_now(clock),
+		       end = drv_engine_end(play->engine, begin, play->duration_ns);
 	const uint64_t lost = worker->asker.lost, late = worker->asker.late;
 	struct drv_record *record = play->record;
 
 	do
 		if (measure_once(worker, record, fail))
 			return -1;
-	while (drv_clock_now(clock) - begin < span);
+	while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
 	record->bytes = record->operations * (worker->exchange.request_bytes + worker->exchange.reply_bytes);
 	record->lost = worker->asker.lost - lost;

@@ -233,7 +233,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	struct sender *sender = &((struct state *)play->state)->sender;
 	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t begin = drv_clock_now(clock),
+		       end = drv_engine_end(play->engine, begin, play->duration_ns);
 	const uint64_t lost = sender->asker.lost, late = sender->asker.late;
 	struct drv_record *record = play->record;
 	struct drv_value *values = record->values;
@@ -252,7 +253,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		drv_sample(values[POST].samples, drv_clock_to_ns(clock, spans.post));
 		drv_sample(values[TRANSFER].samples, drv_clock_to_ns(clock, spans.transfer));
 		drv_sample(values[PROGRESS].samples, drv_clock_to_ns(clock, spans.progress));
-	} while (drv_clock_now(clock) - begin < span);
+	} while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
 	record->bytes = record->operations * (sender->bytes + ANSWER_BYTES);
 	record->lost = sender->asker.lost - lost;

@@ -245,12 +245,14 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
 	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t end = drv_clock_now(clock) + drv_clock_to_ticks(clock, cap_ns);
+	const uint64_t end = drv_engine_end(play->engine, drv_clock_now(clock), cap_ns);
+	const struct direct *direct = play->state;
+	const uint64_t begun = direct->begun;
 
 	do
 		if (batch(play->state, fail))
 			return -1;
-	while (drv_clock_now(clock) < end);
+	while (drv_clock_now(clock) < end && direct->begun - begun < drv_engine_operations(play->engine));
 	return 0;
 }
 
@@ -259,7 +261,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	const struct drv_clock *clock = &play->engine->clock;
 	struct direct *direct = play->state;
 	const uint64_t begun = direct->begun, started = drv_clock_now(clock);
-	const uint64_t end = started + drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t end = drv_engine_end(play->engine, started, play->duration_ns);
 	uint64_t before = started, now;
 
 	do {
@@ -268,7 +270,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		now = drv_clock_now(clock);
 		drv_sample(direct->samples, drv_clock_to_ns(clock, now - before));
 		before = now;
-	} while (now < end);
+	} while (now < end && direct->begun - begun < drv_engine_operations(play->engine));
 	play->record->elapsed_ns = drv_clock_to_ns(clock, now - started);
 	play->record->operations = direct->begun - begun;
 	play->record->bytes = 2 * play->record->operations * direct->iov.bytes;

@@ -174,14 +174,15 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 	for (uint64_t asked = 0;
 	     (asked < browser->files.count || !browser->warm) && drv_clock_now(clock) - begun < cap;
 	     asked += browser->answered)
-		if (press_browser_ask(browser, browser->visits_count, 0, fail))
+		if (press_browser_ask(browser, browser->visits_count, UINT64_MAX, fail))
 			return -1;
 	browser->warmup = NULL;
 	drv_record_warmup(play->record, &visitor->warmup);
 	if (!closed_ns(play))
 		return 0;
 	closed = drv_clock_now(clock);
-	if (press_browser_ask(browser, 0, closed + drv_clock_to_ticks(clock, closed_ns(play)), fail))
+	if (press_browser_ask(browser, drv_engine_operations(play->engine),
+			      drv_engine_end(play->engine, closed, closed_ns(play)), fail))
 		return -1;
 	visitor->requests = browser->answered;
 	visitor->span_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - closed);

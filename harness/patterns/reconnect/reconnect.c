@@ -412,7 +412,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	struct drv_record *record = play->record;
 	struct reconnect *state = play->state;
 	const uint64_t started = drv_clock_now(clock);
-	const uint64_t end = started + drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t end = drv_engine_end(play->engine, started, play->duration_ns);
 	uint64_t spans[QUANTITIES], now;
 
 	do {
@@ -422,7 +422,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 			drv_sample(state->samples[i], drv_clock_to_ns(clock, spans[i]));
 		now = drv_clock_now(clock);
 		record->operations++;
-	} while (now < end && record->operations < ROUNDS_MOST);
+	} while (now < end && record->operations < ROUNDS_MOST &&
+		 record->operations < drv_engine_operations(play->engine));
 	record->elapsed_ns = drv_clock_to_ns(clock, now - started);
 	record->bytes = record->operations * 4 * state->bytes;
 	return 0;

@@ -79,7 +79,8 @@ int drv_batch_measure(struct drv_client *client, uint32_t batch, uint64_t durati
 	table.post = post_more;
 	table.call = call_more;
 	engine->layer = &table;
-	drv_client_open(client, begun.started + drv_clock_to_ticks(&engine->clock, duration_ns));
+	drv_client_open(client, drv_engine_end(engine, begun.started, duration_ns),
+			drv_engine_operations(engine));
 	status = loop(client, batch, fail);
 	if (!status)
 		status = drv_client_close(client, fail);

@@ -73,6 +73,7 @@ static void be_sharer(struct drv_hand *hand, void *arg)
 	const uint32_t index = drv_hand_index(hand) + shared->threads - shared->hands;
 	uint64_t number;
 
+	drv_warmup_count(drv_engine_operations(shared->play->engine));
 	while (drv_hand_take(hand, &number)) {
 		/* how many steps are done once it is over in all hands; the next one may begin as soon as it is */
 		const unsigned all = shared->steps * shared->hands;

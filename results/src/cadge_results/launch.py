@@ -72,6 +72,8 @@ class LaunchFile(Document):
     endpoints: tuple[Endpoint, ...] = Field(min_length=1, max_length=ENDPOINTS_MAX)
     system_calls: bool = Field(default=False, exclude_if=lambda value: not value)
     """Whether it counts system calls before it warms up, which takes each attempt a tenth of a second."""
+    operations: PositiveInt | None = Field(default=None, exclude_if=lambda value: value is None)
+    """For tests: each warm-up and measurement of a thread ends after so many operations, whatever the time."""
     rights: tuple[Right, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What a host lends its processes to be opened, where they would not have it (FloorFile.rights)."""
     trace: LaunchTrace | None = Field(default=None, exclude_if=lambda value: value is None)

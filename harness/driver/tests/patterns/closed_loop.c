@@ -81,8 +81,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock),
-		       end = begin + drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t begin = drv_clock_now(clock);
+	const uint64_t end = drv_engine_end(play->engine, begin, play->duration_ns);
 	struct drv_asker *asker = &((struct state *)play->state)->asker;
 	const uint64_t lost = asker->lost, late = asker->late;
 	struct drv_record *record = play->record;
@@ -97,7 +97,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 			continue;
 		record->operations++;
 		drv_sample(record->values[0].samples, drv_clock_to_ns(clock, span));
-	} while (drv_clock_now(clock) < end);
+	} while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
 	record->bytes = record->operations * (parameters->request_bytes + parameters->reply_bytes);
 	record->lost = asker->lost - lost;

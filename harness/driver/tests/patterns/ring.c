@@ -252,7 +252,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	const struct drv_clock *clock = &play->engine->clock;
 	struct ring *ring = play->state;
 	const uint64_t laps = ring->laps, hops = ring->hops, started = drv_clock_now(clock);
-	const uint64_t end = started + drv_clock_to_ticks(clock, play->duration_ns);
+	const uint64_t end = drv_engine_end(play->engine, started, play->duration_ns);
 	uint64_t before = started, now;
 
 	do {
@@ -261,7 +261,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		now = drv_clock_now(clock);
 		drv_sample(ring->samples, drv_clock_to_ns(clock, now - before));
 		before = now;
-	} while (now < end);
+	} while (now < end && ring->laps - laps < drv_engine_operations(play->engine));
 	play->record->elapsed_ns = drv_clock_to_ns(clock, now - started);
 	play->record->operations = ring->laps - laps;
 	play->record->bytes = play->record->operations * ring->bytes;

@@ -45,10 +45,6 @@ def text(twice: Campaign) -> str:
     return of_campaign(twice)
 
 
-def opened(text: str, file: str, baseline: str | None) -> str:
-    return report.html(report.opened_again(text, file, baseline))
-
-
 def answer_of(text: str) -> list[str]:
     root = pagereader.read(text)
     return [line.text for line in root.one("ul", class_="answers").all("li")]
@@ -58,7 +54,7 @@ def answer_of(text: str) -> list[str]:
 @pytest.mark.first(1)
 def test_it_says_what_the_campaign_would(twice: Campaign, text: str, baseline: str | None) -> None:
     ours = of_campaign(twice, baseline)
-    again = opened(text, "report.html", baseline)
+    again = report.opened_again(text, "report.html", baseline)
     assert answer_of(again) == answer_of(ours)
     rows = {row.point_id: row for row in pagereader.full_rows(pagereader.read(ours))}
     found = pagereader.full_rows(pagereader.read(again))
@@ -82,7 +78,7 @@ def test_it_says_what_the_campaign_would(twice: Campaign, text: str, baseline: s
 
 
 def test_it_names_what_it_cannot_say(text: str) -> None:
-    again = opened(text, "r<b>.html", "native-ucx")
+    again = report.opened_again(text, "r<b>.html", "native-ucx")
     assert all(said.partition("`")[0] in again for said in NEEDS_RAW)
     assert "opened again from r&lt;b&gt;.html" in again
     assert "against native-ucx, which was chosen now and not by the sweep" in again
@@ -97,14 +93,14 @@ def test_it_names_what_it_cannot_say(text: str) -> None:
 
 
 def test_it_can_be_opened_once_more(text: str) -> None:
-    again = opened(text, "report.html", "native-ucx")
-    assert answer_of(opened(again, "again.html", None)) == answer_of(text)
+    again = report.opened_again(text, "report.html", "native-ucx")
+    assert answer_of(report.opened_again(again, "again.html", None)) == answer_of(text)
     assert "The other warnings are that file" in again
 
 
 def test_a_baseline_that_was_chosen_stays(twice: Campaign) -> None:
     chosen = of_campaign(twice, "native-ucx")
-    again = opened(chosen, "report.html", None)
+    again = report.opened_again(chosen, "report.html", None)
     assert answer_of(again) == answer_of(chosen)
     assert "against native-ucx" in again
 
@@ -112,7 +108,7 @@ def test_a_baseline_that_was_chosen_stays(twice: Campaign) -> None:
 def test_it_is_the_page_of_a_campaign_without_what_needs_raw_data(twice: Campaign, text: str) -> None:
     ids = [
         {one.attrs["id"] for one in pagereader.read(page).all("section") if "id" in one.attrs}
-        for page in (of_campaign(twice, "native-ucx"), opened(text, "report.html", "native-ucx"))
+        for page in (of_campaign(twice, "native-ucx"), report.opened_again(text, "report.html", "native-ucx"))
     ]
     assert ids[0] - ids[1] == {"layers", "itself", "without", "questions"}
     assert ids[1] <= ids[0]
@@ -134,9 +130,9 @@ def test_damaged_data_is_refused(text: str) -> None:
         damaged, often = re.subn(pattern, by, text, count=1)
         assert often == 1, pattern
         with pytest.raises(BadInputError, match=r"r\.html: its embedded data is damaged"):
-            opened(damaged, "r.html", None)
+            report.opened_again(damaged, "r.html", None)
     with pytest.raises(BadInputError, match="has no layer 'none'"):
-        opened(text, "r.html", "none")
+        report.opened_again(text, "r.html", "none")
 
 
 def test_the_data_stays_small(text: str) -> None:
@@ -152,7 +148,7 @@ def test_the_data_stays_small(text: str) -> None:
 
 def test_nothing_of_the_file_can_escape(twice: Campaign, tmp_path: Path) -> None:
     hostile = report.html(report.page_of(load.read(twice), title="</script><script>alert(7)</script>"))
-    again = opened(hostile, "<i>.html", None)
+    again = report.opened_again(hostile, "<i>.html", None)
     assert "<script>alert" not in again
     assert "&lt;/script&gt;" in again
     (tmp_path / "again.html").write_text(again)

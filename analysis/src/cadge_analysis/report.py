@@ -78,7 +78,7 @@ def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Writ
     return write(page_of(load.read(Campaign(campaign_path)), title=title), out_path)
 
 
-def opened_again(text: str, file: str, baseline: str | None) -> Page:
+def opened_again(text: str, file: str, baseline: str | None) -> str:
     """Return the page that can be made of a report alone, without its campaign; `file` is the report's name.
 
     baseline: what layers are judged against, in place of what the file says. Raises BadInputError.
@@ -90,7 +90,7 @@ def opened_again(text: str, file: str, baseline: str | None) -> Page:
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
     comparison = compare.compare(data)
     page = views.page(comparison, title=carried.title, generated=f"as {file} carries them", withhold=carried.withheld)
-    return reopened.narrowed(page, comparison, carried, file=file)
+    return html(reopened.narrowed(page, comparison, carried, file=file))
 
 
 def html(page: Page) -> str:

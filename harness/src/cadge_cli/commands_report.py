@@ -162,7 +162,7 @@ def _about(placed: Placed, path: Path) -> str:
 
 
 def _open_again(file: Path, baseline: str | None, out: Path | None, output: Output) -> int:
-    from cadge_analysis.report import html, opened_again
+    from cadge_analysis.report import opened_again
 
     if out is None:
         raise UsageError(f"a report is made again into another file: add -o FILE, which is not {file.name} itself")
@@ -172,6 +172,6 @@ def _open_again(file: Path, baseline: str | None, out: Path | None, output: Outp
         raise UsageError(f"{file} cannot be read: {error}") from error
     if out.exists() and out.samefile(file):
         raise UsageError(f"-o {out} is the report itself, which has more in it: name another file")
-    written = write_output(out, html(opened_again(text, file.name, baseline)).encode())
+    written = write_output(out, opened_again(text, file.name, baseline).encode())
     lines = output.wrote(written, out, "made without raw data, which the page says")
     return output.finish(EXIT_OK, {"from": str(file), "report": str(out), "bytes": written.size_bytes}, lines)

@@ -21,8 +21,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
 from cadge_agent import build, fit, ports  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.facts import programs  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.faults import FaultError  # type: ignore[import-not-found, unused-ignore]
-from cadge_agent.programs import programs  # type: ignore[import-not-found, unused-ignore]
 from cadge_results import NodeFacts
 from cadge_results.event import Looked, read_event
 
@@ -69,7 +69,7 @@ def test_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_programs_beside_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "made-up"
     own.touch(0o755)
-    monkeypatch.setattr("cadge_agent.programs.SYSTEM_PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("cadge_agent.facts.SYSTEM_PATH", f"{tmp_path}:/usr/bin:/bin")
     said = programs(["made-up", "never-heard-of", "sh"])
     assert said["never-heard-of"] == {"unknown": "not found"}
     assert said["made-up"] == {"version": {"unknown": "no package"}, "file": str(own), "build_id": None}

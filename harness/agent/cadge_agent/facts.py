@@ -18,11 +18,10 @@ from pathlib import Path
 
 from cadge_agent.abilities import in_child, try_af_xdp, try_namespaces, try_process_vm_readv
 from cadge_agent.configuration import configuration
-from cadge_agent.environment import base_environment
+from cadge_agent.environment import SYSTEM_PATH, base_environment
 from cadge_agent.formats import NODE_SCHEMA, Json
-from cadge_agent.libraries import libraries
+from cadge_agent.libraries import build_id, libraries, package_versions
 from cadge_agent.network import driver_of, offloads, xdp_attached
-from cadge_agent.programs import programs
 from cadge_agent.reading import read, unknown
 
 
@@ -154,3 +153,17 @@ def facts(arguments: argparse.Namespace) -> int:
     stated = arguments.ld_library_path, arguments.opal_prefix, arguments.programs.split()
     print(json.dumps(gather(host, arguments.build, *stated), indent=1))
     return 0
+
+
+def programs(names: Iterable[str]) -> Json:
+    """Find programs as a launch finds them: {name: {version, file, build_id}}, the version that of their package."""
+    found: Json = {}
+    for name in sorted(names):
+        path = shutil.which(name, path=SYSTEM_PATH)
+        if path is None:
+            found[name] = unknown("not found")
+            continue
+        file = Path(path).resolve()
+        found[name] = {"version": unknown("no package"), "file": str(file), "build_id": build_id(file)}
+    package_versions(found)
+    return found

@@ -1,17 +1,82 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The agent's command line."""
+"""The agent's command line, and its verbs `check` and `run`."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
+import sys
 from pathlib import Path
 
-from cadge_agent.check import check
-from cadge_agent.clean import clean
-from cadge_agent.facts import facts
+from cadge_agent.block import read_block
+from cadge_agent.build import ask_driver
+from cadge_agent.clean import clean, clean_up
+from cadge_agent.errors import BadBlockError, EndedError, HostLostError
+from cadge_agent.facts import facts, gather
+from cadge_agent.faults import FaultError
+from cadge_agent.fit import refuse_unfit
+from cadge_agent.folders import write_whole
+from cadge_agent.follower import Follower
+from cadge_agent.leader import Leader
 from cadge_agent.look import look
-from cadge_agent.run import run
+from cadge_agent.output import Output, tell_removed
+from cadge_agent.reactor import Reactor
+from cadge_agent.site import Site
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Get a host ready, or say why it is not: `agent.pyz check`, see the head of the package."""
+    clean_up(arguments.work, arguments.campaign)
+    try:
+        answer = ask_driver(arguments.host, arguments.build, arguments.ld_library_path)
+    except FaultError as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
+    stated = arguments.ld_library_path, arguments.opal_prefix, arguments.programs.split()
+    node = gather(arguments.host, arguments.build, *stated)
+    write_whole(arguments.work / "node.json", node)
+    print(json.dumps(answer, sort_keys=True))
+    return 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one block, as leader or as follower: `agent.pyz run`."""
+    try:
+        block = read_block(arguments.block)
+        reactor = Reactor(float(block["deadline_s"]))
+        output = Output(reactor)
+        reactor.on_ping = lambda: output.answer(arguments.host)
+        site = Site(block, arguments.host, arguments.work, arguments.build or arguments.work / "build")
+    except (OSError, ValueError, KeyError, BadBlockError) as error:
+        sys.stderr.write(f"agent: {error}\n")
+        return 2
+    status = 70
+    try:
+        refuse_unfit(block, site.host)
+        role = Leader if block["leader"] == arguments.host else Follower
+        status = role(site, reactor, output).run()
+    except EndedError as error:
+        sys.stderr.write(f"agent: {error}\n")
+        status = 5
+    except HostLostError as error:
+        _complain(output, site.name, f"another host was lost: {error}")
+        status = 4
+    except (OSError, BadBlockError) as error:
+        _complain(output, site.name, str(error))
+        status = 2
+    finally:
+        removed = site.close()
+        with contextlib.suppress(EndedError):
+            tell_removed(output, site.name, removed)
+    return status
+
+
+def _complain(output: Output, host: str, reason: str) -> None:
+    with contextlib.suppress(EndedError):
+        output.emit({"event": "problem", "host": host, "reason": reason})
+    sys.stderr.write(f"agent: {reason}\n")
 
 
 def _path(text: str) -> Path:

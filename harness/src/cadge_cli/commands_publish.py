@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
+import os
 import re
+import signal
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,7 +19,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import json_option, names_of, output_of, refuse_options, refuse_others, results_option
 from cadge_cli.output import Output, table
-from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError, printable
+from cadge_harness.errors import EXIT_OK, NothingSelectedError, UnfitError, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Store
 from cadge_results.command import command
@@ -131,10 +135,8 @@ def publish(
 
     output = output_of(ctx, as_json)
     if served is not None:
-        from cadge_cli.preview import serve  # a web server takes time to import
-
         refuse_others(ctx, ("served", "port"), "is not for --preview")
-        return serve(served, port)
+        return _serve(served, port)
     if retracted is not None:
         refuse_others(ctx, ("retracted", "because", "target"), "is not for --retract")
         return _retract(output, retracted, target, because)
@@ -225,3 +227,35 @@ def _difference(copies: Copies) -> list[str]:
             names = ", ".join(map(printable, made.redactor.untold))
             lines.append(f"note: {names}: also a common word or a number, so replaced only where a name must stand")
     return list(dict.fromkeys(lines))
+
+
+class _OneFolder(http.server.SimpleHTTPRequestHandler):
+    def translate_path(self, path: str) -> str:
+        """Return the file of an address; one that a link leads out of the site to is not there."""
+        found = Path(super().translate_path(path))
+        inside = found.resolve().is_relative_to(Path(self.directory).resolve())
+        return str(found) if inside else os.devnull + "/"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's signature
+        """Say nothing of each request."""
+
+
+def _serve(site: Path, port: int) -> int:
+    """Serve a site until Ctrl-C, and return the exit code. port: 0 for a free one."""
+    from cadge_analysis.publish.site import Site
+
+    Site(site).about()
+    handler = functools.partial(_OneFolder, directory=str(site))
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise UnfitError(f"cannot listen on port {port}: {error.strerror}") from error
+    with server:
+        click.echo(f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)")
+        # a shell starts what it runs in the background with SIGINT ignored, and Python leaves it so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("ended", err=True)
+    return EXIT_OK

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from pydantic import JsonValue
 
 from cadge_cli.options import json_option, out_option, output_of, refuse_others, results_option
+from cadge_cli.output import wrapped
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
-from cadge_harness.paths import find_checkout
+from cadge_harness.paths import Checkout, find_checkout
 from cadge_results.command import command
+
+if TYPE_CHECKING:
+    from cadge_analysis.study.claims import Hypothesis, TestedBy
 
 EXAMPLES = "\b\nExamples:\n"
 PUBLISHED = "published.yml"
@@ -62,10 +68,8 @@ def study(
     output = output_of(ctx, as_json, out)
     checkout = find_checkout()
     if claims:
-        from cadge_cli.claims import claims_answer
-
         refuse_others(ctx, ("claims",), "is not for --claims")
-        return output.finish(EXIT_OK, *claims_answer(checkout))
+        return output.finish(EXIT_OK, *_claims(checkout))
     if name is None:
         raise UsageError("name a study, or list what papers claimed: --claims")
     known = sorted(path.parent.name for path in checkout.studies.glob(f"*/{PUBLISHED}"))
@@ -94,3 +98,54 @@ def study(
         "has_ours": built.has_ours,
     }
     return output.finish(EXIT_OK, data, output.wrote(built.written, path, "one file, opens offline"))
+
+
+def _claims(checkout: Checkout) -> tuple[JsonValue, list[str]]:
+    """Return the claims for programs and for people."""
+    from cadge_analysis.study.claims import read
+    from cadge_harness.plan.patterns import read_patterns
+
+    sweeps = {path.stem for path in checkout.sweeps.glob("*.yml")}
+    found = read(checkout.studies, sweeps, set(read_patterns(checkout).patterns))
+    data: list[JsonValue] = []
+    lines: list[str] = []
+    for number, one in enumerate(found.hypotheses, 1):
+        figures = list(_figures(one, checkout.studies))
+        data.append({"number": number, **one.model_dump(mode="json"), "figures": [*figures]})
+        lines += [*wrapped(one.claim, f"{number:2}  "), *_lines(one, figures), ""]
+    tested = sum(bool(one.tested) for one in found.hypotheses)
+    lines.append(f"{len(found.hypotheses)} hypotheses, {tested} tested here")
+    return {"hypotheses": data}, lines
+
+
+def _lines(one: Hypothesis, figures: list[str]) -> Iterator[str]:
+    for figure in figures:
+        yield from wrapped(figure, "    published: ")
+    for test in one.tested:
+        yield from wrapped(_where(test), "    tested: ")
+    if one.limits:
+        yield from wrapped(one.limits, "    but: ")
+    if one.cannot:
+        yield from wrapped(one.cannot, "    not tested: ")
+
+
+def _figures(one: Hypothesis, studies: Path) -> Iterator[str]:
+    from cadge_analysis.study.claims import figure_of
+
+    for named in one.published:
+        figure = figure_of(studies, named)
+        value = f"{figure.value * 100:g} %" if figure.unit == "share" else f"{figure.value:,.9g} {figure.unit}"
+        yield f"{value}: {named.said or figure.name} (study {named.study})"
+
+
+def _where(test: TestedBy) -> str:
+    """Return the commands that show a test."""
+    parts = []
+    if test.sweep:
+        parts.append(command("run", "--sweep", test.sweep))
+    if test.study:
+        section = f' (section "{test.section}")' if test.section else ""
+        parts.append(f"{command('study', test.study)}{section}")
+    if test.pattern:
+        parts.append(command("patterns", test.pattern))
+    return ", ".join(parts)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-int pgr_wire_fail(const struct pgr_config *config, int code, const char *format, ...)
+int pgr_open_fail(const struct pgr_config *config, int code, const char *format, ...)
 {
 	va_list list;
 

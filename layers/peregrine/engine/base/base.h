@@ -14,7 +14,7 @@
 /* From the kernel; may be 0. */
 uint64_t pgr_random(void);
 /* Writes a sentence into config->error and returns `code`. */
-int pgr_wire_fail(const struct pgr_config *config, int code, const char *format, ...)
+int pgr_open_fail(const struct pgr_config *config, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #endif

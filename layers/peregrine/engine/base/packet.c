@@ -112,14 +112,13 @@ bool pgr_packet_read(const void *at, size_t bytes, const uint8_t *key, struct pg
 	return head->type == PGR_CALL || head->type == PGR_RESULT ? fits_message(head) : fits_type(head);
 }
 
-enum pgr_unread pgr_packet_unread(const void *at, size_t bytes, const uint8_t *key,
-				  struct pgr_header *head_out)
+enum pgr_fault pgr_packet_fault(const void *at, size_t bytes, const uint8_t *key, struct pgr_header *head_out)
 {
 	size_t used = PGR_HEADER_BYTES;
 	struct pgr_header raw;
 
 	if (bytes < PGR_HEADER_BYTES)
-		return PGR_UNREAD_JUNK;
+		return PGR_FAULT_JUNK;
 	memcpy(&raw, at, sizeof(raw));
 	if (raw.flags & PGR_FLAG_COOKIE)
 		used += PGR_COOKIE_BYTES;
@@ -127,10 +126,10 @@ enum pgr_unread pgr_packet_unread(const void *at, size_t bytes, const uint8_t *k
 	if (!head_out->version || !head_out->sequence || head_out->slot >= PGR_SLOTS ||
 	    bytes != used + (raw.flags & PGR_FLAG_KEYED ? PGR_CHECK_BYTES : 0) +
 			     (uint64_t)head_out->data_bytes)
-		return PGR_UNREAD_JUNK;
+		return PGR_FAULT_JUNK;
 	if (!key != !(raw.flags & PGR_FLAG_KEYED) || (key && !check_is_right(at, bytes, used, key)))
-		return PGR_UNREAD_CHECK;
-	return head_out->version == PGR_VERSION ? PGR_UNREAD_JUNK : PGR_UNREAD_VERSION;
+		return PGR_FAULT_CHECK;
+	return head_out->version == PGR_VERSION ? PGR_FAULT_JUNK : PGR_FAULT_VERSION;
 }
 
 size_t pgr_packet_write(const struct pgr_header *head, uint64_t cookie, const uint8_t *key, const void *data,

@@ -200,17 +200,17 @@ static inline uint32_t pgr_packets_of(uint32_t message_bytes, uint32_t packet_by
 bool pgr_packet_read(const void *at, size_t bytes, const uint8_t *key, struct pgr_packet *packet_out);
 
 /* Why a packet may not be used. */
-enum pgr_unread {
+enum pgr_fault {
 	/* it is malformed, or junk */
-	PGR_UNREAD_JUNK,
+	PGR_FAULT_JUNK,
 	/* it is of another version of the protocol; that its check is right is known */
-	PGR_UNREAD_VERSION,
+	PGR_FAULT_VERSION,
 	/* it has no check where there is a key, one where there is none, or a wrong one */
-	PGR_UNREAD_CHECK
+	PGR_FAULT_CHECK
 };
 /* Of a packet that pgr_packet_read refused. Unless it is junk, its header is in *head_out, and nothing of it is proved. */
-enum pgr_unread pgr_packet_unread(const void *at, size_t bytes, const uint8_t *key,
-				  struct pgr_header *head_out);
+enum pgr_fault pgr_packet_fault(const void *at, size_t bytes, const uint8_t *key,
+				struct pgr_header *head_out);
 
 /* A part of a packet in memory. */
 struct pgr_piece {

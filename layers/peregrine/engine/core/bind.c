@@ -104,7 +104,7 @@ void pgr_unbind(struct pgr_peer *peer)
 	if (peer->closing)
 		return;
 	/* It may be one of the binding's own continuations that calls: the rest waits for the next poll. */
-	pgr_let_go(pgr);
+	pgr_flush_callers_data(pgr);
 	peer->closing = true;
 	if (pgr->recent_peer == peer)
 		pgr->recent_peer = NULL;

@@ -59,8 +59,8 @@ int pgr_outgoing_start(struct pgr_outgoing *out, uint32_t packet_bytes)
 		if (!out->order)
 			return PGR_E_MEMORY;
 	}
-	out->next = out->acked = out->under_way = out->last = out->ever = 0;
-	out->sendings = out->newest = out->lost = out->seek = 0;
+	out->next = out->acked = out->under_way = out->last = out->never_sent = 0;
+	out->sendings = out->newest = out->lost = out->lost_from = 0;
 	return PGR_OK;
 }
 
@@ -77,7 +77,7 @@ void pgr_outgoing_restart(struct pgr_outgoing *out)
 	if (out->order)
 		memset(out->order, 0, out->packets * sizeof(*out->order));
 	out->next = out->acked = out->under_way = out->last = 0;
-	out->sendings = out->newest = out->lost = out->seek = 0;
+	out->sendings = out->newest = out->lost = out->lost_from = 0;
 }
 
 uint32_t pgr_outgoing_next(struct pgr_outgoing *out, uint32_t credits)
@@ -85,9 +85,9 @@ uint32_t pgr_outgoing_next(struct pgr_outgoing *out, uint32_t credits)
 	if (out->under_way >= credits)
 		return PGR_PACKETS_MAX;
 	if (out->lost)
-		for (; out->seek < out->next; out->seek++)
-			if (out->order[out->seek] & LOST)
-				return out->seek;
+		for (; out->lost_from < out->next; out->lost_from++)
+			if (out->order[out->lost_from] & LOST)
+				return out->lost_from;
 	/* the receiver's memory of what came is bounded: it reports only so far behind a hole, if it has to report at all */
 	if (out->next < out->packets &&
 	    (credits == PGR_PACKETS_MAX || out->next - out->acked < PGR_NACK_BITMAP_BYTES * 8))
@@ -99,15 +99,15 @@ void pgr_outgoing_sent(struct pgr_outgoing *out, uint32_t number)
 {
 	out->last = number;
 	if (!out->order) {
-		out->next = out->ever = 1;
+		out->next = out->never_sent = 1;
 		out->under_way = 1;
 		return;
 	}
 	if (number == out->next) {
 		out->next++;
 		out->under_way++;
-		if (out->next > out->ever)
-			out->ever = out->next;
+		if (out->next > out->never_sent)
+			out->never_sent = out->next;
 	} else if (out->order[number] & LOST) {
 		out->lost--;
 		out->under_way++;
@@ -125,8 +125,8 @@ void pgr_outgoing_lost(struct pgr_outgoing *out, uint32_t number)
 	out->order[number] |= LOST;
 	out->lost++;
 	out->under_way--;
-	if (number < out->seek || out->lost == 1)
-		out->seek = number;
+	if (number < out->lost_from || out->lost == 1)
+		out->lost_from = number;
 }
 
 void pgr_outgoing_all_lost(struct pgr_outgoing *out)
@@ -139,10 +139,10 @@ void pgr_outgoing_all_lost(struct pgr_outgoing *out)
 			out->lost++;
 			out->under_way--;
 		}
-	out->seek = out->acked;
+	out->lost_from = out->acked;
 }
 
-uint32_t pgr_outgoing_open(const struct pgr_outgoing *out)
+uint32_t pgr_outgoing_unacked(const struct pgr_outgoing *out)
 {
 	if (!out->order)
 		return out->acked ? PGR_PACKETS_MAX : 0;
@@ -169,12 +169,13 @@ static bool arrived(struct pgr_outgoing *out, uint32_t number)
 	return true;
 }
 
-bool pgr_outgoing_learn(struct pgr_outgoing *out, uint32_t below, const uint8_t *bitmap, size_t bitmap_bytes)
+bool pgr_outgoing_acknowledge(struct pgr_outgoing *out, uint32_t below, const uint8_t *bitmap,
+			      size_t bitmap_bytes)
 {
 	bool news = false;
 	uint32_t end;
 
-	if (below > out->ever)
+	if (below > out->never_sent)
 		return false; /* what was never sent cannot have arrived */
 	if (!out->order) {
 		if (below < 1 || !out->next || out->acked)
@@ -209,8 +210,8 @@ bool pgr_outgoing_learn(struct pgr_outgoing *out, uint32_t below, const uint8_t 
 		out->order[i] |= LOST;
 		out->lost++;
 		out->under_way--;
-		if (i < out->seek || out->lost == 1)
-			out->seek = i;
+		if (i < out->lost_from || out->lost == 1)
+			out->lost_from = i;
 	}
 	return news;
 }
@@ -252,7 +253,7 @@ static bool note_none(struct pgr_incoming *in, const struct pgr_header *head)
 	pgr_incoming_end(in);
 	in->packet_bytes = head->packet_bytes;
 	in->packets = packets;
-	in->arrived = in->cumulative = in->unsaid = 0;
+	in->arrived = in->cumulative = in->unreported = 0;
 	in->few = 0;
 	in->map = map;
 	return true;
@@ -291,7 +292,7 @@ static bool mark(struct pgr_incoming *in, const struct pgr_header *head)
 		return false;
 	in->map[number / 64] |= bit;
 	in->arrived++;
-	in->unsaid++;
+	in->unreported++;
 	while (in->cumulative < in->packets && (in->map[in->cumulative / 64] >> in->cumulative % 64 & 1))
 		in->cumulative++;
 	return true;
@@ -308,7 +309,7 @@ unsigned int pgr_incoming_take(struct pgr_incoming *in, const struct pgr_packet 
 		    head->data_bytes);
 	if (in->arrived == in->packets)
 		return PGR_CAME_NEW | PGR_CAME_WHOLE;
-	if (in->unsaid * UINT64_C(4) >= window)
+	if (in->unreported * UINT64_C(4) >= window)
 		came |= PGR_CAME_REPORT;
 	return came | PGR_CAME_NEW;
 }
@@ -318,7 +319,7 @@ size_t pgr_incoming_report(struct pgr_incoming *in, struct pgr_header *head,
 {
 	size_t bytes = 0;
 
-	in->unsaid = 0;
+	in->unreported = 0;
 	head->packet_number = in->cumulative;
 	head->packet_bytes = in->packet_bytes;
 	head->type = PGR_ACK;

@@ -15,7 +15,7 @@ struct pgr_outgoing {
 	/* the first packet that was never sent, or not since a restart */
 	uint32_t next;
 	/* and that was never sent at all */
-	uint32_t ever;
+	uint32_t never_sent;
 	/* all below have arrived */
 	uint32_t acked;
 	/* sent, not known to have arrived and not taken for lost: what credits count */
@@ -34,7 +34,7 @@ struct pgr_outgoing {
 	/* packets to be sent again, flagged in the order's highest bit */
 	uint32_t lost;
 	/* no lost packet lies below */
-	uint32_t seek;
+	uint32_t lost_from;
 };
 
 /* A message on its way in. */
@@ -51,7 +51,7 @@ struct pgr_incoming {
 	/* all below are here */
 	uint32_t cumulative;
 	/* arrived since our last acknowledgement */
-	uint32_t unsaid;
+	uint32_t unreported;
 	/* a bit a packet that is here: owned, or &few where 64 are enough; NULL: no message of several packets */
 	uint64_t *map;
 	uint64_t few;
@@ -71,8 +71,8 @@ static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t most, uint32_t 
 	return part < pgr->packet_bytes ? part : pgr->packet_bytes;
 }
 /* What it consists of. */
-static inline void pgr_outgoing_is(struct pgr_outgoing *out, const struct pgr_iov *iov, uint32_t count,
-				   uint64_t bytes)
+static inline void pgr_outgoing_set(struct pgr_outgoing *out, const struct pgr_iov *iov, uint32_t count,
+				    uint64_t bytes)
 {
 	for (uint32_t i = 0; i < count; i++)
 		out->iov[i] = iov[i];
@@ -93,7 +93,8 @@ void pgr_outgoing_sent(struct pgr_outgoing *out, uint32_t number);
 /* But it did not: the wire had no room for it. */
 void pgr_outgoing_lost(struct pgr_outgoing *out, uint32_t number);
 /* Learns from an ack (bitmap NULL) or nack. Returns whether something arrived that was not known to have. */
-bool pgr_outgoing_learn(struct pgr_outgoing *out, uint32_t below, const uint8_t *bitmap, size_t bitmap_bytes);
+bool pgr_outgoing_acknowledge(struct pgr_outgoing *out, uint32_t below, const uint8_t *bitmap,
+			      size_t bitmap_bytes);
 /* The pieces of a packet's data; at most PGR_IOV_MAX. */
 unsigned int pgr_outgoing_pieces(const struct pgr_outgoing *out, uint32_t number, struct pgr_piece *pieces);
 /* As if nothing had been sent. */
@@ -101,7 +102,7 @@ void pgr_outgoing_restart(struct pgr_outgoing *out);
 /* Nothing was heard for too long: what is under way is taken for lost. */
 void pgr_outgoing_all_lost(struct pgr_outgoing *out);
 /* The last packet sent that is not known to have arrived; PGR_PACKETS_MAX: all have. */
-uint32_t pgr_outgoing_open(const struct pgr_outgoing *out);
+uint32_t pgr_outgoing_unacked(const struct pgr_outgoing *out);
 
 /*
  * Begins a message whose first packet has this header; `to` is where it goes, NULL: to one place, `whole`. PGR_OK or

@@ -54,16 +54,16 @@ static int send_packet(struct pgr_slot *slot, uint32_t number, bool ask, bool mo
  * How many packets of this call may be under way while short ones are made beside it, which wait for all that went before
  * them. At least two, so that one is on its way while the other is read.
  */
-static uint32_t mixed_packets(const struct pgr_slot *slot)
+static uint32_t yield_window(const struct pgr_slot *slot)
 {
-	const uint32_t packets = PGR_MIXED_BYTES / (slot->out.packet_bytes + PGR_HEADER_BYTES);
+	const uint32_t packets = PGR_YIELD_BYTES / (slot->out.packet_bytes + PGR_HEADER_BYTES);
 
 	return packets < 2 ? 2 : packets;
 }
 
-static bool leaves_room(const struct pgr_slot *slot)
+static bool yields(const struct pgr_slot *slot)
 {
-	return PGR_UNLIKELY(slot->peer->mixed != 0) && slot->out.packets > 1;
+	return PGR_UNLIKELY(slot->peer->yield_packets != 0) && slot->out.packets > 1;
 }
 
 /* How many packets of this call may be under way now, beside those of the binding's other calls. */
@@ -79,10 +79,10 @@ static uint32_t credits_of(const struct pgr_slot *slot)
 	if (PGR_UNLIKELY(!peer->incarnation && slot->out.packets > 1))
 		return slot->out.under_way ? 0 : 1;
 	credits = peer->credits > others ? peer->credits - others : 0;
-	if (!leaves_room(slot))
+	if (!yields(slot))
 		return credits;
 	/* and one, however many short ones there are */
-	return credits > mixed_packets(slot) ? mixed_packets(slot) : credits < 1 ? 1 : credits;
+	return credits > yield_window(slot) ? yield_window(slot) : credits < 1 ? 1 : credits;
 }
 
 /* On a wire that nobody acknowledges: whether the next packet of this call waits until the last but one has been read. */
@@ -90,14 +90,14 @@ static bool waits_for_reader(const struct pgr_slot *slot)
 {
 	struct pgr_wire *wire = slot->peer->pgr->wire;
 
-	return leaves_room(slot) && wire->ops->behind && wire->ops->behind(wire, &slot->peer->to);
+	return yields(slot) && wire->ops->behind && wire->ops->behind(wire, &slot->peer->to);
 }
 
 /* Whether the server shall say at once what has come: its answer lets the next packets go. */
-static bool asks(const struct pgr_slot *slot, uint32_t number, uint32_t following)
+static bool asks_for_ack(const struct pgr_slot *slot, uint32_t number, uint32_t following)
 {
-	if (slot->out.packets > 1 && PGR_UNLIKELY(slot->peer->mixed != 0) &&
-	    number % ((mixed_packets(slot) + 3) / 4) == 0)
+	if (slot->out.packets > 1 && PGR_UNLIKELY(slot->peer->yield_packets != 0) &&
+	    number % ((yield_window(slot) + 3) / 4) == 0)
 		return true;
 	return following == PGR_PACKETS_MAX && (slot->out.packets > 1 || slot->repeats);
 }
@@ -122,10 +122,10 @@ void pgr_slot_send(struct pgr_slot *slot, bool more)
 		pgr_outgoing_sent(out, number);
 		slot->order = ++peer->sendings;
 		following = PGR_LIKELY(out->packets == 1) ? PGR_PACKETS_MAX : pgr_outgoing_next(out, credits);
-		full = send_packet(slot, number, asks(slot, number, following),
+		full = send_packet(slot, number, asks_for_ack(slot, number, following),
 				   more || following != PGR_PACKETS_MAX);
-		if (leaves_room(slot))
-			peer->mixed--;
+		if (yields(slot))
+			peer->yield_packets--;
 		if (PGR_UNLIKELY(full))
 			pgr_outgoing_lost(out, number);
 		peer->under_way += out->under_way - before;
@@ -160,7 +160,7 @@ static void send_these(struct pgr_peer *peer, uint64_t these, unsigned int turn)
 			if (slot->first_sent)
 				pgr_slot_arm(slot);
 			else
-				pgr_slot_leave(slot);
+				pgr_slot_arm_first(slot);
 			slot->sent_ns = 0; /* waiting here is no round trip */
 		}
 		pgr_slot_send(slot, true);
@@ -172,12 +172,12 @@ void pgr_peer_send_queued(struct pgr_peer *peer)
 {
 	const unsigned int turn = peer->turn++ % PGR_SLOTS;
 
-	send_these(peer, peer->queued & ~peer->lengthy, turn);
-	send_these(peer, peer->queued & peer->lengthy, turn);
+	send_these(peer, peer->queued & ~peer->long_calls, turn);
+	send_these(peer, peer->queued & peer->long_calls, turn);
 }
 
-void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
-		  uint32_t incarnation, const uint8_t *bitmap, size_t bitmap_bytes, uint32_t number)
+void pgr_slot_send_control(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
+			   uint32_t incarnation, const uint8_t *bitmap, size_t bitmap_bytes, uint32_t number)
 {
 	struct pgr_peer *peer = slot->peer;
 	struct pgr *pgr = peer->pgr;
@@ -201,18 +201,18 @@ void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, 
 	pgr_send(pgr, to, &head, 0, &piece, bitmap_bytes ? 1 : 0, false);
 }
 
-void pgr_slot_ask(struct pgr_slot *slot)
+void pgr_slot_probe(struct pgr_slot *slot)
 {
-	pgr_slot_say(slot, &slot->peer->to, PGR_PROBE, PGR_FLAG_ASK, slot->claimed, NULL, 0, 0);
+	pgr_slot_send_control(slot, &slot->peer->to, PGR_PROBE, PGR_FLAG_ASK, slot->claimed, NULL, 0, 0);
 }
 
 void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation)
 {
-	pgr_slot_say(slot, to, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0, incarnation, NULL, 0,
-		     slot->in.map ? slot->in.packets : 1);
+	pgr_slot_send_control(slot, to, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0, incarnation, NULL, 0,
+			      slot->in.map ? slot->in.packets : 1);
 }
 
-void pgr_slot_repeat(struct pgr_slot *slot, uint32_t number)
+void pgr_slot_resend_packet(struct pgr_slot *slot, uint32_t number)
 {
 	struct pgr_peer *peer = slot->peer;
 	const uint32_t before = slot->out.under_way;
@@ -225,14 +225,14 @@ void pgr_slot_repeat(struct pgr_slot *slot, uint32_t number)
 	peer->under_way += slot->out.under_way - before;
 }
 
-void pgr_slot_progress(struct pgr_slot *slot)
+void pgr_slot_report(struct pgr_slot *slot)
 {
 	uint8_t bitmap[PGR_NACK_BITMAP_BYTES];
 	struct pgr_header head = {0};
 	const size_t bytes = pgr_incoming_report(&slot->in, &head, bitmap);
 
-	pgr_slot_say(slot, &slot->result_from, head.type, slot->result_flags, slot->result_incarnation,
-		     bitmap, bytes, head.packet_number);
+	pgr_slot_send_control(slot, &slot->result_from, head.type, slot->result_flags,
+			      slot->result_incarnation, bitmap, bytes, head.packet_number);
 }
 
 /* ---- calling ---- */
@@ -244,9 +244,9 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 	uint32_t part = pgr_split(pgr, peer->packet_bytes, slot->out.bytes);
 	int code;
 
-	if (PGR_UNLIKELY(peer->mixed != 0) && pgr->reliable && slot->out.bytes > pgr->single_bytes &&
-	    part > PGR_MIXED_PART)
-		part = PGR_MIXED_PART;
+	if (PGR_UNLIKELY(peer->yield_packets != 0) && pgr->reliable && slot->out.bytes > pgr->single_bytes &&
+	    part > PGR_YIELD_PART)
+		part = PGR_YIELD_PART;
 	code = pgr_outgoing_start(&slot->out, part);
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;
@@ -258,16 +258,16 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 	slot->arg = arg;
 	/* before the packet leaves: a server may have forgotten what a client that slept meanwhile still waits for */
 	if (!pgr->reliable)
-		pgr_slot_leave(slot);
+		pgr_slot_arm_first(slot);
 	if (!pgr->reliable && (pgr->sample++ & 7) == 0)
 		slot->sent_ns = pgr->now_ns;
 	pgr->stats.calls++;
 	if (PGR_UNLIKELY(slot->out.packets > 1))
-		peer->lengthy |= UINT64_C(1) << slot->number;
-	else if (PGR_UNLIKELY(peer->lengthy != 0))
-		peer->mixed = PGR_MIXED_PACKETS;
+		peer->long_calls |= UINT64_C(1) << slot->number;
+	else if (PGR_UNLIKELY(peer->long_calls != 0))
+		peer->yield_packets = PGR_YIELD_PACKETS;
 	/* not before those that wait already, but a short one before long ones */
-	if (PGR_UNLIKELY((slot->out.packets > 1 ? peer->queued : peer->queued & ~peer->lengthy) != 0)) {
+	if (PGR_UNLIKELY((slot->out.packets > 1 ? peer->queued : peer->queued & ~peer->long_calls) != 0)) {
 		slot->out.next = 0;
 		slot->state = PGR_SLOT_QUEUED;
 		peer->queued |= UINT64_C(1) << slot->number;
@@ -275,7 +275,7 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 		pgr_slot_send(slot, more);
 	}
 	if (pgr->reliable) /* after it: the server works already */
-		pgr_slot_leave(slot);
+		pgr_slot_arm_first(slot);
 	return PGR_OK;
 }
 
@@ -286,7 +286,7 @@ static unsigned int end_by(struct pgr_peer *peer, const void *arg, uint64_t dead
 	for (uint64_t busy = peer->pgr->here ? ~peer->free : 0; busy; busy &= busy - 1) {
 		struct pgr_slot *slot = peer->slots[__builtin_ctzll(busy)];
 		const uint64_t bit = UINT64_C(1) << slot->number;
-		const bool has = (peer->hasty & bit) && slot->deadline_sequence == slot->sequence;
+		const bool has = (peer->deadlines & bit) && slot->deadline_sequence == slot->sequence;
 
 		/* a call that is passed on is its server's affair */
 		if (slot->state == PGR_SLOT_FREE || slot->delegating || slot->arg != arg)
@@ -294,7 +294,7 @@ static unsigned int end_by(struct pgr_peer *peer, const void *arg, uint64_t dead
 		count++;
 		if (has && slot->deadline_ns <= deadline_ns)
 			continue;
-		peer->hasty |= bit;
+		peer->deadlines |= bit;
 		slot->deadline_sequence = slot->sequence;
 		slot->deadline_ns = deadline_ns;
 		slot->deadline_code = code;
@@ -335,7 +335,7 @@ static int prepare(struct pgr_slot *slot, const struct pgr_iov *in, uint32_t in_
 					    bytes, &slot->out);
 		return slot->marshal ? PGR_OK : PGR_E_MEMORY;
 	}
-	pgr_outgoing_is(&slot->out, in, in_count, bytes);
+	pgr_outgoing_set(&slot->out, in, in_count, bytes);
 	return PGR_OK;
 }
 

@@ -7,7 +7,7 @@
  * Whether a server that knows us no more cannot have forgotten a first copy of this call, nor will have when the last
  * cookie that it gives for it has died.
  */
-static bool would_remember(const struct pgr_slot *slot, uint32_t memory_ms, uint64_t now_ns)
+static bool server_would_remember(const struct pgr_slot *slot, uint32_t memory_ms, uint64_t now_ns)
 {
 	const uint64_t memory_ns = memory_ms * UINT64_C(1000000);
 
@@ -38,7 +38,7 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 		return; /* late: it has the call since, or will find the cookie with it */
 	if (!slot->claimed)
 		slot->claimed_ns = now_ns; /* before that, nobody could execute it */
-	else if (!would_remember(slot, head->packet_bytes, now_ns))
+	else if (!server_would_remember(slot, head->packet_bytes, now_ns))
 		return; /* it may have executed the call, and forgotten it */
 	peer->incarnation = head->incarnation;
 	peer->cookie = cookie;
@@ -48,13 +48,14 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 	slot->claimed = head->incarnation;
 	slot->carried = cookie;
 	slot->alive = false;
-	slot->silent = slot->silent != 0; /* what was silent may have been the server, not the path */
-	pgr_peer_takes(peer, head->credits);
+	slot->large_timeouts =
+		slot->large_timeouts != 0; /* what was silent may have been the server, not the path */
+	pgr_peer_limit_packets(peer, head->credits);
 	slot->result_packet_bytes = slot->delegating ? slot->result_packet_bytes : peer->packet_bytes;
-	if (!pgr_slot_begin_again(slot))
+	if (!pgr_slot_restart(slot))
 		return;
 	pgr_slot_send(slot, false);
-	pgr_slot_wait(slot);
+	pgr_slot_arm_repeat(slot);
 }
 
 static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *packet)
@@ -72,8 +73,8 @@ static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *p
 		if (slot->repeats < UINT8_MAX)
 			slot->repeats++;
 		slot->state = PGR_SLOT_CALLING;
-		slot->silent = 0; /* it has arrived */
-		pgr_slot_wait(slot);
+		slot->large_timeouts = 0; /* it has arrived */
+		pgr_slot_arm_repeat(slot);
 		slot->code = PGR_E_SERVER_BUSY;
 		return;
 	case PGR_REJECT_FAILED:
@@ -115,15 +116,15 @@ static PGR_COLD void on_report(struct pgr_slot *slot, const struct pgr_packet *p
 		slot->first_sent = true;
 	} else if (packet->head.packet_bytes != slot->out.packet_bytes) {
 		return; /* late: it speaks of larger packets, before the call began anew */
-	} else if (pgr_outgoing_learn(&slot->out, packet->head.packet_number, nack ? packet->data : NULL,
-				      nack ? packet->head.data_bytes : 0)) {
-		slot->repeats = slot->silent = 0;
-		slot->answered = false;
+	} else if (pgr_outgoing_acknowledge(&slot->out, packet->head.packet_number,
+					    nack ? packet->data : NULL, nack ? packet->head.data_bytes : 0)) {
+		slot->repeats = slot->large_timeouts = 0;
+		slot->answered_since = false;
 		peer->large_went |= slot->out.acked && slot->out.packet_bytes > peer->pgr->small_bytes;
 	}
 	peer->under_way -= before - slot->out.under_way;
-	pgr_slot_wait(slot);
-	if (PGR_UNLIKELY((peer->queued & ~peer->lengthy) != 0))
+	pgr_slot_arm_repeat(slot);
+	if (PGR_UNLIKELY((peer->queued & ~peer->long_calls) != 0))
 		peer->queued |=
 			UINT64_C(1)
 			<< slot->number; /* after the short ones, when this packet has been looked at */
@@ -191,8 +192,8 @@ static PGR_COLD void acknowledge(struct pgr *pgr, const struct pgr_to *from, con
 }
 
 /* A result that we have already, and whose sender keeps it because it has not heard so. */
-static PGR_COLD void late(struct pgr_peer *peer, const struct pgr_slot *slot, const struct pgr_to *from,
-			  const struct pgr_packet *packet)
+static PGR_COLD void on_late_result(struct pgr_peer *peer, const struct pgr_slot *slot,
+				    const struct pgr_to *from, const struct pgr_packet *packet)
 {
 	/* a slot that was released has no call */
 	const uint64_t ended = !slot                          ? peer->sequence
@@ -216,7 +217,7 @@ void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct
 		slot->code = PGR_E_REFUSED;
 }
 
-void pgr_client_nobody(void *engine, const void *packet, size_t bytes)
+void pgr_client_unreachable(void *engine, const void *packet, size_t bytes)
 {
 	struct pgr *pgr = engine;
 	struct pgr_header head;
@@ -256,10 +257,10 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	slot = peer->slots[head->slot];
 	if (PGR_UNLIKELY(!slot || head->sequence != slot->sequence || slot->state < PGR_SLOT_CALLING ||
 			 slot->state > PGR_SLOT_TAKING)) {
-		late(peer, slot, from, packet);
+		on_late_result(peer, slot, from, packet);
 		return;
 	}
-	slot->answered |= slot->silent != 0;
+	slot->answered_since |= slot->large_timeouts != 0;
 	if (PGR_UNLIKELY(head->type == PGR_CHALLENGE)) {
 		on_challenge(slot, packet);
 		return;
@@ -287,7 +288,7 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	case PGR_ALIVE:
 		arrived(slot);
 		if (head->packet_bytes > pgr->small_bytes && slot->state != PGR_SLOT_QUEUED)
-			slot->kept_bytes = head->packet_bytes;
+			slot->result_part_bytes = head->packet_bytes;
 		else
 			slot->alive = true;
 		slot->repeats = slot->repeats > 2 ? 2 : slot->repeats; /* ask on, but not in haste */

@@ -13,11 +13,11 @@ struct pgr_client_slot {
 	struct pgr_work *work;
 };
 
-enum { PGR_OF_ALL, PGR_OF_SHARE, PGR_QUEUES };
+enum { PGR_OF_ALL, PGR_OF_QUOTA, PGR_QUEUES };
 
 /* What one host holds (on shm: one process) of what is for all. */
-struct pgr_share {
-	struct pgr_share *next;
+struct pgr_quota {
+	struct pgr_quota *next;
 	/* the first bytes of its addresses */
 	uint32_t who;
 	/* clients and works that name it; with the last one it goes */
@@ -35,7 +35,7 @@ struct pgr_client {
 	/* in its bucket */
 	struct pgr_client *next;
 	/* the host's, or process's, that it belongs to */
-	struct pgr_share *share;
+	struct pgr_quota *quota;
 	/* its neighbours in the queue of all, and in its share's; when it was put behind the others */
 	struct pgr_client *before[PGR_QUEUES], *behind[PGR_QUEUES];
 	uint64_t queued_ns;
@@ -52,20 +52,20 @@ struct pgr_client {
 };
 _Static_assert(sizeof(struct pgr_client) <= 2048, "a known client costs the server at most 2 KiB");
 
-/* ---- share.c ---- */
+/* ---- quota.c ---- */
 /* The share that an address belongs to, until it is put back; NULL: no memory. */
-struct pgr_share *pgr_share_get(struct pgr *pgr, const struct pgr_to *to);
+struct pgr_quota *pgr_quota_get(struct pgr *pgr, const struct pgr_to *to);
 /* NULL is legal. */
-void pgr_share_put(struct pgr *pgr, struct pgr_share *share);
+void pgr_quota_put(struct pgr *pgr, struct pgr_quota *quota);
 /* A client that is new, or goes to another address, is of this share from now on, and is no more. */
-void pgr_share_enter(struct pgr *pgr, struct pgr_share *share, struct pgr_client *client);
-void pgr_share_leave(struct pgr *pgr, struct pgr_client *client);
+void pgr_quota_enter(struct pgr *pgr, struct pgr_quota *quota, struct pgr_client *client);
+void pgr_quota_leave(struct pgr *pgr, struct pgr_client *client);
 PGR_COLD void pgr_client_requeue(struct pgr *pgr, struct pgr_client *client);
 /* It has spoken. */
 static inline void pgr_client_heard(struct pgr *pgr, struct pgr_client *client)
 {
 	client->heard_ns = pgr->now_ns;
-	if (PGR_UNLIKELY(pgr->now_ns - client->queued_ns >= PGR_QUEUED_NS))
+	if (PGR_UNLIKELY(pgr->now_ns - client->queued_ns >= PGR_REQUEUE_NS))
 		pgr_client_requeue(pgr, client);
 }
 
@@ -76,8 +76,9 @@ struct pgr_client *pgr_client_of(struct pgr *pgr, uint64_t id);
  * Who sent this, if he has shown that he is where he says; else he is answered and NULL is returned. `client`: who is known by
  * his identifier; NULL.
  */
-PGR_COLD struct pgr_client *pgr_client_meet(struct pgr *pgr, struct pgr_client *client,
-					    const struct pgr_to *from, const struct pgr_packet *packet);
+PGR_COLD struct pgr_client *pgr_client_first_contact(struct pgr *pgr, struct pgr_client *client,
+						     const struct pgr_to *from,
+						     const struct pgr_packet *packet);
 /* Whether the packet, from there, has a cookie that is right; else it is challenged. */
 PGR_COLD bool pgr_cookie_shown(struct pgr *pgr, struct pgr_client *client, const struct pgr_to *from,
 			       const struct pgr_packet *packet);

@@ -62,7 +62,7 @@ uint64_t pgr_slot_timeout(const struct pgr_slot *slot)
 	return pgr_backed_off(pgr, rto_ns, slot->repeats);
 }
 
-void pgr_slot_wait(struct pgr_slot *slot)
+void pgr_slot_arm_repeat(struct pgr_slot *slot)
 {
 	slot->due_ns = pgr_now(slot->peer->pgr) + pgr_slot_timeout(slot);
 }
@@ -71,11 +71,11 @@ void pgr_slot_arm(struct pgr_slot *slot)
 {
 	const struct pgr *pgr = slot->peer->pgr;
 
-	pgr_slot_wait(slot);
+	pgr_slot_arm_repeat(slot);
 	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
 }
 
-void pgr_slot_leave(struct pgr_slot *slot)
+void pgr_slot_arm_first(struct pgr_slot *slot)
 {
 	pgr_slot_arm(slot);
 	slot->claimed_ns = slot->peer->pgr->now_ns;

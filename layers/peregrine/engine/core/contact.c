@@ -42,7 +42,7 @@ void pgr_server_reject(struct pgr *pgr, const struct pgr_to *from, const struct 
  * a packet which was only damaged ends no call.
  */
 void pgr_server_refuse(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
-		       enum pgr_unread why)
+		       enum pgr_fault why)
 {
 	struct pgr_header head = {
 		.type = PGR_REJECT,
@@ -52,11 +52,11 @@ void pgr_server_refuse(struct pgr *pgr, const struct pgr_to *from, const struct 
 		.client = to->client,
 		.sequence = to->sequence,
 		.incarnation = to->incarnation,
-		.procedure = why == PGR_UNREAD_VERSION ? PGR_REJECT_VERSION : PGR_REJECT_NOT_AUTHORISED,
+		.procedure = why == PGR_FAULT_VERSION ? PGR_REJECT_VERSION : PGR_REJECT_NOT_AUTHORISED,
 	};
 
 	pgr->stats.rejects_sent++;
-	if (why == PGR_UNREAD_VERSION) {
+	if (why == PGR_FAULT_VERSION) {
 		pgr_send(pgr, from, &head, 0, NULL, 0, false);
 	} else {
 		const uint8_t no_check[PGR_CHECK_BYTES] = {0};
@@ -74,7 +74,7 @@ void pgr_server_refuse(struct pgr *pgr, const struct pgr_to *from, const struct 
 /* Clients choose their identifiers: mixed, so that nobody makes them all lie in one list. */
 static struct pgr_client **bucket_of(struct pgr *pgr, uint64_t id)
 {
-	return &pgr->buckets[pgr_mixed(pgr, id) & pgr->clients_mask];
+	return &pgr->buckets[pgr_keyed_hash(pgr, id) & pgr->clients_mask];
 }
 
 struct pgr_client *pgr_client_of(struct pgr *pgr, uint64_t id)
@@ -120,7 +120,7 @@ void pgr_client_forget(struct pgr *pgr, struct pgr_client *client)
 	if (pgr->recent == client)
 		pgr->recent = NULL;
 	pgr->clients_count--;
-	pgr_share_leave(pgr, client);
+	pgr_quota_leave(pgr, client);
 	free(client);
 }
 
@@ -164,15 +164,15 @@ static struct pgr_client *longest_silent(struct pgr *pgr, const struct pgr_queue
 }
 
 /* Whether the table of clients has a place for one more of this share; for it, one that is silent may be forgotten. */
-static bool has_place(struct pgr *pgr, const struct pgr_share *share)
+static bool has_place(struct pgr *pgr, const struct pgr_quota *quota)
 {
 	struct pgr_client *silent;
 
-	if (share->clients < pgr->config.clients_max - pgr->clients_count)
+	if (quota->clients < pgr->config.clients_max - pgr->clients_count)
 		return true;
 	if (pgr->now_ns < pgr->next_look_ns)
 		return false;
-	silent = share->clients ? longest_silent(pgr, &share->silent, PGR_OF_SHARE)
+	silent = quota->clients ? longest_silent(pgr, &quota->silent, PGR_OF_QUOTA)
 				: longest_silent(pgr, &pgr->silent, PGR_OF_ALL);
 	if (silent)
 		pgr_client_forget(pgr, silent);
@@ -251,11 +251,11 @@ void pgr_on_contact(struct pgr *pgr, pgr_contact *contact, void *arg)
 	pgr->contact_arg = arg;
 }
 
-struct pgr_client *pgr_client_meet(struct pgr *pgr, struct pgr_client *client, const struct pgr_to *from,
-				   const struct pgr_packet *packet)
+struct pgr_client *pgr_client_first_contact(struct pgr *pgr, struct pgr_client *client,
+					    const struct pgr_to *from, const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;
-	struct pgr_share *share;
+	struct pgr_quota *quota;
 	void *data = client ? client->data : NULL;
 
 	if (head->type != PGR_CALL && head->type != PGR_PROBE)
@@ -266,22 +266,22 @@ struct pgr_client *pgr_client_meet(struct pgr *pgr, struct pgr_client *client, c
 		pgr_server_reject(pgr, from, head, PGR_REJECT_NOT_AUTHORISED);
 		return NULL;
 	}
-	share = pgr_share_get(pgr, from);
-	if (client && share) { /* the same binding at a new address */
-		pgr_share_leave(pgr, client);
-		pgr_share_enter(pgr, share, client);
+	quota = pgr_quota_get(pgr, from);
+	if (client && quota) { /* the same binding at a new address */
+		pgr_quota_leave(pgr, client);
+		pgr_quota_enter(pgr, quota, client);
 		client->to = *from;
 		client->data = data;
 		return client;
 	}
-	client = share && has_place(pgr, share) ? calloc(1, sizeof(*client)) : NULL;
+	client = quota && has_place(pgr, quota) ? calloc(1, sizeof(*client)) : NULL;
 	if (!client) {
-		pgr_share_put(pgr, share);
+		pgr_quota_put(pgr, quota);
 		pgr_server_reject(pgr, from, head, PGR_REJECT_BUSY);
 		return NULL;
 	}
 	client->data = data;
-	pgr_share_enter(pgr, share, client);
+	pgr_quota_enter(pgr, quota, client);
 	client->id = head->client;
 	client->active = pgr->period - 1;
 	client->to = *from;
@@ -290,7 +290,7 @@ struct pgr_client *pgr_client_meet(struct pgr *pgr, struct pgr_client *client, c
 	pgr->clients_count++;
 	if (pgr->clients_active < pgr->clients_count)
 		pgr->clients_active++;
-	pgr_share_out(pgr);
+	pgr_credits_divide(pgr);
 	pgr->recent = client;
 	return client;
 }

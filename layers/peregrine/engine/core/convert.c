@@ -39,7 +39,7 @@ static uint64_t size_of(char kind)
 }
 
 /* The next run of elements of one kind within `left` bytes of the plain form. */
-static uint64_t run_of(struct walk *walk, uint64_t left)
+static uint64_t segment_run(struct walk *walk, uint64_t left)
 {
 	uint64_t size, run;
 
@@ -56,7 +56,7 @@ uint64_t pgr_words_bytes(const char *signature, uint64_t bytes)
 	uint64_t words = 0;
 
 	while (bytes) {
-		uint64_t run = run_of(&walk, bytes);
+		uint64_t run = segment_run(&walk, bytes);
 
 		bytes -= run;
 		words += walk.kind == 'h'            ? run * 2
@@ -85,7 +85,7 @@ uint64_t pgr_words_make(const char *signature, const uint8_t *from, uint64_t byt
 	uint8_t *const begin = to;
 
 	while (bytes) {
-		uint64_t run = run_of(&walk, bytes);
+		uint64_t run = segment_run(&walk, bytes);
 
 		bytes -= run;
 		if (walk.kind == 'b') {
@@ -190,7 +190,7 @@ void pgr_swap(const char *signature, uint8_t *at, uint64_t bytes)
 	struct walk walk = {.at = signature};
 
 	while (bytes) {
-		uint64_t run = run_of(&walk, bytes);
+		uint64_t run = segment_run(&walk, bytes);
 		const uint64_t size = size_of(walk.kind);
 
 		bytes -= run;

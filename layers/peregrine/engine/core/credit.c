@@ -14,16 +14,16 @@ static uint16_t share(uint32_t window, uint32_t among)
 }
 
 /* Who shares changes rarely; dividing at each packet would be felt. */
-void pgr_share_out(struct pgr *pgr)
+void pgr_credits_divide(struct pgr *pgr)
 {
 	pgr->grant_to_clients = share(pgr->wire->window_packets, pgr->clients_active);
 	pgr->grant_to_servers = share(pgr->wire->window_packets, pgr->busy_count);
 }
 
-void pgr_share_anew(struct pgr *pgr)
+void pgr_credits_renew(struct pgr *pgr)
 {
 	pgr->clients_active = pgr->clients_counted;
 	pgr->clients_counted = 0;
 	pgr->period++;
-	pgr_share_out(pgr);
+	pgr_credits_divide(pgr);
 }

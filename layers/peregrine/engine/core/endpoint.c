@@ -12,17 +12,18 @@
 /* ---- packets ---- */
 
 /* Who asks in another version, or without our key, is told; who is told so himself may believe it in the end. */
-static PGR_COLD void unread(struct pgr *pgr, const struct pgr_to *from, const void *at, size_t bytes)
+static PGR_COLD void answer_unreadable(struct pgr *pgr, const struct pgr_to *from, const void *at,
+				       size_t bytes)
 {
 	struct pgr_header head;
-	const enum pgr_unread why = pgr_packet_unread(at, bytes, pgr->has_key ? pgr->key : NULL, &head);
+	const enum pgr_fault why = pgr_packet_fault(at, bytes, pgr->has_key ? pgr->key : NULL, &head);
 
 	pgr->stats.packets_dropped++;
-	if (why == PGR_UNREAD_JUNK)
+	if (why == PGR_FAULT_JUNK)
 		return;
 	if (head.type == PGR_CALL || head.type == PGR_PROBE)
 		pgr_server_refuse(pgr, from, &head, why);
-	else if (head.type == PGR_REJECT && why == PGR_UNREAD_CHECK && head.version == PGR_VERSION)
+	else if (head.type == PGR_REJECT && why == PGR_FAULT_CHECK && head.version == PGR_VERSION)
 		pgr_client_refused(pgr, from, &head);
 }
 
@@ -38,7 +39,7 @@ static bool input(void *engine, const struct pgr_to *from, const void *at, size_
 	if (PGR_UNLIKELY(!pgr->here))
 		return false; /* an earlier packet's handler has forked */
 	if (PGR_UNLIKELY(!pgr_packet_read(at, bytes, pgr->has_key ? pgr->key : NULL, &packet))) {
-		unread(pgr, from, at, bytes);
+		answer_unreadable(pgr, from, at, bytes);
 		return false;
 	}
 	if (PGR_UNLIKELY(packet.head.flags & PGR_FLAG_REFERENCE) && !pgr->wire->joins_processes) {
@@ -63,7 +64,7 @@ static bool input(void *engine, const struct pgr_to *from, const void *at, size_
 /* ---- progress ---- */
 
 /* What a wire had no room for. */
-static PGR_COLD void go_on(struct pgr *pgr)
+static PGR_COLD void send_stalled(struct pgr *pgr)
 {
 	struct pgr_work *next;
 
@@ -88,7 +89,7 @@ int pgr_poll(struct pgr *pgr)
 	pgr->events = 0;
 	received = pgr->wire->ops->receive(pgr->wire);
 	if (PGR_UNLIKELY(pgr->stalled))
-		go_on(pgr);
+		send_stalled(pgr);
 	if (received == 0 || PGR_UNLIKELY(pgr->polls >= pgr->polls_a_look * 4)) {
 		if (PGR_UNLIKELY(++pgr->polls >= pgr->polls_a_look)) {
 			pgr->polls = 0;
@@ -117,7 +118,7 @@ static uint64_t idle_ns(const struct pgr *pgr, uint64_t now_ns)
 		due_ns = pgr->next_tick_ns;
 	ns = due_ns == UINT64_MAX ? UINT64_MAX : due_ns <= now_ns ? 0 : due_ns - now_ns;
 	for (const struct pgr_work *work = pgr->timed; pgr->reliable && work; work = work->next)
-		room |= !pgr_stays(work) || !work->out.next;
+		room |= !pgr_result_in_place(work) || !work->out.next;
 	for (const struct pgr_peer *peer = pgr->busy; pgr->reliable && peer; peer = peer->busy_next)
 		room |= peer->queued != 0;
 	if (room && ns > PGR_ROOM_NS)
@@ -258,7 +259,7 @@ void pgr_close(struct pgr *pgr)
 	while (pgr->silent.first) {
 		struct pgr_client *client = pgr->silent.first;
 
-		pgr_share_leave(pgr, client);
+		pgr_quota_leave(pgr, client);
 		free(client);
 	}
 	for (uint32_t i = 0; i < pgr->works_count; i++) {
@@ -280,7 +281,7 @@ void pgr_close(struct pgr *pgr)
 	free(pgr->works);
 	free(pgr->delegated);
 	free(pgr->procedures);
-	pgr_table_free(pgr->shares, pgr->clients_mask);
+	pgr_table_free(pgr->quotas, pgr->clients_mask);
 	free(pgr->delegators);
 	pgr_table_free(pgr->buckets, pgr->clients_mask);
 	pgr_table_free(pgr->by_hash, pgr->peers_mask);
@@ -296,7 +297,7 @@ static void attach(struct pgr *pgr, const struct pgr_config *config)
 	uint32_t packet_bytes = pgr->wire->packet_bytes_max;
 
 	pgr->wire->here = &pgr->here;
-	pgr->wire->nobody = pgr_client_nobody;
+	pgr->wire->on_unreachable = pgr_client_unreachable;
 	pgr->reliable = pgr->wire->reliable;
 	pgr->shared = pgr->wire->joins_processes && !(pgr->off & PGR_OFF_IN_PLACE);
 	if (pgr->config.packet_bytes_max && pgr->config.packet_bytes_max < packet_bytes)
@@ -331,11 +332,11 @@ static bool make_tables(struct pgr *pgr)
 	pgr->clients_mask = (uint32_t)(power_of_two(pgr->config.clients_max) - 1);
 	pgr->by_hash = pgr_table_take(pgr->peers_mask);
 	pgr->buckets = pgr_table_take(pgr->clients_mask);
-	pgr->shares = pgr_table_take(pgr->clients_mask);
+	pgr->quotas = pgr_table_take(pgr->clients_mask);
 	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));
 	pgr->scratch = gathers ? malloc(pgr->wire->packet_bytes_max) : NULL;
 	pgr->copy = copies ? malloc(pgr->wire->packet_bytes_max) : NULL;
-	return pgr->by_hash && pgr->buckets && pgr->shares && pgr->procedures && (pgr->scratch || !gathers) &&
+	return pgr->by_hash && pgr->buckets && pgr->quotas && pgr->procedures && (pgr->scratch || !gathers) &&
 	       (pgr->copy || !copies);
 }
 
@@ -352,11 +353,11 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	pgr->off = config->off;
 	if (pgr->config.message_bytes_max > PGR_MESSAGE_BYTES_MAX - PGR_TOKEN_BYTES) {
 		pgr_close(pgr);
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "a message has at most 1 GiB");
+		return pgr_open_fail(config, PGR_E_ARGUMENT, "a message has at most 1 GiB");
 	}
 	if (pgr->config.packet_bytes_max && pgr->config.packet_bytes_max < PGR_PACKET_BYTES_MIN) {
 		pgr_close(pgr);
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "a packet has at least %d bytes",
+		return pgr_open_fail(config, PGR_E_ARGUMENT, "a packet has at least %d bytes",
 				     PGR_PACKET_BYTES_MIN);
 	}
 	code = ops->open(&pgr->config, input, pgr, &pgr->wire);
@@ -370,7 +371,7 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 		pgr_close(pgr);
 		return PGR_E_MEMORY;
 	}
-	pgr_share_out(pgr);
+	pgr_credits_divide(pgr);
 	pgr->fast = pgr_fast_can(pgr);
 	pgr->probe_ns = pgr->config.give_up_ns / 4 < PGR_PROBE_NS ? pgr->config.give_up_ns / 4 : PGR_PROBE_NS;
 	pgr->tick_ns = pgr->config.rto_min_ns / 4;
@@ -385,9 +386,9 @@ int pgr_open(const struct pgr_config *config, struct pgr **pgr_out)
 	const struct pgr_wire_ops *ops = pgr_wire_find(config->wire);
 
 	if (config->bytes != sizeof(*config))
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "config.bytes is not that of this library");
+		return pgr_open_fail(config, PGR_E_ARGUMENT, "config.bytes is not that of this library");
 	if (!ops)
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "there is no wire named %s",
+		return pgr_open_fail(config, PGR_E_ARGUMENT, "there is no wire named %s",
 				     config->wire ? config->wire : "(nothing)");
 	return pgr_open_on(ops, config, pgr_out);
 }

@@ -16,7 +16,7 @@
  *	call.c       a call leaves
  *	reply.c      results on their way, and kept
  *	fast.h       the usual case of call, serve, reply and result, short
- *	slot.c, work.c, procedure.c, share.c    what calls hold at either end; how much one host may hold
+ *	slot.c, work.c, procedure.c, quota.c    what calls hold at either end; how much one host may hold
  *	clock.c, credit.c, send.c    time-outs; flow control; a packet leaves
  *	blast.c, memory.c, buffer.c, convert.c, coroutine.c    messages of several packets, or that stay where they are; memory for
  *	             them; unlike byte orders; the stack of a procedure (only with PGR_OFF_NO_THREAD_STATE)
@@ -41,7 +41,7 @@
 /* a cookie is good for so long at most */
 #define PGR_COOKIE_LIFE_NS (2 * PGR_COOKIE_EPOCH_S * UINT64_C(1000000000))
 /* a client that speaks is put behind the others once in so long */
-#define PGR_QUEUED_NS UINT64_C(1000000000)
+#define PGR_REQUEUE_NS UINT64_C(1000000000)
 
 enum {
 	/* packets that may be under way before the other side has said more, as in eRPC (Kalia et al., NSDI 2019) */
@@ -53,14 +53,14 @@ enum {
 	/* a call is taken for lost when one sent so many later is answered */
 	PGR_REORDER_CALLS = 16,
 	/* repetitions of a call before its time-out */
-	PGR_HURRIES_MAX = 3,
+	PGR_EARLY_REPEATS_MAX = 3,
 	/* doublings of the time-out */
 	PGR_BACKOFF_MAX = 6,
 	/* of long calls, while short ones are made beside them: bytes under way; packets until it is over */
-	PGR_MIXED_BYTES = 131072,
-	PGR_MIXED_PACKETS = 256,
+	PGR_YIELD_BYTES = 131072,
+	PGR_YIELD_PACKETS = 256,
 	/* and of data in a packet of such a call, where it could be larger */
-	PGR_MIXED_PART = 8192,
+	PGR_YIELD_PART = 8192,
 	/* time-outs of a large packet, in a row, after which it is taken to be too large for the path; the same where one
 	 * of its size has arrived before: a path changes seldom, and losses are common */
 	PGR_SILENT_FIRST = 2,
@@ -83,7 +83,7 @@ enum {
 	PGR_WIPED_BYTES = 64,
 };
 
-/* Clients in the order in which they fell silent, the first one first; right to PGR_QUEUED_NS. */
+/* Clients in the order in which they fell silent, the first one first; right to PGR_REQUEUE_NS. */
 struct pgr_queue {
 	struct pgr_client *first, *last;
 };
@@ -149,7 +149,7 @@ struct pgr {
 	struct pgr_client **buckets;
 	struct pgr_queue silent;
 	/* owned: in lists as well, as many */
-	struct pgr_share **shares;
+	struct pgr_quota **quotas;
 	/* owned, sorted: who may pass calls on to us */
 	struct pgr_to *delegators;
 	uint32_t delegators_count, delegators_room;
@@ -212,7 +212,7 @@ struct pgr {
 };
 
 /* A place in a table for a key that others choose, who do not know the secret: a few of the finalizer's steps of MurmurHash3. */
-static inline uint64_t pgr_mixed(const struct pgr *pgr, uint64_t key)
+static inline uint64_t pgr_keyed_hash(const struct pgr *pgr, uint64_t key)
 {
 	uint64_t salt;
 
@@ -234,9 +234,9 @@ int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *
 int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_line *line, uint64_t cookie,
 		  const struct pgr_piece *data, unsigned int pieces, bool more);
 /* Before data that may be held back vanish. */
-static inline void pgr_let_go(struct pgr *pgr)
+static inline void pgr_flush_callers_data(struct pgr *pgr)
 {
-	if (PGR_UNLIKELY(pgr->wire->lending))
+	if (PGR_UNLIKELY(pgr->wire->holds_callers_data))
 		pgr_flush(pgr);
 }
 
@@ -254,7 +254,7 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 /* What a server said; `packet` is right in itself. */
 void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
 /* The host of a server says that nobody takes this packet of ours: as wire.h. Ends the call that it speaks of. */
-PGR_COLD void pgr_client_nobody(void *engine, const void *packet, size_t bytes);
+PGR_COLD void pgr_client_unreachable(void *engine, const void *packet, size_t bytes);
 /* A server refuses a call by a packet that has no right check: it ends nothing, but explains why nothing comes. */
 PGR_COLD void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *head);
 
@@ -263,7 +263,7 @@ PGR_COLD void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, con
 void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
 /* Refuses a call or probe, of which only the header `to` is known, and why it may not be used. */
 PGR_COLD void pgr_server_refuse(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
-				enum pgr_unread why);
+				enum pgr_fault why);
 
 /* ---- procedure.c ---- */
 /* What serves this number, PGR_ANY_PROCEDURE included; NULL: nothing does. */
@@ -300,9 +300,9 @@ uint64_t pgr_next_due(const struct pgr *pgr);
 
 /* ---- credit.c ---- */
 /* Shares the window out again, after clients or servers have come or gone. */
-void pgr_share_out(struct pgr *pgr);
+void pgr_credits_divide(struct pgr *pgr);
 /* From time to time: among those who had work since the last time. */
-void pgr_share_anew(struct pgr *pgr);
+void pgr_credits_renew(struct pgr *pgr);
 static inline uint16_t pgr_grant_to_server(const struct pgr *pgr)
 {
 	return pgr->grant_to_servers;

@@ -59,8 +59,8 @@ static PGR_COLD const uint8_t *pgr_fast_copy(struct pgr *pgr, const uint8_t *dat
 /* ---- client ---- */
 
 /* What the long way has to know of the call that has left. */
-static inline void pgr_fast_note(const struct pgr *pgr, struct pgr_peer *peer, struct pgr_slot *slot,
-				 uint32_t procedure, uint32_t bytes, uint32_t count)
+static inline void pgr_fast_record(const struct pgr *pgr, struct pgr_peer *peer, struct pgr_slot *slot,
+				   uint32_t procedure, uint32_t bytes, uint32_t count)
 {
 	peer->free &= ~(UINT64_C(1) << slot->number);
 	slot->sequence++;
@@ -124,7 +124,7 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 	});
 	if (PGR_UNLIKELY(pgr_fast_send(pgr, &peer->to, &line, pieces, in_count, bytes)))
 		return PGR_OK;
-	pgr_fast_note(pgr, peer, slot, procedure, (uint32_t)bytes, in_count);
+	pgr_fast_record(pgr, peer, slot, procedure, (uint32_t)bytes, in_count);
 	slot->to_count = out_count;
 	slot->to_bytes = to_bytes;
 	slot->done = done;
@@ -215,7 +215,7 @@ static inline bool pgr_fast_serve(struct pgr *pgr, const struct pgr_to *from, co
 	else
 		procedure->handler(procedure->arg, &request);
 	if (PGR_UNLIKELY(pgr->current != NULL))
-		pgr_current_keep(pgr); /* it will be answered later */
+		pgr_current_take_work(pgr); /* it will be answered later */
 	return true;
 }
 

@@ -8,7 +8,7 @@
  * piece back or has ended. What is mapped stays there, whatever becomes of the owner: to read it is always safe.
  */
 #include "blast.h"
-#include "../base/theirs.h"
+#include "../base/process.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -73,7 +73,7 @@ static bool share(struct pgr_region *region)
 	const size_t bytes = HEAD_BYTES + region->bytes;
 	void *at = MAP_FAILED;
 
-	region->fd = pgr_theirs_make("pgr-memory", bytes);
+	region->fd = pgr_memfd_make("pgr-memory", bytes);
 	if (region->fd >= 0)
 		at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
 	/* our own mapping is there already; no other can be made to write */
@@ -173,8 +173,8 @@ bool pgr_refer(struct pgr *pgr, const struct pgr_iov *iov, uint32_t count, uint6
 			.bytes = pgr_le32((uint32_t)(end - at)),
 		};
 		memcpy(reference_out, &reference, sizeof(reference));
-		pgr_outgoing_is(out, &(struct pgr_iov){reference_out, PGR_REFERENCE_BYTES}, 1,
-				PGR_REFERENCE_BYTES);
+		pgr_outgoing_set(out, &(struct pgr_iov){reference_out, PGR_REFERENCE_BYTES}, 1,
+				 PGR_REFERENCE_BYTES);
 		pgr->stats.references++;
 		return true;
 	}
@@ -193,11 +193,11 @@ static void close_view(struct pgr_view *view)
 static const struct head *map(uint32_t pid, uint32_t fd_there, uint64_t id, size_t *bytes_out)
 {
 	const int like = memfd_create("pgr-like", MFD_CLOEXEC);
-	const int fd = like < 0 ? -1 : pgr_theirs_open(pid, fd_there, S_IFREG, like, O_RDONLY);
+	const int fd = like < 0 ? -1 : pgr_process_open_fd(pid, fd_there, S_IFREG, like, O_RDONLY);
 	const struct head *head = MAP_FAILED;
 	struct stat stat;
 
-	if (fd >= 0 && pgr_theirs_sealed(fd, SEALS) && fstat(fd, &stat) == 0 &&
+	if (fd >= 0 && pgr_memfd_is_sealed(fd, SEALS) && fstat(fd, &stat) == 0 &&
 	    stat.st_size > (off_t)HEAD_BYTES)
 		head = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (fd >= 0)

@@ -15,13 +15,13 @@ uint32_t pgr_result_size(const struct pgr *pgr, uint32_t taken)
 	return bytes < PGR_DATA_BYTES_MIN ? PGR_DATA_BYTES_MIN : bytes;
 }
 
-void pgr_peer_takes(struct pgr_peer *peer, uint32_t data_bytes)
+void pgr_peer_limit_packets(struct pgr_peer *peer, uint32_t data_bytes)
 {
 	if (data_bytes >= PGR_DATA_BYTES_MIN && data_bytes < peer->packet_bytes && !peer->pgr->reliable)
 		peer->packet_bytes = data_bytes & ~UINT32_C(7);
 }
 
-bool pgr_slot_begin_again(struct pgr_slot *slot)
+bool pgr_slot_restart(struct pgr_slot *slot)
 {
 	struct pgr_peer *peer = slot->peer;
 	struct pgr_outgoing *out = &slot->out;
@@ -45,7 +45,8 @@ bool pgr_slot_begin_again(struct pgr_slot *slot)
 static bool is_wanted(const struct pgr_slot *slot)
 {
 	return (slot->state == PGR_SLOT_CALLING || slot->state == PGR_SLOT_QUEUED) && !slot->alive &&
-	       !slot->kept_bytes && !(slot->out.next && pgr_outgoing_open(&slot->out) == PGR_PACKETS_MAX);
+	       !slot->result_part_bytes &&
+	       !(slot->out.next && pgr_outgoing_unacked(&slot->out) == PGR_PACKETS_MAX);
 }
 
 /* All calls that have not arrived begin anew. */
@@ -61,7 +62,7 @@ static void shrink(struct pgr_peer *peer)
 		if (!slot->delegating)
 			slot->result_packet_bytes = small_bytes;
 		if (slot->out.packet_bytes > small_bytes && slot->out.bytes > small_bytes &&
-		    is_wanted(slot) && pgr_slot_begin_again(slot))
+		    is_wanted(slot) && pgr_slot_restart(slot))
 			peer->queued |= UINT64_C(1) << slot->number;
 	}
 	pgr_peer_send_queued(peer);
@@ -71,7 +72,7 @@ bool pgr_slot_large_open(const struct pgr_slot *slot)
 {
 	const struct pgr_outgoing *out = &slot->out;
 	const uint32_t small_bytes = slot->peer->pgr->small_bytes;
-	const uint32_t open = pgr_outgoing_open(out);
+	const uint32_t open = pgr_outgoing_unacked(out);
 
 	if (slot->peer->pgr->reliable || out->packet_bytes <= small_bytes || !is_wanted(slot) ||
 	    open == PGR_PACKETS_MAX)
@@ -79,21 +80,22 @@ bool pgr_slot_large_open(const struct pgr_slot *slot)
 	return open + 1 < out->packets || out->bytes - open * out->packet_bytes > small_bytes;
 }
 
-bool pgr_slot_shrinks(struct pgr_slot *slot)
+bool pgr_slot_shrink(struct pgr_slot *slot)
 {
 	struct pgr_peer *peer = slot->peer;
-	const bool of_result = slot->kept_bytes && !slot->delegating;
+	const bool of_result = slot->result_part_bytes && !slot->delegating;
 	const bool before = of_result ? peer->large_came : peer->large_went;
 
 	if ((!of_result && !pgr_slot_large_open(slot)) || peer->packet_bytes <= peer->pgr->small_bytes)
 		return false;
-	if (slot->silent < UINT8_MAX)
-		slot->silent++;
-	if (slot->silent < (before ? PGR_SILENT_LATER : PGR_SILENT_FIRST) || (!of_result && !slot->answered))
+	if (slot->large_timeouts < UINT8_MAX)
+		slot->large_timeouts++;
+	if (slot->large_timeouts < (before ? PGR_SILENT_LATER : PGR_SILENT_FIRST) ||
+	    (!of_result && !slot->answered_since))
 		return false;
-	slot->silent = 0;
+	slot->large_timeouts = 0;
 	shrink(peer);
 	if (of_result)
-		pgr_slot_ask(slot);
+		pgr_slot_probe(slot);
 	return true;
 }

@@ -28,11 +28,11 @@ struct pgr_peer {
 	/* a bit a slot: no call is there; it waits for credits or room; its result was taken and not acknowledged */
 	uint64_t free, queued, unacked;
 	/* a bit a slot: the arguments of its call are of several packets */
-	uint64_t lengthy;
+	uint64_t long_calls;
 	/* so many more packets of such calls leave room to short ones, since one was made beside them */
-	uint32_t mixed;
+	uint32_t yield_packets;
 	/* a bit a slot: it has, or had, a call with a deadline of its own */
-	uint64_t hasty;
+	uint64_t deadlines;
 	/* packets that we may have, and have, under way */
 	uint32_t credits, under_way;
 	/* of data in a full packet, either way: the smaller of both ends' limits, or small_bytes if no more arrive */
@@ -42,7 +42,7 @@ struct pgr_peer {
 	/* round trip, its variation, time-out: RFC 6298, with samples as Karn's rule allows them; 0: no sample yet */
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
 	/* of calls: so far; the last one that is answered; which one that was when we last looked for lost ones */
-	uint32_t sendings, newest, looked;
+	uint32_t sendings, newest, newest_searched;
 	/* when the server last said anything */
 	uint64_t heard_ns;
 	/* which slot goes on first when credits come */
@@ -51,7 +51,7 @@ struct pgr_peer {
 	bool closing;
 	/* its process had ended when we last looked, which was then */
 	bool ended;
-	uint64_t looked_ns;
+	uint64_t life_checked_ns;
 	/* of its calls: byte order, words */
 	uint8_t flags;
 	/* the highest number that a call had in a slot that was released: what comes there goes on from it */
@@ -83,7 +83,7 @@ void pgr_peer_send_queued(struct pgr_peer *peer);
 /* Repeats calls of which nothing was heard while later ones are answered. */
 PGR_COLD void pgr_peer_find_lost(struct pgr_peer *peer);
 /* The server takes so many bytes of data in a packet. */
-void pgr_peer_takes(struct pgr_peer *peer, uint32_t data_bytes);
+void pgr_peer_limit_packets(struct pgr_peer *peer, uint32_t data_bytes);
 
 /* ---- clock.c ---- */
 /* Takes a sample of the round trip (RFC 6298). */

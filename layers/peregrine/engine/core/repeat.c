@@ -3,7 +3,7 @@
 #include "peer.h"
 #include "slot.h"
 
-void pgr_slot_late(struct pgr_slot *slot)
+void pgr_slot_timed_out(struct pgr_slot *slot)
 {
 	struct pgr_peer *peer = slot->peer;
 	bool large;
@@ -11,36 +11,36 @@ void pgr_slot_late(struct pgr_slot *slot)
 
 	if (slot->repeats < UINT8_MAX)
 		slot->repeats++;
-	peer->mixed = 0;            /* a reader of another make may not tell what is waited for */
+	peer->yield_packets = 0;    /* a reader of another make may not tell what is waited for */
 	slot->sent_ns = 0;          /* Karn's rule */
 	slot->code = PGR_E_GIVE_UP; /* nobody knows what becomes of this one, unless it is refused too */
 	peer->pgr->stats.retransmissions++;
-	if (pgr_slot_shrinks(slot))
+	if (pgr_slot_shrink(slot))
 		return;
 	if (slot->state == PGR_SLOT_TAKING) {
 		const bool delegated = (slot->result_flags & PGR_FLAG_DELEGATED) != 0;
 
 		/* a server that restarted meanwhile does not know what is spoken of, but answers a question */
 		if (slot->repeats % 2 || delegated)
-			pgr_slot_progress(slot);
+			pgr_slot_report(slot);
 		if (slot->repeats % 2 == 0)
-			pgr_slot_ask(slot);
+			pgr_slot_probe(slot);
 		return;
 	}
-	open = pgr_outgoing_open(&slot->out);
+	open = pgr_outgoing_unacked(&slot->out);
 	large = pgr_slot_large_open(slot);
-	if (slot->alive || slot->kept_bytes || peer->pgr->reliable ||
+	if (slot->alive || slot->result_part_bytes || peer->pgr->reliable ||
 	    (slot->out.next && open == PGR_PACKETS_MAX)) {
-		pgr_slot_ask(slot);
+		pgr_slot_probe(slot);
 	} else if (slot->out.packets == 1 || !slot->out.next) {
 		peer->under_way -= slot->out.under_way;
 		pgr_outgoing_restart(&slot->out);
 		pgr_slot_send(slot, true); /* this poll's end flushes */
 	} else {
-		pgr_slot_repeat(slot, open);
+		pgr_slot_resend_packet(slot, open);
 	}
 	if (large) /* where it does not arrive, this does */
-		pgr_slot_ask(slot);
+		pgr_slot_probe(slot);
 }
 
 /*
@@ -52,18 +52,18 @@ void pgr_peer_find_lost(struct pgr_peer *peer)
 {
 	struct pgr *pgr = peer->pgr;
 
-	peer->looked = peer->newest;
+	peer->newest_searched = peer->newest;
 	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
 		struct pgr_slot *slot = peer->slots[__builtin_ctzll(busy)];
 		uint64_t timeout_ns;
 
 		if (slot->state != PGR_SLOT_CALLING || slot->out.packets != 1 || slot->alive ||
-		    slot->repeats != slot->hurries || slot->hurries == PGR_HURRIES_MAX ||
+		    slot->repeats != slot->early_repeats || slot->early_repeats == PGR_EARLY_REPEATS_MAX ||
 		    (int32_t)(peer->newest - slot->order) < PGR_REORDER_CALLS)
 			continue;
 		timeout_ns = pgr_slot_timeout(slot);
-		pgr_slot_late(slot);
-		slot->hurries++;
+		pgr_slot_timed_out(slot);
+		slot->early_repeats++;
 		slot->due_ns = pgr_now(pgr) + timeout_ns;
 	}
 }

@@ -72,7 +72,7 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
 		following = out->packets == 1 ? PGR_PACKETS_MAX : pgr_outgoing_next(out, credits);
 		full = send_packet(pgr, work, number,
 				   following == PGR_PACKETS_MAX &&
-					   (out->packets > 1 || work->delegated || pgr_stays(work)),
+					   (out->packets > 1 || work->delegated || pgr_result_in_place(work)),
 				   more || following != PGR_PACKETS_MAX);
 		if (PGR_UNLIKELY(full)) {
 			pgr_outgoing_lost(out, number);
@@ -83,7 +83,7 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
 		}
 		number = following;
 	}
-	if (PGR_UNLIKELY(pgr->reliable && pgr_stays(work)) && out->next == out->packets) {
+	if (PGR_UNLIKELY(pgr->reliable && pgr_result_in_place(work)) && out->next == out->packets) {
 		work->due_ns = pgr->now_ns + PGR_LIFE_NS; /* until its client has read it, or has ended */
 		pgr_timed_add(pgr, work);
 	} else if (PGR_UNLIKELY(pgr->reliable && !work->delegated && out->next == out->packets && !out->lost))
@@ -96,7 +96,7 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
 	}
 }
 
-void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmissions)
+void pgr_result_resend(struct pgr *pgr, struct pgr_work *work, uint8_t retransmissions)
 {
 	uint32_t open;
 
@@ -105,7 +105,7 @@ void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmis
 		pgr_result_send(pgr, work, false);
 		return;
 	}
-	open = pgr_outgoing_open(&work->out);
+	open = pgr_outgoing_unacked(&work->out);
 	if (!work->out.next || open == PGR_PACKETS_MAX) {
 		const uint32_t before = work->out.next;
 
@@ -187,7 +187,7 @@ void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
 	}
 }
 
-bool pgr_result_smaller(struct pgr *pgr, struct pgr_work *work, uint32_t taken)
+bool pgr_result_shrink(struct pgr *pgr, struct pgr_work *work, uint32_t taken)
 {
 	const uint32_t packet_bytes = pgr_result_size(pgr, taken);
 
@@ -214,7 +214,7 @@ bool pgr_result_smaller(struct pgr *pgr, struct pgr_work *work, uint32_t taken)
 uint32_t pgr_result_large(const struct pgr *pgr, const struct pgr_work *work)
 {
 	if (work->onward)
-		return work->onward->kept_bytes;
+		return work->onward->result_part_bytes;
 	if (pgr->reliable || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING) ||
 	    work->out.packet_bytes <= PGR_SMALL_BYTES || work->out.bytes <= PGR_SMALL_BYTES)
 		return 0;
@@ -279,7 +279,7 @@ static int keep(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *io
 	if (PGR_UNLIKELY(pgr->regions && !work->delegated) &&
 	    pgr_refer(pgr, iov, count, bytes, work->reference, &work->out))
 		return PGR_OK;
-	pgr_outgoing_is(&work->out, iov, count, bytes);
+	pgr_outgoing_set(&work->out, iov, count, bytes);
 	return PGR_OK;
 }
 

@@ -22,7 +22,7 @@ static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const
 	else if (!pgr->reliable) {
 		if ((int32_t)(slot->order - peer->newest) > 0)
 			peer->newest = slot->order;
-		if (PGR_UNLIKELY(peer->newest - peer->looked >= PGR_REORDER_CALLS / 2))
+		if (PGR_UNLIKELY(peer->newest - peer->newest_searched >= PGR_REORDER_CALLS / 2))
 			pgr_peer_find_lost(peer);
 		if (slot->in.map && slot->in.packets > 1)
 			pgr_slot_ack(slot, from, false, slot->claimed);
@@ -55,16 +55,16 @@ static PGR_COLD const uint8_t *reform(struct pgr_slot *slot, const uint8_t *data
 }
 
 /* A result that is of no use here: its server need not keep it. */
-static PGR_COLD void refuse(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
-			    int code)
+static PGR_COLD void refuse_result(struct pgr_slot *slot, const struct pgr_packet *packet,
+				   const struct pgr_to *from, int code)
 {
 	const bool delegated = (packet->head.flags & PGR_FLAG_DELEGATED) != 0;
 
 	slot->in.packet_bytes = packet->head.packet_bytes;
 	if (delegated || !slot->peer->pgr->reliable || (packet->head.flags & PGR_FLAG_REFERENCE))
-		pgr_slot_say(slot, from, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0,
-			     packet->head.incarnation, NULL, 0,
-			     pgr_packets_of(packet->head.message_bytes, packet->head.packet_bytes));
+		pgr_slot_send_control(slot, from, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0,
+				      packet->head.incarnation, NULL, 0,
+				      pgr_packets_of(packet->head.message_bytes, packet->head.packet_bytes));
 	pgr_slot_end(slot, code, NULL, 0);
 }
 
@@ -72,13 +72,13 @@ static PGR_COLD void refuse(struct pgr_slot *slot, const struct pgr_packet *pack
  * A result in the server's memory is read by `done`. Only then the server hears that it is taken, and only then the slot has a
  * next call, which would say so too.
  */
-static PGR_COLD void finish_lent(struct pgr_slot *slot, const uint8_t *data, uint32_t bytes)
+static PGR_COLD void finish_in_place(struct pgr_slot *slot, const uint8_t *data, uint32_t bytes)
 {
 	struct pgr_peer *peer = slot->peer;
 
-	slot->lent = true;
+	slot->read_in_place = true;
 	pgr_slot_end(slot, PGR_OK, data, bytes);
-	slot->lent = false;
+	slot->read_in_place = false;
 	pgr_slot_ack(slot, &peer->to, false, slot->claimed);
 	peer->free |= UINT64_C(1) << slot->number;
 }
@@ -92,20 +92,20 @@ void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, co
 	if (PGR_UNLIKELY(referred)) {
 		data = pgr_referred(pgr, from, packet, &bytes);
 		if (!data || bytes > pgr->config.message_bytes_max) {
-			refuse(slot, packet, from, data ? PGR_E_TOO_LARGE : PGR_E_MEMORY);
+			refuse_result(slot, packet, from, data ? PGR_E_TOO_LARGE : PGR_E_MEMORY);
 			return;
 		}
 	}
 	if (PGR_UNLIKELY(pgr_needs_reform(pgr, packet->head.flags))) {
 		data = reform(slot, data, packet->head.flags, &bytes);
 		if (!data) {
-			refuse(slot, packet, from, PGR_E_MEMORY);
+			refuse_result(slot, packet, from, PGR_E_MEMORY);
 			return;
 		}
 	}
 	if (slot->to_count) {
 		if (PGR_UNLIKELY(bytes > slot->to_bytes)) {
-			refuse(slot, packet, from, PGR_E_TOO_LARGE);
+			refuse_result(slot, packet, from, PGR_E_TOO_LARGE);
 			return;
 		}
 		if (bytes)
@@ -114,7 +114,7 @@ void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, co
 	}
 	if (PGR_UNLIKELY(referred)) {
 		if (data && data != slot->staging) {
-			finish_lent(slot, data, (uint32_t)bytes);
+			finish_in_place(slot, data, (uint32_t)bytes);
 			return;
 		}
 		pgr_slot_ack(slot, from, false, slot->claimed);
@@ -156,7 +156,7 @@ void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet, 
 	if (slot->state != PGR_SLOT_TAKING) {
 		code = begin_taking(slot, packet, from);
 		if (code != PGR_OK) {
-			refuse(slot, packet, from, code);
+			refuse_result(slot, packet, from, code);
 			return;
 		}
 	}
@@ -171,13 +171,13 @@ void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet, 
 		return;
 	}
 	if (came & PGR_CAME_NEW) {
-		slot->repeats = slot->silent = 0;
-		slot->kept_bytes = 0;
+		slot->repeats = slot->large_timeouts = 0;
+		slot->result_part_bytes = 0;
 		slot->peer->large_came |= packet->head.data_bytes > pgr->small_bytes;
 		slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
 	} else {
 		pgr->stats.duplicates++;
 	}
 	if ((came & PGR_CAME_REPORT) && !pgr->reliable)
-		pgr_slot_progress(slot);
+		pgr_slot_report(slot);
 }

@@ -27,7 +27,7 @@ static PGR_COLD int send_with_extensions(struct pgr *pgr, const struct pgr_to *t
 	all[0] = (struct pgr_piece){room, pgr_packet_write(head, cookie, key, pgr->scratch, room)};
 	code = pgr->wire->ops->send(pgr->wire, to, all, count, more);
 	if (key && pieces)
-		pgr_let_go(pgr); /* the next one wants the scratch */
+		pgr_flush_callers_data(pgr); /* the next one wants the scratch */
 	return code;
 }
 

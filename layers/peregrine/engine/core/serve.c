@@ -243,7 +243,7 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 }
 
 /* The same call again, or a question about it. */
-static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+static PGR_COLD void repeated(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;
 	const bool asked = head->type == PGR_PROBE || (head->flags & PGR_FLAG_ASK);
@@ -254,7 +254,7 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 		work->credits = head->credits;
 	/* the call that passes another one on says nothing of who gets its result; a question about it does */
 	if ((head->type == PGR_PROBE || !(work->data_order & PGR_FLAG_DELEGATED)) &&
-	    PGR_UNLIKELY(pgr_result_smaller(pgr, work, head->packet_bytes)))
+	    PGR_UNLIKELY(pgr_result_shrink(pgr, work, head->packet_bytes)))
 		return;
 	switch (work->state) {
 	case PGR_WORK_TAKING:
@@ -269,21 +269,21 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 		if (!work->delegated) {
 			const uint32_t large_bytes = pgr_result_large(pgr, work);
 
-			pgr_result_again(pgr, work, head->retransmissions);
+			pgr_result_resend(pgr, work, head->retransmissions);
 			if (PGR_UNLIKELY(large_bytes && asked)) /* where it does not arrive, this does */
 				pgr_server_answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure,
 						  large_bytes, pgr_grant_to_client(pgr, work->client));
 			return;
 		}
 		/* the result goes elsewhere: who is there may miss it; who passed the call on hears that we are at it */
-		pgr_result_again(pgr, work, work->retransmissions);
+		pgr_result_resend(pgr, work, work->retransmissions);
 		__attribute__((fallthrough));
 	case PGR_WORK_EXECUTING:
 	case PGR_WORK_PASSED:
 	default:
 		if (work->onward && work->onward->state == PGR_SLOT_CALLING &&
 		    asked) /* the next server hears who is asking, and may say it again */
-			pgr_slot_ask(work->onward);
+			pgr_slot_probe(work->onward);
 		if (asked)
 			pgr_server_answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure,
 					  pgr_result_large(pgr, work),
@@ -312,8 +312,8 @@ static bool learn_report(struct pgr *pgr, struct pgr_work *work, const struct pg
 		work->credits = head->credits;
 	if (head->packet_bytes != work->out.packet_bytes)
 		return true; /* late: it speaks of larger packets, before the result began anew */
-	*news_out = pgr_outgoing_learn(&work->out, head->packet_number, nack ? packet->data : NULL,
-				       nack ? head->data_bytes : 0);
+	*news_out = pgr_outgoing_acknowledge(&work->out, head->packet_number, nack ? packet->data : NULL,
+					     nack ? head->data_bytes : 0);
 	return true;
 }
 
@@ -348,7 +348,7 @@ static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const
 		return;
 	/* it has waited in vain: the tail is lost, which no later packet can show */
 	if (head->retransmissions)
-		pgr_result_again(pgr, work, head->retransmissions);
+		pgr_result_resend(pgr, work, head->retransmissions);
 	else
 		pgr_result_send(pgr, work, false);
 }
@@ -374,7 +374,7 @@ void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	client = pgr_client_of(pgr, head->client);
 	if (PGR_UNLIKELY(!client || head->incarnation != pgr->incarnation ||
 			 memcmp(&client->to, from, sizeof(*from)) != 0)) {
-		client = pgr_client_meet(pgr, client, from, packet);
+		client = pgr_client_first_contact(pgr, client, from, packet);
 		if (!client)
 			return;
 	}
@@ -395,7 +395,7 @@ void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 			pgr_server_answer(pgr, from, head, PGR_NACK, head->procedure, 0,
 					  pgr_grant_to_client(pgr, client));
 		else if (slot->work)
-			again(pgr, slot->work, packet);
+			repeated(pgr, slot->work, packet);
 		else if (client->lost >> head->slot & 1)
 			pgr_server_reject(pgr, from, head, PGR_REJECT_LOST);
 		else

@@ -19,7 +19,7 @@ void pgr_peer_busy(struct pgr_peer *peer)
 		pgr->busy->busy_back = &peer->busy_next;
 	pgr->busy = peer;
 	pgr->busy_count++;
-	pgr_share_out(pgr);
+	pgr_credits_divide(pgr);
 }
 
 static void release_slots(struct pgr_peer *peer)
@@ -44,7 +44,7 @@ void pgr_peer_idle(struct pgr_peer *peer)
 		peer->busy_next->busy_back = peer->busy_back;
 	peer->busy_back = NULL;
 	peer->pgr->busy_count--;
-	pgr_share_out(peer->pgr);
+	pgr_credits_divide(peer->pgr);
 }
 
 /* ---- a slot ---- */
@@ -84,10 +84,10 @@ int pgr_slot_take(struct pgr_peer *peer, struct pgr_slot **slot_out)
 	peer->free &= ~(UINT64_C(1) << slot->number);
 	peer->unacked &= ~(UINT64_C(1) << slot->number); /* the call acknowledges the last result */
 	slot->sequence++;
-	slot->repeats = slot->hurries = 0;
-	slot->alive = slot->delegating = slot->first_sent = slot->heard = slot->answered = false;
-	slot->silent = 0;
-	slot->kept_bytes = slot->in.packet_bytes = 0;
+	slot->repeats = slot->early_repeats = 0;
+	slot->alive = slot->delegating = slot->first_sent = slot->heard = slot->answered_since = false;
+	slot->large_timeouts = 0;
+	slot->result_part_bytes = slot->in.packet_bytes = 0;
 	slot->result_packet_bytes = peer->packet_bytes;
 	slot->carried = 0;
 	slot->staging = slot->marshal = NULL;
@@ -116,11 +116,11 @@ void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t re
 	struct pgr *pgr = peer->pgr;
 	uint8_t *staging = slot->staging, *marshal = slot->marshal;
 
-	pgr_let_go(pgr);
+	pgr_flush_callers_data(pgr);
 	peer->under_way -= slot->out.under_way;
 	slot->out.under_way = 0;
 	peer->queued &= ~(UINT64_C(1) << slot->number);
-	peer->lengthy &= ~(UINT64_C(1) << slot->number);
+	peer->long_calls &= ~(UINT64_C(1) << slot->number);
 	pgr_outgoing_end(&slot->out);
 	pgr_incoming_end(&slot->in);
 	slot->state = PGR_SLOT_FREE;
@@ -130,7 +130,7 @@ void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t re
 		slot->delegating = false;
 	}
 	slot->ended_ns = pgr->now_ns;
-	if (PGR_LIKELY(!slot->lent))
+	if (PGR_LIKELY(!slot->read_in_place))
 		peer->free |= UINT64_C(1) << slot->number;
 	pgr->stats.calls_failed += code != PGR_OK;
 	pgr->events++;

@@ -27,15 +27,15 @@ struct pgr_slot {
 	/* time-outs in a row: backoff and Karn's rule */
 	uint8_t repeats;
 	/* of them, repetitions before their time */
-	uint8_t hurries;
+	uint8_t early_repeats;
 	/* the server has said that it executes the call */
 	bool alive;
 	/* time-outs in a row of a packet of more than small_bytes, of the call or of its result */
-	uint8_t silent;
+	uint8_t large_timeouts;
 	/* since the first of them the server has spoken of the call */
-	bool answered;
+	bool answered_since;
 	/* the server has said that it sends the result, in packets of so many bytes of data, more than small_bytes; 0 */
-	uint32_t kept_bytes;
+	uint32_t result_part_bytes;
 	/* of our own engine: the call passes on another one */
 	bool delegating;
 	/* the call went out under `claimed` */
@@ -54,7 +54,7 @@ struct pgr_slot {
 	uint64_t sent_ns, due_ns, give_up_ns;
 	/* when it first went out under a claim: from then on it may have been executed */
 	uint64_t claimed_ns;
-	/* which call has a deadline of its own, when, and the code with which it then ends; 0: none. Good while `hasty` has it */
+	/* which call has a deadline of its own, when, and the code with which it then ends; 0: none. Good while `deadlines` has it */
 	uint64_t deadline_sequence, deadline_ns;
 	int deadline_code;
 	pgr_done *done;
@@ -79,7 +79,7 @@ struct pgr_slot {
 	/* what is sent in place of arguments that stay where they are */
 	uint8_t reference[PGR_REFERENCE_BYTES];
 	/* `done` reads the result in the server's memory: no other call is in the slot before the server hears that it has */
-	bool lent;
+	bool read_in_place;
 	/* when the last call ended: an idle slot acknowledges some time later */
 	uint64_t ended_ns;
 };
@@ -98,16 +98,16 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 /* Sends what credits allow, of a call. */
 void pgr_slot_send(struct pgr_slot *slot, bool more);
 /* Sends a packet without data of the caller's that speaks of the slot's call; the bitmap is that of a nack. */
-void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
-		  uint32_t incarnation, const uint8_t *bitmap, size_t bitmap_bytes, uint32_t number);
+void pgr_slot_send_control(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
+			   uint32_t incarnation, const uint8_t *bitmap, size_t bitmap_bytes, uint32_t number);
 /* Asks the server what has become of the call. */
-void pgr_slot_ask(struct pgr_slot *slot);
+void pgr_slot_probe(struct pgr_slot *slot);
 /* The result has arrived whole. */
 void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation);
 /* Tells the server which packets of a longer result have come. */
-void pgr_slot_progress(struct pgr_slot *slot);
+void pgr_slot_report(struct pgr_slot *slot);
 /* The packet of several of which nothing was heard. */
-void pgr_slot_repeat(struct pgr_slot *slot, uint32_t number);
+void pgr_slot_resend_packet(struct pgr_slot *slot, uint32_t number);
 
 /* ---- result.c ---- */
 /* A result is complete, in one piece at `data`: brings it to the caller, and ends the call. */
@@ -119,15 +119,15 @@ PGR_COLD void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet 
 
 /* ---- repeat.c ---- */
 /* Nothing came in time: says it again. */
-void pgr_slot_late(struct pgr_slot *slot);
+void pgr_slot_timed_out(struct pgr_slot *slot);
 
 /* ---- path.c ---- */
 /* As if nothing of the call had been sent, in packets of the size that there is now. False: it has failed, and ended. */
-bool pgr_slot_begin_again(struct pgr_slot *slot);
+bool pgr_slot_restart(struct pgr_slot *slot);
 /* Whether what is repeated after a time-out is a packet of more than small_bytes. */
 bool pgr_slot_large_open(const struct pgr_slot *slot);
 /* At a time-out. Whether large packets do not arrive, and small ones go from now on: they are sent, or asked for. */
-PGR_COLD bool pgr_slot_shrinks(struct pgr_slot *slot);
+PGR_COLD bool pgr_slot_shrink(struct pgr_slot *slot);
 
 /* ---- clock.c ---- */
 /* How long to wait for the slot's answer: doubled by each repetition, up to a limit. */
@@ -138,8 +138,8 @@ uint64_t pgr_slot_timeout(const struct pgr_slot *slot);
  */
 void pgr_slot_arm(struct pgr_slot *slot);
 /* As pgr_slot_arm, for a call of which nothing has left before this moment. */
-void pgr_slot_leave(struct pgr_slot *slot);
+void pgr_slot_arm_first(struct pgr_slot *slot);
 /* From this moment it waits for an answer; when it is given up stays as it is. */
-void pgr_slot_wait(struct pgr_slot *slot);
+void pgr_slot_arm_repeat(struct pgr_slot *slot);
 
 #endif

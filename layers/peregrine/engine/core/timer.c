@@ -27,8 +27,8 @@ static void tick_slot(struct pgr *pgr, struct pgr_slot *slot)
 	}
 	if (slot->state == PGR_SLOT_QUEUED || pgr->now_ns < slot->due_ns)
 		return;
-	pgr_slot_late(slot);
-	pgr_slot_wait(slot);
+	pgr_slot_timed_out(slot);
+	pgr_slot_arm_repeat(slot);
 }
 
 /*
@@ -39,26 +39,26 @@ static bool has_ended(struct pgr *pgr, struct pgr_peer *peer)
 {
 	const bool before = peer->ended;
 
-	if (!pgr->wire->ops->ended || !~peer->free || pgr->now_ns - peer->looked_ns < PGR_LIFE_NS)
+	if (!pgr->wire->ops->ended || !~peer->free || pgr->now_ns - peer->life_checked_ns < PGR_LIFE_NS)
 		return false;
 	peer->ended = pgr->wire->ops->ended(pgr->wire, &peer->to);
 	if (peer->ended && !before)
 		return false;
-	peer->looked_ns = pgr->now_ns;
+	peer->life_checked_ns = pgr->now_ns;
 	return peer->ended;
 }
 
 /* Calls that have a deadline of their own. Their servers need not keep a result for them. */
-static PGR_COLD void tick_hasty(struct pgr *pgr, struct pgr_peer *peer)
+static PGR_COLD void tick_deadlines(struct pgr *pgr, struct pgr_peer *peer)
 {
-	for (uint64_t hasty = peer->hasty; hasty; hasty &= hasty - 1) {
-		struct pgr_slot *slot = peer->slots[__builtin_ctzll(hasty)];
+	for (uint64_t deadlines = peer->deadlines; deadlines; deadlines &= deadlines - 1) {
+		struct pgr_slot *slot = peer->slots[__builtin_ctzll(deadlines)];
 		const uint64_t bit = UINT64_C(1) << slot->number;
 		const bool ended = slot->state == PGR_SLOT_FREE || slot->deadline_sequence != slot->sequence;
 
 		if (!ended && pgr->now_ns < slot->deadline_ns)
 			continue;
-		peer->hasty &= ~bit;
+		peer->deadlines &= ~bit;
 		if (ended)
 			continue;
 		slot->in.packet_bytes = 0; /* the ack is of whatever there will be */
@@ -70,8 +70,8 @@ static PGR_COLD void tick_hasty(struct pgr *pgr, struct pgr_peer *peer)
 
 static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
 {
-	if (PGR_UNLIKELY(peer->hasty != 0))
-		tick_hasty(pgr, peer);
+	if (PGR_UNLIKELY(peer->deadlines != 0))
+		tick_deadlines(pgr, peer);
 	if (PGR_UNLIKELY(has_ended(pgr, peer)))
 		for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
 			pgr_slot_end(peer->slots[__builtin_ctzll(busy)], PGR_E_RESTARTED, NULL, 0);
@@ -87,7 +87,7 @@ static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
 	}
 	if (peer->queued)
 		pgr_peer_send_queued(peer);
-	if (!(~peer->free | peer->unacked | peer->hasty) && !peer->closing &&
+	if (!(~peer->free | peer->unacked | peer->deadlines) && !peer->closing &&
 	    pgr->now_ns - peer->heard_ns >= IDLE_NS)
 		pgr_peer_idle(peer);
 }
@@ -100,7 +100,7 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 {
 	if (pgr->now_ns < work->due_ns)
 		return;
-	if (PGR_UNLIKELY(pgr_stays(work) && work->out.next)) {
+	if (PGR_UNLIKELY(pgr_result_in_place(work) && work->out.next)) {
 		if (pgr->wire->ops->ended(pgr->wire, &work->client->to))
 			pgr_result_dropped(pgr, work);
 		else
@@ -121,7 +121,7 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 	if (work->delegated && !work->heard && work->out.next)
 		return;
 	pgr->stats.retransmissions++;
-	pgr_result_again(pgr, work, work->retransmissions);
+	pgr_result_resend(pgr, work, work->retransmissions);
 }
 
 /* Those who have been silent for too long are the first ones. */
@@ -146,7 +146,8 @@ static void sweep_works(struct pgr *pgr)
 		struct pgr_work *work = pgr->works[pgr->works_swept++ % pgr->works_count];
 
 		if (work->client &&
-		    (work->state == PGR_WORK_KEPT || (work->state == PGR_WORK_REPLYING && !pgr_stays(work)) ||
+		    (work->state == PGR_WORK_KEPT ||
+		     (work->state == PGR_WORK_REPLYING && !pgr_result_in_place(work)) ||
 		     work->state == PGR_WORK_TAKING) &&
 		    pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns)
 			pgr_result_dropped(pgr, work);
@@ -156,7 +157,7 @@ static void sweep_works(struct pgr *pgr)
 static void sweep(struct pgr *pgr)
 {
 	sweep_clients(pgr);
-	pgr_share_anew(pgr);
+	pgr_credits_renew(pgr);
 	if (PGR_UNLIKELY(pgr->views != NULL))
 		pgr_views_sweep(pgr);
 	sweep_works(pgr);
@@ -205,8 +206,9 @@ uint64_t pgr_next_due(const struct pgr *pgr)
 			if (slot->give_up_ns < due_ns)
 				due_ns = slot->give_up_ns;
 		}
-		for (uint64_t hasty = peer->hasty & ~peer->free; hasty; hasty &= hasty - 1) {
-			const struct pgr_slot *slot = peer->slots[__builtin_ctzll(hasty)];
+		for (uint64_t deadlines = peer->deadlines & ~peer->free; deadlines;
+		     deadlines &= deadlines - 1) {
+			const struct pgr_slot *slot = peer->slots[__builtin_ctzll(deadlines)];
 
 			if (slot->deadline_sequence == slot->sequence && slot->deadline_ns < due_ns)
 				due_ns = slot->deadline_ns;

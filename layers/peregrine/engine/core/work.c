@@ -8,9 +8,9 @@
 /* The list of a delegated result that this client awaits; works_room is a power of two. */
 static struct pgr_work **delegated_list(struct pgr *pgr, const struct pgr_header *head)
 {
-	const uint64_t call = pgr_mixed(pgr, head->sequence << 6 | head->slot);
+	const uint64_t call = pgr_keyed_hash(pgr, head->sequence << 6 | head->slot);
 
-	return &pgr->delegated[pgr_mixed(pgr, head->client ^ call) & (pgr->works_room - 1)];
+	return &pgr->delegated[pgr_keyed_hash(pgr, head->client ^ call) & (pgr->works_room - 1)];
 }
 
 static PGR_COLD void delegated_add(struct pgr *pgr, struct pgr_work *work)
@@ -75,7 +75,7 @@ struct pgr_work *pgr_work_take(struct pgr *pgr)
 	work->out.order = NULL;
 	work->in.map = NULL;
 	work->charged_bytes = 0;
-	work->share = NULL;
+	work->quota = NULL;
 	work->onward = NULL;
 	work->sent = NULL;
 	work->rejected = 0;
@@ -89,18 +89,18 @@ struct pgr_work *pgr_work_take(struct pgr *pgr)
 bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes)
 {
 	const uint64_t left = pgr->config.pool_bytes_max - pgr->stats.pool_bytes;
-	struct pgr_share *share = work->share;
+	struct pgr_quota *quota = work->quota;
 
-	if (!share && work->client)
-		share = work->client->share;
-	if (PGR_UNLIKELY(bytes > left || (share && share->pool_bytes + bytes > left)))
+	if (!quota && work->client)
+		quota = work->client->quota;
+	if (PGR_UNLIKELY(bytes > left || (quota && quota->pool_bytes + bytes > left)))
 		return false;
-	if (share && !work->share) {
-		share->users++;
-		work->share = share;
+	if (quota && !work->quota) {
+		quota->users++;
+		work->quota = quota;
 	}
-	if (share)
-		share->pool_bytes += bytes;
+	if (quota)
+		quota->pool_bytes += bytes;
 	pgr->stats.pool_bytes += bytes;
 	work->charged_bytes += bytes;
 	if (pgr->stats.pool_bytes > pgr->stats.pool_bytes_peak)
@@ -111,10 +111,10 @@ bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes)
 void pgr_uncharge(struct pgr *pgr, struct pgr_work *work)
 {
 	pgr->stats.pool_bytes -= work->charged_bytes;
-	if (PGR_UNLIKELY(work->share != NULL)) {
-		work->share->pool_bytes -= work->charged_bytes;
-		pgr_share_put(pgr, work->share);
-		work->share = NULL;
+	if (PGR_UNLIKELY(work->quota != NULL)) {
+		work->quota->pool_bytes -= work->charged_bytes;
+		pgr_quota_put(pgr, work->quota);
+		work->quota = NULL;
 	}
 	work->charged_bytes = 0;
 }
@@ -150,7 +150,7 @@ void pgr_timed_remove(struct pgr *pgr, struct pgr_work *work)
 /* Its token is void from now on. */
 void pgr_work_free(struct pgr *pgr, struct pgr_work *work)
 {
-	pgr_let_go(pgr);
+	pgr_flush_callers_data(pgr);
 	pgr_timed_remove(pgr, work);
 	if (PGR_UNLIKELY(work->args != NULL))
 		pgr_buffer_give(pgr, work->args);
@@ -167,7 +167,7 @@ void pgr_work_free(struct pgr *pgr, struct pgr_work *work)
 	pgr->works_used--;
 }
 
-void pgr_current_keep(struct pgr *pgr)
+void pgr_current_take_work(struct pgr *pgr)
 {
 	struct pgr_client_slot *slot = &pgr->current_client->slots[pgr->current_slot];
 	struct pgr_work *work =
@@ -193,7 +193,7 @@ struct pgr_work *pgr_work_of(struct pgr *pgr, const struct pgr_token *token)
 	struct pgr_work *work;
 
 	if (pgr->current)
-		pgr_current_keep(pgr);
+		pgr_current_take_work(pgr);
 
 	if (index >= pgr->works_count)
 		return NULL;

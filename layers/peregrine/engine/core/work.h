@@ -53,7 +53,7 @@ struct pgr_work {
 	struct pgr_slot *onward;
 	/* to the pool, and to whose share of it; NULL: nobody's yet */
 	size_t charged_bytes;
-	struct pgr_share *share;
+	struct pgr_quota *quota;
 	/* what is sent in place of a result that stays where it is, until the client has read it */
 	uint8_t reference[PGR_REFERENCE_BYTES];
 	/* the result is a rejection (FAILED) with this code */
@@ -67,7 +67,7 @@ struct pgr_work {
 };
 
 /* Of a result that was answered: the client has not said yet that it has read it, where it lies. */
-static inline bool pgr_stays(const struct pgr_work *work)
+static inline bool pgr_result_in_place(const struct pgr_work *work)
 {
 	return pgr_is_reference(&work->out, work->reference);
 }
@@ -80,7 +80,7 @@ struct pgr_work *pgr_work_of(struct pgr *pgr, const struct pgr_token *token);
 /* Releases what a work owns; it goes to the free list, and its token means nothing any more. */
 void pgr_work_free(struct pgr *pgr, struct pgr_work *work);
 /* The call whose handler runs gets the work that its token names. */
-void pgr_current_keep(struct pgr *pgr);
+void pgr_current_take_work(struct pgr *pgr);
 /* Into and out of the list of works that need the clock; both may be said twice. */
 void pgr_timed_add(struct pgr *pgr, struct pgr_work *work);
 void pgr_timed_remove(struct pgr *pgr, struct pgr_work *work);
@@ -96,7 +96,7 @@ void pgr_uncharge(struct pgr *pgr, struct pgr_work *work);
 /* Sends what credits allow, of a result. */
 void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more);
 /* The call was repeated so many times in a row, or time has passed: says the result again. */
-void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmissions);
+void pgr_result_resend(struct pgr *pgr, struct pgr_work *work, uint8_t retransmissions);
 /* The client has it all: gives the buffers back, and forgets the result. */
 void pgr_result_acked(struct pgr *pgr, struct pgr_work *work);
 /* Nobody has asked for it for long: it is forgotten unacknowledged, and who asks later is told so. */
@@ -111,7 +111,7 @@ void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code);
  * The client takes so many bytes of data in a packet of this result. Whether smaller ones than went out so far do now, or
  * it was lost for want of memory.
  */
-bool pgr_result_smaller(struct pgr *pgr, struct pgr_work *work, uint32_t taken);
+bool pgr_result_shrink(struct pgr *pgr, struct pgr_work *work, uint32_t taken);
 /* Bytes of data in the packets of this result, if it has any of more than 1,200 bytes; else 0. */
 uint32_t pgr_result_large(const struct pgr *pgr, const struct pgr_work *work);
 

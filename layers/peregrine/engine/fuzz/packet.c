@@ -81,7 +81,7 @@ static bool see(void *arg, uint8_t *packet, size_t bytes)
 	(void)arg;
 	MUST(bytes <= PACKET_BYTES);
 	if (!pgr_packet_read(packet, bytes, key, &seen)) { /* to who has another version or key */
-		MUST(pgr_packet_unread(packet, bytes, key, &seen.head) != PGR_UNREAD_JUNK &&
+		MUST(pgr_packet_fault(packet, bytes, key, &seen.head) != PGR_FAULT_JUNK &&
 		     seen.head.type == PGR_REJECT);
 		return false;
 	}

@@ -46,7 +46,7 @@ static void check_outgoing(void)
 		MUST(i < out->next || !order);
 		if (order & ~(uint32_t)INT32_MAX) {
 			lost++;
-			MUST(i >= out->seek); /* none is overlooked */
+			MUST(i >= out->lost_from); /* none is overlooked */
 		} else if (order) {
 			under_way++;
 		}
@@ -75,7 +75,7 @@ static void check_incoming(void)
 			MUST(!memcmp(f.to + at, f.from + at, bytes));
 		}
 	}
-	MUST(arrived == in->arrived && below == in->cumulative && in->unsaid <= in->arrived);
+	MUST(arrived == in->arrived && below == in->cumulative && in->unreported <= in->arrived);
 	MUST((in->arrived == in->packets) == (below == in->packets));
 	/* what the sender believes to have arrived has, unless somebody lied */
 	if (in->packet_bytes != f.out.packet_bytes)
@@ -181,8 +181,9 @@ static void arrive(unsigned int which, bool stays)
 	if (thing.is_report && thing.head.packet_bytes != f.out.packet_bytes)
 		return; /* late */
 	if (thing.is_report)
-		pgr_outgoing_learn(&f.out, thing.head.packet_number,
-				   thing.head.type == PGR_NACK ? thing.bitmap : NULL, thing.head.data_bytes);
+		pgr_outgoing_acknowledge(&f.out, thing.head.packet_number,
+					 thing.head.type == PGR_NACK ? thing.bitmap : NULL,
+					 thing.head.data_bytes);
 	else
 		take(&thing.head);
 }
@@ -230,7 +231,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			break;
 		case 5: report(); break;
 		case 6: /* a time-out: the last one that is open, as the engine does */
-			open = pgr_outgoing_open(&f.out);
+			open = pgr_outgoing_unacked(&f.out);
 			if (open == PGR_PACKETS_MAX || !f.out.next)
 				break;
 			if (much & 1)
@@ -269,7 +270,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		case 10:
 			if (liars) {
 				f.lied = true;
-				pgr_outgoing_learn(&f.out, much < 128 ? much : UINT32_MAX - much, NULL, 0);
+				pgr_outgoing_acknowledge(&f.out, much < 128 ? much : UINT32_MAX - much, NULL,
+							 0);
 			}
 			break;
 		default:
@@ -278,7 +280,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 					bytes - 2 < PGR_NACK_BITMAP_BYTES ? bytes - 2 : PGR_NACK_BITMAP_BYTES;
 
 				f.lied = true;
-				pgr_outgoing_learn(&f.out, much, data + 2, room);
+				pgr_outgoing_acknowledge(&f.out, much, data + 2, room);
 			}
 			break;
 		}

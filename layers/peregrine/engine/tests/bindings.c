@@ -274,7 +274,7 @@ static void silent(void)
 
 		for (const struct pgr_client *client = t.server->silent.first; client;
 		     client = client->behind[PGR_OF_ALL]) {
-			CHECK(client->heard_ns + PGR_QUEUED_NS >= last_ns &&
+			CHECK(client->heard_ns + PGR_REQUEUE_NS >= last_ns &&
 			      client->queued_ns <= client->heard_ns);
 			last_ns = client->heard_ns;
 			count++;

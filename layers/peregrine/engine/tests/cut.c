@@ -106,23 +106,23 @@ static bool works(struct caller *caller)
 	return all;
 }
 
-static int judge(struct pair *pair, const struct caller *hasty, const struct caller *patient,
+static int judge(struct pair *pair, const struct caller *deadlines, const struct caller *patient,
 		 uint64_t cut_at_ns)
 {
-	const unsigned int done = hasty->done + patient->done, begun = hasty->begun + patient->begun;
-	const uint64_t late_ns = hasty->last_end_ns - cut_at_ns;
+	const unsigned int done = deadlines->done + patient->done, begun = deadlines->begun + patient->begun;
+	const uint64_t late_ns = deadlines->last_end_ns - cut_at_ns;
 
-	if (hasty->other || patient->other || patient->given_up || hasty->begun != CALLS ||
+	if (deadlines->other || patient->other || patient->given_up || deadlines->begun != CALLS ||
 	    patient->begun != CALLS)
 		return pair_say(pair, PAIR_FAILED,
 				"of %u calls %u were done, %u given up, %u failed otherwise", begun, done,
-				hasty->given_up + patient->given_up, hasty->other + patient->other);
-	if (hasty->given_up != CALLS || late_ns < hasty->give_up_ns ||
-	    late_ns > hasty->give_up_ns + 200 * MS + hasty->give_up_ns / 10)
+				deadlines->given_up + patient->given_up, deadlines->other + patient->other);
+	if (deadlines->given_up != CALLS || late_ns < deadlines->give_up_ns ||
+	    late_ns > deadlines->give_up_ns + 200 * MS + deadlines->give_up_ns / 10)
 		return pair_say(pair, PAIR_FAILED,
 				"%u of %u calls were given up, the last after %llu ms instead of %llu",
-				hasty->given_up, CALLS, (unsigned long long)(late_ns / MS),
-				(unsigned long long)(hasty->give_up_ns / MS));
+				deadlines->given_up, CALLS, (unsigned long long)(late_ns / MS),
+				(unsigned long long)(deadlines->give_up_ns / MS));
 	return PAIR_PASSED;
 }
 

@@ -31,7 +31,7 @@ enum { HEAD_BYTES = 128, HEADS_AT = 192, CLAIMED = 1, READY = 2 };
 	UINT64_C(4000000000) /* of some ms, on a machine that has other work; without help it takes 20 s */
 
 static struct shared {
-	_Atomic uint32_t ready, executed, go_on;
+	_Atomic uint32_t ready, executed, send_stalled;
 	uint8_t address[PGR_ADDRESS_BYTES];
 } *shared;
 
@@ -96,7 +96,7 @@ static pid_t start_server(int how)
 {
 	pid_t pid;
 
-	shared->ready = shared->executed = shared->go_on = 0;
+	shared->ready = shared->executed = shared->send_stalled = 0;
 	pid = alone_fork(SECONDS);
 	if (pid == 0)
 		serve(how);
@@ -134,7 +134,7 @@ static void be_client(void)
 
 	if (bind_in_time(open_end(true), &peer) != PGR_OK || call(peer) != PGR_OK)
 		_exit(FAILED);
-	while (!shared->go_on)
+	while (!shared->send_stalled)
 		poll(NULL, 0, 5);
 	_exit(call(peer) == PGR_OK ? PASSED : FAILED);
 }
@@ -275,7 +275,7 @@ static int stopped(void)
 			return say("a client that is stopped was taken for dead");
 		poll(NULL, 0, 1);
 	}
-	shared->go_on = 1;
+	shared->send_stalled = 1;
 	for (unsigned int i = 0; i < RINGS; i++) {
 		kill(pids[i], SIGCONT);
 		if (waitpid(pids[i], &status, 0) != pids[i] || status != 0)
@@ -320,7 +320,7 @@ static int first_thread_ended(void)
 			return say("a process without its first thread was taken for dead");
 		poll(NULL, 0, 1);
 	}
-	shared->go_on = 1;
+	shared->send_stalled = 1;
 	if (waitpid(pids[0], &status, 0) != pids[0] || status != 0)
 		return say("a process without its first thread lost its ring");
 	end(server);

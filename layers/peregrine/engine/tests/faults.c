@@ -41,7 +41,7 @@ static struct world {
 	struct pgr *client, *first, *second, *all[3];
 	struct pgr_peer *to_first, *to_second;
 	uint8_t *executions; /* by call: how often; and NOT_NEEDED */
-	uint32_t calls, begun, ended, hasty;
+	uint32_t calls, begun, ended, deadlines;
 	uint32_t wrong, failed_otherwise;
 	struct later {
 		struct pgr *pgr;
@@ -133,7 +133,7 @@ static void on_failed(void *arg, const struct pgr_request *request)
 
 struct call {
 	uint32_t id, procedure;
-	bool lent, hasty;
+	bool lent, deadlines;
 	size_t bytes;
 	uint8_t *in, *out;
 };
@@ -144,8 +144,8 @@ static void on_done(void *arg, int code, const void *result, size_t result_bytes
 	const uint8_t *data = call->lent ? result : call->out;
 
 	world.ended++;
-	if (call->hasty && (code == PGR_E_CANCELLED || code == PGR_E_DEADLINE)) {
-		world.hasty++;
+	if (call->deadlines && (code == PGR_E_CANCELLED || code == PGR_E_DEADLINE)) {
+		world.deadlines++;
 		world.executions[call->id] |= NOT_NEEDED;
 	} else if (call->procedure == FAILED) {
 		world.wrong += code != FAIL_CODE;
@@ -190,9 +190,10 @@ static bool begin(void)
 	code = pgr_call(world.to_first, call->procedure, NULL, in, 3, out, call->lent ? 0 : 2,
 			net_random(2) ? PGR_MORE : 0, on_done, call);
 	if (code == PGR_QUEUED) {
-		call->hasty = net_random(20) == 0;
-		if (call->hasty && (net_random(2) ? pgr_cancel(world.to_first, call)
-						  : pgr_deadline(world.to_first, call, net_random(MS))) != 1)
+		call->deadlines = net_random(20) == 0;
+		if (call->deadlines &&
+		    (net_random(2) ? pgr_cancel(world.to_first, call)
+				   : pgr_deadline(world.to_first, call, net_random(MS))) != 1)
 			world.wrong++;
 		world.begun++;
 		return true;
@@ -284,7 +285,7 @@ static bool run(const char *name, uint64_t seed, uint32_t calls, const struct ne
 	       " cancelled: at most once), %" PRIu32 " wrong, %" PRIu32 " failed; %" PRIu64
 	       " packets, %.3f s of its own time; repeated %" PRIu64 "+%" PRIu64 "+%" PRIu64
 	       ", challenges %" PRIu64 "\n",
-	       name, calls, world.ended, once, world.hasty, world.wrong, world.failed_otherwise,
+	       name, calls, world.ended, once, world.deadlines, world.wrong, world.failed_otherwise,
 	       net_packets(), (double)(net_now_ns() - begun_ns) / 1e9, at_client.retransmissions,
 	       at_first.retransmissions, at_second.retransmissions,
 	       at_first.challenges_sent + at_second.challenges_sent);

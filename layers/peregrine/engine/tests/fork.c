@@ -156,7 +156,7 @@ static int begin(struct pair *pair, const struct how *how)
 }
 
 /* So many calls of the parent's own, from this number on. */
-static int go_on(struct pair *pair, uint32_t from)
+static int send_stalled(struct pair *pair, uint32_t from)
 {
 	for (uint32_t i = from; i < from + CALLS; i++) {
 		const int code = call(i);
@@ -184,7 +184,7 @@ static int both_go_on(struct pair *pair, void *arg)
 			taken += call(CALLS + i) != PGR_E_CLOSED;
 		_exit(taken != 0);
 	}
-	result = go_on(pair, 0);
+	result = send_stalled(pair, 0);
 	if (!ended_well(pid) && result == PAIR_PASSED)
 		result = pair_say(pair, PAIR_FAILED, "a call of the child was not answered with closed");
 	pgr_close(pgr);
@@ -260,7 +260,7 @@ static int every_function(struct pair *pair, void *arg)
 		poll_once(pgr);
 	if (seen->in_child)
 		return pair_say(pair, PAIR_FAILED, "%u events in the child", seen->in_child);
-	result = go_on(pair, 0);
+	result = send_stalled(pair, 0);
 	memset(memory, 0xff, LONG_BYTES);
 	code = pgr_call_and_wait(peer, ECHO, NULL, &(struct pgr_iov){memory, LONG_BYTES}, 1, NULL, 0, 0,
 				 NULL);
@@ -295,7 +295,7 @@ static int in_handler(struct pair *pair, void *arg)
 		return pair_say(pair, PAIR_FAILED, "%u events in children, %u of 4 answers of closed",
 				seen->in_child, seen->children);
 	pgr_close(pgr);
-	return begin(pair, arg) == PAIR_PASSED ? go_on(pair, 0) : PAIR_FAILED;
+	return begin(pair, arg) == PAIR_PASSED ? send_stalled(pair, 0) : PAIR_FAILED;
 }
 
 static void fork_in_done(void *arg, int code, const void *result, size_t bytes)
@@ -322,7 +322,7 @@ static int in_continuation(struct pair *pair, void *arg)
 		_exit(result != PGR_E_CLOSED);
 	if (result != 0)
 		return pair_say(pair, PAIR_FAILED, "the parent's call: %s", pgr_code_name(result));
-	result = go_on(pair, 0);
+	result = send_stalled(pair, 0);
 	if (!ended_well(pid))
 		return pair_say(pair, PAIR_FAILED, "the child's call did not end with closed");
 	pgr_close(pgr);
@@ -346,11 +346,11 @@ static int own(struct pair *pair, void *arg)
 		if (begin(pair, arg) != PAIR_PASSED || peer->client == before->client)
 			_exit(1);
 		pgr_close(copied);
-		result = go_on(pair, CALLS);
+		result = send_stalled(pair, CALLS);
 		pgr_close(pgr);
 		_exit(result);
 	}
-	result = go_on(pair, 0);
+	result = send_stalled(pair, 0);
 	if (!ended_well(pid) && result == PAIR_PASSED)
 		result = pair_say(pair, PAIR_FAILED, "the child's own endpoint failed");
 	pgr_close(pgr);
@@ -368,7 +368,7 @@ static int spawned(struct pair *pair, void *arg)
 		return PAIR_FAILED;
 	if (posix_spawnp(&pid, "true", NULL, NULL, words, environ) != 0 || !ended_well(pid))
 		return pair_say(pair, PAIR_FAILED, "posix_spawn");
-	result = go_on(pair, 0);
+	result = send_stalled(pair, 0);
 	pgr_close(pgr);
 	return result;
 }

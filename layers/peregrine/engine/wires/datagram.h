@@ -111,7 +111,7 @@ struct pgr_datagram {
 	/* a socket has told an error: the kernel may keep more of it */
 	bool errors;
 	/* receives in a row that found something: more than one means load */
-	unsigned int streak;
+	unsigned int busy_receives;
 	unsigned int held_count;
 	struct pgr_held held[PGR_HELD_MAX];
 	/* for as many datagrams as one call receives */
@@ -128,12 +128,12 @@ struct pgr_datagram {
 int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops *ops, bool allow_v6,
 		      int type, int protocol, struct pgr_datagram **datagram_out, union pgr_name *at_out);
 /* Whether it is an address of one host: from any other nobody can answer. */
-bool pgr_is_of_host(const union pgr_name *name);
+bool pgr_is_unicast(const union pgr_name *name);
 /* The kernel keeps what is said of packets that were not taken: pgr_datagram_errors reads it, in a poll. */
 bool pgr_datagram_keep_errors(int fd, int family);
 PGR_COLD void pgr_datagram_errors(struct pgr_datagram *datagram);
 /* Packets leave whole or not at all, whatever a router says of its path, who may be anybody: the engine sees what arrives. */
-bool pgr_datagram_whole(int fd, int family);
+bool pgr_datagram_forbid_fragments(int fd, int family);
 /* Bound: fills packet_bytes_max and window_packets, by the device and by the buffer that was to be had. */
 int pgr_datagram_measure(struct pgr_datagram *datagram, const struct pgr_config *config,
 			 const union pgr_name *at, int *buffer_bytes_out);

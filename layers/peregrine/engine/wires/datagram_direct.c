@@ -54,8 +54,9 @@ static bool let_in_only(int fd, const union pgr_name *peer)
 static bool bind_beside(int fd, int first_fd, const union pgr_name *own, const union pgr_name *peer)
 {
 	const int family = own->any.sa_family;
-	const bool bound = pgr_datagram_whole(fd, family) && pgr_datagram_keep_errors(fd, family) &&
-			   let_in_only(fd, peer) && allow_second(first_fd, 1) && allow_second(fd, 1) &&
+	const bool bound = pgr_datagram_forbid_fragments(fd, family) &&
+			   pgr_datagram_keep_errors(fd, family) && let_in_only(fd, peer) &&
+			   allow_second(first_fd, 1) && allow_second(fd, 1) &&
 			   bind(fd, &own->any, pgr_name_bytes(own)) == 0 &&
 			   connect(fd, &peer->any, pgr_name_bytes(peer)) == 0;
 

@@ -27,7 +27,7 @@ bool pgr_datagram_keep_errors(int fd, int family)
 				  : setsockopt(fd, IPPROTO_IP, IP_RECVERR, &yes, sizeof(yes)) == 0;
 }
 
-bool pgr_datagram_whole(int fd, int family)
+bool pgr_datagram_forbid_fragments(int fd, int family)
 {
 	const int v4 = IP_PMTUDISC_PROBE, v6 = IPV6_PMTUDISC_PROBE, yes = 1;
 
@@ -66,8 +66,8 @@ static void take_error(struct pgr_datagram *datagram, const union pgr_name *to, 
 	if (before && bytes >= before)
 		memcpy(wire->refused_to.bytes + PGR_AT_NUMBER, quoted, 4);
 	/* no such port, no such protocol; the rest may be a router that finds another way */
-	if ((error == ECONNREFUSED || error == ENOPROTOOPT) && bytes > before && wire->nobody)
-		wire->nobody(datagram->engine, quoted + before, bytes - before);
+	if ((error == ECONNREFUSED || error == ENOPROTOOPT) && bytes > before && wire->on_unreachable)
+		wire->on_unreachable(datagram->engine, quoted + before, bytes - before);
 }
 
 /* Returns whether the socket has no more. */

@@ -83,7 +83,7 @@ static struct msghdr message_for(struct iovec *iov, union pgr_name *name, union 
 /* Nothing was received; or an error was told instead, once, of an earlier packet, of which the kernel keeps more. */
 static void nothing_came(struct pgr_datagram *datagram)
 {
-	datagram->streak = 0;
+	datagram->busy_receives = 0;
 	if (PGR_UNLIKELY(errno != EAGAIN && errno != EINTR))
 		pgr_datagram_errors(datagram);
 }
@@ -107,7 +107,7 @@ static int receive_many(struct pgr_datagram *datagram, int fd)
 	for (int i = 0; i < count; i++)
 		take(datagram, &messages[i].msg_hdr, messages[i].msg_len);
 	if (count < 2)
-		datagram->streak = 0;
+		datagram->busy_receives = 0;
 	return count > 0 ? count : 0;
 }
 
@@ -119,7 +119,7 @@ static int receive_from(struct pgr_datagram *datagram, int fd)
 	struct msghdr message;
 	ssize_t bytes;
 
-	if (PGR_UNLIKELY(datagram->streak > 1))
+	if (PGR_UNLIKELY(datagram->busy_receives > 1))
 		return receive_many(datagram, fd);
 	message = message_for(&iov, &name, &control, datagram->joined);
 	bytes = recvmsg(fd, &message, MSG_DONTWAIT);
@@ -127,7 +127,7 @@ static int receive_from(struct pgr_datagram *datagram, int fd)
 		nothing_came(datagram);
 		return 0;
 	}
-	datagram->streak++;
+	datagram->busy_receives++;
 	take(datagram, &message, (size_t)bytes);
 	return 1;
 }
@@ -138,14 +138,14 @@ static int receive_direct(struct pgr_datagram *datagram)
 	struct pgr_direct *direct = &datagram->direct;
 	ssize_t bytes;
 
-	if (PGR_UNLIKELY(direct->joined || datagram->streak > 1))
+	if (PGR_UNLIKELY(direct->joined || datagram->busy_receives > 1))
 		return receive_from(datagram, direct->fd);
 	bytes = recv(direct->fd, datagram->rooms, PGR_DATAGRAM_BYTES, MSG_DONTWAIT);
 	if (bytes < 0) {
 		nothing_came(datagram);
 		return 0;
 	}
-	if (++datagram->streak > 1 && datagram->joined)
+	if (++datagram->busy_receives > 1 && datagram->joined)
 		direct->joined = setsockopt(direct->fd, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) == 0;
 	datagram->input(datagram->engine, &direct->to, datagram->rooms, (size_t)bytes);
 	return 1;
@@ -155,7 +155,7 @@ int pgr_datagram_receive(struct pgr_wire *wire)
 {
 	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
 	struct pgr_direct *direct = &datagram->direct;
-	unsigned int streak;
+	unsigned int busy_receives;
 	int received;
 
 	if (PGR_UNLIKELY(datagram->errors)) /* that packets met on their way out */
@@ -174,9 +174,9 @@ int pgr_datagram_receive(struct pgr_wire *wire)
 	if (direct->ending && received == 0)
 		pgr_direct_close(direct);
 	direct->passed = 0;
-	streak = datagram->streak; /* it is about the other socket */
-	datagram->streak = 0;
+	busy_receives = datagram->busy_receives; /* it is about the other socket */
+	datagram->busy_receives = 0;
 	received += receive_from(datagram, datagram->fd);
-	datagram->streak = streak;
+	datagram->busy_receives = busy_receives;
 	return received;
 }

@@ -45,7 +45,7 @@ static PGR_COLD bool again(struct pgr_datagram *datagram, int error, unsigned in
 }
 
 /* The kernel refuses a packet, which is lost. Where there is only no room, nobody is to blame. */
-static PGR_COLD void blame(struct pgr_datagram *datagram, const struct pgr_to *to, int error)
+static PGR_COLD void record_refusal(struct pgr_datagram *datagram, const struct pgr_to *to, int error)
 {
 	if (error == EAGAIN || error == ENOBUFS)
 		return;
@@ -57,7 +57,7 @@ static PGR_COLD void blame(struct pgr_datagram *datagram, const struct pgr_to *t
  * How many held packets may leave as one: to one address, all as long as the first; the last may be
  * shorter.
  */
-static unsigned int run_of(const struct pgr_datagram *datagram, unsigned int first)
+static unsigned int segment_run(const struct pgr_datagram *datagram, unsigned int first)
 {
 	const struct pgr_held *head = &datagram->held[first];
 	size_t bytes = head->bytes;
@@ -81,7 +81,7 @@ static unsigned int run_of(const struct pgr_datagram *datagram, unsigned int fir
 
 static void add_message(struct batch *batch, const struct pgr_datagram *datagram, unsigned int first)
 {
-	const unsigned int packets = run_of(datagram, first);
+	const unsigned int packets = segment_run(datagram, first);
 	struct msghdr *message = &batch->messages[batch->count].msg_hdr;
 	union pgr_name *name = &batch->names[batch->count];
 	uint8_t prefix[PGR_PREFIX_BYTES]; /* is in the held header already */
@@ -142,7 +142,8 @@ static unsigned int send_some(struct pgr_datagram *datagram, unsigned int first,
 		datagram->segments = false; /* this route does not cut them up */
 		return 0;
 	}
-	blame(datagram, &datagram->held[first].to, error); /* no room, or no way: lost, as on any network */
+	record_refusal(datagram, &datagram->held[first].to,
+		       error); /* no room, or no way: lost, as on any network */
 	return batch.packets[0];
 }
 
@@ -154,7 +155,7 @@ void pgr_datagram_flush(struct pgr_wire *wire)
 	for (unsigned int done = 0; done < datagram->held_count;)
 		done += send_some(datagram, done, &tries);
 	datagram->held_count = 0;
-	wire->lending = false;
+	wire->holds_callers_data = false;
 }
 
 /* A held packet owns its header and few data; what is more stays with the caller until the flush. */
@@ -180,7 +181,7 @@ static void hold(struct pgr_datagram *datagram, const struct pgr_to *to, const s
 		for (unsigned int i = 1; i < count; i++)
 			held->iov[held->count++] =
 				(struct iovec){(void *)(uintptr_t)pieces[i].base, pieces[i].bytes};
-		datagram->wire.lending = true;
+		datagram->wire.holds_callers_data = true;
 	}
 	held->iov[0] = (struct iovec){held->head, used};
 }
@@ -210,7 +211,7 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 			sent = send(fd, pieces[0].base, pieces[0].bytes, MSG_DONTWAIT);
 		while (PGR_UNLIKELY(sent < 0) && again(datagram, errno, &tries));
 		if (PGR_UNLIKELY(sent < 0))
-			blame(datagram, to, errno);
+			record_refusal(datagram, to, errno);
 		return 0;
 	}
 	if (fd == datagram->fd) {
@@ -226,6 +227,6 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 		sent = sendmsg(fd, &message, MSG_DONTWAIT);
 	while (PGR_UNLIKELY(sent < 0) && again(datagram, errno, &tries));
 	if (PGR_UNLIKELY(sent < 0))
-		blame(datagram, to, errno);
+		record_refusal(datagram, to, errno);
 	return 0; /* what could not be sent is lost, as on any network */
 }

@@ -80,7 +80,7 @@ void pgr_datagram_describe(const struct pgr_wire *wire, char *text, size_t text_
 	snprintf(text, text_bytes, "%s", ((const struct pgr_datagram *)wire)->text);
 }
 
-bool pgr_is_of_host(const union pgr_name *name)
+bool pgr_is_unicast(const union pgr_name *name)
 {
 	const uint32_t v4 = ntohl(name->v4.sin_addr.s_addr);
 	const struct in6_addr *v6 = &name->v6.sin6_addr;
@@ -118,7 +118,7 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 	int family, error;
 
 	if (!read_address(config->address, allow_v6, at_out))
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "the wire %s needs an %s address, not '%s'",
+		return pgr_open_fail(config, PGR_E_ARGUMENT, "the wire %s needs an %s address, not '%s'",
 				     ops->name, allow_v6 ? "IPv4 or IPv6" : "IPv4",
 				     config->address ? config->address : "");
 	family = at_out->any.sa_family;
@@ -137,18 +137,19 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 		if (memory)
 			return PGR_E_MEMORY;
 		if (error == EPERM || error == EACCES)
-			return pgr_wire_fail(config, PGR_E_PERMISSION,
+			return pgr_open_fail(config, PGR_E_PERMISSION,
 					     "the wire %s: %s (a raw socket needs root, or CAP_NET_RAW)",
 					     ops->name, strerror(error));
-		return pgr_wire_fail(config, PGR_E_WIRE, "a socket for the wire %s: %s", ops->name,
+		return pgr_open_fail(config, PGR_E_WIRE, "a socket for the wire %s: %s", ops->name,
 				     strerror(error));
 	}
-	if (!pgr_datagram_whole(datagram->fd, family) || !pgr_datagram_keep_errors(datagram->fd, family) ||
+	if (!pgr_datagram_forbid_fragments(datagram->fd, family) ||
+	    !pgr_datagram_keep_errors(datagram->fd, family) ||
 	    (family == AF_INET6 &&
 	     setsockopt(datagram->fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes)) < 0)) {
 		error = errno;
 		pgr_datagram_close(&datagram->wire);
-		return pgr_wire_fail(config, PGR_E_WIRE,
+		return pgr_open_fail(config, PGR_E_WIRE,
 				     "a socket for the wire %s that fragments nothing and keeps errors: %s",
 				     ops->name, strerror(error));
 	}
@@ -199,7 +200,7 @@ int pgr_datagram_measure(struct pgr_datagram *datagram, const struct pgr_config 
 	socklen_t length = sizeof(*buffer_bytes_out);
 
 	if (mtu < PACKET_BYTES_MIN + headers_bytes)
-		return pgr_wire_fail(config, PGR_E_WIRE, "an MTU of %d bytes is too small", mtu);
+		return pgr_open_fail(config, PGR_E_WIRE, "an MTU of %d bytes is too small", mtu);
 	wire->packet_bytes_max =
 		mtu - headers_bytes > PACKET_BYTES_MAX ? PACKET_BYTES_MAX : (uint32_t)(mtu - headers_bytes);
 	if (getsockopt(datagram->fd, SOL_SOCKET, SO_RCVBUF, buffer_bytes_out, &length) < 0)

@@ -62,7 +62,7 @@ static bool ip_is_address(const struct pgr_wire *wire, const struct pgr_to *to)
 	union pgr_name name;
 
 	ip_address((const struct pgr_datagram *)wire, to, &name, prefix);
-	return pgr_is_of_host(&name) && memcmp(prefix, no_number, sizeof(no_number)) != 0;
+	return pgr_is_unicast(&name) && memcmp(prefix, no_number, sizeof(no_number)) != 0;
 }
 
 static int ip_open(const struct pgr_config *config, pgr_input *input, void *engine,
@@ -81,9 +81,9 @@ static int ip_open(const struct pgr_config *config, pgr_input *input, void *engi
 	ip->lead_bytes = 8 - (PGR_IP_BYTES + PGR_PREFIX_BYTES) % 8;
 	ip->number = pgr_number_new();
 	if (filter(ip->fd, ip->number) < 0)
-		code = pgr_wire_fail(config, PGR_E_WIRE, "preparing a raw IP socket: %s", strerror(errno));
+		code = pgr_open_fail(config, PGR_E_WIRE, "preparing a raw IP socket: %s", strerror(errno));
 	else if (bind(ip->fd, &at.any, sizeof(at.v4)) < 0)
-		code = pgr_wire_fail(config, PGR_E_WIRE, "binding a raw IP socket to %s: %s", config->address,
+		code = pgr_open_fail(config, PGR_E_WIRE, "binding a raw IP socket to %s: %s", config->address,
 				     strerror(errno));
 	else
 		code = pgr_datagram_measure(ip, config, &at, &bytes);

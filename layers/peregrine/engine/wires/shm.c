@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 
 #include "shm_ring.h"
-#include "../base/theirs.h"
+#include "../base/process.h"
 
 static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 {
@@ -140,7 +140,7 @@ static void shm_flush(struct pgr_wire *wire)
 
 /* ---- receiving ---- */
 
-static bool ring_has_news(const struct incoming *in)
+static bool ring_has_packet(const struct incoming *in)
 {
 	const uint64_t *stamp =
 		(const uint64_t *)(const void *)(in->lines + in->read % RING_LINES * LINE_BYTES);
@@ -161,7 +161,7 @@ static bool writer_has_gone(struct shm *shm, const struct incoming *in)
 {
 	const struct outgoing *out = outgoing_to(shm, &in->from);
 
-	return out ? !out->inbox || owner_ended(out) : pgr_shm_has_gone(shm, &in->from);
+	return out ? !out->inbox || owner_ended(out) : pgr_shm_has_ended(shm, &in->from);
 }
 
 /* A ring that is empty and whose writer has closed it, or has died without, is free again. */
@@ -172,7 +172,7 @@ static void release_ended_rings(struct shm *shm, bool look_for_dead)
 		const uint64_t word = atomic_load_explicit(&in->head->word, memory_order_acquire);
 
 		if ((state_of(word) != CLOSED && !(look_for_dead && writer_has_gone(shm, in))) ||
-		    ring_has_news(in)) {
+		    ring_has_packet(in)) {
 			i++;
 			continue;
 		}
@@ -188,7 +188,7 @@ static PGR_COLD void look_for_rings(struct shm *shm)
 
 	if (pgr_wire_is_copy(&shm->wire))
 		return;
-	shm->unlooked = 0;
+	shm->polls_since_check = 0;
 	for (uint32_t i = 0; i < rings && i < RINGS; i++) {
 		struct ring_head *head = &shm->inbox->heads[i];
 		const uint32_t state = state_of(atomic_load_explicit(&head->word, memory_order_acquire));
@@ -203,12 +203,12 @@ static PGR_COLD void look_for_rings(struct shm *shm)
 			.from = head->from,
 		};
 	}
-	release_ended_rings(shm, ++shm->looks % LOOKS_FOR_DEAD == 0);
+	release_ended_rings(shm, ++shm->checks % LOOKS_FOR_DEAD == 0);
 }
 
 static void tell_writer(struct incoming *in)
 {
-	in->told = in->read;
+	in->reported = in->read;
 	atomic_store_explicit(&in->head->read, in->read, memory_order_release);
 }
 
@@ -216,7 +216,7 @@ static int receive_from(struct shm *shm, struct incoming *in)
 {
 	int received = 0;
 
-	while (received < (int)POLL_PACKETS && ring_has_news(in)) {
+	while (received < (int)POLL_PACKETS && ring_has_packet(in)) {
 		const uint64_t at = in->read % RING_LINES;
 		const uint8_t *packet = in->lines + at * LINE_BYTES + STAMP_BYTES;
 		const size_t room = (size_t)(RING_LINES - at) * LINE_BYTES - STAMP_BYTES;
@@ -240,7 +240,7 @@ static int receive_from(struct shm *shm, struct incoming *in)
 		in->read += (STAMP_BYTES + bytes + LINE_BYTES - 1) / LINE_BYTES;
 		received++;
 		/* a large packet at once: its writer may wait for that */
-		if (PGR_UNLIKELY(in->read - in->told >= LARGE_LINES) && !pgr_wire_is_copy(&shm->wire))
+		if (PGR_UNLIKELY(in->read - in->reported >= LARGE_LINES) && !pgr_wire_is_copy(&shm->wire))
 			tell_writer(in);
 	}
 	return received;
@@ -254,19 +254,19 @@ static int shm_receive(struct pgr_wire *wire)
 	for (uint32_t i = 0; i < shm->in_count; i++)
 		received += receive_from(shm, &shm->in[i]);
 	/* Seldom while something comes in, but then too: one busy sender must not keep newcomers out. */
-	shm->unlooked += received ? 1 : BUSY_POLLS / IDLE_POLLS;
-	if (PGR_UNLIKELY(shm->unlooked >= BUSY_POLLS))
+	shm->polls_since_check += received ? 1 : BUSY_POLLS / IDLE_POLLS;
+	if (PGR_UNLIKELY(shm->polls_since_check >= BUSY_POLLS))
 		look_for_rings(shm);
 	return received;
 }
 
 /* Whether something has come, in a new ring as well, once whoever sends sees what we are about to do. */
-static bool has_news(struct shm *shm)
+static bool has_packet(struct shm *shm)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	look_for_rings(shm);
 	for (uint32_t i = 0; i < shm->in_count; i++)
-		if (ring_has_news(&shm->in[i]))
+		if (ring_has_packet(&shm->in[i]))
 			return true;
 	return false;
 }
@@ -279,7 +279,7 @@ static void shm_wait(struct pgr_wire *wire, uint64_t timeout_ns)
 	const bool forever = timeout_ns > UINT64_C(1000000000000);
 
 	atomic_store(&shm->inbox->sleeps, SLEEPS);
-	if (!has_news(shm))
+	if (!has_packet(shm))
 		futex(&shm->inbox->sleeps, FUTEX_WAIT, SLEEPS, forever ? NULL : &timeout);
 	if (!pgr_wire_is_copy(wire)) /* made by a signal's handler: the parent sleeps on */
 		atomic_store(&shm->inbox->sleeps, AWAKE);
@@ -294,7 +294,7 @@ static void shm_watch(struct pgr_wire *wire, int fds[PGR_FDS])
 	while (read(shm->bell[0], rung, sizeof(rung)) > 0)
 		;
 	atomic_store(&shm->inbox->sleeps, WATCHES);
-	if (has_news(shm)) {
+	if (has_packet(shm)) {
 		atomic_store(&shm->inbox->sleeps, AWAKE);
 		ring(shm->bell[1]);
 	}
@@ -320,7 +320,7 @@ static void shm_close(struct pgr_wire *wire)
 				if (!copy)
 					atomic_compare_exchange_strong(&out->head->word, &word,
 								       with_state(word, CLOSED));
-				pgr_shm_let_go(out);
+				pgr_shm_release(out);
 			}
 			free(out);
 		}
@@ -359,28 +359,28 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	if (!shm)
 		return PGR_E_MEMORY;
 	shm->wire.ops = &pgr_wire_shm;
-	shm->end_of_alive = &shm->first_alive;
+	shm->last_alive = &shm->first_alive;
 	shm->input = input;
 	shm->engine = engine;
 	shm->bell[0] = shm->bell[1] = -1;
-	shm->fd = pgr_theirs_make("pgr-inbox", sizeof(struct inbox));
+	shm->fd = pgr_memfd_make("pgr-inbox", sizeof(struct inbox));
 	if (shm->fd < 0 || (config->block && pipe2(shm->bell, O_CLOEXEC | O_NONBLOCK) < 0) ||
 	    fcntl(shm->fd, F_ADD_SEALS, SEALS) < 0) {
 		const int error = errno;
 
 		shm_close(&shm->wire);
 		if (error == EFBIG)
-			return pgr_wire_fail(
+			return pgr_open_fail(
 				config, PGR_E_WIRE,
 				"shared memory: its %zu bytes are more than a file may have here (ulimit -f)",
 				sizeof(struct inbox));
-		return pgr_wire_fail(config, PGR_E_WIRE, "shared memory: %s", strerror(error));
+		return pgr_open_fail(config, PGR_E_WIRE, "shared memory: %s", strerror(error));
 	}
 	shm->inbox = mmap(NULL, sizeof(struct inbox), PROT_READ | PROT_WRITE, MAP_SHARED, shm->fd, 0);
 	if (shm->inbox == MAP_FAILED) {
 		shm->inbox = NULL;
 		shm_close(&shm->wire);
-		return pgr_wire_fail(config, PGR_E_MEMORY, "shared memory: %s", strerror(errno));
+		return pgr_open_fail(config, PGR_E_MEMORY, "shared memory: %s", strerror(errno));
 	}
 	shm->inbox->magic = MAGIC;
 	shm->inbox->nonce = pgr_random();

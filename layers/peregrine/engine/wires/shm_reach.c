@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include "shm_ring.h"
-#include "../base/theirs.h"
+#include "../base/process.h"
 
-void pgr_shm_let_go(struct outgoing *out)
+void pgr_shm_release(struct outgoing *out)
 {
 	if (out->inbox)
 		munmap(out->inbox, sizeof(struct inbox));
@@ -18,7 +18,7 @@ void pgr_shm_let_go(struct outgoing *out)
 	out->life_fd = out->bell_fd = -1;
 }
 
-bool pgr_shm_has_gone(const struct shm *shm, const struct pgr_to *endpoint)
+bool pgr_shm_has_ended(const struct shm *shm, const struct pgr_to *endpoint)
 {
 	struct shm_address address;
 	uint64_t begin[2]; /* magic and nonce */
@@ -26,11 +26,11 @@ bool pgr_shm_has_gone(const struct shm *shm, const struct pgr_to *endpoint)
 	int fd;
 
 	memcpy(&address, endpoint->bytes, sizeof(address));
-	if (pgr_theirs_ended(address.pid))
+	if (pgr_process_has_ended(address.pid))
 		return true;
-	fd = pgr_theirs_open(address.pid, address.fd, S_IFREG, shm->fd, O_RDONLY);
+	fd = pgr_process_open_fd(address.pid, address.fd, S_IFREG, shm->fd, O_RDONLY);
 	if (fd < 0)
-		return (errno == ENOENT || errno == EINVAL) && pgr_theirs_runs(address.pid);
+		return (errno == ENOENT || errno == EINVAL) && pgr_process_runs(address.pid);
 	another = pread(fd, begin, sizeof(begin), 0) == sizeof(begin) &&
 		  (begin[0] != MAGIC || begin[1] != address.nonce);
 	close(fd);
@@ -47,7 +47,7 @@ static PGR_COLD bool close_dead(const struct shm *shm, struct inbox *inbox)
 		uint64_t word = atomic_load(&head->word);
 
 		any |= state_of(word) == CLOSED ||
-		       (state_of(word) == READY && pgr_shm_has_gone(shm, &head->from) &&
+		       (state_of(word) == READY && pgr_shm_has_ended(shm, &head->from) &&
 			atomic_compare_exchange_strong(&head->word, &word, with_state(word, CLOSED)));
 	}
 	return any;
@@ -62,7 +62,7 @@ static struct ring_head *claim(struct inbox *inbox, const struct shm *shm, uint3
 		uint32_t seen;
 
 		if (state_of(word) != FREE &&
-		    (state_of(word) != CLAIMED || !pgr_theirs_ended(writer_of(word))))
+		    (state_of(word) != CLAIMED || !pgr_process_has_ended(writer_of(word))))
 			continue;
 		claimed = (uint64_t)getpid() << 32 | ((word + 0x100) & 0xffffff00) | CLAIMED;
 		if (!atomic_compare_exchange_strong(&head->word, &word, claimed))
@@ -91,7 +91,7 @@ static int open_bell(const struct inbox *inbox, uint32_t pid)
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
-	fd = pgr_theirs_open(pid, (uint32_t)inbox->bell_fd, S_IFIFO, ends[0], O_RDWR);
+	fd = pgr_process_open_fd(pid, (uint32_t)inbox->bell_fd, S_IFIFO, ends[0], O_RDWR);
 	close(ends[0]);
 	close(ends[1]);
 	return fd;
@@ -100,27 +100,27 @@ static int open_bell(const struct inbox *inbox, uint32_t pid)
 static void add_alive(struct shm *shm, struct outgoing *out)
 {
 	out->behind = NULL;
-	*shm->end_of_alive = out;
-	shm->end_of_alive = &out->behind;
+	*shm->last_alive = out;
+	shm->last_alive = &out->behind;
 }
 
 /*
  * Of those who have ended no more is kept than that they have. Their rings look full, which costs the way of a packet no
  * further question.
  */
-static void let_go_of_ended(struct shm *shm)
+static void release_ended(struct shm *shm)
 {
 	for (unsigned int i = 0; i < LIFE_LOOKS && shm->first_alive; i++) {
 		struct outgoing *out = shm->first_alive;
 
 		shm->first_alive = out->behind;
 		if (!out->behind)
-			shm->end_of_alive = &shm->first_alive;
+			shm->last_alive = &shm->first_alive;
 		if (!owner_ended(out)) {
 			add_alive(shm, out);
 			continue;
 		}
-		pgr_shm_let_go(out);
+		pgr_shm_release(out);
 		out->read_seen = out->written - RING_LINES;
 		out->large[0] = out->large[1] = 0;
 	}
@@ -129,14 +129,14 @@ static void let_go_of_ended(struct shm *shm)
 /* Maps the inbox of this address into `out`. PGR_OK, or why not. */
 static int map_inbox(const struct shm *shm, const struct shm_address *address, struct outgoing *out)
 {
-	const int fd = pgr_theirs_open(address->pid, address->fd, S_IFREG, shm->fd, O_RDWR);
+	const int fd = pgr_process_open_fd(address->pid, address->fd, S_IFREG, shm->fd, O_RDWR);
 	struct inbox *inbox = MAP_FAILED;
 	struct stat stat;
 
 	if (fd < 0)
 		return errno == EACCES || errno == EPERM ? PGR_E_PERMISSION : PGR_E_WIRE;
 	/* what its owner could make shorter, nobody maps: to touch what is no more ends the process. Sealed before it is measured */
-	if (pgr_theirs_sealed(fd, SEALS) && fstat(fd, &stat) == 0 &&
+	if (pgr_memfd_is_sealed(fd, SEALS) && fstat(fd, &stat) == 0 &&
 	    stat.st_size == (off_t)sizeof(struct inbox))
 		inbox = mmap(NULL, sizeof(struct inbox), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
@@ -193,7 +193,7 @@ int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to, unsigned int w
 
 	if (outgoing_to(shm, to))
 		return PGR_OK;
-	let_go_of_ended(shm);
+	release_ended(shm);
 	out = calloc(1, sizeof(*out));
 	if (!out)
 		return PGR_E_MEMORY;
@@ -202,7 +202,7 @@ int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to, unsigned int w
 	out->bell_fd = -1;
 	code = join(shm, &address, out, wait_ms);
 	if (code != PGR_OK) {
-		pgr_shm_let_go(out);
+		pgr_shm_release(out);
 		free(out);
 		return code;
 	}

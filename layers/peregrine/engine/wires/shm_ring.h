@@ -69,7 +69,7 @@ struct outgoing {
 	struct outgoing *next;   /* in its list */
 	struct outgoing *behind; /* among those whose owner lives, as far as we know */
 	struct pgr_to to;
-	struct inbox *inbox; /* NULL: its owner has ended, see let_go_of_ended */
+	struct inbox *inbox; /* NULL: its owner has ended, see release_ended */
 	struct ring_head *head;
 	uint64_t word; /* of the head, while it is ours */
 	uint8_t *lines;
@@ -84,7 +84,7 @@ struct outgoing {
 struct incoming {
 	struct ring_head *head;
 	uint8_t *lines;
-	uint64_t read, told; /* lines; told: what the writer knows */
+	uint64_t read, reported; /* lines; told: what the writer knows */
 	uint64_t salt;
 	struct pgr_to from;
 };
@@ -95,12 +95,12 @@ struct shm {
 	void *engine;
 	int fd, bell[2]; /* the inbox; a pipe, if we may sleep */
 	struct inbox *inbox;
-	uint64_t pid_space;                           /* of this process: its inode; 0: nobody knows */
-	struct outgoing *out[LISTS], *recent;         /* owned: by the nonce in the address */
-	struct outgoing *first_alive, **end_of_alive; /* a queue: who was looked after goes to its end */
+	uint64_t pid_space;                         /* of this process: its inode; 0: nobody knows */
+	struct outgoing *out[LISTS], *recent;       /* owned: by the nonce in the address */
+	struct outgoing *first_alive, **last_alive; /* a queue: who was looked after goes to its end */
 	struct incoming in[RINGS];
 	uint32_t in_count;
-	uint32_t unlooked, looks; /* polls since we looked for new rings, weighted; looks so far */
+	uint32_t polls_since_check, checks; /* polls since we looked for new rings, weighted; looks so far */
 	char text[96];
 };
 
@@ -199,8 +199,8 @@ int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to, unsigned int w
  * Whether an endpoint has gone for good with its process: that has ended, or another one has its number by now. False where it
  * cannot be told.
  */
-bool pgr_shm_has_gone(const struct shm *shm, const struct pgr_to *endpoint);
+bool pgr_shm_has_ended(const struct shm *shm, const struct pgr_to *endpoint);
 /* Unmaps and closes what we have of an inbox. */
-void pgr_shm_let_go(struct outgoing *out);
+void pgr_shm_release(struct outgoing *out);
 
 #endif

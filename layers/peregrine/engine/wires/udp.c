@@ -145,7 +145,7 @@ static bool udp_is_address(const struct pgr_wire *wire, const struct pgr_to *to)
 
 	udp_address(NULL, to, &name, NULL);
 	/* not one of the other kind, or of another wire */
-	return (name.any.sa_family == AF_INET6) == is_v6(wire) && pgr_is_of_host(&name) &&
+	return (name.any.sa_family == AF_INET6) == is_v6(wire) && pgr_is_unicast(&name) &&
 	       (name.any.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port);
 }
 
@@ -163,10 +163,10 @@ static int bind_in_range(int fd, union pgr_name *at, const struct pgr_config *co
 		if (bind(fd, &at->any, pgr_name_bytes(at)) == 0)
 			return PGR_OK;
 		if (errno != EADDRINUSE)
-			return pgr_wire_fail(config, PGR_E_WIRE, "binding a UDP socket to %s: %s",
+			return pgr_open_fail(config, PGR_E_WIRE, "binding a UDP socket to %s: %s",
 					     config->address, strerror(errno));
 	} while (++port <= config->port_last);
-	return pgr_wire_fail(config, PGR_E_PORT, "no free UDP port from %u to %u on %s", config->port_first,
+	return pgr_open_fail(config, PGR_E_PORT, "no free UDP port from %u to %u on %s", config->port_first,
 			     config->port_last, config->address);
 }
 

@@ -78,7 +78,7 @@ struct pgr_wire {
 	/* both ends are processes of one host, whose number an address begins with */
 	bool joins_processes;
 	/* it holds packets back whose data still lie with the caller; false after a flush */
-	bool lending;
+	bool holds_callers_data;
 	/* why the kernel refused a packet, last, by its errno, and to whom it was; 0: it never has */
 	int refused;
 	struct pgr_to refused_to;
@@ -88,7 +88,7 @@ struct pgr_wire {
 	 * Called in `receive` for a packet of ours of which its host says that nobody takes it, with so much as it quotes. NULL:
 	 * nobody asks.
 	 */
-	void (*nobody)(void *engine, const void *packet, size_t bytes);
+	void (*on_unreachable)(void *engine, const void *packet, size_t bytes);
 };
 /* Whether it was copied by a fork: then what it shares with others, the kernel's rings among them, is not touched. */
 static inline bool pgr_wire_is_copy(const struct pgr_wire *wire)

@@ -38,7 +38,7 @@ struct xdp {
 	uint32_t sum; /* of the fields of our IP headers that stay the same */
 	/* our ends of the rings: places that never wrap, as the kernel counts them */
 	uint32_t fill, complete, receive, transmit;
-	uint32_t told;        /* what the kernel knows of `transmit` */
+	uint32_t reported;    /* what the kernel knows of `transmit` */
 	bool stalled;         /* the kernel could not send all when it was told to */
 	uint32_t spare_count; /* frames to send from; the one used last is used next, while it is warm */
 	uint64_t spare[PGR_XDP_OUT];
@@ -67,7 +67,7 @@ static void kick(struct xdp *xdp)
 	const struct pgr_xdp_ring *ring = &xdp->socket.transmit;
 
 	__atomic_store_n(ring->producer, xdp->transmit, __ATOMIC_RELEASE);
-	xdp->told = xdp->transmit;
+	xdp->reported = xdp->transmit;
 	xdp->stalled = false;
 	for (unsigned int kicks = 0;; kicks++) {
 		/* In copy mode the kernel always asks for it; a later one may not. */
@@ -88,7 +88,7 @@ static void xdp_flush(struct pgr_wire *wire)
 {
 	struct xdp *xdp = (struct xdp *)wire;
 
-	if (xdp->told != xdp->transmit)
+	if (xdp->reported != xdp->transmit)
 		kick(xdp);
 }
 
@@ -151,7 +151,7 @@ static int xdp_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 	/* As many entries as frames: there is room. */
 	((struct xdp_desc *)xdp->socket.transmit.entries)[xdp->transmit++ % PGR_XDP_OUT] =
 		(struct xdp_desc){.addr = place, .len = (uint32_t)bytes};
-	if (!more || xdp->transmit - xdp->told >= HELD_MAX)
+	if (!more || xdp->transmit - xdp->reported >= HELD_MAX)
 		kick(xdp);
 	return 0;
 }
@@ -241,7 +241,7 @@ static bool xdp_is_address(const struct pgr_wire *wire, const struct pgr_to *to)
 	(void)wire;
 	memcpy(&name.v4.sin_addr, to->bytes, 4);
 	/* not one of another wire, say */
-	return pgr_is_of_host(&name) && memcmp(to->bytes + PGR_AT_NUMBER, zeros, 4) &&
+	return pgr_is_unicast(&name) && memcmp(to->bytes + PGR_AT_NUMBER, zeros, 4) &&
 	       memcmp(to->bytes + AT_MAC, zeros, ETH_ALEN);
 }
 
@@ -267,13 +267,13 @@ static int xdp_open(const struct pgr_config *config, pgr_input *input, void *eng
 	int code;
 
 	if (!config->device || !config->device[0])
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "the wire xdp needs a device");
+		return pgr_open_fail(config, PGR_E_ARGUMENT, "the wire xdp needs a device");
 	if (!config->address || inet_pton(AF_INET, config->address, &own) != 1)
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "the wire xdp needs an IPv4 address, not '%s'",
+		return pgr_open_fail(config, PGR_E_ARGUMENT, "the wire xdp needs an IPv4 address, not '%s'",
 				     config->address ? config->address : "");
 	if (config->xdp_attach && strcmp(config->xdp_attach, "native") != 0 &&
 	    strcmp(config->xdp_attach, "generic") != 0)
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "xdp_attach is native or generic, not '%s'",
+		return pgr_open_fail(config, PGR_E_ARGUMENT, "xdp_attach is native or generic, not '%s'",
 				     config->xdp_attach);
 	xdp = calloc(1, sizeof(*xdp));
 	if (!xdp)
@@ -284,7 +284,7 @@ static int xdp_open(const struct pgr_config *config, pgr_input *input, void *eng
 	xdp->number = pgr_number_new();
 	code = pgr_xdp_open(&xdp->socket, config, xdp->number);
 	if (code == PGR_OK && xdp->socket.mtu < overhead + PACKET_BYTES_MIN)
-		code = pgr_wire_fail(config, PGR_E_WIRE, "an MTU of %u bytes is too small", xdp->socket.mtu);
+		code = pgr_open_fail(config, PGR_E_WIRE, "an MTU of %u bytes is too small", xdp->socket.mtu);
 	if (code != PGR_OK) {
 		xdp_close(&xdp->wire);
 		return code;

@@ -20,28 +20,28 @@ static int fail(const struct pgr_config *config, const char *what)
 
 	switch (error) {
 	case ENODEV:
-		return pgr_wire_fail(config, PGR_E_WIRE, "the wire xdp: there is no interface '%s'",
+		return pgr_open_fail(config, PGR_E_WIRE, "the wire xdp: there is no interface '%s'",
 				     config->device);
 	case ENETDOWN:
-		return pgr_wire_fail(config, PGR_E_WIRE, "the wire xdp: the interface %s is down",
+		return pgr_open_fail(config, PGR_E_WIRE, "the wire xdp: the interface %s is down",
 				     config->device);
-	case ENOSYS: return pgr_wire_fail(config, PGR_E_WIRE, "the wire xdp needs Linux 5.9 or later");
+	case ENOSYS: return pgr_open_fail(config, PGR_E_WIRE, "the wire xdp needs Linux 5.9 or later");
 	case EPERM:
 	case EACCES:
-		return pgr_wire_fail(config, PGR_E_PERMISSION,
+		return pgr_open_fail(config, PGR_E_PERMISSION,
 				     "the wire xdp: %s: %s (it needs root, or CAP_NET_RAW, CAP_NET_ADMIN and "
 				     "CAP_BPF)",
 				     what, strerror(error));
 	case ENOMEM:
 	case ENOBUFS:
-		return pgr_wire_fail(config, PGR_E_MEMORY, "the wire xdp: %s: %s", what, strerror(error));
+		return pgr_open_fail(config, PGR_E_MEMORY, "the wire xdp: %s: %s", what, strerror(error));
 	case EBUSY:
 	case EEXIST:
-		return pgr_wire_fail(config, PGR_E_WIRE,
+		return pgr_open_fail(config, PGR_E_WIRE,
 				     "the wire xdp: %s: another endpoint or program has queue 0 of %s", what,
 				     config->device);
 	default:
-		return pgr_wire_fail(config, PGR_E_WIRE, "the wire xdp: %s on %s: %s", what, config->device,
+		return pgr_open_fail(config, PGR_E_WIRE, "the wire xdp: %s on %s: %s", what, config->device,
 				     strerror(error));
 	}
 }

@@ -267,7 +267,7 @@ static void test_client_overtaken(void)
 	slot = first.slot;
 	CHECK(overtake(slot, PGR_REORDER_CALLS - 1) == 0);
 	CHECK(overtake(slot, PGR_REORDER_CALLS) == 1);
-	CHECK(overtake(slot, 20 * PGR_REORDER_CALLS) == PGR_HURRIES_MAX - 1);
+	CHECK(overtake(slot, 20 * PGR_REORDER_CALLS) == PGR_EARLY_REPEATS_MAX - 1);
 	/* After that the clock decides, and an answer is an answer. */
 	put(&first, pattern);
 	CHECK(t.done == 2 && silent());

@@ -46,7 +46,7 @@ static bool catch_packet(void *arg, uint8_t *packet, size_t bytes)
 	/* what the endpoint sends is right in itself, and fills each byte that it declares */
 	seen->refusal = !pgr_packet_read(seen->raw, bytes, t.key, &seen->packet);
 	if (seen->refusal)
-		CHECK(pgr_packet_unread(seen->raw, bytes, t.key, &seen->packet.head) != PGR_UNREAD_JUNK &&
+		CHECK(pgr_packet_fault(seen->raw, bytes, t.key, &seen->packet.head) != PGR_FAULT_JUNK &&
 		      seen->packet.head.type == PGR_REJECT);
 	else
 		CHECK(seen->packet.data + seen->packet.head.data_bytes == seen->raw + bytes);

@@ -212,7 +212,7 @@ static void test_share_of_pool(void)
 	pass(100 * SECOND);
 	CHECK(stats()->clients == 0 && stats()->pool_bytes == t.pgr->works_count * sizeof(struct pgr_work));
 	for (uint64_t i = 0; i <= t.pgr->clients_mask; i++)
-		CHECK(!t.pgr->shares[i]);
+		CHECK(!t.pgr->quotas[i]);
 }
 
 const struct protocol_test protocol_server_memory[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "theirs.h"
+#include "process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
  * effects. So it is only found at first, and looked at without asking whoever serves it; then that very thing is opened. A
  * lease on it makes that fail, not wait.
  */
-int pgr_theirs_open(uint32_t pid, uint32_t fd, mode_t kind, int like, int flags)
+int pgr_process_open_fd(uint32_t pid, uint32_t fd, mode_t kind, int like, int flags)
 {
 	const int look = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
 	struct statx own, theirs;
@@ -39,14 +39,14 @@ int pgr_theirs_open(uint32_t pid, uint32_t fd, mode_t kind, int like, int flags)
 	return opened;
 }
 
-bool pgr_theirs_sealed(int fd, int seals)
+bool pgr_memfd_is_sealed(int fd, int seals)
 {
 	const int has = fcntl(fd, F_GET_SEALS);
 
 	return has >= 0 && (has & seals) == seals;
 }
 
-bool pgr_theirs_ended(uint32_t pid)
+bool pgr_process_has_ended(uint32_t pid)
 {
 	struct pollfd life = {.fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0), .events = POLLIN};
 	bool ended;
@@ -58,7 +58,7 @@ bool pgr_theirs_ended(uint32_t pid)
 	return ended;
 }
 
-bool pgr_theirs_runs(uint32_t pid)
+bool pgr_process_runs(uint32_t pid)
 {
 	char path[64], program;
 
@@ -66,7 +66,7 @@ bool pgr_theirs_runs(uint32_t pid)
 	return readlink(path, &program, sizeof(program)) > 0;
 }
 
-int pgr_theirs_make(const char *name, size_t bytes)
+int pgr_memfd_make(const char *name, size_t bytes)
 {
 	struct rlimit most;
 	int fd, error;

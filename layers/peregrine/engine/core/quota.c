@@ -18,40 +18,40 @@ static uint32_t holder_of(const struct pgr_to *to)
 	return who;
 }
 
-static struct pgr_share **place_of(struct pgr *pgr, uint32_t who)
+static struct pgr_quota **place_of(struct pgr *pgr, uint32_t who)
 {
-	return &pgr->shares[pgr_mixed(pgr, who) & pgr->clients_mask];
+	return &pgr->quotas[pgr_keyed_hash(pgr, who) & pgr->clients_mask];
 }
 
-struct pgr_share *pgr_share_get(struct pgr *pgr, const struct pgr_to *to)
+struct pgr_quota *pgr_quota_get(struct pgr *pgr, const struct pgr_to *to)
 {
 	const uint32_t who = holder_of(to);
-	struct pgr_share **place = place_of(pgr, who), *share;
+	struct pgr_quota **place = place_of(pgr, who), *quota;
 
-	for (share = *place; share && share->who != who;)
-		share = share->next;
-	if (!share) {
-		share = calloc(1, sizeof(*share));
-		if (!share)
+	for (quota = *place; quota && quota->who != who;)
+		quota = quota->next;
+	if (!quota) {
+		quota = calloc(1, sizeof(*quota));
+		if (!quota)
 			return NULL;
-		share->who = who;
-		share->next = *place;
-		*place = share;
+		quota->who = who;
+		quota->next = *place;
+		*place = quota;
 	}
-	share->users++;
-	return share;
+	quota->users++;
+	return quota;
 }
 
-void pgr_share_put(struct pgr *pgr, struct pgr_share *share)
+void pgr_quota_put(struct pgr *pgr, struct pgr_quota *quota)
 {
-	struct pgr_share **at;
+	struct pgr_quota **at;
 
-	if (!share || --share->users)
+	if (!quota || --quota->users)
 		return;
-	for (at = place_of(pgr, share->who); *at != share;)
+	for (at = place_of(pgr, quota->who); *at != quota;)
 		at = &(*at)->next;
-	*at = share->next;
-	free(share);
+	*at = quota->next;
+	free(quota);
 }
 
 /* ---- silent clients ---- */
@@ -72,29 +72,29 @@ static void queue_remove(struct pgr_queue *queue, unsigned int which, struct pgr
 	*(behind ? &behind->before[which] : &queue->last) = before;
 }
 
-void pgr_share_enter(struct pgr *pgr, struct pgr_share *share, struct pgr_client *client)
+void pgr_quota_enter(struct pgr *pgr, struct pgr_quota *quota, struct pgr_client *client)
 {
-	client->share = share;
-	share->clients++;
+	client->quota = quota;
+	quota->clients++;
 	client->queued_ns = pgr->now_ns;
 	queue_add(&pgr->silent, PGR_OF_ALL, client);
-	queue_add(&share->silent, PGR_OF_SHARE, client);
+	queue_add(&quota->silent, PGR_OF_QUOTA, client);
 }
 
-void pgr_share_leave(struct pgr *pgr, struct pgr_client *client)
+void pgr_quota_leave(struct pgr *pgr, struct pgr_client *client)
 {
 	queue_remove(&pgr->silent, PGR_OF_ALL, client);
-	queue_remove(&client->share->silent, PGR_OF_SHARE, client);
-	client->share->clients--;
-	pgr_share_put(pgr, client->share);
-	client->share = NULL;
+	queue_remove(&client->quota->silent, PGR_OF_QUOTA, client);
+	client->quota->clients--;
+	pgr_quota_put(pgr, client->quota);
+	client->quota = NULL;
 }
 
 void pgr_client_requeue(struct pgr *pgr, struct pgr_client *client)
 {
 	queue_remove(&pgr->silent, PGR_OF_ALL, client);
-	queue_remove(&client->share->silent, PGR_OF_SHARE, client);
+	queue_remove(&client->quota->silent, PGR_OF_QUOTA, client);
 	client->queued_ns = pgr->now_ns;
 	queue_add(&pgr->silent, PGR_OF_ALL, client);
-	queue_add(&client->share->silent, PGR_OF_SHARE, client);
+	queue_add(&client->quota->silent, PGR_OF_QUOTA, client);
 }

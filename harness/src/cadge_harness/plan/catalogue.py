@@ -16,7 +16,8 @@ from cadge_results.complaint import nearest
 from cadge_results.floor import PREFIX
 from cadge_results.provider import AT, Provider, matches
 
-NATIVE_STYLE = "native"
+AS_IT_IS = {"native": 0, "mpi": 0, "rdma": 1}
+"""Styles that use a library as it is: its messages before its one-sided operations."""
 SHIM_STYLE = "shim"
 """Shims have layer files as well, but are measured only around a layer."""
 
@@ -108,8 +109,8 @@ class Catalogue:
 
     @property
     def likely(self) -> tuple[str, ...]:
-        """All names, first those that somebody means who names a library alone: its own messages as they are."""
-        return tuple(info.name for info in sorted(self.layers, key=lambda info: info.file.style != NATIVE_STYLE))
+        """All names, first those that somebody means who names a library alone: its own messages, then its own writes."""
+        return tuple(info.name for info in sorted(self.layers, key=lambda info: AS_IT_IS.get(info.file.style, 2)))
 
     @property
     def usual(self) -> tuple[LayerInfo, ...]:

@@ -39,9 +39,11 @@ static bool answer(struct drv_answers *answers, struct drv_message *message, uin
 
 int main(void)
 {
-	struct drv_answers answers = {.port.engine = &engine, .at = memory[0], .stride = BYTES};
+	struct drv_answers answers = {.progress.port.engine = &engine, .at = memory[0], .stride = BYTES};
 	struct drv_message message = {.bytes = BYTES, .seed = SEED};
 
+	answers.progress.lent = answers.lent;
+	answers.progress.slots = DRV_ANSWERS;
 	tap_ok(!drv_answers_post(&answers, &message) && !posted_token, "nothing leaves that is not due");
 	tap_ok(answer(&answers, &message, 1, CADGE_QUEUED) && posted_key == 1 && answers.lent[0],
 	       "the first answer leaves, and the layer has its buffer");
@@ -53,10 +55,11 @@ int main(void)
 	tap_ok(answer(&answers, &message, 3, CADGE_QUEUED) && posted_key == 3 &&
 		       posted_token == DRV_TOKEN_ANSWER,
 	       "the third is written to the buffer that came back");
-	tap_ok(!answer(&answers, &message, 4, CADGE_DONE) && !posted_token && !answers.failed,
+	tap_ok(!answer(&answers, &message, 4, CADGE_DONE) && !posted_token && !answers.progress.failed,
 	       "the fourth waits for a buffer");
 	answers.lent[1] = false;
-	tap_ok(answer(&answers, &message, 4, CADGE_E_DOWN) && answers.failed && drv_answers_due(&answers),
+	tap_ok(answer(&answers, &message, 4, CADGE_E_DOWN) && answers.progress.failed &&
+		       drv_answers_due(&answers),
 	       "a layer that fails is told of by the next drain");
 	return tap_done();
 }

@@ -62,17 +62,17 @@ static void test_asked(void)
 		} state = {0};
 		struct drv_play play = {.engine = &engine, .state = &state, .seed = SEED};
 		struct drv_responder *responder = &state.responder;
-		struct cadge_sink *sink = &responder->answers.port.sink;
+		struct cadge_sink *sink = &responder->answers.progress.port.sink;
 		struct drv_fail fail;
 
 		tap_ok(!drv_dialog_responder(&play, responder, NULL, LARGEST, false, &fail) &&
 			       engine.sink == sink,
 		       "a responder starts");
-		drv_check_phase(&responder->answers.check, false, 0);
+		drv_check_phase(&responder->answers.progress.check, false, 0);
 		drv_head_write(message, DRV_HEAD_BYTES, SEED, drv_ask_key(1, asked[i].answer));
 		sink->recv(sink, 0, message, asked[i].request, NULL);
 		tap_ok(responder->answers.due == asked[i].due &&
-			       (responder->answers.check.mismatches == 0) == asked[i].due &&
+			       (responder->answers.progress.check.mismatches == 0) == asked[i].due &&
 			       (!asked[i].due || responder->answer.bytes == asked[i].answer),
 		       "%zu bytes that ask for %zu", asked[i].request, asked[i].answer);
 		drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
@@ -89,7 +89,7 @@ static void test_short(void)
 		struct drv_asker asker;
 	} state = {0};
 	struct drv_play play = {.engine = &engine, .state = &state, .seed = SEED};
-	struct cadge_sink *sink = &state.asker.port.sink;
+	struct cadge_sink *sink = &state.asker.progress.port.sink;
 	uint8_t message[DRV_HEAD_BYTES];
 	struct drv_fail fail;
 
@@ -99,8 +99,8 @@ static void test_short(void)
 	state.asker.awaited = drv_ask_key(0, BYTES);
 	drv_head_write(message, DRV_HEAD_BYTES, ~(uint64_t)SEED, state.asker.awaited);
 	sink->recv(sink, 0, message, BYTES, NULL);
-	tap_ok(state.asker.mismatches == 1 && !state.asker.answered_at, "an answer of %d bytes is none",
-	       BYTES);
+	tap_ok(state.asker.progress.check.mismatches == 1 && !state.asker.answered_at,
+	       "an answer of %d bytes is none", BYTES);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
 }
 

@@ -7,23 +7,16 @@
 #define DRV_ANSWERS_H
 
 #include "traffic/halves.h"
-#include "traffic/check.h"
-#include "traffic/payload.h"
+#include "traffic/progress.h"
 #include "launch/pattern.h"
 
 enum { DRV_ANSWERS = 2 };
 
-typedef enum cadge_keep (*drv_recv_fn)(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-				       struct cadge_lend *lend);
-
 /* Begins the state of the answering side. */
 struct drv_answers {
-	/* first: callbacks get a pointer to it */
-	struct drv_port port;
-	/* what polls call: its own sink, or at place self that of both sides */
-	struct cadge_sink *sink;
+	/* first: callbacks get a pointer to it; it checks requests */
+	struct drv_progress progress;
 	struct cadge_chan *chan;
-	struct drv_check check;
 	/* of the engine's pool: DRV_ANSWERS of `stride` bytes */
 	uint8_t *at;
 	size_t stride;
@@ -32,8 +25,6 @@ struct drv_answers {
 	uint32_t next;
 	/* whoever takes a message sets it where that is to be answered */
 	bool due;
-	bool failed;
-	struct drv_fail fail;
 };
 
 /* `recv` takes what comes, and `bytes` is an answer's size. The first phase is one that compares whole payloads. */
@@ -49,19 +40,16 @@ DRV_INLINE uint8_t *drv_answers_next(struct drv_answers *answers, uint64_t *toke
 		       : answers->at + answers->next * answers->stride;
 }
 
-/* The layer failed: the next drain says so. */
-void drv_answers_failure(struct drv_answers *answers, int code) __attribute__((cold, noinline));
-
 /* After the layer took it, or said why not. False: it is busy, and the answer is due still. */
 DRV_INLINE bool drv_answers_posted(struct drv_answers *answers, int code)
 {
 	if (DRV_UNLIKELY(code == CADGE_BUSY))
 		return false;
 	answers->due = false;
-	answers->lent[answers->next] = code == CADGE_QUEUED;
+	drv_progress_lend(&answers->progress, answers->next, code);
 	answers->next ^= 1;
 	if (DRV_UNLIKELY(code < 0))
-		drv_answers_failure(answers, code);
+		drv_progress_fail(&answers->progress, "post", code);
 	return true;
 }
 
@@ -74,10 +62,10 @@ DRV_INLINE bool drv_answers_post(struct drv_answers *answers, struct drv_message
 	if (DRV_LIKELY(!at))
 		return false;
 	message->at = at;
-	message->full = answers->check.full;
-	message->phase = answers->check.phase;
-	return drv_answers_posted(answers,
-				  drv_message_post(answers->port.engine, answers->chan, message, token));
+	message->full = answers->progress.check.full;
+	message->phase = answers->progress.check.phase;
+	return drv_answers_posted(
+		answers, drv_message_post(answers->progress.port.engine, answers->chan, message, token));
 }
 
 /* For drv_serve_loop: whether its drain has something to do. */
@@ -85,15 +73,15 @@ DRV_INLINE bool drv_answers_due(void *arg)
 {
 	const struct drv_answers *answers = arg;
 
-	return answers->due || answers->failed;
+	return answers->due || answers->progress.failed;
 }
 
 /* Ends a drain: 0, or -1 with the reason. */
 DRV_INLINE int drv_answers_drained(const struct drv_answers *answers, struct drv_fail *fail)
 {
-	if (DRV_LIKELY(!answers->failed))
+	if (DRV_LIKELY(!answers->progress.failed))
 		return 0;
-	*fail = answers->fail;
+	*fail = answers->progress.fail;
 	return -1;
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A client's memory and channels, from its start to its stop, and what it counted. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,18 +22,6 @@ uint64_t drv_full_messages(uint64_t larger_bytes, uint32_t depth)
 	if (fit >= depth)
 		return depth;
 	return fit ? fit : 1;
-}
-
-void drv_client_mismatch(struct drv_client *client, const char *format, ...)
-{
-	va_list arguments;
-
-	if (client->mismatches++)
-		return;
-	va_start(arguments, format);
-	if (vsnprintf(client->mismatch, sizeof(client->mismatch), format, arguments) < 0)
-		client->mismatch[0] = '\0';
-	va_end(arguments);
 }
 
 void drv_client_failure(struct drv_client *client, const char *what, int code)
@@ -77,6 +63,7 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 	client->sink = &client->port.sink;
 	client->server = server;
 	client->samples = samples;
+	client->check.seed = ~exchange.seed;
 	client->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
 	client->op_deadline = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
 	client->next_number = exchange.beside ? DRV_BESIDE_NUMBER : 0;
@@ -133,12 +120,6 @@ void drv_client_counts(const struct drv_client *client, struct drv_counts *count
 	counts->posts = true;
 	counts->posted += client->posted;
 	counts->posted_keys += client->key_sum;
-	counts->checked += client->checked;
-	counts->full_checked += client->full_checked;
-	if (client->mismatches && !counts->mismatches)
-		snprintf(counts->mismatch, sizeof(counts->mismatch), "%.158s", client->mismatch);
-	counts->mismatches += client->mismatches;
-	if (client->taker.mismatches && !counts->mismatches)
-		snprintf(counts->mismatch, sizeof(counts->mismatch), "%.158s", client->taker.mismatch);
-	counts->mismatches += client->taker.mismatches;
+	drv_check_counts(&client->check, counts);
+	drv_check_counts(&client->taker.check, counts);
 }

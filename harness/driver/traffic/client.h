@@ -86,7 +86,6 @@ struct drv_client {
 	uint64_t next_number;
 	uint64_t posted, completed, lents; /* posted - completed - lost: outstanding */
 	uint64_t key_sum;
-	uint64_t checked, full_checked, mismatches;
 	uint64_t lost, late;
 	/* the phase ends when so many were posted: verification, and launches that count operations */
 	uint64_t limit;
@@ -102,9 +101,9 @@ struct drv_client {
 	struct drv_server *server; /* place self: the other role, in this process */
 	struct cadge_sink *sink;   /* its own, or that of both roles */
 	struct drv_fail fail;
-	char mismatch[160];
 	struct drv_tally *tally;   /* tallied */
 	struct drv_stamps *stamps; /* stamped */
+	struct drv_check check;    /* of replies that are taken in the delivery context */
 	struct drv_taker taker;    /* unless replies are taken in the delivery context */
 	struct drv_rounds *rounds; /* calls go out in rounds; NULL: each slot knows nothing of the others */
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop of requests and replies, closed or open, compiled for each form and way of waiting. */
 #include "traffic/client_issue.h"
-
-#define WAIT_NS UINT64_C(10000000)
+#include "traffic/progress.h"
 
 /* Hands over all that may start. 0: the layer is busy, or it failed; 1: else. */
 DRV_INLINE int issue_ready(struct drv_client *client, const enum drv_form form)
@@ -124,13 +123,13 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 	struct drv_engine *engine = client->port.engine;
 	const struct cadge_layer *layer = engine->layer;
 	const uint64_t wait_ns = client->reliable || client->op_deadline == UINT64_MAX
-					 ? engine->sleep_ns ? engine->sleep_ns : WAIT_NS
+					 ? engine->sleep_ns ? engine->sleep_ns : DRV_PROGRESS_WAIT_NS
 					 : drv_clock_to_ns(&engine->clock, client->op_deadline) / 2;
 
 	for (;;) {
 		const int taken = issue_some(client, form, kind);
-		uint64_t before;
-		int events;
+		uint64_t before, sleep_ns;
+		int events, status;
 
 		if (DRV_UNLIKELY(client->ending)) {
 			if (client->failed) {
@@ -150,18 +149,12 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 		}
 		if (DRV_LIKELY(client->completed != before))
 			continue;
-		if (DRV_UNLIKELY(events < 0))
-			return drv_engine_fail("poll", events, fail);
-		if (block && events == 0) {
-			/* a busy layer is waited for like a reply: it ends the wait when it takes more */
-			const uint64_t sleep_ns = open && taken ? until_due_ns(client, wait_ns) : wait_ns;
-
-			if (sleep_ns && drv_engine_wait(engine, sleep_ns, fail))
-				return -1;
-		} else if (DRV_LIKELY(++client->idle & 63)) {
+		/* a busy layer is waited for like a reply: it ends the wait when it takes more */
+		sleep_ns = open && taken && block && events == 0 ? until_due_ns(client, wait_ns) : wait_ns;
+		status = drv_progress_rest(engine, events, block ? sleep_ns : 0, &client->idle, fail);
+		if (DRV_LIKELY(status == 0))
 			continue;
-		}
-		if (drv_client_look(client, fail))
+		if (status < 0 || drv_client_look(client, fail))
 			return -1;
 	}
 }

@@ -8,7 +8,7 @@ void drv_client_stray(struct drv_client *client, const char *what, size_t bytes)
 	if (!client->reliable && client->late < client->lost)
 		client->late++;
 	else
-		drv_client_mismatch(client, "%s of %zu bytes: no operation outstanding", what, bytes);
+		drv_check_wrong(&client->check, "%s of %zu bytes: no operation outstanding", what, bytes);
 }
 
 /* After a loss of messages without identity: nothing more is sent until what is on its way has come in. */

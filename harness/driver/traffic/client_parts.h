@@ -22,9 +22,6 @@ static inline uint64_t drv_client_outstanding(const struct drv_client *client)
 
 /* ---- client.c ---- */
 
-/* Something was wrong: the first is kept in words, all are counted. */
-void __attribute__((cold, format(printf, 2, 3))) drv_client_mismatch(struct drv_client *client,
-								     const char *format, ...);
 /* The layer failed: nothing new is started. */
 void __attribute__((cold)) drv_client_failure(struct drv_client *client, const char *what, int code);
 

@@ -72,7 +72,7 @@ DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *
 		data = memcpy(slot->result, data, bytes);
 	/* a full comparison reads all as well, and finds other bytes */
 	whole = !touch || DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY) ||
-		drv_touch_read(data, bytes, ~client->exchange.seed, slot->key);
+		drv_touch_read(data, bytes, client->check.seed, slot->key);
 	now = drv_clock_now(&engine->clock);
 	slot->waiting = false;
 	client->completed++;
@@ -86,17 +86,18 @@ DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *
 	}
 	slot->start = now;
 	if (DRV_LIKELY(whole && bytes == client->exchange.reply_bytes &&
-		       drv_head_holds(data, bytes, ~client->exchange.seed, slot->key)))
-		client->checked++;
+		       drv_head_holds(data, bytes, client->check.seed, slot->key)))
+		client->check.checked++;
 	else
-		drv_client_mismatch(client, "the reply to operation %" PRIu64 " has %zu bytes or a wrong %s",
-				    slot->number, bytes, whole ? "head" : "body");
+		drv_check_wrong(&client->check,
+				"the reply to operation %" PRIu64 " has %zu bytes or a wrong %s",
+				slot->number, bytes, whole ? "head" : "body");
 	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY)) {
-		client->full_checked++;
+		client->check.full_checked++;
 		if (bytes == client->exchange.reply_bytes &&
-		    !drv_body_holds(data, bytes, ~client->exchange.seed, client->phase, slot->key))
-			drv_client_mismatch(client, "the reply to operation %" PRIu64 " has a wrong body",
-					    slot->number);
+		    !drv_body_holds(data, bytes, client->check.seed, client->phase, slot->key))
+			drv_check_wrong(&client->check, "the reply to operation %" PRIu64 " has a wrong body",
+					slot->number);
 	}
 	if (DRV_LIKELY(!slot->lent))
 		drv_client_make_ready(client, index);
@@ -111,7 +112,7 @@ DRV_INLINE enum cadge_keep recv_bare(struct drv_client *client, const void *data
 
 	(void)lend, (void)away;
 	if (DRV_UNLIKELY(!slot->waiting || (!client->reliable && client->late < client->lost &&
-					    !drv_head_holds(data, bytes, ~client->exchange.seed, slot->key))))
+					    !drv_head_holds(data, bytes, client->check.seed, slot->key))))
 		drv_client_stray(client, "an unexpected message", bytes);
 	else
 		complete(client, 0, data, bytes, touch, copies);
@@ -125,7 +126,7 @@ DRV_INLINE enum cadge_keep recv_emulated(struct drv_client *client, const void *
 	uint64_t token, index;
 
 	if (DRV_UNLIKELY(!drv_trailer_read(data, bytes, DRV_RPC_REPLY, &token))) {
-		drv_client_mismatch(client, "a message of %zu bytes is not a reply", bytes);
+		drv_check_wrong(&client->check, "a message of %zu bytes is not a reply", bytes);
 		return CADGE_TAKEN;
 	}
 	index = token & DRV_CLIENT_SLOT_MASK;
@@ -203,8 +204,8 @@ DRV_INLINE void sent(struct drv_client *client, uint64_t token, int code, const 
 	const uint64_t index = token & DRV_CLIENT_SLOT_MASK;
 
 	if (DRV_UNLIKELY(index >= client->exchange.depth || !client->slots[index].lent)) {
-		drv_client_mismatch(client, "a completion for token %" PRIu64 " that is not outstanding",
-				    token);
+		drv_check_wrong(&client->check, "a completion for token %" PRIu64 " that is not outstanding",
+				token);
 		return;
 	}
 	client->slots[index].lent = false;

@@ -9,13 +9,13 @@ static enum cadge_keep responder_on_recv(struct cadge_sink *sink, uint32_t peer,
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes < DRV_HEAD_BYTES)) {
-		drv_check_wrong(&responder->answers.check, "a message of %zu bytes that is no request",
-				bytes);
+		drv_check_wrong(&responder->answers.progress.check,
+				"a message of %zu bytes that is no request", bytes);
 		return CADGE_TAKEN;
 	}
-	key = drv_check_take(&responder->answers.check, data, bytes);
+	key = drv_check_take(&responder->answers.progress.check, data, bytes);
 	if (DRV_UNLIKELY(drv_ask_bytes(key) < DRV_HEAD_BYTES || drv_ask_bytes(key) > responder->answer_max)) {
-		drv_check_wrong(&responder->answers.check,
+		drv_check_wrong(&responder->answers.progress.check,
 				"a request for an answer of %zu bytes, where there are %u to %zu",
 				drv_ask_bytes(key), DRV_HEAD_BYTES, responder->answer_max);
 		return CADGE_TAKEN;
@@ -43,7 +43,7 @@ DRV_INLINE int responder_drain(void *arg, struct drv_fail *fail)
 	struct drv_responder *responder = arg;
 
 	if (DRV_UNLIKELY(drv_answers_post(&responder->answers, &responder->answer)) &&
-	    DRV_UNLIKELY(responder->after != NULL) && !responder->answers.failed) {
+	    DRV_UNLIKELY(responder->after != NULL) && !responder->answers.progress.failed) {
 		int (*const after)(struct drv_responder *, struct drv_fail *) = responder->after;
 
 		responder->after = NULL;
@@ -60,7 +60,7 @@ int drv_dialog_answers(struct drv_play *play, struct drv_answers *answers, drv_r
 
 	dialog->answers = answers;
 	dialog->drain = drain;
-	play->engine->sink = &answers->port.sink;
+	play->engine->sink = &answers->progress.port.sink;
 	play->sleep = DRV_SLEEP_EACH;
 	return drv_answers_start(answers, play, recv, answer_max, touch, fail);
 }
@@ -83,21 +83,22 @@ int drv_dialog_requester(struct drv_play *play, struct drv_asker *asker, drv_rec
 	dialog->asker = asker;
 	if (drv_asker_start(asker, play, recv ? recv : requester_on_recv, slots, request_max, touch, fail))
 		return -1;
-	play->engine->sink = asker->sink;
+	play->engine->sink = asker->progress.sink;
 	play->sleep = DRV_SLEEP_EACH;
 	if (!answers)
 		return 0;
-	drv_halves_start(&dialog->halves, play->engine, asker->sink, answers->sink, play->seed);
-	asker->sink = answers->sink = &dialog->halves.port.sink;
-	asker->other = answers;
-	asker->drain = dialog->drain;
+	drv_halves_start(&dialog->halves, play->engine, asker->progress.sink, answers->progress.sink,
+			 play->seed);
+	asker->progress.sink = answers->progress.sink = &dialog->halves.port.sink;
+	asker->progress.other = answers;
+	asker->progress.drain = dialog->drain;
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
 }
 
 int drv_call(struct drv_asker *asker, size_t bytes, uint64_t key, uint64_t *span_out, struct drv_fail *fail)
 {
-	const uint64_t begin = drv_clock_now(&asker->port.engine->clock);
+	const uint64_t begin = drv_clock_now(&asker->progress.port.engine->clock);
 	int status;
 
 	if (drv_ask(asker, 0, bytes, key, fail))
@@ -126,6 +127,6 @@ int drv_responder_serve(struct drv_play *play, json_t **message_out, struct drv_
 {
 	struct drv_answers *answers = ((struct drv_dialog *)play->state)->answers;
 
-	return drv_serve_loop(play->engine, &answers->port.sink, answers, drv_answers_due, responder_drain,
-			      message_out, fail);
+	return drv_serve_loop(play->engine, &answers->progress.port.sink, answers, drv_answers_due,
+			      responder_drain, message_out, fail);
 }

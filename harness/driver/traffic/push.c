@@ -2,7 +2,7 @@
 /* The roles of patterns that push messages, on top of sender and receiver. */
 #include "traffic/push.h"
 
-#include "traffic/serve_loop.h"
+#include "traffic/progress.h"
 
 void drv_push_need(uint64_t bytes, uint64_t depth, struct drv_needs *needs_out)
 {

@@ -7,9 +7,63 @@
 #ifndef DRV_RECEIVER_H
 #define DRV_RECEIVER_H
 
-#include "traffic/control.h"
 #include "engine/engine.h"
 #include "traffic/check.h"
+
+/*
+ * Control messages: what the two ends tell each other through the layer, between the messages of a push. They have 24
+ * bytes, or 32 where the push's own have 24, so that their length tells them apart.
+ */
+#define DRV_CONTROL_BYTES 32u
+#define DRV_CONTROL_MAGIC UINT64_C(0x6d61657274534443)
+
+/* From the sender: below DRV_CONTROL_TO_SENDER. */
+enum drv_control_kind {
+	/* the run is over; how many messages it had */
+	DRV_CONTROL_END = 1,
+	/* unreliable: a window's acknowledgement did not come; how many messages were sent so far */
+	DRV_CONTROL_ASK = 3,
+	DRV_CONTROL_TO_SENDER = 16,
+	/* how many messages of the run are here, of all or of those that ever will be */
+	DRV_CONTROL_CONFIRM = DRV_CONTROL_TO_SENDER,
+	/* a whole window came; how many messages of the run are here */
+	DRV_CONTROL_ACKNOWLEDGE,
+	/* repeats what the sender said when it asked */
+	DRV_CONTROL_ANSWER,
+};
+
+struct drv_control {
+	enum drv_control_kind kind;
+	/* which run, counted at both ends */
+	uint32_t run;
+	uint64_t number;
+};
+
+static inline size_t drv_control_bytes(uint64_t message_bytes)
+{
+	return message_bytes == 24 ? 32 : 24;
+}
+
+static inline void drv_control_write(void *out, struct drv_control control)
+{
+	drv_store64(out, DRV_CONTROL_MAGIC);
+	drv_store64((uint8_t *)out + 8, (uint64_t)control.run << 8 | control.kind);
+	drv_store64((uint8_t *)out + 16, control.number);
+}
+
+/* Whether what arrived in an exchange of messages of `message_bytes` is such a word, and which. */
+static inline bool drv_control_read(const void *data, size_t bytes, uint64_t message_bytes,
+				    struct drv_control *control_out)
+{
+	const uint8_t *at = data;
+
+	if (bytes != drv_control_bytes(message_bytes) || drv_load64(at) != DRV_CONTROL_MAGIC)
+		return false;
+	control_out->kind = (enum drv_control_kind)(drv_load64(at + 8) & 0xff);
+	control_out->run = (uint32_t)(drv_load64(at + 8) >> 8);
+	control_out->number = drv_load64(at + 16);
+	return true;
+}
 
 #define DRV_RECEIVER_BUFFERS 2u
 /* tokens of the receiving side, where one process has both */

@@ -9,7 +9,7 @@
 
 #include "traffic/dispatch.h"
 #include "engine/in_place.h"
-#include "traffic/serve_loop.h"
+#include "traffic/progress.h"
 
 /* Replies of up to this size get twice the depth of buffers, so that a late completion of a send holds up nothing. */
 #define SMALL_BYTES 65536u

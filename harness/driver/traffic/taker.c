@@ -3,8 +3,6 @@
 #include "traffic/taker.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "traffic/client_parts.h"
 #include "traffic/payload.h"
@@ -13,19 +11,6 @@ const char *const drv_reply_words[] = {"cont", "wait", "defer", NULL};
 
 _Static_assert(DRV_CLIENT_DEPTH_MAX <= DRV_TAKER_SLOTS + 1u,
 	       "a slot's number leaves room for what goes with it");
-
-static void __attribute__((cold, noinline, format(printf, 2, 3))) note_mismatch(struct drv_taker *taker,
-										const char *format, ...)
-{
-	va_list arguments;
-
-	if (taker->mismatches++)
-		return;
-	va_start(arguments, format);
-	if (vsnprintf(taker->mismatch, sizeof(taker->mismatch), format, arguments) < 0)
-		taker->mismatch[0] = '\0';
-	va_end(arguments);
-}
 
 /* Whether the loop goes on after an operation that ended now; of a lost one there is no time to record. */
 static bool goes_on(struct drv_client *client, uint64_t started, uint64_t now, bool lost)
@@ -61,17 +46,17 @@ static void take_reply(struct drv_client *client, struct drv_slot *slot)
 		client->taker.ending = true;
 	client->last = slot->start = now;
 	if (whole && fits && drv_head_holds(slot->data, slot->bytes, seed, slot->key))
-		client->checked++;
+		client->check.checked++;
 	else
-		note_mismatch(&client->taker,
-			      "the reply to operation %" PRIu64 " has %zu bytes or a wrong %s", slot->number,
-			      slot->bytes, whole ? "head" : "body");
+		drv_check_wrong(&client->taker.check,
+				"the reply to operation %" PRIu64 " has %zu bytes or a wrong %s",
+				slot->number, slot->bytes, whole ? "head" : "body");
 	if (!full)
 		return;
-	client->full_checked++;
+	client->check.full_checked++;
 	if (fits && !drv_body_holds(slot->data, slot->bytes, seed, client->phase, slot->key))
-		note_mismatch(&client->taker, "the reply to operation %" PRIu64 " has a wrong body",
-			      slot->number);
+		drv_check_wrong(&client->taker.check, "the reply to operation %" PRIu64 " has a wrong body",
+				slot->number);
 }
 
 static void take_loss(struct drv_client *client, struct drv_slot *slot)

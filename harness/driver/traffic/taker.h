@@ -27,8 +27,7 @@ struct drv_taker {
 	uint32_t has;
 	/* the other thread's while it has a slot: nothing new is to begin, and what was wrong */
 	bool ending;
-	uint64_t mismatches;
-	char mismatch[160];
+	struct drv_check check;
 };
 
 /* What goes with the number of a slot, to the other thread. */

@@ -4,20 +4,15 @@
  * and its own have left. So nobody is more than a round ahead of anybody. Endpoint 0 says in its messages which round is
  * the last one.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
 #include "launch/pattern.h"
-#include "traffic/payload.h"
+#include "traffic/progress.h"
 #include "measure/warmup.h"
 
 enum { LATENCY, SENT };
 
-#define WAIT_NS       UINT64_C(10000000)
-#define SETTLE_NS     UINT64_C(500000000)
 #define VERIFY_ROUNDS 2u
 /* rounds of which messages may come: of this one and of the next */
 #define ROUNDS 2u
@@ -34,18 +29,16 @@ struct other {
 	uint64_t seed_there, seed_here;
 	/* what goes there, in every round */
 	uint8_t *buffer;
-	bool lent;
 	/* by round modulo ROUNDS: its message has come */
 	bool here[ROUNDS];
 };
 
 struct alltoall {
-	/* first: callbacks get a pointer to it */
-	struct drv_port port;
+	/* first: callbacks get a pointer to it; the buffer of each channel has its number */
+	struct drv_progress progress;
 	struct other *others;
 	uint32_t count;
-	uint64_t bytes, phase;
-	bool touch, full;
+	uint64_t bytes;
 	/* endpoint 0 says when it is over */
 	bool leads;
 	/* the channel to endpoint 0 */
@@ -57,22 +50,13 @@ struct alltoall {
 	bool last[ROUNDS];
 	/* the next one to hand over is written already */
 	bool written;
-	uint32_t lents, idle;
-	uint64_t posted, posted_keys, executed, executed_keys, checked, full_checked, mismatches;
+	uint64_t posted, posted_keys;
 	struct drv_samples *samples;
 	struct drv_warmup warmup;
-	bool failed;
-	struct drv_fail fail;
-	char mismatch[160];
+	bool lent[DRV_PEERS_MAX];
 };
 
 enum stop { STOP_COUNT, STOP_WARM, STOP_TIME };
-
-static void __attribute__((cold, noinline)) wrong(struct alltoall *state, const char *what, uint64_t number)
-{
-	if (!state->mismatches++)
-		snprintf(state->mismatch, sizeof(state->mismatch), "%s %" PRIu64, what, number);
-}
 
 /* What a message begins with: its round, and whether that is the last one. */
 static uint64_t number_of(uint64_t round, bool is_last)
@@ -85,63 +69,35 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 {
 	struct alltoall *state = (struct alltoall *)sink;
 	struct other *other = &state->others[peer < state->count ? peer : 0];
+	struct drv_check *check = &state->progress.check;
 	uint64_t number, round;
 	uint32_t at;
-	bool good;
 
 	(void)lend;
 	if (bytes != state->bytes) {
-		wrong(state, "an unexpected message of so many bytes:", bytes);
+		drv_check_wrong(check, "an unexpected message of %zu bytes", bytes);
 		return CADGE_TAKEN;
 	}
 	number = drv_load64(data);
 	round = number >> 1;
 	at = round % ROUNDS;
 	if (round - state->round >= ROUNDS || other->here[at]) {
-		wrong(state, "an unexpected message of round", round);
+		drv_check_wrong(check, "an unexpected message of round %" PRIu64, round);
 		return CADGE_TAKEN;
 	}
-	good = drv_head_holds(data, bytes, other->seed_there, number);
-	if (state->full) {
-		state->full_checked++;
-		good &= drv_body_holds(data, bytes, other->seed_there, state->phase, number);
-	} else if (state->touch) {
-		good &= drv_touch_read(data, bytes, other->seed_there, number);
-	}
-	if (good)
-		state->checked++;
-	else
-		wrong(state, "other bytes than were sent, in round", round);
+	check->seed = other->seed_there;
+	drv_check_take(check, data, bytes);
 	other->here[at] = true;
 	state->arrived[at]++;
-	state->executed++;
-	state->executed_keys += number;
 	if (peer == state->leader && !state->leads)
 		state->last[at] = number & 1;
 	return CADGE_TAKEN;
 }
 
-static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct alltoall *state = (struct alltoall *)sink;
-	struct other *other = &state->others[peer < state->count ? peer : 0];
-
-	if (!other->lent) {
-		wrong(state, "a completion that is not outstanding, for token", token);
-		return;
-	}
-	other->lent = false;
-	state->lents--;
-	if (code < 0 && !state->failed) {
-		state->failed = true;
-		drv_engine_fail("post", code, &state->fail);
-	}
-}
-
 /* Hands over what is left of this round; each endpoint begins with another one. 0: all that goes now; -1: failed. */
 static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = state->port.engine;
+	const struct drv_engine *engine = state->progress.port.engine;
 	const uint32_t begin = (uint32_t)engine->endpoint % state->count;
 	const uint64_t number = number_of(state->round, is_last);
 
@@ -152,9 +108,9 @@ static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail
 					      .bytes = (size_t)state->bytes,
 					      .seed = other->seed_here,
 					      .key = number,
-					      .full = state->full,
-					      .touch = state->touch,
-					      .phase = state->phase,
+					      .full = state->progress.check.full,
+					      .touch = state->progress.check.touch,
+					      .phase = state->progress.check.phase,
 					      .written = state->written};
 		const struct cadge_iov iov = {message.at, message.bytes};
 		int code;
@@ -166,8 +122,7 @@ static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail
 			return 0;
 		if (code < 0)
 			return drv_engine_fail("post", code, fail);
-		other->lent = code == CADGE_QUEUED;
-		state->lents += code == CADGE_QUEUED;
+		drv_progress_lend(&state->progress, index, code);
 		state->posted++;
 		state->posted_keys += number;
 	}
@@ -186,29 +141,14 @@ static int end_round(struct alltoall *state, uint32_t at)
 /* One round; the next one has another number. */
 static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 {
-	struct drv_engine *engine = state->port.engine;
 	const uint32_t at = state->round % ROUNDS;
 
 	state->handed = 0;
 	while (hand_over(state, is_last, fail) == 0) {
-		int events;
-
-		if (state->handed == state->count && state->lents == 0 && state->arrived[at] == state->count)
+		if (state->handed == state->count && state->progress.lents == 0 &&
+		    state->arrived[at] == state->count)
 			return end_round(state, at);
-		events = engine->layer->poll(engine->ctx, &state->port.sink);
-		if (state->failed) {
-			*fail = state->fail;
-			return -1;
-		}
-		if (events < 0)
-			return drv_engine_fail("poll", events, fail);
-		if (events == 0 && engine->block) {
-			if (drv_engine_wait(engine, WAIT_NS, fail))
-				return -1;
-		} else if (events > 0 || ++state->idle & 63) {
-			continue;
-		}
-		if (drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail))
+		if (drv_progress_turn(&state->progress, DRV_PROGRESS_WAIT_NS, fail))
 			return -1;
 	}
 	return -1;
@@ -218,7 +158,7 @@ static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 static int run(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t *rounds_out,
 	       uint64_t *ended_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &state->port.engine->clock;
+	const struct drv_clock *clock = &state->progress.port.engine->clock;
 	uint64_t before = drv_clock_now(clock), rounds = 0;
 	const uint64_t operations = drv_engine_operations(state->port.engine);
 	bool warm = false, is_last = false;
@@ -288,15 +228,15 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
+static bool waits(void *arg)
+{
+	return ((const struct alltoall *)arg)->progress.lents > 0;
+}
+
+/* Of a round that nobody has seen the end of something may be on its way. */
 static bool settle(struct drv_play *play)
 {
-	struct alltoall *state = play->state;
-	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
-
-	while (state->lents > 0 && drv_now_ns() < until_ns)
-		if (play->engine->layer->poll(play->engine->ctx, play->engine->sink) < 0)
-			return false;
-	/* of a round that nobody has seen the end of something may be on its way */
+	drv_progress_settle(&((struct alltoall *)play->state)->progress, waits, play->state);
 	return false;
 }
 
@@ -308,13 +248,10 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	struct alltoall *state = play->state;
 	uint8_t *memory;
 
-	drv_port_start(&state->port, engine);
-	state->port.sink.recv = on_recv;
-	state->port.sink.sent = on_sent;
+	drv_progress_start(&state->progress, engine, on_recv, state->lent, engine->channels_count);
+	state->progress.check.touch = parameters->touch != DRV_TOUCH_NONE;
+	drv_check_phase(&state->progress.check, true, 1);
 	state->bytes = parameters->bytes;
-	state->touch = parameters->touch != DRV_TOUCH_NONE;
-	state->full = true;
-	state->phase = 1;
 	state->count = engine->channels_count;
 	state->leads = engine->endpoint == 0;
 	state->others = calloc(state->count, sizeof(*state->others));
@@ -336,7 +273,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 		if (there == 0)
 			state->leader = i;
 	}
-	engine->sink = &state->port.sink;
+	engine->sink = state->progress.sink;
 	return 0;
 }
 
@@ -349,17 +286,11 @@ static void phase(struct drv_play *play, const struct drv_phase *phase, struct d
 {
 	struct alltoall *state = play->state;
 
-	counts_out->posts = counts_out->executes = true;
+	counts_out->posts = true;
 	counts_out->posted = state->posted;
 	counts_out->posted_keys = state->posted_keys;
-	counts_out->executed = state->executed;
-	counts_out->executed_keys = state->executed_keys;
-	counts_out->checked = state->checked;
-	counts_out->full_checked = state->full_checked;
-	counts_out->mismatches = state->mismatches;
-	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%s", state->mismatch);
-	state->full = phase->full;
-	state->phase = phase->serial;
+	drv_check_executed(&state->progress.check, counts_out);
+	drv_check_phase(&state->progress.check, phase->full, phase->serial);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)

@@ -179,7 +179,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 static int prepare_delegate(struct drv_play *play, struct drv_fail *fail)
 {
 	struct delegate *delegate = play->state;
-	struct cadge_sink *sink = &delegate->forward.port.sink;
+	struct cadge_sink *sink = &delegate->forward.progress.port.sink;
 	const struct drv_exchange exchange = exchange_in(play);
 
 	if (drv_forward_start(&delegate->forward, play->engine, exchange, route_in(play), fail))

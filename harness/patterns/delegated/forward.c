@@ -2,48 +2,24 @@
 #include "delegated/forward.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launch/pattern.h"
-#include "traffic/serve_loop.h"
+#include "traffic/progress.h"
 
 /* Sends may be reported late: parcels for each operation that can be
  * outstanding. */
 enum { PARCELS_PER_OPERATION = 4 };
-
-#define SETTLE_NS UINT64_C(500000000)
-
-static void __attribute__((cold, noinline, format(printf, 2, 3))) note_mismatch(struct drv_forward *forward,
-										const char *format, ...)
-{
-	va_list arguments;
-
-	if (forward->mismatches++)
-		return;
-	va_start(arguments, format);
-	if (vsnprintf(forward->mismatch, sizeof(forward->mismatch), format, arguments) < 0)
-		forward->mismatch[0] = '\0';
-	va_end(arguments);
-}
-
-static void __attribute__((cold, noinline)) note_failure(struct drv_forward *forward, const char *what,
-							 int code)
-{
-	if (!forward->failed)
-		drv_engine_fail(what, code, &forward->fail);
-	forward->failed = true;
-}
 
 /* NULL: none is free. */
 DRV_INLINE struct drv_parcel *take_parcel(struct drv_forward *forward, uint32_t *index_out)
 {
 	if (DRV_UNLIKELY(forward->free_head == forward->free_tail)) {
 		/* over an unreliable layer this message is one that got lost */
-		if (forward->reliable)
-			note_mismatch(forward, "more messages at a time than operations are outstanding");
+		if (forward->progress.check.reliable)
+			drv_check_wrong(&forward->progress.check,
+					"more messages at a time than operations are outstanding");
 		return NULL;
 	}
 	*index_out = forward->free_ring[forward->free_head++ & forward->mask];
@@ -52,7 +28,7 @@ DRV_INLINE struct drv_parcel *take_parcel(struct drv_forward *forward, uint32_t 
 
 DRV_INLINE void free_parcel(struct drv_forward *forward, uint32_t index)
 {
-	const struct drv_engine *engine = forward->port.engine;
+	const struct drv_engine *engine = forward->progress.port.engine;
 	struct drv_parcel *parcel = &forward->parcels[index];
 
 	if (parcel->lend)
@@ -64,7 +40,7 @@ DRV_INLINE void free_parcel(struct drv_forward *forward, uint32_t index)
 /* Hands one parcel to the layer. False: it is busy. */
 DRV_INLINE bool hand_over(struct drv_forward *forward, uint32_t index)
 {
-	const struct drv_engine *engine = forward->port.engine;
+	const struct drv_engine *engine = forward->progress.port.engine;
 	const struct cadge_layer *layer = engine->layer;
 	struct drv_parcel *parcel = &forward->parcels[index];
 	struct cadge_chan *chan = engine->channels[parcel->to].chan;
@@ -93,7 +69,7 @@ DRV_INLINE bool hand_over(struct drv_forward *forward, uint32_t index)
 		return true;
 	free_parcel(forward, index);
 	if (DRV_UNLIKELY(code != CADGE_DONE))
-		note_failure(forward, what, code);
+		drv_progress_fail(&forward->progress, what, code);
 	return true;
 }
 
@@ -110,7 +86,7 @@ static int drain_waiting(struct drv_forward *forward)
 	while (forward->waiting_head != forward->waiting_tail &&
 	       hand_over(forward, forward->waiting_ring[forward->waiting_head & forward->mask]))
 		forward->waiting_head++;
-	return DRV_UNLIKELY(forward->failed) ? -1 : 0;
+	return DRV_UNLIKELY(forward->progress.failed) ? -1 : 0;
 }
 
 /* Whether the parcel keeps what is lent: where it does not, it has a copy. */
@@ -140,8 +116,8 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 
 	if (DRV_UNLIKELY(bytes != wanted + DRV_RPC_TRAILER_BYTES || forward->route == DRV_ROUTE_DIRECT ||
 			 (!from_client && forward->route == DRV_ROUTE_DELEGATED))) {
-		note_mismatch(forward, "an unexpected message of %zu bytes from channel %" PRIu32, bytes,
-			      peer);
+		drv_check_wrong(&forward->progress.check,
+				"an unexpected message of %zu bytes from channel %" PRIu32, bytes, peer);
 		return CADGE_TAKEN;
 	}
 	parcel = take_parcel(forward, &index);
@@ -162,8 +138,8 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 
 	if (DRV_UNLIKELY(bytes != forward->exchange.request_bytes || op != 1 || peer != DRV_FORWARD_CLIENT ||
 			 forward->route == DRV_ROUTE_DIRECT)) {
-		note_mismatch(forward, "a call of %zu bytes to procedure %u from channel %" PRIu32, bytes, op,
-			      peer);
+		drv_check_wrong(&forward->progress.check,
+				"a call of %zu bytes to procedure %u from channel %" PRIu32, bytes, op, peer);
 		return;
 	}
 	parcel = take_parcel(forward, &index);
@@ -187,11 +163,11 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 
 	(void)peer;
 	if (DRV_UNLIKELY(token > forward->mask || bytes != forward->exchange.reply_bytes)) {
-		note_mismatch(forward, "an unexpected result of %zu bytes", bytes);
+		drv_check_wrong(&forward->progress.check, "an unexpected result of %zu bytes", bytes);
 		return CADGE_TAKEN;
 	}
 	if (DRV_UNLIKELY(code < 0)) {
-		note_failure(forward, "call", code);
+		drv_progress_fail(&forward->progress, "call", code);
 		return CADGE_TAKEN;
 	}
 	parcel = &forward->parcels[token];
@@ -212,12 +188,13 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 
 	(void)peer;
 	if (DRV_UNLIKELY(token > forward->mask)) {
-		note_mismatch(forward, "a completion for token %" PRIu64 " that is not outstanding", token);
+		drv_check_wrong(&forward->progress.check,
+				"a completion for token %" PRIu64 " that is not outstanding", token);
 		return;
 	}
 	free_parcel(forward, (uint32_t)token);
 	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST)
-		note_failure(forward, "post", code);
+		drv_progress_fail(&forward->progress, "post", code);
 }
 
 int drv_forward_start(struct drv_forward *forward, struct drv_engine *engine, struct drv_exchange exchange,
@@ -234,16 +211,14 @@ int drv_forward_start(struct drv_forward *forward, struct drv_engine *engine, st
 	uint8_t *memory;
 
 	memset(forward, 0, sizeof(*forward));
-	drv_port_start(&forward->port, engine);
-	forward->port.sink.recv = on_recv;
-	forward->port.sink.call = on_call;
-	forward->port.sink.replied = on_replied;
-	forward->port.sink.sent = on_sent;
+	drv_progress_start(&forward->progress, engine, on_recv, NULL, 0);
+	forward->progress.port.sink.call = on_call;
+	forward->progress.port.sink.replied = on_replied;
+	forward->progress.port.sink.sent = on_sent;
 	forward->exchange = exchange;
 	forward->route = route;
 	forward->in_sink =
 		(caps & CADGE_CAP_POST_IN_SINK) != 0 && (!native || caps & CADGE_CAP_REPLY_IN_SINK);
-	forward->reliable = (caps & CADGE_CAP_RELIABLE) != 0;
 	while (count < PARCELS_PER_OPERATION * exchange.depth)
 		count *= 2;
 	forward->mask = count - 1;
@@ -267,17 +242,6 @@ int drv_forward_start(struct drv_forward *forward, struct drv_engine *engine, st
 	return 0;
 }
 
-void drv_forward_settle(struct drv_forward *forward)
-{
-	struct drv_engine *engine = forward->port.engine;
-	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
-
-	while (forward->free_tail - forward->free_head <= forward->mask && !engine->down_code &&
-	       !forward->failed && drv_now_ns() < until_ns)
-		if (engine->layer->poll(engine->ctx, &forward->port.sink) < 0 || drain_waiting(forward))
-			return;
-}
-
 void drv_forward_stop(struct drv_forward *forward)
 {
 	free(forward->parcels);
@@ -289,16 +253,14 @@ void drv_forward_stop(struct drv_forward *forward)
 
 void drv_forward_counts(const struct drv_forward *forward, struct drv_counts *counts)
 {
-	counts->mismatches += forward->mismatches;
-	if (forward->mismatches)
-		snprintf(counts->mismatch, sizeof(counts->mismatch), "%.158s", forward->mismatch);
+	drv_check_counts(&forward->progress.check, counts);
 }
 
 DRV_INLINE bool due(void *arg)
 {
 	const struct drv_forward *forward = arg;
 
-	return forward->waiting_head != forward->waiting_tail || forward->failed;
+	return forward->waiting_head != forward->waiting_tail || forward->progress.failed;
 }
 
 DRV_INLINE int drain(void *arg, struct drv_fail *fail)
@@ -307,12 +269,26 @@ DRV_INLINE int drain(void *arg, struct drv_fail *fail)
 
 	if (!drain_waiting(forward))
 		return 0;
-	*fail = forward->fail;
+	*fail = forward->progress.fail;
 	return -1;
+}
+
+static bool waits(void *arg)
+{
+	const struct drv_forward *forward = arg;
+
+	return forward->free_tail - forward->free_head <= forward->mask && !forward->progress.failed;
+}
+
+void drv_forward_settle(struct drv_forward *forward)
+{
+	forward->progress.other = forward;
+	forward->progress.drain = drain;
+	drv_progress_settle(&forward->progress, waits, forward);
 }
 
 int drv_forward_run(struct drv_forward *forward, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_serve_loop(forward->port.engine, &forward->port.sink, forward, due, drain, message_out,
-			      fail);
+	return drv_serve_loop(forward->progress.port.engine, &forward->progress.port.sink, forward, due,
+			      drain, message_out, fail);
 }

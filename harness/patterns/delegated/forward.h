@@ -13,6 +13,7 @@
 #define DRV_FORWARD_H
 
 #include "engine/engine.h"
+#include "traffic/progress.h"
 #include "traffic/server.h"
 
 /* How answers come to the client. */
@@ -45,22 +46,16 @@ struct drv_parcel {
 
 struct drv_forward {
 	/* first: callbacks get a pointer to it */
-	struct drv_port port;
+	struct drv_progress progress;
 	struct drv_exchange exchange;
 	enum drv_route route;
 	/* the layer takes what is sent from inside a callback */
-	bool in_sink, reliable;
+	bool in_sink;
 	struct drv_parcel *parcels;
 	/* indices of parcels that are free, and of those that wait for a busy layer,
    * in order; power of two */
 	uint32_t *free_ring, *waiting_ring;
 	uint32_t free_head, free_tail, waiting_head, waiting_tail, mask;
-	uint64_t mismatches;
-	/* the first one, in words */
-	char mismatch[160];
-	bool failed;
-	/* what happened inside a callback */
-	struct drv_fail fail;
 };
 
 /* Makes buffers for one attempt. */

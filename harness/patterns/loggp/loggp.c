@@ -45,7 +45,7 @@ struct receiver {
 /* Computes for so long, and then takes the message that came meanwhile; gives up after as long again. */
 static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 {
-	struct drv_engine *engine = receiver->stock.answers.port.engine;
+	struct drv_engine *engine = receiver->stock.answers.progress.port.engine;
 	const uint64_t end = drv_clock_now(&engine->clock) + receiver->pause;
 	uint64_t begin, span;
 	int code = 0;
@@ -56,7 +56,7 @@ static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 	receiver->taken_at = 0;
 	begin = drv_clock_now(&engine->clock);
 	while (code >= 0 && !receiver->taken_at && drv_clock_now(&engine->clock) < end + receiver->pause)
-		code = engine->layer->poll(engine->ctx, receiver->stock.answers.sink);
+		code = engine->layer->poll(engine->ctx, receiver->stock.answers.progress.sink);
 	receiver->taking = false;
 	span = receiver->taken_at - begin;
 	if (receiver->taken_at && receiver->samples)
@@ -84,12 +84,13 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != expected)) {
-		drv_check_wrong(&answers->check, "a message of %zu bytes in a burst of %zu", bytes, expected);
+		drv_check_wrong(&answers->progress.check, "a message of %zu bytes in a burst of %zu", bytes,
+				expected);
 		return CADGE_TAKEN;
 	}
-	key = drv_check_take(&answers->check, data, bytes);
+	key = drv_check_take(&answers->progress.check, data, bytes);
 	if (DRV_UNLIKELY(receiver->taking))
-		receiver->taken_at = drv_clock_now(&answers->port.engine->clock);
+		receiver->taken_at = drv_clock_now(&answers->progress.port.engine->clock);
 	if (drv_burst_take(&receiver->count, key)) {
 		drv_responder_due(&receiver->stock, key);
 		receiver->stock.after = (key & 0xff) == PAUSE ? pause_after : NULL;
@@ -117,7 +118,7 @@ static enum cadge_keep sender_on_recv(struct cadge_sink *sink, uint32_t peer, co
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != sender->parameters->bytes)) {
-		drv_asker_mismatch(asker, "a message of an unexpected size", bytes);
+		drv_check_wrong(&asker->progress.check, "a message of %zu bytes that is no answer", bytes);
 	} else if (DRV_UNLIKELY(drv_burst_of(drv_load64(data)) != sender->burst || asker->answered_at)) {
 		drv_asker_stray(asker, "an answer to no burst outstanding", drv_burst_of(drv_load64(data)));
 	} else {
@@ -138,7 +139,7 @@ static int send_one(struct sender *sender, uint32_t length, uint32_t index, stru
 /* Computes for a delay. Returns how long that was, with the readings of the clock at both ends. */
 static uint64_t delay(const struct sender *sender)
 {
-	const struct drv_clock *clock = &sender->asker.port.engine->clock;
+	const struct drv_clock *clock = &sender->asker.progress.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t now;
 
@@ -157,7 +158,7 @@ struct span {
 static int exchange(struct sender *sender, uint32_t length, bool delayed, struct span *span_out,
 		    struct drv_fail *fail)
 {
-	const uint64_t begin = drv_clock_now(&sender->asker.port.engine->clock);
+	const uint64_t begin = drv_clock_now(&sender->asker.progress.port.engine->clock);
 	uint64_t delays = 0;
 	int status;
 
@@ -176,7 +177,7 @@ static int exchange(struct sender *sender, uint32_t length, bool delayed, struct
 /* Has the server take a message that lies there. As of exchange. */
 static int lay_down(struct sender *sender, struct drv_fail *fail)
 {
-	struct receiver *receiver = sender->asker.other;
+	struct receiver *receiver = sender->asker.progress.other;
 	int status = 0;
 
 	/* where one thread plays both, what it sent lies there for as long as it does not poll */
@@ -254,12 +255,11 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	struct span ignored;
 	int status;
 
-	sender->asker.full = true;
-	sender->asker.phase = serial;
+	drv_asker_phase(&sender->asker, true, serial);
 	status = exchange(sender, 1, false, &ignored, fail);
 	if (status >= 0)
 		status = exchange(sender, (uint32_t)sender->parameters->messages, false, &ignored, fail);
-	sender->asker.full = false;
+	drv_asker_phase(&sender->asker, false, serial);
 	return status < 0 ? -1 : 0;
 }
 
@@ -315,7 +315,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 /* One single message, one burst, and where there are delays one message that lies there. */
 static int measure_once(struct sender *sender, struct drv_record *record, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &sender->asker.port.engine->clock;
+	const struct drv_clock *clock = &sender->asker.progress.port.engine->clock;
 	const uint32_t messages = (uint32_t)sender->parameters->messages;
 	const bool delayed = sender->delay > 0;
 	struct span span;

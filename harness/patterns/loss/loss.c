@@ -35,7 +35,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	struct drv_check *check = &receiver->stock.answers.check;
+	struct drv_check *check = &receiver->stock.answers.progress.check;
 	uint64_t number;
 
 	(void)peer, (void)lend;
@@ -78,23 +78,23 @@ static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, co
 				      struct cadge_lend *lend)
 {
 	struct caller *caller = (struct caller *)sink;
+	struct drv_check *check = &caller->asker.progress.check;
 	uint64_t number;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes != caller->bytes ||
-			 drv_load64((const uint8_t *)data + 8) != ~caller->asker.seed)) {
-		drv_asker_mismatch(&caller->asker, "a message that is no answer, of so many bytes", bytes);
+	if (DRV_UNLIKELY(bytes != caller->bytes || drv_load64((const uint8_t *)data + 8) != check->seed)) {
+		drv_check_wrong(check, "a message of %zu bytes that is no answer", bytes);
 		return CADGE_TAKEN;
 	}
 	number = drv_load64(data);
 	if (DRV_UNLIKELY(number > caller->number)) {
-		drv_asker_mismatch(&caller->asker, "an answer to a call that was not made", number);
+		drv_check_wrong(check, "an answer to a call that was not made (%" PRIu64 ")", number);
 	} else if (DRV_LIKELY(number == caller->number && !caller->asker.answered_at)) {
 		if (DRV_LIKELY(drv_asker_holds(&caller->asker, data, bytes, number)))
-			caller->asker.checked++;
+			check->checked++;
 		else
-			drv_asker_mismatch(&caller->asker, "an answer that holds other bytes", number);
-		caller->asker.answered_at = drv_clock_now(&caller->asker.port.engine->clock);
+			drv_check_wrong(check, "an answer that holds other bytes (%" PRIu64 ")", number);
+		caller->asker.answered_at = drv_clock_now(&caller->asker.progress.port.engine->clock);
 	}
 	/* else a call that was sent again is answered again */
 	return CADGE_TAKEN;
@@ -102,14 +102,14 @@ static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, co
 
 static int turn(struct caller *caller, uint64_t sleep_ns, struct drv_fail *fail)
 {
-	return drv_asker_turn(&caller->asker, sleep_ns, fail);
+	return drv_progress_turn(&caller->asker.progress, sleep_ns, fail);
 }
 
 /* Sends the request of the call in progress, from a buffer that is not lent. */
 static int send(struct caller *caller, struct drv_fail *fail)
 {
 	struct drv_asker *asker = &caller->asker;
-	struct drv_engine *engine = asker->port.engine;
+	struct drv_engine *engine = asker->progress.port.engine;
 
 	for (;;) {
 		uint32_t index = 0;
@@ -124,13 +124,13 @@ static int send(struct caller *caller, struct drv_fail *fail)
 			code = drv_message_post(engine, asker->chan, &message, index);
 		}
 		if (DRV_LIKELY(code >= 0 && code != CADGE_BUSY)) {
-			drv_asker_lend(asker, index, code);
+			drv_progress_lend(&asker->progress, index, code);
 			return 0;
 		}
 		if (DRV_UNLIKELY(code < 0))
 			return drv_engine_fail("post", code, fail);
 		/* an answer to what was sent before may come meanwhile */
-		if (turn(caller, DRV_ASKER_WAIT_NS, fail))
+		if (turn(caller, DRV_PROGRESS_WAIT_NS, fail))
 			return -1;
 		if (asker->answered_at)
 			return 0;
@@ -147,7 +147,7 @@ struct call {
 /* One call: sent until it is answered. The deadline of the attempt ends it otherwise. */
 static int call(struct caller *caller, struct call *call_out, struct drv_fail *fail)
 {
-	struct drv_engine *engine = caller->asker.port.engine;
+	struct drv_engine *engine = caller->asker.progress.port.engine;
 	const struct drv_clock *clock = &engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t due = begin + caller->timeout, sends = 1;
@@ -178,18 +178,19 @@ static int call(struct caller *caller, struct call *call_out, struct drv_fail *f
 /* After calls that were sent again: polls until nothing has come for a while, so that no answer strays into what follows. */
 static int calm_down(struct caller *caller, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = caller->asker.port.engine;
+	const struct drv_engine *engine = caller->asker.progress.port.engine;
 	const uint64_t begin_ns = drv_now_ns();
 	uint64_t quiet_ns = begin_ns, now_ns = begin_ns;
 
 	if (caller->retransmits == caller->calm_at)
 		return 0;
 	while (now_ns - quiet_ns < DRV_QUIET_NS && now_ns - begin_ns < DRV_QUIET_MAX_NS) {
-		const int events = engine->layer->poll(engine->ctx, caller->asker.sink);
+		const int events = engine->layer->poll(engine->ctx, caller->asker.progress.sink);
 
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
-		if (caller->asker.other && caller->asker.drain(caller->asker.other, fail))
+		if (caller->asker.progress.other &&
+		    caller->asker.progress.drain(caller->asker.progress.other, fail))
 			return -1;
 		now_ns = drv_now_ns();
 		if (events > 0)
@@ -238,10 +239,9 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	struct call ignored;
 	int status;
 
-	caller->asker.full = true;
-	caller->asker.phase = serial;
+	drv_asker_phase(&caller->asker, true, serial);
 	status = call(caller, &ignored, fail) || calm_down(caller, fail) ? -1 : 0;
-	caller->asker.full = false;
+	drv_asker_phase(&caller->asker, false, serial);
 	return status;
 }
 
@@ -297,7 +297,7 @@ static bool settle(struct drv_play *play)
 	struct drv_fail ignored;
 
 	caller->retransmits++;
-	return !calm_down(caller, &ignored) && caller->asker.lents == 0;
+	return !calm_down(caller, &ignored) && caller->asker.progress.lents == 0;
 }
 
 /* The audit: every call that was made was executed, and none twice, whatever was lost. */

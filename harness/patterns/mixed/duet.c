@@ -4,9 +4,7 @@
 
 #include <string.h>
 
-#include "traffic/serve_loop.h"
-
-#define WAIT_NS UINT64_C(10000000)
+#include "traffic/progress.h"
 
 /* The second is there only with the stream; what nobody waits for is for the first to judge. */
 static struct drv_client *client_of(const struct drv_duet *duet, uint64_t token)
@@ -131,7 +129,7 @@ static int run_until_rests(struct drv_duet *duet, struct drv_client *until, stru
 		/* the call first: between two of them goes one message of the stream */
 		bool handed = drv_client_push(calls);
 		uint64_t before;
-		int events;
+		int events, status;
 
 		if (bulk)
 			handed |= drv_client_push(bulk);
@@ -145,19 +143,15 @@ static int run_until_rests(struct drv_duet *duet, struct drv_client *until, stru
 		events = engine->layer->poll(engine->ctx, &duet->port.sink);
 		if (DRV_UNLIKELY(servers_due(duet)) && drain_servers(duet, fail))
 			return -1;
-		if (DRV_UNLIKELY(events < 0))
-			return drv_engine_fail("poll", events, fail);
-		if (handed || calls->completed + (bulk ? bulk->completed : 0) != before) {
-			/* a stream that goes on must not hide a call that was lost */
-			if (DRV_LIKELY(++turns & 1023))
-				continue;
-		} else if (engine->block && events == 0) {
-			/* a busy layer ends the wait when it takes more */
-			if (drv_engine_wait(engine, WAIT_NS, fail))
-				return -1;
-		} else if (DRV_LIKELY(++idle & 63)) {
+		handed |= calls->completed + (bulk ? bulk->completed : 0) != before;
+		/* a stream that goes on must not hide a call that was lost; a busy layer ends the wait when it takes more */
+		status = handed && events >= 0
+				 ? !(++turns & 1023)
+				 : drv_progress_rest(engine, events, DRV_PROGRESS_WAIT_NS, &idle, fail);
+		if (DRV_LIKELY(status == 0))
 			continue;
-		}
+		if (status < 0)
+			return -1;
 		if (drv_client_look(calls, fail) || (bulk && drv_client_look(bulk, fail)))
 			return -1;
 	}

@@ -21,17 +21,15 @@
  * operations returned add up to what the target's counter says.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "traffic/client.h"
+#include "traffic/progress.h"
 #include "onesided/fresh.h"
 #include "launch/pattern.h"
-#include "traffic/payload.h"
 
-#define WAIT_NS UINT64_C(10000000)
 /* polls in a row without an event, after which a layer has told all it knows */
 #define SILENT_POLLS 64u
 #define SETTLE_NS    UINT64_C(500000000)
@@ -203,17 +201,16 @@ struct slot {
 };
 
 struct origin {
-	/* first: callbacks get a pointer to it */
-	struct drv_port port;
+	/* first: callbacks get a pointer to it; it checks what comes back */
+	struct drv_progress progress;
 	struct cadge_chan *chan;
 	struct cadge_remote *handle;
 	size_t bytes;
 	uint32_t depth;
 	enum operation operation;
 	unsigned put_flags;
-	uint64_t seed, phase;
 	enum drv_mode mode;
-	bool ending, failed, quiet_due;
+	bool ending, quiet_due;
 	/* slots in the peer's region, less one; buffers of each slot here */
 	uint32_t region_mask, share;
 	uint8_t *memory;
@@ -221,16 +218,13 @@ struct origin {
 	struct slot *slots;
 	/* ring of slots that may start: power of two */
 	uint32_t *ready;
-	uint32_t ready_head, ready_tail, ready_mask, idle;
+	uint32_t ready_head, ready_tail, ready_mask;
 	uint64_t next_number, posted, completed, limit;
 	/* of what atomic operations returned */
 	uint64_t before_sum;
-	uint64_t checked, full_checked, mismatches;
 	struct drv_samples *latency, *visible;
 	struct drv_warmup warmup;
 	uint64_t end, last;
-	struct drv_fail fail;
-	char mismatch[160];
 	/* place self */
 	struct target_side target;
 	bool plays_both;
@@ -241,24 +235,9 @@ struct origin {
 	uint8_t *registered;
 };
 
-static void __attribute__((cold, noinline, format(printf, 2, 3))) note_mismatch(struct origin *origin,
-										const char *format, ...)
-{
-	va_list arguments;
-
-	if (origin->mismatches++)
-		return;
-	va_start(arguments, format);
-	if (vsnprintf(origin->mismatch, sizeof(origin->mismatch), format, arguments) < 0)
-		origin->mismatch[0] = '\0';
-	va_end(arguments);
-}
-
 static void __attribute__((cold, noinline)) note_failure(struct origin *origin, const char *what, int code)
 {
-	if (!origin->failed)
-		drv_engine_fail(what, code, &origin->fail);
-	origin->failed = true;
+	drv_progress_fail(&origin->progress, what, code);
 	origin->ending = true;
 }
 
@@ -274,18 +253,21 @@ DRV_INLINE void check_result(struct origin *origin, const struct slot *slot)
 
 		origin->before_sum += before;
 		good = origin->depth > 1 || before == slot->number;
-		origin->full_checked += origin->mode == DRV_MODE_VERIFY; /* it has no more bytes than these */
+		origin->progress.check.full_checked +=
+			origin->mode == DRV_MODE_VERIFY; /* it has no more bytes than these */
 	} else if (origin->operation == GET) {
-		good = drv_head_holds(slot->local, bytes, origin->seed, where);
+		good = drv_head_holds(slot->local, bytes, origin->progress.check.seed, where);
 		if (DRV_UNLIKELY(origin->mode == DRV_MODE_VERIFY)) {
-			good &= drv_body_holds(slot->local, bytes, origin->seed, origin->phase, where);
-			origin->full_checked++;
+			good &= drv_body_holds(slot->local, bytes, origin->progress.check.seed,
+					       origin->progress.check.phase, where);
+			origin->progress.check.full_checked++;
 		}
 	}
 	if (DRV_LIKELY(good))
-		origin->checked++;
+		origin->progress.check.checked++;
 	else
-		note_mismatch(origin, "operation %" PRIu64 " brought back wrong bytes", slot->number);
+		drv_check_wrong(&origin->progress.check, "operation %" PRIu64 " brought back wrong bytes",
+				slot->number);
 }
 
 static void __attribute__((noinline)) complete_other(struct origin *origin, uint64_t start, uint64_t now)
@@ -298,7 +280,7 @@ static void __attribute__((noinline)) complete_other(struct origin *origin, uint
 DRV_INLINE void complete(struct origin *origin, uint32_t index, const bool put)
 {
 	struct slot *slot = &origin->slots[index];
-	const struct drv_engine *engine = origin->port.engine;
+	const struct drv_engine *engine = origin->progress.port.engine;
 	const uint64_t now = drv_clock_now(&engine->clock);
 
 	slot->busy = false;
@@ -328,7 +310,8 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	} else if (DRV_LIKELY(token < origin->depth && origin->slots[token].busy)) {
 		complete(origin, (uint32_t)token, origin->operation == PUT);
 	} else {
-		note_mismatch(origin, "a completion for token %" PRIx64 " that is not outstanding", token);
+		drv_check_wrong(&origin->progress.check,
+				"a completion for token %" PRIx64 " that is not outstanding", token);
 		return;
 	}
 	if (DRV_UNLIKELY(code < 0))
@@ -344,31 +327,15 @@ static void on_notified_self(struct cadge_sink *sink, uint32_t peer, struct cadg
 	origin->target.notified++;
 }
 
-/* Polls once; sleeps or looks around when nothing came of it. */
 DRV_INLINE int turn(struct origin *origin, struct drv_fail *fail)
 {
-	struct drv_engine *engine = origin->port.engine;
-	const int events = engine->layer->poll(engine->ctx, &origin->port.sink);
-
-	if (DRV_UNLIKELY(origin->failed)) {
-		*fail = origin->fail;
-		return -1;
-	}
-	if (DRV_UNLIKELY(events < 0))
-		return drv_engine_fail("poll", events, fail);
-	if (engine->block && events == 0) {
-		if (drv_engine_wait(engine, WAIT_NS, fail))
-			return -1;
-	} else if (DRV_LIKELY(++origin->idle & 63)) {
-		return 0;
-	}
-	return drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail);
+	return drv_progress_turn(&origin->progress, DRV_PROGRESS_WAIT_NS, fail);
 }
 
 /* Hands one operation over. 1: done; 0: the layer is busy; -1: failed. */
 DRV_INLINE int issue(struct origin *origin, uint32_t index)
 {
-	const struct drv_engine *engine = origin->port.engine;
+	const struct drv_engine *engine = origin->progress.port.engine;
 	struct slot *slot = &origin->slots[index];
 	const size_t bytes = origin->bytes;
 	const uint64_t number = origin->next_number;
@@ -379,9 +346,10 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 	slot->local = origin->memory + ((uint64_t)index * origin->share + slot->turn) * origin->stride;
 	switch (origin->operation) {
 	case PUT:
-		drv_head_write(slot->local, bytes, origin->seed, number);
+		drv_head_write(slot->local, bytes, origin->progress.check.seed, number);
 		if (DRV_UNLIKELY(origin->mode == DRV_MODE_VERIFY))
-			drv_body_fill(slot->local, bytes, origin->seed, origin->phase, number);
+			drv_body_fill(slot->local, bytes, origin->progress.check.seed,
+				      origin->progress.check.phase, number);
 		code = engine->layer->put(origin->chan, slot->local, bytes, origin->handle, offset,
 					  origin->put_flags, index);
 		break;
@@ -435,8 +403,8 @@ static int __attribute__((noinline)) run_results(struct origin *origin, struct d
 			origin->ready_head++;
 			accepted++;
 		}
-		if (DRV_UNLIKELY(origin->failed)) {
-			*fail = origin->fail;
+		if (DRV_UNLIKELY(origin->progress.failed)) {
+			*fail = origin->progress.fail;
 			return -1;
 		}
 		if (DRV_UNLIKELY(origin->ending) && origin->posted == origin->completed)
@@ -451,7 +419,7 @@ static int __attribute__((noinline)) run_results(struct origin *origin, struct d
 /* Waits until a round's puts are complete here and visible there. */
 DRV_INLINE int make_visible(struct origin *origin, struct drv_fail *fail)
 {
-	struct drv_engine *engine = origin->port.engine;
+	struct drv_engine *engine = origin->progress.port.engine;
 	int code;
 
 	origin->quiet_due = true;
@@ -471,7 +439,7 @@ DRV_INLINE int make_visible(struct origin *origin, struct drv_fail *fail)
 /* The first `puts` slots are visible there. */
 DRV_INLINE uint64_t end_round(struct origin *origin, uint64_t round, uint32_t puts)
 {
-	const struct drv_clock *clock = &origin->port.engine->clock;
+	const struct drv_clock *clock = &origin->progress.port.engine->clock;
 	const uint64_t now = drv_clock_now(clock);
 
 	origin->last = now;
@@ -490,7 +458,7 @@ DRV_INLINE uint64_t end_round(struct origin *origin, uint64_t round, uint32_t pu
 /* put: rounds. */
 static int __attribute__((noinline)) run_puts(struct origin *origin, struct drv_fail *fail)
 {
-	struct drv_engine *engine = origin->port.engine;
+	struct drv_engine *engine = origin->progress.port.engine;
 	uint64_t now = drv_clock_now(&engine->clock);
 
 	while (!origin->ending) {
@@ -505,7 +473,7 @@ static int __attribute__((noinline)) run_puts(struct origin *origin, struct drv_
 				if (turn(origin, fail))
 					return -1;
 			if (status < 0) {
-				*fail = origin->fail;
+				*fail = origin->progress.fail;
 				return -1;
 			}
 			now = origin->slots[puts].busy ? drv_clock_now(&engine->clock) : origin->last;
@@ -523,7 +491,7 @@ static int __attribute__((noinline)) run_puts(struct origin *origin, struct drv_
 
 static int tell_of(struct origin *origin, uint8_t *buffer, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = origin->port.engine;
+	const struct drv_engine *engine = origin->progress.port.engine;
 	const int code = engine->layer->mem_reg(engine->ctx, buffer, origin->buffers.bytes);
 
 	if (code < 0)
@@ -534,7 +502,7 @@ static int tell_of(struct origin *origin, uint8_t *buffer, struct drv_fail *fail
 
 static int take_back(struct origin *origin, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = origin->port.engine;
+	const struct drv_engine *engine = origin->progress.port.engine;
 	const int code = engine->layer->mem_dereg(engine->ctx, origin->registered, origin->buffers.bytes);
 
 	origin->registered = NULL;
@@ -550,7 +518,7 @@ static int work_alone(struct origin *origin, struct drv_fail *fail)
 		if (turn(origin, fail))
 			return -1;
 	if (status < 0) {
-		*fail = origin->fail;
+		*fail = origin->progress.fail;
 		return -1;
 	}
 	if (origin->operation == PUT)
@@ -564,7 +532,7 @@ static int work_alone(struct origin *origin, struct drv_fail *fail)
 /* One operation after the other, each with its buffer prepared before its time begins. */
 static int __attribute__((noinline)) run_prepared(struct origin *origin, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &origin->port.engine->clock;
+	const struct drv_clock *clock = &origin->progress.port.engine->clock;
 	const bool cold = origin->registration == COLD;
 
 	while (!origin->ending) {
@@ -588,7 +556,7 @@ static int __attribute__((noinline)) run_prepared(struct origin *origin, struct 
 
 static int start_buffers(struct origin *origin, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = origin->port.engine;
+	const struct drv_engine *engine = origin->progress.port.engine;
 
 	origin->share = 1;
 	origin->registers = engine->offer.both.caps & CADGE_CAP_MEM_REG;
@@ -614,7 +582,7 @@ static void end_buffers(struct origin *origin)
 
 static int run(struct origin *origin, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = origin->port.engine;
+	const struct drv_engine *engine = origin->progress.port.engine;
 	const uint64_t now = drv_clock_now(&engine->clock);
 	int status;
 
@@ -634,8 +602,8 @@ static int run(struct origin *origin, struct drv_fail *fail)
 		const uint64_t sum = n % 2 ? (n - 1) / 2 * n : n / 2 * (n - 1);
 
 		if (n > 0 && origin->before_sum != sum)
-			note_mismatch(origin, "the values fetched are not those of %" PRIu64 " operations",
-				      n);
+			drv_check_wrong(&origin->progress.check,
+					"the values fetched are not those of %" PRIu64 " operations", n);
 	}
 	return status;
 }
@@ -643,7 +611,7 @@ static int run(struct origin *origin, struct drv_fail *fail)
 static int origin_verify(struct origin *origin, uint64_t phase, struct drv_fail *fail)
 {
 	origin->mode = DRV_MODE_VERIFY;
-	origin->phase = phase;
+	origin->progress.check.phase = phase;
 	origin->limit = origin->posted + drv_full_messages(origin->bytes, origin->depth);
 	return run(origin, fail);
 }
@@ -658,7 +626,7 @@ static uint64_t limit_of(const struct origin *origin)
 
 static int origin_warmup(struct origin *origin, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &origin->port.engine->clock;
+	const struct drv_clock *clock = &origin->progress.port.engine->clock;
 
 	origin->mode = DRV_MODE_WARMUP;
 	origin->limit = limit_of(origin);
@@ -670,7 +638,7 @@ static int origin_warmup(struct origin *origin, uint64_t cap_ns, struct drv_fail
 static int origin_measure(struct origin *origin, uint64_t duration_ns, struct drv_record *record,
 			  struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &origin->port.engine->clock;
+	const struct drv_clock *clock = &origin->progress.port.engine->clock;
 	const uint64_t completed = origin->completed;
 	uint64_t started;
 	int status;
@@ -686,19 +654,19 @@ static int origin_measure(struct origin *origin, uint64_t duration_ns, struct dr
 	return status;
 }
 
+static bool waits(void *arg)
+{
+	const struct origin *origin = arg;
+
+	return origin->posted != origin->completed || origin->quiet_due;
+}
+
 static bool origin_settle(struct origin *origin)
 {
-	struct drv_engine *engine = origin->port.engine;
-	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
-
 	origin->mode = DRV_MODE_WARMUP; /* nothing is recorded any more */
 	origin->warmup.over = true;
 	origin->ending = true;
-	while ((origin->posted != origin->completed || origin->quiet_due) && !engine->down_code &&
-	       drv_now_ns() < until_ns)
-		if (engine->layer->poll(engine->ctx, &origin->port.sink) < 0)
-			return false;
-	return origin->posted == origin->completed && !origin->quiet_due;
+	return drv_progress_settle(&origin->progress, waits, origin);
 }
 
 static int origin_start(struct origin *origin, const struct drv_play *play, struct drv_fail *fail)
@@ -706,8 +674,8 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	const struct parameters *parameters = play->parameters;
 	struct drv_engine *engine = play->engine;
 
-	drv_port_start(&origin->port, engine);
-	origin->port.sink.sent = on_sent;
+	drv_progress_start(&origin->progress, engine, NULL, NULL, 0);
+	origin->progress.port.sink.sent = on_sent;
 	origin->chan = engine->channels[0].chan;
 	origin->handle = engine->channels[0].remote;
 	origin->bytes = parameters->bytes;
@@ -715,7 +683,7 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->operation = (enum operation)parameters->operation;
 	origin->put_flags = parameters->notify == EACH ? CADGE_NOTIFY : 0;
 	origin->registration = (enum registration)parameters->registration;
-	origin->seed = play->seed;
+	origin->progress.check.seed = play->seed;
 	origin->stride = drv_memory_stride(parameters->bytes);
 	origin->region_mask = region_slots(parameters) - 1;
 	origin->share = (origin->region_mask + 1) / origin->depth;
@@ -746,7 +714,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 	if (origin_start(origin, play, fail))
 		return -1;
-	play->engine->sink = &origin->port.sink;
+	play->engine->sink = &origin->progress.port.sink;
 	play->sleep = parameters->depth == 1 ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_FREE;
 	return 0;
 }
@@ -759,7 +727,7 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 	origin->plays_both = true;
 	if (prepare_client(play, fail))
 		return -1;
-	origin->port.sink.notified = on_notified_self;
+	origin->progress.port.sink.notified = on_notified_self;
 	return 0;
 }
 
@@ -843,10 +811,7 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 
 	counts_out->posts = true;
 	counts_out->posted = origin->posted;
-	counts_out->checked = origin->checked;
-	counts_out->full_checked = origin->full_checked;
-	counts_out->mismatches = origin->mismatches;
-	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%.158s", origin->mismatch);
+	drv_check_counts(&origin->progress.check, counts_out);
 	if (origin->plays_both)
 		target_phase(&origin->target, play, phase, origin->next_number, counts_out);
 }

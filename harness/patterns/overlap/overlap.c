@@ -56,7 +56,8 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	struct worker *worker = (struct worker *)sink;
 	struct drv_asker *asker = &worker->asker;
 
-	if (asker->other && bytes >= DRV_HEAD_BYTES && drv_load64((const uint8_t *)data + 8) == asker->seed)
+	if (asker->progress.other && bytes >= DRV_HEAD_BYTES &&
+	    drv_load64((const uint8_t *)data + 8) == asker->seed)
 		return drv_server_on_recv(&worker->server.port.sink, peer, data, bytes, lend);
 	if (DRV_LIKELY(drv_asker_awaits(asker, data, bytes, worker->exchange.reply_bytes)))
 		drv_asker_take(asker, data, bytes, asker->awaited);
@@ -70,7 +71,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	if (token & DRV_TOKEN_SERVER)
 		drv_server_on_sent(&worker->server.port.sink, peer, token, code);
 	else
-		drv_asker_on_sent(sink, peer, token, code);
+		drv_progress_on_sent(sink, peer, token, code);
 }
 
 static int server_drain(void *arg, struct drv_fail *fail)
@@ -91,7 +92,7 @@ struct spans {
 /* Computes, and does not call the layer. Returns for how long, with the readings of the clock at both ends. */
 static uint64_t work(const struct worker *worker)
 {
-	const struct drv_clock *clock = &worker->asker.port.engine->clock;
+	const struct drv_clock *clock = &worker->asker.progress.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t now;
 
@@ -104,7 +105,7 @@ static uint64_t work(const struct worker *worker)
 /* One transfer and its answer. 1: the answer is lost; -1: *fail. Nothing is lent afterwards. */
 static int transfer(struct worker *worker, bool works, struct spans *spans_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &worker->asker.port.engine->clock;
+	const struct drv_clock *clock = &worker->asker.progress.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t sent, worked = 0;
 	int status;
@@ -128,12 +129,12 @@ static int worker_start(struct worker *worker, struct drv_play *play, struct drv
 	if (drv_asker_start(&worker->asker, play, on_recv, 1, (size_t)exchange.request_bytes,
 			    exchange.touch != DRV_TOUCH_NONE, fail))
 		return -1;
-	worker->asker.port.sink.sent = on_sent;
-	worker->asker.other = other;
-	worker->asker.drain = server_drain;
+	worker->asker.progress.port.sink.sent = on_sent;
+	worker->asker.progress.other = other;
+	worker->asker.progress.drain = server_drain;
 	worker->exchange = exchange;
 	worker->read_cost = drv_clock_to_ticks(&engine->clock, engine->clock.read_cost_ns);
-	engine->sink = worker->asker.sink;
+	engine->sink = worker->asker.progress.sink;
 	/* where it has worked the answer may be there */
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return drv_record_samples(play->record, BUSY, fail) && drv_record_samples(play->record, PURE, fail) &&
@@ -175,10 +176,9 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	struct spans ignored;
 	int status;
 
-	worker->asker.full = true;
-	worker->asker.phase = serial;
+	drv_asker_phase(&worker->asker, true, serial);
 	status = transfer(worker, false, &ignored, fail);
-	worker->asker.full = false;
+	drv_asker_phase(&worker->asker, false, serial);
 	return status < 0 ? -1 : 0;
 }
 
@@ -219,7 +219,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 /* One transfer without work, and one with it. */
 static int measure_once(struct worker *worker, struct drv_record *record, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &worker->asker.port.engine->clock;
+	const struct drv_clock *clock = &worker->asker.progress.port.engine->clock;
 	struct spans spans;
 	int status = transfer(worker, false, &spans, fail);
 
@@ -275,7 +275,7 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	struct worker *worker = play->state;
 
 	drv_asker_counts(&worker->asker, counts_out);
-	if (!worker->asker.other)
+	if (!worker->asker.progress.other)
 		return;
 	drv_check_executed(&worker->server.check, counts_out);
 	drv_server_phase(&worker->server, phase->full, phase->serial);

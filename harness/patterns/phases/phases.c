@@ -36,15 +36,22 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != receiver->bytes)) {
-		drv_check_wrong(&receiver->answers.check, "a message of %zu bytes instead of %zu", bytes,
-				receiver->bytes);
+		drv_check_wrong(&receiver->answers.progress.check, "a message of %zu bytes instead of %zu",
+				bytes, receiver->bytes);
 		return CADGE_TAKEN;
 	}
-	receiver->answer_key = drv_check_take(&receiver->answers.check, data, bytes);
-	receiver->taken_at = drv_clock_now(&receiver->answers.port.engine->clock);
+	receiver->answer_key = drv_check_take(&receiver->answers.progress.check, data, bytes);
+	receiver->taken_at = drv_clock_now(&receiver->answers.progress.port.engine->clock);
 	receiver->taken_from = receiver->polled_at;
 	receiver->answers.due = true;
 	return CADGE_TAKEN;
+}
+
+DRV_INLINE void begin_poll(void *arg)
+{
+	struct receiver *receiver = arg;
+
+	receiver->polled_at = drv_clock_now(&receiver->answers.progress.port.engine->clock);
 }
 
 DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
@@ -58,10 +65,11 @@ DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 	at = iov.base = drv_answers_next(answers, &token);
 	if (DRV_LIKELY(!at))
 		return drv_answers_drained(answers, fail);
-	drv_head_write(at, ANSWER_BYTES, ~answers->check.seed, receiver->answer_key);
+	drv_head_write(at, ANSWER_BYTES, ~answers->progress.check.seed, receiver->answer_key);
 	drv_store64(at + DRV_HEAD_BYTES, receiver->taken_from);
 	drv_store64(at + DRV_HEAD_BYTES + 8, receiver->taken_at);
-	drv_answers_posted(answers, answers->port.engine->layer->post(answers->chan, &iov, 1, 0, token));
+	drv_answers_posted(answers,
+			   answers->progress.port.engine->layer->post(answers->chan, &iov, 1, 0, token));
 	return drv_answers_drained(answers, fail);
 }
 
@@ -87,10 +95,10 @@ static enum cadge_keep sender_on_recv(struct cadge_sink *sink, uint32_t peer, co
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(!drv_asker_awaits(asker, data, bytes, ANSWER_BYTES)))
 		return CADGE_TAKEN;
-	asker->checked++;
+	asker->progress.check.checked++;
 	sender->taken_from = drv_load64(at + DRV_HEAD_BYTES);
 	sender->taken_at = drv_load64(at + DRV_HEAD_BYTES + 8);
-	asker->answered_at = drv_clock_now(&asker->port.engine->clock);
+	asker->answered_at = drv_clock_now(&asker->progress.port.engine->clock);
 	return CADGE_TAKEN;
 }
 
@@ -99,9 +107,9 @@ static int turn(struct sender *sender, struct drv_fail *fail)
 {
 	struct drv_asker *asker = &sender->asker;
 
-	if (asker->other)
-		((struct receiver *)asker->other)->polled_at = drv_clock_now(&asker->port.engine->clock);
-	return drv_asker_turn(asker, DRV_ASKER_WAIT_NS, fail);
+	if (asker->progress.other)
+		begin_poll(asker->progress.other);
+	return drv_progress_turn(&asker->progress, DRV_PROGRESS_WAIT_NS, fail);
 }
 
 /* In ticks; they add up to `one_way`. */
@@ -121,10 +129,10 @@ static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct
 	const uint64_t from = sender->taken_from > handed ? sender->taken_from : handed;
 
 	if (DRV_UNLIKELY(taken < begin || taken > sender->asker.answered_at || sender->taken_from > taken)) {
-		drv_asker_mismatch(
-			&sender->asker,
+		drv_check_wrong(
+			&sender->asker.progress.check,
 			"the two ends have no clock in common: a message was taken before it was sent, "
-			"or after its answer came",
+			"or after its answer came (%" PRIu64 ")",
 			sender->number - 1);
 		*spans_out = (struct spans){0};
 		return;
@@ -135,7 +143,7 @@ static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct
 /* One message and its answer. 1: the answer is lost; -1: *fail. Nothing is lent afterwards. */
 static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *trip_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &sender->asker.port.engine->clock;
+	const struct drv_clock *clock = &sender->asker.progress.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t posted;
 	int lost = 0;
@@ -146,7 +154,7 @@ static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *tr
 	while (!sender->asker.answered_at && !lost) {
 		if (turn(sender, fail))
 			return -1;
-		lost = !sender->asker.reliable && !sender->asker.answered_at &&
+		lost = !sender->asker.progress.check.reliable && !sender->asker.answered_at &&
 		       drv_clock_now(clock) - posted > sender->asker.patience;
 	}
 	sender->asker.lost += (uint64_t)lost;
@@ -171,7 +179,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	struct receiver *receiver = &((struct state *)play->state)->receiver;
 
 	receiver->bytes = (size_t)parameters->bytes;
-	receiver->answers.check.by_number = true; /* one at a time */
+	receiver->answers.progress.check.by_number = true; /* one at a time */
 	return drv_dialog_answers(play, &receiver->answers, receiver_on_recv, receiver_drain, ANSWER_BYTES,
 				  parameters->touch != DRV_TOUCH_NONE, fail);
 }
@@ -199,10 +207,9 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	uint64_t trip;
 	int status;
 
-	sender->asker.full = true;
-	sender->asker.phase = serial;
+	drv_asker_phase(&sender->asker, true, serial);
 	status = send_one(sender, &ignored, &trip, fail);
-	sender->asker.full = false;
+	drv_asker_phase(&sender->asker, false, serial);
 	return status < 0 ? -1 : 0;
 }
 
@@ -261,44 +268,12 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-/* As drv_serve_loop, but that it reads the clock before each poll. */
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct receiver *receiver = &((struct state *)play->state)->receiver;
-	struct cadge_sink *sink = &receiver->answers.port.sink;
-	struct drv_engine *engine = play->engine;
-	uint32_t idle = 0;
 
-	for (;;) {
-		uint64_t now;
-		int events, status;
-
-		receiver->polled_at = drv_clock_now(&engine->clock);
-		events = engine->layer->poll(engine->ctx, sink);
-		if (DRV_UNLIKELY(receiver_drain(receiver, fail)))
-			return -1;
-		if (DRV_UNLIKELY(events < 0))
-			return drv_engine_fail("poll", events, fail);
-		if (events > 0) {
-			idle = 0;
-			continue;
-		}
-		if (engine->block) {
-			if (drv_engine_wait(engine, DRV_SERVE_WAIT_NS * engine->nap_factor, fail))
-				return -1;
-			if (++idle < 2)
-				continue;
-		} else if (++idle & 63) {
-			continue;
-		}
-		now = drv_clock_now(&engine->clock);
-		/* the first look of an idle while only starts its time */
-		if (idle == 64 && !engine->block)
-			engine->oob_next = now + engine->oob_period;
-		status = drv_engine_look(engine, now, message_out, fail);
-		if (status)
-			return status < 0 ? -1 : 0;
-	}
+	return drv_serve_loop_from(play->engine, &receiver->answers.progress.port.sink, receiver, begin_poll,
+				   drv_answers_due, receiver_drain, message_out, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)

@@ -4,7 +4,8 @@
  * its own post and poll is called, on the same module, connection and buffers that the pattern pingpong has in the same
  * launch. What pingpong takes more is the driver's; what this takes more than the library's own tool is the adapter's.
  *
- * The clock is read once a batch, so that its cost is not in it. Polls only.
+ * The clock is read once a batch, so that its cost is not in it. Polls only. Its loops are therefore its own: a turn of
+ * progress.h or a payload's head would be part of what is measured.
  *
  * With `stamp: write+read` the first 16 bytes of each message are written anew before it leaves and read where it arrives, as the
  * other patterns do to know that it is the right one: so much of the driver's part is nothing but that.
@@ -13,11 +14,9 @@
 #include <string.h>
 
 #include "launch/pattern.h"
-#include "traffic/serve_loop.h"
-#include "traffic/payload.h"
+#include "traffic/progress.h"
 
-#define BATCH     64u
-#define SETTLE_NS UINT64_C(500000000)
+#define BATCH 64u
 
 struct parameters {
 	uint64_t bytes;
@@ -26,7 +25,7 @@ struct parameters {
 
 struct direct {
 	/* first: callbacks get a pointer to it */
-	struct drv_port port;
+	struct drv_progress progress;
 	struct cadge_chan *chan;
 	struct cadge_iov iov;
 	/* of each message, so many bytes are written and compared; what of the next one sent, and received */
@@ -41,8 +40,6 @@ struct direct {
 	/* messages of ours that the library still has */
 	uint64_t lent;
 	struct drv_samples *samples;
-	struct drv_fail fail;
-	bool failed;
 };
 
 /* Writes the next stamp into the message, or nothing. */
@@ -56,9 +53,11 @@ DRV_INLINE void read_stamp(struct direct *direct, const void *data)
 {
 	if (!direct->stamp_bytes)
 		return;
-	if (DRV_UNLIKELY(memcmp(data, direct->expected, direct->stamp_bytes) != 0) && !direct->failed) {
-		direct->failed = true;
-		drv_fail_set(&direct->fail, DRV_PROTOCOL, "a message has another stamp than its place");
+	if (DRV_UNLIKELY(memcmp(data, direct->expected, direct->stamp_bytes) != 0) &&
+	    !direct->progress.failed) {
+		direct->progress.failed = true;
+		drv_fail_set(&direct->progress.fail, DRV_PROTOCOL,
+			     "a message has another stamp than its place");
 	}
 	direct->expected[0]++;
 }
@@ -66,7 +65,7 @@ DRV_INLINE void read_stamp(struct direct *direct, const void *data)
 /* Sends the message, or polls until the layer takes it. */
 DRV_INLINE int post(struct direct *direct, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = direct->port.engine;
+	const struct drv_engine *engine = direct->progress.port.engine;
 
 	write_stamp(direct);
 	for (;;) {
@@ -88,7 +87,7 @@ DRV_INLINE int post(struct direct *direct, struct drv_fail *fail)
 /* Answers where that may be done inside the callback and the layer is not busy, else puts it off. */
 DRV_INLINE void answer(struct direct *direct)
 {
-	const struct drv_engine *engine = direct->port.engine;
+	const struct drv_engine *engine = direct->progress.port.engine;
 
 	if (direct->answers_in_sink) {
 		int code;
@@ -143,10 +142,8 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 
 	(void)peer, (void)token;
 	direct->lent--;
-	if (code < 0 && !direct->failed) {
-		direct->failed = true;
-		drv_engine_fail("post", code, &direct->fail);
-	}
+	if (code < 0)
+		drv_progress_fail(&direct->progress, "post", code);
 }
 
 static bool due(void *arg)
@@ -172,10 +169,13 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 
 	if (engine->block)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted to block, the direct loop only polls");
-	drv_port_start(&direct->port, engine);
+	drv_progress_start(&direct->progress, engine,
+			   engine->self       ? both_recv
+			   : play->role->acts ? client_recv
+					      : server_recv,
+			   NULL, 0);
 	direct->self = engine->self;
-	direct->port.sink.recv = engine->self ? both_recv : play->role->acts ? client_recv : server_recv;
-	direct->port.sink.sent = on_sent;
+	direct->progress.port.sink.sent = on_sent;
 	direct->chan = engine->channels[0].chan;
 	direct->answers_in_sink = (engine->offer.both.caps & CADGE_CAP_POST_IN_SINK) != 0;
 	direct->iov.bytes = (size_t)parameters->bytes;
@@ -191,14 +191,14 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 			return -1;
 	}
 	play->sleep = DRV_SLEEP_UNJUDGED;
-	engine->sink = &direct->port.sink;
+	engine->sink = &direct->progress.port.sink;
 	return 0;
 }
 
 /* One message there and one back. */
 DRV_INLINE int round_trip(struct direct *direct, const bool self, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = direct->port.engine;
+	const struct drv_engine *engine = direct->progress.port.engine;
 	const struct cadge_layer *layer = engine->layer;
 	const uint64_t wanted = direct->received + (self ? 2 : 1);
 	uint32_t idle = 0;
@@ -208,14 +208,14 @@ DRV_INLINE int round_trip(struct direct *direct, const bool self, struct drv_fai
 		return -1;
 	/* the message may leave from the same buffer next time only when the library has given it back */
 	while (direct->received != wanted || DRV_UNLIKELY(direct->lent > 0)) {
-		const int events = layer->poll(engine->ctx, &direct->port.sink);
+		const int events = layer->poll(engine->ctx, &direct->progress.port.sink);
 
 		if (self && DRV_UNLIKELY(direct->due > 0) && drain(direct, fail))
 			return -1;
 		if (DRV_UNLIKELY(events < 0))
 			return drv_engine_fail("poll", events, fail);
 		if (DRV_UNLIKELY(!(++idle & 1023)) &&
-		    drv_engine_look(direct->port.engine, drv_clock_now(&engine->clock), NULL, fail))
+		    drv_engine_look(direct->progress.port.engine, drv_clock_now(&engine->clock), NULL, fail))
 			return -1;
 	}
 	return 0;
@@ -231,9 +231,9 @@ static int batch(struct direct *direct, struct drv_fail *fail)
 	else
 		for (uint32_t i = 0; i < BATCH && !status; i++)
 			status = round_trip(direct, false, fail);
-	if (!status && direct->failed)
-		*fail = direct->fail;
-	return direct->failed ? -1 : status;
+	if (!status && direct->progress.failed)
+		*fail = direct->progress.fail;
+	return direct->progress.failed ? -1 : status;
 }
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
@@ -277,22 +277,22 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
+static bool waits(void *arg)
+{
+	return ((const struct direct *)arg)->lent > 0;
+}
+
 static bool settle(struct drv_play *play)
 {
-	struct direct *direct = play->state;
-	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
-
-	while (direct->lent && drv_now_ns() < until_ns)
-		if (play->engine->layer->poll(play->engine->ctx, &direct->port.sink) < 0)
-			return false;
-	return !direct->lent;
+	return drv_progress_settle(&((struct direct *)play->state)->progress, waits, play->state);
 }
 
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct direct *direct = play->state;
 
-	return drv_serve_loop(play->engine, &direct->port.sink, direct, due, drain, message_out, fail);
+	return drv_serve_loop(play->engine, &direct->progress.port.sink, direct, due, drain, message_out,
+			      fail);
 }
 
 static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)

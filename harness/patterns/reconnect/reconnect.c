@@ -4,22 +4,17 @@
  * over it the two tell each other their addresses. The other is taken down and made again, time after time, and each time
  * two messages go there and back on it. Several clients do so at the same time, each as fast as it can.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launch/pattern.h"
-#include "traffic/serve_loop.h"
-#include "traffic/payload.h"
+#include "traffic/progress.h"
 #include "measure/warmup.h"
 
 enum { SETUP, FIRST, NEXT, ADDRESSES, TEARDOWN, QUANTITIES };
 
-#define WAIT_NS UINT64_C(10000000)
 /* While a channel comes up: not every library wakes who sleeps for messages of its own. */
-#define NAP_NS    UINT64_C(200000)
-#define SETTLE_NS UINT64_C(500000000)
+#define NAP_NS UINT64_C(200000)
 /* In front of an address: what tells such a message, and which connection it is for. */
 #define OFFER_MAGIC      UINT64_C(0x7265666672646443)
 #define OFFER_HEAD_BYTES 16u
@@ -45,7 +40,6 @@ struct end {
 	uint64_t seed;
 	/* of the engine's pool, by kind */
 	uint8_t *buffers[BUFFERS];
-	bool lent[BUFFERS];
 	/* the peer's address came, for the connection with this number */
 	bool offered;
 	uint64_t number;
@@ -59,32 +53,22 @@ struct end {
 };
 
 struct reconnect {
-	/* first: callbacks get a pointer to it */
-	struct drv_port port;
+	/* first: callbacks get a pointer to it; buffers are numbered from end to end */
+	struct drv_progress progress;
 	void (*usual_down)(struct cadge_sink *sink, uint32_t peer, int code);
 	/* a client has one; the server one of each client; by channel, whose it is */
 	struct end *ends;
 	uint32_t ends_count;
 	uint8_t end_of[DRV_PEERS_MAX];
 	bool serves;
-	uint64_t bytes, phase;
-	bool full;
+	uint64_t bytes;
 	/* client: a message came back */
 	bool answered;
-	uint64_t posted, posted_keys, executed, executed_keys, checked, full_checked, mismatches;
+	uint64_t posted, posted_keys;
 	struct drv_samples *samples[QUANTITIES];
 	struct drv_warmup warmup;
-	uint32_t idle;
-	bool failed;
-	struct drv_fail fail;
-	char mismatch[160];
+	bool lent[DRV_PEERS_MAX];
 };
-
-static void __attribute__((cold, noinline)) wrong(struct reconnect *state, const char *what, uint64_t number)
-{
-	if (!state->mismatches++)
-		snprintf(state->mismatch, sizeof(state->mismatch), "%s %" PRIu64, what, number);
-}
 
 static struct end *end_of(struct reconnect *state, uint32_t channel)
 {
@@ -99,11 +83,12 @@ static void take_offer(struct reconnect *state, struct end *end, const uint8_t *
 	const size_t address_bytes = bytes - OFFER_HEAD_BYTES;
 
 	if (bytes < OFFER_HEAD_BYTES || address_bytes > ADDRESS_BYTES || drv_load64(at) != OFFER_MAGIC) {
-		wrong(state, "no address, but a message of so many bytes:", bytes);
+		drv_check_wrong(&state->progress.check, "no address, but a message of %zu bytes", bytes);
 		return;
 	}
 	if (end->offered || (!state->serves && drv_load64(at + 8) != end->number)) {
-		wrong(state, "an address for connection", drv_load64(at + 8));
+		drv_check_wrong(&state->progress.check, "an address for connection %" PRIu64,
+				drv_load64(at + 8));
 		return;
 	}
 	end->number = drv_load64(at + 8);
@@ -115,32 +100,25 @@ static void take_offer(struct reconnect *state, struct end *end, const uint8_t *
 /* A message on the channel that was made: there, or back again. */
 static void take_message(struct reconnect *state, struct end *end, const void *data, size_t bytes)
 {
-	const uint64_t seed = state->serves ? end->seed : ~end->seed;
-	uint64_t key = state->serves ? end->messages : end->key;
-	bool good;
+	const uint64_t wanted = state->serves ? end->messages : end->key;
+	struct drv_check *check = &state->progress.check;
+	uint64_t key;
 
 	if (bytes != state->bytes || (state->serves ? end->answer_due : state->answered)) {
-		wrong(state, "an unexpected message of so many bytes:", bytes);
+		drv_check_wrong(check, "an unexpected message of %zu bytes", bytes);
 		return;
 	}
-	good = drv_head_holds(data, bytes, seed, key);
+	check->seed = state->serves ? end->seed : ~end->seed;
+	check->by_number = true;
+	check->next_number = wanted;
+	key = drv_check_take(check, data, bytes);
 	if (state->serves) {
-		key = end->key = drv_head_key(data, bytes);
+		end->key = key;
 		end->messages++;
 		end->answer_due = true;
-		state->executed++;
-		state->executed_keys += key;
 	} else {
 		state->answered = true;
 	}
-	if (state->full) {
-		good &= drv_body_holds(data, bytes, seed, state->phase, key);
-		state->full_checked++;
-	}
-	if (good)
-		state->checked++;
-	else
-		wrong(state, "other bytes than were sent, in message", end->messages);
 }
 
 static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
@@ -157,22 +135,6 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	return CADGE_TAKEN;
 }
 
-static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct reconnect *state = (struct reconnect *)sink;
-	struct end *end = end_of(state, peer);
-
-	if (token >= BUFFERS || !end->lent[token]) {
-		wrong(state, "a completion that is not outstanding, for token", token);
-		return;
-	}
-	end->lent[token] = false;
-	if (code < 0 && !state->failed) {
-		state->failed = true;
-		drv_engine_fail("post", code, &state->fail);
-	}
-}
-
 /* That the other end has taken down the channel which is made again is no fault. */
 static void on_down(struct cadge_sink *sink, uint32_t peer, int code)
 {
@@ -184,29 +146,41 @@ static void on_down(struct cadge_sink *sink, uint32_t peer, int code)
 
 /* ---- what both ends do ---- */
 
+/* The number of an end's buffer, and the token of what is posted from it. */
+static uint32_t slot_of(const struct reconnect *state, const struct end *end, uint32_t buffer)
+{
+	return (uint32_t)(end - state->ends) * BUFFERS + buffer;
+}
+
+static bool is_lent(const struct reconnect *state, const struct end *end, uint32_t buffer)
+{
+	return state->lent[slot_of(state, end, buffer)];
+}
+
 /* Posts from a buffer. 1: done; 0: not now; -1: failed. */
 static int post(struct reconnect *state, struct end *end, uint32_t channel, uint32_t buffer, size_t bytes,
 		struct drv_fail *fail)
 {
-	const struct drv_engine *engine = state->port.engine;
+	const struct drv_engine *engine = state->progress.port.engine;
 	const struct cadge_iov iov = {end->buffers[buffer], bytes};
+	const uint32_t slot = slot_of(state, end, buffer);
 	int code;
 
-	if (end->lent[buffer])
+	if (state->lent[slot])
 		return 0;
-	code = engine->layer->post(engine->channels[channel].chan, &iov, 1, 0, buffer);
+	code = engine->layer->post(engine->channels[channel].chan, &iov, 1, 0, slot);
 	if (code == CADGE_BUSY)
 		return 0;
 	if (code < 0)
 		return drv_engine_fail("post", code, fail);
-	end->lent[buffer] = code == CADGE_QUEUED;
+	drv_progress_lend(&state->progress, slot, code);
 	return 1;
 }
 
 /* Takes the channel down. What was lent for it is nobody's any more. */
 static int take_down(struct reconnect *state, struct end *end, struct drv_fail *fail)
 {
-	struct drv_engine *engine = state->port.engine;
+	struct drv_engine *engine = state->progress.port.engine;
 	struct drv_channel *channel = &engine->channels[end->renewed];
 	struct cadge_chan *chan = channel->chan;
 	int code;
@@ -214,7 +188,8 @@ static int take_down(struct reconnect *state, struct end *end, struct drv_fail *
 	engine->up_count -= channel->up;
 	channel->up = false;
 	channel->chan = NULL;
-	end->lent[MESSAGE] = false;
+	state->progress.lents -= is_lent(state, end, MESSAGE);
+	state->lent[slot_of(state, end, MESSAGE)] = false;
 	code = engine->layer->disconnect(engine->ctx, chan);
 	return code < 0 ? drv_engine_fail("disconnect", code, fail) : 0;
 }
@@ -222,7 +197,7 @@ static int take_down(struct reconnect *state, struct end *end, struct drv_fail *
 /* Writes the address for the next connection into the buffer of offers. Returns bytes to be posted; 0: failed. */
 static size_t make_offer(struct reconnect *state, struct end *end, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = state->port.engine;
+	const struct drv_engine *engine = state->progress.port.engine;
 	uint8_t *at = end->buffers[OFFER];
 	size_t bytes = ADDRESS_BYTES;
 	const int code = engine->layer->address(engine->ctx, end->renewed, at + OFFER_HEAD_BYTES, &bytes);
@@ -238,7 +213,7 @@ static size_t make_offer(struct reconnect *state, struct end *end, struct drv_fa
 /* Begins to connect to the address that came. */
 static int join(struct reconnect *state, struct end *end, struct drv_fail *fail)
 {
-	struct drv_engine *engine = state->port.engine;
+	struct drv_engine *engine = state->progress.port.engine;
 	const int code = engine->layer->connect(engine->ctx, end->renewed, end->address, end->address_bytes,
 						&engine->channels[end->renewed].chan);
 
@@ -254,8 +229,8 @@ static uint64_t write_message(const struct reconnect *state, const struct end *e
 				      .bytes = (size_t)state->bytes,
 				      .seed = seed,
 				      .key = number,
-				      .full = state->full,
-				      .phase = state->phase};
+				      .full = state->progress.check.full,
+				      .phase = state->progress.check.phase};
 
 	drv_message_write(&message);
 	return drv_head_key(message.at, message.bytes);
@@ -263,26 +238,12 @@ static uint64_t write_message(const struct reconnect *state, const struct end *e
 
 /* ---- the client ---- */
 
-/* Polls once, and sleeps in block mode if nothing came. */
 static int turn(struct reconnect *state, struct drv_fail *fail)
 {
-	struct drv_engine *engine = state->port.engine;
-	const int events = engine->layer->poll(engine->ctx, &state->port.sink);
+	const struct drv_engine *engine = state->progress.port.engine;
+	const bool whole = engine->up_count == engine->channels_count;
 
-	if (state->failed) {
-		*fail = state->fail;
-		return -1;
-	}
-	if (events < 0)
-		return drv_engine_fail("poll", events, fail);
-	if (events == 0 && engine->block) {
-		if (drv_engine_wait(engine, engine->up_count < engine->channels_count ? NAP_NS : WAIT_NS,
-				    fail))
-			return -1;
-	} else if (++state->idle & 63) {
-		return 0;
-	}
-	return drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail);
+	return drv_progress_turn(&state->progress, whole ? DRV_PROGRESS_WAIT_NS : NAP_NS, fail);
 }
 
 /* Posts, as soon as there is room. */
@@ -319,7 +280,7 @@ static int prepare_message(struct reconnect *state, struct drv_fail *fail)
 {
 	struct end *end = &state->ends[0];
 
-	while (end->lent[MESSAGE])
+	while (is_lent(state, end, MESSAGE))
 		if (turn(state, fail))
 			return -1;
 	state->answered = false;
@@ -330,7 +291,7 @@ static int prepare_message(struct reconnect *state, struct drv_fail *fail)
 /* Takes the channel down, makes it again, and uses it; how long each of that took, in ticks. */
 static int make_again(struct reconnect *state, uint64_t spans[QUANTITIES], struct drv_fail *fail)
 {
-	struct drv_engine *engine = state->port.engine;
+	struct drv_engine *engine = state->progress.port.engine;
 	const struct drv_clock *clock = &engine->clock;
 	struct end *end = &state->ends[0];
 	uint64_t before = drv_clock_now(clock), now;
@@ -371,7 +332,7 @@ static int make_again(struct reconnect *state, uint64_t spans[QUANTITIES], struc
 		spans[i ? NEXT : FIRST] = drv_clock_now(clock) - before;
 	}
 	/* nothing of the channel is lent when it is taken down next */
-	while (end->lent[MESSAGE] || end->lent[OFFER])
+	while (state->progress.lents > 0)
 		if (turn(state, fail))
 			return -1;
 	return 0;
@@ -382,8 +343,7 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	struct reconnect *state = play->state;
 	uint64_t spans[QUANTITIES];
 
-	state->full = true;
-	state->phase = serial;
+	drv_check_phase(&state->progress.check, true, serial);
 	return make_again(state, spans, fail);
 }
 
@@ -394,7 +354,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 	uint64_t spans[QUANTITIES];
 	uint32_t rounds = 0;
 
-	state->full = false;
+	drv_check_phase(&state->progress.check, false, 0);
 	drv_warmup_start(&state->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, 100000),
 			 drv_clock_to_ticks(clock, cap_ns));
 	do {
@@ -429,19 +389,18 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
+static bool waits(void *arg)
+{
+	return ((const struct reconnect *)arg)->progress.lents > 0;
+}
+
+/* Both ends have to have the channel, and nothing of it on its way. */
 static bool settle(struct drv_play *play)
 {
-	const struct reconnect *state = play->state;
-	struct drv_engine *engine = play->engine;
-	const struct end *end = &state->ends[0];
-	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
+	struct reconnect *state = play->state;
 
-	while ((end->lent[MESSAGE] || end->lent[OFFER]) && drv_now_ns() < until_ns)
-		if (engine->layer->poll(engine->ctx, engine->sink) < 0)
-			return false;
-	/* both ends have to have the channel, and nothing of it on its way */
-	return engine->channels[end->renewed].up && state->answered && !end->lent[MESSAGE] &&
-	       !end->lent[OFFER];
+	return drv_progress_settle(&state->progress, waits, state) &&
+	       play->engine->channels[state->ends[0].renewed].up && state->answered;
 }
 
 /* ---- the server ---- */
@@ -453,7 +412,7 @@ static bool due(void *arg)
 	for (uint32_t i = 0; i < state->ends_count; i++)
 		if (state->ends[i].offered || state->ends[i].offer_due || state->ends[i].answer_due)
 			return true;
-	return state->failed;
+	return state->progress.failed;
 }
 
 /* The client has taken its end down, and said where the next one is. We do the same, and wait there for it. */
@@ -470,7 +429,7 @@ static int drain_end(struct reconnect *state, struct end *end, struct drv_fail *
 {
 	int status;
 
-	if (end->offered && !end->lent[OFFER] && follow(state, end, fail))
+	if (end->offered && !is_lent(state, end, OFFER) && follow(state, end, fail))
 		return -1;
 	if (end->offer_due) {
 		status = post(state, end, end->offers, OFFER, end->offer_bytes, fail);
@@ -478,7 +437,7 @@ static int drain_end(struct reconnect *state, struct end *end, struct drv_fail *
 			return -1;
 		end->offer_due = status == 0;
 	}
-	if (end->answer_due && !end->lent[MESSAGE]) {
+	if (end->answer_due && !is_lent(state, end, MESSAGE)) {
 		write_message(state, end, ~end->seed, end->key);
 		status = post(state, end, end->renewed, MESSAGE, (size_t)state->bytes, fail);
 		if (status < 0)
@@ -495,16 +454,16 @@ static int drain(void *arg, struct drv_fail *fail)
 	for (uint32_t i = 0; i < state->ends_count; i++)
 		if (drain_end(state, &state->ends[i], fail))
 			return -1;
-	if (state->failed)
-		*fail = state->fail;
-	return state->failed ? -1 : 0;
+	if (state->progress.failed)
+		*fail = state->progress.fail;
+	return state->progress.failed ? -1 : 0;
 }
 
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct reconnect *state = play->state;
 
-	return drv_serve_loop(play->engine, &state->port.sink, state, due, drain, message_out, fail);
+	return drv_serve_loop(play->engine, state->progress.sink, state, due, drain, message_out, fail);
 }
 
 /* ---- both roles ---- */
@@ -541,15 +500,12 @@ static int prepare(struct drv_play *play, bool serves, struct drv_fail *fail)
 	struct reconnect *state = play->state;
 	uint8_t *memory;
 
-	drv_port_start(&state->port, engine);
-	state->usual_down = state->port.sink.down;
-	state->port.sink.down = on_down;
-	state->port.sink.recv = on_recv;
-	state->port.sink.sent = on_sent;
+	drv_progress_start(&state->progress, engine, on_recv, state->lent, engine->channels_count);
+	state->usual_down = state->progress.port.sink.down;
+	state->progress.port.sink.down = on_down;
+	drv_check_phase(&state->progress.check, true, 1);
 	state->serves = serves;
 	state->bytes = parameters->bytes;
-	state->full = true;
-	state->phase = 1;
 	state->ends = calloc(engine->channels_count, sizeof(*state->ends));
 	if (!state->ends)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u channels", engine->channels_count);
@@ -561,7 +517,7 @@ static int prepare(struct drv_play *play, bool serves, struct drv_fail *fail)
 	for (uint32_t i = 0; i < state->ends_count; i++)
 		for (unsigned j = 0; j < BUFFERS; memory += strides[j++])
 			state->ends[i].buffers[j] = memory;
-	engine->sink = &state->port.sink;
+	engine->sink = state->progress.sink;
 	/* library and kernel sleep for reasons of their own while channels come and go */
 	play->sleep = DRV_SLEEP_UNJUDGED;
 	return 0;
@@ -596,15 +552,11 @@ static void phase(struct drv_play *play, const struct drv_phase *phase, struct d
 	counts_out->posts = !state->serves;
 	counts_out->posted = state->posted;
 	counts_out->posted_keys = state->posted_keys;
-	counts_out->executes = state->serves;
-	counts_out->executed = state->executed;
-	counts_out->executed_keys = state->executed_keys;
-	counts_out->checked = state->checked;
-	counts_out->full_checked = state->full_checked;
-	counts_out->mismatches = state->mismatches;
-	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%s", state->mismatch);
-	state->full = phase->full;
-	state->phase = phase->serial;
+	if (state->serves)
+		drv_check_executed(&state->progress.check, counts_out);
+	else
+		drv_check_counts(&state->progress.check, counts_out);
+	drv_check_phase(&state->progress.check, phase->full, phase->serial);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)

@@ -3,8 +3,7 @@
 #include "servers/batch.h"
 
 #include "traffic/client_parts.h"
-
-#define WAIT_NS UINT64_C(10000000)
+#include "traffic/progress.h"
 
 /* What the table of this thread stands on. Slots have no argument of ours. */
 static _Thread_local const struct cadge_layer *below;
@@ -39,7 +38,7 @@ static int loop(struct drv_client *client, uint32_t batch, struct drv_fail *fail
 
 	for (;;) {
 		const uint64_t before = client->completed;
-		int events;
+		int events, status;
 
 		if (client->failed) {
 			*fail = client->fail;
@@ -53,15 +52,10 @@ static int loop(struct drv_client *client, uint32_t batch, struct drv_fail *fail
 		events = engine->layer->poll(engine->ctx, client->sink);
 		if (DRV_LIKELY(client->completed != before))
 			continue;
-		if (events < 0)
-			return drv_engine_fail("poll", events, fail);
-		if (engine->block && events == 0) {
-			if (drv_engine_wait(engine, WAIT_NS, fail))
-				return -1;
-		} else if (DRV_LIKELY(++client->idle & 63)) {
+		status = drv_progress_rest(engine, events, DRV_PROGRESS_WAIT_NS, &client->idle, fail);
+		if (DRV_LIKELY(status == 0))
 			continue;
-		}
-		if (drv_client_look(client, fail))
+		if (status < 0 || drv_client_look(client, fail))
 			return -1;
 	}
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traffic/serve_loop.h"
+#include "traffic/progress.h"
 
 static bool has_work(const struct drv_server *server)
 {

@@ -51,10 +51,9 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	uint64_t ignored;
 	int status;
 
-	asker->full = true;
-	asker->phase = serial;
+	drv_asker_phase(asker, true, serial);
 	status = call(play, &ignored, fail);
-	asker->full = false;
+	drv_asker_phase(asker, false, serial);
 	return status < 0 ? -1 : 0;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "launch/pattern.h"
-#include "traffic/serve_loop.h"
+#include "traffic/progress.h"
 #include "traffic/payload.h"
 
 #define WAIT_NS    UINT64_C(10000000)

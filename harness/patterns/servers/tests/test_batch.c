@@ -102,7 +102,7 @@ static void check(struct drv_engine *engine, uint32_t depth, uint32_t at_once, u
 		       record.elapsed_ns >= DURATION_NS && engine->layer == &layer,
 	       "%" PRIu64 " calls in %" PRIu64 " ns, as many as were handed over: %" PRIu64,
 	       record.operations, record.elapsed_ns, handed);
-	tap_ok(!seen.bare && !seen.behind && !seen.held && !seen.of_size[0] && !client.mismatches,
+	tap_ok(!seen.bare && !seen.behind && !seen.held && !seen.of_size[0] && !client.check.mismatches,
 	       "each with MORE, and none behind when it looks for replies");
 	if (refuse_every)
 		tap_ok(seen.of_size[1] + seen.of_size[2] + seen.of_size[3] > 0 && seen.of_size[BATCH] > 0,

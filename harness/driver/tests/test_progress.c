@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "traffic/serve_loop.h"
+#include "traffic/progress.h"
 #include "tap.h"
 
 enum { WAITS = 5, LOOKS_MOST = 1000 };

@@ -160,7 +160,7 @@ static int run(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t 
 {
 	const struct drv_clock *clock = &state->progress.port.engine->clock;
 	uint64_t before = drv_clock_now(clock), rounds = 0;
-	const uint64_t operations = drv_engine_operations(state->port.engine);
+	const uint64_t operations = drv_engine_operations(state->progress.port.engine);
 	bool warm = false, is_last = false;
 
 	while (!is_last) {

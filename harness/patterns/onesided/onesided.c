@@ -619,7 +619,7 @@ static int origin_verify(struct origin *origin, uint64_t phase, struct drv_fail 
 /* Of launches that count operations: after how many this phase ends. */
 static uint64_t limit_of(const struct origin *origin)
 {
-	const uint64_t operations = drv_engine_operations(origin->port.engine);
+	const uint64_t operations = drv_engine_operations(origin->progress.port.engine);
 
 	return operations == UINT64_MAX ? UINT64_MAX : origin->posted + operations;
 }
@@ -646,7 +646,7 @@ static int origin_measure(struct origin *origin, uint64_t duration_ns, struct dr
 	origin->mode = DRV_MODE_MEASURE;
 	origin->limit = limit_of(origin);
 	started = drv_clock_now(clock);
-	origin->end = drv_engine_end(origin->port.engine, started, duration_ns);
+	origin->end = drv_engine_end(origin->progress.port.engine, started, duration_ns);
 	status = run(origin, fail);
 	record->elapsed_ns = drv_clock_to_ns(clock, origin->last - started);
 	record->operations = origin->completed - completed;

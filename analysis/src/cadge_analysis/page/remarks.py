@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.judged import disturbed
 from cadge_analysis.page import launch_remarks, modes, provenance
 from cadge_analysis.page.itself import withheld
@@ -30,155 +30,144 @@ _WORST = 2
 """So many sizes are named where a warning says how much it touches."""
 
 
+def say(key: str, /, **values: object) -> str:
+    """Return a sentence of this module's catalogue."""
+    return messages.say("remarks", key, **values)
+
+
+def remark(  # says: title, text, size
+    key: str,
+    /,
+    *,
+    grave: bool = False,
+    stops: bool = False,
+    some: int | None = None,
+    every: int = 0,
+    share: float = 0.0,
+    size: str | None = None,
+    text: str | None = None,
+    items: tuple[str, ...] = (),
+    **values: object,
+) -> Remark:
+    """Return a remark whose title, text and size are the catalogue's.
+
+    It touches `some` of `every`, which the sentences call n, every and part; or a share of all.
+    """
+    values = {"every": every, **values}
+    if some is not None:
+        share = some / every if every else 0.0
+        values = {"n": some, "part": units.percent(share, 0 if some >= every else 1), **values}
+        size = say(f"{key}.size", **values) if size is None else size
+    return Remark(
+        grave=grave,
+        title=say(f"{key}.title", **values),
+        text=say(f"{key}.text", **values) if text is None else text,
+        size=size or "",
+        share=share,
+        stops=stops,
+        items=items,
+    )
+
+
 def _surroundings(data: Dataset) -> Iterator[Remark]:
     """Say what of the hosts and the network between them is virtual: one remark of both."""
     machine, veth = words.virtualisation(data), words.on_veth(data)
-    said = []
-    if machine:
-        said.append(
-            f"The hosts say: {', '.join(machine)}. Ratios between layers hold here; absolute times do not carry over "
-            "to real hardware, where no other guest shares it and no hypervisor takes a CPU away."
-        )
-    if veth:
-        said.append(
-            "The hosts are namespaces of one kernel, joined by virtual interfaces: \u201cbetween hosts\u201d has no "
-            "wire and no network card in it, and its floors include that kernel's work."
-        )
-    title = "Measured on a virtual machine" if machine else "The network is emulated"
-    if machine and veth:
-        title = "Measured on a virtual machine, over an emulated network"
+    said = [
+        *([say("virtual.machine", says=machine)] if machine else []),
+        *([say("virtual.network")] if veth else []),
+    ]
     if said:
-        yield Remark(grave=True, title=title, text=" ".join(said), size="every number", share=1.0)
+        which = "both" if machine and veth else "machine" if machine else "network"
+        title, size = say(f"virtual.titles.{which}"), say("virtual.size")
+        yield Remark(grave=True, title=title, text=" ".join(said), size=size, share=1.0)
     if not data.nodes:
-        text = "No host's facts were stored with this campaign."
-        yield Remark(grave=True, title="The hosts are unknown", text=text, size="every number", share=1.0)
+        yield remark("unknown_hosts", grave=True, size=say("unknown_hosts.size"), share=1.0)
 
 
 def _chosen(data: Dataset) -> Iterator[Remark]:
     if data.baseline_chosen:
-        yield Remark(
-            grave=True,
-            title="The baseline was chosen after the measurement",
-            text=f"Layers are judged against {data.plan.baseline}, as whoever made this report asked, and not against "
-            "what the sweep declares. Of many baselines that one may try, some show what another does not: tell "
-            "readers why it is this one.",
-        )
+        yield remark("chosen_baseline", grave=True, baseline=data.plan.baseline)
 
 
 def _completeness(data: Dataset) -> Iterator[Remark]:
     every = sum(cell.planned for cell in data.planned)
     missing = sum(cell.states.get("missing", 0) for cell in data.planned)
     if data.meta.status != "finished" or missing:
-        state = {"running": "is still running", "interrupted": "was interrupted"}.get(data.meta.status, "is finished")
-        yield Remark(
+        status = data.meta.status if data.meta.status in ("running", "interrupted") else "finished"
+        yield remark(
+            "incomplete",
             grave=bool(missing),
-            title="The campaign is incomplete",
-            text=f"The campaign {state}; {units.count_of(missing, 'planned attempt')} "
-            f"{'is' if missing == 1 else 'are'} missing. "
-            f"`{provenance.run_again(data)}` makes them.",
-            size=_of(missing, every, "planned attempt") if missing else "",
-            share=_share(missing, every),
             stops=bool(missing),
+            some=missing,
+            every=every,
+            missing=missing,
+            size=None if missing else "",
+            state=say(f"incomplete.states.{status}"),
+            command=provenance.run_again(data),
         )
     unsound = sum(cell.states.get("unsound", 0) for cell in data.planned)
     if unsound:
-        yield Remark(
-            grave=False,
-            title="Unsound attempts were left out",
-            text=f"In {units.count_of(unsound, 'attempt')} a check failed; none of their numbers is used. "
-            "The reasons stand under \u201cPoints without a result\u201d.",
-            size=_of(unsound, every, "planned attempt"),
-            share=_share(unsound, every),
-        )
-
-
-_AGAIN = {
-    "failed": "{launches} because attempts had failed or were unsound",
-    "damaged": "{launches} because the stored record was damaged",
-    "hindered": "{launches} because other work on the machine disturbed attempts",
-    "alone": "{launches} because native tools had not run after them, or had given nothing",
-}
+        yield remark("unsound", some=unsound, every=every, unsound=unsound)
 
 
 def _made_again(data: Dataset) -> Iterator[Remark]:
     """Say how many launches were made a second time, and why: whoever chooses what is made again chooses results."""
     if not data.made_again:
         return
-    parts = [
-        _AGAIN[why].format(launches=units.count_of(len(names), "launch", "launches"))
-        for why, names in sorted(data.made_again.items(), reverse=True)
+    reasons = [
+        say(f"repeated.reasons.{why}", n=len(names)) for why, names in sorted(data.made_again.items(), reverse=True)
     ]
     every = frozenset().union(*data.made_again.values())
-    yield Remark(
-        grave=False,
-        title=f"{units.count_of(len(every), 'launch was', 'launches were')} repeated",
-        text=f"{', '.join(parts)}. Each counts once, as it was made last; the earlier records lie in the campaign's "
-        "folder \u201caside\u201d and count nowhere.",
-        size=_share_of(len(every), len(data.records), "launch", "launches"),
-        share=_share(len(every), len(data.records)),
-    )
+    yield remark("repeated", some=len(every), every=len(data.records), reasons=reasons)
 
 
 def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
     beaten = [row for row in rows if row.beats_floor and row.cell.case.does_rank]
     if beaten:
-        names = []
+        named = []
         for row in beaten[:_NAMED]:
             case = row.cell.case
             floor = words.floor_name(row.floor, data) if row.floor else ""
             ratio = units.times(row.ratio.value) if row.ratio else ""
-            names.append(
-                f"{words.isolated(row.cell.series.label)}, {words.pattern(case)} of {words.workload(case)} "
-                f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}: {ratio} of {floor}"
+            named.append(
+                say(
+                    "better_than_floor.one",
+                    layer=_layer(row),
+                    pattern=words.pattern(case),
+                    workload=words.workload(case),
+                    place=words.PLACES[case.place],
+                    wait=words.WAITS[case.wait],
+                    ratio=ratio,
+                    floor=floor,
+                )
             )
-        rest = f"; and {len(beaten) - _NAMED} more" if len(beaten) > _NAMED else ""
-        yield Remark(
-            grave=True,
-            title=f"{units.count_of(len(beaten), 'measurement')} better than the floor",
-            text="Either the floor is weak or the measurement is wrong; do not rely on these ratios, each of which "
-            "stands up to all others of its pattern, place and wait mode: "
-            f"{'; '.join(names)}{rest}.",
-            size=_share_of(len(beaten), len(rows), "number"),
-            share=_share(len(beaten), len(rows)),
-            stops=True,
+        rest = say("better_than_floor.rest", n=len(beaten) - _NAMED) if len(beaten) > _NAMED else ""
+        yield remark(
+            "better_than_floor", grave=True, stops=True, some=len(beaten), every=len(rows), named=named, rest=rest
         )
     without = sum(row.ratio is None for row in rows)
     if without:
         reasons = sorted({row.reason for row in rows if row.reason})
-        yield Remark(
-            grave=False,
-            title=f"{units.count_of(without, 'number')} without a floor",
-            text=f"They show no ratio{': ' + reasons[0] if len(reasons) == 1 else '; why, by what was measured:'}",
-            items=tuple(reasons) if len(reasons) > 1 else (),
-            size=_share_of(without, len(rows), "number"),
-            share=_share(without, len(rows)),
-        )
+        text = say("without_floor.text", reason=reasons[0]) if len(reasons) == 1 else say("without_floor.several")
+        items = tuple(reasons) if len(reasons) > 1 else ()
+        yield remark("without_floor", some=without, every=len(rows), text=text, items=items)
 
 
 def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     few = [row for row in rows if row.numbers.central.coverage < TARGET_COVERAGE]
     if few:
         worst = min(row.numbers.central.launches for row in few)
-        text = (
-            "one launch has no interval"
+        said = (
+            say("few_launches.none")
             if worst == 1
-            else f"{worst} launches: {units.percent(rank_coverage(worst, 1))}"
+            else say("few_launches.some", n=worst, coverage=rank_coverage(worst, 1))
         )
-        yield Remark(
-            grave=len(few) > _FEW_SHARE * len(rows),
-            title=f"{units.count_of(len(few), 'number')} from too few launches for an interval of 95\u202f%",
-            text=f"Six valid launches are needed for one; these intervals cover less ({text} at worst), as each row "
-            "says. Differences between layers may then be those of two moments, and not of two layers.",
-            size=_share_of(len(few), len(rows), "number"),
-            share=_share(len(few), len(rows)),
+        yield remark(
+            "few_launches", grave=len(few) > _FEW_SHARE * len(rows), some=len(few), every=len(rows), worst=said
         )
     yield from _warmup(rows)
     if data.meta.tool.dirty:
-        yield Remark(
-            grave=False,
-            title="The tool had changes that were not committed",
-            text=f"Revision {data.meta.tool.revision} alone does not describe what measured.",
-        )
+        yield remark("uncommitted", revision=data.meta.tool.revision)
 
 
 def _by_size(rows: Iterable[Row]) -> list[Row]:
@@ -196,22 +185,19 @@ def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
     if not unsteady.total():
         return
     share = {name: unsteady[name] / often for name, often in attempts.items()}
-    often = [f"{name} {units.percent(one)}" for name, one in share.items() if one > _UNSTEADY_SHARE]
-    where = f" By {along}: {', '.join(often)}." if often else ""
+    often = [say("warmup.often", name=name, share=one) for name, one in share.items() if one > _UNSTEADY_SHARE]
+    where = say("warmup.where", along=along, often=often) if often else ""
     worst = sorted((name for name in share if share[name] > _UNSTEADY_SHARE), key=lambda name: -share[name])
     of_all = _share(unsteady.total(), attempts.total())
-    yield Remark(
+    size = "; ".join([say("warmup.size", share=of_all), *_worst({name: share[name] for name in worst})])
+    yield remark(
+        "warmup",
         grave=bool(often),
-        title="Warm-up cut short",
-        text=f"In {units.grouped(unsteady.total())} of {units.grouped(attempts.total())} attempts warm-up ended by its "
-        f"time limit, not because times had become steady.{where}",
-        size="; ".join(
-            [
-                f"{units.percent(of_all, 0)} of attempts did not settle",
-                *_worst({name: share[name] for name in worst}),
-            ]
-        ),
         share=of_all,
+        size=size,
+        unsteady=unsteady.total(),
+        every=attempts.total(),
+        where=where,
     )
 
 
@@ -225,8 +211,8 @@ def _worst(shares: Mapping[str, float]) -> Iterator[str]:
         if named >= _WORST:
             return
         named += len(names)
-        few = names if len(names) <= _NAMED else [*names[:_NAMED], f"{units.grouped(len(names) - _NAMED)} more"]
-        yield f"{words.listing(few)}: {units.percent(shares[names[0]], 0)}"
+        few = names if len(names) <= _NAMED else [*names[:_NAMED], say("warmup.more", n=len(names) - _NAMED)]
+        yield say("warmup.worst", names=few, share=shares[names[0]])
 
 
 def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
@@ -236,14 +222,7 @@ def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
         return
     _, group = _parted(rows)
     sizes = dict.fromkeys(group(row) for row in _by_size(few))
-    yield Remark(
-        grave=False,
-        title=f"{units.count_of(len(few), 'number')} on few operations",
-        text=f"In some launch fewer than {OPERATIONS_MIN} operations were measured: {', '.join(sizes)}. These numbers "
-        "say so; longer points (`duration` of the sweep) mend it.",
-        size=_share_of(len(few), len(rows), "number"),
-        share=_share(len(few), len(rows)),
-    )
+    yield remark("few_operations", some=len(few), every=len(rows), least=OPERATIONS_MIN, sizes=list(sizes))
 
 
 def _coarse(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
@@ -253,14 +232,13 @@ def _coarse(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     near = [row for row in timed if 0 < row.numbers.central.value * _COARSE_SHARE < step_ns]
     if near:
         shortest = min(row.numbers.central.value for row in near)
-        yield Remark(
-            grave=False,
-            title=f"{units.count_of(len(near), 'number')} near the clock's step",
-            text=f"The clock counts in steps of {units.sig3(step_ns)} ns: the shortest of these medians, "
-            f"{units.us(shortest)} \u00b5s, is known to {units.percent(step_ns / shortest, 0)} at best, however "
-            "narrow its interval is.",
-            size=_share_of(len(near), len(rows), "number"),
-            share=_share(len(near), len(rows)),
+        yield remark(
+            "coarse",
+            some=len(near),
+            every=len(rows),
+            step=step_ns,
+            shortest=units.us(shortest),
+            known=step_ns / shortest,
         )
 
 
@@ -283,31 +261,29 @@ def _tally(rows: Iterable[Row], count: Callable[[Row], int], group: Callable[[Ro
         attempts[group(row)] += row.numbers.central.launches
         found[group(row)] += count(row)
     listed = ", ".join(
-        f"{name} {units.grouped(often)} of {units.grouped(attempts[name])}" for name, often in found.items() if often
+        say("disturbed.tally", name=name, often=often, every=attempts[name]) for name, often in found.items() if often
     )
     return found.total(), attempts.total(), listed
 
 
 def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
-    """Say by layer how many attempts something else on the machine hindered, and what follows where it is too many."""
-    hindered, attempts, listed = _tally(sorted(rows, key=_layer), lambda row: row.numbers.hindered, _layer)
-    if not hindered:
+    """Say by layer how many attempts other work on the machine disturbed, and what follows where it is too many."""
+    often, attempts, listed = _tally(sorted(rows, key=_layer), lambda row: row.numbers.hindered, _layer)
+    if not often:
         return
-    share = hindered / attempts
     too_many = bool(disturbed(data))
-    follows = (
-        " Verdicts are withheld: measure again while nothing else runs, or repeat those launches with "
-        f"`{provenance.run_again(data, '--hindered')}`."
-    )
-    size = _share_of(hindered, attempts, "attempt")
-    yield Remark(
-        grave=too_many or share > _HINDERED_SHARE,
-        title=f"{units.count_of(hindered, 'attempt')} disturbed",
-        text=f"For more than {units.percent(HINDERED_SHARE)} of its time an endpoint was ready to run and had no "
-        f"processor, or the host took it away: {listed}. None of them is dropped.{follows if too_many else ''}",
-        size=f"{size}; all verdicts are withheld" if too_many else size,
-        share=share,
+    part = units.percent(often / attempts, 0 if often >= attempts else 1)
+    command = provenance.run_again(data, "--hindered")
+    yield remark(
+        "disturbed",
+        grave=too_many or often / attempts > _HINDERED_SHARE,
         stops=too_many,
+        some=often,
+        every=attempts,
+        size=say("disturbed.withheld", every=attempts, part=part) if too_many else None,
+        limit=HINDERED_SHARE,
+        listed=listed,
+        follows=" " + say("disturbed.follows", command=command) if too_many else "",
     )
 
 
@@ -328,13 +304,17 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
     often, attempts, by_size = _tally(_by_size(rows), count, lambda row: words.size(row.cell.case))
     _, _, by_layer = _tally(sorted(rows, key=_layer), count, _layer)
     if often:
-        yield Remark(
+        yield remark(
+            "caveat",
             grave=_share(often, attempts) > _FEW_SHARE,
-            title=f"{units.count_of(often, 'attempt')} {quantity.title}",
-            text=f"{quantity.caveat} By {_along(rows)}: {by_size}; by layer: {by_layer}. A number "
-            "of which it holds in more than half of its launches says so; none is dropped.",
-            size=f"{_share_of(often, attempts, 'attempt')} of {rows[0].cell.case.file.title}",
-            share=_share(often, attempts),
+            some=often,
+            every=attempts,
+            quantity=quantity.title,
+            caveat=quantity.caveat,
+            along=_along(rows),
+            by_size=by_size,
+            by_layer=by_layer,
+            pattern=rows[0].cell.case.file.title,
         )
 
 
@@ -347,12 +327,7 @@ def _generator(comparison: Comparison) -> Iterator[Remark]:
             continue
         limits = [limit for (name, _), limit in found.generators.items() if name == pattern]
         if not limits:
-            yield Remark(
-                grave=False,
-                title="The generator's limit was not measured",
-                text=f"{file.title}: nothing says how near its rates come to what can be offered at most; a layer of "
-                f"style {rule.generator} at place self in the same campaign would.",
-            )
+            yield remark("no_generator_limit", pattern=file.title, style=rule.generator)
             continue
         near = [
             row
@@ -360,15 +335,15 @@ def _generator(comparison: Comparison) -> Iterator[Remark]:
             if found.shares.get(row.cell.point_id, 0.0) > rule.marked and not does_nothing(row, rule)
         ]
         rates = sorted(limit.limit.value for limit in limits)
-        said = units.sig3(rates[0]) + (f" to {units.sig3(rates[-1])}" if len(rates) > 1 else "")
-        yield Remark(
-            grave=False,
-            title=f"{units.count_of(len(near), 'number')} above {units.percent(rule.marked, 0)} of the generator's "
-            "limit",
-            text=f"{file.title}: over a layer that does nothing at most {said} a second are achieved, by what else is "
-            "asked. Near that the lag may be the generator's own; rows say how near they are.",
-            size=_share_of(len(near), len(rows), "number"),
-            share=_share(len(near), len(rows)),
+        low, high = rates[0], rates[-1]
+        said = say("near_generator_limit.range", low=low, high=high) if len(rates) > 1 else units.sig3(low)
+        yield remark(
+            "near_generator_limit",
+            some=len(near),
+            every=len(rows),
+            marked=rule.marked,
+            pattern=file.title,
+            rates=said,
         )
 
 
@@ -386,55 +361,39 @@ def _machine(data: Dataset) -> Iterator[Remark]:
     ]
     stolen = sum(share > _STEAL_SHARE for share in shares)
     if stolen:
-        yield Remark(
-            grave=False,
-            title="Time was stolen by the hypervisor",
-            text=f"In {units.count_of(stolen, 'launch', 'launches')} a host's processors together lost more than "
-            f"1\u202f% of the wall time to it, at worst {units.percent(max(shares))}. None is dropped for it.",
-            size=_of(stolen, len(data.records), "launch", "launches"),
-            share=_share(stolen, len(data.records)),
-        )
+        yield remark("stolen", some=stolen, every=len(data.records), worst=max(shares))
     samples = [sample for cell in data.planned for sample in cell.samples]
     lost = sum(sample.lost for sample in samples)
     done = sum(sample.operations for sample in samples)
     if lost:
-        yield Remark(
-            grave=False,
-            title=f"{units.count_of(lost, 'operation')} lost",
-            text="They got no answer before their deadline and are in no quantile; the tables of every size count "
-            "them, in the column \u201clost\u201d.",
-            size=f"{units.sig3(100 * lost / (lost + done))}{units.THIN}% of {units.grouped(lost + done)}",
-            share=lost / (lost + done),
-        )
+        share = f"{units.sig3(100 * lost / (lost + done))}{units.THIN}%"
+        size = say("lost.size", share=share, every=lost + done)
+        yield remark("lost", n=lost, size=size, share=lost / (lost + done))
 
 
 def _identity(data: Dataset) -> Iterator[Remark]:
     # a path that changed is a finding, with both of its paths
     mixed = [
-        f"{words.isolated(series.label)} ({words.PLACES[place]}, {words.WAITS[wait]})"
+        say(
+            "changed_library.one", layer=words.isolated(series.label), place=words.PLACES[place], wait=words.WAITS[wait]
+        )
         for series, place, wait in changed_libraries(data)
     ]
     if mixed:
-        yield Remark(
-            grave=True,
-            title="A layer's library changed during the campaign",
-            text=f"Its launches loaded different libraries or files: {', '.join(mixed)}. Their numbers do not compare.",
-            size=units.count_of(len({series for series, _, _ in changed_libraries(data)}), "layer"),
-            share=1.0,
-            stops=True,
-        )
+        size = say("changed_library.size", n=len({series for series, _, _ in changed_libraries(data)}))
+        yield remark("changed_library", grave=True, stops=True, share=1.0, size=size, layers=mixed)
 
 
 def _of_itself(rate: TwinRate | None) -> Iterator[Remark]:
     if rate is not None and (said := withheld(rate)):
-        yield Remark(
+        size = say("differs_by_p99.size" if rate.ending else "differs_from_itself.size")
+        yield remark(
+            "differs_by_p99" if rate.ending else "differs_from_itself",
             grave=True,
-            title=f"A layer differs from itself{' by its p99' if rate.ending else ''}",
-            text=f"{said}. Something else than the layers made differences here: look at what was disturbed, at the "
-            "machine's load, and measure again.",
-            size="verdicts on the p99 are withheld" if rate.ending else "all verdicts are withheld",
-            share=1.0,
             stops=True,
+            share=1.0,
+            size=size,
+            said=said,
         )
 
 
@@ -446,7 +405,7 @@ def _of_the_selftest(data: Dataset) -> Iterator[Remark]:
             grave=True,
             title=title,
             text=text,
-            size="all verdicts are withheld" if withheld_for_it else "verdicts do not rest on it",
+            size=say(f"selftest.{'withheld' if withheld_for_it else 'not_resting'}"),
             share=1.0,
             stops=withheld_for_it,
         )
@@ -456,10 +415,9 @@ def _said_by_others(data: Dataset) -> Iterator[Remark]:
     """Say what harness and planner said, each of them as one."""
     problems, notices = data.meta.problems, data.plan.notices
     if problems:
-        one = "Problem reported by the harness"
         yield Remark(
             grave=True,
-            title=one if len(problems) == 1 else f"{len(problems)} problems reported by the harness",
+            title=say("harness.one") if len(problems) == 1 else say("harness.several", n=len(problems)),
             text=problems[0] if len(problems) == 1 else "",
             items=tuple(problems) if len(problems) > 1 else (),
             share=1.0,
@@ -468,7 +426,7 @@ def _said_by_others(data: Dataset) -> Iterator[Remark]:
     if notices:
         yield Remark(
             grave=False,
-            title="Note of the planner" if len(notices) == 1 else f"{len(notices)} notes of the planner",
+            title=say("planner.one") if len(notices) == 1 else say("planner.several", n=len(notices)),
             text=notices[0] if len(notices) == 1 else "",
             items=tuple(notices) if len(notices) > 1 else (),
         )
@@ -476,18 +434,6 @@ def _said_by_others(data: Dataset) -> Iterator[Remark]:
 
 def _share(some: int, every: int) -> float:
     return some / every if every else 0.0
-
-
-def _share_of(some: int, every: int, noun: str, plural: str | None = None) -> str:
-    """Return "7.5 % of 40 rows", beside a title that says how many they are."""
-    share = units.percent(_share(some, every), 0 if some >= every else 1)
-    return f"{share} of {units.count_of(every, noun, plural)}"
-
-
-def _of(some: int, every: int, noun: str, plural: str | None = None) -> str:
-    """Return "3 of 40 rows (7.5 %)"."""
-    share = f" ({units.percent(_share(some, every), 0 if some >= every else 1)})" if every else ""
-    return f"{units.grouped(some)} of {units.count_of(every, noun, plural)}{share}"
 
 
 def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ...]:
@@ -519,6 +465,6 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
 def counted(found: Sequence[Remark]) -> str:
     """Return how many there are: 3 warnings, 5 notes."""
     grave = sum(remark.grave for remark in found)
-    parts = [units.count_of(grave, "warning")] * bool(grave)
-    parts += [units.count_of(len(found) - grave, "note")] * (len(found) > grave)
+    parts = [say("counted.warnings", n=grave)] * bool(grave)
+    parts += [say("counted.notes", n=len(found) - grave)] * (len(found) > grave)
     return ", ".join(parts)

@@ -275,4 +275,4 @@ def test_what_the_study_names_has_to_be_there(tmp_path: Path, change: dict[str, 
     shutil.copytree(PRESS, folder)
     (folder / "published.yml").write_text(yaml.safe_dump(document))
     with pytest.raises(BadInputError, match=why):
-        plugin.load(folder, published.read(folder))
+        plugin.load_own(folder, published.read(folder))

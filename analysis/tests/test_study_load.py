@@ -133,7 +133,7 @@ def test_the_model_is_fitted_to_given_rates_as_to_shares(tmp_path: Path) -> None
     loads = tuple({"version": "v0", "offered_per_s": rate, "working_percent": 100} for rate in (80, 320))
     campaign = whole.make(tmp_path / "c", sizes=(48,), given=(*given, *loads), patterns=(("press", 1),))
     data = load.read(campaign)
-    own = plugin.load(PRESS, published.read(PRESS))
+    own = plugin.load_own(PRESS, published.read(PRESS))
     assert own is not None
     spec = own.spec
     assert isinstance(spec, ApplicationOf)

@@ -41,19 +41,19 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_it_is_found_and_given_what_is_its_own(study: Path) -> None:
-    own = plugin.load(study, published.read(study))
+    own = plugin.load_own(study, published.read(study))
     assert own is not None
     assert own.spec.model_dump() == {"answer": 42}
-    assert plugin.load(STUDIES / "darpc", published.read(STUDIES / "darpc")) is None
+    assert plugin.load_own(STUDIES / "darpc", published.read(STUDIES / "darpc")) is None
 
 
 def test_a_changed_folder_is_not_the_one_that_was_loaded(study: Path, tmp_path: Path) -> None:
     """Two folders with packages of one name: each gets its own code."""
-    plugin.load(study, published.read(study))
+    plugin.load_own(study, published.read(study))
     other = tmp_path / "other"
     shutil.copytree(study, other)
     (other / "cadge_study_mine/__init__.py").write_text(CODE.replace("answer: int", "answer: int\n    more: int = 7"))
-    own = plugin.load(other, published.read(other))
+    own = plugin.load_own(other, published.read(other))
     assert own is not None
     assert own.spec.model_dump() == {"answer": 42, "more": 7}
 
@@ -73,21 +73,21 @@ def test_a_changed_folder_is_not_the_one_that_was_loaded(study: Path, tmp_path: 
 def test_what_does_not_fit_is_refused(study: Path, code: str, says: str) -> None:
     (study / "cadge_study_mine/__init__.py").write_text(code)
     with pytest.raises(BadInputError, match=says):
-        plugin.load(study, published.read(study))
+        plugin.load_own(study, published.read(study))
 
 
 def test_one_without_the_other_is_refused(study: Path) -> None:
     figures = published.read(study)
     with pytest.raises(BadInputError, match=r"`own` is missing, which cadge_study_mine reads"):
-        plugin.load(study, figures.model_copy(update={"own": None}))
+        plugin.load_own(study, figures.model_copy(update={"own": None}))
     (study / "cadge_study_more").mkdir()
     (study / "cadge_study_more/__init__.py").write_text(CODE)
     with pytest.raises(BadInputError, match=r"a study has one package cadge_study_NAME, not 2"):
-        plugin.load(study, figures)
+        plugin.load_own(study, figures)
     for name in ("more", "mine"):
         shutil.rmtree(study / f"cadge_study_{name}")
     with pytest.raises(BadInputError, match=r"nothing reads `own`: no package cadge_study_NAME is here"):
-        plugin.load(study, figures)
+        plugin.load_own(study, figures)
 
 
 def test_the_analysis_needs_no_study(tmp_path: Path) -> None:

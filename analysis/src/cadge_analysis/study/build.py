@@ -34,7 +34,7 @@ def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine
     Raises AnalysisError, cadge_results.ResultsError.
     """
     figures = published.read(folder)
-    own = plugin.load(folder, figures)
+    own = plugin.load_own(folder, figures)
     bench = engine.read(engine_bench) if engine_bench is not None else None
     data = [load.read(campaign) for campaign in campaigns]
     page = views.page([compare.compare(one) for one in data], figures, bench, own, generated=stamp(data[0]))

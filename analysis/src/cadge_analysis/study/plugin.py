@@ -29,7 +29,7 @@ from cadge_results.complaint import explain
 from cadge_results.point import Value as ParameterValue
 from cadge_results.result import NOT_READ_BACK, PathFacts
 
-__all__ = ["NOT_READ_BACK", "Frozen", "Own", "ParameterValue", "PathFacts", "StudySections", "load"]
+__all__ = ["NOT_READ_BACK", "Frozen", "Own", "ParameterValue", "PathFacts", "StudySections", "load_own"]
 
 PACKAGE = "cadge_study_"
 
@@ -55,7 +55,7 @@ class Own:
         return self.make(comparison, self.published, self.spec)
 
 
-def load(folder: Path, published: Published) -> Own | None:
+def load_own(folder: Path, published: Published) -> Own | None:
     """Return the code of the study in a folder, None where it has none. Raises BadInputError where they do not fit."""
     found = sorted(path.parent for path in folder.glob(f"{PACKAGE}*/__init__.py"))
     if len(found) > 1:

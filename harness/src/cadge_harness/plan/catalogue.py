@@ -109,7 +109,7 @@ class Catalogue:
 
     @property
     def likely(self) -> tuple[str, ...]:
-        """All names, first those that somebody means who names a library alone: its own messages, then its own writes."""
+        """All names, first those that a library's name alone means: its own messages, then its own writes."""
         return tuple(info.name for info in sorted(self.layers, key=lambda info: AS_IT_IS.get(info.file.style, 2)))
 
     @property

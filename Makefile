@@ -29,7 +29,7 @@ of_conformance := LAYER CYCLES LOGS
 of_new-layer := NAME
 of_new-pattern := NAME FROM
 usual := AR CC CXX CPP LD CFLAGS CPPFLAGS CXXFLAGS LDFLAGS LDLIBS EXTRA_CFLAGS EXTRA_LDFLAGS BUILD PROFILE PROVIDERS PKG_CONFIG% \
-	LLHTTP_SOURCES PATTERNS_DIR REVISION UNIT_% SHELL MAKE% J Q V cadge
+	LLHTTP_SOURCES TABLES_PYTHON REVISION UNIT_% SHELL MAKE% J Q V cadge
 goals := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
 # the completion of a shell asks for .DEFAULT
 unknown := $(filter-out $(verbs) .%,$(goals))

@@ -5,7 +5,7 @@
 #   make -f harness/build.mk              driver, and plain programs (natives), into build/bin
 #   make -f harness/build.mk unit         unit tests, built and run
 #   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as usual
-#   PATTERNS_DIR="folder ..."             patterns of other folders as well
+#   TABLES_PYTHON=python3                 with pydantic 2 and PyYAML, where there is no .venv
 #
 # There is no list of patterns or floors: harness/patterns/NAME/*.c and harness/floors/*.c are linked in, and their tables
 # enter themselves into a section that the driver reads. AF_XDP is used through system calls.
@@ -78,7 +78,6 @@ H_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(H_SOURCES)) \
 H_LIBRARY := $(BUILD)/libcadge-harness.a
 
 # Patterns and floors are linked as objects: nothing names them, so an archive would leave them out.
-PATTERNS_DIR ?=
 # A pattern's folder is called as its table is, and so are its two files.
 $(foreach own,$(filter %/,$(wildcard $(HARNESS_ROOT)/patterns/*/)),$(foreach ending,.c .pattern.yml,$(if \
 	$(wildcard $(own)$(notdir $(own:/=))$(ending)),,$(error $(own) holds no $(notdir $(own:/=))$(ending): a pattern is a folder \
@@ -87,9 +86,25 @@ P_SOURCES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*/*.c $(HARNESS_ROOT)/fl
 # The socket of raw frames is that of Peregrine's engine: one file that stands alone.
 P_XDP_SOCKET := $(H_OBJ)/engine/wires/xdp_socket.o
 P_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(P_SOURCES)) $(P_XDP_SOCKET)
-P_EXTRA_SOURCES := $(sort $(wildcard $(PATTERNS_DIR:%=%/*.c)))
-P_EXTRA_OBJECTS := $(foreach source,$(P_EXTRA_SOURCES),$(H_OBJ)/extra/$(notdir $(source:.c=.o)))
+# The tests' own.
+T_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(sort $(wildcard $(HARNESS_ROOT)/driver/tests/patterns/*/*.c)))
 
+# What C code knows of a pattern's file, NAME.params.h, is made of that file.
+TABLES_PYTHON ?= $(HARNESS_ROOT)/../.venv/bin/python
+TABLES_CODE := $(HARNESS_ROOT)/../results/src
+P_FILES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*/*.pattern.yml $(HARNESS_ROOT)/floors/*.pattern.yml \
+	$(HARNESS_ROOT)/driver/tests/patterns/*/*.pattern.yml))
+P_TABLES := $(foreach file,$(P_FILES),$(H_OBJ)/params/$(notdir $(file:.pattern.yml=.params.h)))
+
+$(H_OBJ)/params/made: $(P_FILES) $(wildcard $(TABLES_CODE)/cadge_results/*.py)
+	@command -v '$(TABLES_PYTHON)' >/dev/null || { echo 'the tables of the patterns are made by $(TABLES_PYTHON), which is not' \
+		'there: run make setup, or name a Python with pydantic 2 and PyYAML: TABLES_PYTHON=python3' >&2; exit 1; }
+	$(H_QUIET)PYTHONPATH=$(TABLES_CODE) '$(TABLES_PYTHON)' -m cadge_results.parameter_tables $(@D) $(P_FILES)
+	@touch $@
+$(P_TABLES): $(H_OBJ)/params/made
+	@:
+$(P_OBJECTS) $(T_OBJECTS): private H_INCLUDES += -I$(H_OBJ)/params
+$(P_OBJECTS) $(T_OBJECTS): | $(H_OBJ)/params/made
 $(H_OBJ)/driver/base/version.o: $(H_OBJ)/cadge-version.h
 $(H_OBJ)/floors/%.o $(H_OBJ)/driver/tests/test_pieces.o: private H_INCLUDES += -I$(LAYERS_ROOT)
 $(H_OBJ)/patterns/%.o: private H_INCLUDES += -I$(HARNESS_ROOT)/patterns -I$(HARNESS_ROOT)/driver/tests
@@ -106,14 +121,8 @@ $(H_OBJ)/%.o: $(HARNESS_ROOT)/%.c $(H_OBJ)/flags
 $(H_LIBRARY): $(H_OBJECTS)
 	@rm -f $@
 	$(H_QUIET)$(AR) rcs $@ $^
-define extra-rule
-$(H_OBJ)/extra/$(notdir $(1:.c=.o)): $(1) $(H_OBJ)/flags
-	@mkdir -p $$(@D)
-	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $$< -o $$@
-endef
-$(foreach source,$(P_EXTRA_SOURCES),$(eval $(call extra-rule,$(source))))
 driver: $(BUILD)/bin/cadge-driver
-$(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(P_EXTRA_OBJECTS) $(H_LIBRARY)
+$(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
 	$(if $(CADGE_PROGRESS),@echo "built  $(@F)")
@@ -146,7 +155,6 @@ H_TOOLS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$
 # Whatever else stands there is shared by them.
 H_TESTING := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(filter-out %.h $(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c \
 	$(HARNESS_ROOT)/driver/tests/tool_*.c),$(wildcard $(HARNESS_ROOT)/driver/tests/*.c)))
-T_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(sort $(wildcard $(HARNESS_ROOT)/driver/tests/patterns/*.c)))
 $(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_TESTING) $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)

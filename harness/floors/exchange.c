@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Form exchange of floors: a message there and one of the same size back, one at a time. */
-#include "traffic/floor.h"
+#include "exchange.params.h"
 
-struct parameters {
-	uint64_t bytes;
-	uint32_t touch;
-};
+#include "traffic/floor.h"
 
 static int prepare(struct drv_play *play, struct drv_fail *fail)
 {
@@ -31,15 +28,7 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 }
 
 static const struct drv_pattern exchange = {
-	.name = "exchange",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.prepare = prepare, .channels_most = 1, DRV_FORM_CLIENT},

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Form flow of floors: messages in one direction, as fast as they go. */
-#include "traffic/floor.h"
+#include "flow.params.h"
 
-struct parameters {
-	uint64_t bytes, depth;
-	uint32_t touch;
-};
+#include "traffic/floor.h"
 
 static int prepare(struct drv_play *play, struct drv_fail *fail)
 {
@@ -39,16 +36,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 static const struct drv_pattern flow = {
-	.name = "flow",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.prepare = prepare, .channels_most = 1, DRV_FORM_CLIENT},

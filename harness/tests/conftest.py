@@ -25,6 +25,7 @@ from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_results import Campaign, PatternFile, Workload, read_workloads
 from cadge_results.event import LaunchStarted
+from cadge_results.parameter_tables import digest_of
 from cadge_results.reason import OF_THE_DRIVER
 
 if TYPE_CHECKING:
@@ -96,18 +97,15 @@ HISTOGRAM = "HISTFAAAACV4nJNpmSzMwMDAwgABzFCaEYjFPcpeMNh/gAic57/ADwBjTgX4"  # 1,
 
 def _table(file: PatternFile) -> dict[str, object]:
     return {
+        "digest": digest_of(file),
         "roles": list(file.roles),
-        "parameters": {
-            key: list(one.values) if one.type == "choice" else one.type for key, one in file.parameters.items()
-        },
-        "quantities": {key: one.kind for key, one in file.quantities.items()},
     }
 
 
 def driver_patterns() -> str:
-    """Return what a driver that was built from this checkout's files says of them (cadge.driver-patterns/1)."""
+    """Return what a driver that was built from this checkout's files says of them (cadge.driver-patterns/2)."""
     answer = {
-        "schema": "cadge.driver-patterns/1",
+        "schema": "cadge.driver-patterns/2",
         "patterns": {name: _table(file) for name, file in WORKLOADS.patterns.items()},
         "forms": {name: _table(file) for name, file in WORKLOADS.forms.items()},
         "floors": {name: {"forms": list(floor.forms)} for name, floor in WORKLOADS.floors.items()},

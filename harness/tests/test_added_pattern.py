@@ -26,8 +26,7 @@ from cadge_results.histogram import decode, merge
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")
-CODE = ROOT / "harness/driver/tests/patterns/ring.c"
-DESCRIPTION = Path(__file__).parent / "added/ring.pattern.yml"
+FOLDER = ROOT / "harness/driver/tests/patterns/ring"
 SWEEP = """\
 schema: cadge.sweep/2
 title: around the ring
@@ -113,11 +112,9 @@ def test_two_files_make_a_pattern(tmp_path: Path) -> None:
     copy = Copy(tmp_path / "checkout")
     before = {path for path in copy.root.rglob("*") if path.is_file() and "build" not in path.parts}
     folder = copy.root / "harness/patterns/ring"
-    folder.mkdir()
-    for path in (DESCRIPTION, CODE):
-        shutil.copy(path, folder)
+    shutil.copytree(FOLDER, folder)
     assert "the build is stale: the driver has no pattern ring" in copy.findings()
-    made = copy.run("make", "--no-print-directory", "-j2", "-f", "harness/build.mk")
+    made = copy.run("make", "--no-print-directory", "-j2", "-f", "harness/build.mk", f"TABLES_PYTHON={sys.executable}")
     assert made.returncode == 0, made.stderr
     patterns = sum(1 for _ in copy.root.glob("harness/patterns/*/*.pattern.yml"))
     assert copy.findings() == [f"{patterns} patterns, 7 floors"]

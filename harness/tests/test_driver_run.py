@@ -392,7 +392,7 @@ def test_each_way_in_which_a_reply_can_come(pair: Pair, layer: str, own_calls: b
             attempt = next(attempts)
             if way == "solicited" and not own_calls:
                 assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP")
-                assert "place a reply" in attempt["reason"]
+                assert "needs RPC" in attempt["reason"]
                 continue
             assert attempt["status"] == "done", (way, reply, attempt["reason"])
             assert attempt["verified"]["full_after"] > 0

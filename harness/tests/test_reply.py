@@ -47,11 +47,11 @@ def check_done(attempt: Json) -> None:
 @pytest.mark.parametrize(
     ("layer", "impossible"),
     [
-        ("sockets-unix", {"solicited": "place a reply"}),
-        ("sockets-udp", {"solicited": "place a reply"}),
-        ("peregrine-shm", {"unsolicited": "lends nothing"}),
-        ("am-ucx", {"unsolicited": "lends nothing"}),
-        ("pm-ucx", {"solicited": "place a reply"}),
+        ("sockets-unix", {"solicited": "needs RPC"}),
+        ("sockets-udp", {"solicited": "needs RPC"}),
+        ("peregrine-shm", {"unsolicited": "needs LEND"}),
+        ("am-ucx", {"unsolicited": "needs LEND"}),
+        ("pm-ucx", {"solicited": "needs RPC"}),
     ],
 )
 @pytest.mark.first(2)

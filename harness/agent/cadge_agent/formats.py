@@ -48,6 +48,7 @@ class LaunchOptional(TypedDict, total=False):
     operations: int | None
     rights: list[str]
     trace: LaunchTrace | None
+    digests: dict[str, str]
 
 
 class Launch(LaunchOptional):

@@ -161,10 +161,10 @@ static int read_trace(const struct drv_reader *top, struct drv_launch *launch)
 
 static int read_top(const struct drv_reader *top, struct drv_launch *launch)
 {
-	static const char *const keys[] = {"schema", "launch_id",    "campaign_id", "kind",       "layer",
-					   "shims",  "launcher",     "place",       "wait",       "settings",
-					   "seed",   "deadline_ms",  "ports",       "endpoints",  "patterns",
-					   "points", "system_calls", "trace",       "operations", NULL};
+	static const char *const keys[] = {
+		"schema",   "launch_id", "campaign_id",  "kind",  "layer",       "shims",   "launcher",
+		"place",    "wait",      "settings",     "seed",  "deadline_ms", "ports",   "endpoints",
+		"patterns", "points",    "system_calls", "trace", "operations",  "digests", NULL};
 	static const char *const schemas[] = {DRV_LAUNCH_SCHEMA};
 	static const char *const launchers[] = {"direct", "mpirun"};
 	const char *schema = json_string_value(json_object_get(top->json, "schema"));

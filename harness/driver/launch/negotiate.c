@@ -3,6 +3,7 @@
 #include "launch/negotiate.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <stdio.h>
 
 #include "measure/caches.h"
@@ -186,6 +187,37 @@ struct drv_needs drv_launch_needs(const struct drv_launch *launch)
 	return most;
 }
 
+/* The value of parameter number `index`. */
+static uint64_t value_of(const struct drv_point *point, uint32_t index)
+{
+	const struct drv_parameter *parameter = &point->pattern->parameters[index];
+	const uint8_t *at = (const uint8_t *)point->parameters + parameter->offset;
+	uint64_t integer = 0;
+	uint32_t word = 0;
+
+	if (parameter->type == DRV_CHOICE)
+		memcpy(&word, at, sizeof(word));
+	else
+		memcpy(&integer, at, sizeof(integer));
+	return parameter->type == DRV_CHOICE ? word : integer;
+}
+
+/* What the pattern's file says that such a point needs. */
+static int negotiate_caps(const struct drv_point *point, uint64_t caps, struct drv_fail *fail)
+{
+	for (const struct drv_need *need = point->pattern->needs_caps; need && need->wanted; need++) {
+		bool holds = true;
+
+		for (uint32_t i = 0; i < need->when_count; i++)
+			holds &= value_of(point, need->when[i].parameter) == need->when[i].value;
+		if (holds && (caps & need->caps) != need->caps)
+			return drv_fail_set(fail, DRV_NO_CAP,
+					    "wanted %s, which needs %s: the layer does not grant it",
+					    need->wanted, need->names);
+	}
+	return 0;
+}
+
 int drv_negotiate_point(const struct drv_point *point, const struct drv_offer *offer, struct drv_fail *fail)
 {
 	const struct drv_needs needs = drv_point_needs(point);
@@ -197,6 +229,8 @@ int drv_negotiate_point(const struct drv_point *point, const struct drv_offer *o
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted %u operations outstanding, the layer takes %u", needs.depth,
 				    offer->both.depth_max);
+	if (negotiate_caps(point, offer->both.caps, fail))
+		return -1;
 	if (point->pattern->negotiate)
 		return point->pattern->negotiate(point->parameters, offer, fail);
 	return drv_negotiate_message(needs.message_bytes, "message", &offer->both, fail);

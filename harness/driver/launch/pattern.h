@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a pattern is to the driver: a table of names, types and functions in one file, harness/patterns/NAME.c,
- * which is found because it is there. People's side of it (titles, limits, defaults, units) is NAME.pattern.yml.
+ * What a pattern is to the driver: a table of names, types and functions in harness/patterns/NAME/NAME.c, which is
+ * found because it is there. NAME.pattern.yml beside it says the rest. Of that file the build makes NAME.params.h: the
+ * struct of the parameters, words of choices, quantities, and what points need of a layer.
  *
- * A pattern names its parameters (the driver fills a struct of the pattern's own from the launch file, checked
- * against the limits that the launch file declares), its quantities (what one attempt gives), and its roles. Each
+ * The driver fills the struct from the launch file, checked against the limits that the launch file declares. Each
  * endpoint of a launch plays one role. An attempt goes through the same steps for every pattern; endpoint 0
  * coordinates them:
  *
@@ -121,6 +121,21 @@ enum drv_sleep {
 	DRV_SLEEP_UNJUDGED,
 };
 
+#define DRV_WHEN_MAX 3
+
+/* What points with some values need of a layer: all of these capabilities. */
+struct drv_need {
+	/* number of a parameter in the pattern's table, and the value (of a choice: the index of its word) */
+	struct {
+		uint32_t parameter;
+		uint64_t value;
+	} when[DRV_WHEN_MAX];
+	uint32_t when_count;
+	uint64_t caps;
+	/* for people: such points, and the names of the capabilities */
+	const char *wanted, *names;
+};
+
 struct drv_role;
 struct drv_pattern;
 
@@ -203,11 +218,17 @@ struct drv_role {
 #define DRV_PARAMETERS_MAX 16
 
 struct drv_pattern {
+	/* PATTERN_TABLE of NAME.params.h, which is made of NAME.pattern.yml, gives all up to needs_caps */
 	const char *name;
+	/* of what this program and whoever wrote a launch file have to agree on, hex */
+	const char *digest;
 	size_t parameters_bytes;
-	/* these three end with a NULL name */
+	/* these two end with a NULL name */
 	const struct drv_parameter *parameters;
 	const struct drv_quantity *quantities;
+	/* ends with a NULL `wanted` */
+	const struct drv_need *needs_caps;
+	/* ends with a NULL name */
 	const struct drv_role *roles;
 	/* the role of the one endpoint at place self; NULL: this pattern cannot be played there */
 	const struct drv_role *self;

@@ -151,7 +151,30 @@ static struct drv_reader declaration_reader(const struct drv_reader *patterns, c
 	return reader;
 }
 
-static int check_patterns(const struct drv_reader *patterns, const struct drv_launch *launch)
+/*
+ * Whoever planned the launch and this program must mean the same pattern: an older build may lie on a host, and a campaign
+ * that goes on may be older. A launch file that names no digest, which somebody wrote by hand, is held to its limits alone.
+ */
+static int check_digest(const struct drv_reader *top, const struct drv_pattern *pattern)
+{
+	const json_t *digests = json_object_get(top->json, "digests");
+	const char *digest = json_string_value(json_object_get(digests, pattern->name));
+	struct drv_reader reader = {.where = "digests", .fail = top->fail};
+
+	if (digests && !json_is_object(digests))
+		return drv_read_wrong(top, "digests", "must be an object");
+	if (digests && !digest)
+		return drv_read_wrong(&reader, pattern->name, "is missing");
+	if (digest && strcmp(digest, pattern->digest) != 0)
+		return drv_read_wrong(
+			&reader, pattern->name,
+			"is of another version of this pattern than this program was built with; "
+			"build both from one checkout");
+	return 0;
+}
+
+static int check_patterns(const struct drv_reader *top, const struct drv_reader *patterns,
+			  const struct drv_launch *launch)
 {
 	const char *name;
 	json_t *value;
@@ -166,7 +189,8 @@ static int check_patterns(const struct drv_reader *patterns, const struct drv_la
 					      launch->kind == DRV_KIND_FLOOR
 						      ? "is not a form of floors that this program knows"
 						      : "is not a pattern that this program was built with");
-		if (check_declaration(&reader, pattern) || check_roles(&reader, pattern, launch))
+		if (check_digest(top, pattern) || check_declaration(&reader, pattern) ||
+		    check_roles(&reader, pattern, launch))
 			return -1;
 	}
 	return 0;
@@ -273,7 +297,7 @@ int drv_launch_points(const struct drv_reader *top, struct drv_launch *launch)
 	struct drv_reader patterns = {.where = "patterns", .fail = top->fail};
 	const json_t *list;
 
-	if (drv_read_object(top, "patterns", &patterns.json) || check_patterns(&patterns, launch) ||
+	if (drv_read_object(top, "patterns", &patterns.json) || check_patterns(top, &patterns, launch) ||
 	    drv_read_list(top, "points", 1, POINTS_MAX, &list))
 		return -1;
 	launch->points = calloc(json_array_size(list), sizeof(*launch->points));

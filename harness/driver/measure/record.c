@@ -37,6 +37,15 @@ struct drv_samples *drv_record_samples(struct drv_record *record, unsigned index
 	return value->samples;
 }
 
+struct drv_samples *drv_record_first_samples(struct drv_record *record, struct drv_fail *fail)
+{
+	unsigned index = 0;
+
+	while (record->quantities[index].kind != DRV_HISTOGRAM)
+		index++;
+	return drv_record_samples(record, index, fail);
+}
+
 void drv_record_rate(struct drv_record *record, unsigned index, uint64_t amount, uint64_t elapsed_ns)
 {
 	record->values[index].there = true;

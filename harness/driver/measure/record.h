@@ -72,6 +72,9 @@ void drv_record_free(struct drv_record *record);
  */
 struct drv_samples *drv_record_samples(struct drv_record *record, unsigned index, struct drv_fail *fail);
 
+/* The same for the first quantity that is a histogram. */
+struct drv_samples *drv_record_first_samples(struct drv_record *record, struct drv_fail *fail);
+
 /* Sets the value of a quantity of the other kinds. */
 void drv_record_rate(struct drv_record *record, unsigned index, uint64_t amount, uint64_t elapsed_ns);
 void drv_record_count(struct drv_record *record, unsigned index, uint64_t amount);

@@ -24,36 +24,14 @@ const struct drv_floor *drv_floor_find(const char *name)
 	return NULL;
 }
 
-static json_t *parameters_json(const struct drv_pattern *pattern)
-{
-	json_t *object = json_object();
-
-	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++) {
-		json_t *type = parameter->type == DRV_CHOICE ? json_array() : json_string("integer");
-
-		for (const char *const *word = parameter->words; parameter->type == DRV_CHOICE && *word;
-		     word++)
-			if (json_array_append_new(type, json_string(*word)))
-				return NULL;
-		if (drv_json_set(object, parameter->name, type))
-			return NULL;
-	}
-	return object;
-}
-
 static json_t *pattern_json(const struct drv_pattern *pattern)
 {
-	static const char *const kinds[] = {"histogram", "rate", "count", "fit"};
-	json_t *roles = json_array(), *quantities = json_object();
+	json_t *roles = json_array();
 
 	for (const struct drv_role *role = pattern->roles; role->name; role++)
 		if (json_array_append_new(roles, json_string(role->name)))
 			return NULL;
-	for (const struct drv_quantity *quantity = pattern->quantities; quantity->name; quantity++)
-		if (drv_json_set(quantities, quantity->name, json_string(kinds[quantity->kind])))
-			return NULL;
-	return json_pack("{s:o, s:o, s:o}", "roles", roles, "parameters", parameters_json(pattern),
-			 "quantities", quantities);
+	return json_pack("{s:s, s:o}", "digest", pattern->digest, "roles", roles);
 }
 
 static json_t *tables_json(const struct drv_pattern *const *at, const struct drv_pattern *const *end)
@@ -90,7 +68,7 @@ json_t *drv_patterns_json(void)
 	for (int reason = DRV_OK + 1; reason < DRV_REASONS; reason++)
 		if (json_array_append_new(reasons, json_string(drv_reason_name((enum drv_reason)reason))))
 			return NULL;
-	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "schema", "cadge.driver-patterns/1", "patterns",
+	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "schema", "cadge.driver-patterns/2", "patterns",
 			 tables_json(__start_cadge_patterns, __stop_cadge_patterns), "forms",
 			 tables_json(__start_cadge_forms, __stop_cadge_forms), "floors", floors_json(),
 			 "reasons", reasons);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launch/patterns.h"
 #include "points.h"
 #include "tap.h"
 
@@ -144,6 +145,36 @@ static void expect_refused(const char *path, const char *key, const char *value,
 	"{\"role\":\"client\",\"host\":\"h\",\"cpus\":[],\"device\":\"d\",\"address\":\"a\",\"raw_device\":" \
 	"\"\","
 
+/* Whoever wrote the file names the pattern that it means; what this program was built with is the same, or not. */
+static void test_digests(void)
+{
+	json_t *document = json_loads(good, 0, NULL), *digests = json_object();
+	struct drv_launch launch;
+	struct drv_fail fail;
+	char *text;
+
+	json_object_set_new(digests, "rpc", json_string(drv_pattern_find("rpc", false)->digest));
+	json_object_set_new(digests, "onesided", json_string(drv_pattern_find("onesided", false)->digest));
+	json_object_set_new(document, "digests", digests);
+	text = json_dumps(document, 0);
+	if (tap_ok(drv_launch_parse(text, strlen(text), &launch, &fail) == 0, "the digests of this program"))
+		drv_launch_free(&launch);
+	free(text);
+	json_object_set(digests, "rpc", json_object_get(digests, "onesided"));
+	text = json_dumps(document, 0);
+	tap_ok(drv_launch_parse(text, strlen(text), &launch, &fail) && fail.reason == DRV_ARGUMENT &&
+		       strstr(fail.text, "digests.rpc is of another version"),
+	       "another one's: %s", fail.text);
+	free(text);
+	json_object_del(digests, "rpc");
+	text = json_dumps(document, 0);
+	tap_ok(drv_launch_parse(text, strlen(text), &launch, &fail) &&
+		       strstr(fail.text, "digests.rpc is missing"),
+	       "none: %s", fail.text);
+	free(text);
+	json_decref(document);
+}
+
 static void test_bad(void)
 {
 	static const struct {
@@ -212,6 +243,9 @@ static void test_bad(void)
 		 "patterns.onesided.target.values must hold between"},
 		{"patterns.onesided.target", "values", "[\"asleep\"]",
 		 "a value that this program does not know"},
+		{"", "digests", "[]", "digests must be an object"},
+		{"", "operations", "0", "operations must be between 1"},
+		{"", "operations", "1.5", "operations must be an integer"},
 		{"", "trace", "7", "trace must be an object"},
 		{"", "trace", "{\"file\":\"trace.bin\"}", "trace.sha256 is missing"},
 		{"", "trace", "{\"file\":\"../t\",\"sha256\":\"0\"}", "trace.file must be a name without"},
@@ -397,6 +431,7 @@ int main(void)
 {
 	test_good();
 	test_channels();
+	test_digests();
 	test_bad();
 	test_mutations();
 	return tap_done();

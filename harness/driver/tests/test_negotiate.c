@@ -57,7 +57,7 @@ static void test_points(void)
 		{"a stream that cannot be ended", "stream", 8, 0, 1, 0, 0, &tiny, DRV_PLACE_WITHIN,
 		 DRV_MSG_TOO_LARGE, "closing message"},
 		{"put without it", "onesided", 8, 0, 1, 0, 0, &messages, DRV_PLACE_WITHIN, DRV_NO_CAP,
-		 "no such operation"},
+		 "needs PUT"},
 		{"put", "onesided", 4096, 0, 1, 0, 0, &library, DRV_PLACE_WITHIN, DRV_OK, ""},
 		{"put too large", "onesided", 4097, 0, 1, 0, 0, &library, DRV_PLACE_WITHIN, DRV_MSG_TOO_LARGE,
 		 "4096"},

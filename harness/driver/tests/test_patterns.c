@@ -2,7 +2,10 @@
 /* The tables that the linker collected: every pattern, form and floor is whole. */
 #include <string.h>
 
+#include "traffic/arrivals.h"
 #include "traffic/floor.h"
+#include "traffic/server.h"
+#include "traffic/service.h"
 #include "launch/patterns.h"
 #include "session/plugins.h"
 #include "tap.h"
@@ -37,8 +40,35 @@ static void check_pattern(const char *name, bool form)
 		whole &= role_whole(pattern->self) && pattern->self->acts;
 	tap_ok(whole && acting > 0 && parameters <= DRV_PARAMETERS_MAX && quantities > 0 &&
 		       quantities <= DRV_QUANTITIES_MAX && roles <= DRV_ROLES_MAX && pattern->needs &&
-		       (pattern->offered != NULL) == form,
+		       strlen(pattern->digest) == 64 && (pattern->offered != NULL) == form,
 	       "%s: %d parameters, %d quantities, %d roles", name, parameters, quantities, roles);
+}
+
+/* Choices that the driver knows by an enum of its own: their words stand in its order, whichever pattern has them. */
+static void check_words(const struct drv_pattern *pattern)
+{
+	static const struct {
+		const char *name;
+		const char *const *words;
+	} known[] = {
+		{"touch", drv_touch_words},           {"stamp", drv_touch_words},
+		{"arrivals", drv_arrivals_words},     {"payload", drv_payload_words},
+		{"reply", drv_reply_words},           {"work", drv_service_work_words},
+		{"spread", drv_service_spread_words},
+	};
+
+	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++)
+		for (size_t i = 0; parameter->words && i < sizeof(known) / sizeof(known[0]); i++) {
+			size_t word = 0;
+
+			if (strcmp(parameter->name, known[i].name) != 0)
+				continue;
+			while (parameter->words[word] && known[i].words[word] &&
+			       !strcmp(parameter->words[word], known[i].words[word]))
+				word++;
+			tap_ok(!parameter->words[word] && !known[i].words[word],
+			       "the words of %s's %s are the driver's", pattern->name, parameter->name);
+		}
 }
 
 int main(void)
@@ -48,8 +78,16 @@ int main(void)
 	json_t *value;
 
 	tap_ok(said != NULL, "the tables are printed");
-	json_object_foreach(json_object_get(said, "patterns"), name, value) check_pattern(name, false);
-	json_object_foreach(json_object_get(said, "forms"), name, value) check_pattern(name, true);
+	json_object_foreach(json_object_get(said, "patterns"), name, value)
+	{
+		check_pattern(name, false);
+		check_words(drv_pattern_find(name, false));
+	}
+	json_object_foreach(json_object_get(said, "forms"), name, value)
+	{
+		check_pattern(name, true);
+		check_words(drv_pattern_find(name, true));
+	}
 	json_object_foreach(json_object_get(said, "floors"), name, value)
 	{
 		const struct drv_floor *floor = drv_floor_find(name);

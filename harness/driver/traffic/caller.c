@@ -24,10 +24,6 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted %u operations outstanding, the driver keeps at most %u",
 				    exchange->depth, DRV_CLIENT_DEPTH_MAX);
-	if (exchange->payload == DRV_PAYLOAD_SOLICITED && exchange->form != DRV_FORM_NATIVE)
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "only calls of the layer's own place a reply where the caller said, and "
-				    "these are made of messages");
 	if (drv_taker_negotiate(exchange, &offer->both, fail))
 		return -1;
 	return drv_negotiate_message(drv_form_bytes(exchange->form, exchange->request_bytes), request,
@@ -41,7 +37,7 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
 int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
 {
 	struct drv_caller *caller = play->state;
-	struct drv_samples *samples = drv_record_samples(play->record, 0, fail);
+	struct drv_samples *samples = drv_record_first_samples(play->record, fail);
 
 	if (!samples || drv_client_start(&caller->client, play->engine, exchange, samples, NULL, fail))
 		return -1;
@@ -58,7 +54,7 @@ int drv_caller_prepare_self(struct drv_play *play, struct drv_exchange exchange,
 	if (drv_server_start(&caller->server, play->engine, exchange, fail))
 		return -1;
 	drv_server_phase(&caller->server, true, 1);
-	samples = drv_record_samples(play->record, 0, fail);
+	samples = drv_record_first_samples(play->record, fail);
 	if (!samples ||
 	    drv_client_start(&caller->client, play->engine, exchange, samples, &caller->server, fail))
 		return -1;

@@ -115,10 +115,6 @@ int drv_taker_negotiate(const struct drv_exchange *exchange, const struct drv_ab
 {
 	if (exchange->reply == DRV_REPLY_CONT)
 		return 0;
-	if (exchange->payload == DRV_PAYLOAD_UNSOLICITED && !(both->caps & CADGE_CAP_LEND))
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "another thread cannot look at a reply where the layer has it: the layer "
-				    "lends nothing beyond its delivery context");
 	if ((both->caps & CADGE_CAP_WAIT) && !(both->caps & CADGE_CAP_EVENT_FD))
 		return drv_fail_set(fail, DRV_NO_WAIT,
 				    "the layer has no descriptor to wait for (EVENT_FD), so another thread "

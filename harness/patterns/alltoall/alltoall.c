@@ -4,6 +4,8 @@
  * and its own have left. So nobody is more than a round ahead of anybody. Endpoint 0 says in its messages which round is
  * the last one.
  */
+#include "alltoall.params.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,18 +13,9 @@
 #include "traffic/progress.h"
 #include "measure/warmup.h"
 
-enum { LATENCY, SENT };
-
 #define VERIFY_ROUNDS 2u
 /* rounds of which messages may come: of this one and of the next */
 #define ROUNDS 2u
-
-struct parameters {
-	uint64_t bytes;
-	uint32_t touch;
-	/* read by the plan alone */
-	uint64_t endpoints;
-};
 
 /* One of the others. */
 struct other {
@@ -310,18 +303,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 static const struct drv_pattern alltoall = {
-	.name = "alltoall",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{"endpoints", DRV_INTEGER, offsetof(struct parameters, endpoints), NULL},
-			{.name = NULL},
-		},
-	.quantities =
-		(const struct drv_quantity[]){
-			[LATENCY] = {"latency", DRV_HISTOGRAM}, [SENT] = {"sent", DRV_RATE}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "node",

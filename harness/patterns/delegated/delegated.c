@@ -14,16 +14,13 @@
  * messages come to it. The difference of two such sums over as many messages
  * is the time of a hop, and nothing has to travel with a message for that.
  */
+#include "delegated.params.h"
+
 #include "traffic/caller.h"
 #include "delegated/forward.h"
 #include "launch/pattern.h"
 
-struct parameters {
-	uint64_t request_bytes, reply_bytes, depth;
-	uint32_t touch, payload, reply, route;
-};
-
-enum quantity { LATENCY, HOP_1, HOPS_MAX = 4 };
+enum { HOPS_MAX = 4 };
 
 /* Endpoints are numbered in the order of the roles, one each. */
 enum end { CLIENT, DELEGATE, SERVER, ENDS };
@@ -57,8 +54,6 @@ struct server {
 	struct drv_answerer answerer;
 	struct notes notes;
 };
-
-static const char *const route_words[] = {"delegated", "relay", "direct", NULL};
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
@@ -293,25 +288,7 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 }
 
 static const struct drv_pattern delegated = {
-	.name = "delegated",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{"payload", DRV_CHOICE, offsetof(struct parameters, payload), drv_payload_words},
-			{"reply", DRV_CHOICE, offsetof(struct parameters, reply), drv_reply_words},
-			{"route", DRV_CHOICE, offsetof(struct parameters, route), route_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
-						    [HOP_1] = {"hop_1", DRV_FIT},
-						    {"hop_2", DRV_FIT},
-						    {"hop_3", DRV_FIT},
-						    {"hop_4", DRV_FIT},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",

@@ -3,15 +3,10 @@
  * Pattern fanout: one client calls several servers, one after the other and without waiting in between, and waits until
  * all have answered; over the layer's own calls where it has them, else over messages with a trailer of 16 bytes.
  */
+#include "fanout.params.h"
+
 #include "traffic/caller.h"
 #include "launch/pattern.h"
-
-enum { LATENCY, FIRST, EACH };
-
-struct parameters {
-	uint64_t request_bytes, reply_bytes, servers;
-	uint32_t touch;
-};
 
 struct fanout {
 	/* first: what takes a caller takes this */
@@ -79,21 +74,7 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 }
 
 static const struct drv_pattern fanout = {
-	.name = "fanout",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			/* cadge: another servers */
-			{"servers", DRV_INTEGER, offsetof(struct parameters, servers), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
-						    [FIRST] = {"first", DRV_HISTOGRAM},
-						    [EACH] = {"each", DRV_HISTOGRAM},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",

@@ -3,6 +3,8 @@
  * Pattern handler: a closed loop of calls whose server works before it answers, for as long as is drawn for each call.
  * Both ends know the draw, so that the client can say what a call took beside it.
  */
+#include "handler.params.h"
+
 #include "traffic/caller.h"
 #include "traffic/dispatch.h"
 #include "launch/pattern.h"
@@ -10,17 +12,6 @@
 
 /* Of fewer calls the p99.9 is not told. */
 #define TAIL_CALLS 1000u
-
-enum quantity { LATENCY, OVERHEAD, SLOWDOWN, SERVICE };
-
-/* Who does the work: the thread that polls, or others, which never touch the context. */
-enum dispatch { INLINE, WORKERS };
-static const char *const dispatch_words[] = {"inline", "workers", NULL};
-
-struct parameters {
-	uint64_t request_bytes, reply_bytes, depth, service_ns, work_bytes, workers;
-	uint32_t work, spread, touch, dispatch;
-};
 
 /* The state of the acting roles. `caller` is first: the functions of its roles take a pointer to it. */
 struct acting {
@@ -56,7 +47,7 @@ static struct drv_exchange exchange_in(const struct drv_play *play)
 
 static bool has_workers(const struct drv_play *play)
 {
-	return ((const struct parameters *)play->parameters)->dispatch == WORKERS;
+	return ((const struct parameters *)play->parameters)->dispatch == DISPATCH_WORKERS;
 }
 
 /* `serves`: this end does the work, and says how long it took. */
@@ -238,7 +229,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	const struct parameters *parameters = at;
 	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
-	if ((parameters->dispatch == WORKERS) != (parameters->workers > 0))
+	if ((parameters->dispatch == DISPATCH_WORKERS) != (parameters->workers > 0))
 		return drv_fail_set(fail, DRV_ARGUMENT,
 				    "dispatch to workers takes at least one, and inline dispatch none");
 	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
@@ -253,27 +244,7 @@ static const struct drv_role self = {
 	.name = "both", .hands = true, .prepare = prepare_self, .phase = phase_self, ACTING};
 
 static const struct drv_pattern handler = {
-	.name = "handler",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"service_ns", DRV_INTEGER, offsetof(struct parameters, service_ns), NULL},
-			{"work_bytes", DRV_INTEGER, offsetof(struct parameters, work_bytes), NULL},
-			{"workers", DRV_INTEGER, offsetof(struct parameters, workers), NULL},
-			{"work", DRV_CHOICE, offsetof(struct parameters, work), drv_service_work_words},
-			{"spread", DRV_CHOICE, offsetof(struct parameters, spread), drv_service_spread_words},
-			{"dispatch", DRV_CHOICE, offsetof(struct parameters, dispatch), dispatch_words},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
-						    [OVERHEAD] = {"overhead", DRV_HISTOGRAM},
-						    [SLOWDOWN] = {"slowdown", DRV_FIT},
-						    [SERVICE] = {"service", DRV_HISTOGRAM},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",

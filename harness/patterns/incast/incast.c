@@ -4,18 +4,13 @@
  * own calls where it has them, else over messages with a trailer of 16 bytes. The server answers in the order in which
  * calls come.
  */
+#include "incast.params.h"
+
 #include "traffic/caller.h"
 #include "launch/pattern.h"
 
-enum { LATENCY, SERVED };
-
 /* Calls of clients are told apart by their numbers: so far apart are the first ones, and so many a client may make. */
 #define CALLS_BITS 40
-
-struct parameters {
-	uint64_t request_bytes, reply_bytes, depth, clients;
-	uint32_t touch;
-};
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
@@ -89,20 +84,7 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 }
 
 static const struct drv_pattern incast = {
-	.name = "incast",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"clients", DRV_INTEGER, offsetof(struct parameters, clients), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
-						    [SERVED] = {"served", DRV_RATE},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "server", .prepare = prepare_server, DRV_ANSWERER_ROLE},

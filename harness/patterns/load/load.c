@@ -4,16 +4,10 @@
  * a share of what a closed loop of as many outstanding reaches in the same attempt; times are taken from those instants, so
  * that a call that had to wait before it was sent is not measured as if it had been due later (coordinated omission).
  */
+#include "load.params.h"
+
 #include "traffic/caller.h"
 #include "launch/pattern.h"
-
-enum quantity { RESPONSE, SERVICE, LAG, OFFERED, ACHIEVED, CLOSED_LOOP, HELD, GENERATOR_BOUND };
-
-struct parameters {
-	/* offered_per_s: 0 where load_percent says how many */
-	uint64_t request_bytes, reply_bytes, depth, load_percent, offered_per_s;
-	uint32_t arrivals, touch;
-};
 
 /* The state of the acting roles. `caller` is first: the functions of its roles take a pointer to it. */
 struct load {
@@ -147,28 +141,7 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 static const struct drv_role self = {.name = "both", .prepare = prepare_self, ACTING};
 
 static const struct drv_pattern load = {
-	.name = "load",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"load_percent", DRV_INTEGER, offsetof(struct parameters, load_percent), NULL},
-			{"offered_per_s", DRV_INTEGER, offsetof(struct parameters, offered_per_s), NULL},
-			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[RESPONSE] = {"response", DRV_HISTOGRAM},
-						    [SERVICE] = {"service", DRV_HISTOGRAM},
-						    [LAG] = {"lag", DRV_HISTOGRAM},
-						    [OFFERED] = {"offered", DRV_RATE},
-						    [ACHIEVED] = {"achieved", DRV_RATE},
-						    [CLOSED_LOOP] = {"closed_loop", DRV_RATE},
-						    [HELD] = {"held", DRV_FIT},
-						    [GENERATOR_BOUND] = {"generator_bound", DRV_COUNT},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, .channels_most = 1, ACTING},

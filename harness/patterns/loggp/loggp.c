@@ -7,6 +7,8 @@
  * Where there is a delay, how long it takes to take a message that is there is measured as well: the server is told to
  * stop polling for some round trips, in which it is sent a message.
  */
+#include "loggp.params.h"
+
 #include <inttypes.h>
 
 #include "loggp/burst.h"
@@ -19,13 +21,6 @@
 #define PAUSE_TRIPS 4u
 /* a place that no burst is long enough for: the server is to pause once it has answered */
 #define PAUSE 0xffu
-
-enum quantity { PRTT, SINGLE, UNDELAYED, RECEIVE };
-
-struct parameters {
-	uint64_t bytes, messages, delay_percent;
-	uint32_t touch;
-};
 
 /* ---- the answering side ---- */
 
@@ -381,11 +376,6 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	needs_out->depth = (uint32_t)parameters->messages;
 }
 
-static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
-{
-	return drv_negotiate_message(((const struct parameters *)at)->bytes, "message", &offer->both, fail);
-}
-
 #define SENDER_ROLE                                                                                          \
 	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
 	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = phase, .tell = tell
@@ -393,21 +383,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 static const struct drv_role self = {.name = "both", SENDER_ROLE};
 
 static const struct drv_pattern loggp = {
-	.name = "loggp",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"messages", DRV_INTEGER, offsetof(struct parameters, messages), NULL},
-			{"delay_percent", DRV_INTEGER, offsetof(struct parameters, delay_percent), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[PRTT] = {"prtt", DRV_HISTOGRAM},
-						    [SINGLE] = {"single", DRV_HISTOGRAM},
-						    [UNDELAYED] = {"undelayed", DRV_HISTOGRAM},
-						    [RECEIVE] = {"receive", DRV_HISTOGRAM},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .channels_most = 1, SENDER_ROLE},
@@ -421,6 +397,5 @@ static const struct drv_pattern loggp = {
 		},
 	.self = &self,
 	.needs = needs,
-	.negotiate = negotiate,
 };
 DRV_PATTERN(loggp);

@@ -5,6 +5,8 @@
  * one that it has executed already without doing so again. What losses cost, and that no call is executed twice or
  * never, is measured over any layer: what is lost is up to the layer, or to a shim around it.
  */
+#include "loss.params.h"
+
 #include <inttypes.h>
 
 #include "traffic/dialog.h"
@@ -12,13 +14,6 @@
 
 /* buffers: a request that is sent again leaves from one that is not lent */
 #define REQUESTS 2u
-
-enum quantity { LATENCY, RECOVERY, GOODPUT, RETRANSMITS, REPEATED };
-
-struct parameters {
-	uint64_t bytes, timeout_ns;
-	uint32_t touch;
-};
 
 /* ---- the answering side ---- */
 
@@ -320,11 +315,6 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	needs_out->message_bytes = ((const struct parameters *)at)->bytes;
 }
 
-static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
-{
-	return drv_negotiate_message(((const struct parameters *)at)->bytes, "message", &offer->both, fail);
-}
-
 #define CALLER_ROLE                                                                                          \
 	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
 	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase
@@ -332,21 +322,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 static const struct drv_role self = {.name = "both", CALLER_ROLE};
 
 static const struct drv_pattern loss = {
-	.name = "loss",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"timeout_ns", DRV_INTEGER, offsetof(struct parameters, timeout_ns), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
-						    [RECOVERY] = {"recovery", DRV_HISTOGRAM},
-						    [GOODPUT] = {"goodput", DRV_RATE},
-						    [RETRANSMITS] = {"retransmits", DRV_COUNT},
-						    [REPEATED] = {"repeated", DRV_COUNT},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .channels_most = 1, CALLER_ROLE},
@@ -360,6 +336,5 @@ static const struct drv_pattern loss = {
 		},
 	.self = &self,
 	.needs = needs,
-	.negotiate = negotiate,
 };
 DRV_PATTERN(loss);

@@ -6,22 +6,14 @@
  * The stream is made of calls as well: large requests, each confirmed by a small reply, `window` of them outstanding. So
  * what stands in front of a small call is bounded by the pattern, and not by how much a library or a kernel buffers.
  */
+#include "mixed.params.h"
+
 #include "traffic/caller.h"
 #include "mixed/duet.h"
 #include "launch/pattern.h"
 
-enum quantity { LATENCY, STREAM, BULK };
-
 /* Of a message of the stream: its reply says which one arrived. */
 #define CONFIRM_BYTES 16u
-
-enum aggressor { SAME, CHANNEL, ENDPOINT, NONE };
-static const char *const aggressor_words[] = {"same", "channel", "endpoint", "none", NULL};
-
-struct parameters {
-	uint64_t request_bytes, reply_bytes, bulk_bytes, window;
-	uint32_t aggressor, touch;
-};
 
 /* Numbers of channels, as the pattern's file lists the peers of each role. */
 enum { OF_CALLS, OF_STREAM, OF_SERVER_AGGRESSOR };
@@ -66,15 +58,15 @@ static struct drv_exchange stream_in(const struct drv_play *play)
 	return stream_of(play->parameters, &play->engine->offer.both, play->seed);
 }
 
-static enum aggressor aggressor_in(const struct drv_play *play)
+static uint32_t aggressor_in(const struct drv_play *play)
 {
-	return (enum aggressor)((const struct parameters *)play->parameters)->aggressor;
+	return ((const struct parameters *)play->parameters)->aggressor;
 }
 
 /* A stream keeps its ends busy, and nothing proves that they slept. */
 static enum drv_sleep sleep_in(const struct drv_play *play)
 {
-	return aggressor_in(play) == NONE ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	return aggressor_in(play) == AGGRESSOR_NONE ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 }
 
 /* `clients` gets what this end plays: the calls, and the stream where it leaves from here. */
@@ -84,37 +76,38 @@ static int start_clients(struct drv_play *play, struct drv_server *const servers
 	struct mixed *mixed = play->state;
 	struct drv_engine *engine = play->engine;
 	struct drv_samples *latency = drv_record_samples(play->record, LATENCY, fail), *bulk;
-	const enum aggressor aggressor = aggressor_in(play);
+	const uint32_t aggressor = aggressor_in(play);
 
 	if (!latency || drv_client_start(&mixed->clients[DRV_VOICE_CALLS], engine, calls_in(play), latency,
 					 servers ? servers[DRV_VOICE_CALLS] : NULL, fail))
 		return -1;
 	clients[DRV_VOICE_CALLS] = &mixed->clients[DRV_VOICE_CALLS];
 	clients[DRV_VOICE_BULK] = NULL;
-	if (aggressor != SAME && aggressor != CHANNEL)
+	if (aggressor != AGGRESSOR_SAME && aggressor != AGGRESSOR_CHANNEL)
 		return 0;
 	bulk = drv_record_samples(play->record, BULK, fail);
 	if (!bulk || drv_client_start(&mixed->clients[DRV_VOICE_BULK], engine, stream_in(play), bulk,
 				      servers ? servers[DRV_VOICE_BULK] : NULL, fail))
 		return -1;
 	clients[DRV_VOICE_BULK] = &mixed->clients[DRV_VOICE_BULK];
-	if (aggressor == CHANNEL)
+	if (aggressor == AGGRESSOR_CHANNEL)
 		drv_client_call_on(clients[DRV_VOICE_BULK], engine->channels[OF_STREAM].chan);
 	return 0;
 }
 
 static int start_servers(struct drv_play *play, struct drv_server *servers[DRV_VOICES], struct drv_fail *fail)
 {
-	static const uint32_t channels[] = {
-		[SAME] = OF_CALLS, [CHANNEL] = OF_STREAM, [ENDPOINT] = OF_SERVER_AGGRESSOR};
+	static const uint32_t channels[] = {[AGGRESSOR_SAME] = OF_CALLS,
+					    [AGGRESSOR_CHANNEL] = OF_STREAM,
+					    [AGGRESSOR_ENDPOINT] = OF_SERVER_AGGRESSOR};
 	struct mixed *mixed = play->state;
-	const enum aggressor aggressor = aggressor_in(play);
+	const uint32_t aggressor = aggressor_in(play);
 
 	if (drv_server_start(&mixed->servers[DRV_VOICE_CALLS], play->engine, calls_in(play), fail))
 		return -1;
 	servers[DRV_VOICE_CALLS] = &mixed->servers[DRV_VOICE_CALLS];
 	servers[DRV_VOICE_BULK] = NULL;
-	if (aggressor != NONE) {
+	if (aggressor != AGGRESSOR_NONE) {
 		if (drv_server_start(&mixed->servers[DRV_VOICE_BULK], play->engine, stream_in(play), fail))
 			return -1;
 		servers[DRV_VOICE_BULK] = &mixed->servers[DRV_VOICE_BULK];
@@ -234,8 +227,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	record->lost = calls->lost - lost;
 	record->late = calls->late - late;
 	if (bulk)
-		drv_record_rate(record, STREAM, (bulk->completed - streamed) * bulk->exchange.request_bytes,
-				elapsed_ns);
+		drv_record_rate(record, THROUGHPUT,
+				(bulk->completed - streamed) * bulk->exchange.request_bytes, elapsed_ns);
 	return drv_duet_end(duet, fail);
 }
 
@@ -277,7 +270,7 @@ static int measure_aggressor(struct drv_play *play, struct drv_fail *fail)
 
 	if (drv_client_measure(client, play->duration_ns + 2 * lead_ns(play), &own, fail))
 		return -1;
-	drv_record_rate(play->record, STREAM, own.operations * client->exchange.request_bytes,
+	drv_record_rate(play->record, THROUGHPUT, own.operations * client->exchange.request_bytes,
 			own.elapsed_ns);
 	return 0;
 }
@@ -288,8 +281,9 @@ static void needs(const void *at, struct drv_needs *needs_out)
 {
 	const struct parameters *parameters = at;
 	/* on one channel: the small call is one more only where it shares the stream's */
-	const uint64_t depth =
-		parameters->aggressor == NONE ? 1 : parameters->window + (parameters->aggressor == SAME);
+	const uint64_t depth = parameters->aggressor == AGGRESSOR_NONE
+				       ? 1
+				       : parameters->window + (parameters->aggressor == AGGRESSOR_SAME);
 
 	drv_calls_need(parameters->bulk_bytes,
 		       parameters->request_bytes > parameters->reply_bytes ? parameters->request_bytes
@@ -303,7 +297,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	const struct drv_exchange calls = calls_of(parameters, &offer->both, 0);
 	const struct drv_exchange stream = stream_of(parameters, &offer->both, 0);
 
-	if (parameters->aggressor == ENDPOINT && offer->place == DRV_PLACE_SELF)
+	if (parameters->aggressor == AGGRESSOR_ENDPOINT && offer->place == DRV_PLACE_SELF)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a stream from another endpoint, place self has one endpoint");
 	if (parameters->request_bytes == parameters->bulk_bytes)
@@ -323,22 +317,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 static const struct drv_role self = {.name = "both", .prepare = prepare_self, ACTING};
 
 static const struct drv_pattern mixed = {
-	.name = "mixed",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			{"bulk_bytes", DRV_INTEGER, offsetof(struct parameters, bulk_bytes), NULL},
-			{"window", DRV_INTEGER, offsetof(struct parameters, window), NULL},
-			{"aggressor", DRV_CHOICE, offsetof(struct parameters, aggressor), aggressor_words},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
-						    [STREAM] = {"throughput", DRV_RATE},
-						    [BULK] = {"bulk", DRV_HISTOGRAM},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, .channels_most = 2, ACTING},

@@ -3,17 +3,10 @@
  * Pattern msgrate: how many messages a second one end can push at the other, which acknowledges `depth` of them at a time.
  * Several pairs do so at the same time, each on a channel of its own, and know nothing of each other.
  */
+#include "msgrate.params.h"
+
 #include "traffic/push.h"
 #include "traffic/payload.h"
-
-enum { RATE, WINDOW };
-
-struct parameters {
-	uint64_t bytes, depth;
-	uint32_t touch;
-	/* read by the plan alone, which makes so many clients and servers */
-	uint64_t pairs;
-};
 
 static struct drv_push push_in(const struct drv_play *play)
 {
@@ -84,19 +77,7 @@ static const struct drv_role self = {
 	.name = "both", .prepare = prepare_self, .measure = measure, DRV_PUSHER_ROLE};
 
 static const struct drv_pattern msgrate = {
-	.name = "msgrate",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{"pairs", DRV_INTEGER, offsetof(struct parameters, pairs), NULL},
-			{.name = NULL},
-		},
-	.quantities =
-		(const struct drv_quantity[]){
-			[RATE] = {"rate", DRV_RATE}, [WINDOW] = {"window", DRV_HISTOGRAM}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",

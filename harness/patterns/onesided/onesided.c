@@ -20,6 +20,8 @@
  * by the target between the phases (the last round's heads; whole bodies before and after); the values that the atomic
  * operations returned add up to what the target's counter says.
  */
+#include "onesided.params.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,24 +37,9 @@
 #define SETTLE_NS    UINT64_C(500000000)
 #define TOKEN_QUIET  (UINT64_C(1) << 62)
 
-enum operation { PUT, GET, FETCH_ADD, COMPARE_SWAP };
-enum target { ACTIVE, PASSIVE };
-enum notify { NONE, EACH };
-enum registration { LIBRARY, WARM, COLD };
-
-static const char *const operation_words[] = {"put", "get", "fetch_add", "compare_swap", NULL};
-static const char *const target_words[] = {"active", "passive", NULL};
-static const char *const notify_words[] = {"none", "each", NULL};
-static const char *const registration_words[] = {"library", "warm", "cold", NULL};
-
-struct parameters {
-	uint64_t bytes, depth, spread;
-	uint32_t operation, target, notify, registration;
-};
-
 static bool is_atomic(uint32_t operation)
 {
-	return operation == FETCH_ADD || operation == COMPARE_SWAP;
+	return operation == OPERATION_FETCH_ADD || operation == OPERATION_COMPARE_SWAP;
 }
 
 /* How many slots a point works on in the region: a power of two, so that no loop divides. */
@@ -88,7 +75,7 @@ static void fill_region(const struct target_side *target, const struct parameter
 	for (uint32_t slot = 0; slot < slots; slot++) {
 		uint8_t *at = target->base + slot * stride;
 
-		if (parameters->operation == GET) {
+		if (parameters->operation == OPERATION_GET) {
 			drv_head_write(at, parameters->bytes, target->seed, slot);
 			drv_body_fill(at, parameters->bytes, target->seed, serial, slot);
 		} else {
@@ -165,9 +152,9 @@ static void target_phase(struct target_side *target, const struct drv_play *play
 	const struct parameters *parameters = play->parameters;
 	const bool full = phase->ended == DRV_STEP_VERIFY;
 
-	if (parameters->notify == EACH && !phase->cancelled)
+	if (parameters->notify == NOTIFY_EACH && !phase->cancelled)
 		await_notified(target, play, puts, counts);
-	if (parameters->operation == PUT && !phase->cancelled && phase->ended != DRV_STEP_COUNT &&
+	if (parameters->operation == OPERATION_PUT && !phase->cancelled && phase->ended != DRV_STEP_COUNT &&
 	    phase->ended != DRV_STEP_WARMUP) {
 		target->mismatches += inspect_region(target, parameters, full, puts);
 		if (full)
@@ -184,7 +171,7 @@ static void target_phase(struct target_side *target, const struct drv_play *play
 		counts->executed = __atomic_load_n((uint64_t *)(void *)target->base, __ATOMIC_SEQ_CST);
 	}
 	/* what gets find changes with the phase, so that stale bytes show */
-	if (phase->serial != target->serial && parameters->operation == GET && !phase->last)
+	if (phase->serial != target->serial && parameters->operation == OPERATION_GET && !phase->last)
 		fill_region(target, parameters, phase->serial);
 	target->serial = phase->serial;
 }
@@ -207,7 +194,7 @@ struct origin {
 	struct cadge_remote *handle;
 	size_t bytes;
 	uint32_t depth;
-	enum operation operation;
+	uint32_t operation;
 	unsigned put_flags;
 	enum drv_mode mode;
 	bool ending, quiet_due;
@@ -229,7 +216,7 @@ struct origin {
 	struct target_side target;
 	bool plays_both;
 	/* registration warm or cold: its buffers; whether the layer is told of them, and of which it knows now */
-	enum registration registration;
+	uint32_t registration;
 	struct drv_fresh buffers;
 	bool registers;
 	uint8_t *registered;
@@ -255,7 +242,7 @@ DRV_INLINE void check_result(struct origin *origin, const struct slot *slot)
 		good = origin->depth > 1 || before == slot->number;
 		origin->progress.check.full_checked +=
 			origin->mode == DRV_MODE_VERIFY; /* it has no more bytes than these */
-	} else if (origin->operation == GET) {
+	} else if (origin->operation == OPERATION_GET) {
 		good = drv_head_holds(slot->local, bytes, origin->progress.check.seed, where);
 		if (DRV_UNLIKELY(origin->mode == DRV_MODE_VERIFY)) {
 			good &= drv_body_holds(slot->local, bytes, origin->progress.check.seed,
@@ -308,7 +295,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	if (token == TOKEN_QUIET && origin->quiet_due) {
 		origin->quiet_due = false;
 	} else if (DRV_LIKELY(token < origin->depth && origin->slots[token].busy)) {
-		complete(origin, (uint32_t)token, origin->operation == PUT);
+		complete(origin, (uint32_t)token, origin->operation == OPERATION_PUT);
 	} else {
 		drv_check_wrong(&origin->progress.check,
 				"a completion for token %" PRIx64 " that is not outstanding", token);
@@ -345,7 +332,7 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 	/* each slot has a share of the memory to itself, since another may be late */
 	slot->local = origin->memory + ((uint64_t)index * origin->share + slot->turn) * origin->stride;
 	switch (origin->operation) {
-	case PUT:
+	case OPERATION_PUT:
 		drv_head_write(slot->local, bytes, origin->progress.check.seed, number);
 		if (DRV_UNLIKELY(origin->mode == DRV_MODE_VERIFY))
 			drv_body_fill(slot->local, bytes, origin->progress.check.seed,
@@ -353,11 +340,11 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 		code = engine->layer->put(origin->chan, slot->local, bytes, origin->handle, offset,
 					  origin->put_flags, index);
 		break;
-	case GET:
+	case OPERATION_GET:
 		drv_store64(slot->local, ~number); /* so that a get that brings nothing shows */
 		code = engine->layer->get(origin->chan, slot->local, bytes, origin->handle, offset, 0, index);
 		break;
-	case COMPARE_SWAP: /* alone under way: what it expects is what the last one left */
+	case OPERATION_COMPARE_SWAP: /* alone under way: what it expects is what the last one left */
 		drv_store64(slot->local, UINT64_MAX);
 		code = engine->layer->compare_swap(origin->chan, number, number + 1,
 						   (uint64_t *)(void *)slot->local, origin->handle, 0, 0,
@@ -382,7 +369,7 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 	if (DRV_UNLIKELY(++origin->posted == origin->limit))
 		origin->ending = true;
 	if (code == CADGE_DONE)
-		complete(origin, index, origin->operation == PUT);
+		complete(origin, index, origin->operation == OPERATION_PUT);
 	return 1;
 }
 
@@ -521,7 +508,7 @@ static int work_alone(struct origin *origin, struct drv_fail *fail)
 		*fail = origin->progress.fail;
 		return -1;
 	}
-	if (origin->operation == PUT)
+	if (origin->operation == OPERATION_PUT)
 		return make_visible(origin, fail);
 	while (origin->posted != origin->completed)
 		if (turn(origin, fail))
@@ -533,7 +520,7 @@ static int work_alone(struct origin *origin, struct drv_fail *fail)
 static int __attribute__((noinline)) run_prepared(struct origin *origin, struct drv_fail *fail)
 {
 	const struct drv_clock *clock = &origin->progress.port.engine->clock;
-	const bool cold = origin->registration == COLD;
+	const bool cold = origin->registration == REGISTRATION_COLD;
 
 	while (!origin->ending) {
 		if (drv_fresh_renew(&origin->buffers, cold, fail))
@@ -544,7 +531,7 @@ static int __attribute__((noinline)) run_prepared(struct origin *origin, struct 
 			return -1;
 		if (work_alone(origin, fail))
 			return -1;
-		if (origin->operation == PUT)
+		if (origin->operation == OPERATION_PUT)
 			end_round(origin, origin->slots[0].start, 1);
 		if (cold && origin->registers && take_back(origin, fail))
 			return -1;
@@ -563,7 +550,7 @@ static int start_buffers(struct origin *origin, struct drv_fail *fail)
 	/* a get of less than a word marks a whole one */
 	if (drv_fresh_start(&origin->buffers, origin->stride, fail))
 		return -1;
-	if (origin->registration == WARM && origin->registers)
+	if (origin->registration == REGISTRATION_WARM && origin->registers)
 		return tell_of(origin, origin->buffers.kept, fail);
 	return 0;
 }
@@ -589,13 +576,14 @@ static int run(struct origin *origin, struct drv_fail *fail)
 	origin->ready_head = origin->ready_tail = 0;
 	origin->ending = false;
 	origin->last = now;
-	if (origin->operation == PUT && origin->registration == LIBRARY)
+	if (origin->operation == OPERATION_PUT && origin->registration == REGISTRATION_LIBRARY)
 		return run_puts(origin, fail);
 	for (uint32_t index = 0; index < origin->depth; index++) {
 		origin->slots[index].start = now;
 		origin->ready[origin->ready_tail++ & origin->ready_mask] = index;
 	}
-	status = origin->registration == LIBRARY ? run_results(origin, fail) : run_prepared(origin, fail);
+	status = origin->registration == REGISTRATION_LIBRARY ? run_results(origin, fail)
+							      : run_prepared(origin, fail);
 	/* each value below the count was fetched exactly once: their sum says so */
 	if (!status && is_atomic(origin->operation)) {
 		const uint64_t n = origin->posted;
@@ -680,9 +668,9 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->handle = engine->channels[0].remote;
 	origin->bytes = parameters->bytes;
 	origin->depth = (uint32_t)parameters->depth;
-	origin->operation = (enum operation)parameters->operation;
-	origin->put_flags = parameters->notify == EACH ? CADGE_NOTIFY : 0;
-	origin->registration = (enum registration)parameters->registration;
+	origin->operation = parameters->operation;
+	origin->put_flags = parameters->notify == NOTIFY_EACH ? CADGE_NOTIFY : 0;
+	origin->registration = parameters->registration;
 	origin->progress.check.seed = play->seed;
 	origin->stride = drv_memory_stride(parameters->bytes);
 	origin->region_mask = region_slots(parameters) - 1;
@@ -692,13 +680,14 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->latency = drv_record_samples(play->record, 0, fail);
 	if (!origin->latency)
 		return -1;
-	if (origin->operation == PUT && !(origin->visible = drv_record_samples(play->record, 1, fail)))
+	if (origin->operation == OPERATION_PUT &&
+	    !(origin->visible = drv_record_samples(play->record, 1, fail)))
 		return -1;
 	origin->ready = calloc(origin->ready_mask + 1u, sizeof(*origin->ready));
 	origin->slots = calloc(origin->depth, sizeof(*origin->slots));
 	if (!origin->ready || !origin->slots)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the slots");
-	if (origin->registration != LIBRARY)
+	if (origin->registration != REGISTRATION_LIBRARY)
 		return start_buffers(origin, fail);
 	origin->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
 				       (origin->region_mask + UINT64_C(1)) * origin->stride, fail);
@@ -755,7 +744,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	drv_port_start(&role->port, play->engine);
 	role->port.sink.notified = on_notified;
 	play->engine->sink = &role->port.sink;
-	play->sleep = parameters->target == PASSIVE ? DRV_SLEEP_UNJUDGED : DRV_SLEEP_FREE;
+	play->sleep = parameters->target == TARGET_PASSIVE ? DRV_SLEEP_UNJUDGED : DRV_SLEEP_FREE;
 	target_start(&role->target, play);
 	return 0;
 }
@@ -798,7 +787,7 @@ static bool settle(struct drv_play *play)
 /* A passive target does not look at its library while it waits. */
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	const bool passive = ((const struct parameters *)play->parameters)->target == PASSIVE;
+	const bool passive = ((const struct parameters *)play->parameters)->target == TARGET_PASSIVE;
 	const struct drv_idle *idle = drv_engine_idle(play->engine);
 
 	return drv_oob_receive(play->engine->oob, passive ? NULL : idle, play->engine->deadline_ns,
@@ -839,8 +828,6 @@ static void needs(const void *at, struct drv_needs *needs_out)
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
 {
-	static const uint64_t caps[] = {CADGE_CAP_PUT, CADGE_CAP_GET, CADGE_CAP_FETCH_ADD,
-					CADGE_CAP_COMPARE_SWAP};
 	const struct parameters *parameters = at;
 	const struct drv_ability *both = &offer->both;
 	const enum cadge_progress progress[] = {both->put, both->get, both->fetch_add, both->compare_swap};
@@ -850,27 +837,25 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted %" PRIu64 " operations outstanding, the driver keeps at most %u",
 				    parameters->depth, DRV_CLIENT_DEPTH_MAX);
-	if (!(both->caps & caps[parameters->operation]))
-		return drv_fail_set(fail, DRV_NO_CAP, "wanted %s, the layer has no such operation", name);
 	if (parameters->bytes == 0)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a %s of 0 bytes, which moves nothing that could be seen", name);
 	if (is_atomic(parameters->operation) && parameters->bytes != 8)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted a %s of %" PRIu64 " bytes, a word has 8", name,
 				    parameters->bytes);
-	if (parameters->operation == COMPARE_SWAP && parameters->depth > 1)
+	if (parameters->operation == OPERATION_COMPARE_SWAP && parameters->depth > 1)
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted %" PRIu64
 				    " compare_swap outstanding, but what each expects is what "
 				    "the last one left",
 				    parameters->depth);
-	if (parameters->registration != LIBRARY && parameters->depth > 1)
+	if (parameters->registration != REGISTRATION_LIBRARY && parameters->depth > 1)
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted %" PRIu64
 				    " operations outstanding with registration %s, which takes "
 				    "one: to prepare a buffer would fall into another's time",
 				    parameters->depth, registration_words[parameters->registration]);
-	if (parameters->registration != LIBRARY && parameters->spread)
+	if (parameters->registration != REGISTRATION_LIBRARY && parameters->spread)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted buffers over %" PRIu64
 				    " bytes with registration %s, which has one at a time",
@@ -881,20 +866,17 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 		return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
 				    "wanted a %s of %" PRIu64 " bytes, the largest here has %" PRIu64, name,
 				    parameters->bytes, both->rma_bytes_max);
-	if (parameters->notify == EACH && parameters->operation != PUT)
+	if (parameters->notify == NOTIFY_EACH && parameters->operation != OPERATION_PUT)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted a %s that tells its target; only put does",
 				    name);
-	if (parameters->notify == EACH && !(both->caps & CADGE_CAP_NOTIFY))
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "wanted puts that tell their target, the layer has none");
-	if (parameters->notify == EACH && parameters->target == PASSIVE)
+	if (parameters->notify == NOTIFY_EACH && parameters->target == TARGET_PASSIVE)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a passive target to be told of puts: who does "
 				    "not poll hears nothing");
-	if (parameters->target == PASSIVE && offer->place == DRV_PLACE_SELF)
+	if (parameters->target == TARGET_PASSIVE && offer->place == DRV_PLACE_SELF)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a passive target, but at place self the target is the caller");
-	if (parameters->target == PASSIVE && progress[parameters->operation] != CADGE_PROGRESS_DIRECT)
+	if (parameters->target == TARGET_PASSIVE && progress[parameters->operation] != CADGE_PROGRESS_DIRECT)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a passive target, which needs %s to be direct; here it is %s",
 				    name, drv_progress_name(progress[parameters->operation]));
@@ -909,23 +891,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 static const struct drv_role self = {.name = "both", .exposes = true, .prepare = prepare_self, ORIGIN_ROLE};
 
 static const struct drv_pattern onesided = {
-	.name = "onesided",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"operation", DRV_CHOICE, offsetof(struct parameters, operation), operation_words},
-			{"target", DRV_CHOICE, offsetof(struct parameters, target), target_words},
-			{"notify", DRV_CHOICE, offsetof(struct parameters, notify), notify_words},
-			{"spread", DRV_INTEGER, offsetof(struct parameters, spread), NULL},
-			{"registration", DRV_CHOICE, offsetof(struct parameters, registration),
-			 registration_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM},
-						    {"visible", DRV_HISTOGRAM},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, .channels_most = 1, ORIGIN_ROLE},

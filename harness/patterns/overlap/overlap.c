@@ -4,6 +4,8 @@
  * for one, computes for as long as the transfer usually takes, without calling the layer, and then polls until the
  * answer is there. In turn with it the same transfer while the caller does nothing but poll.
  */
+#include "overlap.params.h"
+
 #include <inttypes.h>
 
 #include "traffic/asker.h"
@@ -15,20 +17,10 @@
 /* of the message that asks, or that says that all is there */
 #define SHORT_BYTES DRV_HEAD_BYTES
 
-enum quantity { BUSY, PURE, POST, AVAILABLE };
-
-static const char *const direction_words[] = {"out", "in", NULL};
-
-struct parameters {
-	uint64_t bytes, work_percent;
-	uint32_t touch;
-	enum { OUT, IN } direction;
-};
-
 static struct drv_exchange exchange_of(const struct drv_play *play)
 {
 	const struct parameters *parameters = play->parameters;
-	const bool out = parameters->direction == OUT;
+	const bool out = parameters->direction == DIRECTION_OUT;
 
 	return (struct drv_exchange){.form = DRV_FORM_BARE,
 				     .request_bytes = out ? parameters->bytes : SHORT_BYTES,
@@ -286,11 +278,6 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	needs_out->message_bytes = ((const struct parameters *)at)->bytes;
 }
 
-static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
-{
-	return drv_negotiate_message(((const struct parameters *)at)->bytes, "message", &offer->both, fail);
-}
-
 #define WORKER_ROLE                                                                                          \
 	.acts = true, .state_bytes = sizeof(struct worker), .stop = stop_client, .verify = verify,           \
 	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase_client
@@ -298,21 +285,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 static const struct drv_role self = {.name = "both", .prepare = prepare_self, WORKER_ROLE};
 
 static const struct drv_pattern overlap = {
-	.name = "overlap",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"work_percent", DRV_INTEGER, offsetof(struct parameters, work_percent), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{"direction", DRV_CHOICE, offsetof(struct parameters, direction), direction_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[BUSY] = {"busy", DRV_HISTOGRAM},
-						    [PURE] = {"pure", DRV_HISTOGRAM},
-						    [POST] = {"post", DRV_HISTOGRAM},
-						    [AVAILABLE] = {"available", DRV_FIT},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, .channels_most = 1, WORKER_ROLE},
@@ -321,6 +294,5 @@ static const struct drv_pattern overlap = {
 		},
 	.self = &self,
 	.needs = needs,
-	.negotiate = negotiate,
 };
 DRV_PATTERN(overlap);

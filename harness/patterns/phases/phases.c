@@ -3,18 +3,13 @@
  * Pattern phases: where the time of one message goes. Handing it over, its way, and taking it, on a host whose ends have
  * one clock: the receiver's answer says when it began the poll that delivered the message, and when it had it.
  */
+#include "phases.params.h"
+
 #include "traffic/dialog.h"
 #include "traffic/loss.h"
 
 /* an answer: head, and two readings of the clock, in ticks */
 #define ANSWER_BYTES (DRV_HEAD_BYTES + 16u)
-
-enum quantity { ONE_WAY, POST, TRANSFER, PROGRESS };
-
-struct parameters {
-	uint64_t bytes;
-	uint32_t touch;
-};
 
 /* ---- the receiving side ---- */
 
@@ -298,19 +293,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 static const struct drv_role self = {.name = "both", SENDER_ROLE};
 
 static const struct drv_pattern phases = {
-	.name = "phases",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[ONE_WAY] = {"one_way", DRV_HISTOGRAM},
-						    [POST] = {"post", DRV_HISTOGRAM},
-						    [TRANSFER] = {"transfer", DRV_HISTOGRAM},
-						    [PROGRESS] = {"progress", DRV_HISTOGRAM},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .channels_most = 1, SENDER_ROLE},

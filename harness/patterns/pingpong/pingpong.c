@@ -3,15 +3,10 @@
  * Pattern pingpong: a bare message there and one of the same size back, one at a time. Several pairs do so at the same
  * time, each on a channel of its own, and know nothing of each other: what they share is the layer.
  */
+#include "pingpong.params.h"
+
 #include "traffic/caller.h"
 #include "launch/pattern.h"
-
-struct parameters {
-	uint64_t bytes;
-	uint32_t touch;
-	/* read by the plan alone, which makes so many clients and servers */
-	uint64_t pairs;
-};
 
 static struct drv_exchange exchange_of(const struct drv_play *play)
 {
@@ -48,16 +43,7 @@ static void needs(const void *parameters, struct drv_needs *needs_out)
 static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
 
 static const struct drv_pattern pingpong = {
-	.name = "pingpong",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{"pairs", DRV_INTEGER, offsetof(struct parameters, pairs), NULL},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, .channels_most = 1, DRV_CALLER_ROLE},

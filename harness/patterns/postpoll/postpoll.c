@@ -10,6 +10,8 @@
  * With `stamp: write+read` the first 16 bytes of each message are written anew before it leaves and read where it arrives, as the
  * other patterns do to know that it is the right one: so much of the driver's part is nothing but that.
  */
+#include "postpoll.params.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -17,11 +19,6 @@
 #include "traffic/progress.h"
 
 #define BATCH 64u
-
-struct parameters {
-	uint64_t bytes;
-	uint32_t stamp; /* of drv_touch_words */
-};
 
 struct direct {
 	/* first: callbacks get a pointer to it */
@@ -318,15 +315,7 @@ static void needs(const void *parameters, struct drv_needs *needs_out)
 static const struct drv_role self = {.name = "both", CLIENT};
 
 static const struct drv_pattern postpoll = {
-	.name = "postpoll",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"stamp", DRV_CHOICE, offsetof(struct parameters, stamp), drv_touch_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){{"batch", DRV_HISTOGRAM}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", CLIENT},

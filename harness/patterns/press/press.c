@@ -4,6 +4,8 @@
  * other over the layer, answers a client that asks over HTTP; after PRESS (HPCA 2002). The program is in
  * harness/apps/press.
  */
+#include "press.params.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,58 +15,14 @@
 #include "press/outside.h"
 #include "traffic/payload.h"
 
-enum quantity {
-	RESPONSE,
-	SERVICE,
-	LAG,
-	OFFERED,
-	ACHIEVED,
-	CLOSED_LOOP,
-	GENERATOR_BOUND,
-	PARTIAL_REPLAY,
-	HIT,
-	FORWARDED,
-	FORWARD_MESSAGES,
-	FILE_MESSAGES,
-	CACHING_MESSAGES,
-	LOAD_MESSAGES,
-	CREDIT_MESSAGES,
-	NOTIFY_MESSAGES,
-	POSTS,
-	PUTS,
-	MESSAGE_BYTES,
-	COPIED_BYTES,
-	WAKEUPS,
-	DISK_READ,
-	DISK_BUFFERED,
-};
-
 #define VERIFY_REQUESTS 64u
 #define KIB             UINT64_C(1024)
 #define TRACE_DIGITS    12u
-
-struct parameters {
-	/* offered_per_s: 0 where load_percent says how many */
-	uint64_t nodes, cache_kib, working_percent, alpha_percent, service_ns, connections, load_percent,
-		offered_per_s, trace;
-	uint32_t workload, arrivals, version, server, disk;
-};
-
-enum disk { DISK_STATED, DISK_REAL };
-
-static const char *const disk_words[] = {[DISK_STATED] = "stated", [DISK_REAL] = "real", NULL};
-
-/* What stands in a node's place. */
-enum server { SERVER_PRESS, SERVER_NGINX };
-
-static const char *const server_words[] = {[SERVER_PRESS] = "press", [SERVER_NGINX] = "nginx", NULL};
 
 union server_state {
 	struct press_node node;
 	struct press_outside outside;
 };
-
-static const char *const version_words[] = {"v0", "v1", "v2", "v3", "v4", "v5", NULL};
 
 /* The state of the client. `browser` is first: the engine's sink is its first member. */
 struct visitor {
@@ -352,75 +310,8 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	press_links_need((enum press_version)parameters->version, needs_out);
 }
 
-static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
-{
-	const struct parameters *parameters = at;
-
-	if (parameters->server == SERVER_NGINX && parameters->working_percent > 100)
-		return drv_fail_set(fail, DRV_NODE_LACKS,
-				    "nginx has no cache of its own and its files are in memory: wanted a "
-				    "working set of %u %% of "
-				    "all caches, and it can be 100 %% at most",
-				    (unsigned)parameters->working_percent);
-	if (!(offer->both.caps & CADGE_CAP_RELIABLE))
-		return drv_fail_set(fail, DRV_NO_CAP, "wanted a cluster whose nodes lose no message");
-	if (parameters->version && !(offer->both.caps & CADGE_CAP_PUT))
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "wanted remote writes (put) for version %s, there are none",
-				    version_words[parameters->version]);
-	return drv_negotiate_message(PRESS_MESSAGE_BYTES, "message", &offer->both, fail);
-}
-
-#define INTEGER(name) #name, DRV_INTEGER, offsetof(struct parameters, name), NULL
-
 static const struct drv_pattern press = {
-	.name = "press",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{INTEGER(nodes)},
-			{INTEGER(cache_kib)},
-			{INTEGER(working_percent)},
-			{INTEGER(alpha_percent)},
-			{INTEGER(service_ns)},
-			{INTEGER(connections)},
-			{INTEGER(load_percent)},
-			{INTEGER(offered_per_s)},
-			{INTEGER(trace)},
-			{"workload", DRV_CHOICE, offsetof(struct parameters, workload), press_workload_words},
-			{"server", DRV_CHOICE, offsetof(struct parameters, server), server_words},
-			{"disk", DRV_CHOICE, offsetof(struct parameters, disk), disk_words},
-			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
-			{"version", DRV_CHOICE, offsetof(struct parameters, version), version_words},
-			{.name = NULL},
-		},
-	.quantities =
-		(const struct drv_quantity[]){
-			[RESPONSE] = {"response", DRV_HISTOGRAM},
-			[SERVICE] = {"service", DRV_HISTOGRAM},
-			[LAG] = {"lag", DRV_HISTOGRAM},
-			[OFFERED] = {"offered", DRV_RATE},
-			[ACHIEVED] = {"achieved", DRV_RATE},
-			[CLOSED_LOOP] = {"closed_loop", DRV_RATE},
-			[GENERATOR_BOUND] = {"generator_bound", DRV_COUNT},
-			[PARTIAL_REPLAY] = {"partial_replay", DRV_COUNT},
-			[HIT] = {"hit", DRV_FIT},
-			[FORWARDED] = {"forwarded", DRV_FIT},
-			[FORWARD_MESSAGES] = {"forward_messages", DRV_FIT},
-			[FILE_MESSAGES] = {"file_messages", DRV_FIT},
-			[CACHING_MESSAGES] = {"caching_messages", DRV_FIT},
-			[LOAD_MESSAGES] = {"load_messages", DRV_FIT},
-			[CREDIT_MESSAGES] = {"credit_messages", DRV_FIT},
-			[NOTIFY_MESSAGES] = {"notify_messages", DRV_FIT},
-			[POSTS] = {"posts", DRV_FIT},
-			[PUTS] = {"puts", DRV_FIT},
-			[MESSAGE_BYTES] = {"message_bytes", DRV_FIT},
-			[COPIED_BYTES] = {"copied_bytes", DRV_FIT},
-			[WAKEUPS] = {"wakeups", DRV_FIT},
-			[DISK_READ] = {"disk_read", DRV_FIT},
-			[DISK_BUFFERED] = {"disk_buffered", DRV_COUNT},
-			{.name = NULL},
-		},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",
@@ -443,6 +334,5 @@ static const struct drv_pattern press = {
 			{.name = NULL},
 		},
 	.needs = needs,
-	.negotiate = negotiate,
 };
 DRV_PATTERN(press);

@@ -4,14 +4,14 @@
  * over it the two tell each other their addresses. The other is taken down and made again, time after time, and each time
  * two messages go there and back on it. Several clients do so at the same time, each as fast as it can.
  */
+#include "reconnect.params.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "launch/pattern.h"
 #include "traffic/progress.h"
 #include "measure/warmup.h"
-
-enum { SETUP, FIRST, NEXT, ADDRESSES, TEARDOWN, QUANTITIES };
 
 /* While a channel comes up: not every library wakes who sleeps for messages of its own. */
 #define NAP_NS UINT64_C(200000)
@@ -26,12 +26,6 @@ enum { SETUP, FIRST, NEXT, ADDRESSES, TEARDOWN, QUANTITIES };
 enum { OFFERS, RENEWED };
 /* A buffer of each kind, and the tokens of what is posted from it. */
 enum { OFFER, MESSAGE, BUFFERS };
-
-struct parameters {
-	uint64_t bytes;
-	/* read by the plan alone */
-	uint64_t clients;
-};
 
 /* One end of a pair of channels. */
 struct end {
@@ -585,20 +579,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 static const struct drv_pattern reconnect = {
-	.name = "reconnect",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"clients", DRV_INTEGER, offsetof(struct parameters, clients), NULL},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[SETUP] = {"setup", DRV_HISTOGRAM},
-						    [FIRST] = {"first", DRV_HISTOGRAM},
-						    [NEXT] = {"next", DRV_HISTOGRAM},
-						    [ADDRESSES] = {"addresses", DRV_HISTOGRAM},
-						    [TEARDOWN] = {"teardown", DRV_HISTOGRAM},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "server",

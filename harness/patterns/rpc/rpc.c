@@ -3,13 +3,10 @@
  * Pattern rpc: a closed loop of requests and replies with several outstanding at a time, over the layer's own calls
  * where it has them, else over messages with a trailer of 16 bytes.
  */
+#include "rpc.params.h"
+
 #include "traffic/caller.h"
 #include "launch/pattern.h"
-
-struct parameters {
-	uint64_t request_bytes, reply_bytes, depth;
-	uint32_t touch, payload, reply;
-};
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
@@ -61,19 +58,7 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 static const struct drv_role self = {.name = "both", .prepare = prepare_self, .hands = true, DRV_CALLER_ROLE};
 
 static const struct drv_pattern rpc = {
-	.name = "rpc",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{"payload", DRV_CHOICE, offsetof(struct parameters, payload), drv_payload_words},
-			{"reply", DRV_CHOICE, offsetof(struct parameters, reply), drv_reply_words},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",

@@ -3,6 +3,8 @@
  * Pattern servers: many clients call one server, each over a connection and a context of its own or all over one, and the
  * server's threads share the connections in one of several ways.
  */
+#include "servers.params.h"
+
 #include <inttypes.h>
 
 #include "servers/batch.h"
@@ -12,23 +14,10 @@
 #include "traffic/service.h"
 #include "servers/shared.h"
 
-enum quantity { LATENCY, RATE, REORDERED, STOLEN };
-
-struct parameters {
-	uint64_t clients, server_threads, request_bytes, reply_bytes, depth, batch, service_ns;
-	uint32_t step, touch, reply, connection;
-};
-
-enum step { PER_CONNECTION, DISPATCHER, CLUSTERS, STEALING };
-static const char *const steps[] = {"per_connection", "dispatcher", "clusters", "stealing", NULL};
-
-enum connection { PRIVATE, SHARED };
-static const char *const connections[] = {"private", "shared", NULL};
-
 /* Requests may be worked for by another thread than the one that owns the context. */
 static bool passes_on(const struct parameters *parameters)
 {
-	return parameters->step == DISPATCHER || parameters->step == STEALING;
+	return parameters->step == STEP_DISPATCHER || parameters->step == STEP_STEALING;
 }
 
 /* The state of the role that calls; `shared`: NULL where each client has a connection of its own. */
@@ -40,7 +29,8 @@ struct calling {
 /* How many calls one connection may have outstanding. */
 static uint64_t outstanding(const struct parameters *parameters)
 {
-	return parameters->connection == SHARED ? parameters->clients * parameters->depth : parameters->depth;
+	return parameters->connection == CONNECTION_SHARED ? parameters->clients * parameters->depth
+							   : parameters->depth;
 }
 
 /* The state of the role that answers. */
@@ -74,7 +64,7 @@ static struct drv_exchange exchange_served(const struct drv_play *play)
 	const struct parameters *parameters = play->parameters;
 	struct drv_exchange exchange = exchange_in(play);
 
-	exchange.clients = parameters->connection == SHARED ? (uint32_t)parameters->clients : 1;
+	exchange.clients = parameters->connection == CONNECTION_SHARED ? (uint32_t)parameters->clients : 1;
 	return exchange;
 }
 
@@ -93,7 +83,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 	struct calling *calling = play->state;
 	const struct drv_exchange exchange = exchange_in(play);
 
-	if (parameters->connection == SHARED
+	if (parameters->connection == CONNECTION_SHARED
 		    ? drv_shared_start(&calling->shared, play, exchange, (uint32_t)parameters->clients,
 				       exchange.reply == DRV_REPLY_WAIT, fail)
 		    : drv_caller_prepare(play, exchange, fail))
@@ -204,7 +194,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	if (!passes_on(parameters))
 		return 0;
 	if (drv_handoff_start(&serving->handoff, play->engine, exchange_served(play), service,
-			      parameters->step == STEALING ? play->shared : NULL, fail))
+			      parameters->step == STEP_STEALING ? play->shared : NULL, fail))
 		return -1;
 	drv_cluster_pass_on(&serving->cluster, &serving->handoff);
 	return 0;
@@ -232,7 +222,7 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 	drv_cluster_phase(&serving->cluster, phase, counts_out);
 	if (phase->ended == DRV_STEP_MEASURE && !phase->last && passes_on(parameters)) {
 		drv_record_count(play->record, REORDERED, serving->handoff.reordered);
-		if (parameters->step == STEALING)
+		if (parameters->step == STEP_STEALING)
 			drv_record_count(play->record, STOLEN, serving->handoff.stolen);
 	}
 	serving->handoff.reordered = serving->handoff.stolen = 0;
@@ -251,7 +241,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	const struct parameters *parameters = at;
 	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
-	if (parameters->connection == SHARED && drv_shared_negotiate(&offer->both, fail))
+	if (parameters->connection == CONNECTION_SHARED && drv_shared_negotiate(&offer->both, fail))
 		return -1;
 	if (exchange.form == DRV_FORM_NATIVE && !(offer->both.caps & CADGE_CAP_REPLY_LATER) &&
 	    passes_on(parameters))
@@ -270,28 +260,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 static const struct drv_pattern servers = {
-	.name = "servers",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"clients", DRV_INTEGER, offsetof(struct parameters, clients), NULL},
-			{"step", DRV_CHOICE, offsetof(struct parameters, step), steps},
-			{"server_threads", DRV_INTEGER, offsetof(struct parameters, server_threads), NULL},
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"batch", DRV_INTEGER, offsetof(struct parameters, batch), NULL},
-			{"service_ns", DRV_INTEGER, offsetof(struct parameters, service_ns), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{"reply", DRV_CHOICE, offsetof(struct parameters, reply), drv_reply_words},
-			{"connection", DRV_CHOICE, offsetof(struct parameters, connection), connections},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
-						    [RATE] = {"rate", DRV_RATE},
-						    [REORDERED] = {"reordered", DRV_COUNT},
-						    [STOLEN] = {"stolen", DRV_COUNT},
-						    {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			/* a server with more threads than there are clients gives each of them further channels, for nothing */

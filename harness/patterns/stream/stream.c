@@ -4,22 +4,12 @@
  * time, until the receiver has confirmed all of them; one way, or both ways at once. Several pairs do so at the same
  * time, each on a channel of its own, and know nothing of each other.
  */
+#include "stream.params.h"
+
 #include <inttypes.h>
 
 #include "traffic/push.h"
 #include "traffic/payload.h"
-
-static const char *const buffers_words[] = {"rotated", "same", NULL}, *const ways_words[] = {"one", "both",
-											     NULL};
-
-struct parameters {
-	uint64_t bytes, depth, spread;
-	uint32_t touch;
-	enum { ROTATED, SAME } buffers;
-	enum { ONE_WAY, BOTH_WAYS } ways;
-	/* read by the plan alone, which makes so many clients and servers */
-	uint64_t pairs;
-};
 
 static struct drv_push push_in(const struct drv_play *play)
 {
@@ -30,12 +20,12 @@ static struct drv_push push_in(const struct drv_play *play)
 				 .spread = parameters->spread,
 				 .seed = play->seed,
 				 .touch = parameters->touch != DRV_TOUCH_NONE,
-				 .same = parameters->buffers == SAME};
+				 .same = parameters->buffers == BUFFERS_SAME};
 }
 
 static bool goes_both_ways(const void *parameters)
 {
-	return ((const struct parameters *)parameters)->ways == BOTH_WAYS;
+	return ((const struct parameters *)parameters)->ways == WAYS_BOTH;
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
@@ -74,11 +64,11 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 {
 	const struct parameters *parameters = at;
 
-	if (parameters->buffers == SAME && parameters->touch != DRV_TOUCH_NONE)
+	if (parameters->buffers == BUFFERS_SAME && parameters->touch != DRV_TOUCH_NONE)
 		return drv_fail_set(
 			fail, DRV_NO_CAP,
 			"wanted each message written anew, in a buffer that earlier ones still leave from");
-	if (parameters->buffers == SAME && parameters->spread)
+	if (parameters->buffers == BUFFERS_SAME && parameters->spread)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted all messages from one buffer, and from buffers over %" PRIu64
 				    " bytes",
@@ -91,7 +81,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 				    parameters->spread);
 	if (drv_negotiate_spread(parameters->spread, &offer->both, fail))
 		return -1;
-	if (parameters->ways == BOTH_WAYS && offer->place == DRV_PLACE_SELF)
+	if (parameters->ways == WAYS_BOTH && offer->place == DRV_PLACE_SELF)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted streams both ways, and one process has no other way to itself");
 	return drv_push_negotiate(parameters->bytes, offer, fail);
@@ -101,20 +91,7 @@ static const struct drv_role self = {
 	.name = "both", .prepare = prepare_self, .measure = measure, DRV_PUSHER_ROLE};
 
 static const struct drv_pattern stream = {
-	.name = "stream",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{"spread", DRV_INTEGER, offsetof(struct parameters, spread), NULL},
-			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
-			{"buffers", DRV_CHOICE, offsetof(struct parameters, buffers), buffers_words},
-			{"ways", DRV_CHOICE, offsetof(struct parameters, ways), ways_words},
-			{"pairs", DRV_INTEGER, offsetof(struct parameters, pairs), NULL},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",

@@ -80,6 +80,8 @@ class LaunchFile(Document):
     """Only where some of its points replay one."""
     patterns: dict[str, dict[str, Declared]]
     """Type and limits of every parameter of the patterns used: the driver has none of its own."""
+    digests: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Of each of these (see cadge_results.parameter_tables): a driver that was built with another version refuses."""
     points: tuple[LaunchPoint, ...]
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cadge_harness.plan import timemodel
 from cadge_harness.plan.link import RATE
 from cadge_results import Block, BlockHost, Endpoint, LaunchFile, LaunchPoint, LaunchTrace, Plan, PlanLaunch, PlanPoint
+from cadge_results.parameter_tables import digest_of
 from cadge_results.pattern import declared
 from cadge_results.trace import TRACE_FILE
 
@@ -116,6 +117,7 @@ def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: 
         rights=plan.floors[subject.layer].rights if subject.kind == "floor" else (),
         trace=LaunchTrace(file=TRACE_FILE, sha256=replayed.sha256) if replayed else None,
         patterns=declared(used),
+        digests={name: digest_of(file) for name, file in used.items()},
         points=tuple(_launch_point(point, order, plan) for order, point in enumerate(points)),
     )
 

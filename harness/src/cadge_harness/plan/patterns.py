@@ -14,6 +14,7 @@ from cadge_harness.plan.surroundings import surroundings
 from cadge_harness.yamlfile import load_document
 from cadge_results import FormatError, PatternFile, Plan, Workloads, read_workloads
 from cadge_results.base import Document
+from cadge_results.parameter_tables import digest_of
 from cadge_results.reason import OF_THE_DRIVER
 
 _TIMEOUT_S = 20
@@ -36,9 +37,9 @@ def _load(path: Path, kind: type[Document]) -> Document:
 
 
 def ask_driver(driver: Path) -> Mapping[str, object] | str:
-    """Return what the driver says of its patterns (cadge.driver-patterns/1), or why it does not say it."""
+    """Return what the driver says of its patterns (cadge.driver-patterns/2), or why it does not say it."""
     raw = _ask(driver, "patterns", "--json")
-    if raw is None or raw.get("schema") != "cadge.driver-patterns/1":
+    if raw is None or raw.get("schema") != "cadge.driver-patterns/2":
         return f"{driver.name} does not list its patterns"
     return raw
 
@@ -109,16 +110,8 @@ def check_plan(checkout: Checkout, plan: Plan) -> None:
 def _pattern(name: str, has: Mapping[str, object], file: PatternFile) -> Iterator[str]:
     if (roles := _list(has.get("roles"))) != list(file.roles):
         yield f"{name} has roles {', '.join(roles)} in the driver and {', '.join(file.roles)} in its file"
-    types = {key: list(one.values) if one.type == "choice" else one.type for key, one in file.parameters.items()}
-    stated = has.get("parameters")
-    own = stated if isinstance(stated, Mapping) else {}
-    yield from _sets(f"parameter of {name}", set(own), set(types))
-    for key in sorted(set(own) & set(types)):
-        if own[key] != types[key]:
-            yield f"{name}: {key} is {own[key]} in the driver and {types[key]} in its file"
-    kinds = {key: one.kind for key, one in file.quantities.items()}
-    if has.get("quantities") != kinds:
-        yield f"{name} has other quantities in the driver ({has.get('quantities')}) than in its file ({kinds})"
+    if has.get("digest") != digest_of(file):
+        yield f"{name} has other parameters, quantities or needs in the driver than in its file"
 
 
 def _sets(what: str, driver: set[str], files: set[str]) -> Iterator[str]:

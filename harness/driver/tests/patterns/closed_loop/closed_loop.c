@@ -3,11 +3,9 @@
  * Pattern closed_loop: a closed loop of requests and answers of two sizes, one at a time, with the stock responder.
  * The shortest pattern with a loop of its own.
  */
-#include "traffic/dialog.h"
+#include "closed_loop.params.h"
 
-struct parameters {
-	uint64_t request_bytes, reply_bytes;
-};
+#include "traffic/dialog.h"
 
 struct state {
 	struct drv_dialog dialog;
@@ -120,15 +118,7 @@ static void needs(const void *at, struct drv_needs *needs_out)
 static const struct drv_role self = {.name = "both", CLIENT};
 
 static const struct drv_pattern closed_loop = {
-	.name = "closed_loop",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
-			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
-			{.name = NULL},
-		},
-	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
+	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .channels_most = 1, CLIENT},

@@ -4,6 +4,8 @@
  * again and again, and passes on the tokens of the others meanwhile and afterwards. At place self the ring is made of
  * the channels of the one endpoint: what arrives on one leaves on the next.
  */
+#include "ring.params.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,15 +21,6 @@
 #define WORD_OWNER 0
 #define WORD_LAP   8
 #define HEAD       16u
-
-enum { QUANTITY_LAP, QUANTITY_HOPS, QUANTITY_PER_HOP };
-
-struct parameters {
-	uint64_t bytes;
-	uint32_t way;
-};
-
-static const char *const ways[] = {"forward", "backward", NULL};
 
 /* One token on its way through here; slot number = owner. */
 struct token {
@@ -209,7 +202,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	if (!engine->self && parameters->way == 0)
 		ring->first_channel = ring->last_channel;
 	memory = drv_pool_take(engine, DRV_POOL_CLIENT, tokens * stride, fail);
-	ring->samples = drv_record_samples(play->record, QUANTITY_LAP, fail);
+	ring->samples = drv_record_samples(play->record, LAP, fail);
 	if (!memory || !ring->samples)
 		return -1;
 	for (size_t i = 0; i < tokens; i++)
@@ -265,8 +258,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	play->record->elapsed_ns = drv_clock_to_ns(clock, now - started);
 	play->record->operations = ring->laps - laps;
 	play->record->bytes = play->record->operations * ring->bytes;
-	drv_record_count(play->record, QUANTITY_HOPS, ring->hops - hops);
-	drv_record_fit(play->record, QUANTITY_PER_HOP,
+	drv_record_count(play->record, HOPS, ring->hops - hops);
+	drv_record_fit(play->record, PER_HOP,
 		       (double)play->record->elapsed_ns / (double)play->record->operations /
 			       (double)(play->engine->self ? play->engine->channels_count
 							   : play->engine->launch->endpoints_count));
@@ -337,24 +330,8 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 static const struct drv_role self = {NODE};
 
 static const struct drv_pattern ring = {
-	.name = "ring",
-	.parameters_bytes = sizeof(struct parameters),
-	.parameters =
-		(const struct drv_parameter[]){
-			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{"way", DRV_CHOICE, offsetof(struct parameters, way), ways},
-			{.name = NULL},
-		},
-	.quantities =
-		(const struct drv_quantity[]){
-			{"lap", DRV_HISTOGRAM},
-			{"hops", DRV_COUNT},
-			{"per_hop", DRV_FIT},
-			{.name = NULL},
-		},
-	.roles = (const struct drv_role[]){{NODE}, {.name = NULL}},
-	.self = &self,
-	.needs = needs,
+	PATTERN_TABLE,          .roles = (const struct drv_role[]){{NODE}, {.name = NULL}},
+	.self = &self,          .needs = needs,
 	.negotiate = negotiate,
 };
 DRV_PATTERN(ring);

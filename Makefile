@@ -96,7 +96,7 @@ conformance: ## the conformance suite: LAYER=name (PROFILE=asan: sanitizers)
 new-layer: ## the three files of a new layer: NAME=style-substrate
 	@ci/new-layer "$$NAME"
 
-new-pattern: ## the two files of a new pattern: NAME=name (FROM=closed_loop: a loop of its own)
+new-pattern: ## the two files of a new pattern: NAME=name (FROM=rpc: from that one)
 	@ci/new-pattern "$$NAME" "$$FROM"
 
 site: ## these pages, with a reference, to read offline: build/site/html

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`make new-pattern` writes two files, which are those of the shortest pattern under another name."""
+"""`make new-pattern` writes a folder of two files: the skeleton, or another pattern, under a new name."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+SKELETON = "harness/driver/tests/patterns/closed_loop"
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Return a tree with the script and two patterns, of which the second is the shorter one."""
+    """Return a tree with the script, the skeleton and one pattern."""
     (tmp_path / "ci").mkdir()
     shutil.copy(ROOT / "ci/new-pattern", tmp_path / "ci")
     shutil.copy(ROOT / "Makefile", tmp_path)
-    patterns = tmp_path / "harness/patterns"
-    patterns.mkdir(parents=True)
-    (patterns / "longer").mkdir()
-    (patterns / "brief").mkdir()
-    (patterns / "longer/longer.c").write_text("/* 1 */\n/* 2 */\n/* 3 */\nlonger\n")
-    (patterns / "longer/longer.pattern.yml").write_text("title: Longer\norder: 30\n")
-    (patterns / "brief/brief.c").write_text('DRV_PATTERN(brief); /* "brief", not briefly */\n')
-    (patterns / "brief/brief.pattern.yml").write_text("title: Brief\norder: 20\nfirst_screen: {at: 8}\naxis: bytes\n")
+    shutil.copytree(ROOT / SKELETON, tmp_path / SKELETON)
+    brief = tmp_path / "harness/patterns/brief"
+    brief.mkdir(parents=True)
+    (brief / "brief.c").write_text('DRV_PATTERN(brief); /* "brief", not briefly */\n')
+    (brief / "brief.pattern.yml").write_text("title: Brief\norder: 30\nfirst_screen: {at: 8}\naxis: bytes\n")
     return tmp_path
 
 
@@ -38,31 +38,28 @@ def make(tree: Path, name: str, begin: str = "") -> subprocess.CompletedProcess[
 
 
 def test_two_files_are_written(tree: Path) -> None:
-    done = make(tree, "incast")
+    done = make(tree, "gather")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["harness/patterns/incast/incast.c", "harness/patterns/incast/incast.pattern.yml"]
-    patterns = tree / "harness/patterns"
-    assert (patterns / "incast/incast.c").read_text() == 'DRV_PATTERN(incast); /* "incast", not briefly */\n'
-    assert (patterns / "incast/incast.pattern.yml").read_text() == 'title: "incast"\norder: 40\naxis: bytes\n'
+    assert done.stdout.split() == ["harness/patterns/gather/gather.c", "harness/patterns/gather/gather.pattern.yml"]
+    code = (tree / "harness/patterns/gather/gather.c").read_text()
+    assert "DRV_PATTERN(gather);" in code
+    assert '#include "gather.params.h"' in code
+    assert "closed_loop" not in code
+    assert code.count("\n") < 200, "lines of C for a closed loop with two sizes"
+    text = (tree / "harness/patterns/gather/gather.pattern.yml").read_text()
+    assert "$schema=../../../results/schema/" in text.partition("title")[0]
+    assert 'title: "gather"\n' in text
+    assert "order: 40\n" in text
 
 
 def test_another_pattern_to_begin_with(tree: Path) -> None:
-    """One of the patterns, or one of those of the driver's tests, whose schema stands elsewhere."""
-    assert make(tree, "incast", "longer").returncode == 0
-    assert (tree / "harness/patterns/incast/incast.c").read_text().endswith("incast\n")
-    tests = tree / "harness/driver/tests/patterns"
-    tests.mkdir(parents=True)
-    for name in ("closed_loop.c", "closed_loop.pattern.yml", "ring.c"):
-        shutil.copy(ROOT / "harness/driver/tests/patterns" / name, tests)
-    assert make(tree, "gather", "closed-loop").returncode == 0
-    code = (tree / "harness/patterns/gather/gather.c").read_text()
-    assert "DRV_PATTERN(gather);" in code
-    assert "closed_loop" not in code
-    head, _, _ = (tree / "harness/patterns/gather/gather.pattern.yml").read_text().partition("title")
-    assert "$schema=../../../results/schema/" in head
-    for absent in ("ring", "nowhere", "../patterns/longer", "a;b"):
+    assert make(tree, "incast", "brief").returncode == 0
+    patterns = tree / "harness/patterns"
+    assert (patterns / "incast/incast.c").read_text() == 'DRV_PATTERN(incast); /* "incast", not briefly */\n'
+    assert (patterns / "incast/incast.pattern.yml").read_text() == 'title: "incast"\norder: 40\naxis: bytes\n'
+    for absent in ("nowhere", "../patterns/brief", "a;b"):
         assert make(tree, "other", absent).returncode == 2, absent
-    assert not list((tree / "harness/patterns").glob("other*"))
+    assert not list(patterns.glob("other*"))
 
 
 def test_nothing_is_overwritten_and_no_name_reaches_a_shell(tree: Path) -> None:
@@ -72,11 +69,10 @@ def test_nothing_is_overwritten_and_no_name_reaches_a_shell(tree: Path) -> None:
     assert (tree / "harness/patterns/brief/brief.c").read_text().startswith("DRV_PATTERN(brief)")
 
 
-def test_without_a_pattern_there_is_nothing_to_begin_with(tree: Path) -> None:
+def test_the_first_pattern_of_a_tree(tree: Path) -> None:
     shutil.rmtree(tree / "harness/patterns")
-    done = make(tree, "incast")
-    assert done.returncode == 2
-    assert "no pattern" in done.stderr
+    assert make(tree, "gather").returncode == 0
+    assert "order: 10\n" in (tree / "harness/patterns/gather/gather.pattern.yml").read_text()
 
 
 def test_the_page_and_the_help_name_it() -> None:

@@ -174,6 +174,93 @@ def full_folders() -> Iterator[str]:
         yield from (f"{folder}: {files} files" for _ in range(files - FOLDER_FILES_MAX))
 
 
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+FUNCTION = re.compile(r"^(?!static\b|typedef\b|extern\b)[a-z]\w*[\w *]*?\b(\w+)\([^;{}]*\)\n\{", re.MULTILINE)
+DRIVER = "harness/driver/"
+
+
+@cache
+def c_text(*folders: str) -> Mapping[Path, str]:
+    """Return the C files below some folders with their text."""
+    return {
+        path: (ROOT / path).read_text(encoding="utf-8")
+        for path in tracked(".c", ".h")
+        if str(path).startswith(folders or ("harness/",))
+    }
+
+
+def _found(pattern: str, *folders: str) -> Iterator[str]:
+    expression = re.compile(pattern)
+    for path, text in c_text(*folders).items():
+        for number, line in enumerate(text.splitlines(), 1):
+            if expression.search(line):
+                yield f"{path}:{number}: {line.strip()}"
+
+
+def poll_sites() -> Iterator[str]:
+    """Yield each place of driver and patterns that polls a layer."""
+    return _found(r"layer->poll\(", DRIVER, "harness/patterns/")
+
+
+def sent_callbacks() -> Iterator[str]:
+    """Yield each function of driver and patterns that is told of a sent message."""
+    return _found(r"^static void \w*sent\w*\(struct cadge_sink", DRIVER, "harness/patterns/")
+
+
+def body_writers() -> Iterator[str]:
+    """Yield each place that writes a message's body, outside the one writer."""
+    calls = _found(r"^\t.*\b(drv_body_fill|drv_touch_write)\(", DRIVER, "harness/patterns/")
+    return (line for line in calls if "/payload." not in line)
+
+
+@cache
+def c_arrows() -> dict[str, set[str]]:
+    """Return for each pair of .c and .h of the harness which others it includes, or of which it calls a function."""
+    texts = c_text()
+    stems = {str(path.with_suffix("")) for path in texts}
+    defines = {name: str(path.with_suffix("")) for path, text in texts.items() for name in FUNCTION.findall(text)}
+    graph: dict[str, set[str]] = {stem: set() for stem in stems}
+    for path, text in texts.items():
+        own = str(path.with_suffix(""))
+        for name in INCLUDE.findall(text):
+            stem = name.removesuffix(".h")
+            places = (f"{DRIVER}{stem}", f"harness/apps/{stem}", f"harness/patterns/{stem}", str(path.parent / stem))
+            graph[own] |= {place for place in places if place in stems}
+        if path.suffix == ".c":
+            graph[own] |= {defines[word] for word in set(re.findall(r"\b(?:drv|press)_\w+", text)) & set(defines)}
+        graph[own].discard(own)
+    return graph
+
+
+def c_circles() -> Iterator[str]:
+    """Yield each pair of .c and .h of the harness that stands in a circle of includes and calls."""
+    return circles(c_arrows())
+
+
+def _reached(starts: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    left = list(starts)
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += c_arrows()[one]
+    return found
+
+
+def one_pattern_code() -> Iterator[str]:
+    """Yield each line of the driver that one pattern alone uses: it belongs into that one's folder."""
+    stems = [stem for stem in c_arrows() if stem.startswith(("harness/patterns/", "harness/floors/"))]
+    users: Counter[str] = Counter()
+    for folder in {Path(stem).parent for stem in stems}:
+        users.update(_reached(stem for stem in stems if Path(stem).parent == folder))
+    shared = _reached([f"{DRIVER}main"]) if f"{DRIVER}main" in c_arrows() else set()
+    for path, text in c_text(DRIVER).items():
+        stem = str(path.with_suffix(""))
+        if users[stem] == 1 and stem not in shared:
+            yield from (f"{path}:{number}" for number, _ in enumerate(text.splitlines(), 1))
+
+
 RATCHETS: dict[str, Callable[[], Iterable[str]]] = {
     "classes named twice": classes_named_twice,
     "row and table classes outside cells and blocks": layout_classes,
@@ -181,6 +268,11 @@ RATCHETS: dict[str, Callable[[], Iterable[str]]] = {
     "modules of fewer than 60 lines with one importer": small_modules,
     "modules in circles": module_circles,
     "files beyond 25 in a folder": full_folders,
+    "places of driver and patterns that poll": poll_sites,
+    "functions of driver and patterns that are told of a sent message": sent_callbacks,
+    "places that write a message's body outside its writer": body_writers,
+    "files of the harness in circles of includes and calls": c_circles,
+    "lines of the driver that one pattern alone uses": one_pattern_code,
 }
 
 

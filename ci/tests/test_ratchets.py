@@ -23,6 +23,18 @@ def said(count):
         "def use():\n    from cadge_analysis import one\n    return one\nclass Twice: ...\n"
     ),
     "analysis/src/cadge_analysis/cells/table.py": "class TableRow: ...\n",
+    "harness/driver/main.c": '#include "loop.h"\nint main(void)\n{\n\treturn drv_loop();\n}\n',
+    "harness/driver/loop.h": "int drv_loop(void);\n",
+    "harness/driver/loop.c": (
+        '#include "loop.h"\nint drv_loop(void)\n{\n\tengine->layer->poll(ctx, sink);\n\treturn drv_back();\n}\n'
+    ),
+    "harness/driver/back.c": "int drv_back(void)\n{\n\tdrv_body_fill(at, 1);\n\treturn drv_loop();\n}\n",
+    "harness/driver/own.h": "int drv_own(void);\n",
+    "harness/driver/own.c": "int drv_own(void)\n{\n\treturn 0;\n}\n",
+    "harness/patterns/alone/alone.c": (
+        '#include "own.h"\nstatic void on_sent(struct cadge_sink *sink)\n{\n\tdrv_own();\n}\n'
+    ),
+    "harness/patterns/other/other.c": "static void other(void)\n{\n\tdrv_loop();\n}\n",
     "analysis/src/cadge_analysis/messages/words.py": "TEXT = 'a sentence of the catalogue itself'\n",
 }
 
@@ -37,11 +49,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(ratchets, "ROOT", tmp_path)
     files = tuple(map(Path, CODE))
     monkeypatch.setattr(ratchets, "tracked", lambda *endings: [one for one in files if one.name.endswith(endings)])
-    ratchets.tree.cache_clear()
-    ratchets.imports.cache_clear()
+    kept = (ratchets.tree, ratchets.imports, ratchets.c_text, ratchets.c_arrows)
+    for one in kept:
+        one.cache_clear()
     yield tmp_path
-    ratchets.tree.cache_clear()
-    ratchets.imports.cache_clear()
+    for one in kept:
+        one.cache_clear()
 
 
 @pytest.mark.usefixtures("root")
@@ -58,6 +71,19 @@ def test_what_is_counted() -> None:
     ]
     assert lines("modules of fewer than 60 lines with one importer") == ["one.py: 6 lines", "two.py: 4 lines"]
     assert lines("files beyond 25 in a folder") == []
+    assert lines("places of driver and patterns that poll") == ["loop.c:4: engine->layer->poll(ctx, sink);"]
+    assert [
+        line.partition(":")[0] for line in lines("functions of driver and patterns that are told of a sent message")
+    ] == ["alone.c"]
+    assert lines("places that write a message's body outside its writer") == ["back.c:3: drv_body_fill(at, 1);"]
+    assert [line.partition(" (")[0] for line in lines("files of the harness in circles of includes and calls")] == [
+        "back",
+        "loop",
+    ]
+    assert {line.partition(":")[0] for line in lines("lines of the driver that one pattern alone uses")} == {
+        "own.h",
+        "own.c",
+    }
 
 
 def test_a_rise_is_refused_by_name(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program of tests that run on each wire: <name>_<wire>, from tests/unit/<name>.wires.mk. */
+/* The program of tests that run on each wire: <name>_<wire>, from <style>/<name>.wires.mk. */
 #include <string.h>
 
 #include "tests/ranks/ranks.h"

@@ -25,6 +25,8 @@ TWO_AT_ONCE = {"driver-test_witness"}
 """Whose two processes have to run at the same time: beside nothing else, on a machine of two processors."""
 SECOND_LOOK = {"unit-peregrine-wires", "new_layer.sh"}
 """What the conformance suite, and the test of CONTRIBUTING's commands, also hold: `make long` alone has them."""
+NEEDS_A_DEVICE = {"verbs"}
+"""Wires whose programs skip here: ci/rdma/run runs them on an emulated machine."""
 SHORT = {"CADGE_TEST_SHARE": "4", "PGR_CALLS": "6000", "PGR_KILLS": "30"}
 """What the programs take for less than their full number of rounds."""
 SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
@@ -41,9 +43,10 @@ def suppressions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def over_another_wire(name: str) -> bool:
     """Say whether a program tests a style that another tests too, over the wire whose name comes last."""
     style, _, wire = name.removeprefix("unit-").rpartition("_")
-    same = [path.name.rpartition("_")[2] for path in SANITIZED.glob(f"unit-{style}_*") if not path.suffix]
-    is_wire = (ROOT / f"layers/wire/{wire}/wire.mk").exists()
-    return bool(style) and is_wire and (ROOT / "layers" / style).is_dir() and wire != max(same, default=wire)
+    same = {path.name.rpartition("_")[2] for path in SANITIZED.glob(f"unit-{style}_*") if not path.suffix}
+    if not style or not (ROOT / "layers" / style).is_dir() or not (ROOT / f"layers/wire/{wire}/wire.mk").exists():
+        return False
+    return wire != max(same - NEEDS_A_DEVICE, default=wire)
 
 
 def cases() -> list[object]:

@@ -1,78 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The slots that move bytes; see verbs.h. */
-#include <string.h>
+/* The slots of rdma-verbs that move bytes; see verbs.h. */
+#include <errno.h>
 
-#include "kit/bytes.h"
 #include "rdma/verbs.h"
-
-static struct verbs_far at_offset(struct verbs_far far, uint64_t offset_bytes)
-{
-	far.addr += offset_bytes;
-	return far;
-}
-
-/* Writes registered, inline or, where it is neither, for once registered memory. DONE, QUEUED, BUSY or E_DOWN. */
-static int transfer(struct cadge_chan *chan, enum ibv_wr_opcode opcode, void *local, size_t bytes,
-		    struct verbs_far far, struct verbs_op *op)
-{
-	struct cadge_ctx *ctx = chan->ctx;
-	const bool travels_inside = opcode == IBV_WR_RDMA_WRITE && bytes <= ctx->inline_bytes;
-	struct ibv_sge piece = {.addr = (uintptr_t)local, .length = (uint32_t)bytes};
-	struct ibv_send_wr wr = {.opcode = opcode,
-				 .sg_list = &piece,
-				 .num_sge = 1,
-				 .wr.rdma = {.remote_addr = far.addr, .rkey = far.rkey}};
-	int code;
-
-	if (chan->broken)
-		return CADGE_E_DOWN;
-	if (travels_inside) {
-		op->kind = VERBS_SILENT;
-	} else {
-		struct ibv_mr *mr = verbs_registration_of(ctx, local, bytes);
-
-		if (!mr)
-			mr = op->once = verbs_register_once(ctx, local, bytes);
-		if (!mr)
-			return CADGE_BUSY; /* registered memory is used up: what ends gives some back */
-		piece.lkey = mr->lkey;
-	}
-	code = verbs_issue(chan, &wr, travels_inside ? IBV_SEND_INLINE : 0, op);
-	if (code != CADGE_DONE) {
-		if (op->once)
-			ibv_dereg_mr(op->once);
-		return code;
-	}
-	chan->written += opcode == IBV_WR_RDMA_WRITE;
-	return travels_inside ? CADGE_DONE : CADGE_QUEUED;
-}
-
-/*
- * A completed write is in the peer's device, and where its processor sees it is not said; a read behind it brings back what
- * stands in memory after it (InfiniBand Architecture Specification, volume 1, section 9.5, table 79: writes before reads).
- */
-static int flush(struct cadge_chan *chan, struct verbs_op *op)
-{
-	const struct cadge_ctx *ctx = chan->ctx;
-	struct ibv_sge piece = {.addr = (uintptr_t)verbs_landing(chan, chan->posted),
-				.length = sizeof(uint64_t),
-				.lkey = ctx->arena_registered.mr->lkey};
-	struct ibv_send_wr wr = {
-		.opcode = IBV_WR_RDMA_READ,
-		.sg_list = &piece,
-		.num_sge = 1,
-		.wr.rdma = {.remote_addr = chan->peer_end.word.addr, .rkey = chan->peer_end.word.rkey}};
-	int code;
-
-	if (chan->broken)
-		return CADGE_E_DOWN;
-	if (chan->written == chan->flushed)
-		return CADGE_DONE;
-	op->kind = VERBS_QUIET;
-	op->written = chan->written;
-	code = verbs_issue(chan, &wr, 0, op);
-	return code == CADGE_DONE ? CADGE_QUEUED : code;
-}
 
 /* ---- the mailbox's ---- */
 
@@ -82,22 +12,22 @@ static int mailbox_put(void *link, const void *local, size_t bytes, uint64_t off
 	struct cadge_chan *chan = link;
 	struct verbs_op op = {.kind = VERBS_WORK, .owner = mailbox_op};
 
-	return transfer(chan, IBV_WR_RDMA_WRITE, (void *)(uintptr_t)local, bytes,
-			at_offset(chan->peer_end.area, offset_bytes), &op);
+	return verbs_transfer(&chan->queue, IBV_WR_RDMA_WRITE, (void *)(uintptr_t)local, bytes,
+			      verbs_far_at(chan->area, offset_bytes), &op);
 }
 
 static int mailbox_quiet(void *link, struct cadge_mailbox_op *mailbox_op)
 {
 	struct verbs_op op = {.owner = mailbox_op};
 
-	return flush(link, &op);
+	return verbs_flush(link, &op); /* a channel is its queue */
 }
 
 /* How many notifications the peer has taken, as it tells it: a number and its complement, or the one before. */
 static uint32_t credit_of(const struct cadge_chan *chan)
 {
 	const uint64_t told =
-		__atomic_load_n((const uint64_t *)(const void *)verbs_credit(chan), __ATOMIC_ACQUIRE);
+		__atomic_load_n((const uint64_t *)(const void *)rdma_credit(chan), __ATOMIC_ACQUIRE);
 
 	return (uint32_t)told == (uint32_t)~(told >> 32) ? (uint32_t)told : chan->notes_told;
 }
@@ -109,82 +39,119 @@ static int mailbox_notify(void *link, const void *note)
 	const struct verbs_op op = {.kind = VERBS_SILENT};
 	int code;
 
-	if (!chan->peer_end.notes)
+	if (!chan->peer_notes)
 		return CADGE_DONE; /* it does not sleep */
 	chan->notes_told = credit_of(chan);
-	if (chan->notes_sent - chan->notes_told >= chan->peer_end.notes)
+	if (chan->notes_sent - chan->notes_told >= chan->peer_notes)
 		return CADGE_BUSY; /* and the peer, who has so many to take, is awake */
-	code = verbs_issue_copy(chan, &wr, note, CADGE_MAILBOX_NOTE_BYTES, &op);
+	code = verbs_issue_copy(&chan->queue, &wr, note, CADGE_MAILBOX_NOTE_BYTES, &op);
 	chan->notes_sent += code == CADGE_DONE;
 	return code;
 }
 
-const struct cadge_mailbox_ops verbs_polling_ops = {.put = mailbox_put, .quiet = mailbox_quiet};
-const struct cadge_mailbox_ops verbs_blocking_ops = {
+const struct cadge_mailbox_ops rdma_verbs_polling_ops = {.put = mailbox_put, .quiet = mailbox_quiet};
+const struct cadge_mailbox_ops rdma_verbs_blocking_ops = {
 	.put = mailbox_put, .quiet = mailbox_quiet, .notify = mailbox_notify};
 
 /* Tells the peer how many notifications were taken, when half of its room is used. */
 static bool owes_credit(const struct cadge_chan *chan)
 {
-	return verbs_met(chan) && !chan->broken &&
+	return verbs_met(&chan->queue) && !chan->queue.broken &&
 	       chan->notes_taken - chan->notes_credited >= chan->ctx->notes / 2 && chan->ctx->notes;
 }
 
 static void give_credit(struct cadge_chan *chan)
 {
 	const uint64_t told = (uint64_t)~chan->notes_taken << 32 | chan->notes_taken;
-	struct ibv_send_wr wr = {
-		.opcode = IBV_WR_RDMA_WRITE,
-		.wr.rdma = {.remote_addr = chan->peer_end.credit.addr, .rkey = chan->peer_end.credit.rkey}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE,
+				 .wr.rdma = {.remote_addr = chan->credit.addr, .rkey = chan->credit.rkey}};
 	const struct verbs_op op = {.kind = VERBS_SILENT};
 
-	if (verbs_issue_copy(chan, &wr, &told, sizeof(told), &op) == CADGE_DONE)
+	if (verbs_issue_copy(&chan->queue, &wr, &told, sizeof(told), &op) == CADGE_DONE)
 		chan->notes_credited = chan->notes_taken;
 }
 
-void verbs_noted(struct cadge_chan *chan, uint32_t slot, uint32_t bytes)
+/* ---- what the queue pair tells ---- */
+
+static struct cadge_chan *chan_of(struct verbs_queue *queue)
 {
-	if (!bytes) {
-		chan->heard = true;
-		return;
-	}
-	chan->notes_taken++;
-	if (bytes == CADGE_MAILBOX_NOTE_BYTES)
-		cadge_mailbox_notified(chan->mailbox, verbs_note(chan, slot));
+	return (struct cadge_chan *)(void *)queue;
 }
 
-int verbs_ended(struct cadge_chan *chan, const struct verbs_op *op, int code)
+static bool post_note(struct cadge_chan *chan, uint32_t slot)
 {
+	return !verbs_post_receive(&chan->queue, slot, rdma_note(chan, slot), VERBS_LINE_BYTES,
+				   chan->ctx->verbs.own.mr->lkey);
+}
+
+static int post_receives(struct verbs_queue *queue)
+{
+	for (uint32_t slot = 0; slot < queue->verbs->receives; slot++)
+		if (!post_note(chan_of(queue), slot))
+			return EIO;
+	return 0;
+}
+
+static void heard(struct verbs_queue *queue, uint32_t slot)
+{
+	if (!post_note(chan_of(queue), slot))
+		verbs_broke(queue, "ibv_post_recv", "refused");
+}
+
+static bool received(struct verbs_queue *queue, uint32_t slot, uint32_t bytes)
+{
+	struct cadge_chan *chan = chan_of(queue);
+
+	chan->notes_taken++;
+	if (bytes == CADGE_MAILBOX_NOTE_BYTES)
+		cadge_mailbox_notified(chan->mailbox, rdma_note(chan, slot));
+	return post_note(chan, slot);
+}
+
+static int ended(struct verbs_queue *queue, const struct verbs_op *op, int code)
+{
+	struct cadge_chan *chan = chan_of(queue);
 	struct cadge_sink *sink = chan->ctx->sink;
 
+	if (op->owner) {
+		cadge_mailbox_done(op->owner, code);
+		return 0;
+	}
 	chan->outstanding--;
-	sink->sent(sink, chan->peer, op->token, code);
+	sink->sent(sink, queue->peer, op->token, code);
 	return 1;
 }
 
+static void broke(struct verbs_queue *queue)
+{
+	cadge_mailbox_fail(chan_of(queue)->mailbox);
+}
+
+const struct verbs_calls rdma_verbs_calls = {ended, received, post_receives, heard, broke};
+
 /* ---- the slots ---- */
 
-int verbs_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
-	       uint64_t token)
+int rdma_verbs_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
 {
 	(void)flags; /* MORE needs capability BATCH */
-	if (chan->broken)
+	if (chan->queue.broken)
 		return CADGE_E_DOWN;
 	return cadge_mailbox_post(chan->mailbox, iov, count, token);
 }
 
-int verbs_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+int rdma_verbs_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	int events;
 
 	ctx->sink = sink;
-	events = verbs_completions(ctx);
+	events = verbs_completions(&ctx->verbs);
 	if (events < 0)
 		return events;
-	for (uint32_t peer = 0; peer < ctx->peers; peer++) {
+	for (uint32_t peer = 0; peer < ctx->verbs.peers; peer++) {
 		struct cadge_chan *chan = &ctx->chans[peer];
 
-		if (verbs_met(chan) || chan->broken)
+		if (verbs_met(&chan->queue) || chan->queue.broken)
 			events += cadge_mailbox_poll(chan->mailbox, sink);
 		if (owes_credit(chan))
 			give_credit(chan);
@@ -194,10 +161,11 @@ int verbs_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 static bool may_sleep(struct cadge_ctx *ctx)
 {
-	for (uint32_t peer = 0; peer < ctx->peers; peer++) {
+	for (uint32_t peer = 0; peer < ctx->verbs.peers; peer++) {
 		const struct cadge_chan *chan = &ctx->chans[peer];
 
-		if ((verbs_met(chan) || chan->broken) && !cadge_mailbox_may_sleep(chan->mailbox))
+		if ((verbs_met(&chan->queue) || chan->queue.broken) &&
+		    !cadge_mailbox_may_sleep(chan->mailbox))
 			return false;
 		if (owes_credit(chan))
 			return false;
@@ -208,26 +176,26 @@ static bool may_sleep(struct cadge_ctx *ctx)
 /* A write may come while sleep is prepared: its notification is then on its way, or it is seen by the second look. */
 static bool asleep(struct cadge_ctx *ctx)
 {
-	return may_sleep(ctx) && verbs_armed(ctx) && may_sleep(ctx);
+	return may_sleep(ctx) && verbs_armed(&ctx->verbs) && may_sleep(ctx);
 }
 
-int verbs_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+int rdma_verbs_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	struct pollfd entry = {.events = POLLIN};
 
 	if (!asleep(ctx))
 		return CADGE_DONE;
-	entry.fd = ctx->events->fd;
+	entry.fd = ctx->verbs.events->fd;
 	return cadge_sleep(&entry, 1, timeout_ns);
 }
 
-int verbs_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+int rdma_verbs_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 {
-	if (!ctx->events)
+	if (!ctx->verbs.events)
 		return CADGE_E_UNSUPPORTED;
 	if (!asleep(ctx))
 		return CADGE_BUSY;
-	*fd_out = ctx->events->fd;
+	*fd_out = ctx->verbs.events->fd;
 	*due_ns_out = UINT64_MAX;
 	return CADGE_DONE;
 }
@@ -236,13 +204,13 @@ int verbs_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 static int may_start(const struct cadge_chan *chan, const struct cadge_remote *remote, uint64_t offset_bytes,
 		     uint64_t bytes)
 {
-	if (chan->broken)
+	if (chan->queue.broken)
 		return CADGE_E_DOWN;
-	if (remote && bytes > chan->ctx->rma_bytes_max)
+	if (remote && bytes > chan->ctx->verbs.bytes_max)
 		return CADGE_E_TOO_LARGE;
 	if (remote && (offset_bytes > remote->bytes || bytes > remote->bytes - offset_bytes))
 		return CADGE_E_ARGUMENT;
-	return verbs_met(chan) && chan->outstanding < chan->ctx->depth ? CADGE_DONE : CADGE_BUSY;
+	return verbs_met(&chan->queue) && chan->outstanding < chan->ctx->depth ? CADGE_DONE : CADGE_BUSY;
 }
 
 static int count(struct cadge_chan *chan, int code)
@@ -251,8 +219,8 @@ static int count(struct cadge_chan *chan, int code)
 	return code;
 }
 
-int verbs_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
-	      uint64_t offset_bytes, uint32_t flags, uint64_t token)
+int rdma_verbs_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
+		   uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	struct verbs_op op = {.kind = VERBS_WORK, .token = token};
 	const int code = may_start(chan, remote, offset_bytes, bytes);
@@ -261,12 +229,12 @@ int verbs_put(struct cadge_chan *chan, const void *local, size_t bytes, struct c
 		return CADGE_E_UNSUPPORTED;
 	if (code != CADGE_DONE || !bytes)
 		return code;
-	return count(chan, transfer(chan, IBV_WR_RDMA_WRITE, (void *)(uintptr_t)local, bytes,
-				    at_offset(remote->far, offset_bytes), &op));
+	return count(chan, verbs_transfer(&chan->queue, IBV_WR_RDMA_WRITE, (void *)(uintptr_t)local, bytes,
+					  verbs_far_at(remote->far, offset_bytes), &op));
 }
 
-int verbs_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-	      uint64_t offset_bytes, uint32_t flags, uint64_t token)
+int rdma_verbs_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
+		   uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	struct verbs_op op = {.kind = VERBS_WORK, .token = token};
 	const int code = may_start(chan, remote, offset_bytes, bytes);
@@ -274,36 +242,28 @@ int verbs_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_r
 	(void)flags;
 	if (code != CADGE_DONE || !bytes)
 		return code;
-	return count(chan, transfer(chan, IBV_WR_RDMA_READ, local, bytes,
-				    at_offset(remote->far, offset_bytes), &op));
+	return count(chan, verbs_transfer(&chan->queue, IBV_WR_RDMA_READ, local, bytes,
+					  verbs_far_at(remote->far, offset_bytes), &op));
 }
 
 /* Both atomic operations; the word that stood there comes to the operation's landing place. */
 static int atomic(struct cadge_chan *chan, struct ibv_send_wr *wr, uint64_t *before_out,
 		  struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	struct ibv_sge piece = {.addr = (uintptr_t)verbs_landing(chan, chan->posted),
-				.length = sizeof(*before_out),
-				.lkey = chan->ctx->arena_registered.mr->lkey};
 	const struct verbs_op op = {.kind = VERBS_WORK, .token = token, .before_out = before_out};
-	int code = may_start(chan, remote, offset_bytes, sizeof(*before_out));
+	const int code = may_start(chan, remote, offset_bytes, sizeof(*before_out));
 
-	if (chan->ctx->device.attr.atomic_cap == IBV_ATOMIC_NONE)
+	if (!verbs_has_atomics(&chan->ctx->verbs))
 		return CADGE_E_UNSUPPORTED;
 	if (code != CADGE_DONE)
 		return code;
 	if ((remote->far.addr + offset_bytes) % sizeof(*before_out))
 		return CADGE_E_ARGUMENT;
-	wr->sg_list = &piece;
-	wr->num_sge = 1;
-	wr->wr.atomic.remote_addr = remote->far.addr + offset_bytes;
-	wr->wr.atomic.rkey = remote->far.rkey;
-	code = verbs_issue(chan, wr, 0, &op);
-	return count(chan, code == CADGE_DONE ? CADGE_QUEUED : code);
+	return count(chan, verbs_atomic(&chan->queue, wr, verbs_far_at(remote->far, offset_bytes), &op));
 }
 
-int verbs_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-		    struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
+int rdma_verbs_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+			 struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .wr.atomic.compare_add = addend};
 
@@ -311,8 +271,9 @@ int verbs_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_o
 	return atomic(chan, &wr, before_out, remote, offset_bytes, token);
 }
 
-int verbs_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
-		       struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
+int rdma_verbs_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired,
+			    uint64_t *before_out, struct cadge_remote *remote, uint64_t offset_bytes,
+			    uint32_t flags, uint64_t token)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
 				 .wr.atomic = {.compare_add = expected, .swap = desired}};
@@ -321,11 +282,11 @@ int verbs_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desi
 	return atomic(chan, &wr, before_out, remote, offset_bytes, token);
 }
 
-int verbs_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
+int rdma_verbs_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
 {
 	struct verbs_op op = {.token = token};
 	const int code = may_start(chan, NULL, 0, 0);
 
 	(void)flags;
-	return code == CADGE_DONE ? count(chan, flush(chan, &op)) : code;
+	return code == CADGE_DONE ? count(chan, verbs_flush(&chan->queue, &op)) : code;
 }

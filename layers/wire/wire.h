@@ -2,7 +2,7 @@
 /*
  * A substrate as the styles of 1998 see it: packets that are built in the library's memory and read in place, and
  * remote writes. Each library has an implementation, and a layer's .mk names the one that it links
- * (wire/ucx/wire.mk or wire/ofi/wire.mk), so that no call goes through a pointer. Styles add headers, credits,
+ * (WIRE: a folder beside this file), so that no call goes through a pointer. Styles add headers, credits,
  * matching and handlers; nothing here knows them.
  *
  * - A *packet* has 1 to packet_bytes_max bytes, is reliable, and packets of a link arrive in order. Longer things
@@ -96,7 +96,7 @@ struct cadge_wire_facts {
 	{"packet_bytes", "",                                                                                 \
 	 "longest packet, where the style's packets may differ; empty: the style's usual one"}
 
-/* "ucx" or "ofi", the longest packet that can be granted, and the settings of the substrate. */
+/* The name of its folder, the longest packet that can be granted, and the settings of the substrate. */
 extern const char cadge_wire_substrate[];
 extern const uint32_t cadge_wire_packet_bytes_max;
 extern const struct cadge_option cadge_wire_options[];

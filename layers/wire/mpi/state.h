@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the wire on MPI share: wire.c has packets and lives, wire_memory.c remote memory. */
+/* What the files of the wire on MPI share: wire.c has packets and lives, memory.c remote memory. */
 #ifndef CADGE_WIRE_MPI_STATE_H
 #define CADGE_WIRE_MPI_STATE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the wire on libfabric share: wire_ofi.c has life and connecting, wire_ofi_flow.c packets,
- * wire_ofi_memory.c remote memory.
+ * What the files of the wire on libfabric share: wire.c has life and connecting, flow.c packets,
+ * memory.c remote memory.
  *
  * Who sent a packet stands in libfabric's immediate data: the slot that the receiver put into its address, a
  * generation that tells the lives of a slot apart, and the kind. Two kinds beside data make `up`: HELLO says "you can
@@ -65,10 +65,10 @@ struct cadge_wire {
 	struct cadge_link links[];
 };
 
-/* wire_ofi_flow.c: posts free landings until `wanted` are posted. DONE, also where the queue is full, or negative. */
+/* flow.c: posts free landings until `wanted` are posted. DONE, also where the queue is full, or negative. */
 int cadge_wire_post_landings(struct cadge_wire *wire, uint32_t wanted);
 
-/* wire_ofi_memory.c: room for operations, and the words; and what is left of regions. DONE or E_MEMORY. */
+/* memory.c: room for operations, and the words; and what is left of regions. DONE or E_MEMORY. */
 int cadge_wire_memory_open(struct cadge_wire *wire, size_t operations);
 void cadge_wire_memory_close(struct cadge_wire *wire);
 /* After the library has stopped: what was allocated and not freed. */

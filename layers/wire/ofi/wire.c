@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wire on libfabric: one reliable datagram endpoint, its life and its links. See wire_ofi.h. */
+/* The wire on libfabric: one reliable datagram endpoint, its life and its links. See state.h. */
 #include "wire/ofi/state.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the wire on UCX share: wire_ucx.c has packets and life, wire_ucx_memory.c remote memory. */
+/* What the files of the wire on UCX share: wire.c has packets and life, memory.c remote memory. */
 #ifndef CADGE_WIRE_UCX_STATE_H
 #define CADGE_WIRE_UCX_STATE_H
 
@@ -65,7 +65,7 @@ struct cadge_wire {
 	struct cadge_link links[];
 };
 
-/* wire_ucx_memory.c: operations for a life that begins, of a link that has its endpoint. DONE or E_MEMORY. */
+/* memory.c: operations for a life that begins, of a link that has its endpoint. DONE or E_MEMORY. */
 int cadge_wire_operations_begin(struct cadge_link *link);
 /* No `ended` follows, and remotes are detached. NULL operations are legal. */
 void cadge_wire_operations_end(struct cadge_link *link);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdma/verbs.h"
+#include "wire/verbs/verbs.h"
 
 static int open_named(const struct cadge_open_args *args, struct verbs_device *device)
 {

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+WIRE := verbs
+include $(LAYERS_ROOT)/am/style.mk

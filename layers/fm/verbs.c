@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fm-verbs: Fast Messages on libibverbs' messages of a reliable connection. */
+#include "wire/verbs/style.h"
+
+const struct cadge_traits cadge_style_library_traits = {
+	.waker = CADGE_WAKER_KERNEL,
+};
+
+const struct cadge_layer cadge_style_layer = {
+	.name = "fm-verbs",
+	.style = "fm",
+	.caps = CADGE_VERBS_CAPS(CADGE_STYLE_CAPS | CADGE_CAP_FLOW_CONTROL),
+	CADGE_STYLE_SLOTS,
+	.semantics = cadge_semantics_of_messages,
+};

@@ -122,9 +122,13 @@ $(H_LIBRARY): $(H_OBJECTS)
 	@rm -f $@
 	$(H_QUIET)$(AR) rcs $@ $^
 driver: $(BUILD)/bin/cadge-driver
-$(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(H_LIBRARY)
+# One that goes is no newer file: the list of what is linked is.
+$(H_OBJ)/linked: HARNESS_FORCE
 	@mkdir -p $(@D)
-	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
+	@if [ "$$(cat $@ 2>/dev/null)" != '$(P_OBJECTS)' ]; then echo '$(P_OBJECTS)' >$@; fi
+$(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(H_LIBRARY) $(H_OBJ)/linked
+	@mkdir -p $(@D)
+	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $(filter-out %/linked,$^) $(H_LIBS)
 	$(if $(CADGE_PROGRESS),@echo "built  $(@F)")
 
 # Plain programs, each as its library's manual writes it, beside which cadge crosscheck sets layers: harness/native/NAME.c is

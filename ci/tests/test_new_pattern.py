@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,26 @@ def test_the_page_and_the_help_name_it() -> None:
     assert "make new-pattern NAME=" in page
     listed = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
     assert "new-pattern" in [line.split()[0] for line in listed.stdout.splitlines() if line.strip()]
+
+
+def test_a_pattern_that_goes_is_linked_out(tmp_path: Path) -> None:
+    """The driver is linked anew where a folder went. The compiler here only makes its file."""
+    for part in ("harness", "layers/include", "layers/peregrine/engine"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("tests", "__pycache__", "src"))
+    stub = tmp_path / "stub"
+    stub.write_text(
+        '#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in -o) echo "$*" >"$2" ;; rcs) : >"$2" ;; esac; shift; done\n'
+    )
+    stub.chmod(0o755)
+    command = ["make", "-s", "-f", "harness/build.mk", "driver", f"CC={stub}", f"AR={stub}"]
+    tables = [f"TABLES_PYTHON={sys.executable}", f"TABLES_CODE={ROOT / 'results/src'}"]
+    driver = tmp_path / "build/bin/cadge-driver"
+    for folder in (None, tmp_path / "harness/patterns/stream"):
+        if folder:
+            shutil.rmtree(folder)
+        done = subprocess.run(
+            [*command, *tables], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("patterns/stream/stream.o" in driver.read_text()) is (folder is None)
+        assert "patterns/rpc/rpc.o" in driver.read_text()

@@ -14,6 +14,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import export, units
+from cadge_analysis.cells import shown
 from cadge_analysis.judged import judged
 from cadge_analysis.page import ablation_table, picture, verdict_words
 from cadge_analysis.page.views import page
@@ -90,11 +91,11 @@ def test_verdicts_say_it_in_table_sentence_and_export(tmp_path: Path, second: Se
     [one] = verdicts.by_point.values()
     assert one.pairs_disagree is says
     row = next(row for row in comparison.rows if row.cell.point_id == one.cell.point_id)
-    value = verdict_words.value_of(one, row, verdicts)
+    value = shown.verdict_value(one, row, verdicts)
     assert (units.PAIRS_DISAGREE in value.detail) is says
     assert (units.PAIRS_DISAGREE in verdict_words.beside_baseline(verdicts, comparison.rows)) is says
     assert verdicts.tails is not None
-    assert (units.PAIRS_DISAGREE in verdict_words.of_tail(row, verdicts).detail) is says
+    assert (units.PAIRS_DISAGREE in shown.tail_verdict_value(row, verdicts).detail) is says
     stream = io.StringIO()
     export.write(campaign, "csv", stream)
     found = {row["layer"]: row for row in csv.DictReader(io.StringIO(stream.getvalue()))}

@@ -16,9 +16,9 @@ import synthetic
 from test_scale_figures import weighed
 
 from cadge_analysis import flat, queries
+from cadge_analysis.cells.table import Column, beside, together
 from cadge_analysis.errors import BadInputError, ExtraMissingError
 from cadge_analysis.tables import TABLES
-from cadge_analysis.tables.table import Column, beside, together
 from cadge_results import Campaign
 from cadge_results.errors import DamagedError
 from cadge_results.record import HostCounters, InterfaceCount

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cadge_analysis.cells.table import Column, Table, together
 from cadge_analysis.errors import BadInputError, ExtraMissingError, NoDataError, TooLongError
 from cadge_analysis.flat import lines
 from cadge_analysis.tables import TABLES
-from cadge_analysis.tables.table import Column, Table, together
 from cadge_results import Campaign
 from cadge_results.errors import ResultsError
 

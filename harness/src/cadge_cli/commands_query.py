@@ -113,7 +113,7 @@ def _campaigns(store: Store, named: tuple[str, ...], *, may_be_none: bool) -> li
 def _tables(output: Output, campaigns: list[Campaign]) -> int:
     """Show every table with its columns: those of any campaign, and those that the newest one adds by its patterns."""
     from cadge_analysis.tables import TABLES
-    from cadge_analysis.tables.table import together
+    from cadge_analysis.cells.table import together
 
     newest = campaigns[-1:]
     every = {one.name: together([*(one.columns(c) for c in newest), one.fixed]) for one in TABLES.values()}

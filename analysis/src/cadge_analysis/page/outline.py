@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.imported import ImportedTables
 from cadge_analysis.page.layout import column_heads
 from cadge_analysis.page.questions_model import QuestionTable, Reply
@@ -25,7 +26,6 @@ from cadge_analysis.page.viewmodel import (
     Summary,
     SummaryCell,
     TableRow,
-    Value,
 )
 
 FLOORS = "In brackets: how many times a number is its floor, what the machine itself can do."

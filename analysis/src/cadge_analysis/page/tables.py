@@ -5,47 +5,29 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
+from cadge_analysis.cells.build import CellRow
+from cadge_analysis.cells.catalogue import COUNTED, catalogue
+from cadge_analysis.cells.shown import estimate_value, tail_value
 from cadge_analysis.page import verdict_words
-from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow, Value
-from cadge_analysis.stats.beside_native import MARK, tax_text
+from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
-from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Numbers, Row
-from cadge_analysis.stats.costs import PerOperation
-from cadge_analysis.stats.intervals import Estimate, Tail
+from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import STATES, Case, Cell, Dataset, LaunchFacts, Series
-from cadge_results import PatternFile, Workload
-from cadge_results.pattern import KneeRule, Quantity
+from cadge_results import PatternFile
+from cadge_results.pattern import Quantity
 
 SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
-
-_WAIT = Column(key="wait", head="waits by", number=False)
-_FLOOR = Column(key="floor", head="its floor", number=False)
-_REFERENCES = Column(key="references", head="references", number=False)
-_COUNTED = {
-    "system_calls": "system calls",
-    "faults": "page faults",
-    "cycles": "cycles",
-    "instructions": "instructions",
-}
-"""Of all sides together, an operation; under it of each side."""
-_LAST = (
-    Column(key="lost", head="lost"),
-    Column(key="calls", head="RPC", number=False),
-    Column(key="work", head="done by", number=False),
-    Column(key="launches", head="launches"),
-    Column(key="samples", head="samples"),
-)
 
 
 def uncounted(rows: Iterable[Row]) -> Iterator[str]:
     """Yield what was counted nowhere, and why, in sentences: one a reason."""
     every = [row.numbers.costs for row in rows]
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for name, head in _COUNTED.items():
+    for name, (_, head) in COUNTED.items():
         if every and all(getattr(costs, name) is None for costs in every):
             said = sorted({costs.why[name] for costs in every if costs.why.get(name)})
             # where some could not and some were not asked to, that they could not says more
@@ -55,51 +37,54 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
         yield f"How many {words.listing(heads)} an operation takes: {why}."
 
 
+def _order(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the columns of a pattern's tables in order: the key in the page, and the entry that it shows."""
+    main, is_timed, has_sides = file.main, file.main_quantity.kind == "histogram", len(file.roles) > 1
+    yield "wait", "waits_by"
+    yield "p50", main
+    if baseline:
+        yield "verdict", "verdict"
+    if file.main_quantity.kind == "rate":
+        yield "pooled", f"{main}_pooled"
+    yield from ((name, name) for name, one in file.quantities.items() if name != main and not one.caveat)
+    if is_timed:
+        yield "p99", f"{main}_p99"
+        if baseline:
+            yield "p99_verdict", "p99_verdict"
+        yield "p999", f"{main}_p999"
+    if file.baseline is not None:
+        yield "base", "baseline_ratio"
+        if is_timed:
+            yield "base_p99", "baseline_p99_ratio"
+    if file.knee is not None:
+        yield "generator", "generator_share"
+    if any(row.numbers.apart for row in rows):
+        yield "apart", "ends_apart"
+    yield "ratio", "ratio"
+    if file.main_quantity.unit == "ns":
+        yield "above", "above_floor"
+    yield from (("rate", "operations_per_s"), ("floor", "floor"), ("references", "references"))
+    for name in ("cpu", "switches"):
+        yield from ((f"{name}_{role}", f"{name}_{role}") for role in (*file.roles, *["all"] * has_sides))
+    costs = [row.numbers.costs for row in rows]
+    yield from (
+        (key, name) for key, (name, _) in COUNTED.items() if any(getattr(one, key) is not None for one in costs)
+    )
+    yield from ((name, name) for name in ("lost", "calls", "work", "launches", "samples"))
+
+
 def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> tuple[Column, ...]:
     """Return the columns of a pattern's tables; what was counted in none of its rows has none.
 
     baseline: what layers are judged against, where they are.
     """
-    main = file.main_quantity
-    shown = words.shown(main)
-    columns = [_WAIT, Column(key="p50", head=main.heading, unit=shown.unit)]
-    if baseline:
-        columns.append(Column(key="verdict", head=f"beside {baseline}"))
-    if main.kind == "rate":
-        columns.append(Column(key="pooled", head="all launches together", unit=shown.unit))
-    for name, quantity in file.quantities.items():
-        if name != file.main and not quantity.caveat:
-            columns.append(Column(key=name, head=quantity.heading, unit=words.shown(quantity).unit))
-    if main.kind == "histogram":
-        columns.append(Column(key="p99", head="p99", unit=shown.unit))
-        if baseline:
-            columns.append(Column(key="p99_verdict", head=f"p99 beside {baseline}"))
-        columns.append(Column(key="p999", head="p99.9", unit=shown.unit))
-    if file.baseline is not None:
-        base = words.baseline(file)
-        columns.append(Column(key="base", head=f"\u00f7 {base}"))
-        if main.kind == "histogram":
-            columns.append(Column(key="base_p99", head=f"p99 \u00f7 {base}"))
-    if file.knee is not None:
-        columns.append(Column(key="generator", head="of the generator's limit", unit="%"))
-    if any(row.numbers.apart for row in rows):
-        columns.append(Column(key="apart", head="highest \u00f7 lowest end"))
-    columns.append(Column(key="ratio", head="ratio to floor"))
-    if main.unit == "ns":
-        columns.append(Column(key="above", head="above floor", unit=shown.unit))
-    columns += [Column(key="rate", head=file.words.operations), _FLOOR, _REFERENCES]
-    columns += [Column(key=f"cpu_{role}", head=f"CPU {role}", unit="\u00b5s") for role in file.roles]
-    together = "both" if len(file.roles) == 2 else "all"
-    if len(file.roles) > 1:
-        columns.append(Column(key="cpu_all", head=f"CPU {together}", unit="\u00b5s"))
-    columns += [Column(key=f"switches_{role}", head=f"switches {role}") for role in file.roles]
-    if len(file.roles) > 1:
-        columns.append(Column(key="switches_all", head=f"switches {together}"))
-    every = [row.numbers.costs for row in rows]
-    for key, head in _COUNTED.items():
-        if any(getattr(costs, key) is not None for costs in every):
-            columns.append(Column(key=key, head=head))
-    return (*columns, *_LAST)
+    known = catalogue(file)
+    made = []
+    for key, name in _order(file, rows, baseline):
+        entry = known[name]
+        head, unit = entry.heads(file, baseline or "")
+        made.append(Column(key=key, head=head, unit=unit, number=entry.is_number))
+    return tuple(made)
 
 
 def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
@@ -120,199 +105,6 @@ def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, 
 
     rest = (one for one in columns if not is_first(one) and one.key not in without)
     return tuple(filter(is_first, columns)), tuple(rest)
-
-
-def estimate_value(estimate: Estimate | None, *, scale: float, reason: str, flag: str = "", sign: str = "") -> Value:
-    """Return a median over launches with its interval; one launch has none and says so."""
-    if estimate is None:
-        return Value(text=units.MISSING, reason=reason)
-    detail = "1 launch, no interval"
-    if estimate.low is not None and estimate.high is not None:
-        detail = units.interval(units.sig3(estimate.low * scale), units.sig3(estimate.high * scale))
-    if estimate.pairs_disagree:
-        detail += f"; {units.PAIRS_DISAGREE}"
-    return Value(
-        text=f"{units.sig3(estimate.value * scale)}{sign}",
-        detail=detail,
-        raw=units.raw(estimate.value, estimate.low, estimate.high),
-        flag=flag,
-    )
-
-
-def _tail(tail: Tail | None) -> Value:
-    if tail is None or tail.value is None or tail.low is None or tail.high is None:
-        return Value(text=units.MISSING, reason=_thin_spaces(tail.reason or "") if tail else "no samples")
-    return Value(
-        text=units.us(tail.value),
-        detail=f"{units.us(tail.low)}\u2026{units.us(tail.high)}",
-        raw=units.raw(tail.value, tail.low, tail.high),
-    )
-
-
-def _plain(value: float | None, *, scale: float = 1.0, reason: str = "not recorded") -> Value:
-    if value is None:
-        return Value(text=units.MISSING, reason=reason)
-    return Value(text=units.sig3(value * scale), raw=units.raw(value))
-
-
-def _of_role(found: PerOperation | None, role: str, case: Case, *, scale: float = 1.0) -> Value:
-    if role not in case.file.roles_of(case.workload):
-        return Value(text=units.MISSING, reason="not there")
-    return _plain(found.by_role.get(role) if found else None, scale=scale)
-
-
-def _cost(cost: PerOperation | None, reason: str) -> Value:
-    """Return what an operation took of all sides together; what each of them took stands under it."""
-    if cost is None:
-        return Value(text=units.MISSING, reason=reason)
-    sides = ", ".join(f"{role} {units.sig3(value)}" for role, value in cost.by_role.items())
-    return Value(
-        text=units.sig3(cost.all_roles), raw=units.raw(cost.all_roles), detail=sides if len(cost.by_role) > 1 else ""
-    )
-
-
-def _count(number: int, detail: str = "") -> Value:
-    return Value(text=units.grouped(number), raw=str(number), detail=detail)
-
-
-def _lost(numbers: Numbers) -> Value:
-    late = f"{units.grouped(numbers.late)} came late" if numbers.late else ""
-    return _count(numbers.lost, late)
-
-
-def _launches_detail(numbers: Numbers) -> str:
-    """Return how sure their interval is, how many were hindered, and of how many a caveat holds."""
-    coverage = numbers.central.coverage
-    parts = [units.percent(coverage) if coverage else "no interval"]
-    parts += [f"{numbers.hindered} disturbed"] * bool(numbers.hindered)
-    quantities = numbers.cell.case.file.quantities
-    parts += [f"{often} {quantities[name].title}" for name, often in numbers.caveats.items()]
-    return ", ".join(parts)
-
-
-def _mark(numbers: Numbers) -> str:
-    """Return how the main number is marked: as one to be read with care, or not at all."""
-    return "few" if numbers.to_be_read else ""
-
-
-def _central(numbers: Numbers) -> Value:
-    """Return the main number, with what care it is to be read."""
-    value = estimate_value(numbers.central, scale=words.shown(numbers.quantity).scale, reason="", flag=_mark(numbers))
-    return replace(value, detail=", ".join((value.detail, *numbers.to_be_read)))
-
-
-def _marked(value: Value, cell: Cell, verdicts: CampaignVerdicts) -> Value:
-    """Return a number with what is known of it beside a plain program over the same library."""
-    tax = verdicts.taxes.get(cell.point_id)
-    return value if tax is None else replace(value, detail=f"{value.detail}; {MARK} {tax_text(cell, tax)}")
-
-
-def _samples(numbers: Numbers, noun: str) -> Value:
-    if numbers.quantity.kind != "histogram":
-        return _count(numbers.operations, noun)
-    return _count(numbers.samples, f"under {OPERATIONS_MIN} in a launch" if numbers.thin else "")
-
-
-def _work(facts: LaunchFacts | None, case: Case) -> str:
-    """Return who carries out the operation: direct, library or cadge."""
-    if facts is None:
-        return ""
-    return facts.semantics.get(case.file.fill(case.file.words.work, case.workload, lambda _, value: str(value)), "")
-
-
-def _values(
-    row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[str, float], verdicts: CampaignVerdicts
-) -> dict[str, Value]:
-    numbers, case = row.numbers, row.cell.case
-    file, main = case.file, numbers.quantity
-    scale = words.shown(main).scale
-    none = row.reason or ""
-    flag = "below" if row.beats_floor else ""
-    floor = words.floor_name(row.floor, data) if row.floor else units.MISSING
-    costs = numbers.costs
-    cpu, switches = costs.cpu_ns, costs.switches
-    us = 1 / units.NS_PER_US
-    noun = file.words.operations.partition("/")[0]
-    return {
-        "wait": Value(text=case.wait),
-        "p50": _marked(_central(numbers), row.cell, verdicts),
-        "verdict": verdict_words.value_of(verdicts.by_point.get(row.cell.point_id), row, verdicts),
-        "pooled": _plain(numbers.pooled, scale=scale),
-        **{
-            name: estimate_value(
-                numbers.others.get(name),
-                scale=words.shown(quantity).scale,
-                reason=quantity.absent or "not measured for this operation",
-            )
-            for name, quantity in file.quantities.items()
-            if name != file.main
-        },
-        "p99": _tail(numbers.p99),
-        "p99_verdict": verdict_words.of_tail(row, verdicts),
-        "p999": _tail(numbers.p999),
-        **_baseline(row.baseline),
-        "generator": share_value(shares.get(row.cell.point_id), file.knee),
-        "apart": estimate_value(numbers.apart, scale=1.0, reason="one end measured"),
-        "ratio": estimate_value(row.ratio, scale=1.0, reason=none, flag=flag),
-        "above": estimate_value(row.above, scale=us, reason=none, flag=flag),
-        "rate": _plain(numbers.operations_s),
-        "floor": Value(text=floor, reason=none),
-        "references": _references(row, data),
-        **{f"cpu_{role}": _of_role(cpu, role, case, scale=us) for role in file.roles},
-        "cpu_all": _plain(cpu.all_roles if cpu else None, scale=us),
-        **{f"switches_{role}": _of_role(switches, role, case) for role in file.roles},
-        "switches_all": _plain(switches.all_roles if switches else None),
-        **{name: _cost(getattr(costs, name), costs.why.get(name, "not recorded")) for name in _COUNTED},
-        "lost": _lost(numbers),
-        "calls": Value(text=(whose_calls(facts.caps, file, case.workload) if facts else "") or units.MISSING),
-        "work": Value(text=_work(facts, case) or units.MISSING),
-        "launches": _count(numbers.central.launches, _launches_detail(numbers)),
-        "samples": _samples(numbers, noun),
-    }
-
-
-def _baseline(found: Against | None) -> dict[str, Value]:
-    if found is None:
-        itself = Value(text=units.MISSING, reason="the baseline itself, or nothing to compare with")
-        return {"base": itself, "base_p99": itself}
-    return {
-        "base": estimate_value(found.central, scale=1.0, reason=found.reason),
-        "base_p99": estimate_value(found.p99, scale=1.0, reason=_thin_spaces(found.reason or found.p99_reason)),
-    }
-
-
-def share_value(share: float | None, rule: KneeRule | None) -> Value:
-    """Return a rate as a share of the generator's limit, marked where it is above what the pattern says."""
-    if share is None or rule is None:
-        return Value(text=units.MISSING, reason="the generator's limit was not measured with these values")
-    marked = share > rule.marked
-    detail = f"above {units.percent(rule.marked, 0)}" if marked else ""
-    return Value(text=units.sig3(100 * share), detail=detail, raw=units.raw(share), flag="few" if marked else "")
-
-
-def _thin_spaces(reason: str) -> str:
-    return reason.replace(",", units.THIN)
-
-
-EMULATED_CALL_BYTES = 16
-"""What a call that is made of messages carries behind its payload (DRV_RPC_TRAILER_BYTES of the driver's server.h)."""
-
-
-def whose_calls(caps: Collection[str], file: PatternFile, workload: Workload) -> str:
-    """Tell whose calls the operations are: the layer's own, or made of messages, longer by what they carry."""
-    if not file.calls:
-        return ""
-    if file.calls_are_native(caps):
-        return "native"
-    request_bytes = file.moved_bytes(workload)[0]
-    return f"emulated, {units.size(request_bytes + EMULATED_CALL_BYTES)} on the wire"
-
-
-def _references(row: Row, data: Dataset) -> Value:
-    """Return the bare exchanges that are no floors, each with its value."""
-    shown = words.shown(row.numbers.quantity)
-    texts = [f"{words.program_name(one.program.cell, data)}: {shown.text(one.central.value)}" for one in row.references]
-    return Value(text="; ".join(texts) or units.MISSING)
 
 
 def _gist(rows: Sequence[Row], verdicts: CampaignVerdicts) -> str:
@@ -349,22 +141,31 @@ def case_tables(
     every = list(rows)
     for row in every:
         groups[_without_wait(row.cell.case)].append(row)
-    tables = []
+    tables: list[CaseTable] = []
+    if not every:
+        return ()
+    file, baseline = every[0].cell.case.file, baseline_of(every, verdicts)
+    columns, rest = parted(file, columns_of(file, every, baseline))
+    known = catalogue(file)
+    entries = {key: known[name] for key, name in _order(file, every, baseline)}
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         ordered = sorted(members, key=lambda r: (words.WAIT_ORDER.index(r.cell.case.wait), r.cell.series))
-        columns, rest = parted(case.file, columns_of(case.file, every, baseline_of(every, verdicts)))
         shown, more = [], []
         for row in ordered:
             series, wait = row.cell.series, row.cell.case.wait
-            values = _values(row, facts.get((series, case.place, wait)), data, shares, verdicts)
+            name = row.cell.point_id
+            asked = CellRow(
+                row.cell, data, verdicts, row.numbers, row,
+                share=shares.get(name), facts=facts.get((series, case.place, wait)),
+            )  # fmt: skip
             one = TableRow(
                 key=keys[series],
                 point_id=row.cell.point_id,
                 wait=wait,
-                cells=tuple(values[column.key] for column in columns),
+                cells=tuple(entries[column.key].show(asked) for column in columns),
             )
             shown.append(one)
-            more.append(replace(one, cells=tuple(values[column.key] for column in rest)))
+            more.append(replace(one, cells=tuple(entries[column.key].show(asked) for column in rest)))
         tables.append(
             CaseTable(
                 title=words.workload(case),
@@ -416,7 +217,7 @@ def _summary_cell(row: Row | None, cell: Cell | None, largest: float) -> Summary
     scale = words.shown(numbers.quantity).scale
     value = estimate_value(numbers.central, scale=scale, reason="")
     ratio = units.times(row.ratio.value) if row.ratio else ""
-    tail = _tail(numbers.p90)
+    tail = tail_value(numbers.p90)
     p90 = f"{tail.text}|{tail.detail or tail.reason}" if numbers.p90 else ""
     detail = ", ".join((value.detail, *numbers.to_be_read))
     return SummaryCell(text=value.text, detail=detail, ratio=ratio, bar=_bar(row, largest), p90=p90)

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
-from cadge_analysis.page.viewmodel import Fact, FactTable, Value
+from cadge_analysis.cells.shown import SIGNS, more_text, ratio_text
+from cadge_analysis.page.viewmodel import Fact, FactTable
 from cadge_analysis.stats.beside_native import MARK, tax_note
 from cadge_analysis.stats.campaign_verdicts import (
     RANKED_LEAST,
@@ -18,7 +19,6 @@ from cadge_analysis.stats.campaign_verdicts import (
     CellVerdict,
     Family,
     LeadingGroup,
-    Ratio,
 )
 from cadge_analysis.stats.compare import P99, Row
 from cadge_analysis.stats.load import Case, Cell
@@ -28,65 +28,9 @@ from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.serial import CLEARLY, IGNORED, WITHHELD, Serial
 from cadge_analysis.stats.verdict import Verdict
 
-SIGNS = {Verdict.FASTER: "\u25b2", Verdict.SLOWER: "\u25bc", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
 ORDER = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.UNKNOWN)
 NAMED_MOST = 3
 """Of more layers with one verdict a sentence gives the figures of the first and the last alone."""
-
-
-def ratio_text(ratio: Ratio) -> str:
-    """Return a ratio with its interval, where it has one: 1.18x [1.10, 1.25]."""
-    text = units.times(ratio.value)
-    if ratio.low is None or ratio.high is None:
-        return text
-    return f"{text} {units.ratio_interval(ratio.low, ratio.high)}"
-
-
-def more_text(one: CellVerdict) -> str:
-    """Return about how many launches more would decide what cannot be told, or why that is not said."""
-    if one.verdict.withheld:
-        return "withheld"
-    if one.ratio is None:
-        return "no launch of both gave a number"
-    if one.verdict.more is None:
-        return "more launches alone would hardly decide it"
-    return f"about {units.count_of(one.verdict.more, 'launch', 'launches')} more would do"
-
-
-def value_of(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> Value:
-    """Return the verdict on a row as a cell of a table."""
-    if one is None:
-        if why := verdicts.without.get(row.cell.point_id):
-            return Value(text=units.MISSING, reason=why)
-        if row.cell.series.label == verdicts.baseline:
-            return Value(text=units.MISSING, reason="the baseline")
-        if not row.cell.case.does_rank:
-            return Value(text=units.MISSING, reason=words.RANKS_NOTHING)
-        return Value(text=units.MISSING, reason="the baseline was not measured here")
-    parts = [ratio_text(one.ratio)] if one.ratio else []
-    if one.says == Verdict.UNKNOWN:
-        parts.append(more_text(one))
-    if one.pairs_disagree:
-        parts.append(units.PAIRS_DISAGREE)
-    if one.verdict.early:
-        parts.append(f"early, after {units.count_of(one.verdict.launches, 'launch', 'launches')}")
-    if one.verdict.two_levels and not one.verdict.withheld:
-        parts.append("launches switch between two levels: judged by signs alone")
-    ratio = one.ratio
-    ends = (ratio.value, ratio.low, ratio.high) if ratio else ()
-    return Value(
-        text=f"{SIGNS[one.says]} {one.says}",
-        detail="; ".join(parts),
-        raw=units.raw(*ends),
-    )
-
-
-def of_tail(row: Row, verdicts: CampaignVerdicts) -> Value:
-    """Return the verdict on a row's p99 as a cell of a table; how many samples there are where they are too few."""
-    name, tails = row.cell.point_id, verdicts.tails
-    if tails is not None and name in tails.without:
-        return Value(text=units.MISSING, reason=tails.without[name].replace(",", units.THIN))
-    return value_of(tails.by_point.get(name) if tails is not None else None, row, verdicts)
 
 
 def beside_baseline(verdicts: CampaignVerdicts, rows: Sequence[Row]) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from cadge_analysis.cells.shown import Value
+
 if TYPE_CHECKING:
     from cadge_analysis.page.imported import ImportedTables
     from cadge_analysis.page.pages import PageLink, Split
@@ -80,21 +82,6 @@ class Column:
     head: str
     unit: str = ""
     number: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """One cell of a table.
-
-    `raw` holds the value, and the ends of its interval where there is one, parted by spaces, in the base unit (ns,
-    MB/s, ratio, counts), for programs: whole numbers exactly, others to eight digits. An empty cell has a `reason`.
-    """
-
-    text: str
-    detail: str = ""
-    raw: str = ""
-    reason: str = ""
-    flag: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from cadge_analysis import units, words
-from cadge_analysis.page.tables import estimate_value
-from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Case, Cell, Dataset

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from cadge_analysis import units, words
-from cadge_analysis.page.tables import estimate_value
-from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import ablations, reason
 from cadge_analysis.stats.compare import Comparison, Numbers

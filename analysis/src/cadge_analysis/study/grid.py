@@ -13,8 +13,8 @@ from fnmatch import fnmatchcase
 from itertools import product
 
 from cadge_analysis import units, words
-from cadge_analysis.page.tables import estimate_value
-from cadge_analysis.page.viewmodel import Fact, Value
+from cadge_analysis.cells.shown import Value, estimate_value
+from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cadge_analysis import units, words
-from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.study import contrast, shares

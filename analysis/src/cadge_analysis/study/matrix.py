@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from cadge_analysis import units, words
+from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette
 from cadge_analysis.page.figures import figure
-from cadge_analysis.page.tables import estimate_value
-from cadge_analysis.page.viewmodel import Figure, Value
+from cadge_analysis.page.viewmodel import Figure
 from cadge_analysis.page.views import keys_of
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason

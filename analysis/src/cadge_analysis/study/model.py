@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from cadge_analysis.page.viewmodel import Fact, Figure, Remark, Sheet, Value
+from cadge_analysis.cells.shown import Value
+from cadge_analysis.page.viewmodel import Fact, Figure, Remark, Sheet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted, Line, Number, Parameters, Refused
-from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.study.model import ModelRow, Models

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from cadge_analysis import units, words
-from cadge_analysis.page.tables import estimate_value
-from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row

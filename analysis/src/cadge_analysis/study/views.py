@@ -11,14 +11,14 @@ from itertools import groupby
 from typing import TypeVar
 
 from cadge_analysis import units, words
+from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.judged import against_itself, gated
 from cadge_analysis.page import provenance
 from cadge_analysis.page.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.remarks import counted, remarks
 from cadge_analysis.page.sheet import sheet
-from cadge_analysis.page.tables import estimate_value
-from cadge_analysis.page.viewmodel import Fact, Remark, Value
+from cadge_analysis.page.viewmodel import Fact, Remark
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from cadge_analysis.tables.cells import CELLS
+from cadge_analysis.export import CELLS
 from cadge_analysis.tables.facts import CAMPAIGNS, HOSTS
 from cadge_analysis.tables.raw import ATTEMPTS, LAUNCHES, SAMPLES
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from cadge_analysis.tables.table import Row, Table, column_of
+from cadge_analysis.cells.table import Row, Table, column_of
 from cadge_results import Campaign
 
 _HOSTS = (

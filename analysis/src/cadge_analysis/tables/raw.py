@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from cadge_analysis.cells.table import Column, Row, Table, beside, column_of, with_parameters
 from cadge_analysis.stats.resident import taken
-from cadge_analysis.tables.table import Column, Row, Table, beside, column_of, with_parameters
 from cadge_analysis.words import slug
 from cadge_results import Campaign
 from cadge_results.outcomes import PointOutcome, outcomes_of

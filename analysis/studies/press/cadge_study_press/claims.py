@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
-from cadge_analysis.page.tables import estimate_value
-from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.study.hypotheses import judged, speaks
 from cadge_analysis.study.model import HypothesisRow, LadderRow, LadderTable, Part

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cadge_analysis import units, words
-from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.study.model import LadderRow, LadderTable, Part
 from cadge_analysis.study.plugin import ParameterValue as Given

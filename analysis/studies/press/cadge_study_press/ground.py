@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cadge_analysis import units, words
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.findings import MEDIA, clipped
-from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Series, series_of
 from cadge_analysis.study.model import LadderRow, LadderTable, Part

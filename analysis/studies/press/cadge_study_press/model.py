@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cadge_analysis import units, words
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.models.held_out import judged
 from cadge_analysis.models.loggp import HeldOut
-from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.load import Sample, Series
 from cadge_analysis.stats.offered import rate_s

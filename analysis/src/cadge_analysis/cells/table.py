@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cadge_results import Campaign
+from cadge_results import Campaign, PatternFile
 from cadge_results.catalogue import in_order
 from cadge_results.plan import Plan
 
 Kind = Literal["text", "integer", "number", "boolean"]
-Field = str | int | float | None
-Row = dict[str, Field]
+Scalar = str | int | float | None
+Row = dict[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,18 @@ def column_of(kind: Kind, /, **about: str) -> tuple[Column, ...]:
     return tuple(Column(name, kind, text) for name, text in about.items())
 
 
-def parameters(plan: Plan) -> tuple[Column, ...]:
-    """Return a column for each parameter of the plan's patterns, in their order; text where one is a word somewhere."""
+def parameters_of(files: Iterable[PatternFile]) -> tuple[Column, ...]:
+    """Return a column for each parameter of some patterns, in their order; text where one is a word somewhere."""
     return together(
         [Column(name, "integer" if one.type == "integer" else "text", one.title)]
-        for key in in_order(plan.patterns)
-        for name, one in plan.patterns[key].parameters.items()
+        for file in files
+        for name, one in file.parameters.items()
     )
+
+
+def parameters(plan: Plan) -> tuple[Column, ...]:
+    """Return the columns of the parameters of a plan's patterns."""
+    return parameters_of(plan.patterns[key] for key in in_order(plan.patterns))
 
 
 def beside(fixed: Iterable[Column], plan: Plan) -> dict[str, Column]:

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rows of the table of cells: every planned point, with all that its columns ask of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import exp
+
+from cadge_analysis.cells.table import Scalar
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict
+from cadge_analysis.stats.compare import Comparison, Numbers, Row, numbers_of
+from cadge_analysis.stats.knee import loads
+from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts
+from cadge_analysis.stats.measures import MAIN, TAIL
+from cadge_analysis.stats.twin import twin_cells
+from cadge_results.layerfile import BesideNative
+
+
+@dataclass(frozen=True, slots=True)
+class CellRow:
+    """A planned point. What a column shows of it is computed when it is asked for."""
+
+    cell: Cell
+    data: Dataset
+    verdicts: CampaignVerdicts
+    numbers: Numbers | None = None
+    row: Row | None = None
+    """With what it is held against; None of floors, of second series, and of points without a number."""
+    share: float | None = None
+    """Of the generator's limit."""
+    facts: LaunchFacts | None = None
+    hosts: str | None = None
+    itself: Mapping[str, Scalar] = field(default_factory=dict)
+    """How a second series compares with the first."""
+
+    @property
+    def measured(self) -> Numbers:
+        """The numbers of a point that has some."""
+        assert self.numbers is not None  # noqa: S101 - a report's tables have no other rows
+        return self.numbers
+
+    @property
+    def compared(self) -> Row:
+        """A layer's point that has numbers, with what it is held against."""
+        assert self.row is not None  # noqa: S101 - as above
+        return self.row
+
+    @property
+    def verdict(self) -> CellVerdict | None:
+        """The verdict against the baseline."""
+        return self.verdicts.by_point.get(self.cell.point_id)
+
+    @property
+    def tail_verdict(self) -> CellVerdict | None:
+        """The same by the p99."""
+        return self.verdicts.tails.by_point.get(self.cell.point_id) if self.verdicts.tails else None
+
+    @property
+    def without(self) -> str | None:
+        """Why it is not compared with the baseline, though it was measured beside it."""
+        return None if self.cell.twin else self.verdicts.without.get(self.cell.point_id)
+
+    @property
+    def tail_without(self) -> str | None:
+        """The same by the p99."""
+        tails = self.verdicts.tails
+        return None if self.cell.twin or not tails else tails.without.get(self.cell.point_id)
+
+    @property
+    def tax(self) -> BesideNative | None:
+        """What is known of it beside a plain program over the same library."""
+        return None if self.cell.twin else self.verdicts.taxes.get(self.cell.point_id)
+
+    @property
+    def leads(self) -> bool | None:
+        """Whether it leads its case, alone or in a group; None where nothing ranks it."""
+        group = self.verdicts.groups.get(self.cell.case)
+        if group is None or group.withheld or self.cell.twin:
+            return None
+        is_ranked = self.cell.series.kind == "layer" and bool(self.cell.samples)
+        return self.cell.series in group.members if is_ranked else None
+
+
+def build(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[CellRow]:
+    """Yield a row for every planned point in the report's order, then for what was measured a second time."""
+    yield from first_rows(comparison, verdicts)
+    yield from second_rows(comparison, verdicts)
+
+
+def first_rows(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[CellRow]:
+    """Yield a row for every planned point, floors and refused ones included."""
+    data = comparison.data
+    rows = {row.cell.point_id: row for row in comparison.rows}
+    floors = {numbers.cell.point_id: numbers for numbers in comparison.floor_numbers}
+    shares, hosts = loads(comparison).shares, _hosts(data)
+    for cell in data.cells:
+        name = cell.point_id
+        row = rows.get(name)
+        numbers = row.numbers if row else floors.get(name)
+        share = shares.get(name) if row else None
+        yield CellRow(cell, data, verdicts, numbers, row, share=share, hosts=hosts.get(name))
+
+
+def second_rows(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[CellRow]:
+    """Yield a row for every point of a second series: no competitor, so that nothing is said of it but of itself."""
+    data = comparison.data
+    if not data.twins:
+        return
+    itself, hosts = _itself(comparison, verdicts), _hosts(data)
+    for cell in data.twins:
+        name = cell.point_id
+        yield CellRow(cell, data, verdicts, numbers_of(cell), hosts=hosts.get(name), itself=itself.get(name, {}))
+
+
+def _hosts(data: Dataset) -> dict[str, str]:
+    """Return, by point, the hosts on which its launches have endpoints, in the testbed's order."""
+    used: dict[str, set[str]] = defaultdict(set)
+    for launch in data.plan.launches:
+        here = {end.host for end in launch.endpoints}
+        for name in launch.point_ids:
+            used[name] |= here
+    order = {name: place for place, name in enumerate(data.meta.testbed.hosts)}
+    return {name: " ".join(sorted(here, key=lambda one: (order.get(one, 0), one))) for name, here in used.items()}
+
+
+def _itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, dict[str, Scalar]]:
+    """Return, by point of a second series, how it compares with the first: ratio by round, and p without correction."""
+    found: dict[str, dict[str, Scalar]] = defaultdict(dict)
+    for name, measure in (("itself", MAIN), ("itself_p99", TAIL)):
+        for one in twin_cells(comparison, verdicts, measure=measure):
+            sign = -1 if one.cell.case.file.main_quantity.better == "high" else 1
+            found[one.cell.point_id] |= {
+                f"{name}_ratio": exp(sign * one.log_ratio),
+                f"{name}_p": one.p,
+                f"{name}_launches": one.launches,
+            }
+    return found

@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every column of the table of cells, once: for programs its fields, for people its heading, unit and text.
+
+An entry is a quantity with its companions: an estimate has one column in a report and three fields in an export. Which
+entries there are depends on the patterns of a plan alone. The order here is that of exports; a report has its own (see
+`page.tables`). columns.yml says what fields hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from cadge_analysis import units, words
+from cadge_analysis.cells import shown
+from cadge_analysis.cells.build import CellRow
+from cadge_analysis.cells.entry import RANGE, Entry, Field, Heads, bounded, headed, of_numbers, unseen
+from cadge_analysis.cells.shown import Value
+from cadge_analysis.cells.table import Scalar, parameters_of
+from cadge_analysis.stats.campaign_verdicts import CellVerdict
+from cadge_analysis.stats.compare import Against
+from cadge_analysis.stats.costs import PerOperation
+from cadge_analysis.stats.floors import Floor
+from cadge_analysis.stats.intervals import Estimate, Tail
+from cadge_results import PatternFile
+from cadge_results.catalogue import in_order
+from cadge_results.pattern import Quantity
+from cadge_results.plan import Plan
+
+NS_TO_US = 1 / units.NS_PER_US
+SYMBOL_BY = "\u00f7"
+COUNTED = {
+    "system_calls": ("system_calls", "system calls"),
+    "faults": ("page_faults", "page faults"),
+    "cycles": ("cycles", "cycles"),
+    "instructions": ("instructions", "instructions"),
+}
+"""What is counted of all sides together, an operation: its field and what it is called."""
+
+# ---- what a row is of ----
+
+
+def _point(files: Sequence[PatternFile]) -> Iterator[Entry]:
+    yield unseen(
+        ("campaign_id", lambda row: row.data.campaign_id),
+        ("point_id", lambda row: row.cell.point_id),
+        ("kind", lambda row: row.cell.series.kind),
+        ("layer", lambda row: row.cell.series.layer),
+        ("shims", lambda row: "+".join(row.cell.series.shims)),
+        ("settings", lambda row: " ".join(f"{key}={value}" for key, value in row.cell.series.settings)),
+        ("twin", lambda row: row.cell.twin),
+        ("place", lambda row: row.cell.case.place),
+        ("wait", lambda row: row.cell.case.wait),
+        ("hosts", lambda row: row.hosts),
+        ("pattern", lambda row: row.cell.case.pattern),
+        *((column.name, _parameter(column.name)) for column in parameters_of(files)),
+        ("state", lambda row: row.cell.state),
+        ("reason", lambda row: "; ".join(trouble.reason for trouble in row.cell.troubles)),
+        ("attempts_planned", lambda row: row.cell.planned),
+        ("attempts_valid", lambda row: len(row.cell.samples)),
+        ("coverage", lambda row: row.numbers.central.coverage if row.numbers else None),
+    )
+
+
+def _parameter(name: str) -> Callable[[CellRow], Scalar]:
+    return lambda row: row.cell.case.workload.values.get(name)
+
+
+# ---- what was measured ----
+
+
+def _quantity(name: str, quantity: Quantity) -> Iterator[Entry]:
+    """Yield what one quantity gives; tails and pooled rates are of main quantities alone."""
+
+    def is_main(row: CellRow) -> bool:
+        return row.numbers is not None and row.cell.case.file.main == name
+
+    def found(row: CellRow) -> Estimate | None:
+        if row.numbers is None:
+            return None
+        return row.numbers.central if is_main(row) else row.numbers.others.get(name)
+
+    def of_main(which: str) -> Callable[[CellRow], Tail | None]:
+        return lambda row: getattr(row.numbers, which) if is_main(row) else None
+
+    def show(row: CellRow) -> Value:
+        own = row.cell.case.file.quantities[name]
+        if is_main(row):
+            return shown.marked_value(shown.central_value(row.measured), row.cell, row.verdicts)
+        reason = own.absent or "not measured for this operation"
+        return shown.estimate_value(found(row), scale=words.shown(own).scale, reason=reason)
+
+    def heads(file: PatternFile, _: str) -> tuple[str, str]:
+        own = file.quantities[name]
+        return own.heading, words.shown(own).unit
+
+    def tail_heads(head: str) -> Heads:
+        return lambda file, _: (head, words.shown(file.quantities[name]).unit)
+
+    if quantity.kind == "histogram":
+        yield Entry(name, bounded(f"{name}_p50", "ns", found), heads, show)
+        for which, head in (("p99", "p99"), ("p999", "p99.9")):
+            of = of_main(which)
+            yield Entry(
+                f"{name}_{which}",
+                bounded(f"{name}_{which}", "ns", of, RANGE),
+                tail_heads(head),
+                lambda row, of=of: shown.tail_value(of(row)),  # type: ignore[misc]
+            )
+        return
+    unit = words.slug(quantity)
+    yield Entry(name, bounded(name, unit, found), heads, show)
+    if quantity.kind == "rate":
+        yield Entry(
+            f"{name}_pooled",
+            (Field(f"{name}_pooled_{unit}", lambda row: row.measured.pooled if is_main(row) else None),),
+            tail_heads("all launches together"),
+            lambda row: shown.plain_value(row.measured.pooled, scale=words.shown(row.measured.quantity).scale),
+        )
+
+
+def _samples(row: CellRow) -> Value:
+    return shown.samples_value(row.measured, row.cell.case.file.words.operations.partition("/")[0])
+
+
+def _measured(files: Sequence[PatternFile]) -> Iterator[Entry]:
+    yield Entry("samples", (Field("samples", of_numbers("samples")),), headed("samples"), _samples)
+    yield unseen(("operations", of_numbers("operations")))
+    for name, quantity in {name: one for file in files for name, one in file.quantities.items()}.items():
+        yield from _quantity(name, quantity)
+    yield Entry(
+        "ends_apart",
+        bounded("ends_apart", "", lambda row: row.numbers.apart if row.numbers else None),
+        headed(f"highest {SYMBOL_BY} lowest end"),
+        lambda row: shown.estimate_value(row.measured.apart, scale=1.0, reason="one end measured"),
+    )
+    yield Entry(
+        "operations_per_s",
+        (Field("operations_per_s", of_numbers("operations_s")),),
+        lambda file, _: (file.words.operations, ""),
+        lambda row: shown.plain_value(row.measured.operations_s),
+    )
+
+
+# ---- what it is held against ----
+
+
+def _floor(of: Callable[[Floor], Scalar]) -> Callable[[CellRow], Scalar]:
+    return lambda row: of(row.row.floor) if row.row is not None and row.row.floor is not None else None
+
+
+def _floors() -> Iterator[Entry]:
+    def show(row: CellRow) -> Value:
+        floor = row.compared.floor
+        text = words.floor_name(floor, row.data) if floor else units.MISSING
+        return Value(text=text, reason=row.compared.reason or "")
+
+    of_floor = (
+        Field("floor", _floor(lambda one: one.program.cell.series.label)),
+        Field("floor_point_id", _floor(lambda one: one.program.cell.point_id)),
+        Field("floor_size_bytes", _floor(lambda one: one.program.cell.case.size)),
+        Field("floor_composed", _floor(lambda one: one.composed)),
+    )
+    yield Entry("floor", of_floor, headed("its floor"), show, is_number=False)
+
+    def references(row: CellRow) -> Scalar:
+        return "; ".join(one.program.cell.series.label for one in row.row.references) if row.row else None
+
+    yield Entry(
+        "references",
+        (Field("references", references),),
+        headed("references"),
+        lambda row: shown.references_value(row.compared, row.data),
+        is_number=False,
+    )
+
+
+def _by_baseline(
+    name: str, head: str, of: Callable[[Against], Estimate | None], why: Callable[[Against], str]
+) -> Entry:
+    """Return a point divided by its pattern's baseline."""
+
+    def against(row: CellRow) -> Against | None:
+        return row.row.baseline if row.row is not None else None
+
+    def show(row: CellRow) -> Value:
+        one = against(row)
+        if one is None:
+            return Value(text=units.MISSING, reason="the baseline itself, or nothing to compare with")
+        return shown.estimate_value(of(one), scale=1.0, reason=why(one))
+
+    return Entry(
+        name,
+        bounded(name, "", lambda row: of(one) if (one := against(row)) is not None else None),
+        lambda file, _: (f"{head}{SYMBOL_BY} {words.baseline(file)}", ""),
+        show,
+    )
+
+
+def _ratios(files: Sequence[PatternFile]) -> Iterator[Entry]:
+    if any(file.baseline for file in files):
+        yield _by_baseline("baseline_ratio", "", lambda one: one.central, lambda one: one.reason)
+        yield _by_baseline(
+            "baseline_p99_ratio",
+            "p99 ",
+            lambda one: one.p99,
+            lambda one: shown.thin_spaces(one.reason or one.p99_reason),
+        )
+    if any(file.knee for file in files):
+        yield Entry(
+            "generator_share",
+            (Field("generator_share", lambda row: row.share),),
+            headed("of the generator's limit", "%"),
+            lambda row: shown.share_value(row.share, row.cell.case.file.knee),
+        )
+
+    def by_floor(name: str, scale: float) -> Callable[[CellRow], Value]:
+        return lambda row: shown.estimate_value(
+            getattr(row.compared, name), scale=scale, reason=row.compared.reason or "",
+            flag="below" if row.compared.beats_floor else "",
+        )  # fmt: skip
+
+    yield Entry(
+        "ratio",
+        bounded("ratio", "", lambda row: row.row.ratio if row.row else None),
+        headed("ratio to floor"),
+        by_floor("ratio", 1.0),
+    )
+    yield Entry(
+        "above_floor",
+        bounded("above_floor", "ns", lambda row: row.row.above if row.row else None),
+        lambda file, _: ("above floor", words.shown(file.main_quantity).unit),
+        by_floor("above", NS_TO_US),
+    )
+
+
+# ---- what an operation takes ----
+
+
+def _cost(row: CellRow, key: str) -> PerOperation | None:
+    found: PerOperation | None = getattr(row.numbers.costs, key) if row.numbers is not None else None
+    return found
+
+
+def _of_side(key: str, role: str) -> Callable[[CellRow], Scalar]:
+    return lambda row: cost.by_role.get(role) if (cost := _cost(row, key)) is not None else None
+
+
+def _together(key: str) -> Callable[[CellRow], Scalar]:
+    return lambda row: cost.all_roles if (cost := _cost(row, key)) is not None else None
+
+
+def _shared_cost(key: str, title: str, unit: str, end: str, scale: float, roles: Iterable[str]) -> Iterator[Entry]:
+    """Yield processors' time or switches: a column for each side, and one of all sides."""
+    name = "cpu" if key == "cpu_ns" else key
+
+    def of_side(role: str) -> Callable[[CellRow], Value]:
+        return lambda row: shown.role_value(_cost(row, key), role, row.cell.case, scale=scale)
+
+    def of_all(row: CellRow) -> Value:
+        cost = _cost(row, key)
+        return shown.plain_value(cost.all_roles if cost else None, scale=scale)
+
+    for role in roles:
+        field = Field(f"{name}_{role}{end}", _of_side(key, role))
+        yield Entry(f"{name}_{role}", (field,), headed(f"{title} {role}", unit), of_side(role))
+    yield Entry(
+        f"{name}_all",
+        (Field(f"{name}_all{end}", _together(key)),),
+        lambda file, _: (f"{title} {'both' if len(file.roles) == 2 else 'all'}", unit),
+        of_all,
+    )
+
+
+def _counted(key: str, roles: Sequence[str]) -> Entry:
+    """Return what was counted: a field for each side, one column that has all of them."""
+    name, title = COUNTED[key]
+    sides = (Field(f"{name}_{role}", _of_side(key, role)) for role in roles)
+    return Entry(
+        name,
+        (*sides, Field(f"{name}_all", _together(key))),
+        headed(title),
+        lambda row: shown.cost_value(_cost(row, key), row.measured.costs.why.get(key, "not recorded")),
+    )
+
+
+def _costs(files: Sequence[PatternFile]) -> Iterator[Entry]:
+    roles = tuple(dict.fromkeys(role for file in files for role in file.roles))
+    yield from _shared_cost("cpu_ns", "CPU", "\u00b5s", "_ns", NS_TO_US, roles)
+    yield from _shared_cost("switches", "switches", "", "", 1.0, roles)
+    yield from (_counted(key, roles) for key in ("faults", "system_calls", "cycles", "instructions"))
+    lost = (Field("lost", of_numbers("lost")), Field("late", of_numbers("late")))
+    yield Entry("lost", lost, headed("lost"), lambda row: shown.lost_value(row.measured))
+
+
+# ---- what is said of it ----
+
+_OF_VERDICT: tuple[tuple[str, Callable[[CellVerdict], Scalar]], ...] = (
+    ("_ratio", lambda one: one.ratio.value if one.ratio else None),
+    ("_ratio_low", lambda one: one.ratio.low if one.ratio else None),
+    ("_ratio_high", lambda one: one.ratio.high if one.ratio else None),
+    ("_pairs_disagree", lambda one: one.pairs_disagree),
+    ("_p", lambda one: one.verdict.p),
+    ("_level", lambda one: one.verdict.level),
+    ("_launches", lambda one: one.verdict.launches),
+    ("_early", lambda one: one.verdict.early),
+    ("_two_levels", lambda one: one.verdict.two_levels),
+    ("_withheld", lambda one: one.verdict.withheld),
+    ("_more", lambda one: one.verdict.more),
+)
+
+
+def _judged(
+    name: str, of: Callable[[CellRow], CellVerdict | None], without: Callable[[CellRow], Scalar]
+) -> tuple[Field[CellRow], ...]:
+    """Return the fields of a verdict."""
+
+    def part(get: Callable[[CellVerdict], Scalar]) -> Callable[[CellRow], Scalar]:
+        return lambda row: get(one) if (one := of(row)) is not None else None
+
+    return (
+        Field(name, part(lambda one: str(one.verdict.says))),
+        Field(f"{name}_against", lambda row: row.verdicts.baseline if of(row) is not None else None),
+        *(Field(f"{name}{end}", part(get)) for end, get in _OF_VERDICT),
+        Field(f"{name}_without", without),
+    )
+
+
+def _verdicts() -> Iterator[Entry]:
+    yield Entry(
+        "verdict",
+        _judged("verdict", lambda row: row.verdict, lambda row: row.without),
+        lambda _, against: (f"beside {against}", ""),
+        lambda row: shown.verdict_value(row.verdict, row.compared, row.verdicts),
+    )
+    yield Entry(
+        "p99_verdict",
+        _judged("p99_verdict", lambda row: row.tail_verdict, lambda row: row.tail_without),
+        lambda _, against: (f"p99 beside {against}", ""),
+        lambda row: shown.tail_verdict_value(row.compared, row.verdicts),
+    )
+    yield unseen(
+        ("beside_native_low", lambda row: row.tax.ratio[0] if row.tax else None),
+        ("beside_native_high", lambda row: row.tax.ratio[1] if row.tax else None),
+        ("leads", lambda row: row.leads),
+    )
+
+
+ITSELF = tuple(f"itself{of}_{what}" for of in ("", "_p99") for what in ("ratio", "p", "launches"))
+"""How a second series compares with the first one."""
+
+
+def _of_itself(name: str) -> Callable[[CellRow], Scalar]:
+    return lambda row: row.itself.get(name)
+
+
+def _alone() -> Iterator[Entry]:
+    """Yield what stands in reports alone."""
+
+    def calls(row: CellRow) -> Value:
+        text = shown.whose_calls(row.facts.caps, row.cell.case.file, row.cell.case.workload) if row.facts else ""
+        return Value(text=text or units.MISSING)
+
+    def work(row: CellRow) -> Value:
+        return Value(text=shown.work_done_by(row.facts, row.cell.case) or units.MISSING)
+
+    yield Entry("waits_by", (), headed("waits by"), lambda row: Value(text=row.cell.case.wait), is_number=False)
+    yield Entry("calls", (), headed("RPC"), calls, is_number=False)
+    yield Entry("work", (), headed("done by"), work, is_number=False)
+    yield Entry("launches", (), headed("launches"), lambda row: shown.launches_value(row.measured))
+
+
+def entries(files: Sequence[PatternFile], *, twins: bool = False) -> Iterator[Entry]:
+    """Yield all entries of some patterns in the order of an export. twins: whether something is measured twice."""
+    yield from _point(files)
+    yield from _measured(files)
+    yield from _floors()
+    yield from _ratios(files)
+    yield from _costs(files)
+    yield from _verdicts()
+    yield from (unseen((name, _of_itself(name))) for name in ITSELF * twins)
+    yield from _alone()
+
+
+def catalogue(file: PatternFile) -> dict[str, Entry]:
+    """Return the entries that a report shows of one pattern, by name: a parameter may be called like one of them."""
+    shown_entries = (*_measured((file,)), *_floors(), *_ratios((file,)), *_costs((file,)), *_verdicts(), *_alone())
+    return {one.name: one for one in shown_entries}
+
+
+def fields_of(plan: Plan) -> tuple[Field[CellRow], ...]:
+    """Return the fields of a campaign: they depend on its plan alone."""
+    files = [plan.patterns[key] for key in in_order(plan.patterns)]
+    found = entries(files, twins=any(point.subject.twin for point in plan.points))
+    return tuple(field for entry in found for field in entry.fields)

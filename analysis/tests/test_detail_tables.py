@@ -42,7 +42,7 @@ def test_a_pattern_without_details_shows_what_is_compared() -> None:
 
 
 def test_an_emulated_call_says_how_long_its_message_is() -> None:
-    header = (ROOT / "harness/driver/traffic/server.h").read_text(encoding="utf-8")
+    header = (ROOT / "harness/driver/traffic/payload.h").read_text(encoding="utf-8")
     assert f"#define DRV_RPC_TRAILER_BYTES {EMULATED_CALL_BYTES}u" in header
     rpc, stream = WORKLOADS.file("rpc"), WORKLOADS.file("stream")
     call = Workload(

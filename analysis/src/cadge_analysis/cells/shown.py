@@ -159,7 +159,7 @@ def thin_spaces(reason: str) -> str:
 
 
 EMULATED_CALL_BYTES = 16
-"""What a call that is made of messages carries behind its payload (DRV_RPC_TRAILER_BYTES of the driver's server.h)."""
+"""What a call that is made of messages carries behind its payload (DRV_RPC_TRAILER_BYTES of the driver's payload.h)."""
 
 
 def whose_calls(caps: Collection[str], file: PatternFile, workload: Workload) -> str:

@@ -127,3 +127,16 @@ def test_exports_name_the_hosts_that_were_used(tmp_path: Path, places: tuple[str
     assert found["sockets-tcp", "within"] == "h1"
     assert found.get(("sockets-tcp", "between"), "h1 h2") == "h1 h2"
     assert found.get(("peregrine-shm", "between"), "") == "", "refused when it was planned"
+
+
+def test_a_parameter_that_is_called_like_a_quantity_has_a_column_of_its_own(tmp_path: Path) -> None:
+    """The rate that the pattern load is asked to offer, and the one that it offered."""
+    options = synthetic.Options(
+        layers=("sockets-tcp",), sizes=(50,), places=("within",), waits=("poll",), patterns=(("load", 64),),
+        given=({"request_bytes": 8},), floors=False, troubles=False,
+    )  # fmt: skip
+    text = exported(synthetic.make(tmp_path, options), "csv")
+    (heads, *_) = csv.reader(io.StringIO(text))
+    assert len(heads) == len(set(heads))
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert row["parameter_offered_per_s"] == "0", "a share of the closed loop is offered"

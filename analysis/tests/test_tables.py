@@ -16,7 +16,7 @@ import synthetic
 from test_scale_figures import weighed
 
 from cadge_analysis import flat, queries
-from cadge_analysis.cells.table import Column, beside, together
+from cadge_analysis.cells.table import Column, beside, parameters, together
 from cadge_analysis.errors import BadInputError, ExtraMissingError
 from cadge_analysis.tables import TABLES
 from cadge_results import Campaign
@@ -167,7 +167,7 @@ def test_lines_are_made_while_they_are_read() -> None:
 
 
 def test_a_parameter_that_is_called_as_a_column_gets_another_name(small: Campaign) -> None:
-    found = beside([Column("depth", "text", "")], small.plan)
+    found = beside([Column("depth", "text", "")], parameters(small.plan))
     assert found["depth"].name == "parameter_depth"
     assert found["request_bytes"].name == "request_bytes"
 

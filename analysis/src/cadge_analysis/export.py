@@ -20,7 +20,7 @@ from typing import TextIO
 from cadge_analysis.cells.build import CellRow, build, first_rows, second_rows
 from cadge_analysis.cells.catalogue import fields_of
 from cadge_analysis.cells.entry import Field, bounded, described
-from cadge_analysis.cells.table import Column, Scalar, Table, parameters
+from cadge_analysis.cells.table import Column, Scalar, Table
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.flat import lines
 from cadge_analysis.judged import gated, judged
@@ -44,8 +44,7 @@ Record = dict[str, Scalar]
 
 def columns(campaign: Campaign) -> tuple[Column, ...]:
     """Return the columns that every row of a campaign has, in order; they depend on its plan alone."""
-    own = {one.name: one for one in parameters(campaign.plan)}
-    return tuple(own.get(field.name) or field.column for field in fields_of(campaign.plan))
+    return tuple(field.column for field in fields_of(campaign.plan))
 
 
 def records(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:

@@ -15,7 +15,7 @@ from cadge_analysis.cells import shown
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.entry import RANGE, Entry, Field, Heads, bounded, headed, of_numbers, unseen
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.cells.table import Scalar, parameters_of
+from cadge_analysis.cells.table import Scalar, beside, parameters_of
 from cadge_analysis.stats.campaign_verdicts import CellVerdict
 from cadge_analysis.stats.compare import Against
 from cadge_analysis.stats.costs import PerOperation
@@ -39,7 +39,7 @@ COUNTED = {
 # ---- what a row is of ----
 
 
-def _point(files: Sequence[PatternFile]) -> Iterator[Entry]:
+def _point() -> Iterator[Entry]:
     yield unseen(
         ("campaign_id", lambda row: row.data.campaign_id),
         ("point_id", lambda row: row.cell.point_id),
@@ -52,17 +52,27 @@ def _point(files: Sequence[PatternFile]) -> Iterator[Entry]:
         ("wait", lambda row: row.cell.case.wait),
         ("hosts", lambda row: row.hosts),
         ("pattern", lambda row: row.cell.case.pattern),
-        *((column.name, _parameter(column.name)) for column in parameters_of(files)),
+    )
+
+
+def _parameter(name: str) -> Callable[[CellRow], Scalar]:
+    return lambda row: row.cell.case.workload.values.get(name)
+
+
+def _parameters(files: Sequence[PatternFile], others: Iterable[Entry]) -> Entry:
+    """Return the parameters of some patterns; `others` are all other entries."""
+    named = beside((field.column for entry in others for field in entry.fields), parameters_of(files))
+    return Entry("parameters", tuple(Field(one.name, _parameter(name), one) for name, one in named.items()))
+
+
+def _state() -> Iterator[Entry]:
+    yield unseen(
         ("state", lambda row: row.cell.state),
         ("reason", lambda row: "; ".join(trouble.reason for trouble in row.cell.troubles)),
         ("attempts_planned", lambda row: row.cell.planned),
         ("attempts_valid", lambda row: len(row.cell.samples)),
         ("coverage", lambda row: row.numbers.central.coverage if row.numbers else None),
     )
-
-
-def _parameter(name: str) -> Callable[[CellRow], Scalar]:
-    return lambda row: row.cell.case.workload.values.get(name)
 
 
 # ---- what was measured ----
@@ -371,18 +381,23 @@ def _alone() -> Iterator[Entry]:
 
 def entries(files: Sequence[PatternFile], *, twins: bool = False) -> Iterator[Entry]:
     """Yield all entries of some patterns in the order of an export. twins: whether something is measured twice."""
-    yield from _point(files)
-    yield from _measured(files)
-    yield from _floors()
-    yield from _ratios(files)
-    yield from _costs(files)
-    yield from _verdicts()
-    yield from (unseen((name, _of_itself(name))) for name in ITSELF * twins)
-    yield from _alone()
+    first = tuple(_point())
+    rest = (
+        *_state(),
+        *_measured(files),
+        *_floors(),
+        *_ratios(files),
+        *_costs(files),
+        *_verdicts(),
+        *(unseen((name, _of_itself(name))) for name in ITSELF * twins),
+    )
+    yield from first
+    yield _parameters(files, (*first, *rest))
+    yield from rest
 
 
 def catalogue(file: PatternFile) -> dict[str, Entry]:
-    """Return the entries that a report shows of one pattern, by name: a parameter may be called like one of them."""
+    """Return the entries that a report shows of one pattern, by name."""
     shown_entries = (*_measured((file,)), *_floors(), *_ratios((file,)), *_costs((file,)), *_verdicts(), *_alone())
     return {one.name: one for one in shown_entries}
 

@@ -49,10 +49,14 @@ class Field(Generic[Of]):
 
     name: str
     of: Callable[[Of], Scalar]
+    told: Column | None = None
+    """What it is in a table, where its pattern says that."""
 
     @property
     def column(self) -> Column:
         """What it is in a table."""
+        if self.told is not None:
+            return self.told
         about = next(text for end, text in _ENDINGS if self.name.endswith(end))
         return described().get(self.name) or Column(self.name, "number", about)
 

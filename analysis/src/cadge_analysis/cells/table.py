@@ -56,22 +56,20 @@ def parameters(plan: Plan) -> tuple[Column, ...]:
     return parameters_of(plan.patterns[key] for key in in_order(plan.patterns))
 
 
-def beside(fixed: Iterable[Column], plan: Plan) -> dict[str, Column]:
+def beside(fixed: Iterable[Column], own: Iterable[Column]) -> dict[str, Column]:
     """Return the columns of parameters by the parameter's name.
 
     One that is called as a fixed column is called `parameter_NAME`.
     """
     taken = {one.name for one in fixed}
-    return {
-        one.name: replace(one, name=f"parameter_{one.name}") if one.name in taken else one for one in parameters(plan)
-    }
+    return {one.name: replace(one, name=f"parameter_{one.name}") if one.name in taken else one for one in own}
 
 
 def with_parameters(fixed: Iterable[Column]) -> Callable[[Campaign], tuple[Column, ...]]:
     """Return what gives a campaign's columns: the fixed ones, with those of parameters after `pattern`."""
     every = tuple(fixed)
     place = [one.name for one in every].index("pattern") + 1
-    return lambda campaign: (*every[:place], *beside(every, campaign.plan).values(), *every[place:])
+    return lambda campaign: (*every[:place], *beside(every, parameters(campaign.plan)).values(), *every[place:])
 
 
 def together(several: Iterable[Iterable[Column]]) -> tuple[Column, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from cadge_analysis.cells.table import Column, Row, Table, beside, column_of, with_parameters
+from cadge_analysis.cells.table import Column, Row, Table, beside, column_of, parameters, with_parameters
 from cadge_analysis.stats.resident import taken
 from cadge_analysis.words import slug
 from cadge_results import Campaign
@@ -170,7 +170,7 @@ def _point(campaign_id: str, outcome: PointOutcome, names: Mapping[str, str]) ->
 
 
 def _parameters(fixed: Iterable[Column], campaign: Campaign) -> dict[str, str]:
-    return {name: one.name for name, one in beside(fixed, campaign.plan).items()}
+    return {name: one.name for name, one in beside(fixed, parameters(campaign.plan)).items()}
 
 
 def attempts(campaign: Campaign) -> Iterator[Row]:

@@ -4,7 +4,7 @@
  * KiB, which is more than copying into it. Each belongs to a power of two; what is given back is kept, up to
  * a bound. Under a sanitizer nothing is kept, so that it sees what is used too far or too late.
  */
-#include "blast.h"
+#include "engine.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -94,7 +94,7 @@ void pgr_server_answer(struct pgr *pgr, const struct pgr_to *from, const struct 
 PGR_COLD void pgr_server_reject(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
 				uint32_t reason);
 
-/* ---- credit.c ---- */
+/* ---- send.c: credits ---- */
 /* It has work here. */
 static inline void pgr_client_active(struct pgr *pgr, struct pgr_client *client)
 {

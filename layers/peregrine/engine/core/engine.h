@@ -10,16 +10,16 @@
  *	delegate.c   calls passed on
  *	contact.c    who is known; first contact, and who is forgotten
  *	result.c     a result comes in
- *	repeat.c     a call is said again, or asked for
- *	path.c       the size of packets, and paths that let none of it through
+ *	path.c       a call is said again, or asked for; the size of packets, and paths that let none of it through
  *	bind.c       bindings
  *	call.c       a call leaves
  *	reply.c      results on their way, and kept
  *	fast.h       the usual case of call, serve, reply and result, short
- *	slot.c, work.c, procedure.c, quota.c    what calls hold at either end; how much one host may hold
- *	clock.c, credit.c, send.c    time-outs; flow control; a packet leaves
- *	blast.c, memory.c, buffer.c, convert.c, coroutine.c    messages of several packets, or that stay where they are; memory for
- *	             them; unlike byte orders; the stack of a procedure (only with PGR_OFF_NO_THREAD_STATE)
+ *	slot.c, work.c, quota.c    what calls hold at either end, procedures; how much one host may hold
+ *	clock.c, send.c    time-outs; a packet leaves, flow control
+ *	memory.c, buffer.c    messages that stay where they are; memory for messages
+ *
+ * What knows no endpoint is in base: messages of several packets (blast.c), unlike byte orders (convert.c), packets as bytes.
  */
 #ifndef PGR_ENGINE_H
 #define PGR_ENGINE_H
@@ -29,6 +29,8 @@
 #include <string.h>
 
 #include "../base/base.h"
+#include "../base/blast.h"
+#include "../base/convert.h"
 #include "../base/packet.h"
 #include "../wires/wire.h"
 
@@ -48,8 +50,6 @@ enum {
 	PGR_CREDITS_FIRST = 32,
 	/* and however much it says */
 	PGR_CREDITS_MAX = 1024,
-	/* a packet is lost when one sent so many sendings later has arrived; as RACK (RFC 8985), which counts time */
-	PGR_REORDER_PACKETS = 3,
 	/* a call is taken for lost when one sent so many later is answered */
 	PGR_REORDER_CALLS = 16,
 	/* repetitions of a call before its time-out */
@@ -223,6 +223,26 @@ static inline uint64_t pgr_keyed_hash(const struct pgr *pgr, uint64_t key)
 	return key ^ key >> 33;
 }
 
+/*
+ * Data bytes of each packet of a message, `most` at most: a wire that loses nothing has large ones, but two sides copy
+ * at once only in several.
+ */
+static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t most, uint32_t bytes)
+{
+	uint32_t part = bytes / PGR_PARTS & ~UINT32_C(63);
+
+	if (PGR_LIKELY(!pgr->reliable || bytes <= pgr->single_bytes))
+		return most;
+	part = part < pgr->single_bytes ? pgr->single_bytes : part;
+	return part < pgr->packet_bytes ? part : pgr->packet_bytes;
+}
+/* Whether it is not so already, or has to be copied once more. */
+static inline bool pgr_needs_reform(const struct pgr *pgr, uint64_t flags)
+{
+	return (flags & PGR_FLAG_WORDS) || (flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
+	       (pgr->off & PGR_OFF_IN_PLACE);
+}
+
 /* ---- send.c ---- */
 /*
  * Sends one packet: header in the machine's order, the cookie unless it is 0, data gathered from at most PGR_IOV_MAX
@@ -265,7 +285,7 @@ void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 PGR_COLD void pgr_server_refuse(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
 				enum pgr_fault why);
 
-/* ---- procedure.c ---- */
+/* ---- work.c ---- */
 /* What serves this number, PGR_ANY_PROCEDURE included; NULL: nothing does. */
 struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number);
 
@@ -279,6 +299,12 @@ bool pgr_read_address(const struct pgr *pgr, const void *address, size_t address
 bool pgr_may_delegate(const struct pgr *pgr, const struct pgr_to *from);
 
 /* ---- memory.c ---- */
+/*
+ * Where a message is long, and lies in one piece of memory that the other side can read, `out` consists of a
+ * reference to it. False: it does not.
+ */
+bool pgr_refer(struct pgr *pgr, const struct pgr_iov *iov, uint32_t count, uint64_t bytes,
+	       uint8_t reference_out[PGR_REFERENCE_BYTES], struct pgr_outgoing *out);
 /* Where the message of a packet with a reference lies, until the next poll; NULL: nowhere that it may be read. */
 PGR_COLD const uint8_t *pgr_referred(struct pgr *pgr, const struct pgr_to *from,
 				     const struct pgr_packet *packet, uint64_t *bytes_out);
@@ -298,7 +324,7 @@ static inline void pgr_tick_soon(struct pgr *pgr)
 /* When, by pgr_now, something has to be done although nothing arrives. */
 uint64_t pgr_next_due(const struct pgr *pgr);
 
-/* ---- credit.c ---- */
+/* ---- send.c: credits ---- */
 /* Shares the window out again, after clients or servers have come or gone. */
 void pgr_credits_divide(struct pgr *pgr);
 /* From time to time: among those who had work since the last time. */
@@ -309,6 +335,14 @@ static inline uint16_t pgr_grant_to_server(const struct pgr *pgr)
 }
 
 /* ---- buffer.c ---- */
+/* Of a message of so many bytes in one piece, as words where conversion is asked for. */
+static inline uint64_t pgr_marshalled_bytes(const struct pgr *pgr, const char *signature, uint64_t bytes)
+{
+	return PGR_UNLIKELY(pgr->off & PGR_OFF_NO_CONVERSION) ? pgr_words_bytes(signature, bytes) : bytes;
+}
+/* Makes it, and lets `out` consist of it. It is the caller's, to be given back as a buffer; NULL: no memory. */
+PGR_COLD uint8_t *pgr_marshal(struct pgr *pgr, const char *signature, const struct pgr_iov *iov,
+			      uint32_t count, uint64_t bytes, struct pgr_outgoing *out);
 /* An endpoint of zeros; NULL: no memory. */
 struct pgr *pgr_endpoint_take(void);
 void pgr_endpoint_give(struct pgr *pgr);
@@ -320,29 +354,5 @@ void pgr_buffers_free(struct pgr *pgr);
 /* mask + 1 pointers, all NULL, of which only those that are used cost memory; NULL: none is left. NULL is legal to free. */
 void *pgr_table_take(uint64_t mask);
 void pgr_table_free(void *table, uint64_t mask);
-
-/* ---- convert.c ---- */
-/* Bytes of a message of so many bytes as big-endian words. */
-uint64_t pgr_words_bytes(const char *signature, uint64_t bytes);
-/* Words do not fit the signature. */
-#define PGR_WORDS_BAD UINT64_MAX
-/* Both return the bytes written, or PGR_WORDS_BAD; to and from have room for the larger form. */
-uint64_t pgr_words_make(const char *signature, const uint8_t *from, uint64_t bytes, uint8_t *to);
-uint64_t pgr_words_take(const char *signature, const uint8_t *from, uint64_t bytes, uint8_t *to);
-/* Swaps each element in place, for a sender of the other byte order. */
-void pgr_swap(const char *signature, uint8_t *at, uint64_t bytes);
-/* What came with these flags, as this machine has it. Returns the bytes written, or PGR_WORDS_BAD; as pgr_words_take. */
-uint64_t pgr_reform(const char *signature, uint64_t flags, const void *from, uint64_t bytes, uint8_t *to);
-/* Whether it is not so already, or has to be copied once more. */
-static inline bool pgr_needs_reform(const struct pgr *pgr, uint64_t flags)
-{
-	return (flags & PGR_FLAG_WORDS) || (flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
-	       (pgr->off & PGR_OFF_IN_PLACE);
-}
-
-/* ---- coroutine.c ---- */
-/* Runs the handler on a stack that is made ready for it, saved and restored. */
-void pgr_run_on_own_stack(pgr_handler *handler, void *arg, const struct pgr_request *request);
-void pgr_own_stack_free(void);
 
 #endif

@@ -11,6 +11,7 @@
 #ifndef PGR_FAST_H
 #define PGR_FAST_H
 
+#include "../base/coroutine.h"
 #include "clients.h"
 #include "peer.h"
 #include "slot.h"

@@ -7,7 +7,7 @@
  * Who is given a reference opens it as /proc/PID/fd/FD, maps it for reading, and keeps this view until the owner has given the
  * piece back or has ended. What is mapped stays there, whatever becomes of the owner: to read it is always safe.
  */
-#include "blast.h"
+#include "engine.h"
 #include "../base/process.h"
 
 #include <fcntl.h>

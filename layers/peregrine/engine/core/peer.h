@@ -77,7 +77,7 @@ void pgr_peer_busy(struct pgr_peer *peer);
 /* Nothing of it is outstanding or unacknowledged: it is busy no more, and its slots are released. */
 PGR_COLD void pgr_peer_idle(struct pgr_peer *peer);
 
-/* ---- call.c, repeat.c, path.c ---- */
+/* ---- call.c, path.c ---- */
 /* Room or credits have come: the slots that wait go on, each time from another one. */
 void pgr_peer_send_queued(struct pgr_peer *peer);
 /* Repeats calls of which nothing was heard while later ones are answered. */

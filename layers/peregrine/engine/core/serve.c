@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Serving: what a call meets in its slot, its execution, and what its client says of the result. */
+#include "../base/coroutine.h"
 #include "clients.h"
 #include "slot.h"
 #include "work.h"

@@ -3,7 +3,7 @@
 #ifndef PGR_SLOT_H
 #define PGR_SLOT_H
 
-#include "blast.h"
+#include "engine.h"
 
 enum pgr_slot_state {
 	PGR_SLOT_FREE,
@@ -117,11 +117,9 @@ void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, co
 PGR_COLD void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet,
 				 const struct pgr_to *from);
 
-/* ---- repeat.c ---- */
+/* ---- path.c ---- */
 /* Nothing came in time: says it again. */
 void pgr_slot_timed_out(struct pgr_slot *slot);
-
-/* ---- path.c ---- */
 /* As if nothing of the call had been sent, in packets of the size that there is now. False: it has failed, and ended. */
 bool pgr_slot_restart(struct pgr_slot *slot);
 /* Whether what is repeated after a time-out is a packet of more than small_bytes. */

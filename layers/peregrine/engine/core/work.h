@@ -3,7 +3,7 @@
 #ifndef PGR_WORK_H
 #define PGR_WORK_H
 
-#include "blast.h"
+#include "engine.h"
 
 enum pgr_work_state {
 	/* arguments arrive */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/blast.h"
+#include "../base/blast.h"
 #include "must.h"
 
 enum { BYTES_MAX = 5000, LARGE_BYTES = 1400, WAY_MAX = 64 };

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-TEST_SOURCES := peregrine/engine/core/convert.c
+TEST_SOURCES := peregrine/engine/base/convert.c

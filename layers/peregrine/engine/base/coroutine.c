@@ -5,7 +5,7 @@
  * given to a coroutine whose registers and signal mask are saved and restored at both ends, as a server with
  * a thread a call has it done.
  */
-#include "engine.h"
+#include "coroutine.h"
 
 #include <stdlib.h>
 #include <ucontext.h>

@@ -3,7 +3,15 @@
 #ifndef PGR_BLAST_H
 #define PGR_BLAST_H
 
-#include "engine.h"
+#include <string.h>
+
+#include "base.h"
+#include "packet.h"
+
+enum {
+	/* a packet is lost when one sent so many sendings later has arrived; as RACK (RFC 8985), which counts time */
+	PGR_REORDER_PACKETS = 3,
+};
 
 /* A message on its way out: what was sent and what is known to have arrived. */
 struct pgr_outgoing {
@@ -57,19 +65,6 @@ struct pgr_incoming {
 	uint64_t few;
 };
 
-/*
- * Data bytes of each packet of a message, `most` at most: a wire that loses nothing has large ones, but two sides copy
- * at once only in several.
- */
-static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t most, uint32_t bytes)
-{
-	uint32_t part = bytes / PGR_PARTS & ~UINT32_C(63);
-
-	if (PGR_LIKELY(!pgr->reliable || bytes <= pgr->single_bytes))
-		return most;
-	part = part < pgr->single_bytes ? pgr->single_bytes : part;
-	return part < pgr->packet_bytes ? part : pgr->packet_bytes;
-}
 /* What it consists of. */
 static inline void pgr_outgoing_set(struct pgr_outgoing *out, const struct pgr_iov *iov, uint32_t count,
 				    uint64_t bytes)
@@ -132,20 +127,6 @@ size_t pgr_incoming_report(struct pgr_incoming *in, struct pgr_header *head,
 void pgr_scatter(const struct pgr_iov *iov, uint32_t count, uint64_t at, const uint8_t *data, size_t bytes);
 /* Copies all that the list describes to one place, which has room. */
 void pgr_gather(const struct pgr_iov *iov, uint32_t count, uint8_t *at);
-/* buffer.c: of a message of so many bytes in one piece, as words where conversion is asked for. */
-static inline uint64_t pgr_marshalled_bytes(const struct pgr *pgr, const char *signature, uint64_t bytes)
-{
-	return PGR_UNLIKELY(pgr->off & PGR_OFF_NO_CONVERSION) ? pgr_words_bytes(signature, bytes) : bytes;
-}
-/* Makes it, and lets `out` consist of it. It is the caller's, to be given back as a buffer; NULL: no memory. */
-PGR_COLD uint8_t *pgr_marshal(struct pgr *pgr, const char *signature, const struct pgr_iov *iov,
-			      uint32_t count, uint64_t bytes, struct pgr_outgoing *out);
-/*
- * memory.c: where such a message is long, and lies in one piece of memory that the other side can read, `out` consists of a
- * reference to it. False: it does not.
- */
-bool pgr_refer(struct pgr *pgr, const struct pgr_iov *iov, uint32_t count, uint64_t bytes,
-	       uint8_t reference_out[PGR_REFERENCE_BYTES], struct pgr_outgoing *out);
 /* Of all entries. */
 uint64_t pgr_iov_bytes(const struct pgr_iov *iov, uint32_t count);
 /* Whether the message is sent as the reference that belongs to it. */

@@ -4,7 +4,11 @@
  * is what Sun RPC did then: both sides go through big-endian 4-byte words (RFC 4506: 2 bytes become 4, bytes
  * are padded to 4, but not at the end of a message, whose length is told).
  */
-#include "engine.h"
+#include "convert.h"
+
+#include <string.h>
+
+#include "packet.h"
 
 struct walk {
 	const char *at; /* in the signature */

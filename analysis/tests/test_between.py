@@ -11,26 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.between import SERIES_LEAST, Between, Moved, between
+from cadge_analysis.stats.between import SERIES_LEAST, Between, CellMove, between
 from cadge_analysis.stats.student import reach, two_sided_tail
 
 
 def cells(
     chance: random.Random, layers: int, floors: int = 0, *, each: int = 3, by: float = 0.0, drift: float = 0.03
-) -> list[Moved]:
+) -> list[CellMove]:
     """Every series drifts by itself, and all move by the same."""
     found = []
     for number in range(layers + floors):
         own = by + chance.gauss(0, drift)
         is_floor = number >= layers
         found += [
-            Moved(series=str(number), is_floor=is_floor, shift=own + chance.gauss(0, 0.002), error=0.002)
+            CellMove(series=str(number), is_floor=is_floor, shift=own + chance.gauss(0, 0.002), error=0.002)
             for _ in range(each)
         ]
     return found
 
 
-def known(found: list[Moved]) -> Between:
+def known(found: list[CellMove]) -> Between:
     drift = between(found)
     assert drift is not None
     return drift
@@ -96,7 +96,7 @@ def test_launches_that_are_noisy_explain_no_drift_away() -> None:
     """Most cells tell nothing; the few that are precise moved by very different amounts."""
     chance = random.Random(6)
     found = [
-        Moved(
+        CellMove(
             series=str(number),
             is_floor=False,
             shift=0.8 + chance.gauss(0, 0.4),
@@ -114,7 +114,7 @@ def test_launches_that_are_noisy_explain_no_drift_away() -> None:
 def test_exchanged_campaigns_give_the_mirror_image(seen: list[tuple[int, bool, float, float]]) -> None:
     """To the last bit."""
     there = [
-        Moved(series=f"{number} {is_floor}", is_floor=is_floor, shift=shift, error=error)
+        CellMove(series=f"{number} {is_floor}", is_floor=is_floor, shift=shift, error=error)
         for number, is_floor, shift, error in seen
     ]
     first, second = between(there), between([replace(one, shift=-one.shift) for one in there])

@@ -13,7 +13,7 @@ from pagereader import Node
 from cadge_analysis import report
 from cadge_analysis.draw import stacked
 from cadge_analysis.draw.scales import linear_axis
-from cadge_analysis.draw.stacked import GAP, WIDTH, Bar
+from cadge_analysis.draw.stacked import GAP, WIDTH, StackedBar
 
 FLOOR_NS, BARE_NS = 200, 500
 LAYER_NS = {"sockets-tcp": 800, "native-ucx": 1000, "sockets-udp": 400}
@@ -89,7 +89,10 @@ def test_bars_are_as_long_as_they_say(figure: Node) -> None:
 
 def test_one_bar_too_long_does_not_hide_the_others() -> None:
     """It is cut at the axis' end, an arrow stands there, and the others keep their lengths."""
-    bars = [Bar(name="a", text="1", parts={"x": 1.0}), Bar(name="b", text="900", parts={"x": 1.0, "y": 899.0})]
+    bars = [
+        StackedBar(name="a", text="1", parts={"x": 1.0}),
+        StackedBar(name="b", text="900", parts={"x": 1.0, "y": 899.0}),
+    ]
     spec = stacked.figure(bars, {"x": "#111111", "y": "#222222"}, end=2.0, title="µs", ticks=(0, 1, 2), tick_expr="")
     pieces, *_, arrows = [layer["data"]["values"] for layer in cast("Any", spec["layer"])]
     assert [(piece["from"], piece["to"]) for piece in pieces] == [

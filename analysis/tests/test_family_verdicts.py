@@ -11,7 +11,7 @@ import pytest
 
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.family_verdicts import judge_families
-from cadge_analysis.stats.pairing import Compared, Rounds, paired
+from cadge_analysis.stats.pairing import PairedRatios, Rounds, paired
 
 pytestmark = pytest.mark.spare
 
@@ -25,7 +25,7 @@ class World:
     base: Rounds
     members: tuple[Rounds, ...]
 
-    def compared(self) -> dict[int, Compared]:
+    def compared(self) -> dict[int, PairedRatios]:
         return {at: paired(one, self.base) for at, one in enumerate(self.members)}
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cadge_analysis.models.fit import TOLERANCE, Reading, fit
-from cadge_analysis.models.loggp import Fits, Fitted, Line, Number, Parameters, Refused
+from cadge_analysis.models.fit import TOLERANCE, LaunchReading, fit
+from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Refused
 
 SIZES = tuple(16 << power for power in range(15))
 
@@ -29,7 +29,7 @@ def readings(
     switch: int = 1 << 30,
     handshake: float = 0.0,
     seed: int = 5,
-) -> list[Reading]:
+) -> list[LaunchReading]:
     """Return what a layer with these parameters reads, with a handshake from a size on."""
     rng = random.Random(seed)
     found = []
@@ -38,7 +38,7 @@ def readings(
             extra = handshake if size >= switch else 0.0
             bend = 1 + rng.gauss(0, noise) if noise else 1.0
             found.append(
-                Reading(
+                LaunchReading(
                     launch=(launch, 0),
                     size=size,
                     one_way_ns=(o_s + latency + o_r + extra + big_g * (size - 1)) * bend,
@@ -50,19 +50,19 @@ def readings(
     return found
 
 
-def fitted(found: list[Reading]) -> Parameters:
+def fitted(found: list[LaunchReading]) -> Parameters:
     model = fit(found)
     assert isinstance(model, Parameters), model
     return model
 
 
-def number(value: Number | Refused) -> Number:
-    assert isinstance(value, Number), value
+def number(value: ModelNumber | Refused) -> ModelNumber:
+    assert isinstance(value, ModelNumber), value
     return value
 
 
-def line(value: Line | Refused) -> Line:
-    assert isinstance(value, Line), value
+def line(value: ModelLine | Refused) -> ModelLine:
+    assert isinstance(value, ModelLine), value
     return value
 
 
@@ -120,7 +120,7 @@ def test_a_change_of_protocol_is_found(switch: int) -> None:
     assert model.piece(switch) is after
 
 
-Spoil = Callable[[Reading], Reading]
+Spoil = Callable[[LaunchReading], LaunchReading]
 
 
 @pytest.mark.parametrize(

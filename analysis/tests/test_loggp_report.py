@@ -14,7 +14,7 @@ import synthetic
 
 from cadge_analysis import export, report
 from cadge_analysis.errors import NoDataError
-from cadge_analysis.models.loggp import Fits, Fitted, Line, Number, Parameters, Refused
+from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Refused
 from cadge_cli import cli
 from cadge_harness.errors import EXIT_NOTHING, EXIT_USAGE
 from cadge_results import Campaign
@@ -78,13 +78,13 @@ def fits_of(campaign: Campaign) -> dict[str, Fitted]:
     return {one.layer: one for one in Fits.parse(stream.getvalue(), source="export").fits}
 
 
-def value(found: Number | Refused) -> float:
-    assert isinstance(found, Number)
+def value(found: ModelNumber | Refused) -> float:
+    assert isinstance(found, ModelNumber)
     return found.value
 
 
-def start(found: Line | Refused) -> float:
-    assert isinstance(found, Line)
+def start(found: ModelLine | Refused) -> float:
+    assert isinstance(found, ModelLine)
     return found.start_ns.value
 
 

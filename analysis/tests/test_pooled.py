@@ -11,7 +11,7 @@ from statistics import pstdev
 
 import pytest
 
-from cadge_analysis.selftest.pooled import Alike, pooled, spoken, spread_of_draws
+from cadge_analysis.selftest.pooled import AlikeOutcome, pooled, spoken, spread_of_draws
 
 pytestmark = pytest.mark.spare
 
@@ -22,14 +22,14 @@ ALL_ALIKE, ODD, EVEN = 2 / 512, 20 / 512, 1.0
 
 def one(
     name: str, called: int, cells: int = 200, *, p: float = ODD, families: int = 8, disturbed: bool = False
-) -> Alike:
+) -> AlikeOutcome:
     found = tuple((k % families, p if k < called else EVEN, NINE, 9) for k in range(cells))
     chance = random.Random(name)
     rounds = {k: [chance.gauss(0, 1) for _ in range(9)] for k in range(cells)}
-    return Alike(campaign_id=name, disturbed=disturbed, cells=found, rounds=rounds)
+    return AlikeOutcome(campaign_id=name, disturbed=disturbed, cells=found, rounds=rounds)
 
 
-def five(*called: int, cells: int = 200) -> list[Alike]:
+def five(*called: int, cells: int = 200) -> list[AlikeOutcome]:
     return [one(f"c{k}", n, cells, disturbed=k == 4) for k, n in enumerate(called)]
 
 
@@ -48,7 +48,7 @@ def test_a_sound_instrument_passes() -> None:
 
 
 def test_each_criterion_fails_by_itself() -> None:
-    def fails(found: list[Alike]) -> list[bool]:
+    def fails(found: list[AlikeOutcome]) -> list[bool]:
         return [not holds for _, holds, _ in spoken(pooled(found))]
 
     assert fails(five(6, 9, 8, 11, 7, cells=199)) == [True, False, False, False]
@@ -63,12 +63,12 @@ def test_each_criterion_fails_by_itself() -> None:
     ]
     assert pooled(small).after_correction == 0, "one of two does not do"
     cells = [(k // 2, ALL_ALIKE if k < 4 else EVEN, NINE, 9) for k in range(200)]
-    small[0] = Alike(campaign_id="c0", disturbed=False, cells=tuple(cells))
+    small[0] = AlikeOutcome(campaign_id="c0", disturbed=False, cells=tuple(cells))
     assert pooled(small).after_correction == 4
     assert fails(small) == [False, False, False, True]
 
 
-def shifted(one: Alike, cells: int) -> Alike:
+def shifted(one: AlikeOutcome, cells: int) -> AlikeOutcome:
     """The second copy is slower in so many cells, by twice what rounds spread, which no campaign alone can tell."""
     rounds = {k: [value + 2 * (k < cells) for value in values] for k, values in one.rounds.items()}
     return replace(one, rounds=rounds)

@@ -7,16 +7,16 @@ import pytest
 from synthetic import WORKLOADS
 
 from cadge_analysis.models.held_out import predict_ns
-from cadge_analysis.models.loggp import Line, Number, Parameters, Piece, Refused
+from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_results import Workload
 from cadge_results.pattern import holds
 
 
-def line(start_ns: float, per_byte_ns: float) -> Line:
-    return Line(start_ns=Number(value=start_ns), per_byte_ns=Number(value=per_byte_ns), off=0.0)
+def line(start_ns: float, per_byte_ns: float) -> ModelLine:
+    return ModelLine(start_ns=ModelNumber(value=start_ns), per_byte_ns=ModelNumber(value=per_byte_ns), off=0.0)
 
 
-def model(receive: Line | Refused) -> Parameters:
+def model(receive: ModelLine | Refused) -> Parameters:
     piece = Piece(
         from_bytes=1,
         to_bytes=1 << 20,
@@ -25,7 +25,7 @@ def model(receive: Line | Refused) -> Parameters:
         send=line(300, 0),
         receive=receive,
     )
-    return Parameters(latency_ns=Number(value=1000), pieces=(piece,))
+    return Parameters(latency_ns=ModelNumber(value=1000), pieces=(piece,))
 
 
 MODEL = model(line(400, 0))

@@ -16,7 +16,7 @@ from cadge_analysis import making, report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making
 from cadge_analysis.stats import load
-from cadge_analysis.verify.check import Check, check, printed, words_of
+from cadge_analysis.verify.check import ReportCheck, check, printed, words_of
 from cadge_analysis.verify.places import Sort
 from cadge_results import Campaign, DamagedError
 
@@ -41,7 +41,7 @@ def anew(campaign: Campaign, choices: Making) -> str:
     return report.html(report.made_as(load.read(campaign), choices))
 
 
-def held(text: str, against: str) -> Check:
+def held(text: str, against: str) -> ReportCheck:
     return check(printed(text, "report.html"), against)
 
 

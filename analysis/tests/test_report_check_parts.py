@@ -15,7 +15,7 @@ from cadge_analysis.page.imported import ImportedColumn, ImportedTables, Importe
 from cadge_analysis.page.scale_figures import ScaleView, Varied
 from cadge_analysis.page.viewmodel import Fact, FactTable, Finding, Page, Since, Span
 from cadge_analysis.stats.load import read
-from cadge_analysis.verify.check import Check, check, printed
+from cadge_analysis.verify.check import ReportCheck, check, printed
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
@@ -52,7 +52,7 @@ def older(text: str) -> str:
     return re.sub(r'"program":"[0-9a-f]+"', '"program":"0123456789abcdef"', text)
 
 
-def held(text: str, against: str) -> Check:
+def held(text: str, against: str) -> ReportCheck:
     return check(printed(text, "report.html"), against)
 
 

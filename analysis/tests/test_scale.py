@@ -11,7 +11,7 @@ import pytest
 from simgrid_here import MESSAGE, simgrid_needed
 
 from cadge_analysis.errors import SimulatorMissingError
-from cadge_analysis.models.loggp import Line, Number, Parameters, Piece, Refused
+from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_analysis.models.message import Message, message
 from cadge_analysis.models.scale import Prediction, closed_ns, scale
 from cadge_analysis.models.simulate import Simulator
@@ -19,15 +19,15 @@ from cadge_analysis.models.topology import Kind, Topology
 from cadge_analysis.models.traffic import Traffic, closed_form_ns, pairs, routes
 
 
-def line(start_ns: float, per_byte_ns: float) -> Line:
-    return Line(start_ns=Number(value=start_ns), per_byte_ns=Number(value=per_byte_ns), off=0.0)
+def line(start_ns: float, per_byte_ns: float) -> ModelLine:
+    return ModelLine(start_ns=ModelNumber(value=start_ns), per_byte_ns=ModelNumber(value=per_byte_ns), off=0.0)
 
 
-def fitted(receive: Line | Refused, one_way: Line) -> Parameters:
+def fitted(receive: ModelLine | Refused, one_way: ModelLine) -> Parameters:
     piece = Piece(
         from_bytes=1, to_bytes=65536, gap=line(500, 0.25), one_way=one_way, send=line(300, 0), receive=receive
     )
-    return Parameters(latency_ns=Number(value=2000), pieces=(piece,))
+    return Parameters(latency_ns=ModelNumber(value=2000), pieces=(piece,))
 
 
 def test_a_message_is_what_the_fit_says() -> None:

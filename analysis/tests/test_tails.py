@@ -16,7 +16,7 @@ from cadge_analysis.draw import tails
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.plots import WIDTH
-from cadge_analysis.draw.tails import EDGE, HEIGHT, Spot, TailPanel
+from cadge_analysis.draw.tails import EDGE, HEIGHT, TailPanel, TailSpot
 from cadge_analysis.page.tail_figures import chosen
 from cadge_analysis.stats.tail_curve import tail_curve
 
@@ -98,8 +98,8 @@ def test_the_axis_holds_what_is_drawn_and_no_more() -> None:
     look = Identity(0, 0)
     lines = [Line(label=name, look=look, marks=(), short_bytes=0, faint=name == "b") for name in ("a", "b")]
     spots = {
-        "a": [Spot(one_in=2, value=1.0, low=0.5, high=2.0), Spot(one_in=3, value=1.0, low=1.0, high=9000.0)],
-        "b": [Spot(one_in=2, value=3.0, low=0.001, high=9000.0)],
+        "a": [TailSpot(one_in=2, value=1.0, low=0.5, high=2.0), TailSpot(one_in=3, value=1.0, low=1.0, high=9000.0)],
+        "b": [TailSpot(one_in=2, value=3.0, low=0.001, high=9000.0)],
     }
     spec: Any = tails.figure(lines, [TailPanel(title="8 B", spots=spots)])
     (domain,) = {

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from math import log1p
 from statistics import fmean
 
-from cadge_analysis.selftest.pooled import Alike, Pooled, pooled
+from cadge_analysis.selftest.pooled import AlikeOutcome, Pooled, pooled
 from cadge_analysis.stats.paired_verdicts import verdict
 from cadge_analysis.stats.range_test import has_two_levels
 from cadge_analysis.stats.sequential import ERROR, fixed
@@ -53,7 +53,7 @@ def rounds_of(chance: random.Random, spread: float, shift: float, follow: float)
     return tuple(found)
 
 
-def campaign(rounds: dict[tuple[int, int], tuple[float, ...]], name: str, *, disturbed: bool) -> Alike:
+def campaign(rounds: dict[tuple[int, int], tuple[float, ...]], name: str, *, disturbed: bool) -> AlikeOutcome:
     """Return what a campaign says: a family is a layer's share of the cells, its rounds are allowed for."""
     serial = serial_correlation(rounds.values())
     correlation = serial.used if serial else 0.0
@@ -65,7 +65,7 @@ def campaign(rounds: dict[tuple[int, int], tuple[float, ...]], name: str, *, dis
         return verdict(dict(enumerate(values)), 0.0, looks, correlation=correlation, switching=switching).p
 
     cells = tuple((cell % 8, p(values), level, ROUNDS) for (_, cell), values in rounds.items())
-    return Alike(campaign_id=name, disturbed=disturbed, cells=cells, rounds=rounds)
+    return AlikeOutcome(campaign_id=name, disturbed=disturbed, cells=cells, rounds=rounds)
 
 
 def self_tests(chance: random.Random, tests: int, spread: float, wrong: dict[str, float]) -> Iterator[Pooled]:

@@ -25,7 +25,7 @@ from itertools import combinations
 from math import exp
 from pathlib import Path
 
-from cadge_analysis.stats.between import Moved, between
+from cadge_analysis.stats.between import CellMove, between
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.load import read
@@ -143,7 +143,7 @@ def simulated(chance: random.Random, series: int, drift: float, plant: float | N
                 seen.append((number, shift))
     known = between(
         [
-            Moved(series=str(number), is_floor=number >= series, shift=one.log_ratio, error=error_of(one))
+            CellMove(series=str(number), is_floor=number >= series, shift=one.log_ratio, error=error_of(one))
             for number, one in seen
         ]
     )

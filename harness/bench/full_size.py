@@ -30,7 +30,7 @@ from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import read_sweep
-from cadge_harness.testbed.model import DEFAULT_PORTS, Host, Kind, Testbed
+from cadge_harness.testbed.model import DEFAULT_PORTS, Host, Testbed, TestbedKind
 from cadge_results import (
     Campaign,
     CampaignMeta,
@@ -228,7 +228,7 @@ def planned(launches: int | None) -> tuple[Plan, Testbed]:
     catalogue = Catalogue(tuple(replace(info, absent=None) for info in found.layers), found.shims)
     host = Host(name=HOST, management_address="", device="lo", address="127.0.0.1", raw_device="", cpus=(0, 1, 2, 3))
     testbed = Testbed(
-        name="local", kind=Kind.LOCAL, hosts=(host,), inventory_path=Path("/nowhere"), ports=DEFAULT_PORTS
+        name="local", kind=TestbedKind.LOCAL, hosts=(host,), inventory_path=Path("/nowhere"), ports=DEFAULT_PORTS
     )
     workloads = read_workloads(ROOT / "harness")
     sweep, _ = read_sweep(SWEEP, workloads)

@@ -18,11 +18,11 @@ from pydantic import JsonValue
 from cadge_cli import cli, commands_plan, commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, read_catalogue
-from cadge_harness.plan.site import Site, SiteHost
+from cadge_harness.plan.site import PlanSite, SiteHost
 from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
 from cadge_harness.testbed import testbeds
-from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_results import Campaign, PatternFile, Workload, read_workloads
 from cadge_results.event import LaunchStarted
 from cadge_results.parameter_tables import digest_of
@@ -160,14 +160,14 @@ def catalogue(checkout: Checkout) -> Catalogue:
 
 
 @pytest.fixture
-def site() -> Site:
+def site() -> PlanSite:
     """Two hosts on a machine with two cores."""
     return make_site()
 
 
-def make_site(hosts: int = 2, cores: int = 2, *, shared: bool = True, raw_links: bool = True) -> Site:
+def make_site(hosts: int = 2, cores: int = 2, *, shared: bool = True, raw_links: bool = True) -> PlanSite:
     """Return hosts h1, h2 and so on, with so many cores each, or all together where they are shared."""
-    return Site(
+    return PlanSite(
         name="emulated" if hosts > 1 else "local",
         hosts=tuple(SiteHost(name=f"h{number}", cpus=tuple(range(cores))) for number in range(1, hosts + 1)),
         shared=shared,
@@ -177,7 +177,7 @@ def make_site(hosts: int = 2, cores: int = 2, *, shared: bool = True, raw_links:
     )
 
 
-def make_testbed(kind: Kind = Kind.EMULATED, hosts: int = 2) -> Testbed:
+def make_testbed(kind: TestbedKind = TestbedKind.EMULATED, hosts: int = 2) -> Testbed:
     """Return a testbed that nobody made."""
     return Testbed(
         name=str(kind),

@@ -74,7 +74,7 @@ ports = [int(sys.argv[2]), int(sys.argv[3])]
 here = {"name": "h2", "management_address": "127.0.0.1"}
 fake = types.SimpleNamespace(name="h2", node={}, host=here, block={"block_id": "b1", "ports": ports},
                              token_file=pathlib.Path(sys.argv[4]))
-fake.listener = types.MethodType(site.Site.listener, fake)
+fake.listener = types.MethodType(site.HostSite.listener, fake)
 said = types.SimpleNamespace(emit=lambda event: print(event["event"], flush=True))
 print("led" if follower.Follower(fake, reactor.Reactor(60), said)._leader() else "none", flush=True)
 """

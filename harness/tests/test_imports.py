@@ -19,9 +19,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cadge_harness.errors import UsageError
-from cadge_harness.imports import FILE_BYTES_MAX, Said, read_import, read_text
+from cadge_harness.imports import FILE_BYTES_MAX, ImportNotes, read_import, read_text
 from cadge_harness.paths import Checkout
-from cadge_harness.printed.text import Printed, PrintedError, Told
+from cadge_harness.printed.text import PrintedError, ToolHints, ToolOutput
 from cadge_results import Campaign, Store
 from cadge_results.catalogue import load_yaml
 from cadge_results.imported import FORMATS, TEXT_MAX, Format, ImportedFile
@@ -33,22 +33,22 @@ from .conftest import WORKLOADS, Answer, FakeRunner
 Cadge = Callable[..., Answer]
 KEPT = Path(__file__).with_name("imported_printed")
 LAYERS = [load_yaml(path, LayerFile) for path in sorted((Path(__file__).parents[2] / "layers").glob("*/*.layer.yml"))]
-NOTHING = Told()
-TAG = Told(test="tag_lat", bytes=8)
+NOTHING = ToolHints()
+TAG = ToolHints(test="tag_lat", bytes=8)
 
 
 def kept(name: str) -> str:
     return (KEPT / f"{name}.txt").read_text()
 
 
-def read(name: str, told: Told = NOTHING) -> Printed:
+def read(name: str, told: ToolHints = NOTHING) -> ToolOutput:
     """Read a kept text as its name says."""
     tool = name.partition("-")[0]
     formats: dict[str, Format] = {"osu": "osu", "imb": "imb", "ucx": "ucx_perftest"}
     return read_text(kept(name), formats.get(tool, "fabtests"), told)
 
 
-def table(printed: Printed) -> list[tuple[str, str, str, str, str, int, float]]:
+def table(printed: ToolOutput) -> list[tuple[str, str, str, str, str, int, float]]:
     """Return of each series what it is, and its last value."""
     return [
         (one.test, one.kind, one.moves, one.statistic, one.unit, one.values[-1].bytes, one.values[-1].value)
@@ -56,12 +56,12 @@ def table(printed: Printed) -> list[tuple[str, str, str, str, str, int, float]]:
     ]
 
 
-def imported(path: Path, format_: Format, told: Told = NOTHING, **said: str) -> ImportedFile:
+def imported(path: Path, format_: Format, told: ToolHints = NOTHING, **said: str) -> ImportedFile:
     return read_import(
         path,
         format_,
         told=told,
-        said=Said(**said),  # type: ignore[arg-type]
+        said=ImportNotes(**said),  # type: ignore[arg-type]
         layers=LAYERS,
         patterns=WORKLOADS.patterns,
         at=datetime(2026, 11, 26, 1, 2, 3, tzinfo=UTC),
@@ -149,23 +149,23 @@ def test_sizes_have_units_of_1024_and_a_cut_one_is_said() -> None:
     assert read("fabtests-1.17-m").series[0].about == ""
     cut = kept("fabtests-1.17-odd").replace("19k ", "1.4k")
     with pytest.raises(PrintedError, match=r"1\.4k is a size that the tool has cut.*-m") as told:
-        read_text(cut, "fabtests", Told(test="fi_rdm_pingpong"))
+        read_text(cut, "fabtests", ToolHints(test="fi_rdm_pingpong"))
     assert told.value.line == 2
 
 
 def test_what_fabtests_do_not_say_is_asked_for() -> None:
     with pytest.raises(PrintedError, match="--test fi_rdm_pingpong"):
         read("fabtests-1.17-rdm_pingpong")
-    one, *others = read("fabtests-1.17-rdm_pingpong", Told(test="fi_rdm_pingpong")).series
+    one, *others = read("fabtests-1.17-rdm_pingpong", ToolHints(test="fi_rdm_pingpong")).series
     assert (one.moves, one.values[0].value, others) == ("half round trip", 3640.0, [])
     # one after the other, a transfer's time is that of an operation; of several under way it is no latency
-    alone = read("fabtests-1.17-rma_bw", Told(test="fi_rma_bw -e rdm -W 1"))
+    alone = read("fabtests-1.17-rma_bw", ToolHints(test="fi_rma_bw -e rdm -W 1"))
     assert [(one.kind, one.moves) for one in alone.series] == [("time", "operation"), ("bandwidth", "one way")]
     assert [one.values[0].value for one in alone.series] == [2540.0, 25_240_000.0]
-    several = read("fabtests-1.17-rma_bw", Told(test="fi_rma_bw -W 16"))
+    several = read("fabtests-1.17-rma_bw", ToolHints(test="fi_rma_bw -W 16"))
     assert [(one.kind, one.about.partition(";")[0]) for one in several.series] == [("bandwidth", "with -W 16")]
     with pytest.raises(PrintedError, match="#sent and #ack"):
-        read("fabtests-1.17-rdm_pingpong", Told(test="fi_pingpong"))
+        read("fabtests-1.17-rdm_pingpong", ToolHints(test="fi_pingpong"))
 
 
 def test_what_ucx_perftest_does_not_say_is_asked_for() -> None:
@@ -173,11 +173,11 @@ def test_what_ucx_perftest_does_not_say_is_asked_for() -> None:
         read("ucx-1.13-tag_lat")
     assert told.value.line == 6
     with pytest.raises(PrintedError, match="add --bytes"):
-        read("ucx-1.13-tag_lat", Told(test="tag_lat"))
+        read("ucx-1.13-tag_lat", ToolHints(test="tag_lat"))
     with pytest.raises(PrintedError, match="is no test that is read"):
-        read("ucx-1.13-tag_lat", Told(test="tag", bytes=8))
+        read("ucx-1.13-tag_lat", ToolHints(test="tag", bytes=8))
     with pytest.raises(PrintedError, match="--bytes says 8, and the text 65536"):
-        read("ucx-1.13-am_bw-both", Told(bytes=8))
+        read("ucx-1.13-am_bw-both", ToolHints(bytes=8))
     assert table(read("ucx-1.13-tag_lat", TAG))[0] == ("tag_lat", *HALF, "p50", "us", 8, 340.0)
     assert table(read("ucx-1.13-tag_lat-R99.9", TAG))[0] == ("tag_lat", *HALF, "p99.9", "us", 8, 380.0)
 
@@ -189,7 +189,7 @@ def test_a_rate_is_never_read_as_a_latency() -> None:
     with pytest.raises(PrintedError, match="has no column of overhead: it is another test"):
         read_text(rows, "ucx_perftest", TAG)
     with pytest.raises(PrintedError, match="has no column of latency: it is another test"):
-        read("ucx-1.13-tag_lat", Told(test="tag_bw", bytes=8))
+        read("ucx-1.13-tag_lat", ToolHints(test="tag_bw", bytes=8))
     with pytest.raises(PrintedError, match="these columns are none of this test"):
         read_text("# OSU MPI Latency Test v5.9\n# Size  Bandwidth (MB/s)\n8  1.0\n", "osu", NOTHING)
 
@@ -258,7 +258,13 @@ def test_data_that_the_tool_found_damaged_is_refused() -> None:
 
 
 EVERY = [path.read_text() for path in sorted(KEPT.glob("*.txt"))]
-TELLINGS = (NOTHING, TAG, Told(test="fi_rma_bw -W 1"), Told(test="fi_rdm_pingpong"), Told(test="\0", bytes=0))
+TELLINGS = (
+    NOTHING,
+    TAG,
+    ToolHints(test="fi_rma_bw -W 1"),
+    ToolHints(test="fi_rdm_pingpong"),
+    ToolHints(test="\0", bytes=0),
+)
 
 
 @example("8," * 8 + "\n", EVERY[0], 0, 0)
@@ -290,7 +296,7 @@ def test_an_import_keeps_where_each_number_stands(tmp_path: Path) -> None:
 
 
 def test_what_a_test_does_the_same_as_is_said_by_layer_files(tmp_path: Path) -> None:
-    def patterns(name: str, format_: Format, told: Told = NOTHING) -> dict[tuple[str, str], tuple[str, ...]]:
+    def patterns(name: str, format_: Format, told: ToolHints = NOTHING) -> dict[tuple[str, str], tuple[str, ...]]:
         path = tmp_path / "printed.txt"
         path.write_text(kept(name))
         return {(one.test, one.kind): one.patterns for one in imported(path, format_, told).series}

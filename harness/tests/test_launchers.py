@@ -23,8 +23,8 @@ NAMES = ("node-5.example.org", "10.9.8.7")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def wanted(ssh: Path, *hosts: str) -> launchers.Wanted:
-    return launchers.Wanted(
+def wanted(ssh: Path, *hosts: str) -> launchers.RankPlan:
+    return launchers.RankPlan(
         count=1 + len(hosts),
         hosts={"localhost": 1, **dict.fromkeys(hosts, 1)},
         network=None,

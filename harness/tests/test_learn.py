@@ -19,7 +19,7 @@ from cadge_harness.plan.probe import SLOWER_MOST, probed
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.plan.timemodel import TimeModel, idle_times, touched_bytes
-from cadge_harness.testbed.model import Kind
+from cadge_harness.testbed.model import TestbedKind
 from cadge_results import Campaign, CampaignWriter, DamagedError, Store, Workload
 
 from .conftest import WORKLOADS, Answer, FakeRunner, make_testbed
@@ -117,7 +117,7 @@ def test_what_says_nothing_of_this_testbed_is_passed_over(
         else:
             carry_out(cadge, checkout)
     if what == "a cluster":
-        testbed = make_testbed(Kind.CLUSTER)
+        testbed = make_testbed(TestbedKind.CLUSTER)
     if what == "unreadable":
         plan = Store(checkout.campaigns).open("last").layout.plan
         plan.chmod(0o644)
@@ -133,7 +133,7 @@ def test_launches_of_this_machine_say_more_than_a_probe(
     take_as_long_as(SLOW, runner)
     runner.stop_after = 12 if what == "interrupted" else None
     assert cadge("run", "--sweep", "tiny", "--no-report").code == (6 if what == "interrupted" else 0)
-    testbed = make_testbed() if what == "interrupted" else make_testbed(Kind.LOCAL, 1)
+    testbed = make_testbed() if what == "interrupted" else make_testbed(TestbedKind.LOCAL, 1)
     store, base = Store(checkout.campaigns), idle_times(testbed.kind)
     model = learned(store, testbed, "tiny")
     assert model is not None

@@ -10,7 +10,7 @@ import pytest
 
 from cadge_harness.errors import UsageError
 from cadge_harness.testbed.meeting import with_addresses
-from cadge_harness.testbed.model import Kind, Testbed
+from cadge_harness.testbed.model import Testbed, TestbedKind
 
 from .conftest import make_testbed
 
@@ -28,7 +28,7 @@ def cluster(*management: str) -> Testbed:
     hosts = tuple(
         replace(made.hosts[0], name=f"n{number}", management_address=one) for number, one in enumerate(management, 1)
     )
-    return replace(made, kind=Kind.CLUSTER, hosts=hosts)
+    return replace(made, kind=TestbedKind.CLUSTER, hosts=hosts)
 
 
 def managed(testbed: Testbed) -> list[str]:
@@ -51,4 +51,4 @@ def test_this_machine_by_its_own_name() -> None:
 
 def test_one_host_may_be_this_machine() -> None:
     assert managed(cluster("debian")) == ["debian"]
-    assert managed(replace(cluster("debian", "n2"), kind=Kind.EMULATED)) == ["debian", "n2"]
+    assert managed(replace(cluster("debian", "n2"), kind=TestbedKind.EMULATED)) == ["debian", "n2"]

@@ -27,11 +27,11 @@ from cadge_harness.plan.describe import read_description
 from cadge_harness.plan.here import count_cells, where_it_runs
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.refuse import refuse_point
-from cadge_harness.plan.site import Site, site_of
+from cadge_harness.plan.site import PlanSite, site_of
 from cadge_harness.plan.sizes import LAYERS_LEAST, SIZES_LEAST, layers_left_out, left_out
-from cadge_harness.plan.sweep import Wanted, read_sweep
+from cadge_harness.plan.sweep import WantedPoint, read_sweep
 from cadge_harness.testbed.logins import login_of
-from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.errors import FormatError
@@ -64,18 +64,18 @@ def built(catalogue: Catalogue) -> Catalogue:
     return Catalogue(tuple(replace(info, absent=None) for info in catalogue.layers), catalogue.shims)
 
 
-def only(catalogue: Catalogue, site: Site, **changes: object) -> Plan:
+def only(catalogue: Catalogue, site: PlanSite, **changes: object) -> Plan:
     return make_plan(tiny(floors=False, **changes), catalogue, WORKLOADS, site, only=["a-one"])
 
 
-def test_the_same_input_gives_the_same_plan(catalogue: Catalogue, site: Site) -> None:
+def test_the_same_input_gives_the_same_plan(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make_plan(tiny(), catalogue, WORKLOADS, site)
     assert plan == make_plan(tiny(), catalogue, WORKLOADS, site)
     assert plan.plan_hash == plan.expected_hash()
     assert Plan.parse(plan.to_json(), source="x") == plan
 
 
-def test_every_launch_attempts_each_of_its_points_once(catalogue: Catalogue, site: Site) -> None:
+def test_every_launch_attempts_each_of_its_points_once(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make_plan(tiny(), catalogue, WORKLOADS, site)
     planned = {point.point_id: point for point in plan.points if point.state == "planned"}
     attempts = Counter(item for launch in plan.launches for item in launch.point_ids)
@@ -91,7 +91,7 @@ def test_every_launch_attempts_each_of_its_points_once(catalogue: Catalogue, sit
             )
 
 
-def test_a_limit_may_speak_of_the_target_alone(catalogue: Catalogue, site: Site) -> None:
+def test_a_limit_may_speak_of_the_target_alone(catalogue: Catalogue, site: PlanSite) -> None:
     limit = Limit(when=LimitWhen(place="within", parameters={"target": "passive"}), reason="it has to poll")
     layers = tuple(
         replace(info, file=info.file.model_copy(update={"limits": (limit,)}), absent=None) for info in catalogue.layers
@@ -107,7 +107,7 @@ def test_a_limit_may_speak_of_the_target_alone(catalogue: Catalogue, site: Site)
     assert {point.reason_code for point in plan.points if point.reason == limit.reason} == {"NO_CAP"}
 
 
-def test_a_pattern_may_have_limits(catalogue: Catalogue, site: Site) -> None:
+def test_a_pattern_may_have_limits(catalogue: Catalogue, site: PlanSite) -> None:
     """Such points are planned as refused, each with the first reason that holds; all others are as they were."""
     raw = WORKLOADS.patterns["rpc"].to_object()
     raw["limits"] = [
@@ -144,7 +144,7 @@ def test_a_pattern_may_have_limits(catalogue: Catalogue, site: Site) -> None:
     assert found["c-three", "block", 8, 16] is None
 
 
-def test_programs_are_asked_for_where_points_need_them(catalogue: Catalogue, site: Site) -> None:
+def test_programs_are_asked_for_where_points_need_them(catalogue: Catalogue, site: PlanSite) -> None:
     pattern = WORKLOADS.patterns["rpc"].to_object()
     pattern["programs"] = [{"when": {"touch": "none"}, "program": "made-up", "package": "made-up-tools"}]
     patterns = {**WORKLOADS.patterns, "rpc": PatternFile.from_object(pattern, source="rpc")}
@@ -156,14 +156,14 @@ def test_programs_are_asked_for_where_points_need_them(catalogue: Catalogue, sit
     assert (needed("none"), needed("write+read")) == (("made-up",), ())
 
 
-def test_a_layer_may_have_places_of_its_own(catalogue: Catalogue, site: Site) -> None:
+def test_a_layer_may_have_places_of_its_own(catalogue: Catalogue, site: PlanSite) -> None:
     layers = ["a-one", {"layer": "b-two", "places": "between"}]
     plan = make_plan(tiny(layers=layers, floors=False), built(catalogue), WORKLOADS, site)
     where = {(point.subject.layer, point.subject.place) for point in plan.points}
     assert where == {("a-one", "within"), ("a-one", "between"), ("b-two", "between")}
 
 
-def test_blocks_are_places_and_rounds_are_interleaved(catalogue: Catalogue, site: Site) -> None:
+def test_blocks_are_places_and_rounds_are_interleaved(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make_plan(tiny(), built(catalogue), WORKLOADS, site)
     assert [(block.block_id, block.place, block.hosts) for block in plan.blocks] == [
         ("b1", "within", ("h1",)),
@@ -178,7 +178,7 @@ def test_blocks_are_places_and_rounds_are_interleaved(catalogue: Catalogue, site
         assert {frozenset(order) for order in orders} == {frozenset(launch.subject.layer for launch in launches)}
 
 
-def test_points_are_shuffled_within_a_launch(catalogue: Catalogue, site: Site) -> None:
+def test_points_are_shuffled_within_a_launch(catalogue: Catalogue, site: PlanSite) -> None:
     sizes = [f"{2**power}B" for power in range(3, 12)]
     plan = only(catalogue, site, patterns=[{"pattern": "rpc", "request_bytes": sizes}], places="within")
     orders = {launch.point_ids for launch in plan.launches}
@@ -186,14 +186,14 @@ def test_points_are_shuffled_within_a_launch(catalogue: Catalogue, site: Site) -
     assert {frozenset(order) for order in orders} == {frozenset(plan.launches[0].point_ids)}
 
 
-def test_the_seed_changes_the_order_and_nothing_else(catalogue: Catalogue, site: Site) -> None:
+def test_the_seed_changes_the_order_and_nothing_else(catalogue: Catalogue, site: PlanSite) -> None:
     first, second = (make_plan(tiny(seed=seed), catalogue, WORKLOADS, site) for seed in (1, 2))
     assert {point.point_id for point in first.points} == {point.point_id for point in second.points}
     assert [launch.subject.layer for launch in first.launches] != [launch.subject.layer for launch in second.launches]
     assert {launch.seed for launch in first.launches}.isdisjoint(launch.seed for launch in second.launches)
 
 
-def test_floors_are_paired_with_layers(catalogue: Catalogue, site: Site) -> None:
+def test_floors_are_paired_with_layers(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make_plan(tiny(waits=["poll", "block"]), catalogue, WORKLOADS, site)
     floors = {
         (launch.subject.layer, launch.subject.place, launch.subject.wait)
@@ -228,7 +228,7 @@ def test_floors_are_paired_with_layers(catalogue: Catalogue, site: Site) -> None
     assert plan.floors["floor-tcp"] == WORKLOADS.floors["floor-tcp"]
 
 
-def test_a_floor_gets_the_time_of_what_is_divided_by_it(catalogue: Catalogue, site: Site) -> None:
+def test_a_floor_gets_the_time_of_what_is_divided_by_it(catalogue: Catalogue, site: PlanSite) -> None:
     patterns = [{"pattern": "rpc", "request_bytes": ["8B", "64B"], "reply_bytes": ["8B", "64B"]}]
     duration = {"default": "40ms", "focus": [{"pattern": "rpc", "request_bytes": "8B", "duration": "250ms"}]}
     plan = make_plan(tiny(patterns=patterns, duration=duration), catalogue, WORKLOADS, site, only=["a-one"])
@@ -242,7 +242,7 @@ def test_a_floor_gets_the_time_of_what_is_divided_by_it(catalogue: Catalogue, si
     assert layers == {(8, 8): 250, (8, 64): 250, (64, 8): 40, (64, 64): 40}
 
 
-def test_refused_points_say_why(catalogue: Catalogue, site: Site) -> None:
+def test_refused_points_say_why(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make_plan(tiny(waits=["poll", "block"]), catalogue, WORKLOADS, site)
     why = {
         (point.subject.layer, point.subject.wait): (point.reason_code, point.reason)
@@ -296,7 +296,7 @@ def test_more_pollers_than_cores_are_refused(catalogue: Catalogue) -> None:
         make_plan(tiny(), catalogue, WORKLOADS, make_site(2, 1), only=["b-two"])
 
 
-def test_what_a_layer_does_not_even_claim_is_refused_unopened(catalogue: Catalogue, site: Site) -> None:
+def test_what_a_layer_does_not_even_claim_is_refused_unopened(catalogue: Catalogue, site: PlanSite) -> None:
     """As for layers that only mpirun can start."""
     sweep = tiny(patterns=[{"pattern": "onesided", "bytes": "8B", "operation": ["put", "get"]}], floors=False)
     said = Description(claims=frozenset({"PUT"}))
@@ -308,7 +308,7 @@ def test_what_a_layer_does_not_even_claim_is_refused_unopened(catalogue: Catalog
     }
 
 
-def test_where_a_pattern_runs(catalogue: Catalogue, site: Site) -> None:
+def test_where_a_pattern_runs(catalogue: Catalogue, site: PlanSite) -> None:
     found = where_it_runs("rpc", built(catalogue), WORKLOADS, site)
     cells = {(cell.layer, cell.place, cell.wait): cell for cell in found}
     assert len(cells) == len(catalogue.layers) * 3 * 2
@@ -328,7 +328,7 @@ def test_where_a_pattern_runs(catalogue: Catalogue, site: Site) -> None:
     assert code is Reason.NODE_LACKS
 
 
-def test_cells_are_counted(catalogue: Catalogue, site: Site) -> None:
+def test_cells_are_counted(catalogue: Catalogue, site: PlanSite) -> None:
     cells = list(where_it_runs("rpc", built(catalogue), WORKLOADS, site))
     counted = count_cells(cells)
     assert counted.cells == len(cells)
@@ -340,7 +340,7 @@ def test_cells_are_counted(catalogue: Catalogue, site: Site) -> None:
     assert (count_cells([some]).run, count_cells([some]).in_part, count_cells([some]).refused) == (1, 1, {})
 
 
-def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: Site) -> None:
+def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: PlanSite) -> None:
     answer = {
         "schema": "cadge.describe/1",
         "layer": "a-one",
@@ -384,7 +384,7 @@ def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: Si
     assert codes["between", "block", "get"] is None
 
 
-def test_nothing_to_measure(catalogue: Catalogue, site: Site) -> None:
+def test_nothing_to_measure(catalogue: Catalogue, site: PlanSite) -> None:
     with pytest.raises(
         NothingSelectedError, match=r"nothing can be measured: c-three within/poll: not built: libthree"
     ):
@@ -393,7 +393,7 @@ def test_nothing_to_measure(catalogue: Catalogue, site: Site) -> None:
         make_plan(tiny(layers=["b-two"]), catalogue, WORKLOADS, site, only=["a-one"])
 
 
-def test_shims_and_settings_are_points_of_their_own(catalogue: Catalogue, site: Site) -> None:
+def test_shims_and_settings_are_points_of_their_own(catalogue: Catalogue, site: PlanSite) -> None:
     entry = {"layer": "a-one", "shims": ["delay"], "settings": {"delay.delay_ns": 20000}}
     plan = make_plan(tiny(layers=["a-one", entry], floors=False), catalogue, WORKLOADS, site)
     kinds = {(launch.subject.shims, launch.subject.settings) for launch in plan.launches}
@@ -402,7 +402,7 @@ def test_shims_and_settings_are_points_of_their_own(catalogue: Catalogue, site: 
         make_plan(tiny(layers=[entry | {"shims": ["delya"]}]), catalogue, WORKLOADS, site)
 
 
-def test_variables_of_libraries(catalogue: Catalogue, site: Site) -> None:
+def test_variables_of_libraries(catalogue: Catalogue, site: PlanSite) -> None:
     def plan(layer: str, **variables: str) -> Plan:
         entry = {"layer": layer, "settings": {f"env.{name}": value for name, value in variables.items()}}
         return make_plan(tiny(layers=[entry], floors=False), catalogue, WORKLOADS, site)
@@ -422,8 +422,8 @@ def test_variables_of_libraries(catalogue: Catalogue, site: Site) -> None:
             plan(layer, **variables)
 
 
-def test_a_rate_of_the_link_is_a_condition_of_a_block(catalogue: Catalogue, site: Site) -> None:
-    def plan(*rates: object, site: Site = site, catalogue: Catalogue = catalogue, layer: str = "a-one") -> Plan:
+def test_a_rate_of_the_link_is_a_condition_of_a_block(catalogue: Catalogue, site: PlanSite) -> None:
+    def plan(*rates: object, site: PlanSite = site, catalogue: Catalogue = catalogue, layer: str = "a-one") -> Plan:
         entries = [layer, *({"layer": layer, "settings": {"link.rate": rate}} for rate in rates)]
         return make_plan(tiny(layers=entries, floors=False), built(catalogue), WORKLOADS, site)
 
@@ -455,7 +455,7 @@ def test_a_rate_of_the_link_is_a_condition_of_a_block(catalogue: Catalogue, site
             make_plan(tiny(layers=[{"layer": "a-one", "settings": wrong}]), catalogue, WORKLOADS, site)
 
 
-def test_a_sweep_whose_baseline_is_not_measured_says_so(catalogue: Catalogue, site: Site) -> None:
+def test_a_sweep_whose_baseline_is_not_measured_says_so(catalogue: Catalogue, site: PlanSite) -> None:
     sweep = tiny(floors=False, baseline="a-one")
     whole = make_plan(sweep, built(catalogue), WORKLOADS, site)
     assert (whole.baseline, whole.same_within) == ("a-one", None)
@@ -466,7 +466,7 @@ def test_a_sweep_whose_baseline_is_not_measured_says_so(catalogue: Catalogue, si
     )
 
 
-def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: Site) -> None:
+def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: PlanSite) -> None:
     entries = ["a-one", {"layer": "*-t*"}, "*-one", {"layer": "*-one", "settings": {"off": "all"}}]
     plan = make_plan(tiny(layers=entries, floors=False), catalogue, WORKLOADS, site)
     found = {(point.subject.layer, point.subject.setting("off"), point.state) for point in plan.points}
@@ -483,7 +483,7 @@ def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: 
         make_plan(tiny(layers=["d-*"]), catalogue, WORKLOADS, site)
 
 
-def test_a_pattern_may_have_layers_of_its_own(catalogue: Catalogue, site: Site) -> None:
+def test_a_pattern_may_have_layers_of_its_own(catalogue: Catalogue, site: PlanSite) -> None:
     delayed = {"layer": "a-one", "shims": "delay", "settings": {"delay.send_ns": 1000}}
     patterns = [
         {"pattern": "rpc", "request_bytes": "8B"},
@@ -579,7 +579,9 @@ CATALOGUE = _catalogue("a-one")
 # -- budgets
 
 
-def test_what_is_said_beside_a_limited_layer_goes_over_the_management_network(catalogue: Catalogue, site: Site) -> None:
+def test_what_is_said_beside_a_limited_layer_goes_over_the_management_network(
+    catalogue: Catalogue, site: PlanSite
+) -> None:
     entries = ["a-one", {"layer": "a-one", "settings": {"link.rate": "100Mbit"}}]
     patterns = [
         {"pattern": "press", "nodes": 2, "working_percent": 50},
@@ -602,7 +604,7 @@ def test_what_is_said_beside_a_limited_layer_goes_over_the_management_network(ca
     assert any(one[:2] == ("press", "100Mbit") and set(one[2:]) <= set(addresses) - {""} for one in found)
 
 
-def test_a_budget_leaves_out_sizes_first_and_never_launches(catalogue: Catalogue, site: Site) -> None:
+def test_a_budget_leaves_out_sizes_first_and_never_launches(catalogue: Catalogue, site: PlanSite) -> None:
     patterns = [
         {"pattern": "rpc", "request_bytes": [f"{2**power}B" for power in range(3, 20)]},
         {"pattern": "stream", "bytes": ["8B", "512KiB"]},
@@ -622,7 +624,7 @@ def test_a_budget_leaves_out_sizes_first_and_never_launches(catalogue: Catalogue
     assert {point.duration_ms for point in cut.points} == {200}
 
 
-def test_middle_sizes_go_before_untouched_data_and_that_before_layers(site: Site) -> None:
+def test_middle_sizes_go_before_untouched_data_and_that_before_layers(site: PlanSite) -> None:
     catalogue = _catalogue("a-one", "a-two", "b-one", "b-two", "c-one")
     sizes = [f"{2**power}B" for power in range(3, 13)]
     patterns = [{"pattern": "rpc", "request_bytes": sizes, "touch": ["none", "write+read"]}]
@@ -660,7 +662,7 @@ def test_middle_sizes_go_before_untouched_data_and_that_before_layers(site: Site
     assert f"the layers {', '.join(sorted(all_layers - layers))}" in said
 
 
-def test_layers_that_were_asked_for_are_never_dropped(catalogue: Catalogue, site: Site) -> None:
+def test_layers_that_were_asked_for_are_never_dropped(catalogue: Catalogue, site: PlanSite) -> None:
     sizes = [f"{2**power}B" for power in range(3, 13)]
     wide = tiny(patterns=[{"pattern": "rpc", "request_bytes": sizes}], duration={"default": "200ms"}, budget="17s")
     names = [info.name for info in catalogue.usual]
@@ -668,7 +670,7 @@ def test_layers_that_were_asked_for_are_never_dropped(catalogue: Catalogue, site
         make_plan(wide, catalogue, WORKLOADS, site, only=names)
 
 
-def test_floors_touch_data_as_layers_do(catalogue: Catalogue, site: Site) -> None:
+def test_floors_touch_data_as_layers_do(catalogue: Catalogue, site: PlanSite) -> None:
     patterns = [
         {"pattern": "rpc", "request_bytes": "4KiB", "touch": ["none", "write+read"]},
         {"pattern": "stream", "bytes": "64KiB", "depth": 8, "touch": "none", "buffers": "same"},
@@ -682,7 +684,7 @@ def test_floors_touch_data_as_layers_do(catalogue: Catalogue, site: Site) -> Non
     assert found == {("exchange", "none"), ("exchange", "write+read"), ("flow", "none")}
 
 
-def test_sizes_in_focus_stay(catalogue: Catalogue, site: Site) -> None:
+def test_sizes_in_focus_stay(catalogue: Catalogue, site: PlanSite) -> None:
     focus = [{"pattern": "rpc", "request_bytes": "4KiB", "duration": "500ms"}]
     cut = only(
         catalogue,
@@ -743,7 +745,7 @@ def test_layers_go_while_their_style_has_another(cost_ms: dict[str, int], spared
         assert all(styles.count(style) < 2 for style in styles)
 
 
-def test_a_budget_shortens_points_and_never_launches(catalogue: Catalogue, site: Site) -> None:
+def test_a_budget_shortens_points_and_never_launches(catalogue: Catalogue, site: PlanSite) -> None:
     patterns = [{"pattern": "rpc", "request_bytes": ["8B", "64B", "512B"]}]
     duration = {
         "default": "200ms",
@@ -761,7 +763,7 @@ def test_a_budget_shortens_points_and_never_launches(catalogue: Catalogue, site:
     assert cut.notices[0].startswith("points shortened to fit the budget of 16 s: ")
 
 
-def test_a_budget_too_small_says_what_to_leave_out(catalogue: Catalogue, site: Site) -> None:
+def test_a_budget_too_small_says_what_to_leave_out(catalogue: Catalogue, site: PlanSite) -> None:
     with pytest.raises(UsageError, match=r"at 20 ms a point.*it takes .*the longest: .*raise the budget to \d+min"):
         make_plan(tiny(budget="17s"), catalogue, WORKLOADS, site)
 
@@ -823,7 +825,7 @@ def test_spending_spares_what_is_in_focus() -> None:
         spend(demands, fixed_ms=0, idle_fixed_ms=0, budget_ms=399, least_ms=25)
 
 
-def test_a_pattern_that_warms_up_for_long_is_planned_with_it(catalogue: Catalogue, site: Site) -> None:
+def test_a_pattern_that_warms_up_for_long_is_planned_with_it(catalogue: Catalogue, site: PlanSite) -> None:
     plain = WORKLOADS.patterns["pingpong"]
     walls_ms = []
     for percent in (0, 80):
@@ -864,7 +866,7 @@ def test_the_default_sweep_has_every_style_once() -> None:
     assert {name.partition("-")[0] for name in measured} == {name.partition("-")[0] for name in layers}
 
 
-def test_layers_that_a_sweep_is_without(catalogue: Catalogue, site: Site) -> None:
+def test_layers_that_a_sweep_is_without(catalogue: Catalogue, site: PlanSite) -> None:
     sweep = tiny(without=["b-two"])
     plan = make_plan(sweep, catalogue, WORKLOADS, site)
     assert {point.subject.layer for point in plan.points if point.subject.kind == "layer"} == {"a-one", "c-three"}
@@ -880,7 +882,7 @@ def test_layers_that_a_sweep_is_without(catalogue: Catalogue, site: Site) -> Non
         tiny(layers=["a-one"], without=["b-two"])
 
 
-def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> None:
+def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: PlanSite) -> None:
     sweep = shipped("default")
     plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
     assert [block.place for block in plan.blocks] == ["within", "between"]
@@ -900,7 +902,7 @@ def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> 
 
 
 @pytest.mark.parametrize("name", ["smoke", "default", "styles", "full"])
-def test_the_sweeps_can_be_planned(name: str, catalogue: Catalogue, site: Site) -> None:
+def test_the_sweeps_can_be_planned(name: str, catalogue: Catalogue, site: PlanSite) -> None:
     _, text = read_sweep(SWEEPS / f"{name}.yml", WORKLOADS)
     plan = make_plan(shipped(name), built(catalogue), WORKLOADS, site)
     assert plan.launches
@@ -923,7 +925,7 @@ def test_a_cluster_is_offered_one_rate_over_all_layers() -> None:
     assert {name: len(found) for name, found in rates.items() if len(found) != 1} == {"press": 3}
 
 
-def test_the_full_sweep_is_full(catalogue: Catalogue, site: Site) -> None:
+def test_the_full_sweep_is_full(catalogue: Catalogue, site: PlanSite) -> None:
     sweep, _ = read_sweep(SWEEPS / "full.yml", WORKLOADS)
     plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
     points = [point for point in plan.points if point.subject.layer == "a-one"]
@@ -950,7 +952,7 @@ def emulated() -> Testbed:
         )  # fmt: skip
 
     return Testbed(
-        name="emulated", kind=Kind.EMULATED, hosts=(host("h1", 11), host("h2", 12)), inventory_path=Path("x")
+        name="emulated", kind=TestbedKind.EMULATED, hosts=(host("h1", 11), host("h2", 12)), inventory_path=Path("x")
     )
 
 
@@ -990,15 +992,17 @@ def test_launches_that_are_done_are_left_out(catalogue: Catalogue) -> None:
 
 def test_a_cluster_without_cpu_lists_pins_nothing(catalogue: Catalogue) -> None:
     hosts = emulated().hosts
-    loose = replace(emulated(), kind=Kind.CLUSTER, hosts=tuple(replace(host, cpus=()) for host in hosts))
+    loose = replace(emulated(), kind=TestbedKind.CLUSTER, hosts=tuple(replace(host, cpus=()) for host in hosts))
     plan = make_plan(tiny(), catalogue, WORKLOADS, site_of(loose), only=["a-one"])
     assert all(point.state == "planned" for point in plan.points if point.subject.layer == "a-one")
     blocks = make_blocks(plan, loose, "c")
     assert {end.cpus for block in blocks for file in block.launches for end in file.endpoints} == {(-1,)}
 
 
-@pytest.mark.parametrize(("kind", "refused"), [(Kind.CLUSTER, {"within"}), (Kind.EMULATED, {"within", "between"})])
-def test_hosts_of_one_core(kind: Kind, refused: set[str], catalogue: Catalogue) -> None:
+@pytest.mark.parametrize(
+    ("kind", "refused"), [(TestbedKind.CLUSTER, {"within"}), (TestbedKind.EMULATED, {"within", "between"})]
+)
+def test_hosts_of_one_core(kind: TestbedKind, refused: set[str], catalogue: Catalogue) -> None:
     one_each = replace(emulated(), kind=kind, hosts=tuple(replace(host, cpus=(3,)) for host in emulated().hosts))
     plan = make_plan(tiny(waits=["poll", "block"]), catalogue, WORKLOADS, site_of(one_each), only=["a-one"])
     points = [point for point in plan.points if point.subject.layer == "a-one" and point.subject.wait == "poll"]
@@ -1297,13 +1301,13 @@ def test_a_layer_with_settings_may_grant_whatever_it_claims(catalogue: Catalogue
         plan(frozenset())
 
 
-def test_more_endpoints_than_there_may_be(catalogue: Catalogue, site: Site) -> None:
+def test_more_endpoints_than_there_may_be(catalogue: Catalogue, site: PlanSite) -> None:
     sweep = tiny(patterns=[{"pattern": "fan", "bytes": "8B", "members": 64}], waits="block")
     with pytest.raises(UsageError, match=r"patterns\.0: fan: 65 endpoints are more than 64"):
         make_plan(sweep, catalogue, MORE, site)
 
 
-def test_one_host_is_not_two(catalogue: Catalogue, site: Site) -> None:
+def test_one_host_is_not_two(catalogue: Catalogue, site: PlanSite) -> None:
     alone = {**RING, "roles": {"member": {**RING["roles"]["member"], "hosts": "first"}}}  # type: ignore[index]
     lone = replace(MORE, patterns={"ring": PatternFile.from_object(alone, source="ring")})
     sweep = tiny(patterns=[{"pattern": "ring", "bytes": "8B"}], waits="block")
@@ -1314,7 +1318,7 @@ def test_one_host_is_not_two(catalogue: Catalogue, site: Site) -> None:
     ]
 
 
-def test_launch_ids_rise_in_the_order_of_running(catalogue: Catalogue, site: Site) -> None:
+def test_launch_ids_rise_in_the_order_of_running(catalogue: Catalogue, site: PlanSite) -> None:
     for block in make_plan(tiny(), catalogue, WORKLOADS, site).blocks:
         numbers = [int(item.split("-")[1]) for item in block.launch_ids]
         assert all(after == before + 1 for before, after in pairwise(numbers))
@@ -1322,7 +1326,7 @@ def test_launch_ids_rise_in_the_order_of_running(catalogue: Catalogue, site: Sit
 
 @pytest.mark.parametrize("here", [True, False])
 def test_what_this_user_may_not_open_is_refused_where_the_hosts_are_this_machine(
-    here: bool, catalogue: Catalogue, site: Site, monkeypatch: pytest.MonkeyPatch
+    here: bool, catalogue: Catalogue, site: PlanSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the hosts of a cluster he may: that is theirs to say."""
     forbidden = {"opens": False, "reason_code": "PERMISSION", "reason": "a raw socket needs CAP_NET_RAW"}
@@ -1331,7 +1335,7 @@ def test_what_this_user_may_not_open_is_refused_where_the_hosts_are_this_machine
         "opens": [{"place": "between", "wait": "poll", **forbidden}],
     }
     info = replace(catalogue.get("a-one"), description=read_description(answer))
-    item = Wanted(
+    item = WantedPoint(
         workload=WORKLOADS.patterns["rpc"].workload("rpc", {"request_bytes": 8}), place="between", wait="poll"
     )
     file = WORKLOADS.patterns["rpc"]
@@ -1348,7 +1352,7 @@ def cluster(*users: str, **more: object) -> Testbed:
     """Two hosts that other users log in to."""
     made = emulated()
     variables = {host.name: {"ansible_user": user, **more} for host, user in zip(made.hosts, users, strict=True)}
-    return replace(made, kind=Kind.CLUSTER, name="lab", host_variables=variables)
+    return replace(made, kind=TestbedKind.CLUSTER, name="lab", host_variables=variables)
 
 
 @pytest.mark.parametrize(
@@ -1360,7 +1364,7 @@ def cluster(*users: str, **more: object) -> Testbed:
         (cluster("alice", "alice", cadge_build_path="/opt/build"), set()),  # its driver may have the rights
         (cluster("alice", "alice", ansible_become=True), set()),
         (cluster("{{ me }}", "{{ me }}"), set()),
-        (replace(cluster("alice", "alice"), kind=Kind.EMULATED), set()),  # these hosts lend them
+        (replace(cluster("alice", "alice"), kind=TestbedKind.EMULATED), set()),  # these hosts lend them
     ],
 )
 def test_what_a_clusters_user_may_not_open_is_refused(
@@ -1403,12 +1407,12 @@ def test_who_logs_in_is_what_the_inventory_says_else_sshs_configuration(tmp_path
         "h5": {"ansible_connection": "docker"},
         "h6": {"ansible_ssh_common_args": "-F 'no end"},
     }
-    testbed = replace(made, kind=Kind.CLUSTER, host_variables=variables)
+    testbed = replace(made, kind=TestbedKind.CLUSTER, host_variables=variables)
     assert [login_of(testbed, name) for name in variables] == ["alice", "root", "bob", getpass.getuser(), None, None]
-    assert login_of(replace(testbed, kind=Kind.EMULATED), "h1") is None
+    assert login_of(replace(testbed, kind=TestbedKind.EMULATED), "h1") is None
 
 
-def test_a_plan_says_what_is_known_of_its_layers_beside_plain_programs(catalogue: Catalogue, site: Site) -> None:
+def test_a_plan_says_what_is_known_of_its_layers_beside_plain_programs(catalogue: Catalogue, site: PlanSite) -> None:
     """Of those that it has, over the library that the build found by itself."""
     known = BesideNative(
         pattern="rpc", bytes_max=8, ratio=(0.5, 0.7), command="cadge crosscheck --layers a-one", measured="today"

@@ -15,7 +15,7 @@ from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.looks import compared, identity_of, most, next_look
 from cadge_harness.plan.planner import make_plan
-from cadge_harness.plan.site import Site
+from cadge_harness.plan.site import PlanSite
 from cadge_results import Compared, Decision, FormatError, JudgedFamily, LaterLook, Plan, SweepFile
 from cadge_results.base import digest
 
@@ -27,7 +27,7 @@ LOOKS = (3, 5, 9)
 SHA256 = "0" * 64
 
 
-def make(catalogue: Catalogue, site: Site, **changes: object) -> Plan:
+def make(catalogue: Catalogue, site: PlanSite, **changes: object) -> Plan:
     raw: dict[str, Any] = {
         "schema": "cadge.sweep/2",
         "title": "looked at",
@@ -86,7 +86,7 @@ def grown(plan: Plan, part: LaterLook) -> Plan:
 
 
 @pytest.fixture
-def first(catalogue: Catalogue, site: Site) -> Plan:
+def first(catalogue: Catalogue, site: PlanSite) -> Plan:
     """The plan of the first look, without floors."""
     return make(catalogue, site, floors=False)
 
@@ -122,7 +122,7 @@ def test_a_look_measures_just_what_goes_on(data: st.DataObject, first: Plan) -> 
         assert len(set(seeds)) == len(seeds)
 
 
-def test_launches_of_a_look_are_shuffled_anew_in_each_round(catalogue: Catalogue, site: Site) -> None:
+def test_launches_of_a_look_are_shuffled_anew_in_each_round(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make(catalogue, site, looks=[3, 30])
     decision = decide(plan, sorted(compared(plan)), looks=(3, 30), levels=(1.0, 1.0))
     part = next_look(plan, decision, SHA256)
@@ -136,7 +136,7 @@ def test_launches_of_a_look_are_shuffled_anew_in_each_round(catalogue: Catalogue
     assert len(orders) > members
 
 
-def test_rounds_go_on_as_if_there_were_no_looks(catalogue: Catalogue, site: Site) -> None:
+def test_rounds_go_on_as_if_there_were_no_looks(catalogue: Catalogue, site: PlanSite) -> None:
     """What a launch is called by, and its seed, depend on what is launched and its round, not on the look."""
     plan = make(catalogue, site, floors=False)
     longer = make(catalogue, site, floors=False, looks=[9, 10])
@@ -150,7 +150,7 @@ def test_rounds_go_on_as_if_there_were_no_looks(catalogue: Catalogue, site: Site
     }
 
 
-def test_what_is_measured_twice_goes_on_twice(catalogue: Catalogue, site: Site) -> None:
+def test_what_is_measured_twice_goes_on_twice(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make(catalogue, site, looks=[9, 12], twin="a-one")
     ours = [one.point_id for one in plan.points if one.subject.layer == "a-one" and one.point_id in compared(plan)]
     twins = {one.point_id for one in plan.points if one.subject.twin and one.state == "planned"}
@@ -166,7 +166,7 @@ def test_what_is_measured_twice_goes_on_twice(catalogue: Catalogue, site: Site) 
     assert len(measured & twins) == 1
 
 
-def test_floors_are_measured_up_to_the_first_look(catalogue: Catalogue, site: Site) -> None:
+def test_floors_are_measured_up_to_the_first_look(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make(catalogue, site)
     assert {launch.subject.kind for launch in plan.launches} == {"layer", "floor"}
     floors = {point.point_id for point in plan.points if point.subject.kind == "floor"}
@@ -178,7 +178,7 @@ def test_floors_are_measured_up_to_the_first_look(catalogue: Catalogue, site: Si
     assert not any(launch.system_calls for block in blocks for launch in block.launches), "they are counted once"
 
 
-def test_what_all_looks_take_at_most(catalogue: Catalogue, site: Site) -> None:
+def test_what_all_looks_take_at_most(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make(catalogue, site)
     assert plan.later == most(plan)
     assert [one.launches for one in plan.later] == [5, 9]
@@ -191,7 +191,7 @@ def test_what_all_looks_take_at_most(catalogue: Catalogue, site: Site) -> None:
     assert make(catalogue, site, looks=None, launches=3).later == ()
 
 
-def test_no_look_begins_that_would_exceed_the_budget(catalogue: Catalogue, site: Site) -> None:
+def test_no_look_begins_that_would_exceed_the_budget(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make(catalogue, site, budget="5min")
     everything = sorted(compared(plan))
     part = next_look(plan, decide(plan, everything), SHA256)
@@ -201,7 +201,7 @@ def test_no_look_begins_that_would_exceed_the_budget(catalogue: Catalogue, site:
     assert "beyond the budget of 5 min" in (late.ended or "")
 
 
-def test_the_first_look_leaves_half_of_the_budget(catalogue: Catalogue, site: Site) -> None:
+def test_the_first_look_leaves_half_of_the_budget(catalogue: Catalogue, site: PlanSite) -> None:
     duration = {"default": "10s", "least": "25ms"}
     plan = make(catalogue, site, budget="1min", duration=duration)
     assert 25 < plan.estimate.wall_s <= 30
@@ -221,7 +221,7 @@ def test_the_first_look_leaves_half_of_the_budget(catalogue: Catalogue, site: Si
         {"looks": (3, 5), "levels": (1.0, 1.0)},
     ],
 )
-def test_a_decision_of_something_else_is_refused(wrong: dict[str, Any], catalogue: Catalogue, site: Site) -> None:
+def test_a_decision_of_something_else_is_refused(wrong: dict[str, Any], catalogue: Catalogue, site: PlanSite) -> None:
     plan = make(catalogue, site)
     with pytest.raises(FormatError, match="no look can be planned"):
         next_look(plan, decide(plan, sorted(compared(plan)), **wrong), SHA256)

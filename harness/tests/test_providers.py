@@ -22,7 +22,7 @@ from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.planner import make_plan
-from cadge_harness.plan.site import Site
+from cadge_harness.plan.site import PlanSite
 from cadge_harness.providers import add as adding
 from cadge_harness.providers import found as finding
 from cadge_harness.providers import wheel as wheels
@@ -311,7 +311,7 @@ def planned(catalogue: Catalogue) -> Catalogue:
     return Catalogue(tuple(replace(info, absent=None) for info in catalogue.layers), catalogue.shims)
 
 
-def test_the_plan_says_whose_builds_serve_its_layers(checkout: Checkout, site: Site) -> None:
+def test_the_plan_says_whose_builds_serve_its_layers(checkout: Checkout, site: PlanSite) -> None:
     provider = provided(checkout)
     catalogue = planned(read_catalogue(checkout))
     layers = ["a-one", "a-one@*", "b-two@*"]

@@ -19,7 +19,7 @@ from cadge_cli import commands_quick, commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.run import machine_lock
 from cadge_harness.testbed import testbeds
-from cadge_harness.testbed.model import Kind
+from cadge_harness.testbed.model import TestbedKind
 from cadge_results import Campaign, Store
 
 from .conftest import HARNESS, Answer, FakeRunner, make_testbed
@@ -37,7 +37,7 @@ def quick(checkout: Checkout, runner: FakeRunner, cadge: Cadge, monkeypatch: pyt
     line = next(line for line in text.splitlines() if line.startswith("layers:"))
     text = text.replace(line, f"layers: [{', '.join(ALL)}]").replace("baseline: sockets-tcp", "baseline: a-one")
     (checkout.sweeps / "quick.yml").write_text(text)
-    here = replace(make_testbed(Kind.LOCAL, 1), name="local")
+    here = replace(make_testbed(TestbedKind.LOCAL, 1), name="local")
     asked: list[str] = []
 
     def resolve(kind: str, *_args: object, **_named: object) -> object:

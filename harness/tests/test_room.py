@@ -15,7 +15,7 @@ from cadge_harness.run import room
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.room import check_room
 from cadge_harness.testbed import testbeds
-from cadge_harness.testbed.model import Kind
+from cadge_harness.testbed.model import TestbedKind
 
 from .conftest import Answer, FakeRunner, make_testbed
 
@@ -26,7 +26,7 @@ Cadge = Callable[..., Answer]
 def test_a_home_that_cannot_be_written_ends_a_sweep_before_it_begins(
     home: str, checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed(Kind.LOCAL, hosts=1))
+    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed(TestbedKind.LOCAL, hosts=1))
     monkeypatch.setenv("HOME", home)
     answer = cadge("run", "--sweep", "tiny", "--no-report")
     assert (answer.code, answer.out) == (3, "")
@@ -39,7 +39,7 @@ def test_a_cluster_says_itself_whether_its_homes_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/proc/nowhere")
-    check_room(tmp_path / "new", make_testbed(Kind.CLUSTER), stored_bytes=1, carried_bytes=1)
+    check_room(tmp_path / "new", make_testbed(TestbedKind.CLUSTER), stored_bytes=1, carried_bytes=1)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

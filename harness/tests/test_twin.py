@@ -12,7 +12,7 @@ from cadge_harness.errors import UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.planner import make_plan
-from cadge_harness.plan.site import Site, site_of
+from cadge_harness.plan.site import PlanSite, site_of
 from cadge_results import LaunchFile, Plan, PlanLaunch, Point, Subject
 
 from .conftest import WORKLOADS
@@ -25,7 +25,7 @@ def twins(plan: Plan) -> set[tuple[str, str]]:
     return {(one.subject.layer, one.subject.place) for one in plan.points if one.subject.twin}
 
 
-def test_the_seed_chooses_one_layer(catalogue: Catalogue, site: Site) -> None:
+def test_the_seed_chooses_one_layer(catalogue: Catalogue, site: PlanSite) -> None:
     found = {}
     for seed in range(12):
         plan = make_plan(tiny(launches=9, seed=seed), built(catalogue), WORKLOADS, site)
@@ -37,7 +37,7 @@ def test_the_seed_chooses_one_layer(catalogue: Catalogue, site: Site) -> None:
     assert len(set(found.values())) > 1
 
 
-def test_the_twin_has_the_points_and_the_launches_of_its_layer(catalogue: Catalogue, site: Site) -> None:
+def test_the_twin_has_the_points_and_the_launches_of_its_layer(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make_plan(tiny(launches=9, twin="a-one"), built(catalogue), WORKLOADS, site)
     for place in ("within", "between"):
         alone = [p for p in plan.points if (p.subject.layer, p.subject.place) == ("a-one", place)]
@@ -59,7 +59,7 @@ def test_the_twin_has_the_points_and_the_launches_of_its_layer(catalogue: Catalo
     }
 
 
-def test_who_is_measured_twice(catalogue: Catalogue, site: Site) -> None:
+def test_who_is_measured_twice(catalogue: Catalogue, site: PlanSite) -> None:
     ready = built(catalogue)
     assert not twins(make_plan(tiny(launches=5), ready, WORKLOADS, site)), "A/A could say nothing"
     assert not twins(make_plan(tiny(launches=9), ready, WORKLOADS, site, only=["a-one"])), "nothing is compared"
@@ -124,7 +124,7 @@ def test_nothing_that_reaches_a_host_tells_the_twin(catalogue: Catalogue) -> Non
     assert any([p.workload for p in a[True].points] != [p.workload for p in a[False].points] for a in pairs.values())
 
 
-def test_a_twin_is_shuffled_like_any_other(catalogue: Catalogue, site: Site) -> None:
+def test_a_twin_is_shuffled_like_any_other(catalogue: Catalogue, site: PlanSite) -> None:
     """It is as often before its layer as behind it, and as often next to it as any two of three layers are."""
     plan = make_plan(tiny(launches=200, twin="a-one", floors=False), built(catalogue), WORKLOADS, site)
     orders: dict[tuple[str, int], list[PlanLaunch]] = {}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cadge_harness.errors import EXIT_USAGE, UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan import weblog
-from cadge_harness.plan.weblog import Bounds, Replay, look, read_log
+from cadge_harness.plan.weblog import Replay, ReplayBounds, look, read_log
 from cadge_results import DamagedError, Store
 from cadge_results.pattern import plain
 from cadge_results.trace import trace_number, trace_text
@@ -27,11 +27,11 @@ from .weblogs import LINES, Log, line, synthetic_log
 
 Cadge = Callable[..., Answer]
 
-BOUNDS = Bounds(files_max=1 << 20, min_bytes=64, max_bytes=1 << 20)
-FREE = Bounds(files_max=1 << 20, min_bytes=1, max_bytes=(1 << 32) - 1)
+BOUNDS = ReplayBounds(files_max=1 << 20, min_bytes=64, max_bytes=1 << 20)
+FREE = ReplayBounds(files_max=1 << 20, min_bytes=1, max_bytes=(1 << 32) - 1)
 
 
-def replay(tmp_path: Path, content: bytes, bounds: Bounds = BOUNDS, name: str = "access.log") -> Replay:
+def replay(tmp_path: Path, content: bytes, bounds: ReplayBounds = BOUNDS, name: str = "access.log") -> Replay:
     path = tmp_path / name
     path.write_bytes(content)
     return read_log(path, bounds)
@@ -221,7 +221,7 @@ def test_time_grows_with_the_log_alone(tmp_path: Path, piece: bytes) -> None:
 def test_more_than_there_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"".join(line(b"GET /%d HTTP/1.0" % number, 200, 5) + b"\n" for number in range(20))
     with pytest.raises(UsageError, match="line 11 asks for a further file, and a trace has at most 10; give a part"):
-        replay(tmp_path, content, Bounds(files_max=10, min_bytes=1, max_bytes=9))
+        replay(tmp_path, content, ReplayBounds(files_max=10, min_bytes=1, max_bytes=9))
     monkeypatch.setattr(weblog, "REQUESTS_MAX", 15)
     with pytest.raises(UsageError, match="line 16 is a further request, and a trace has at most 15; give a part"):
         replay(tmp_path, content)

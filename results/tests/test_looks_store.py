@@ -20,7 +20,7 @@ from cadge_results import (
     Plan,
 )
 from cadge_results.checksum import beside
-from cadge_results.errors import Kind
+from cadge_results.errors import DamageKind
 from cadge_results.looks import looks_state
 from cadge_results.verify import repair, verify
 
@@ -180,7 +180,9 @@ def test_damaged_looks(writer: CampaignWriter) -> None:
     with pytest.raises(DamagedError, match="it ends early"):
         _ = Campaign(campaign.path).plan
     found = {(one.path, one.kind) for one in verify(Campaign(campaign.path)).damages}
-    assert found == {(layout.decision(n), Kind.TRUNCATED) for n in (1, 2)} | {(layout.later_look(2), Kind.TRUNCATED)}
+    assert found == {(layout.decision(n), DamageKind.TRUNCATED) for n in (1, 2)} | {
+        (layout.later_look(2), DamageKind.TRUNCATED)
+    }
     assert repair(Campaign(campaign.path)).moved == [layout.decision(2)]
 
 
@@ -193,7 +195,7 @@ def test_a_kill_while_a_look_is_stored(writer: CampaignWriter) -> None:
     path.unlink()
     campaign = Campaign(writer.campaign.path)
     assert state(campaign) == (1, "plan", "")
-    assert [(one.path, one.kind) for one in verify(campaign).damages] == [(path, Kind.MISSING)]
+    assert [(one.path, one.kind) for one in verify(campaign).damages] == [(path, DamageKind.MISSING)]
     with CampaignWriter.resume(campaign.path) as again:
         again.add_look(plan_look(again.campaign, 2))
     assert verify(Campaign(campaign.path)).damages == []

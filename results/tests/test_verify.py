@@ -27,8 +27,8 @@ from cadge_results import (
 )
 from cadge_results import writer as writer_module
 from cadge_results.checksum import beside
-from cadge_results.errors import Kind
-from cadge_results.verify import Verdict, repair, verify
+from cadge_results.errors import DamageKind
+from cadge_results.verify import CampaignCheck, repair, verify
 
 LATER = datetime(2026, 11, 21, 1, 31, 0, tzinfo=UTC)
 Recorder = Callable[..., LaunchRecord]
@@ -80,7 +80,7 @@ def again(campaign: Campaign) -> Campaign:
     return Campaign(campaign.path)
 
 
-def found(campaign: Campaign) -> list[tuple[str, Kind, str]]:
+def found(campaign: Campaign) -> list[tuple[str, DamageKind, str]]:
     verdict = verify(again(campaign))
     return [(campaign.layout.named(one.path), one.kind, one.detail) for one in verdict.damages]
 
@@ -127,11 +127,11 @@ def test_a_truncated_record(campaign: Campaign) -> None:
     first, _ = paths(campaign)
     with changing(first):
         first.write_bytes(first.read_bytes()[:812])
-    assert found(campaign) == [(f"launches/{first.name}", Kind.TRUNCATED, "it ends early, after 812 bytes")]
+    assert found(campaign) == [(f"launches/{first.name}", DamageKind.TRUNCATED, "it ends early, after 812 bytes")]
     assert refused(campaign) == f"{first} is damaged: it ends early, after 812 bytes"
     with changing(first):
         first.write_bytes(b"")
-    assert found(campaign) == [(f"launches/{first.name}", Kind.TRUNCATED, "it is empty")]
+    assert found(campaign) == [(f"launches/{first.name}", DamageKind.TRUNCATED, "it is empty")]
 
 
 def test_a_flipped_digit(campaign: Campaign) -> None:
@@ -140,7 +140,7 @@ def test_a_flipped_digit(campaign: Campaign) -> None:
     with changing(first):
         first.write_text(first.read_text().replace('"wall_ns":400000000', '"wall_ns":400000001'))
     assert LaunchRecord.parse(first.read_bytes(), source="t").result
-    assert found(campaign) == [(f"launches/{first.name}", Kind.CHANGED, "it was changed after it was written")]
+    assert found(campaign) == [(f"launches/{first.name}", DamageKind.CHANGED, "it was changed after it was written")]
     assert "was changed after it was written" in refused(campaign)
 
 
@@ -150,7 +150,7 @@ def test_swapped_records(campaign: Campaign) -> None:
     second.rename(first)
     first.with_name("held").rename(second)
     assert found(campaign) == [
-        (f"launches/{one.name}", Kind.SWAPPED, f"it holds what belongs into {other.name}")
+        (f"launches/{one.name}", DamageKind.SWAPPED, f"it holds what belongs into {other.name}")
         for one, other in ((first, second), (second, first))
     ]
     assert f"holds what belongs into {second.name}" in refused(campaign)
@@ -162,7 +162,7 @@ def test_records_swapped_with_their_checksums(campaign: Campaign) -> None:
         one.rename(one.with_name("held"))
         other.rename(one)
         one.with_name("held").rename(other)
-    assert [item[1] for item in found(campaign)] == [Kind.SWAPPED] * 2
+    assert [item[1] for item in found(campaign)] == [DamageKind.SWAPPED] * 2
     assert f"is the checksum of {second.name}" in refused(campaign)
 
 
@@ -172,8 +172,8 @@ def test_missing_records(campaign: Campaign) -> None:
     second.unlink()
     beside(second).unlink()
     assert found(campaign) == [
-        (f"launches/{first.name}", Kind.MISSING, "its checksum is there, it is not"),
-        (f"launches/{second.name}", Kind.MISSING, "the campaign was finished with it"),
+        (f"launches/{first.name}", DamageKind.MISSING, "its checksum is there, it is not"),
+        (f"launches/{second.name}", DamageKind.MISSING, "the campaign was finished with it"),
     ]
     done = repair(again(campaign))
     assert (again(campaign).meta.status, found(campaign)) == ("interrupted", [])
@@ -187,8 +187,8 @@ def test_a_lost_or_damaged_checksum(campaign: Campaign) -> None:
     with changing(beside(second)) as path:
         path.write_bytes(path.read_bytes()[:40])
     assert [item[:2] for item in found(campaign)] == [
-        (f"launches/{first.name}.sha256", Kind.MISSING),
-        (f"launches/{second.name}.sha256", Kind.TRUNCATED),
+        (f"launches/{first.name}.sha256", DamageKind.MISSING),
+        (f"launches/{second.name}.sha256", DamageKind.TRUNCATED),
     ]
     assert f"nothing says what {first.name} held" in refused(campaign)
     repair(again(campaign))
@@ -204,8 +204,8 @@ def test_files_of_others(campaign: Campaign) -> None:
     (campaign.path / "report.html").write_text("")
     (campaign.layout.launches / ".b.part").write_text("a writer's")
     assert found(campaign) == [
-        ("launches/copy.json", Kind.UNKNOWN, "no launch of the plan has this name"),
-        ("launches/notes.txt", Kind.UNKNOWN, "cadge stores nothing of this name"),
+        ("launches/copy.json", DamageKind.UNKNOWN, "no launch of the plan has this name"),
+        ("launches/notes.txt", DamageKind.UNKNOWN, "cadge stores nothing of this name"),
     ]
     assert "copy.json is damaged: no launch of the plan has this name" in refused(campaign)
     assert verify(campaign).strangers == [campaign.path / "notes.txt"]
@@ -226,7 +226,7 @@ def test_what_cannot_be_read(how: str, campaign: Campaign) -> None:
         os.mkfifo(first)
     else:
         first.symlink_to(first.name if how == "loop of links" else "nothing")
-    assert [item[:2] for item in found(campaign)] == [(f"launches/{first.name}", Kind.UNREADABLE)]
+    assert [item[:2] for item in found(campaign)] == [(f"launches/{first.name}", DamageKind.UNREADABLE)]
     refused(campaign)
     repair(again(campaign))
     assert os.path.lexists(campaign.layout.aside / "1-damaged/launches" / first.name)
@@ -237,11 +237,11 @@ def test_a_folder_that_is_none(campaign: Campaign) -> None:
     folder = campaign.layout.launches
     folder.rename(campaign.path / "held")
     folder.write_text("")
-    assert found(campaign)[0] == ("launches", Kind.UNREADABLE, "it is no folder")
+    assert found(campaign)[0] == ("launches", DamageKind.UNREADABLE, "it is no folder")
     assert f"{folder} is damaged: it is no folder" in refused(campaign)
     assert repair(again(campaign)).folder is None
     folder.unlink()
-    assert [item[1] for item in found(campaign)] == [Kind.MISSING] * 2
+    assert [item[1] for item in found(campaign)] == [DamageKind.MISSING] * 2
     repair(again(campaign))
     CampaignWriter.resume(campaign.path).close()
     assert folder.is_dir()
@@ -255,11 +255,11 @@ def test_other_files(campaign: Campaign) -> None:
             path.write_bytes(path.read_bytes().replace(b"here", b"hEre").replace(b"tiny", b"tIny"))
     there.rename(layout.node("elsewhere"))
     assert {item[:2] for item in found(campaign)} == {
-        ("sweep.yml", Kind.CHANGED),
-        ("nodes/here.json", Kind.CHANGED),
-        ("nodes/elsewhere.json.sha256", Kind.MISSING),
-        ("nodes/there.json", Kind.MISSING),
-        ("blocks/b1/block.json", Kind.CHANGED),
+        ("sweep.yml", DamageKind.CHANGED),
+        ("nodes/here.json", DamageKind.CHANGED),
+        ("nodes/elsewhere.json.sha256", DamageKind.MISSING),
+        ("nodes/there.json", DamageKind.MISSING),
+        ("blocks/b1/block.json", DamageKind.CHANGED),
     }
     with pytest.raises(DamagedError, match=r"elsewhere.json.sha256 is missing"):
         again(campaign).nodes()
@@ -280,7 +280,7 @@ def test_what_a_campaign_cannot_do_without(name: str, how: str, campaign: Campai
             path.write_bytes(path.read_bytes()[:-30])
         else:
             path.unlink()
-    kinds = {"flipped": Kind.CHANGED, "truncated": Kind.TRUNCATED, "missing": Kind.MISSING}
+    kinds = {"flipped": DamageKind.CHANGED, "truncated": DamageKind.TRUNCATED, "missing": DamageKind.MISSING}
     assert [item[:2] for item in found(campaign)] == [(name, kinds[how])]
     with pytest.raises(DamagedError, match=name):
         again(campaign).outcomes() if name == "plan.json" else again(campaign).meta
@@ -305,9 +305,9 @@ def test_a_campaign_from_before_checksums(campaign: Campaign, record: Recorder) 
         path.chmod(0o644)
     whole = first.read_text()
     for content, kind, said in (
-        (whole[:-2], Kind.TRUNCATED, "it ends early"),
-        (whole.replace('"status":"done"', '"status":"dine"', 1), Kind.CHANGED, "it does not fit its format: "),
-        (second.read_text(), Kind.SWAPPED, f"it holds launch {second.stem}"),
+        (whole[:-2], DamageKind.TRUNCATED, "it ends early"),
+        (whole.replace('"status":"done"', '"status":"dine"', 1), DamageKind.CHANGED, "it does not fit its format: "),
+        (second.read_text(), DamageKind.SWAPPED, f"it holds launch {second.stem}"),
     ):
         first.write_text(content)
         (item,) = found(campaign)
@@ -322,7 +322,7 @@ def test_a_campaign_from_before_checksums(campaign: Campaign, record: Recorder) 
     ):
         first.write_text(content)
         (item,) = found(campaign)
-        assert item[:2] == (f"launches/{first.name}", Kind.CHANGED)
+        assert item[:2] == (f"launches/{first.name}", DamageKind.CHANGED)
         assert said in item[2]
     repair(again(campaign))
     with CampaignWriter.resume(campaign.path) as writer:
@@ -400,7 +400,7 @@ def test_a_full_disk_leaves_no_checksum_alone(
     assert found(campaign) == []
 
 
-def looked(campaign: Campaign) -> tuple[Verdict, DamagedError | None]:
+def looked(campaign: Campaign) -> tuple[CampaignCheck, DamagedError | None]:
     """Return what verify finds, and what a reader of the records says."""
     verdict = verify(again(campaign))
     try:

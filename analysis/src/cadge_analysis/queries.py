@@ -42,7 +42,7 @@ _TAKEN_MOST = 1000
 
 
 @dataclass(slots=True)
-class Answer:
+class QueryAnswer:
     """What a question found: names of columns, and rows, which are computed while they are read."""
 
     columns: tuple[str, ...]
@@ -72,7 +72,7 @@ def parquet(table: Table, campaign: Campaign) -> bytes:
 
 def ask(
     sql: str, campaigns: Sequence[Campaign], leave_out: LeaveOut | None = None, *, limit_s: float = LIMIT_S
-) -> Answer:
+) -> QueryAnswer:
     """Ask one question. Raises ExtraMissingError, and BadInputError with what is wrong in the SQL.
 
     limit_s: how long the database may work on it, reading its answer included; raises TooLongError. leave_out: is told
@@ -97,7 +97,7 @@ def ask(
             found = database.execute(sql)
     except duckdb.Error as error:
         raise _wrong(error) from error
-    return Answer(tuple(one[0] for one in found.description or ()), _fetched(database, watch))
+    return QueryAnswer(tuple(one[0] for one in found.description or ()), _fetched(database, watch))
 
 
 class _Watch:

@@ -11,7 +11,7 @@ from typing import Any
 
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page.viewmodel import Fact, Remark
-from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, Sample, Series, Told
+from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, ReportedNumber, Sample, Series
 from cadge_results import CampaignMeta, FormatError, PatternFile, Plan
 from cadge_results.campaign import Planned, TestbedFacts, ToolFacts
 from cadge_results.floor import FloorFile
@@ -24,7 +24,7 @@ _NO_TIME = "1970-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class ReportNumbers:
     """What a report carries: the campaign as far as it tells, and its own words. `withheld`: why verdicts are."""
 
     data: Dataset
@@ -36,10 +36,10 @@ class Carried:
     whole: Mapping[str, object]
 
 
-def carried(data: Mapping[str, Any], source: str) -> Carried:
+def carried(data: Mapping[str, Any], source: str) -> ReportNumbers:
     """Return what a report's data tells; `source` names the report in errors. Raises BadInputError."""
     try:
-        return Carried(
+        return ReportNumbers(
             data=_dataset(data),
             withheld=str(data["withheld"]),
             title=str(data["title"]),
@@ -153,10 +153,10 @@ def _samples(
         name, number = launches[place]
         if not (isfinite(value) and isfinite(tail)):
             raise ValueError(f"launch {name} has no number, but {value} and {tail}")
-        told = Told(value=float(value), p99_ns=float(tail), samples=int(raw.get("samples", 0)))
+        told = ReportedNumber(value=float(value), p99_ns=float(tail), samples=int(raw.get("samples", 0)))
         quantities = {file.main: Measured(told=told)}
         if rule is not None and rate is not None:
-            quantities[rule.offered] = Measured(told=Told(value=float(rate)))
+            quantities[rule.offered] = Measured(told=ReportedNumber(value=float(rate)))
         found.append(
             Sample(
                 launch_id=name,

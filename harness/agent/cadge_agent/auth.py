@@ -14,7 +14,7 @@ from re import Pattern
 from cadge_agent import AGENT_VERSION
 from cadge_agent.errors import HostLostError
 from cadge_agent.formats import Block, BlockHost, Json
-from cadge_agent.line import Line
+from cadge_agent.line import JsonLines
 from cadge_agent.reactor import Reactor
 
 CONNECT_S = 30.0  # leader and followers have to find each other within this
@@ -43,7 +43,7 @@ def _check(message: Json, expected: str) -> None:
 class Visitor:
     """A connection to a follower that has not proved yet to be the leader's."""
 
-    def __init__(self, line: Line, token: bytes, block_id: str, name: str) -> None:
+    def __init__(self, line: JsonLines, token: bytes, block_id: str, name: str) -> None:
         self.line = line
         self.until = time.monotonic() + VISIT_S
         self._token, self._block_id, self._name = token, block_id, name
@@ -78,7 +78,7 @@ def control_ports(block: Block) -> list[int]:
     return list(range(last, last - 4, -1))
 
 
-def connect_follower(host: BlockHost, block: Block, token: bytes, reactor: Reactor) -> Line:
+def connect_follower(host: BlockHost, block: Block, token: bytes, reactor: Reactor) -> JsonLines:
     """Find a follower on one of its ports and prove to each other who we are. Raises HostLostError."""
     until = time.monotonic() + CONNECT_S
     why: dict[int, str] = {}
@@ -89,7 +89,7 @@ def connect_follower(host: BlockHost, block: Block, token: bytes, reactor: React
             except OSError as error:
                 why.setdefault(port, str(error.strerror or error))
                 continue
-            line = Line(handle, reactor)
+            line = JsonLines(handle, reactor)
             try:
                 mine = secrets.token_hex(16)
                 line.send({"hello": AGENT_VERSION, "block": block["block_id"], "nonce": mine})

@@ -10,19 +10,19 @@ from cadge_agent.auth import connect_follower
 from cadge_agent.block import hosts_of
 from cadge_agent.errors import HostLostError
 from cadge_agent.formats import Launch
-from cadge_agent.line import ANSWER_S, Line
-from cadge_agent.orders import Answer, Order, Programs, Report
+from cadge_agent.line import ANSWER_S, JsonLines
+from cadge_agent.orders import FollowerAnswer, Order, Programs, Report
 from cadge_agent.reactor import Reactor
-from cadge_agent.site import Site
+from cadge_agent.site import HostSite
 
 
 class Fleet:
     """Does on every host of a launch what has to be done there, in one way for one host or many."""
 
-    def __init__(self, site: Site, reactor: Reactor) -> None:
+    def __init__(self, site: HostSite, reactor: Reactor) -> None:
         self.site = site
         self._reactor = reactor
-        self._followers: dict[str, Line] = {}
+        self._followers: dict[str, JsonLines] = {}
 
     def connect(self, token: bytes) -> None:
         """Find every follower that some launch needs. Raises HostLostError."""
@@ -31,12 +31,12 @@ class Fleet:
             if host["name"] in needed:
                 self._followers[host["name"]] = connect_follower(host, self.site.block, token, self._reactor)
 
-    def _ask(self, host: str, order: Order, timeout_s: float = ANSWER_S) -> Answer:
+    def _ask(self, host: str, order: Order, timeout_s: float = ANSWER_S) -> FollowerAnswer:
         line = self._followers[host]
         try:
             line.send(order)
             while True:
-                answer = cast("Answer", line.receive(timeout_s))
+                answer = cast("FollowerAnswer", line.receive(timeout_s))
                 if answer.get("answer") == order["do"]:
                     break
         except HostLostError as error:

@@ -12,11 +12,11 @@ from cadge_agent.auth import CONNECT_S, Visitor, control_ports
 from cadge_agent.block import check_names, hosts_of
 from cadge_agent.errors import BadBlockError, HostLostError
 from cadge_agent.formats import Launch
-from cadge_agent.line import Line
-from cadge_agent.orders import Answer, Exited, Order, Programs
-from cadge_agent.output import Output
+from cadge_agent.line import JsonLines
+from cadge_agent.orders import Exited, FollowerAnswer, Order, Programs
+from cadge_agent.output import LeaseOutput
 from cadge_agent.reactor import Reactor
-from cadge_agent.site import Site
+from cadge_agent.site import HostSite
 
 VISITORS_MOST = 64
 
@@ -24,7 +24,7 @@ VISITORS_MOST = 64
 class Follower:
     """A host of the block that is not its leader: starts and ends its endpoints as told."""
 
-    def __init__(self, site: Site, reactor: Reactor, output: Output) -> None:
+    def __init__(self, site: HostSite, reactor: Reactor, output: LeaseOutput) -> None:
         self.site = site
         self.reactor = reactor
         self.output = output
@@ -53,7 +53,7 @@ class Follower:
         listener.setblocking(False)
         return listener
 
-    def _leader(self) -> Line:
+    def _leader(self) -> JsonLines:
         """Let strangers come and go until one has proved to be the leader. Raises HostLostError."""
         listener = self._listen()
         arrived: list[bool] = []
@@ -93,7 +93,9 @@ class Follower:
         except OSError:  # it went away again, or this process has no descriptor left: the next one may come
             self.reactor.wait(lambda: False, 0.01)
             return
-        visitors.append(Visitor(Line(handle, self.reactor), self.token, self.site.block["block_id"], self.site.name))
+        visitors.append(
+            Visitor(JsonLines(handle, self.reactor), self.token, self.site.block["block_id"], self.site.name)
+        )
         if len(visitors) > VISITORS_MOST:
             visitors.pop(0).line.close()
 
@@ -124,7 +126,7 @@ class Follower:
             elif line.lost:
                 raise HostLostError("the leader of the block is gone")
 
-    def _obey(self, order: Order) -> Answer:
+    def _obey(self, order: Order) -> FollowerAnswer:
         try:
             if order["do"] == "prepare":
                 check_names(order["launch"]["launch_id"])

@@ -14,16 +14,16 @@ from cadge_agent.fleet import Fleet
 from cadge_agent.formats import RECORD_SCHEMA, Json, Launch, Record
 from cadge_agent.mpirun import mpi_command, mpi_environment
 from cadge_agent.outcome import outcome, port_taken, with_room
-from cadge_agent.output import Output, tell_removed
+from cadge_agent.output import LeaseOutput, tell_removed
 from cadge_agent.reactor import Reactor
 from cadge_agent.segments import room_of
-from cadge_agent.site import RESERVED_PORTS, Site
+from cadge_agent.site import RESERVED_PORTS, HostSite
 
 AFTER_PEER_S = 3.0  # one endpoint gone: the others get this long to write what they know
 PORTS_A_CONTEXT = 2  # that a layer may want on one host
 
 
-def make_launch(given: Launch, fleet: Fleet, reactor: Reactor, output: Output) -> Record:
+def make_launch(given: Launch, fleet: Fleet, reactor: Reactor, output: LeaseOutput) -> Record:
     """Make a launch, once more with other ports if one was taken; returns its record."""
     for attempt in range(2):
         launch = given.copy()
@@ -50,11 +50,11 @@ def ports_of(block: list[int], contexts: int, attempt: int) -> list[int]:
 class _Making:
     """One attempt at a launch."""
 
-    def __init__(self, launch: Launch, attempt: int, fleet: Fleet, reactor: Reactor, output: Output) -> None:
+    def __init__(self, launch: Launch, attempt: int, fleet: Fleet, reactor: Reactor, output: LeaseOutput) -> None:
         self.launch = launch
         self.attempt = attempt
         self.fleet = fleet
-        self.site: Site = fleet.site
+        self.site: HostSite = fleet.site
         self.reactor = reactor
         self.output = output
 

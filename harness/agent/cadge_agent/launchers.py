@@ -15,7 +15,7 @@ ANSWER_S = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RankPlan:
     """Ranks to start: how many on each host, in this order; no hosts: all of them here.
 
     network, address: of this host, where the launcher's own processes find each other. ssh: the command that reaches
@@ -36,11 +36,11 @@ class Launcher:
 
     says: str
     rank: str
-    options: Callable[[Wanted], list[str]]
-    variables: Callable[[Wanted], dict[str, str]]
+    options: Callable[[RankPlan], list[str]]
+    variables: Callable[[RankPlan], dict[str, str]]
 
 
-def _open_mpi(wanted: Wanted) -> list[str]:
+def _open_mpi(wanted: RankPlan) -> list[str]:
     # The driver pins. Bound to a core, a library's own threads have no other; Open MPI 5 refuses more ranks than cores.
     argv = ["--bind-to", "none"]
     if wanted.ssh:
@@ -53,7 +53,7 @@ def _open_mpi(wanted: Wanted) -> list[str]:
     return [*argv, "-n", str(wanted.count), "--host", where, "-x", wanted.mark]
 
 
-def _of_open_mpi(wanted: Wanted) -> dict[str, str]:
+def _of_open_mpi(wanted: RankPlan) -> dict[str, str]:
     """Return what keeps host names whole: else Open MPI 4 calls `ssh node-5` for node-5.example.org.
 
     Open MPI 5 and hydra keep them anyway.
@@ -61,7 +61,7 @@ def _of_open_mpi(wanted: Wanted) -> dict[str, str]:
     return {"OMPI_MCA_orte_keep_fqdn_hostnames": "1"} if wanted.hosts else {}
 
 
-def _hydra(wanted: Wanted) -> list[str]:
+def _hydra(wanted: RankPlan) -> list[str]:
     # It hands on its whole environment, and tells a host's ranks from the order of -hosts.
     argv = ["-bind-to", "none"]
     if not wanted.hosts:
@@ -71,7 +71,7 @@ def _hydra(wanted: Wanted) -> list[str]:
     return [*argv, "-localhost", wanted.address, "-hosts", where, "-n", str(wanted.count)]
 
 
-def _of_hydra(wanted: Wanted) -> dict[str, str]:
+def _of_hydra(wanted: RankPlan) -> dict[str, str]:
     return {"HYDRA_LAUNCHER_EXTRA_ARGS": shlex.join(wanted.ssh[1:])} if len(wanted.ssh) > 1 else {}
 
 

@@ -12,9 +12,9 @@ from cadge_agent.fleet import Fleet
 from cadge_agent.folders import write_whole
 from cadge_agent.formats import Record
 from cadge_agent.launch import make_launch
-from cadge_agent.output import Output
+from cadge_agent.output import LeaseOutput
 from cadge_agent.reactor import Reactor
-from cadge_agent.site import Site
+from cadge_agent.site import HostSite
 
 ACK_S = 30.0  # the controller has to take a record within this, else the block goes on
 
@@ -22,7 +22,7 @@ ACK_S = 30.0  # the controller has to take a record within this, else the block 
 class Leader:
     """The host of endpoint 0 of every launch."""
 
-    def __init__(self, site: Site, reactor: Reactor, output: Output) -> None:
+    def __init__(self, site: HostSite, reactor: Reactor, output: LeaseOutput) -> None:
         self.site = site
         self.reactor = reactor
         self.output = output

@@ -31,7 +31,7 @@ def _message(line: bytes) -> Json | None:
     return found if isinstance(found, dict) else None
 
 
-class Line:
+class JsonLines:
     """JSON lines over one TCP connection between agents.
 
     Until `trust` was called a stranger may be at the other end: whatever he sends is a message or ends the connection,

@@ -17,7 +17,7 @@ from cadge_agent.faults import FaultError, fault
 from cadge_agent.fit import loopback_faults, network_faults, processor_faults
 from cadge_agent.formats import BlockHost, Json, LayerSaid, Looked
 from cadge_agent.orders import FromController, Surveyed
-from cadge_agent.output import Output
+from cadge_agent.output import LeaseOutput
 from cadge_agent.ports import Greeters, own_addresses, port_faults, reach, taken_ports
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import RESERVED_PORTS
@@ -28,7 +28,7 @@ DEADLINE_S = 600.0
 def look(arguments: argparse.Namespace) -> int:
     """`agent.pyz look`, see the head of the package."""
     reactor = Reactor(DEADLINE_S)
-    output = Output(reactor)
+    output = LeaseOutput(reactor)
     greeters = Greeters(arguments.host)
     try:
         surveyed: Surveyed = json.loads(arguments.hosts.read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def look(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _obey(order: FromController, host: str, output: Output) -> None:
+def _obey(order: FromController, host: str, output: LeaseOutput) -> None:
     if "clock" in order:
         output.emit({"event": "clock", "host": host, "number": order["clock"], "realtime_ns": time.time_ns()})
     if "reach" in order:

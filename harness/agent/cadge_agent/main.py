@@ -21,9 +21,9 @@ from cadge_agent.folders import write_whole
 from cadge_agent.follower import Follower
 from cadge_agent.leader import Leader
 from cadge_agent.look import look
-from cadge_agent.output import Output, tell_removed
+from cadge_agent.output import LeaseOutput, tell_removed
 from cadge_agent.reactor import Reactor
-from cadge_agent.site import Site
+from cadge_agent.site import HostSite
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         block = read_block(arguments.block)
         reactor = Reactor(float(block["deadline_s"]))
-        output = Output(reactor)
+        output = LeaseOutput(reactor)
         reactor.on_ping = lambda: output.answer(arguments.host)
-        site = Site(block, arguments.host, arguments.work, arguments.build or arguments.work / "build")
+        site = HostSite(block, arguments.host, arguments.work, arguments.build or arguments.work / "build")
     except (OSError, ValueError, KeyError, BadBlockError) as error:
         sys.stderr.write(f"agent: {error}\n")
         return 2
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _complain(output: Output, host: str, reason: str) -> None:
+def _complain(output: LeaseOutput, host: str, reason: str) -> None:
     with contextlib.suppress(EndedError):
         output.emit({"event": "problem", "host": host, "reason": reason})
     sys.stderr.write(f"agent: {reason}\n")

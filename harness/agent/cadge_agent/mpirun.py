@@ -16,12 +16,12 @@ from cadge_agent.child import MARK
 from cadge_agent.environment import OF_SSH, SYSTEM_PATH, shell_environment
 from cadge_agent.errors import LaunchFailedError
 from cadge_agent.formats import Launch
-from cadge_agent.launchers import Launcher, Wanted, launcher_at
+from cadge_agent.launchers import Launcher, RankPlan, launcher_at
 from cadge_agent.orders import Programs
-from cadge_agent.site import Site, endpoint_command
+from cadge_agent.site import HostSite, endpoint_command
 
 
-def mpi_environment(site: Site, launch: Launch) -> dict[str, str]:
+def mpi_environment(site: HostSite, launch: Launch) -> dict[str, str]:
     """Return the environment of the launcher. Raises LaunchFailedError as `mpi_command`."""
     program, launcher = _launcher(site)
     own = _with_launcher(site, program)
@@ -35,7 +35,7 @@ def mpi_environment(site: Site, launch: Launch) -> dict[str, str]:
     return own
 
 
-def mpi_command(site: Site, launch: Launch, programs: Mapping[str, Programs], oob: str) -> list[str]:
+def mpi_command(site: HostSite, launch: Launch, programs: Mapping[str, Programs], oob: str) -> list[str]:
     """Return the command. Raises LaunchFailedError where there is no launcher, or none that is known."""
     wanted = _wanted(site, launch)
     program, launcher = _launcher(site)
@@ -43,7 +43,7 @@ def mpi_command(site: Site, launch: Launch, programs: Mapping[str, Programs], oo
     return [*argv, "sh", "-c", _script(site, launch, programs, oob, launcher.rank)]
 
 
-def _launcher(site: Site) -> tuple[str, Launcher]:
+def _launcher(site: HostSite) -> tuple[str, Launcher]:
     """Return the program that starts the ranks of a launch, and which launcher it is."""
     name = (site.provider and site.provider["launcher"]) or site.block["mpirun"]["path"]
     program = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}")  # as the user finds it
@@ -52,7 +52,7 @@ def _launcher(site: Site) -> tuple[str, Launcher]:
     return program, launcher_at(program, _with_launcher(site, program))
 
 
-def _with_launcher(site: Site, program: str) -> dict[str, str]:
+def _with_launcher(site: HostSite, program: str) -> dict[str, str]:
     """Return the variables of the launcher, which finds what it starts beside itself."""
     own = site.environment()
     folder = str(Path(program).parent)
@@ -61,10 +61,10 @@ def _with_launcher(site: Site, program: str) -> dict[str, str]:
     return own
 
 
-def _wanted(site: Site, launch: Launch) -> Wanted:
+def _wanted(site: HostSite, launch: Launch) -> RankPlan:
     hosts = hosts_of([launch])
     counts = {} if hosts == [site.name] else {host: len(_endpoints_of(launch, host)) for host in hosts}
-    return Wanted(
+    return RankPlan(
         count=len(launch["endpoints"]),
         hosts={_reached_as(site, host): count for host, count in counts.items()},
         network=site.management_network,
@@ -74,7 +74,7 @@ def _wanted(site: Site, launch: Launch) -> Wanted:
     )
 
 
-def _reached_as(site: Site, name: str) -> str:
+def _reached_as(site: HostSite, name: str) -> str:
     """Return what the launcher calls a host: its name in the inventory, or its address where nothing here knows that.
 
     An inventory may call a host as only the controller's ssh understands, behind a jump host.
@@ -91,7 +91,7 @@ def _endpoints_of(launch: Launch, host: str) -> list[int]:
     return [number for number, endpoint in enumerate(launch["endpoints"]) if endpoint["host"] == host]
 
 
-def _script(site: Site, launch: Launch, programs: Mapping[str, Programs], oob: str, rank: str) -> str:
+def _script(site: HostSite, launch: Launch, programs: Mapping[str, Programs], oob: str, rank: str) -> str:
     """Return one command for all ranks, which looks at its own: PMIx 5.0.7 crashes over several joined by ':'.
 
     Launchers fill one host after the other with ranks, so the endpoints are counted in that order. `rank` is the

@@ -115,7 +115,7 @@ class Report(TypedDict):
     logs: dict[str, str]
 
 
-class Answer(TypedDict, total=False):
+class FollowerAnswer(TypedDict, total=False):
     """What a follower answers: to which order, and what that order asks for, or why it could not be done."""
 
     answer: str

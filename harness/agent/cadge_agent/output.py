@@ -11,7 +11,7 @@ from cadge_agent.formats import Event
 from cadge_agent.reactor import Reactor
 
 
-class Output:
+class LeaseOutput:
     """JSON lines to the controller. Never blocks without watching the lease."""
 
     def __init__(self, reactor: Reactor, descriptor: int = 1) -> None:
@@ -41,7 +41,7 @@ class Output:
             self._writing = False
 
 
-def tell_removed(output: Output, host: str, names: list[str]) -> None:
+def tell_removed(output: LeaseOutput, host: str, names: list[str]) -> None:
     """Tell the user what was removed, if anything."""
     if names:
         output.emit({"event": "note", "host": host, "text": say_removed(names)})

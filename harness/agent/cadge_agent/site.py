@@ -26,7 +26,7 @@ from cadge_agent.shared_memory import SharedMemory
 RESERVED_PORTS = 8  # of the block's range, at its end: 4 for drivers to find each other, then 4 for agents
 
 
-class Site:
+class HostSite:
     """What one host does for a launch: keep files, look at its devices, run endpoints. Used on leader and followers."""
 
     def __init__(self, block: Block, name: str, work: Path, build: Path) -> None:

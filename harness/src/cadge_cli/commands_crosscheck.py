@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cadge_analysis.versus.natives import Row
     from cadge_cli.output import Output
-    from cadge_harness.native.cells import Wanted
+    from cadge_harness.native.cells import NativeSelection
     from cadge_results import Campaign, PatternFile
     from cadge_results.base import Place
 
@@ -129,7 +129,7 @@ def crosscheck(
 
     from cadge_cli.commands_run import measure
     from cadge_harness.native.cells import sweep_text
-    from cadge_harness.native.interleave import Beside
+    from cadge_harness.native.interleave import NativeCampaign
     from cadge_harness.plan.patterns import read_patterns
     from cadge_harness.run.request import read_request
 
@@ -142,7 +142,7 @@ def crosscheck(
         text = sweep_text(wanted.pairs, workloads.patterns, rounds=rounds, seed=seed, duration_ms=POINT_MS)
         path.write_text(text, encoding="utf-8")
         request = read_request(str(path))
-    beside = Beside(wanted.pairs, wanted.absent, rounds)
+    beside = NativeCampaign(wanted.pairs, wanted.absent, rounds)
     done = measure(request, output, replace(how, report=False), beside)
     if not done.campaign.launch_ids():
         return output.finish(done.code, {"run": done.data, "crosscheck": None}, done.lines)
@@ -173,7 +173,7 @@ def _wanted(
     pattern_names: tuple[str, ...],
     places: tuple[str, ...],
     sizes: tuple[str, ...],
-) -> Wanted:
+) -> NativeSelection:
     from cadge_cli.options import names_of
     from cadge_harness.native.cells import choose, natives_of
     from cadge_harness.native.tools import TOOLS

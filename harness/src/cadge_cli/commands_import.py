@@ -95,15 +95,15 @@ def import_(
         return _remove(output, found, remove) if remove is not None else _list(output, found)
     if format_ is None or file is None:
         raise UsageError(f"what is to be imported? cadge import FORMAT FILE; FORMAT is one of {', '.join(FORMATS)}")
-    from cadge_harness.imports import Said, read_import
+    from cadge_harness.imports import ImportNotes, read_import
     from cadge_harness.plan.catalogue import read_catalogue
-    from cadge_harness.printed.text import Told
+    from cadge_harness.printed.text import ToolHints
 
     new, skipped = read_import(
         file,
         cast("Format", format_),
-        told=Told(test=test, bytes=size_bytes),
-        said=Said(label=label, host=host, place=cast("Place | None", place), note=note),
+        told=ToolHints(test=test, bytes=size_bytes),
+        said=ImportNotes(label=label, host=host, place=cast("Place | None", place), note=note),
         layers=[info.file for info in read_catalogue(find_checkout()).layers],
         patterns=found.plan.patterns,
         at=datetime.now(UTC),

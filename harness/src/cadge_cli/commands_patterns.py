@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from cadge_cli.options import json_option, name_of, output_of, testbed_options
 from cadge_cli.output import table, wrapped
 from cadge_harness.paths import Checkout, find_checkout
-from cadge_harness.plan.here import Cell, Counted, count_cells, where_it_runs
+from cadge_harness.plan.here import Counted, LayerSupport, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.words import count_of
 from cadge_results import PatternFile, Reason, Workloads
@@ -91,7 +91,7 @@ def _list(workloads: Workloads) -> Iterator[str]:
 
 def _cells(
     names: Sequence[str], checkout: Checkout, workloads: Workloads, testbed_name: str, inventory: Path | None
-) -> list[Cell]:
+) -> list[LayerSupport]:
     from cadge_harness.plan.catalogue import read_catalogue
     from cadge_harness.plan.describe import describe_layers
     from cadge_harness.plan.site import site_of
@@ -104,7 +104,7 @@ def _cells(
     return [cell for name in names for cell in where_it_runs(name, catalogue, workloads, site)]
 
 
-def _cell_data(cell: Cell) -> dict[str, JsonValue]:
+def _cell_data(cell: LayerSupport) -> dict[str, JsonValue]:
     return {
         "pattern": cell.pattern,
         "layer": cell.layer,
@@ -126,11 +126,11 @@ def _count_data(counted: Counted) -> dict[str, JsonValue]:
     }
 
 
-def _of(name: str, cells: Sequence[Cell]) -> list[Cell]:
+def _of(name: str, cells: Sequence[LayerSupport]) -> list[LayerSupport]:
     return [cell for cell in cells if cell.pattern == name]
 
 
-def _here(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
+def _here(names: Sequence[str], cells: Sequence[LayerSupport]) -> Iterator[str]:
     """Yield a table a pattern: what runs, and a number for each reason, which stand below."""
     for name in names:
         mine = _of(name, cells)
@@ -153,7 +153,7 @@ def _here(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
     yield "With every parameter as it is unless given, and small; what a sweep has to choose is tried word by word."
 
 
-def _counts(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
+def _counts(names: Sequence[str], cells: Sequence[LayerSupport]) -> Iterator[str]:
     """Yield how many layers run each pattern at each place and in each wait mode, and why all others do not."""
     columns = list(dict.fromkeys((cell.place, cell.wait) for cell in cells))
     rows = [("pattern", *(f"{place} {wait}" for place, wait in columns), "runs in", "in part")]

@@ -23,7 +23,7 @@ from cadge_results.command import command
 from cadge_results.errors import NotFoundError, ResultsError
 
 if TYPE_CHECKING:
-    from cadge_analysis.queries import Answer
+    from cadge_analysis.queries import QueryAnswer
 
 FORMATS = ("text", "csv", "json", "jsonl")
 EXAMPLES = (
@@ -112,8 +112,8 @@ def _campaigns(store: Store, named: tuple[str, ...], *, may_be_none: bool) -> li
 
 def _tables(output: Output, campaigns: list[Campaign]) -> int:
     """Show every table with its columns: those of any campaign, and those that the newest one adds by its patterns."""
-    from cadge_analysis.tables import TABLES
     from cadge_analysis.cells.table import together
+    from cadge_analysis.tables import TABLES
 
     newest = campaigns[-1:]
     every = {one.name: together([*(one.columns(c) for c in newest), one.fixed]) for one in TABLES.values()}
@@ -131,7 +131,7 @@ def _indented(rows: list[tuple[str, str, str]]) -> Iterator[str]:
     yield from (f"  {line}" for line in table(rows))
 
 
-def _written(answer: Answer, kind: str) -> Iterator[str]:
+def _written(answer: QueryAnswer, kind: str) -> Iterator[str]:
     """Yield an answer's text. Raises UsageError where JSON would lose one of two columns of one name."""
     from cadge_analysis.flat import lines
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from cadge_cli.closing import closing_lines, closing_of
-from cadge_cli.commands_run import Carried, measure
+from cadge_cli.commands_run import CampaignRun, measure
 from cadge_cli.options import Measuring, json_option, output_of, queue_option, results_option, split_names
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK
 from cadge_harness.run.request import Request, read_request
@@ -82,6 +82,6 @@ def _told(plan: Plan) -> list[str]:
     return [*(f"{layer} cannot run here: {reason}" for layer, reason in reasons.items()), *plan.notices]
 
 
-def _troubles(done: Carried) -> list[str]:
+def _troubles(done: CampaignRun) -> list[str]:
     """Return what is said of attempts that failed or are unsound, where there are any."""
     return ["", *done.lines] if done.code == EXIT_BAD_ANSWER else []

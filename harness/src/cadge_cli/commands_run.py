@@ -39,14 +39,14 @@ from cadge_cli.progress import make_progress
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, NothingSelectedError, UnfitError
 from cadge_harness.native.due import tools_of
-from cadge_harness.native.interleave import Between, changed_versions
+from cadge_harness.native.interleave import InterleavingRunner, changed_versions
 from cadge_harness.paths import Checkout, find_checkout, selftests_of
 from cadge_harness.plan.narrow import Asked
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.build_identity import build_digest
 from cadge_harness.run.findings import busy
-from cadge_harness.run.machine_lock import Turn, machine_lock
+from cadge_harness.run.machine_lock import MachineTurn, machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.room import check_room
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
@@ -78,7 +78,7 @@ PICTURE_MOST = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class CampaignRun:
     """A campaign carried out: the exit code, and what to say of it."""
 
     campaign: Campaign
@@ -129,7 +129,7 @@ def run(
     return output.finish(done.code, {**done.data, "ablation": data}, [*lines, "", *done.lines])
 
 
-def _of_others(turn: Turn) -> list[str]:
+def _of_others(turn: MachineTurn) -> list[str]:
     """Say who else has measured on this machine since the turn began."""
     return [f"another sweep measured on this machine at the same time ({one.who})" for one in turn.beside()]
 
@@ -137,7 +137,7 @@ def _of_others(turn: Turn) -> list[str]:
 @contextmanager
 def _alone(
     without_waiting: str, output: Output, *, queue: bool, check: Callable[[], object]
-) -> Iterator[tuple[Stopping, Turn]]:
+) -> Iterator[tuple[Stopping, MachineTurn]]:
     """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order.
 
     without_waiting: the command that measures beside them. `check` raises before anybody is waited for where the
@@ -188,7 +188,7 @@ def measure(
     beside: Beside | None = None,
     *,
     told: Callable[[Plan], list[str]] = notices_of,
-) -> Carried:
+) -> CampaignRun:
     """Carry out a sweep that was read and checked: plan, measure, store, report. told: what is said of the plan."""
     _ready(request.checkout, output)
     results = how.results or request.checkout.campaigns
@@ -300,13 +300,13 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
 
 def _resumed(
     writer: CampaignWriter,
-    carry_out: Callable[..., Carried],
+    carry_out: Callable[..., CampaignRun],
     output: Output,
     reasons: Collection[again.Why],
     *,
     ended: bool,
     how: Measuring,
-) -> Carried:
+) -> CampaignRun:
     """Make what is missing; what there is reason to make again goes aside first.
 
     Nodes that are not clean yet still have the records of launches that ended: these come home first, and a launch of
@@ -344,16 +344,16 @@ def _carry_out(
     testbed: testbeds.Testbed,
     stopping: Stopping,
     output: Output,
-    turn: Turn,
+    turn: MachineTurn,
     *,
     how: Measuring,
     begun_s: float,
-) -> Carried:
+) -> CampaignRun:
     """Make what is missing, and again what was disturbed as often as the sweep asks for it; then report."""
     campaign = writer.campaign
     runner: Runner = AnsibleRunner(find_checkout().build, tune=how.tune)
     if (native := campaign.native()) is not None:
-        runner = Between(runner, writer, native)
+        runner = InterleavingRunner(runner, writer, native)
 
     def run_what_is_missing() -> Ended:
         looks = looks_state(campaign)
@@ -386,7 +386,7 @@ def _carry_out(
     data, lines = _answer(campaign, made, shown, time.monotonic() - begun_s, stopped=stopped)
     if code == EXIT_BAD_ANSWER:
         lines.append(f"the {'report' if made else 'campaign'} is complete; exit {code} because {_troubles(campaign)}")
-    return Carried(campaign=campaign, code=code, data=data, lines=lines)
+    return CampaignRun(campaign=campaign, code=code, data=data, lines=lines)
 
 
 def _closed(writer: CampaignWriter, ended: Ended, stopping: Stopping) -> Ended:

@@ -27,7 +27,7 @@ from cadge_harness.paths import find_checkout, selftests_of
 from cadge_harness.words import clock
 
 if TYPE_CHECKING:
-    from cadge_cli.selftest_parts import Making
+    from cadge_cli.selftest_parts import SelftestRun
     from cadge_results import SelftestFile, SelftestPart
 
 NAMES = ("delay", "stall", "quiet", "coverage", "alike")
@@ -60,7 +60,7 @@ def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measur
     The result is stored beside the campaigns. Campaigns that are made afterwards name it, and so do their reports.
     Exit code 0: every part that was asked for passed; 1: one could not be made or judged; 9: one failed.
     """
-    from cadge_cli.selftest_parts import Making, StoppedError
+    from cadge_cli.selftest_parts import SelftestRun, StoppedError
 
     output = output_of(ctx, as_json)
     wanted = [name_of(name, NAMES, "part") for name in split_names(only)] or list(NAMES)
@@ -70,7 +70,7 @@ def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measur
     folder = selftests_of(how.results or checkout.campaigns)
     campaigns = folder / "campaigns"
     begun_s = time.monotonic()
-    making = Making(
+    making = SelftestRun(
         output=output,
         how=replace(how, results=campaigns),
         folder=folder / f"{begun:%Y%m%dT%H%M%SZ}",
@@ -109,7 +109,7 @@ def _about(name: str) -> str:
     return ABOUT[name]
 
 
-def _made(making: Making, name: str) -> SelftestPart:
+def _made(making: SelftestRun, name: str) -> SelftestPart:
     """Make one part; what cannot be made here says why, and the others go on."""
     from cadge_analysis.errors import AnalysisError
     from cadge_cli.selftest_parts import PARTS, NotMadeError, StoppedError
@@ -140,7 +140,7 @@ def _line(part: SelftestPart) -> str:
 
 
 def _file(
-    making: Making, parts: list[SelftestPart], begun: datetime, wall_s: float, *, whole: bool
+    making: SelftestRun, parts: list[SelftestPart], begun: datetime, wall_s: float, *, whole: bool
 ) -> SelftestFile | None:
     """Return what is stored; None where no campaign was made: then the machine is not even known."""
     from cadge_cli.commands_run import revision_of

@@ -27,11 +27,11 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
 from cadge_results import Campaign, Damage, Store
 from cadge_results.command import command
-from cadge_results.verify import Repaired, Verdict, mendable, repair
+from cadge_results.verify import CampaignCheck, Repaired, mendable, repair
 from cadge_results.verify import verify as look
 
 if TYPE_CHECKING:
-    from cadge_analysis.verify.check import Check, Printed
+    from cadge_analysis.verify.check import PrintedReport, ReportCheck
 
 SAID_MOST = 20
 """So many places of a report are listed; --json has all of them."""
@@ -91,7 +91,7 @@ def verify(ctx: click.Context, name: str, campaign: str | None, mend: bool, resu
     return output.finish(EXIT_DAMAGED if left or wrong else EXIT_OK, _data(found, verdict, repaired), lines)
 
 
-def _seen(campaign: Campaign, verdict: Verdict) -> list[str]:
+def _seen(campaign: Campaign, verdict: CampaignCheck) -> list[str]:
     """Return what is wrong, a line a file, and the sum of it."""
     rows = [(str(one.kind), _named(campaign, one.path), printable(one.detail)) for one in verdict.damages]
     lines = table(rows)
@@ -134,7 +134,7 @@ def _named(campaign: Campaign, path: Path) -> str:
     return printable(campaign.layout.named(path))
 
 
-def _data(campaign: Campaign, verdict: Verdict, repaired: Repaired | None) -> JsonValue:
+def _data(campaign: Campaign, verdict: CampaignCheck, repaired: Repaired | None) -> JsonValue:
     """Return the same for programs."""
     named = campaign.layout.named
     return {
@@ -196,7 +196,7 @@ def _of_report(file: Path, campaign: str | None, results: Path | None) -> tuple[
     return EXIT_OK if outcome.agrees else EXIT_BAD_ANSWER, answer, lines
 
 
-def _files_of(file: Path) -> tuple[str, dict[str, str], Printed]:
+def _files_of(file: Path) -> tuple[str, dict[str, str], PrintedReport]:
     """Return the name of a report's main file as its pages know it, the text of each file, and what the main one says.
 
     A page that is not there is left out, which the check then tells.
@@ -227,7 +227,7 @@ def _text(file: Path) -> str:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _said_of(outcome: Check, lines: Iterator[str]) -> Iterator[str]:
+def _said_of(outcome: ReportCheck, lines: Iterator[str]) -> Iterator[str]:
     yield printable(next(lines))
     places = [f"  {printable(line)}" for line in lines]
     listed = len(outcome.differences)

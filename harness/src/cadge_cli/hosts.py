@@ -13,7 +13,7 @@ from cadge_cli.output import Output, table
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.patterns import ask_version
-from cadge_harness.run.findings import Finding, needed_programs
+from cadge_harness.run.findings import HostFinding, needed_programs
 from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
 from cadge_harness.run.survey import survey
 from cadge_harness.testbed.meeting import with_addresses
@@ -30,7 +30,7 @@ class LookedAt:
 
     lines: list[str]
     data: dict[str, JsonValue]
-    findings: list[Finding]
+    findings: list[HostFinding]
 
 
 def look_at_hosts(
@@ -81,7 +81,7 @@ def side_by_side(found: HostsFound, columns: int) -> list[str]:
     return blocks[:-1]
 
 
-def finding_lines(findings: Sequence[Finding]) -> list[str]:
+def finding_lines(findings: Sequence[HostFinding]) -> list[str]:
     """Return a line for each finding: how bad it is, its code, what is wrong and what to do."""
     rows = [(item.level, item.code, item.text + (f"   fix: {item.fix}" if item.fix else "")) for item in findings]
     return table([("", "", ""), *rows])[1:]

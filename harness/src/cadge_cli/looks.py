@@ -13,7 +13,7 @@ from cadge_harness import __version__
 from cadge_harness.plan.looks import next_look
 from cadge_harness.words import count_of
 from cadge_results import Campaign, CampaignWriter, Damage
-from cadge_results.errors import Kind
+from cadge_results.errors import DamageKind
 from cadge_results.looks import looks_state
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def looks_again(campaign: Campaign) -> tuple[list[str], list[Damage]]:
             continue
         elif stored.tool_version == __version__:
             path = campaign.layout.decision(stored.look)
-            wrong.append(Damage(path, Kind.CHANGED, "its launches decide otherwise"))
+            wrong.append(Damage(path, DamageKind.CHANGED, "its launches decide otherwise"))
         else:
             notes.append(f"cadge {stored.tool_version} decided look {stored.look}; {__version__} decides otherwise")
     return list(dict.fromkeys(notes)), wrong

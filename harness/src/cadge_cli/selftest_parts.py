@@ -29,7 +29,7 @@ from cadge_results.catalogue import read_yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # numbers take time to import, and --help does without
-    from cadge_analysis.selftest.findings import Finding
+    from cadge_analysis.selftest.findings import PartFinding
     from cadge_results.selftest import BetweenCampaigns
 
 LAUNCHES = 30
@@ -84,7 +84,7 @@ class NotMadeError(Exception):
 
 
 @dataclass
-class Making:
+class SelftestRun:
     """What all parts share. `folder`: the self-test's own files; its campaigns lie in `campaigns`."""
 
     output: Output
@@ -118,7 +118,7 @@ class Making:
         return str(path)
 
 
-def delay(making: Making) -> Finding:
+def delay(making: SelftestRun) -> PartFinding:
     """Find out what to plant and where, plant it, and look whether it is found."""
     from cadge_analysis.selftest.findings import of_delays, plants, series_within
 
@@ -136,14 +136,14 @@ def delay(making: Making) -> Finding:
     return of_delays(making.campaign("delay", sweep))
 
 
-def stall(making: Making) -> Finding:
+def stall(making: SelftestRun) -> PartFinding:
     """Stall one end of two, and look who notices."""
     from cadge_analysis.selftest.findings import of_stall
 
     return of_stall(making.campaign("stall", "selftest-stall"))
 
 
-def quiet(making: Making) -> Finding:
+def quiet(making: SelftestRun) -> PartFinding:
     """Measure in surroundings without what steers libraries and in surroundings full of it, by the real command."""
     from cadge_analysis.selftest.findings import of_quiet
 
@@ -164,7 +164,7 @@ def quiet(making: Making) -> Finding:
     return of_quiet(clean, steered, [*STEERING, *OF_FOLDERS[:2], *FILES], refused)
 
 
-def _by_the_command(making: Making, told: Mapping[str, str], folder: Path) -> Campaign:
+def _by_the_command(making: SelftestRun, told: Mapping[str, str], folder: Path) -> Campaign:
     where = ["--testbed", making.how.testbed_name, "--results", str(making.campaigns), "--no-report", "--json"]
     where += ["--inventory", str(making.how.inventory.absolute())] if making.how.inventory else []
     where += [] if making.how.queue else ["--no-queue"]
@@ -177,7 +177,7 @@ def _by_the_command(making: Making, told: Mapping[str, str], folder: Path) -> Ca
     return found
 
 
-def _refused(making: Making, folder: Path) -> str:
+def _refused(making: SelftestRun, folder: Path) -> str:
     """Return what `cadge plan` says of a variable that steers no library; empty where it does not refuse it."""
     layer = read_yaml((find_checkout().sweeps / f"{QUIET_SWEEP}.yml").read_text(encoding="utf-8"))["layers"][0]
     layers = [{"layer": layer, "settings": {STEERS_NO_LIBRARY: "/nowhere.so"}}]
@@ -204,7 +204,7 @@ def _cadge(argv: Sequence[str], told: Mapping[str, str], folder: Path) -> subpro
         raise UnfitError(f"not ready after 15 minutes: {shlex.join(command)}") from error
 
 
-def alike(making: Making) -> Finding:
+def alike(making: SelftestRun) -> PartFinding:
     """Measure layers against themselves in several campaigns, one of them beside a load."""
     from cadge_analysis.selftest.findings import of_alike
 
@@ -217,7 +217,7 @@ def alike(making: Making) -> Finding:
     return of_alike(making.made["alike"])
 
 
-def coverage(making: Making) -> Finding:
+def coverage(making: SelftestRun) -> PartFinding:
     """Draw campaigns from the rounds of the delays' one, and look how many intervals hold the truth."""
     from cadge_analysis.selftest.findings import of_coverage
 
@@ -226,7 +226,7 @@ def coverage(making: Making) -> Finding:
     return of_coverage(made[-1])
 
 
-PARTS: Mapping[str, Callable[[Making], Finding]] = {
+PARTS: Mapping[str, Callable[[SelftestRun], PartFinding]] = {
     "delay": delay,
     "stall": stall,
     "quiet": quiet,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cadge_harness.errors import UsageError, printable
 from cadge_harness.printed import fabtests, imb, osu, ucx
-from cadge_harness.printed.text import Printed, PrintedError, Told, is_cut
+from cadge_harness.printed.text import PrintedError, ToolHints, ToolOutput, is_cut
 from cadge_results import LayerFile, PatternFile
 from cadge_results.base import Place
 from cadge_results.imported import TEXT_MAX, Format, ImportedFile, ImportedSeries, imported_id
@@ -24,7 +24,7 @@ _PROGRAMS: Mapping[Format, str] = {"imb": "IMB-MPI1 ", "ucx_perftest": "ucx_perf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ImportNotes:
     """What a user says of an import; "" and None where nothing."""
 
     label: str = ""
@@ -37,8 +37,8 @@ def read_import(
     path: Path,
     format_: Format,
     *,
-    told: Told,
-    said: Said,
+    told: ToolHints,
+    said: ImportNotes,
     layers: Iterable[LayerFile],
     patterns: Mapping[str, PatternFile],
     at: datetime,
@@ -79,7 +79,7 @@ def read_import(
     return found, printed.skipped
 
 
-def read_text(text: str, format_: Format, told: Told) -> Printed:
+def read_text(text: str, format_: Format, told: ToolHints) -> ToolOutput:
     """Return what a tool printed. Raises PrintedError."""
     match format_:
         case "osu":

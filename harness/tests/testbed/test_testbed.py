@@ -25,7 +25,7 @@ from cadge_harness.native.tools import by_name, why_absent
 from cadge_harness.paths import find_checkout
 from cadge_harness.testbed import emulated as testbed_emulated
 from cadge_harness.testbed import testbeds
-from cadge_harness.testbed.model import Kind, Testbed
+from cadge_harness.testbed.model import Testbed, TestbedKind
 from cadge_results import Store
 
 HERE = Path(__file__).resolve().parent
@@ -263,7 +263,7 @@ def test_three_hosts_share_data_and_raw_links(own_state: Path) -> None:
 
 
 def test_a_host_has_a_world_of_its_own(emulated: Testbed, inside: Inside) -> None:
-    assert emulated.kind is Kind.EMULATED
+    assert emulated.kind is TestbedKind.EMULATED
     assert "only-h1" in inside("sh", "-c", "touch /dev/shm/only-h1; ls /dev/shm", host="h1").stdout
     assert "only-h1" not in inside("ls", "/dev/shm", host="h2").stdout
     assert not Path("/dev/shm/only-h1").exists()
@@ -514,7 +514,7 @@ def test_sudo_that_needs_a_password_ends_with_the_commands_to_run(monkeypatch: p
 def test_local_needs_nothing(state: Path) -> None:
     del state
     found = testbeds.resolve("local")
-    assert found.kind is Kind.LOCAL
+    assert found.kind is TestbedKind.LOCAL
     assert [(host.device, host.address) for host in found.hosts] == [("lo", "127.0.0.1")]
     assert found.exec_prefix == ()
     listing = json.loads(found.inventory_path.read_text())
@@ -554,7 +554,7 @@ def test_an_inventory_gives_its_hosts(tmp_path: Path) -> None:
     path = inventory(tmp_path, "cadge", n1=GOOD, n2=second)
     path.write_text(json.dumps({**json.loads(path.read_text()), "others": {"hosts": {"login": {}}}}))
     found = testbeds.resolve("auto", path)
-    assert found.kind is Kind.CLUSTER
+    assert found.kind is TestbedKind.CLUSTER
     assert found.name == "lab"
     assert [host.name for host in found.hosts] == ["n1", "n2"]
     assert [host.management_address for host in found.hosts] == ["10.0.0.1", "10.0.0.9"]
@@ -664,7 +664,7 @@ from cadge_agent import rights
 supervisor._check(supervisor._libc.unshare(supervisor.CLONE_NEWNS), "no mounts of its own")
 supervisor.mount("none", "/", None, supervisor.MS_REC | supervisor.MS_PRIVATE)
 supervisor.mount("tmpfs", "/run", "tmpfs")
-plan = supervisor.Plan(Path("/nowhere"), int(sys.argv[3]), 65534, 0o022, (), "", "")
+plan = supervisor.SupervisorPlan(Path("/nowhere"), int(sys.argv[3]), 65534, 0o022, (), "", "")
 supervisor.lend_rights(plan)
 os.setgroups([])
 os.setresgid(65534, 65534, 65534)

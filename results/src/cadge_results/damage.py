@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cadge_results.checksum import SUFFIX, Checksum, beside
-from cadge_results.errors import Damage, FormatError, Kind
+from cadge_results.errors import Damage, DamageKind, FormatError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,21 @@ def look(path: Path, root: Path | None = None) -> Content | Damage:
         return data
     line = read(beside(path), root)
     if isinstance(line, Damage):
-        return Content(data, proven=False) if line.kind is Kind.MISSING else line
+        return Content(data, proven=False) if line.kind is DamageKind.MISSING else line
     try:
         stored = Checksum.parse(line)
     except FormatError as error:
-        kind = Kind.CHANGED if line.endswith(b"\n") else Kind.TRUNCATED
+        kind = DamageKind.CHANGED if line.endswith(b"\n") else DamageKind.TRUNCATED
         return Damage(beside(path), kind, str(error))
     if stored.name != path.name:
-        return Damage(beside(path), Kind.SWAPPED, f"it is the checksum of {stored.name}")
+        return Damage(beside(path), DamageKind.SWAPPED, f"it is the checksum of {stored.name}")
     found = Checksum.of(data, path.name)
     return Content(data, proven=True) if found == stored else _other(path, data, found.digest)
 
 
 def unproven(path: Path) -> Damage:
     """Return the damage of a file that had a checksum when it was stored, and has none."""
-    return Damage(beside(path), Kind.MISSING, f"nothing says what {path.name} held when it was stored")
+    return Damage(beside(path), DamageKind.MISSING, f"nothing says what {path.name} held when it was stored")
 
 
 def read(path: Path, root: Path | None = None) -> bytes | Damage:
@@ -58,7 +58,7 @@ def read(path: Path, root: Path | None = None) -> bytes | Damage:
             part /= name
             try:
                 if odd := oddity(os.stat(name, dir_fd=folder, follow_symlinks=False), folder=part != path):
-                    return Damage(part, Kind.UNREADABLE, odd)
+                    return Damage(part, DamageKind.UNREADABLE, odd)
                 how = os.O_RDONLY | os.O_NONBLOCK if part == path else os.O_PATH | os.O_DIRECTORY
                 below = os.open(name, how | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             finally:
@@ -67,9 +67,9 @@ def read(path: Path, root: Path | None = None) -> bytes | Damage:
         with os.fdopen(folder, "rb") as stream:
             return stream.read()
     except FileNotFoundError:
-        return Damage(path, Kind.MISSING, "no such file")
+        return Damage(path, DamageKind.MISSING, "no such file")
     except OSError as error:
-        return Damage(part, Kind.UNREADABLE, f"it cannot be read: {error.strerror}")
+        return Damage(part, DamageKind.UNREADABLE, f"it cannot be read: {error.strerror}")
 
 
 def oddity(found: os.stat_result, *, folder: bool) -> str | None:
@@ -83,7 +83,7 @@ def oddity(found: os.stat_result, *, folder: bool) -> str | None:
 
 def misfit(path: Path, data: bytes, why: str) -> Damage:
     """Return the damage of a file that no checksum proves and that does not fit its format."""
-    return _cut(path, data) or Damage(path, Kind.CHANGED, f"it does not fit its format: {why}")
+    return _cut(path, data) or Damage(path, DamageKind.CHANGED, f"it does not fit its format: {why}")
 
 
 def _other(path: Path, data: bytes, digest: str) -> Damage:
@@ -91,18 +91,20 @@ def _other(path: Path, data: bytes, digest: str) -> Damage:
     for sibling in sorted(path.parent.glob(f"*{SUFFIX}")):
         line = read(sibling)
         if isinstance(line, bytes) and line.startswith(digest.encode()):
-            return Damage(path, Kind.SWAPPED, f"it holds what belongs into {sibling.name.removesuffix(SUFFIX)}")
-    return _cut(path, data) or Damage(path, Kind.CHANGED, "it was changed after it was written")
+            return Damage(path, DamageKind.SWAPPED, f"it holds what belongs into {sibling.name.removesuffix(SUFFIX)}")
+    return _cut(path, data) or Damage(path, DamageKind.CHANGED, "it was changed after it was written")
 
 
 def _cut(path: Path, data: bytes) -> Damage | None:
     """Tell whether a document ends early: it is no JSON, and lacks the brace that ends a whole one."""
     if not data:
-        return Damage(path, Kind.TRUNCATED, "it is empty")
+        return Damage(path, DamageKind.TRUNCATED, "it is empty")
     closed = data.endswith(b"\n}\n") or (data.endswith(b"}\n") and data.count(b"\n") == 1)
     if path.suffix != ".json" or closed or _is_json(data):
         return None
-    return Damage(path, Kind.TRUNCATED, f"it ends early, after {len(data)} {'byte' if len(data) == 1 else 'bytes'}")
+    return Damage(
+        path, DamageKind.TRUNCATED, f"it ends early, after {len(data)} {'byte' if len(data) == 1 else 'bytes'}"
+    )
 
 
 def _is_json(data: bytes) -> bool:

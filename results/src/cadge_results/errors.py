@@ -45,7 +45,7 @@ class SchemaTooOldError(FormatError):
     """A document was written in a smaller major version than this program reads."""
 
 
-class Kind(StrEnum):
+class DamageKind(StrEnum):
     """In which way a stored file is damaged."""
 
     MISSING = "missing"
@@ -61,11 +61,11 @@ class Damage:
     """One damaged file; `detail` says more, of "it"."""
 
     path: Path
-    kind: Kind
+    kind: DamageKind
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.path} is {'missing' if self.kind is Kind.MISSING else 'damaged'}: {self.detail}"
+        return f"{self.path} is {'missing' if self.kind is DamageKind.MISSING else 'damaged'}: {self.detail}"
 
 
 class DamagedError(FormatError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cadge_results.damage import oddity
-from cadge_results.errors import Damage, DamagedError, Kind
+from cadge_results.errors import Damage, DamagedError, DamageKind
 from cadge_results.trace import TRACE_FILE
 
 
@@ -134,12 +134,12 @@ def visible(folder: Path, *, linked: bool = False) -> list[Path]:
     """
     try:
         if odd := oddity(folder.stat(follow_symlinks=linked), folder=True):
-            raise DamagedError(Damage(folder, Kind.UNREADABLE, odd))
+            raise DamagedError(Damage(folder, DamageKind.UNREADABLE, odd))
         return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise DamagedError(Damage(folder, Kind.UNREADABLE, f"it cannot be read: {error.strerror}")) from error
+        raise DamagedError(Damage(folder, DamageKind.UNREADABLE, f"it cannot be read: {error.strerror}")) from error
 
 
 def stored(folder: Path, *, linked: bool = False) -> list[Path]:
@@ -162,5 +162,7 @@ def check_unlinked(layout: Layout) -> None:
 def check_no_link(path: Path) -> Path:
     """Return a path of a campaign to be written to. Raises DamagedError where a link lies there."""
     if path.is_symlink():
-        raise DamagedError(Damage(path, Kind.UNREADABLE, "it is a symbolic link, and nothing is written through one"))
+        raise DamagedError(
+            Damage(path, DamageKind.UNREADABLE, "it is a symbolic link, and nothing is written through one")
+        )
     return path

@@ -34,7 +34,7 @@ CACHE_BYTES_MAX = 1 << 30
 """Of all campaigns together: the ones that were used longest ago go first."""
 
 
-class Source(Protocol):
+class RecordSource(Protocol):
     """Where stored records come from: each file is looked at, and refused where it is damaged."""
 
     @property
@@ -48,7 +48,7 @@ class Source(Protocol):
         """Return the record that a file holds. Raises FormatError."""
 
 
-def read_all(source: Source, launch_ids: Sequence[str], *, afresh: bool = False) -> Iterator[LaunchRecord]:
+def read_all(source: RecordSource, launch_ids: Sequence[str], *, afresh: bool = False) -> Iterator[LaunchRecord]:
     """Yield records without their samples' texts: see `columns`. `afresh`: no cache is used.
 
     Raises FormatError, DamagedError.
@@ -75,7 +75,7 @@ def read_all(source: Source, launch_ids: Sequence[str], *, afresh: bool = False)
         yield maker.record(known.pop(key))
 
 
-def _made(source: Source, sizes: Mapping[str, int]) -> Iterator[RecordColumns]:
+def _made(source: RecordSource, sizes: Mapping[str, int]) -> Iterator[RecordColumns]:
     """Make columns of the files that have none yet, the second half of them by another process."""
     names = list(sizes)
     mine: list[str] = names
@@ -92,7 +92,7 @@ def _made(source: Source, sizes: Mapping[str, int]) -> Iterator[RecordColumns]:
         yield found.get(name) or _columns(source, name)
 
 
-def _columns(source: Source, name: str) -> RecordColumns:
+def _columns(source: RecordSource, name: str) -> RecordColumns:
     content = source.content(name)
     return columns_of(source.parse(name, content), hashlib.sha256(content.data).hexdigest())
 

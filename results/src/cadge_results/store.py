@@ -35,8 +35,8 @@ from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import (
     Damage,
     DamagedError,
+    DamageKind,
     FormatError,
-    Kind,
     NotFoundError,
     SchemaTooNewError,
     SchemaTooOldError,
@@ -76,7 +76,7 @@ class Campaign:
         path = self.layout.meta
         meta, content = self._document(CampaignMeta, path, changes=True)
         if not meta.holds(content.data):
-            self._refuse(Damage(path, Kind.CHANGED, "it was changed after it was written"))
+            self._refuse(Damage(path, DamageKind.CHANGED, "it was changed after it was written"))
         return meta
 
     @cached_property
@@ -87,7 +87,7 @@ class Campaign:
     def _fitting(self, plan: Plan, path: Path) -> Plan:
         """Return a plan that fits itself, or refuse the file that brought what does not."""
         if why := plan_problem(plan):
-            self._refuse(Damage(path, Kind.CHANGED, f"it does not fit itself: {why}"))
+            self._refuse(Damage(path, DamageKind.CHANGED, f"it does not fit itself: {why}"))
         return plan
 
     @cached_property
@@ -116,9 +116,9 @@ class Campaign:
         path = self.layout.decision(look)
         found = self._document(Decision, path)[0]
         if found.look != look or found.plan_hash != self.stored_plan.plan_hash:
-            self._refuse(Damage(path, Kind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
+            self._refuse(Damage(path, DamageKind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
         if found.looks != looks_of(self.stored_plan.sweep):
-            self._refuse(Damage(path, Kind.SWAPPED, "its looks are not those of the plan"))
+            self._refuse(Damage(path, DamageKind.SWAPPED, "its looks are not those of the plan"))
         return found
 
     def decision_sha256(self, look: int) -> str:
@@ -134,12 +134,12 @@ class Campaign:
         path = self.layout.later_look(look)
         found = self._document(LaterLook, path)[0]
         if found.look != look or found.plan_hash != self.stored_plan.plan_hash:
-            self._refuse(Damage(path, Kind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
+            self._refuse(Damage(path, DamageKind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
         if found.decision_sha256 != self.decision_sha256(look - 1):
-            self._refuse(Damage(path, Kind.SWAPPED, f"it was planned from another decision than {look - 1}"))
+            self._refuse(Damage(path, DamageKind.SWAPPED, f"it was planned from another decision than {look - 1}"))
         rounds = (found.launches_before, found.launches_after)
         if rounds != looks_of(self.stored_plan.sweep)[look - 2 : look]:
-            self._refuse(Damage(path, Kind.SWAPPED, "the plan has no such look"))
+            self._refuse(Damage(path, DamageKind.SWAPPED, "the plan has no such look"))
         return found
 
     def _looks(self, file: Callable[[int], Path], first: int = 1) -> Iterator[int]:
@@ -186,7 +186,7 @@ class Campaign:
         path = self.layout.node(host)
         facts = self._document(NodeFacts, path)[0]
         if facts.host != host:
-            self._refuse(Damage(path, Kind.SWAPPED, f"it holds the facts of {facts.host}"))
+            self._refuse(Damage(path, DamageKind.SWAPPED, f"it holds the facts of {facts.host}"))
         return facts
 
     def launch_ids(self) -> frozenset[str]:
@@ -225,7 +225,7 @@ class Campaign:
         if launch_id not in self._planned:
             self.grown()  # by another process, that runs it
         if launch_id not in self._planned:
-            self._refuse(Damage(path, Kind.UNKNOWN, "no launch of the plan has this name"))
+            self._refuse(Damage(path, DamageKind.UNKNOWN, "no launch of the plan has this name"))
         return self._content(path)
 
     def parse(self, launch_id: str, content: Content) -> LaunchRecord:
@@ -233,13 +233,13 @@ class Campaign:
         path = self.layout.launch(launch_id)
         record = self._parsed(LaunchRecord, path, content)
         if record.launch_id != launch_id:
-            self._refuse(Damage(path, Kind.SWAPPED, f"it holds launch {record.launch_id}"))
+            self._refuse(Damage(path, DamageKind.SWAPPED, f"it holds launch {record.launch_id}"))
         return self._as_planned(record)
 
     def _as_planned(self, record: LaunchRecord) -> LaunchRecord:
         """Return a record of what was planned under its name, or refuse its file. Raises DamagedError."""
         if why := record_problem(record, self._planned[record.launch_id], self.plan):
-            self._refuse(Damage(self.layout.launch(record.launch_id), Kind.SWAPPED, why))
+            self._refuse(Damage(self.layout.launch(record.launch_id), DamageKind.SWAPPED, why))
         return record
 
     @cached_property
@@ -322,7 +322,7 @@ class Campaign:
             return None
         content = self._content(self.layout.trace)
         if hashlib.sha256(content.data).hexdigest() != facts.sha256:
-            self._refuse(Damage(self.layout.trace, Kind.SWAPPED, "it is not the trace of the campaign's plan"))
+            self._refuse(Damage(self.layout.trace, DamageKind.SWAPPED, "it is not the trace of the campaign's plan"))
         return self.layout.trace
 
     def log(self) -> Content | None:
@@ -343,7 +343,7 @@ class Campaign:
         path = self.layout.imported_file(imported_id)
         found = self._document(ImportedFile, path)[0]
         if found.imported_id != imported_id:
-            self._refuse(Damage(path, Kind.SWAPPED, f"it holds import {found.imported_id}"))
+            self._refuse(Damage(path, DamageKind.SWAPPED, f"it holds import {found.imported_id}"))
         return found
 
     def imported(self) -> tuple[ImportedFile, ...]:

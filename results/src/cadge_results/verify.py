@@ -16,7 +16,7 @@ from cadge_results.block import Block
 from cadge_results.campaign import CampaignMeta
 from cadge_results.checksum import SUFFIX, beside
 from cadge_results.damage import look, misfit
-from cadge_results.errors import Damage, DamagedError, FormatError, Kind, StoreBusyError
+from cadge_results.errors import Damage, DamagedError, DamageKind, FormatError, StoreBusyError
 from cadge_results.layout import Layout, stored, visible
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
@@ -28,7 +28,7 @@ _MADE = ("*.html",)
 
 
 @dataclass(slots=True)
-class Verdict:
+class CampaignCheck:
     """What was found. Paths are whole; a file is damaged once."""
 
     files: int = 0
@@ -46,12 +46,12 @@ class Verdict:
 class Repaired:
     """What a repair did: the verdict before it, which files it moved, and the folder that has them; None: none."""
 
-    verdict: Verdict
+    verdict: CampaignCheck
     moved: list[Path]
     folder: Path | None
 
 
-def verify(campaign: Campaign) -> Verdict:
+def verify(campaign: Campaign) -> CampaignCheck:
     """Look at every file of a campaign. Raises StoreBusyError where it is being written, SchemaTooOldError and such."""
     if is_held(campaign.path):
         raise StoreBusyError(f"another cadge writes to {campaign.path}; verify it when that has ended")
@@ -108,11 +108,11 @@ class _Look:
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
         self.layout = campaign.layout
-        self.found = Verdict()
+        self.found = CampaignCheck()
         self.meta: CampaignMeta | None = None
         self.plan: Plan | None = None
 
-    def all(self) -> Verdict:
+    def all(self) -> CampaignCheck:
         """Look at everything; what the rest depends on comes first."""
         layout = self.layout
         with self._looking(layout.meta):
@@ -181,9 +181,9 @@ class _Look:
         """Read the plan, which has to have the content that its own hash and the campaign file speak of."""
         path, plan = self.layout.plan, self.campaign.stored_plan
         if plan.plan_hash != digest_without("plan_hash", path.read_bytes()):
-            raise DamagedError(Damage(path, Kind.CHANGED, "it was changed after it was written"))
+            raise DamagedError(Damage(path, DamageKind.CHANGED, "it was changed after it was written"))
         if self.meta is not None and plan.plan_hash != self.meta.plan_hash:
-            raise DamagedError(Damage(path, Kind.SWAPPED, "it is the plan of another campaign"))
+            raise DamagedError(Damage(path, DamageKind.SWAPPED, "it is the plan of another campaign"))
         return plan
 
     def _looks(self) -> None:
@@ -194,7 +194,7 @@ class _Look:
                 with self._looking(path):
                     number = path.stem.removeprefix("look-")
                     if not number.isdecimal():
-                        raise DamagedError(Damage(path, Kind.UNKNOWN, "cadge stores nothing of this name"))
+                        raise DamagedError(Damage(path, DamageKind.UNKNOWN, "cadge stores nothing of this name"))
                     read(int(number))
         try:
             self.plan = campaign.plan
@@ -210,7 +210,7 @@ class _Look:
             return
         record = self.campaign.look(path.stem)
         if self.meta is not None and record.launch.campaign_id != self.meta.campaign_id:
-            raise DamagedError(Damage(path, Kind.CHANGED, f"it belongs to campaign {record.launch.campaign_id}"))
+            raise DamagedError(Damage(path, DamageKind.CHANGED, f"it belongs to campaign {record.launch.campaign_id}"))
         try:
             _check_histograms(record)
         except FormatError as error:
@@ -225,7 +225,7 @@ class _Look:
         except FormatError as error:
             raise DamagedError(misfit(path, found.data, str(error).removeprefix(f"{path.name}: "))) from error
         if block.block_id != path.parent.name:
-            raise DamagedError(Damage(path, Kind.SWAPPED, f"it holds block {block.block_id}"))
+            raise DamagedError(Damage(path, DamageKind.SWAPPED, f"it holds block {block.block_id}"))
 
     def _missing(self) -> None:
         """Find files of which only the checksum is left, and launches that a finished campaign has not."""
@@ -235,7 +235,7 @@ class _Look:
             for checksum in sorted(folder.glob(f"*{SUFFIX}")):
                 path = checksum.with_name(checksum.name.removesuffix(SUFFIX))
                 if not os.path.lexists(path):
-                    self._damaged(Damage(path, Kind.MISSING, "its checksum is there, it is not"))
+                    self._damaged(Damage(path, DamageKind.MISSING, "its checksum is there, it is not"))
         damaged = {damage.path for damage in self.found.damages}
         if self.plan is None or self.meta is None or self.layout.launches in damaged:
             return
@@ -244,7 +244,7 @@ class _Look:
             if path in damaged:
                 continue
             if self.meta.status == "finished":
-                self._damaged(Damage(path, Kind.MISSING, "the campaign was finished with it"))
+                self._damaged(Damage(path, DamageKind.MISSING, "the campaign was finished with it"))
             else:
                 self.found.unmade += 1
 
@@ -254,7 +254,7 @@ class _Look:
         for folder in _folders(layout):
             for path in self._visible(folder):
                 if not path.name.endswith((".json", f".json{SUFFIX}")):
-                    self._damaged(Damage(path, Kind.UNKNOWN, "cadge stores nothing of this name"))
+                    self._damaged(Damage(path, DamageKind.UNKNOWN, "cadge stores nothing of this name"))
         traces = [layout.trace] if self.plan is None or self.plan.trace is not None else []
         ours = {layout.meta, layout.nodes, layout.launches, layout.blocks, layout.aside, layout.decisions, layout.later}
         ours.add(layout.imported)

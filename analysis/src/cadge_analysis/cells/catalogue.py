@@ -17,7 +17,7 @@ from cadge_analysis.cells.entry import RANGE, Entry, Field, Heads, bounded, head
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.cells.table import Scalar, beside, parameters_of
 from cadge_analysis.stats.campaign_verdicts import CellVerdict
-from cadge_analysis.stats.compare import Against
+from cadge_analysis.stats.compare import BaselineRatio
 from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.intervals import Estimate, Tail
@@ -185,11 +185,11 @@ def _floors() -> Iterator[Entry]:
 
 
 def _by_baseline(
-    name: str, head: str, of: Callable[[Against], Estimate | None], why: Callable[[Against], str]
+    name: str, head: str, of: Callable[[BaselineRatio], Estimate | None], why: Callable[[BaselineRatio], str]
 ) -> Entry:
     """Return a point divided by its pattern's baseline."""
 
-    def against(row: CellRow) -> Against | None:
+    def against(row: CellRow) -> BaselineRatio | None:
         return row.row.baseline if row.row is not None else None
 
     def show(row: CellRow) -> Value:

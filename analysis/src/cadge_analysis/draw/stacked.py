@@ -26,7 +26,7 @@ GAP = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class StackedBar:
     """One bar: its name, what it says of its parts, and how long each is; `ink` is the name's colour."""
 
     name: str
@@ -36,7 +36,7 @@ class Bar:
 
 
 def figure(
-    bars: Sequence[Bar],
+    bars: Sequence[StackedBar],
     colours: Mapping[str, str],
     *,
     end: float,
@@ -95,14 +95,14 @@ def figure(
     )
 
 
-def _arrows(bars: Sequence[Bar], end: float, y: float) -> list[dict[str, object]]:
+def _arrows(bars: Sequence[StackedBar], end: float, y: float) -> list[dict[str, object]]:
     return [
         {"from": end, "y": number + y} for number, bar in enumerate(bars) if sum(bar.parts.values()) > end * (1 + GAP)
     ]
 
 
 def _pieces(
-    bars: Sequence[Bar], colours: Mapping[str, str], end: float, top: float, bottom: float
+    bars: Sequence[StackedBar], colours: Mapping[str, str], end: float, top: float, bottom: float
 ) -> list[dict[str, object]]:
     """Return what is seen of the parts; `top` and `bottom` of a bar are shares of its row."""
     pieces: list[dict[str, object]] = []

@@ -31,7 +31,7 @@ LEAST = 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
+class LaunchDot:
     """One launch: minutes since the first one, and a ratio (None: it has none)."""
 
     label: str
@@ -49,7 +49,7 @@ class Strip:
     """
 
     title: str
-    dots: tuple[Dot, ...]
+    dots: tuple[LaunchDot, ...]
     drift: tuple[tuple[float, float], ...] = ()
     witness: bool = False
 

@@ -20,7 +20,7 @@ EDGE = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class TailSpot:
     """One sample in so many exceeds `value`; of single launches' own, the lowest and the highest, in the unit."""
 
     one_in: int
@@ -34,7 +34,7 @@ class TailPanel:
     """The tails at one size: `spots` by the label of their line."""
 
     title: str
-    spots: Mapping[str, Sequence[Spot]]
+    spots: Mapping[str, Sequence[TailSpot]]
 
 
 def _rows(lines: Sequence[Line], panel: TailPanel) -> list[dict[str, object]]:

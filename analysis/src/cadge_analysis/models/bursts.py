@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from cadge_analysis.models.fit import Reading
+from cadge_analysis.models.fit import LaunchReading
 from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey, Sample, Series
@@ -19,7 +19,7 @@ Choices = tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Key:
+class FitKey:
     """What one fit is of."""
 
     place: str
@@ -30,15 +30,15 @@ class Key:
     """Values of the parameters that are no input of the model."""
 
 
-def groups(data: Dataset) -> dict[Key, tuple[tuple[FitsOf, Cell], ...]]:
+def groups(data: Dataset) -> dict[FitKey, tuple[tuple[FitsOf, Cell], ...]]:
     """Return the points of each fit that gave numbers."""
-    found: dict[Key, list[tuple[FitsOf, Cell]]] = defaultdict(list)
+    found: dict[FitKey, list[tuple[FitsOf, Cell]]] = defaultdict(list)
     for cell in data.cells:
         case, spec = cell.case, cell.case.file.fits
         if spec is None or cell.series.kind != "layer" or not cell.samples:
             continue
         own = tuple((name, case.workload[name]) for name in case.file.parameters if name not in spec.parameters)
-        found[Key(case.place, case.wait, case.pattern, cell.series, own)].append((spec, cell))
+        found[FitKey(case.place, case.wait, case.pattern, cell.series, own)].append((spec, cell))
     return {key: tuple(found[key]) for key in sorted(found)}
 
 
@@ -78,7 +78,7 @@ def fitted_messages(points: Sequence[Burst]) -> int:
     return max((one.messages for one in points if not one.delay_percent), default=0)
 
 
-def readings(points: Sequence[Burst]) -> Iterator[Reading]:
+def readings(points: Sequence[Burst]) -> Iterator[LaunchReading]:
     """Yield what each launch says of each size."""
     messages = fitted_messages(points)
     mine = sorted((one for one in points if one.messages == messages), key=lambda one: one.size)
@@ -93,7 +93,7 @@ def readings(points: Sequence[Burst]) -> Iterator[Reading]:
 
 def _reading(
     launch: RoundKey, size: int, messages: int, times: Mapping[str, float], delayed: Sequence[Burst]
-) -> Reading:
+) -> LaunchReading:
     gap_ns = (times["burst"] - times["single"]) / (messages - 1)
     beside = [(one.delay_percent, one.times[launch]) for one in delayed if launch in one.times]
     sends = [
@@ -104,7 +104,7 @@ def _reading(
     ]
     takes = [found["receive"] for _, found in beside if "receive" in found]
     singles = [times["single"], *(found["single"] for _, found in beside if "single" in found)]
-    return Reading(
+    return LaunchReading(
         launch=launch,
         size=size,
         one_way_ns=median(singles) / 2,

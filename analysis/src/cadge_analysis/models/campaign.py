@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cadge_analysis.models.bursts import Key, bursts, fitted_messages, groups, readings
+from cadge_analysis.models.bursts import FitKey, bursts, fitted_messages, groups, readings
 from cadge_analysis.models.fit import fit
 from cadge_analysis.models.held_out import held_out
 from cadge_analysis.models.loggp import Fits, Fitted, Parameters, Refused
@@ -19,7 +19,7 @@ def fits_of(data: Dataset) -> Fits:
     return Fits(schema_=Fits.schema_id(), campaign_id=data.campaign_id, fits=fitted)
 
 
-def _fitted(key: Key, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset) -> Fitted:
+def _fitted(key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset) -> Fitted:
     points = bursts(cells)
     found = list(readings(points))
     model: Parameters | Refused = fit(found) if found else Refused(refused="no burst without a delay gave a number")

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis import units
-from cadge_analysis.models.loggp import Line, Number, Parameters, Piece, Refused
+from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_analysis.models.pieces import SIZES_LEAST, Curve, Unfit, pieces, straight
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import RoundKey
@@ -36,7 +36,7 @@ OWN_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class LaunchReading:
     """What one launch gave at one size; a time that was not measured, or cannot be used, is None."""
 
     launch: RoundKey
@@ -47,7 +47,7 @@ class Reading:
     receive_ns: float | None = None
 
 
-NAMES: Mapping[str, Callable[[Reading], float | None]] = {
+NAMES: Mapping[str, Callable[[LaunchReading], float | None]] = {
     "gap": lambda one: one.gap_ns,
     "one_way": lambda one: one.one_way_ns,
     "send": lambda one: one.send_ns,
@@ -61,11 +61,11 @@ Draw = Sequence[int]
 """Numbers of launches, each as often as it was drawn."""
 
 
-class Table:
+class LaunchReadings:
     """Readings by what they are of, by size and by launch; None where a launch has none."""
 
-    def __init__(self, readings: Iterable[Reading]) -> None:
-        by_size: dict[int, dict[RoundKey, Reading]] = defaultdict(dict)
+    def __init__(self, readings: Iterable[LaunchReading]) -> None:
+        by_size: dict[int, dict[RoundKey, LaunchReading]] = defaultdict(dict)
         for one in readings:
             by_size[one.size][one.launch] = one
         self.sizes = tuple(sorted(by_size))
@@ -109,9 +109,9 @@ class Table:
         return [rng.choices(self.every, k=len(self.every)) for _ in range(DRAWS)]
 
 
-def fit(readings: Iterable[Reading]) -> Parameters | Refused:
+def fit(readings: Iterable[LaunchReading]) -> Parameters | Refused:
     """Return the parameters of one layer at one place in one wait mode, or why there are none."""
-    table = Table(readings)
+    table = LaunchReadings(readings)
     sizes = table.sizes
     if len(sizes) < SIZES_LEAST:
         return Refused(refused=f"a line needs {SIZES_LEAST} sizes, and there are {len(sizes)}")
@@ -147,28 +147,28 @@ def _backwards(curves: Sequence[Curve]) -> str:
     return ""
 
 
-def _number(value: float, drawn: Sequence[float]) -> Number:
+def _number(value: float, drawn: Sequence[float]) -> ModelNumber:
     """Return a value between the 2.5th and the 97.5th percentile of what was drawn, both widened to hold it."""
     if not drawn:
-        return Number(value=value)
+        return ModelNumber(value=value)
     ordered = sorted(drawn)
     aside = len(ordered) // 40
-    return Number(value=value, low=min(value, ordered[aside]), high=max(value, ordered[-1 - aside]))
+    return ModelNumber(value=value, low=min(value, ordered[aside]), high=max(value, ordered[-1 - aside]))
 
 
-def _line(table: Table, sizes: Sequence[int], draws: Sequence[Draw], name: str) -> Line:
+def _line(table: LaunchReadings, sizes: Sequence[int], draws: Sequence[Draw], name: str) -> ModelLine:
     curve = table.curve(name, sizes)
     own = straight(curve)
     again = (table.curve(name, sizes, draw) for draw in draws)
     lines = [straight(drawn) for drawn in again if len(drawn.sizes) >= SIZES_LEAST]
-    return Line(
+    return ModelLine(
         start_ns=_number(own.start, [one.start for one in lines]),
         per_byte_ns=_number(own.slope, [one.slope for one in lines]),
         off=max(curve.off(own)),
     )
 
 
-def _piece(table: Table, sizes: Sequence[int], draws: Sequence[Draw]) -> Piece:
+def _piece(table: LaunchReadings, sizes: Sequence[int], draws: Sequence[Draw]) -> Piece:
     return Piece(
         from_bytes=sizes[0],
         to_bytes=sizes[-1],
@@ -179,7 +179,9 @@ def _piece(table: Table, sizes: Sequence[int], draws: Sequence[Draw]) -> Piece:
     )
 
 
-def _own(table: Table, sizes: Sequence[int], draws: Sequence[Draw], name: str, sign: str) -> Line | Refused:
+def _own(
+    table: LaunchReadings, sizes: Sequence[int], draws: Sequence[Draw], name: str, sign: str
+) -> ModelLine | Refused:
     """Return the line of o_s or o_r within a piece, or why there is none."""
     curve = table.curve(name, sizes)
     if len(curve.sizes) < SIZES_LEAST:
@@ -197,7 +199,7 @@ def _own(table: Table, sizes: Sequence[int], draws: Sequence[Draw], name: str, s
     return _line(table, sizes, draws, name)
 
 
-def _latency(table: Table, draws: Sequence[Draw]) -> Number | Refused:
+def _latency(table: LaunchReadings, draws: Sequence[Draw]) -> ModelNumber | Refused:
     size = table.sizes[0]
     value = table.median("latency", size, table.every)
     if value is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cadge_analysis import units, words
-from cadge_analysis.models.bursts import Burst, Key, fitted_messages
+from cadge_analysis.models.bursts import Burst, FitKey, fitted_messages
 from cadge_analysis.models.loggp import HeldOut, Parameters, Refused
 from cadge_analysis.models.message import message
 from cadge_analysis.models.traffic import Traffic, closed_form_ns
@@ -20,7 +20,7 @@ Beside = tuple[str, float, float]
 """Where, predicted, measured."""
 
 
-def held_out(model: Parameters, key: Key, points: Sequence[Burst], data: Dataset) -> tuple[HeldOut, ...]:
+def held_out(model: Parameters, key: FitKey, points: Sequence[Burst], data: Dataset) -> tuple[HeldOut, ...]:
     """Return how well other numbers of messages are predicted, and other patterns of the same layer."""
     found = []
     fitted = fitted_messages(points)
@@ -43,7 +43,7 @@ def _burst(model: Parameters, point: Burst) -> Beside | None:
     return (units.size(point.size), predicted, median(measured)) if measured and predicted is not None else None
 
 
-def _modelled(cell: Cell, key: Key) -> Modelled | None:
+def _modelled(cell: Cell, key: FitKey) -> Modelled | None:
     """Return what a point is to the model, where it is of the same layer, with the same choices, and all is usual."""
     case, choices = cell.case, dict(key.choices)
     if not cell.samples or (case.place, case.wait, cell.series) != (key.place, key.wait, key.series):

@@ -16,7 +16,7 @@ from cadge_results.base import Document, Frozen, Place, Wait
 from cadge_results.point import Value
 
 
-class Number(Frozen):
+class ModelNumber(Frozen):
     """A number and its bootstrap interval over launches (95 %); no interval where there is one launch."""
 
     value: float
@@ -30,11 +30,11 @@ class Refused(Frozen):
     refused: str
 
 
-class Line(Frozen):
+class ModelLine(Frozen):
     """start_ns + per_byte_ns x (bytes - 1) within a piece."""
 
-    start_ns: Number
-    per_byte_ns: Number
+    start_ns: ModelNumber
+    per_byte_ns: ModelNumber
     off: float
     """How far the worst size is from it, in parts of the value there."""
 
@@ -52,16 +52,16 @@ class Piece(Frozen):
 
     from_bytes: int
     to_bytes: int
-    gap: Line
-    one_way: Line
-    send: Line | Refused
-    receive: Line | Refused
+    gap: ModelLine
+    one_way: ModelLine
+    send: ModelLine | Refused
+    receive: ModelLine | Refused
 
 
 class Parameters(Frozen):
     """Of one layer at one place in one wait mode. `latency_ns` is L, of the smallest size; pieces are in order."""
 
-    latency_ns: Number | Refused
+    latency_ns: ModelNumber | Refused
     pieces: tuple[Piece, ...]
 
     def piece(self, size: int) -> Piece:

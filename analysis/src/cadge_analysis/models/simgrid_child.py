@@ -22,7 +22,7 @@ S = 1e-9  # a nanosecond
 FINER = ("precision/timing:1e-13", "surf/precision:1e-13")  # its name since 3.33, and before
 
 
-class Endpoint:
+class SimulatedEndpoint:
     """A processor that sends and takes messages, one at a time, and an interface that leaves a gap between messages."""
 
     def __init__(self, asked: dict[str, Any], number: int) -> None:
@@ -83,7 +83,7 @@ def simulate(asked: dict[str, Any]) -> dict[str, Any]:
     finer = FINER[simgrid.simgrid_version.split(".")[:2] < ["3", "33"]]
     engine = simgrid.Engine(["cadge", f"--cfg={finer}", "--log=root.thresh:error"])
     engine.load_platform(asked["platform"])
-    endpoints = [Endpoint(asked, number) for number in range(len(asked["routes"]))]
+    endpoints = [SimulatedEndpoint(asked, number) for number in range(len(asked["routes"]))]
     for endpoint in endpoints:
         host = simgrid.Host.by_name(f"node-{endpoint.number}")
         simgrid.Actor.create(str(endpoint.number), host, endpoint)

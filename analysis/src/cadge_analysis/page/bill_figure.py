@@ -18,7 +18,7 @@ from cadge_analysis.draw.axes import TICK
 from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
 from cadge_analysis.draw.palette import LIGHT, Identity, style_of
 from cadge_analysis.draw.scales import linear_axis
-from cadge_analysis.draw.stacked import Bar
+from cadge_analysis.draw.stacked import StackedBar
 from cadge_analysis.page.figures import MAIN_PX, estimate_text, no_small
 from cadge_analysis.page.viewmodel import DataTable, Figure
 from cadge_analysis.stats import intervals
@@ -108,7 +108,7 @@ def bill_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, data: 
         svg=svg.render(
             stacked.figure(
                 [
-                    Bar(
+                    StackedBar(
                         name=one.row.cell.series.label,
                         text=_summary(one, shown.scale, shown.unit),
                         parts={part: value.value * shown.scale for part, value in one.parts.items()},

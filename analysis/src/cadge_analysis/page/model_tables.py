@@ -9,7 +9,7 @@ from functools import partial
 
 from cadge_analysis import units, words
 from cadge_analysis.models.fit import TOLERANCE
-from cadge_analysis.models.loggp import Fitted, Line, Number, Piece, Refused
+from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Piece, Refused
 from cadge_analysis.page.viewmodel import FactTable
 
 MB_PER_S = 1000
@@ -94,7 +94,7 @@ def _rows(one: Fitted) -> Iterator[tuple[str, ...]]:
         yield (*_piece(piece, one.model.latency_ns if number == 0 else None), units.grouped(one.launches))
 
 
-def _piece(piece: Piece, latency: Number | Refused | None) -> tuple[str, ...]:
+def _piece(piece: Piece, latency: ModelNumber | Refused | None) -> tuple[str, ...]:
     ends = (piece.from_bytes, piece.to_bytes)
     per_byte = piece.gap.per_byte_ns
     return (
@@ -121,18 +121,18 @@ def _refused(one: Fitted) -> Iterator[tuple[str, ...]]:
                 yield _sizes(piece), sign, found.refused
 
 
-def _latency(found: Number | Refused) -> str:
+def _latency(found: ModelNumber | Refused) -> str:
     return units.MISSING if isinstance(found, Refused) else _number(found, 1 / units.NS_PER_US)
 
 
-def _number(found: Number, scale: float) -> str:
+def _number(found: ModelNumber, scale: float) -> str:
     text = units.sig3(found.value * scale)
     if found.low is None or found.high is None:
         return text
     return f"{text} {units.interval(units.sig3(found.low * scale), units.sig3(found.high * scale))}"
 
 
-def _line(found: Line | Refused, ends: tuple[int, int]) -> str:
+def _line(found: ModelLine | Refused, ends: tuple[int, int]) -> str:
     if isinstance(found, Refused):
         return units.MISSING
     return " \u2026 ".join(units.us(found.at(size)) for size in ends)

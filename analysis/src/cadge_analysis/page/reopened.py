@@ -13,7 +13,7 @@ from cadge_analysis.page.questions_model import Questions
 from cadge_analysis.page.tables import uncounted as uncounted_of
 from cadge_analysis.page.viewmodel import CaseTable, Column, Page, Remark, Section, TableRow
 from cadge_analysis.page.warned import warned
-from cadge_analysis.reopen import Carried
+from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
 
@@ -29,7 +29,7 @@ _TOLD = frozenset(("wait", "p50", "verdict", "p99_verdict", "base", "ratio", "ab
 Columns = tuple[Column, ...]
 
 
-def narrowed(page: Page, comparison: Comparison, carried: Carried, *, file: str) -> Page:
+def narrowed(page: Page, comparison: Comparison, carried: ReportNumbers, *, file: str) -> Page:
     """Return a page without what needs raw data. `carried`: what the file of that name carries beside its numbers."""
     uncounted = tuple(uncounted_of(comparison.rows))
     whole = {name: value for name, value in carried.whole.items() if name not in ("report", "pages")}

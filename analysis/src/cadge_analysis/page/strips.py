@@ -14,11 +14,11 @@ from cadge_analysis.draw import strips as draw
 from cadge_analysis.draw import svg
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.draw.strips import Dot, Strip
+from cadge_analysis.draw.strips import LaunchDot, Strip
 from cadge_analysis.page.figures import MAIN_PX, no_small
 from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats.load import Dataset, Series
-from cadge_analysis.stats.strips import SAMPLES_MIN, Drift, Ran, drift, launches
+from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
 from cadge_analysis.stats.witness import WITNESSES
 
 WITNESSED = {"line_ns": "a bounced cache line", "copy_ns": "a copy of 64 KiB", "clock_ns": "a reading of the clock"}
@@ -64,12 +64,14 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
     )
 
 
-def _strip(place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: Drift | None, begin: datetime) -> Strip:
+def _strip(
+    place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: LaunchDrift | None, begin: datetime
+) -> Strip:
     middle = median(one.effect for one in ran if one.effect)
     return Strip(
         title=f"{words.PLACES_SHORT[place]}: effect",
         dots=tuple(
-            Dot(
+            LaunchDot(
                 label=one.series.label,
                 minutes=minutes[one.launch_id],
                 ratio=one.effect,
@@ -82,12 +84,12 @@ def _strip(place: str, ran: Sequence[Ran], minutes: Mapping[str, float], found: 
     )
 
 
-def _span(found: Drift, begin: datetime) -> tuple[float, float]:
+def _span(found: LaunchDrift, begin: datetime) -> tuple[float, float]:
     """Return from which minute to which a drift is known."""
     return (found.begin - begin).total_seconds() / 60, (found.end - begin).total_seconds() / 60
 
 
-def _ends(middle: float, found: Drift) -> tuple[float, float]:
+def _ends(middle: float, found: LaunchDrift) -> tuple[float, float]:
     return middle / found.factor**0.5, middle * found.factor**0.5
 
 
@@ -98,14 +100,14 @@ def _witness(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place:
     return Strip(
         title=f"{place}witness",
         dots=tuple(
-            Dot(label=one.series.label, minutes=minutes[one.launch_id], ratio=one.witness[name] / usual or None)
+            LaunchDot(label=one.series.label, minutes=minutes[one.launch_id], ratio=one.witness[name] / usual or None)
             for one in seen
         ),
         witness=True,
     )
 
 
-def _drift_text(place: str, found: Drift | None, begin: datetime) -> str:
+def _drift_text(place: str, found: LaunchDrift | None, begin: datetime) -> str:
     where = words.PLACES[place]
     if found is None:
         return f"{where}, too few launches tell of a drift"
@@ -119,7 +121,7 @@ def _drift_text(place: str, found: Drift | None, begin: datetime) -> str:
     return f"{where}, the last launches took {change} as long as the first{over}{sure}"
 
 
-def _told(ran: Sequence[Ran], drifts: Mapping[str, Drift | None], begin: datetime) -> str:
+def _told(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
     effects = [one.effect for one in ran if one.effect]
     if not effects:
         return f"{units.count_of(len(ran), 'launch', 'launches')} of layers, without effects: their witness alone."
@@ -128,7 +130,7 @@ def _told(ran: Sequence[Ran], drifts: Mapping[str, Drift | None], begin: datetim
     return f"{units.count_of(len(ran), 'launch', 'launches')} of layers, with effects from {span}. {said.capitalize()}."
 
 
-def _caption(ran: Sequence[Ran], drifts: Mapping[str, Drift | None], begin: datetime) -> str:
+def _caption(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
     tagged, rejected = sum(_is_tagged(one) for one in ran), sum(one.rejected > 0 for one in ran)
     seen = dict.fromkeys(
         WITNESSED[next(name for name in WITNESSES if any(name in one.witness for one in here))]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from cadge_analysis import units, words
 from cadge_analysis.draw import svg, tails
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.draw.tails import Spot, TailPanel
+from cadge_analysis.draw.tails import TailPanel, TailSpot
 from cadge_analysis.page.figures import MAIN_PX, chart_of, faint_note, no_small
 from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats.compare import Row
@@ -41,8 +41,10 @@ def _curve(row: Row) -> tuple[TailPoint, ...]:
     return tail_curve([sample.quantities[main].counts for sample in row.cell.samples])
 
 
-def _spot(point: TailPoint, scale: float) -> Spot:
-    return Spot(one_in=point.one_in, value=point.value_ns * scale, low=point.low_ns * scale, high=point.high_ns * scale)
+def _spot(point: TailPoint, scale: float) -> TailSpot:
+    return TailSpot(
+        one_in=point.one_in, value=point.value_ns * scale, low=point.low_ns * scale, high=point.high_ns * scale
+    )
 
 
 def percentile_figure(

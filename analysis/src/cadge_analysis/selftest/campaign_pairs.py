@@ -26,7 +26,7 @@ from statistics import fmean
 
 from pydantic import JsonValue
 
-from cadge_analysis.stats.between import Moved, of_series, spread_of
+from cadge_analysis.stats.between import CellMove, of_series, spread_of
 from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.shift import Shift
@@ -38,7 +38,7 @@ from cadge_results.selftest import BetweenCampaigns
 CAMPAIGNS_LEAST = 3
 """With two there is one pair, which cannot be compared with what others show."""
 MARGIN = 0.05
-Cell = tuple[Moved, Shift]
+Cell = tuple[CellMove, Shift]
 _CALLED = (Verdict.FASTER, Verdict.SLOWER)
 
 

@@ -21,7 +21,7 @@ from cadge_analysis.selftest.planted import (
     planted,
     send_ns,
 )
-from cadge_analysis.selftest.pooled import Rate, alike, pooled, spoken
+from cadge_analysis.selftest.pooled import DifferenceRate, alike, pooled, spoken
 from cadge_analysis.selftest.quiet import quiet
 from cadge_analysis.selftest.stall import CLOSED_MOST, SHOWN_NS, stalled
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
@@ -41,7 +41,7 @@ STEP_SHOWN = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class PartFinding:
     """A part without its campaigns and its time."""
 
     verdict: PartVerdict
@@ -88,7 +88,7 @@ def _plant(one: Calibration, *delays_ns: float) -> Plant:
     return Plant(layer=one.layer, settings=tuple({"delay.send_ns": spin_ns} for spin_ns in told))
 
 
-def of_delays(campaign: Campaign) -> Finding:
+def of_delays(campaign: Campaign) -> PartFinding:
     """Judge a campaign of the sweep selftest-delay."""
     found = planted(read(campaign))
     wrong, enough = [], True
@@ -107,7 +107,7 @@ def of_delays(campaign: Campaign) -> Finding:
         said.insert(0, f"no layer here has a round trip of {QUICK_NS} ns or less over shared memory")
     if not enough:
         said.insert(0, f"fewer than {SERIES} series are not judged")
-    return Finding(
+    return PartFinding(
         verdict=verdict, says="; ".join([*wrong, *said]), figures={"delays": [_figures(one) for one in found]}
     )
 
@@ -170,11 +170,11 @@ def _figures(one: Planted) -> dict[str, JsonValue]:
     }
 
 
-def of_stall(campaign: Campaign) -> Finding:
+def of_stall(campaign: Campaign) -> PartFinding:
     """Judge a campaign of the sweep selftest-stall."""
     found = stalled(read(campaign))
     if found is None:
-        return Finding(verdict="not judged", says="no launch ended on one of the sides", figures={})
+        return PartFinding(verdict="not judged", says="no launch ended on one of the sides", figures={})
     verdict: PartVerdict = "passed" if found.shown and found.closed_alike else "failed"
     text = (
         f"p99 of calls at a rate of their own {found.load_with_ns / 1e6:.2f} ms with the stall and "
@@ -184,10 +184,10 @@ def of_stall(campaign: Campaign) -> Finding:
     if found.own:
         verdict = "not judged"
         text = f"the machine stalls as long by itself: {text}"
-    return Finding(verdict=verdict, says=text, figures=asdict(found))
+    return PartFinding(verdict=verdict, says=text, figures=asdict(found))
 
 
-def of_quiet(clean: Campaign, steered: Campaign, names: Collection[str], refused: str) -> Finding:
+def of_quiet(clean: Campaign, steered: Campaign, names: Collection[str], refused: str) -> PartFinding:
     """Judge two campaigns of the sweep selftest-quiet. refused: what was said of a variable that steers no library."""
     found = quiet(read(clean), read(steered), names)
     wrong = [*found.leaked, *(f"{one.variable} ended as {one.ended}" for one in found.settings if not one.shown)]
@@ -202,7 +202,7 @@ def of_quiet(clean: Campaign, steered: Campaign, names: Collection[str], refused
         f"and changed no path; of {len(found.settings)} that the sweep sets {shown} are shown in the series' name and "
         f"{len(found.settings) - shown} end without a number ({len(steering)} change something here)"
     )
-    return Finding(
+    return PartFinding(
         verdict=verdict,
         says="; ".join(wrong) or text,
         figures={
@@ -219,12 +219,14 @@ def _plain(layer: str, variable: str) -> str:
     return f"{layer} ({', '.join(f'env.{one}' for one in variable.split(', '))})"
 
 
-def of_coverage(campaign: Campaign) -> Finding:
+def of_coverage(campaign: Campaign) -> PartFinding:
     """Judge intervals by simulation from the rounds of a long campaign."""
     found = coverage(read(campaign))
     figures: dict[str, JsonValue] = {"coverage": [asdict(one) | {"pair": " beside ".join(one.pair)} for one in found]}
     if not found:
-        return Finding(verdict="not judged", says="no campaign of this self-test has rounds enough", figures=figures)
+        return PartFinding(
+            verdict="not judged", says="no campaign of this self-test has rounds enough", figures=figures
+        )
     pooled = together(found)
     verdict: PartVerdict = "passed" if all(one.enough for one in pooled) else "failed"
     shares = ", ".join(f"{units.percent(one.share)} with {one.launches} launches" for one in pooled)
@@ -233,17 +235,17 @@ def of_coverage(campaign: Campaign) -> Finding:
         f"rounds of this one; {units.percent(TARGET_COVERAGE - SHORT_MOST, 0)} are asked for; neighbouring rounds "
         f"correlate by up to {max(one.correlation for one in found):.2f}"
     )
-    return Finding(verdict=verdict, says=text, figures=figures)
+    return PartFinding(verdict=verdict, says=text, figures=figures)
 
 
-def of_alike(campaigns: Sequence[Campaign]) -> Finding:
+def of_alike(campaigns: Sequence[Campaign]) -> PartFinding:
     """Judge campaigns of the sweep selftest-aa, of which the first was made beside a load."""
     found = pooled([alike(one, disturbed=one is campaigns[0]) for one in campaigns])
     criteria = spoken(found)
     verdict: PartVerdict = "passed" if found.passes else "failed" if found.enough else "not judged"
     pairs = campaign_pairs([Side(one.meta.campaign_id, read(one)) for one in campaigns[1:]])
     said = [f"{asked}: {came}{'' if holds else ' (NOT HELD)'}" for asked, holds, came in criteria]
-    return Finding(
+    return PartFinding(
         verdict=verdict,
         says="; ".join([*said, *([pairs.says] if pairs else [])]),
         between=pairs.between if pairs else (),
@@ -267,5 +269,5 @@ def of_alike(campaigns: Sequence[Campaign]) -> Finding:
     )
 
 
-def _rate(rate: Rate) -> dict[str, JsonValue]:
+def _rate(rate: DifferenceRate) -> dict[str, JsonValue]:
     return asdict(rate) | {"rate": rate.rate}

@@ -54,7 +54,7 @@ Judged = tuple[Hashable, float, float, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
+class AlikeOutcome:
     """What one campaign says of A against A: `cells` are (family, p, attainable level, launches); `tails` of the p99.
 
     `rounds`: the cells' paired log-ratios, by point.
@@ -83,12 +83,12 @@ class Alike:
         return corrected(((family, p) for family, p, _, _ in self.cells), CORRECTED_ERROR)
 
 
-def alike(campaign: Campaign, *, disturbed: bool = False) -> Alike:
+def alike(campaign: Campaign, *, disturbed: bool = False) -> AlikeOutcome:
     """Return what a stored campaign brings to the pool. Raises AnalysisError, cadge_results.ResultsError."""
     comparison = compare(read(campaign))
     verdicts = replace(judge_campaign(comparison), tails=tail_verdicts(comparison))
     cells = twin_cells(comparison, verdicts)
-    return Alike(
+    return AlikeOutcome(
         campaign_id=campaign.meta.campaign_id,
         disturbed=disturbed,
         cells=_judged(cells),
@@ -102,7 +102,7 @@ def _judged(cells: Iterable[TwinCell]) -> tuple[Judged, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class DifferenceRate:
     """How many of `cells` were called different, and the band around the `nominal` rate, as shares."""
 
     cells: int
@@ -126,9 +126,9 @@ class Rate:
 class Pooled:
     """What all campaigns together say: `of_all` cells, and of the `tails`, where two campaigns or more have these."""
 
-    campaigns: tuple[Alike, ...]
-    of_all: Rate
-    tails: Rate | None
+    campaigns: tuple[AlikeOutcome, ...]
+    of_all: DifferenceRate
+    tails: DifferenceRate | None
     after_correction: int
     across: Across
 
@@ -155,7 +155,7 @@ class Pooled:
         return self.enough and self.of_all.in_band and self.none_high and self.few_corrected
 
 
-def pooled(campaigns: Sequence[Alike]) -> Pooled:
+def pooled(campaigns: Sequence[AlikeOutcome]) -> Pooled:
     """Pool campaigns; any number of them, of which two or more have cells. Raises ValueError for fewer."""
     made = [one for one in campaigns if one.cells]
     if len(made) < 2:
@@ -170,12 +170,12 @@ def pooled(campaigns: Sequence[Alike]) -> Pooled:
     )
 
 
-def _rate(made: Sequence[Alike]) -> Rate:
+def _rate(made: Sequence[AlikeOutcome]) -> DifferenceRate:
     cells, called = sum(len(one.cells) for one in made), sum(one.called for one in made)
     levels = [level for one in made for _, _, level, _ in one.cells]
     nominal = sum(levels) / cells
     low, high = _band([(one.called, len(one.cells)) for one in made], levels, nominal)
-    return Rate(cells=cells, called=called, nominal=nominal, low=low, high=high)
+    return DifferenceRate(cells=cells, called=called, nominal=nominal, low=low, high=high)
 
 
 def _band(counts: Sequence[tuple[int, int]], levels: Sequence[float], nominal: float) -> tuple[float, float]:
@@ -225,11 +225,11 @@ def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
     )
 
 
-def _band_said(rate: Rate) -> str:
+def _band_said(rate: DifferenceRate) -> str:
     return f"{100 * rate.low:.1f} to {100 * rate.high:.1f} % around {100 * rate.nominal:.1f} %"
 
 
-def _of_tails(rate: Rate | None) -> str:
+def _of_tails(rate: DifferenceRate | None) -> str:
     if rate is None:
         return ""
     where = "within" if rate.in_band else "outside"

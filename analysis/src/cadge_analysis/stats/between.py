@@ -51,7 +51,7 @@ _WITHIN = NormalDist().inv_cdf((1 + _QUARTER) / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class CellMove:
     """One cell: the logarithm of how many times as long it took in the second campaign, and its standard error.
 
     `is_floor`: no build of ours has a part in it. The error is what launches within both campaigns explain.
@@ -93,7 +93,7 @@ class Between:
         return self.spread * sqrt(1 + pi / 2 / max(1, self.common.launches))
 
 
-def between(cells: Sequence[Moved]) -> Between | None:
+def between(cells: Sequence[CellMove]) -> Between | None:
     """Return the drift that cells show; None where they are of too few series."""
     of_layers, of_floors = (
         list(of_series([one for one in cells if one.is_floor is kind]).values()) for kind in (False, True)
@@ -114,7 +114,7 @@ def between(cells: Sequence[Moved]) -> Between | None:
     )
 
 
-def of_series(cells: Sequence[Moved]) -> dict[str, float]:
+def of_series(cells: Sequence[CellMove]) -> dict[str, float]:
     """Return the median of each series."""
     found: dict[str, list[float]] = defaultdict(list)
     for one in cells:
@@ -134,7 +134,7 @@ def is_apart(layers: Sequence[float], floors: Sequence[float]) -> bool:
     return rank_sum_test([b - a for a in layers for b in floors], len(layers), len(floors)) <= ERROR
 
 
-def spread_of(groups: Sequence[Sequence[Moved]]) -> float:
+def spread_of(groups: Sequence[Sequence[CellMove]]) -> float:
     """Return how far cells lie apart beyond what their launches explain; differences are taken within groups."""
     away = sorted(
         abs(one.shift - other.shift)

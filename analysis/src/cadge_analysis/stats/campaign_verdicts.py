@@ -32,7 +32,7 @@ from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.paired_verdicts import PairedVerdict
-from cadge_analysis.stats.pairing import Compared, Pairing, Rounds
+from cadge_analysis.stats.pairing import PairedRatios, Pairing, Rounds
 from cadge_analysis.stats.sequential import ERROR, LookPlan
 from cadge_analysis.stats.serial import Serial
 from cadge_analysis.stats.verdict import Verdict, bounds
@@ -118,7 +118,7 @@ class Family:
         """What its tests and intervals allow for."""
         return self.serial.used if self.serial else 0.0
 
-    def switching_of(self, found: Compared) -> float:
+    def switching_of(self, found: PairedRatios) -> float:
         """Return what a comparison like those of this family allows for."""
         return 1.0 if found.two_levels else self.switching
 
@@ -289,7 +289,7 @@ class _Draft:
     """
 
     cases: Mapping[Case, Sequence[Cell]]
-    compared: Mapping[str, tuple[Cell, Compared]]
+    compared: Mapping[str, tuple[Cell, PairedRatios]]
     differences: Sequence[Sequence[float]]
     without: Mapping[str, str]
 
@@ -321,7 +321,7 @@ def _family(key: FamilyKey, draft: _Draft, found: InFamily[str]) -> Family:
     return Family(key=key, cells=cells, serial=found.serial, own=found.own, switching=found.switching)
 
 
-def _disagree(compared: Compared, found: PairedVerdict) -> bool:
+def _disagree(compared: PairedRatios, found: PairedVerdict) -> bool:
     if compared.medians is None or found.log_ratio is None:
         return False
     return do_disagree(compared.medians, found.log_ratio, found.low, found.high)
@@ -368,13 +368,13 @@ class _Judging:
         baseline = comparison.data.plan.baseline
         return {key: self.draft(cases, baseline) for key, cases in _cases(comparison, self.measure).items()}
 
-    def compared(self, ours: Cell, base: Cell) -> Compared:
+    def compared(self, ours: Cell, base: Cell) -> PairedRatios:
         """Pair two cells of a case."""
         return self.pairing.compared(ours, base, self.values.get(ours.point_id), self.values.get(base.point_id))
 
     def draft(self, cases: Mapping[Case, Sequence[Cell]], baseline: str | None) -> _Draft:
         """Pair the cells of a family with the baseline of their case."""
-        compared: dict[str, tuple[Cell, Compared]] = {}
+        compared: dict[str, tuple[Cell, PairedRatios]] = {}
         without: dict[str, str] = {}
         for cells in cases.values():
             base = next((cell for cell in cells if cell.series.label == baseline), None)
@@ -521,7 +521,7 @@ class TwinPair:
 
     cell: Cell
     key: FamilyKey
-    compared: Compared
+    compared: PairedRatios
 
 
 def pair_twins(comparison: Comparison, looks: LookPlan | None = None, measure: Measure = MAIN) -> tuple[TwinPair, ...]:

@@ -87,7 +87,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Against:
+class BaselineRatio:
     """A cell divided by its pattern's baseline, launch by launch: its main number, and the p99 of times.
 
     `reason` says why there is neither; `p99_reason` why there is no ratio of the p99.
@@ -114,7 +114,7 @@ class Row:
     above: Estimate | None
     reason: str | None
     references: tuple[Floor, ...] = ()
-    baseline: Against | None = None
+    baseline: BaselineRatio | None = None
     beats_floor: bool = False
 
     @property
@@ -277,7 +277,7 @@ def tail_by_round(numbers: Numbers, per_mille: int) -> dict[RoundKey, float]:
     }
 
 
-def _against(numbers: Numbers, layers: Mapping[tuple[Series, Case], Numbers]) -> Against | None:
+def _against(numbers: Numbers, layers: Mapping[tuple[Series, Case], Numbers]) -> BaselineRatio | None:
     """Return a cell divided by its baseline; None where its pattern has none, or it is the baseline."""
     case = numbers.cell.case
     workload = case.file.baseline_of(case.workload)
@@ -285,16 +285,16 @@ def _against(numbers: Numbers, layers: Mapping[tuple[Series, Case], Numbers]) ->
         return None
     base = layers.get((numbers.cell.series, replace(case, workload=workload)))
     if base is None:
-        return Against(central=None, p99=None, reason="its baseline has no number here")
+        return BaselineRatio(central=None, p99=None, reason="its baseline has no number here")
     if why := unlike((numbers.cell, base.cell)):
-        return Against(central=None, p99=None, reason=why)
+        return BaselineRatio(central=None, p99=None, reason=why)
     central = intervals.ratio(numbers.by_round, base.by_round)
     if numbers.p99 is None or base.p99 is None:
-        return Against(central=central, p99=None, p99_reason="it has no p99")
+        return BaselineRatio(central=central, p99=None, p99_reason="it has no p99")
     few = next((tail.reason for tail in (base.p99, numbers.p99) if tail.reason), None)
     if few:
-        return Against(central=central, p99=None, p99_reason=few)
-    return Against(central=central, p99=intervals.ratio(tail_by_round(numbers, P99), tail_by_round(base, P99)))
+        return BaselineRatio(central=central, p99=None, p99_reason=few)
+    return BaselineRatio(central=central, p99=intervals.ratio(tail_by_round(numbers, P99), tail_by_round(base, P99)))
 
 
 def _row(numbers: Numbers, floors: Floors, plan: Plan, layers: Mapping[tuple[Series, Case], Numbers]) -> Row:

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from cadge_analysis.stats.load import Cell, Dataset
 from cadge_analysis.stats.look_plan import looks_planned
 from cadge_analysis.stats.paired_verdicts import PairedVerdict, unsaid, verdicts
-from cadge_analysis.stats.pairing import Compared, Pairing, Rounds
+from cadge_analysis.stats.pairing import PairedRatios, Pairing, Rounds
 from cadge_analysis.stats.serial import Serial, serial_correlation
 
 _Family = TypeVar("_Family", bound=Hashable)
@@ -38,7 +38,7 @@ class InFamily(Generic[_Key]):
 
 
 def judge_families(
-    families: Mapping[_Family, Mapping[_Key, Compared]],
+    families: Mapping[_Family, Mapping[_Key, PairedRatios]],
     delta: float,
     *,
     others: Mapping[_Family, Sequence[Sequence[float]]] | None = None,
@@ -75,7 +75,7 @@ def judge_families(
     return found, whole
 
 
-class Side(Protocol):
+class JudgedSide(Protocol):
     """One side of a comparison: whose it is, and what it measured round by round, all above zero."""
 
     @property
@@ -88,7 +88,7 @@ class Side(Protocol):
 
 
 def told_apart(
-    data: Dataset, families: Mapping[_Family, Iterable[tuple[Side, Side]]], *, withheld: bool = False
+    data: Dataset, families: Mapping[_Family, Iterable[tuple[JudgedSide, JudgedSide]]], *, withheld: bool = False
 ) -> dict[_Family, dict[str, PairedVerdict]]:
     """Return whether the first of two sides differs from the second, by however little: by family and its point.
 

@@ -124,11 +124,11 @@ class Measured:
     amounts: tuple[tuple[int, int], ...] = ()
     """(amount, ns), one an endpoint."""
     numbers: tuple[float, ...] = ()
-    told: Told | None = None
+    told: ReportedNumber | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ReportedNumber:
     """What a launch measured, as a report tells it, where its samples are not at hand.
 
     `value`: its own number of the quantity; `p99_ns`: its own p99, of so many `samples`; 0 where it has none.

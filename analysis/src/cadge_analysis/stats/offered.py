@@ -19,7 +19,7 @@ NOT_RECORDED = "the load that it was offered is not recorded: no comparison"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class OfferedLoad:
     """What the launches of a point were offered, in 1/s: the least and the most of them."""
 
     low: float
@@ -32,7 +32,7 @@ class Offered:
         return low if low == high else f"{low} to {high}"
 
 
-def are_one_load(found: Sequence[Offered], within: float) -> bool:
+def are_one_load(found: Sequence[OfferedLoad], within: float) -> bool:
     """Tell whether loads differ by no more than a share of the least."""
     return max(one.high for one in found) <= min(one.low for one in found) * (1 + within)
 
@@ -45,16 +45,16 @@ def rate_s(sample: Sample, quantity: str) -> float | None:
     return sum(units.per_second(amount, ns) for amount, ns in found.amounts) if found and found.amounts else None
 
 
-def offered_of(cell: Cell) -> Offered | None:
+def offered_of(cell: Cell) -> OfferedLoad | None:
     """Return what the launches of a point were offered; None where they do not say it, or its pattern has no load."""
     rule = cell.case.file.one_load
     if rule is None:
         return None
     if given := cell.case.workload.integer(rule.given):
-        return Offered(low=given, high=given)
+        return OfferedLoad(low=given, high=given)
     rates = [rate_s(sample, rule.offered) for sample in cell.samples]
     known = [rate for rate in rates if rate is not None]
-    return Offered(low=min(known), high=max(known)) if known and len(known) == len(rates) else None
+    return OfferedLoad(low=min(known), high=max(known)) if known and len(known) == len(rates) else None
 
 
 def unlike(cells: Iterable[Cell]) -> str:
@@ -73,5 +73,5 @@ def unlike(cells: Iterable[Cell]) -> str:
     texts = list(dict.fromkeys(f"{one.text}/s" for one in found))
     if len(texts) > 2:
         low, high = min(one.low for one in found), max(one.high for one in found)
-        texts = [f"{Offered(low=low, high=high).text}/s"]
+        texts = [f"{OfferedLoad(low=low, high=high).text}/s"]
     return f"offered {' and '.join(texts)}: no comparison"

@@ -24,7 +24,7 @@ Rounds = Mapping[RoundKey, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PairedRatios:
     """Paired log-ratios up to the last look that was reached, that comparison's looks, and how many rounds it lost.
 
     Above zero is worse than the other side, whatever is better. `two_levels`: the launches of either side fall into two
@@ -45,10 +45,10 @@ class Compared:
         return [value for _, value in sorted(self.pairs.items())]
 
 
-def paired(ours: Rounds, base: Rounds) -> Compared:
+def paired(ours: Rounds, base: Rounds) -> PairedRatios:
     """Pair what stands in the same rounds, to be looked at once; times, or anything else of which less is better."""
     pairs = _pairs(ours, base, more_is_better=False)
-    return Compared(pairs, fixed(max(1, len(pairs))), two_levels=_two_levels(pairs, ours, base))
+    return PairedRatios(pairs, fixed(max(1, len(pairs))), two_levels=_two_levels(pairs, ours, base))
 
 
 class Pairing:
@@ -68,10 +68,10 @@ class Pairing:
         self._finished = data.meta.status == "finished"
         self._looks = looks
 
-    def compared(self, ours: Cell, base: Cell, our_values: Rounds | None, base_values: Rounds | None) -> Compared:
+    def compared(self, ours: Cell, base: Cell, our_values: Rounds | None, base_values: Rounds | None) -> PairedRatios:
         """Pair two cells; at unlike loads, without a logarithm, or a number on either side, there are no pairs."""
         if why := unlike((ours, base)):
-            return Compared({}, self._looks or fixed(1), unlike=why)
+            return PairedRatios({}, self._looks or fixed(1), unlike=why)
         order = sorted((self._planned[ours.point_id] & self._planned[base.point_id]).elements())
         both = self._run.get(ours.point_id, set()) & self._run.get(base.point_id, set())
         made = max((place + 1 for place, number in enumerate(order) if number in both), default=0)
@@ -90,7 +90,7 @@ class Pairing:
         last = max((look for look in looks.looks if look <= made), default=made)
         seen = set(order[:last])
         at_look = {key: value for key, value in pairs.items() if key[0] in seen}
-        return Compared(
+        return PairedRatios(
             pairs=at_look,
             looks=_shortened(looks, [pairs_until(look) for look in looks.looks]),
             lost=last - sum(have[number] for number in seen),

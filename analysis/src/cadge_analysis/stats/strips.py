@@ -57,7 +57,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class LaunchDrift:
     """By what factor launches became slower from the first to the last, with its interval at 95 %.
 
     begin and end: when the first and the last of them were made; `apart` further ones stand alone, and are not in it.
@@ -124,7 +124,7 @@ def _together(known: Sequence[Ran]) -> Sequence[Ran]:
     return known
 
 
-def drift(ran: Sequence[Ran]) -> Drift | None:
+def drift(ran: Sequence[Ran]) -> LaunchDrift | None:
     """Return the drift of launches in the order of time; None where too few say anything, or no time passed."""
     every = [one for one in ran if one.effect]
     used = _together(every)
@@ -145,4 +145,4 @@ def drift(ran: Sequence[Ran]) -> Drift | None:
     ends = (float(np.median(slopes)), float(slopes[low]), float(slopes[high]))
     begin, end = used[0].started, used[-1].started
     factor, least, most = (math.exp(slope * (end - begin).total_seconds()) for slope in ends)
-    return Drift(factor=factor, low=least, high=most, begin=begin, end=end, apart=len(every) - len(used))
+    return LaunchDrift(factor=factor, low=least, high=most, begin=begin, end=end, apart=len(every) - len(used))

@@ -61,7 +61,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class QuantityVerdict:
     """A verdict for a quantity of which less is better, the interval that it is read from, and that one's level."""
 
     says: Verdict
@@ -86,17 +86,17 @@ def levels(family: Sequence[Evidence], size: int, error: float = ERROR) -> tuple
     return chosen([one.p for one in family]), chosen([one.p_same for one in family])
 
 
-def said(evidence: Evidence, delta: float, level: float, level_same: float) -> Said:
+def said(evidence: Evidence, delta: float, level: float, level_same: float) -> QuantityVerdict:
     """Return what is said at these levels."""
     lowest, highest = bounds(delta)
     same = evidence.interval(level_same)
     if same is not None and lowest < same[0] and same[1] < highest:
-        return Said(says=Verdict.SAME, interval=same, level=level_same)
+        return QuantityVerdict(says=Verdict.SAME, interval=same, level=level_same)
     shown = evidence.interval(level)
     says = Verdict.UNKNOWN
     if shown is not None and (shown[0] > 0 or shown[1] < 0):
         says = Verdict.SLOWER if shown[0] > 0 else Verdict.FASTER
-    return Said(says=says, interval=shown, level=level)
+    return QuantityVerdict(says=says, interval=shown, level=level)
 
 
 # -- shifts

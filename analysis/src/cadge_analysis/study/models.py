@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from cadge_analysis import units, words
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.models.campaign import fits_of
-from cadge_analysis.models.loggp import Fitted, Line, Number, Parameters, Refused
+from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Parameters, Refused
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.study.model import ModelRow, Models
@@ -45,14 +45,14 @@ def _then(published: Published, system: ModelledOf) -> ModelRow:
     return ModelRow(label=system.label, detail="published", published=True, cells=cells, reason="")
 
 
-def _number(found: Number) -> Value:
+def _number(found: ModelNumber) -> Value:
     detail = ""
     if found.low is not None and found.high is not None:
         detail = units.interval(units.us(found.low), units.us(found.high))
     return Value(text=units.us(found.value), detail=detail, raw=f"{found.value:.12g}")
 
 
-def _at(found: Line | Refused, size: int) -> Value:
+def _at(found: ModelLine | Refused, size: int) -> Value:
     if isinstance(found, Refused):
         return Value(text=units.MISSING, reason=found.refused)
     return Value(text=units.us(found.at(size)), raw=f"{found.at(size):.12g}")

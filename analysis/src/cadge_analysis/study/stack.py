@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from cadge_analysis.draw import stacked
 from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
 from cadge_analysis.draw.palette import LIGHT
-from cadge_analysis.draw.stacked import Bar
+from cadge_analysis.draw.stacked import StackedBar
 from cadge_analysis.draw.svg import Spec
 from cadge_analysis.study.bill import ENGINE, FLOOR, PARTS, REST, SOFTWARE, TOGETHER, Item, summary
 
@@ -24,7 +24,7 @@ VARIABLES = {FLOOR: "floor"} | {name: f"s{slot}" for name, slot in SLOTS.items()
 def figure(items: Sequence[Item]) -> Spec:
     """Return the chart of all bills that can be stacked."""
     bars = [
-        Bar(
+        StackedBar(
             name=f"{item.label}, {item.detail}",
             text=summary(item),
             parts={name: part.value / item.total.value for name, part in item.parts.items()},

@@ -25,7 +25,7 @@ _NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class PlaceDifference:
     """A place at which both do not say the same."""
 
     place: str
@@ -34,7 +34,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class ReportCheck:
     """What came of it.
 
     `recomputed`: how many numbers agree, by where they stand; `unchecked`: places left over; `left_out`: pages that are
@@ -42,7 +42,7 @@ class Check:
     """
 
     recomputed: Mapping[Sort, int]
-    differences: tuple[Difference, ...]
+    differences: tuple[PlaceDifference, ...]
     unchecked: tuple[str, ...]
     same_program: bool
     left_out: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedReport:
     """A report as it lies there. `data`: what is embedded in it."""
 
     text: str
@@ -89,7 +89,7 @@ class Printed:
         return found if isinstance(found, Mapping) else {}
 
 
-def printed(text: str, source: str) -> Printed:
+def printed(text: str, source: str) -> PrintedReport:
     """Return a report with its embedded data. Raises BadInputError for what is none."""
     found = _DATA.findall(text)
     if len(found) != 1:
@@ -100,10 +100,10 @@ def printed(text: str, source: str) -> Printed:
         raise BadInputError(f"{source}: its embedded data cannot be read: {error}") from error
     if not isinstance(data, Mapping) or data.get("schema") not in (SCHEMA, PAGE_SCHEMA):
         raise BadInputError(f"{source}: its embedded data is not {SCHEMA}, which is what this version reads")
-    return Printed(text, data)
+    return PrintedReport(text, data)
 
 
-def check_all(reports: Mapping[str, str], anew: Mapping[str, str], elsewhere: Collection[str] = ()) -> Check:
+def check_all(reports: Mapping[str, str], anew: Mapping[str, str], elsewhere: Collection[str] = ()) -> ReportCheck:
     """Hold the text of each file of a report against the one that its campaign gives anew, one after another.
 
     Places begin with the name of their file where there are several. `elsewhere`: pages that an excerpt says lie in its
@@ -122,9 +122,11 @@ def check_all(reports: Mapping[str, str], anew: Mapping[str, str], elsewhere: Co
         for difference in one.differences
     ]
     absent = [name for name in anew if name not in reports and name not in elsewhere]
-    missing = (Difference(place=name, printed=_NOTHING, recomputed="a page") for name in absent)
-    further = (Difference(place=name, printed="a page", recomputed=_NOTHING) for name in reports if name not in anew)
-    return Check(
+    missing = (PlaceDifference(place=name, printed=_NOTHING, recomputed="a page") for name in absent)
+    further = (
+        PlaceDifference(place=name, printed="a page", recomputed=_NOTHING) for name in reports if name not in anew
+    )
+    return ReportCheck(
         recomputed=agree,
         differences=(*differences, *missing, *further),
         unchecked=tuple(f"{name}: {place}" for name, one in found.items() for place in one.unchecked),
@@ -133,27 +135,27 @@ def check_all(reports: Mapping[str, str], anew: Mapping[str, str], elsewhere: Co
     )
 
 
-def check(report: Printed, anew: str) -> Check:
+def check(report: PrintedReport, anew: str) -> ReportCheck:
     """Hold a report against the one that its campaign gives anew."""
     ours = places(anew)
     if report.text == anew:
-        return Check(recomputed=counted(ours), differences=(), unchecked=(), same_program=True)
+        return ReportCheck(recomputed=counted(ours), differences=(), unchecked=(), same_program=True)
     same = report.making.get("program") == program()
     theirs = places(report.text)
     return _exactly(report.text, anew, theirs, ours) if same else _by_name(theirs, ours)
 
 
-def _exactly(text: str, anew: str, theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
+def _exactly(text: str, anew: str, theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> ReportCheck:
     names = (*theirs, *(name for name in ours if name not in theirs))
     apart = [name for name in names if theirs.get(name) != ours.get(name)]
     differences = [_difference(name, theirs.get(name), ours.get(name)) for name in apart] or [_bytes(text, anew)]
     alike = counted({name: place for name, place in theirs.items() if name not in set(apart)})
-    return Check(recomputed=alike, differences=tuple(differences), unchecked=(), same_program=True)
+    return ReportCheck(recomputed=alike, differences=tuple(differences), unchecked=(), same_program=True)
 
 
-def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
+def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> ReportCheck:
     agree: Counter[Sort] = Counter()
-    differences: list[Difference] = []
+    differences: list[PlaceDifference] = []
     unchecked: list[str] = []
     said = Counter((place.sort, place.shown) for place in ours.values())
     for name, here in theirs.items():
@@ -167,14 +169,14 @@ def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
             agree[here.sort] += len(here.numbers)
         else:
             unchecked.append(name)
-    return Check(recomputed=agree, differences=tuple(differences), unchecked=tuple(unchecked), same_program=False)
+    return ReportCheck(recomputed=agree, differences=tuple(differences), unchecked=tuple(unchecked), same_program=False)
 
 
-def _difference(name: str, here: Place | None, there: Place | None) -> Difference:
+def _difference(name: str, here: Place | None, there: Place | None) -> PlaceDifference:
     """Return a difference as a reader sees it; where both look alike, with all numbers behind what is seen."""
     by_raw = here is not None and there is not None and here.shown == there.shown
     shown = [_NOTHING if one is None else " ".join(one.numbers) if by_raw else one.shown for one in (here, there)]
-    return Difference(place=name, printed=shown[0], recomputed=shown[1])
+    return PlaceDifference(place=name, printed=shown[0], recomputed=shown[1])
 
 
 def _around(text: str, other: str, most: int = 40) -> str:
@@ -187,13 +189,15 @@ def _first_apart(text: str, other: str) -> int:
     return next((n for n, pair in enumerate(zip(text, other, strict=False)) if pair[0] != pair[1]), len(text))
 
 
-def _bytes(text: str, anew: str) -> Difference:
+def _bytes(text: str, anew: str) -> PlaceDifference:
     at = _first_apart(text, anew)
     line = text.count("\n", 0, at) + 1
-    return Difference(place=f"line {line} of the file", printed=_around(text, anew), recomputed=_around(anew, text))
+    return PlaceDifference(
+        place=f"line {line} of the file", printed=_around(text, anew), recomputed=_around(anew, text)
+    )
 
 
-def words_of(found: Check) -> Iterator[str]:
+def words_of(found: ReportCheck) -> Iterator[str]:
     """Yield what came of it in lines: first the whole, then each place."""
     parts = ", ".join(f"{count} {sort}" for sort, count in found.recomputed.items() if count)
     whole = f"{found.numbers} numbers recomputed"

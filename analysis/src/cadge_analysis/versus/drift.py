@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from cadge_analysis.selftest.pinned import is_of_this_machine
-from cadge_analysis.stats.between import Between, Moved, between
+from cadge_analysis.stats.between import Between, CellMove, between
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.families import level_of
@@ -80,7 +80,7 @@ def group_of(case: Case) -> Group:
 
 def drift(first: Side, second: Side) -> Drift:
     """Return what the machine did between two campaigns."""
-    cells: dict[Group, list[Moved]] = defaultdict(list)
+    cells: dict[Group, list[CellMove]] = defaultdict(list)
     for case, one, _ in moved_cells(first, second):
         whole = group_of(case)
         for length in range(len(whole) + 1):
@@ -94,7 +94,7 @@ def drift(first: Side, second: Side) -> Drift:
     return Drift(groups=known, usual=_usual(first, second))
 
 
-def moved_cells(first: Side, second: Side) -> Iterator[tuple[Case, Moved, Shift]]:
+def moved_cells(first: Side, second: Side) -> Iterator[tuple[Case, CellMove, Shift]]:
     """Yield each cell that two campaigns have in common and that may be compared, with its shift."""
     ours, theirs = first.everything, second.everything
     for key in sorted(ours.keys() & theirs.keys()):
@@ -104,7 +104,7 @@ def moved_cells(first: Side, second: Side) -> Iterator[tuple[Case, Moved, Shift]
             continue
         way = -1 if here.more_is_better else 1
         kind, label, *_ = key
-        one = Moved(series=label, is_floor=kind == "floor", shift=way * shift.log_ratio, error=error_of(shift))
+        one = CellMove(series=label, is_floor=kind == "floor", shift=way * shift.log_ratio, error=error_of(shift))
         yield here.cell.case, one, shift
 
 

@@ -21,7 +21,7 @@ from cadge_study_press.spec import ApplicationOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered(loads.Offered):
+class Offered(loads.OfferedLoad):
     """Requests a second that the launches of a point were offered.
 
     given: the rate was a parameter, and the least and the most are that. answered: which part of them was

@@ -75,7 +75,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class NativeSelection:
     """What is to be compared, and what cannot be."""
 
     pairs: tuple[Pair, ...]
@@ -97,7 +97,7 @@ def choose(
     only: Collection[str],
     places: Sequence[Place],
     sizes: Sequence[int],
-) -> Wanted:
+) -> NativeSelection:
     """Return the pairs of a choice; of layers, tools (the usual ones) and patterns, nothing stands for all.
 
     Raises NothingSelectedError, and UsageError where a layer's file names a tool or a pattern that is none.
@@ -129,7 +129,7 @@ def choose(
             "; ".join(f"{one.tool}: {one.reason}" for one in missing) or "no native tool stands beside what was chosen"
         )
         raise NothingSelectedError(f"nothing can be compared: {why}")
-    return Wanted(pairs=tuple(pairs.values()), absent=missing)
+    return NativeSelection(pairs=tuple(pairs.values()), absent=missing)
 
 
 def _of_sizes(

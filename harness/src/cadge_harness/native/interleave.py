@@ -40,7 +40,7 @@ BEGIN_WITHIN_S = 10.0
 """So long after a launch another tool begins: one that hangs takes 18 s, and the agents wait for 30."""
 
 
-class Beside:
+class NativeCampaign:
     """What a new campaign measures beside native tools: its plan, and what it stores of them."""
 
     def __init__(self, pairs: Sequence[Pair], absent: Sequence[NativeAbsent], rounds: int) -> None:
@@ -74,7 +74,7 @@ def changed_versions(found: NativeFile) -> list[str]:
     ]
 
 
-class Between:
+class InterleavingRunner:
     """A runner around another one: it runs a campaign's tools between the launches, and stores what they print."""
 
     def __init__(self, inner: Runner, writer: CampaignWriter, found: NativeFile) -> None:

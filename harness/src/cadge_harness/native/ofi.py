@@ -11,7 +11,7 @@ from functools import partial
 
 from cadge_harness.native.tool import Ask, Commands, Tool, messages, value_of
 from cadge_harness.printed import fabtests
-from cadge_harness.printed.text import Told
+from cadge_harness.printed.text import ToolHints
 from cadge_results.imported import Kind
 
 
@@ -42,7 +42,7 @@ def _fabtests(options: tuple[str, ...], ask: Ask) -> Commands:
 def _read(program: str, text: str, ask: Ask) -> float:
     """Return the mean that a program prints, in ns: of a whole round trip, or of a whole operation."""
     what: tuple[str, Kind, str] = (program.partition(" ")[0], "time", "mean")
-    return value_of(partial(fabtests.read, told=Told(test=program)), text, ask.bytes, what)
+    return value_of(partial(fabtests.read, told=ToolHints(test=program)), text, ask.bytes, what)
 
 
 _SOURCE = "fabtests, from libfabric's sources"

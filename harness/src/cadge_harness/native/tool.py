@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cadge_harness.printed.text import MIB as MIB
-from cadge_harness.printed.text import Printed, PrintedError
+from cadge_harness.printed.text import PrintedError, ToolOutput
 from cadge_results.base import Place, Wait
 from cadge_results.imported import Kind
 from cadge_results.native import Statistic
@@ -108,7 +108,7 @@ def numbers_of(text: str, least: int) -> list[float]:
     raise ToolError(f"no line of {least} numbers: {last_words(text)}")
 
 
-def value_of(read: Callable[[str], Printed], text: str, size: int, what: tuple[str, Kind, str]) -> float:
+def value_of(read: Callable[[str], ToolOutput], text: str, size: int, what: tuple[str, Kind, str]) -> float:
     """Return what a tool printed last for a size, in Cadge's units. Raises ToolError.
 
     `what`: test, kind and statistic.

@@ -12,7 +12,7 @@ from functools import partial
 
 from cadge_harness.native.tool import Ask, Commands, Tool, messages, numbers_of, positive, value_of
 from cadge_harness.printed import ucx
-from cadge_harness.printed.text import Told
+from cadge_harness.printed.text import ToolHints
 from cadge_results.imported import Kind
 
 _COLUMNS = 8
@@ -36,7 +36,9 @@ def _commands(test: str, ask: Ask) -> Commands:
 
 def _read(test: str, kind: Kind, statistic: str, text: str, ask: Ask) -> float:
     """Return what a test prints: ns of the whole round trip or operation, or bytes a second over the whole run."""
-    return value_of(partial(ucx.read, told=Told(test=test, bytes=ask.bytes)), text, ask.bytes, (test, kind, statistic))
+    return value_of(
+        partial(ucx.read, told=ToolHints(test=test, bytes=ask.bytes)), text, ask.bytes, (test, kind, statistic)
+    )
 
 
 def read_operation(text: str, _ask: Ask) -> float:

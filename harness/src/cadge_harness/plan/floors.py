@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from cadge_harness.plan.cast import Cast
 from cadge_harness.plan.catalogue import Refusal
-from cadge_harness.plan.site import Site, refuse_rights
-from cadge_harness.plan.sweep import Wanted
+from cadge_harness.plan.site import PlanSite, refuse_rights
+from cadge_harness.plan.sweep import WantedPoint
 from cadge_results import FloorFile, PatternFile, Reason, Workload, Workloads
 from cadge_results.pattern import FOLLOWS
 
@@ -22,20 +22,20 @@ class WantedFloor:
     """A floor's workload, and the points that will be divided by it."""
 
     floor: FloorFile
-    wanted: Wanted
-    beside: tuple[Wanted, ...]
+    wanted: WantedPoint
+    beside: tuple[WantedPoint, ...]
 
 
-def floor_wanted(wanted: Iterable[Wanted], workloads: Workloads) -> list[WantedFloor]:
+def floor_wanted(wanted: Iterable[WantedPoint], workloads: Workloads) -> list[WantedFloor]:
     """Return which floors go with a sweep's points: same place, wait mode and bytes, by each pattern's own rule."""
-    found: dict[tuple[str, Wanted], list[Wanted]] = {}
+    found: dict[tuple[str, WantedPoint], list[WantedPoint]] = {}
     for item in wanted:
         pattern = workloads.patterns[item.workload.pattern]
         for name, floor in workloads.floors.items():
             if item.place not in floor.places or item.wait not in floor.waits:
                 continue
             for number, workload in enumerate(_bare(item.workload, pattern, floor, workloads)):
-                key = name, Wanted(workload=workload, place=item.place, wait=item.wait)
+                key = name, WantedPoint(workload=workload, place=item.place, wait=item.wait)
                 beside = found.setdefault(key, [])
                 if number == 0 and _alike(item.workload, pattern):
                     beside.append(item)
@@ -64,7 +64,9 @@ def _alike(workload: Workload, pattern: PatternFile) -> bool:
     )
 
 
-def refuse_floor(floor: FloorFile, wanted: Wanted, cast: Cast, workloads: Workloads, site: Site) -> Refusal | None:
+def refuse_floor(
+    floor: FloorFile, wanted: WantedPoint, cast: Cast, workloads: Workloads, site: PlanSite
+) -> Refusal | None:
     """Return why a floor cannot be measured here, or None."""
     if floor.needs_raw_link and not site.raw_links:
         return Refusal(code=Reason.NODE_LACKS, reason="raw frames need a link of their own and root on every host")

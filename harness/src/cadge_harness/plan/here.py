@@ -11,8 +11,8 @@ from itertools import product
 from cadge_harness.plan.cast import cast_of
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.refuse import refuse_point
-from cadge_harness.plan.site import Site
-from cadge_harness.plan.sweep import Wanted
+from cadge_harness.plan.site import PlanSite
+from cadge_harness.plan.sweep import WantedPoint
 from cadge_results import PatternFile, Reason, Workload, Workloads
 from cadge_results.base import Place, Wait
 from cadge_results.pattern import Parameter
@@ -23,7 +23,7 @@ SIZE_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class LayerSupport:
     """One layer with one pattern at one place in one wait mode.
 
     `runs` names the choices that run (one empty name where the pattern has none to make), `why` each reason of those
@@ -51,7 +51,7 @@ class Counted:
     refused: Mapping[Reason, int]
 
 
-def count_cells(cells: Iterable[Cell]) -> Counted:
+def count_cells(cells: Iterable[LayerSupport]) -> Counted:
     """Count what runs. The most frequent reason comes first."""
     found = list(cells)
     running = [cell for cell in found if cell.runs]
@@ -64,7 +64,7 @@ def count_cells(cells: Iterable[Cell]) -> Counted:
     )
 
 
-def where_it_runs(pattern: str, catalogue: Catalogue, workloads: Workloads, site: Site) -> Iterator[Cell]:
+def where_it_runs(pattern: str, catalogue: Catalogue, workloads: Workloads, site: PlanSite) -> Iterator[LayerSupport]:
     """Yield every cell of one pattern, layer by layer. `catalogue` should say what its layers grant."""
     file = workloads.patterns[pattern]
     trials = list(_trials(pattern, file))
@@ -74,13 +74,13 @@ def where_it_runs(pattern: str, catalogue: Catalogue, workloads: Workloads, site
                 runs: list[str] = []
                 why: dict[str, Reason] = {}
                 for name, workload in trials:
-                    wanted = Wanted(workload=workload, place=place, wait=wait)
+                    wanted = WantedPoint(workload=workload, place=place, wait=wait)
                     found = refuse_point(info, wanted, file, cast_of(file, workload, place, site.host_names), site)
                     if found is None:
                         runs.append(name)
                     else:
                         why.setdefault(found.reason, found.code)
-                yield Cell(pattern=pattern, layer=info.name, place=place, wait=wait, runs=tuple(runs), why=why)
+                yield LayerSupport(pattern=pattern, layer=info.name, place=place, wait=wait, runs=tuple(runs), why=why)
 
 
 def _trials(name: str, file: PatternFile) -> Iterator[tuple[str, Workload]]:

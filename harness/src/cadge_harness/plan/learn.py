@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import pairwise, takewhile
 
 from cadge_harness.plan.timemodel import CONTEXT_MS, COUNTING_MS, STORE_ATTEMPT_MS, TimeModel, idle_times, touched_bytes
-from cadge_harness.testbed.model import Kind, Testbed
+from cadge_harness.testbed.model import Testbed, TestbedKind
 from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, PlanPoint, ResultsError, Store, TestbedFacts
 from cadge_results.base import Kind as SubjectKind
 from cadge_results.base import Launcher
@@ -59,7 +59,7 @@ def learned(
             found = begun
             if not _is_here(meta.testbed, testbed):
                 found = elsewhere
-                if Kind.CLUSTER in (meta.testbed.kind, testbed.kind):
+                if TestbedKind.CLUSTER in (meta.testbed.kind, testbed.kind):
                     continue
             elif meta.status == "finished":
                 found = same if meta.sweep == sweep_name else others

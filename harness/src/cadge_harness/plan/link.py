@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from cadge_harness.errors import UsageError
 from cadge_harness.plan.catalogue import Context, LayerInfo, Refusal
-from cadge_harness.plan.site import Site
-from cadge_harness.plan.sweep import Wanted
+from cadge_harness.plan.site import PlanSite
+from cadge_harness.plan.sweep import WantedPoint
 from cadge_results import Reason
 from cadge_results.sweep import LayerEntry
 from cadge_results.units import parse_rate
@@ -47,7 +47,7 @@ def states_rate(entries: Iterable[LayerEntry]) -> bool:
     return any(RATE in entry.settings for entry in entries)
 
 
-def refuse_rate(info: LayerInfo, settings: Mapping[str, str], wanted: Wanted, site: Site) -> Refusal | None:
+def refuse_rate(info: LayerInfo, settings: Mapping[str, str], wanted: WantedPoint, site: PlanSite) -> Refusal | None:
     """Return why a layer cannot be measured at the rate that its settings state, or None."""
     if RATE not in settings:
         return None

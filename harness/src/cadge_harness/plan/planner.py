@@ -24,9 +24,9 @@ from cadge_harness.plan.order import seeded as _random
 from cadge_harness.plan.order import shuffled as _shuffled
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.replay import refuse_replay, with_trace
-from cadge_harness.plan.site import Site, refuse_cast, refuse_place
+from cadge_harness.plan.site import PlanSite, refuse_cast, refuse_place
 from cadge_harness.plan.sizes import Dropped, layers_left_out, left_out, size_of
-from cadge_harness.plan.sweep import FocusOn, Wanted, by_layers, focuses, idle_values, wanted
+from cadge_harness.plan.sweep import FocusOn, WantedPoint, by_layers, focuses, idle_values, wanted
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
     COUNTING_MS,
@@ -63,7 +63,7 @@ ATTEMPTS_MAX = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class LaunchKey:
     """What the points of a launch share: the subject, how it is started, and the cast that its patterns ask for."""
 
     subject: Subject
@@ -91,14 +91,14 @@ class _Part:
 
     sweep: SweepFile
     entries: list[LayerEntry]
-    wishes: list[Wanted]
+    wishes: list[WantedPoint]
 
 
 @dataclass(slots=True)
 class _Draft:
     """Points of one launch key while durations are not yet known."""
 
-    key: Key
+    key: LaunchKey
     points: dict[str, _Item] = field(default_factory=dict)
 
     def launch_ms(self, times: TimeModel) -> int:
@@ -112,21 +112,21 @@ class _Making:
     """A plan while it is made."""
 
     sweep: SweepFile
-    site: Site
+    site: PlanSite
     workloads: Workloads
     focuses: list[FocusOn]
-    drafts: dict[Key, _Draft] = field(default_factory=dict)
+    drafts: dict[LaunchKey, _Draft] = field(default_factory=dict)
     refused: dict[str, PlanPoint] = field(default_factory=dict)
 
     def pattern(self, workload: Workload) -> PatternFile:
         """Return the file of a workload's pattern or form."""
         return self.workloads.file(workload.pattern)
 
-    def cast(self, wanted: Wanted) -> Cast:
+    def cast(self, wanted: WantedPoint) -> Cast:
         """Return the endpoints that a workload asks for at a place."""
         return cast_of(self.pattern(wanted.workload), wanted.workload, wanted.place, self.site.host_names)
 
-    def place(self, key: Key, workload: Workload, why: Refusal | None, focused: Iterable[Wanted]) -> None:
+    def place(self, key: LaunchKey, workload: Workload, why: Refusal | None, focused: Iterable[WantedPoint]) -> None:
         """Take a point in, or refuse it. `focused`: the workloads whose focus it shares."""
         focus_ms = self._focus_ms(focused)
         name = Point(subject=key.subject, workload=workload).point_id
@@ -147,7 +147,7 @@ class _Making:
         item = _Item(workload=workload, focus_ms=focus_ms, around_ms=around_ms)
         self.drafts.setdefault(key, _Draft(key)).points[name] = item
 
-    def _focus_ms(self, focused: Iterable[Wanted]) -> int | None:
+    def _focus_ms(self, focused: Iterable[WantedPoint]) -> int | None:
         """Return the duration of the first focus that matches one of some workloads, or None."""
         found = list(focused)
         return next((focus.duration_ms for focus in self.focuses if any(map(focus.matches, found))), None)
@@ -157,7 +157,7 @@ def make_plan(
     sweep: SweepFile,
     catalogue: Catalogue,
     workloads: Workloads,
-    site: Site,
+    site: PlanSite,
     *,
     only: Sequence[str] = (),
     trace: TraceFacts | None = None,
@@ -193,7 +193,7 @@ def make_plan(
                 or refuse_rate(info, entry.settings, item, site)
                 or refuse_point(info, item, pattern, cast, site, set_otherwise=_set_otherwise(entry))
             )
-            making.place(Key(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
+            making.place(LaunchKey(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
     if not making.drafts:
         raise NothingSelectedError(_nothing(making.refused.values()))
     notices += _add_twins(making, _named(sweep, catalogue))
@@ -248,7 +248,9 @@ def _set_otherwise(entry: LayerEntry) -> bool:
     return any(not name.startswith(LINK) for name in entry.settings)
 
 
-def _wishes_of(entry: LayerEntry, sweep: SweepFile, workloads: Workloads, wishes: Sequence[Wanted]) -> Sequence[Wanted]:
+def _wishes_of(
+    entry: LayerEntry, sweep: SweepFile, workloads: Workloads, wishes: Sequence[WantedPoint]
+) -> Sequence[WantedPoint]:
     """Return what is wanted of one layer: of all the same, unless it has places of its own."""
     if entry.places is None:
         return wishes
@@ -279,13 +281,13 @@ def _add_twins(making: _Making, in_sweep: Sequence[str]) -> tuple[str, ...]:
     for key, draft in list(making.drafts.items()):
         if thing_of(key.subject) in twins:
             subject = key.subject.model_copy(update={"twin": True})
-            twin = Key(subject=subject, launcher=key.launcher, cast=key.cast)
+            twin = LaunchKey(subject=subject, launcher=key.launcher, cast=key.cast)
             points = {Point(subject=subject, workload=one.workload).point_id: one for one in draft.points.values()}
             making.drafts[twin] = _Draft(twin, points)
     return said
 
 
-def _add_floors(making: _Making, wishes: Sequence[Wanted]) -> None:
+def _add_floors(making: _Making, wishes: Sequence[WantedPoint]) -> None:
     """Take in the machine's own limits wherever a layer is measured."""
     used = {(key.subject.place, key.subject.wait) for key in making.drafts}
     for found in floor_wanted((item for item in wishes if (item.place, item.wait) in used), making.workloads):
@@ -298,7 +300,7 @@ def _add_floors(making: _Making, wishes: Sequence[Wanted]) -> None:
             or refuse_cast(making.site, item.place, item.wait, cast, sleeper=sleeper)
             or refuse_floor(floor, item, cast, making.workloads, making.site)
         )
-        making.place(Key(subject=subject, cast=cast), item.workload, why, found.beside)
+        making.place(LaunchKey(subject=subject, cast=cast), item.workload, why, found.beside)
 
 
 def _parts(
@@ -322,7 +324,7 @@ def _parts(
 
 
 def _entries(
-    sweep: SweepFile, catalogue: Catalogue, wishes: Sequence[Wanted], only: Sequence[str]
+    sweep: SweepFile, catalogue: Catalogue, wishes: Sequence[WantedPoint], only: Sequence[str]
 ) -> tuple[list[LayerEntry], list[str]]:
     """Return the layers to plan and what a reader should know of those left out."""
     usual = [info.name for info in catalogue.usual]
@@ -508,7 +510,7 @@ def _durations(making: _Making) -> tuple[dict[str, int], str | None]:
     return within(sweep.budget)
 
 
-def _block_key(making: _Making, key: Key) -> _BlockKey:
+def _block_key(making: _Making, key: LaunchKey) -> _BlockKey:
     """Return what the launches of a block share: place, hosts in the testbed's order, and the rate of their link."""
     used = hosts_of(key.cast)
     hosts = tuple(name for name in making.site.host_names if name in used)
@@ -519,7 +521,7 @@ def _launches(making: _Making, durations: dict[str, int]) -> tuple[list[PlanBloc
     """Return blocks (one for each place, set of hosts and rate, in the sweep's order), with their launches."""
     blocks: list[PlanBlock] = []
     launches: list[PlanLaunch] = []
-    groups: dict[_BlockKey, list[Key]] = {}
+    groups: dict[_BlockKey, list[LaunchKey]] = {}
     for key in making.drafts:
         groups.setdefault(_block_key(making, key), []).append(key)
     for number, ((place, hosts, _), keys) in enumerate(groups.items(), start=1):

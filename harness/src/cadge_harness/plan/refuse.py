@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from cadge_harness.plan.cast import Cast, contexts_by_host
 from cadge_harness.plan.catalogue import Context, LayerInfo, Refusal
-from cadge_harness.plan.site import Site, refuse_cast, refuse_place, refuse_rights
-from cadge_harness.plan.sweep import Wanted
+from cadge_harness.plan.site import PlanSite, refuse_cast, refuse_place, refuse_rights
+from cadge_harness.plan.sweep import WantedPoint
 from cadge_harness.words import count_of, runs_only
 from cadge_results import PatternFile, Reason
 from cadge_results.layerfile import Limit
@@ -16,7 +16,13 @@ from cadge_results.pattern import holds
 
 
 def refuse_point(
-    info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast, site: Site, *, set_otherwise: bool = False
+    info: LayerInfo,
+    wanted: WantedPoint,
+    pattern: PatternFile,
+    cast: Cast,
+    site: PlanSite,
+    *,
+    set_otherwise: bool = False,
 ) -> Refusal | None:
     """Return why a point is planned as refused, or None. The first reason that holds is given.
 
@@ -53,7 +59,7 @@ def _at_its_best(info: LayerInfo) -> LayerInfo:
     return replace(info, description=replace(known, contexts=contexts))
 
 
-def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal | None:
+def _of_the_layer(info: LayerInfo, wanted: WantedPoint, pattern: PatternFile) -> Refusal | None:
     for limit in info.file.limits:
         if _matches(limit, wanted, pattern):
             return Refusal(code=limit.reason_code or _code_of(limit), reason=limit.reason)
@@ -64,7 +70,7 @@ def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refu
     return info.absent
 
 
-def _of_the_pattern(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal | None:
+def _of_the_pattern(info: LayerInfo, wanted: WantedPoint, pattern: PatternFile) -> Refusal | None:
     for limit in pattern.limits:
         if not limit.allows(info.file.name, wanted.wait, wanted.workload):
             return Refusal(code=limit.reason_code, reason=limit.reason)
@@ -79,14 +85,14 @@ def _of_the_contexts(info: LayerInfo, cast: Cast) -> Refusal | None:
     return Refusal(code=Reason.NODE_LACKS, reason=f"{bears.reason}; here {most} would have to share a host")
 
 
-def _another_endpoint(wanted: Wanted, pattern: PatternFile) -> Refusal | None:
+def _another_endpoint(wanted: WantedPoint, pattern: PatternFile) -> Refusal | None:
     extra = [name for name in pattern.roles_of(wanted.workload) if pattern.roles[name].when]
     if wanted.place != "self" or not extra:
         return None
     return Refusal(code=Reason.PLACE, reason=f"place self has one endpoint; {extra[0]} is another one")
 
 
-def _few_hosts(wanted: Wanted, pattern: PatternFile, site: Site) -> Refusal | None:
+def _few_hosts(wanted: WantedPoint, pattern: PatternFile, site: PlanSite) -> Refusal | None:
     if wanted.place != "between" or len(site.hosts) >= pattern.hosts_between:
         return None
     return Refusal(
@@ -98,13 +104,13 @@ def _few_hosts(wanted: Wanted, pattern: PatternFile, site: Site) -> Refusal | No
     )
 
 
-def _sleeps(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast) -> bool:
+def _sleeps(info: LayerInfo, wanted: WantedPoint, pattern: PatternFile, cast: Cast) -> bool:
     """Tell whether the same point could be measured in block mode."""
     blocking = replace(wanted, wait="block")
     return _of_the_layer(info, blocking, pattern) is None and _described(info, blocking, pattern, cast) is None
 
 
-def _matches(limit: Limit, wanted: Wanted, pattern: PatternFile) -> bool:
+def _matches(limit: Limit, wanted: WantedPoint, pattern: PatternFile) -> bool:
     when, workload = limit.when, wanted.workload
     largest = max(pattern.moved_bytes(workload), default=0)
     return (
@@ -124,7 +130,7 @@ def _code_of(limit: Limit) -> Reason:
     return Reason.NO_CAP if limit.when.pattern is not None or limit.when.parameters else Reason.PLACE
 
 
-def _forbidden(info: LayerInfo, wanted: Wanted, site: Site) -> Refusal | None:
+def _forbidden(info: LayerInfo, wanted: WantedPoint, site: PlanSite) -> Refusal | None:
     """Return why this user may not open a layer here. On other machines he may: their launches say so."""
     context = info.description.contexts.get((wanted.place, wanted.wait)) if info.description else None
     if not site.here or not isinstance(context, Refusal) or context.code is not Reason.PERMISSION:
@@ -132,7 +138,7 @@ def _forbidden(info: LayerInfo, wanted: Wanted, site: Site) -> Refusal | None:
     return context
 
 
-def _described(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast) -> Refusal | None:
+def _described(info: LayerInfo, wanted: WantedPoint, pattern: PatternFile, cast: Cast) -> Refusal | None:
     if info.description is None:
         return None
     context = info.description.contexts.get((wanted.place, wanted.wait))

@@ -10,19 +10,19 @@ from pydantic import JsonValue
 
 from cadge_harness.errors import UsageError
 from cadge_harness.plan.catalogue import Refusal
-from cadge_harness.plan.sweep import Wanted
-from cadge_harness.plan.weblog import Bounds
+from cadge_harness.plan.sweep import WantedPoint
+from cadge_harness.plan.weblog import ReplayBounds
 from cadge_results import PatternFile, Reason, SweepFile, TraceFacts, Workload, Workloads
 from cadge_results.pattern import Replays
 from cadge_results.sweep import PatternEntry
 
 
-def bounds(workloads: Workloads) -> Bounds:
+def bounds(workloads: Workloads) -> ReplayBounds:
     """Return what every pattern that replays a trace can have of one. Raises UsageError where none does."""
     rules = [file.replays for file in workloads.patterns.values() if file.replays is not None]
     if not rules:
         raise UsageError("--trace: there is no pattern that replays a trace")
-    return Bounds(
+    return ReplayBounds(
         files_max=min(rule.files_max for rule in rules),
         min_bytes=max(rule.min_bytes for rule in rules),
         max_bytes=min(rule.max_bytes for rule in rules),
@@ -67,7 +67,7 @@ def _replaying(entry: PatternEntry, rule: Replays) -> PatternEntry:
     )
 
 
-def with_trace(wanted: Wanted, pattern: PatternFile, trace: TraceFacts | None) -> Wanted:
+def with_trace(wanted: WantedPoint, pattern: PatternFile, trace: TraceFacts | None) -> WantedPoint:
     """Return what is wanted with the number of the trace in it, where it replays one."""
     rule = pattern.replays
     if rule is None or trace is None or not pattern.does_replay(wanted.workload):
@@ -76,7 +76,7 @@ def with_trace(wanted: Wanted, pattern: PatternFile, trace: TraceFacts | None) -
     return replace(wanted, workload=Workload(pattern=wanted.workload.pattern, parameters=tuple(sorted(values.items()))))
 
 
-def refuse_replay(wanted: Wanted, pattern: PatternFile, trace: TraceFacts | None) -> Refusal | None:
+def refuse_replay(wanted: WantedPoint, pattern: PatternFile, trace: TraceFacts | None) -> Refusal | None:
     """Return why a point cannot be made: it replays a trace, and none was given."""
     if trace is not None or pattern.replays is None or not pattern.does_replay(wanted.workload):
         return None

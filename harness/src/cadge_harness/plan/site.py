@@ -29,7 +29,7 @@ class SiteHost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class PlanSite:
     """A testbed as far as a plan depends on it.
 
     shared: the hosts are one machine's, and have the same processors. times is how long things take there.
@@ -56,10 +56,10 @@ class Site:
         return tuple(host.name for host in self.hosts)
 
 
-def site_of(testbed: Testbed, times: TimeModel | None = None) -> Site:
+def site_of(testbed: Testbed, times: TimeModel | None = None) -> PlanSite:
     """Return what the planner needs of a resolved testbed, on which things take `times`."""
     hosts = testbed.hosts
-    return Site(
+    return PlanSite(
         name=testbed.name,
         hosts=tuple(SiteHost(name=host.name, cpus=tuple(host.cpus)) for host in hosts),
         shared=str(testbed.kind) == "emulated",
@@ -72,14 +72,14 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> Site:
     )
 
 
-def refuse_place(site: Site, place: Place) -> Refusal | None:
+def refuse_place(site: PlanSite, place: Place) -> Refusal | None:
     """Return why nothing can be measured at a place of this testbed, or None."""
     if place == "between" and len(site.hosts) < 2:
         return Refusal(code=Reason.NODE_LACKS, reason=f"testbed {site.name} has one host; place between needs two")
     return None
 
 
-def refuse_rights(site: Site, name: str, rights: Collection[str], cast: Cast) -> Refusal | None:
+def refuse_rights(site: PlanSite, name: str, rights: Collection[str], cast: Cast) -> Refusal | None:
     """Return why a host's user may not open what takes these rights (capabilities, as setpriv names them), or None."""
     for host in hosts_of(cast) if rights else ():
         user = site.login(host)
@@ -94,7 +94,7 @@ def refuse_rights(site: Site, name: str, rights: Collection[str], cast: Cast) ->
     return None
 
 
-def refuse_cast(site: Site, place: Place, wait: Wait, cast: Cast, *, sleeper: str = "") -> Refusal | None:
+def refuse_cast(site: PlanSite, place: Place, wait: Wait, cast: Cast, *, sleeper: str = "") -> Refusal | None:
     """Return why a cast cannot run here, or None. `sleeper`: who sleeps in block mode, "" where nobody does."""
     if place == "between" and len(hosts_of(cast)) < 2:
         return Refusal(code=Reason.PLACE, reason="all its endpoints would run on one host; use place within")
@@ -113,7 +113,7 @@ def refuse_cast(site: Site, place: Place, wait: Wait, cast: Cast, *, sleeper: st
     return None
 
 
-def _processors(site: Site) -> list[tuple[tuple[str, ...], int | None]]:
+def _processors(site: PlanSite) -> list[tuple[tuple[str, ...], int | None]]:
     """Return groups of hosts that share processors, and how many; None where nobody counted."""
     if site.shared:
         pinned = all(host.cpus for host in site.hosts)

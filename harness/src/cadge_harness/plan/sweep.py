@@ -31,7 +31,7 @@ COMBINATIONS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedPoint:
     """A workload at a place and in a wait mode."""
 
     workload: Workload
@@ -49,7 +49,7 @@ class FocusOn:
     wait: Wait | None
     duration_ms: int
 
-    def matches(self, wanted: Wanted) -> bool:
+    def matches(self, wanted: WantedPoint) -> bool:
         """Tell whether a workload is in focus."""
         return (
             wanted.workload.pattern == self.pattern
@@ -259,19 +259,19 @@ def _focus(focus: Focus, pattern: PatternFile, sweep: SweepFile) -> FocusOn:
     )
 
 
-def wanted(sweep: SweepFile, workloads: Workloads) -> list[Wanted]:
+def wanted(sweep: SweepFile, workloads: Workloads) -> list[WantedPoint]:
     """Return every workload at every place in every wait mode of a sweep once, in the order of the file.
 
     Raises UsageError for what does not fit the patterns.
     """
     for problem in problems(sweep, workloads):
         raise UsageError(f"{'.'.join(map(str, problem.path))}: {problem.text}")
-    found: dict[Wanted, None] = {}
+    found: dict[WantedPoint, None] = {}
     for entry in sweep.patterns:
         places, waits = entry.places or sweep.places, entry.waits or sweep.waits
         made = _workloads(entry, sweep, workloads.patterns[entry.pattern])
         for place, wait, workload in product(places, waits, list(made)):
-            found[Wanted(workload=workload, place=place, wait=wait)] = None
+            found[WantedPoint(workload=workload, place=place, wait=wait)] = None
     return list(found)
 
 

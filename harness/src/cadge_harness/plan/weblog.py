@@ -81,7 +81,7 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ReplayBounds:
     """What can be replayed: how many files, and how long one may be."""
 
     files_max: int
@@ -153,7 +153,7 @@ def look(line: bytes) -> tuple[bytes, int] | str:
     return (name if len(name) <= _NAME_BYTES else hashlib.sha256(name).digest()), 0 if length == b"-" else int(length)
 
 
-def read_log(path: Path, bounds: Bounds) -> Replay:
+def read_log(path: Path, bounds: ReplayBounds) -> Replay:
     """Make a trace of a log, which may be packed with gzip. Raises UsageError where there is nothing to replay."""
     digest = hashlib.sha256()
     reading = _Reading(bounds.files_max)
@@ -217,7 +217,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
         yield rest
 
 
-def _made(path: Path, reading: _Reading, log_sha256: str, bounds: Bounds) -> Replay:
+def _made(path: Path, reading: _Reading, log_sha256: str, bounds: ReplayBounds) -> Replay:
     """Return the trace, without files whose length nobody knows; others by how often they are asked for."""
     asked = array("Q", bytes(8 * len(reading.lengths)))
     for number in reading.requests:

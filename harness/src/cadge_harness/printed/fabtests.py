@@ -13,7 +13,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cadge_harness.printed.text import Column, Line, Printed, PrintedError, Table, Told, lines_of, size
+from cadge_harness.printed.text import (
+    PrintedError,
+    ToolColumn,
+    ToolHints,
+    ToolLine,
+    ToolNumbers,
+    ToolOutput,
+    lines_of,
+    size,
+)
 
 _ENDS = ("total", "time", "MB/sec", "usec/xfer", "Mxfers/sec")
 _SIZE = re.compile(r"(?P<whole>[0-9]{1,15})(\.(?P<tenths>[0-9]))?(?P<unit>[kmg]?)")
@@ -24,11 +33,11 @@ _ROUNDED = "sizes from 1 KiB on are as the tool cuts them"
 PINGPONG_OF_LIBFABRIC = "fi_pingpong"
 
 
-def read(text: str, told: Told) -> Printed:
+def read(text: str, told: ToolHints) -> ToolOutput:
     """Return the series of the tables in a text. Raises PrintedError."""
-    tables: list[Table] = []
+    tables: list[ToolNumbers] = []
     columns = 0
-    table: Table | None = None
+    table: ToolNumbers | None = None
     before = ""
     for line in lines_of(text):
         words, before, last = line.words, line.text, before
@@ -50,10 +59,10 @@ def read(text: str, told: Told) -> Printed:
     series = [one for table in tables for one in table.series()]
     if not series:
         raise PrintedError("no table of fi_pingpong or of fabtests")
-    return Printed(series=tuple(series))
+    return ToolOutput(series=tuple(series))
 
 
-def _program(words: Sequence[str], told: Told, line: Line) -> str:
+def _program(words: Sequence[str], told: ToolHints, line: ToolLine) -> str:
     if "#ack" in words:
         return PINGPONG_OF_LIBFABRIC
     if words[0] == "name":
@@ -69,26 +78,26 @@ def _program(words: Sequence[str], told: Told, line: Line) -> str:
     return told.test
 
 
-def _table(program: str, line: Line, about: list[str]) -> Table:
+def _table(program: str, line: ToolLine, about: list[str]) -> ToolNumbers:
     """Return the table of a program: its time where that means something, else its rate."""
     name, _, options = program.partition(" ")
     alone = re.search(r"(^| )-W ?1( |$)", options) is not None
     if name.endswith("_pingpong"):
-        of_time = Column(
+        of_time = ToolColumn(
             heading="usec/xfer", unit="us", kind="time", moves="half round trip", statistic="mean", factor=2000
         )
-        return Table(test=name, columns=[of_time, None], about=about)
+        return ToolNumbers(test=name, columns=[of_time, None], about=about)
     if not name.endswith("_bw"):
         raise PrintedError(f"{name[:60]!r} is not read: only ping-pongs and streams (..._bw) are", line.number)
-    of_time = Column(heading="usec/xfer", unit="us", kind="time", moves="operation", statistic="mean", factor=1000)
-    of_rate = Column(
+    of_time = ToolColumn(heading="usec/xfer", unit="us", kind="time", moves="operation", statistic="mean", factor=1000)
+    of_rate = ToolColumn(
         heading="MB/sec", unit="MB/s", kind="bandwidth", moves="one way", statistic="overall", factor=1_000_000
     )
     more = [f"with{options and ' '}{options}" if options else "", *about]
-    return Table(test=name, columns=[of_time if alone else None, of_rate], about=[one for one in more if one])
+    return ToolNumbers(test=name, columns=[of_time if alone else None, of_rate], about=[one for one in more if one])
 
 
-def _pick(row: dict[str, str], line: Line) -> list[str]:
+def _pick(row: dict[str, str], line: ToolLine) -> list[str]:
     try:
         return [row["usec/xfer"], row["MB/sec"]]
     except KeyError as error:

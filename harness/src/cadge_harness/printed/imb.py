@@ -11,7 +11,17 @@ from __future__ import annotations
 
 import re
 
-from cadge_harness.printed.text import Column, Line, Printed, PrintedError, Table, like_row, lines_of, nothing, size
+from cadge_harness.printed.text import (
+    PrintedError,
+    ToolColumn,
+    ToolLine,
+    ToolNumbers,
+    ToolOutput,
+    like_row,
+    lines_of,
+    nothing,
+    size,
+)
 from cadge_results.imported import Moves
 
 _TITLE = re.compile(r"#\s*(Intel ?\(R\) MPI Benchmarks?( Suite)? V?(?P<year>[0-9]+)[0-9A-Za-z.]*)")
@@ -27,14 +37,14 @@ _TESTS: dict[str, tuple[Moves | None, Moves | None]] = {
 _DECIMAL_SINCE = 2018
 
 
-def read(text: str) -> Printed:
+def read(text: str) -> ToolOutput:
     """Return every series of the tests above. Raises PrintedError."""
-    tables: list[Table] = []
+    tables: list[ToolNumbers] = []
     skipped: list[str] = []
     version, year = "", 0
     test = ""
     about: list[str] = []
-    table: Table | None = None
+    table: ToolNumbers | None = None
     for line in lines_of(text):
         plain = line.text.strip()
         if title := _TITLE.match(plain):
@@ -47,7 +57,7 @@ def read(text: str) -> Printed:
         elif not test:
             continue
         elif plain.startswith("#bytes"):
-            table = Table(test=test, columns=_columns(test, line, year), about=list(about))
+            table = ToolNumbers(test=test, columns=_columns(test, line, year), about=list(about))
             tables.append(table)
         elif plain.startswith(("# #processes", "# (")):
             about.append(" ".join(plain.strip("# ()").split()))
@@ -57,23 +67,25 @@ def read(text: str) -> Printed:
     series = [one for table in tables for one in table.series()]
     if not series:
         raise nothing("no table of an IMB-MPI1 test between pairs of processes", skipped)
-    return Printed(series=tuple(series), version=version, skipped=tuple(skipped))
+    return ToolOutput(series=tuple(series), version=version, skipped=tuple(skipped))
 
 
-def _columns(test: str, heading: Line, year: int) -> list[Column | None]:
+def _columns(test: str, heading: ToolLine, year: int) -> list[ToolColumn | None]:
     """Return what the headings mean, without that of the size. Raises PrintedError for an unknown one."""
     time, rate = _TESTS[test.removeprefix("Multi-")]
-    found: list[Column | None] = []
+    found: list[ToolColumn | None] = []
     for word in heading.words[1:]:
         if word in {"t[usec]", "t_avg[usec]"} and time is not None:
             factor = 2000 if time == "half round trip" else 1000
-            found.append(Column(heading=word, unit="us", kind="time", moves=time, statistic="mean", factor=factor))
+            found.append(ToolColumn(heading=word, unit="us", kind="time", moves=time, statistic="mean", factor=factor))
         elif word == "Mbytes/sec" and rate is not None and year >= _DECIMAL_SINCE:
             found.append(
-                Column(heading=word, unit="MB/s", kind="bandwidth", moves=rate, statistic="overall", factor=1_000_000)
+                ToolColumn(
+                    heading=word, unit="MB/s", kind="bandwidth", moves=rate, statistic="overall", factor=1_000_000
+                )
             )
         elif word == "Msg/sec" and rate is not None:
-            found.append(Column(heading=word, unit="1/s", kind="rate", moves=rate, statistic="overall", factor=1))
+            found.append(ToolColumn(heading=word, unit="1/s", kind="rate", moves=rate, statistic="overall", factor=1))
         elif word in {"#repetitions", "t_min[usec]", "t_max[usec]", "Mbytes/sec", "Msg/sec", "t[usec]", "defects"}:
             found.append(None)
         else:

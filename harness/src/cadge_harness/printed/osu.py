@@ -10,7 +10,17 @@ from __future__ import annotations
 
 import re
 
-from cadge_harness.printed.text import Column, Line, Printed, PrintedError, Table, like_row, lines_of, nothing, size
+from cadge_harness.printed.text import (
+    PrintedError,
+    ToolColumn,
+    ToolLine,
+    ToolNumbers,
+    ToolOutput,
+    like_row,
+    lines_of,
+    nothing,
+    size,
+)
 from cadge_results.imported import Moves
 
 _TITLE = re.compile(r"#?\s*(OSU (?P<name>MPI.*?) v(?P<version>[0-9][0-9A-Za-z.+_-]*))\s*$")
@@ -41,9 +51,9 @@ _HEADING = re.compile(
 _CHECK = ("Pass", "Fail")
 
 
-def read(text: str) -> Printed:
+def read(text: str) -> ToolOutput:
     """Return every series of the tests above. Raises PrintedError."""
-    tables: list[Table] = []
+    tables: list[ToolNumbers] = []
     skipped: list[str] = []
     version = ""
     test: tuple[str, Moves] | None = None
@@ -70,48 +80,52 @@ def read(text: str) -> Printed:
     series = [one for table in tables for one in table.series()]
     if not series:
         raise nothing("no table of a point-to-point or one-sided OSU test", skipped)
-    return Printed(series=tuple(series), version=version, skipped=tuple(skipped))
+    return ToolOutput(series=tuple(series), version=version, skipped=tuple(skipped))
 
 
 class _Rows:
     """A table, and which of its columns is the tool's own check."""
 
-    def __init__(self, test: tuple[str, Moves], heading: Line, about: list[str]) -> None:
+    def __init__(self, test: tuple[str, Moves], heading: ToolLine, about: list[str]) -> None:
         self.columns = _columns(test[1], heading)
         self.checks = [index for index, column in enumerate(self.columns) if column == "check"]
         read = [None if isinstance(column, str) else column for column in self.columns]
-        self.table = Table(test=test[0], columns=read, about=list(about))
+        self.table = ToolNumbers(test=test[0], columns=read, about=list(about))
 
-    def add(self, line: Line) -> None:
+    def add(self, line: ToolLine) -> None:
         first, *words = line.words
         if len(words) == len(self.columns) and any(words[index] != "Pass" for index in self.checks):
             raise PrintedError("the tool found damaged data here (Validation)", line.number)
         self.table.add(size(first, line.number), words, line.number)
 
 
-def _columns(moves: Moves, heading: Line) -> list[Column | str]:
+def _columns(moves: Moves, heading: ToolLine) -> list[ToolColumn | str]:
     """Return what the headings mean; of what is not read, its name. Raises PrintedError for an unknown one."""
     text = re.sub(r"^# ?Size", "", heading.text)
     if left := _HEADING.sub("", text).strip():
         raise PrintedError(f"unknown column {left[:60]!r}", heading.number)
-    found: list[Column | str] = []
+    found: list[ToolColumn | str] = []
     for match in _HEADING.finditer(text):
         name = " ".join(match[0].split())
         if match["time"]:
             which = (match["which"] or "Avg ").strip()
             statistic = {"Avg": "mean", "Min": "min", "Max": "max"}.get(which) or f"p{match['tile']}"
             factor = 2000 if moves == "half round trip" else 1000
-            found.append(Column(heading=name, unit="us", kind="time", moves=moves, statistic=statistic, factor=factor))
+            found.append(
+                ToolColumn(heading=name, unit="us", kind="time", moves=moves, statistic=statistic, factor=factor)
+            )
         elif match["tail"] or match["bandwidth"]:
             statistic = f"p{match['rank']}" if match["tail"] else "overall"
             found.append(
-                Column(heading=name, unit="MB/s", kind="bandwidth", moves=moves, statistic=statistic, factor=1_000_000)
+                ToolColumn(
+                    heading=name, unit="MB/s", kind="bandwidth", moves=moves, statistic=statistic, factor=1_000_000
+                )
             )
         elif match["rate"]:
-            found.append(Column(heading=name, unit="1/s", kind="rate", moves=moves, statistic="overall", factor=1))
+            found.append(ToolColumn(heading=name, unit="1/s", kind="rate", moves=moves, statistic="overall", factor=1))
         else:
             found.append("check" if match["check"] else "count")
-    if not found or {column.kind == "time" for column in found if isinstance(column, Column)} != {
+    if not found or {column.kind == "time" for column in found if isinstance(column, ToolColumn)} != {
         moves in ("half round trip", "operation")
     }:
         raise PrintedError("these columns are none of this test", heading.number)

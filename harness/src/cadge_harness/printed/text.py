@@ -28,7 +28,7 @@ class PrintedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ToolLine:
     """One line, without what a launcher wrote before it."""
 
     number: int
@@ -41,7 +41,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ToolHints:
     """What a user has to say of a text that does not say it: which test, and messages of how many bytes."""
 
     test: str = ""
@@ -49,7 +49,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
+class ToolOutput:
     """What was read. version: the tool and its version as printed; skipped: tests that are none of ours."""
 
     series: tuple[ImportedSeries, ...]
@@ -58,7 +58,7 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ToolColumn:
     """What a column holds. factor: what turns a printed number into nanoseconds, or bytes or messages a second."""
 
     heading: str
@@ -70,11 +70,11 @@ class Column:
 
 
 @dataclass(slots=True, kw_only=True)
-class Table:
+class ToolNumbers:
     """The columns of one test and their numbers. A column that is not read is None."""
 
     test: str
-    columns: Sequence[Column | None]
+    columns: Sequence[ToolColumn | None]
     about: list[str] = field(default_factory=list)
     values: list[list[ImportedValue]] = field(init=False)
 
@@ -109,11 +109,11 @@ class Table:
         ]
 
 
-def lines_of(text: str) -> list[Line]:
+def lines_of(text: str) -> list[ToolLine]:
     """Return a text's lines. Only the ends of lines that tools write end one."""
     found = text.split("\n")
     plain = (_LAUNCHER.sub("", _ESCAPE.sub("", line)).rstrip("\r") for line in found)
-    return [Line(index, line) for index, line in enumerate(plain, 1)]
+    return [ToolLine(index, line) for index, line in enumerate(plain, 1)]
 
 
 def is_cut(text: str) -> bool:

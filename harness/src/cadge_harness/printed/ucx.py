@@ -15,7 +15,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cadge_harness.printed.text import MIB, Column, Line, Printed, PrintedError, Table, Told, lines_of, shown, size
+from cadge_harness.printed.text import (
+    MIB,
+    PrintedError,
+    ToolColumn,
+    ToolHints,
+    ToolLine,
+    ToolNumbers,
+    ToolOutput,
+    lines_of,
+    shown,
+    size,
+)
 from cadge_results.imported import Moves
 
 _TESTS = {
@@ -54,9 +65,9 @@ _BATCH = re.compile(rf"\+(?P<names>{_LABEL}?)-*\+(?:-+\+)+")
 _THOUSANDS = re.compile(r"(?<=[0-9])[,'](?=[0-9]{3})")
 
 
-def read(text: str, told: Told) -> Printed:
+def read(text: str, told: ToolHints) -> ToolOutput:
     """Return every series. Raises PrintedError."""
-    found: dict[tuple[str, str, str, int], Table] = {}
+    found: dict[tuple[str, str, str, int], ToolNumbers] = {}
     rank, labels, csv, staged, times = "", "", 0, True, ""
     box: dict[str, str] = {}
     for line in lines_of(text):
@@ -81,10 +92,10 @@ def read(text: str, told: Told) -> Printed:
     series = [one for table in found.values() for one in table.series()]
     if not series:
         raise PrintedError("no final row of ucx_perftest: the client prints them, the server does not")
-    return Printed(series=tuple(series))
+    return ToolOutput(series=tuple(series))
 
 
-def _row(line: Line, csv: int, *, staged: bool) -> tuple[list[str], list[str]] | None:
+def _row(line: ToolLine, csv: int, *, staged: bool) -> tuple[list[str], list[str]] | None:
     """Return the names and the numbers of a final row; None for other lines. Raises PrintedError for a damaged one.
 
     csv: how many names a line has, and one; 0 for a table. staged: the table has rows before the final ones.
@@ -109,7 +120,7 @@ def _row(line: Line, csv: int, *, staged: bool) -> tuple[list[str], list[str]] |
     return names, numbers
 
 
-def _which(names: Sequence[str], box: dict[str, str], told: Told, line: Line) -> tuple[str, int, str]:
+def _which(names: Sequence[str], box: dict[str, str], told: ToolHints, line: ToolLine) -> tuple[str, int, str]:
     """Return test, size and what else the row's names say. Raises PrintedError where something is open."""
     named = [name for name in names if name]
     tests = [name for name in named if name in _TESTS]
@@ -145,26 +156,28 @@ def _moves(test: str) -> Moves:
     return "half round trip" if test.endswith("_lat") else "operation" if test in _FETCHES else "one way"
 
 
-def _table(test: str, about: str, rank: str, numbers: int) -> Table:
+def _table(test: str, about: str, rank: str, numbers: int) -> ToolNumbers:
     """Return the table of a test, for rows of so many numbers."""
     statistic = "p50" if rank == "typical" else "max" if float(rank) >= 100 else f"p{float(rank):g}"
     moves = _moves(test)
-    columns: list[Column | None]
-    five: list[Column | None] = [None] * 5
+    columns: list[ToolColumn | None]
+    five: list[ToolColumn | None] = [None] * 5
     if moves == "one way":
-        bandwidth = Column(
+        bandwidth = ToolColumn(
             heading="bandwidth, overall", unit="MiB/s", kind="bandwidth", moves=moves, statistic="overall", factor=MIB
         )
-        rate = Column(
+        rate = ToolColumn(
             heading="message rate, overall", unit="1/s", kind="rate", moves=moves, statistic="overall", factor=1
         )
         columns = [None, None, bandwidth, rate] if numbers == 4 else [*five, bandwidth, None, rate]
     else:
         factor = 2000 if moves == "half round trip" else 1000
-        quantile = Column(
+        quantile = ToolColumn(
             heading=f"{rank}%ile" if rank != "typical" else rank,
             unit="us", kind="time", moves=moves, statistic=statistic, factor=factor,
         )  # fmt: skip
-        mean = Column(heading="latency, overall", unit="us", kind="time", moves=moves, statistic="mean", factor=factor)
+        mean = ToolColumn(
+            heading="latency, overall", unit="us", kind="time", moves=moves, statistic="mean", factor=factor
+        )
         columns = [None, mean, None, None] if numbers == 4 else [None, quantile, None, mean, *five[:4]]
-    return Table(test=test, columns=columns, about=[about] if about else [])
+    return ToolNumbers(test=test, columns=columns, about=[about] if about else [])

@@ -15,7 +15,7 @@ from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.providers.elf import build_id
 from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, PART, brought, make_text, providers_folder
-from cadge_harness.providers.found import Found, Where, find
+from cadge_harness.providers.found import LibraryBuild, Where, find
 from cadge_harness.providers.library import LibraryFile, library_of
 from cadge_harness.providers.module import module_environment
 from cadge_harness.providers.wheel import install, version_of
@@ -28,7 +28,7 @@ _DROPPED = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "LAYERS", "PROFILE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ProviderRequest:
     """What a user asked for: a library, perhaps a version, and where it comes from."""
 
     library: str
@@ -38,7 +38,7 @@ class Asked:
     """The folder, or the module's name."""
 
 
-def read_asked(name: str, origin: str) -> Asked:
+def read_asked(name: str, origin: str) -> ProviderRequest:
     """Read LIBRARY[@VERSION] and wheel, system, prefix:FOLDER or module:NAME. Raises UsageError."""
     library, _, version = name.partition("@")
     source, _, argument = origin.partition(":")
@@ -49,10 +49,10 @@ def read_asked(name: str, origin: str) -> Asked:
     if bool(argument) != (found in {"prefix", "module"}):
         needs = f"{found}:{'FOLDER' if found == 'prefix' else 'NAME'}" if found in {"prefix", "module"} else found
         raise UsageError(f"--from {origin}: write --from {needs}")
-    return Asked(library=library, version=version, source=found, argument=argument)
+    return ProviderRequest(library=library, version=version, source=found, argument=argument)
 
 
-def add(checkout: Checkout, asked: Asked) -> Provider:
+def add(checkout: Checkout, asked: ProviderRequest) -> Provider:
     """Make a provider's folder. Raises UsageError, UnfitError; then nothing is left behind."""
     library = library_of(checkout, asked.library)
     work = providers_folder(checkout) / f"{asked.library}-{os.getpid()}{PART}"
@@ -82,7 +82,7 @@ def _rpath(provider: Provider) -> str:
     return "" if provider.source == "system" else str(Path(provider.file).parent)
 
 
-def _look(asked: Asked, library: LibraryFile, work: Path) -> tuple[Provider, Found]:
+def _look(asked: ProviderRequest, library: LibraryFile, work: Path) -> tuple[Provider, LibraryBuild]:
     sha256, origin, extra = None, asked.argument, dict[str, str]()
     environment = dict(os.environ)
     match asked.source:

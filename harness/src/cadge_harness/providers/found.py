@@ -25,7 +25,7 @@ _RPATH_FOLLOWS = re.compile(r"-Wl,-rpath")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LibraryBuild:
     """How to build with it. `file` is the library itself, as it will be loaded."""
 
     version: str
@@ -48,7 +48,7 @@ class Where:
     moved: bool = False
 
 
-def find(library: LibraryFile, where: Where) -> Found:
+def find(library: LibraryFile, where: Where) -> LibraryBuild:
     """Look for a build. Raises UnfitError with what is missing there."""
     version, flags = _by_pkg_config(library, where) if library.find.pkg_config else _by_compiler(library, where)
     cflags, libs = _sorted(flags)
@@ -69,7 +69,7 @@ def find(library: LibraryFile, where: Where) -> Found:
         for part in library.parts
         if not any((file.resolve().parent / part.beside).glob(part.part))
     }
-    return Found(version=version, cflags=cflags, libs=libs, file=file, launcher=launcher, lacks=lacks)
+    return LibraryBuild(version=version, cflags=cflags, libs=libs, file=file, launcher=launcher, lacks=lacks)
 
 
 def _there(where: Where) -> str:

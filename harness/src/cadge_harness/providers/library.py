@@ -39,7 +39,7 @@ class Find(Frozen):
         return self
 
 
-class Part(Frozen):
+class LibraryPart(Frozen):
     """A file that not every build has, and what is missing without it."""
 
     part: str
@@ -73,7 +73,7 @@ class LibraryFile(Document):
     file: tuple[str, ...] = Field(min_length=1)
     """The library itself, by the names that it goes by."""
     find: Find
-    parts: tuple[Part, ...] = ()
+    parts: tuple[LibraryPart, ...] = ()
     wheel: Wheel | None = None
 
 

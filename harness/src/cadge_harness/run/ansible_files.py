@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cadge_harness.errors import UnfitError
 from cadge_harness.providers.folder import FILE, OF_LAYER, brought
 from cadge_harness.run.agent_file import NAME, write_agent
-from cadge_harness.testbed.model import Kind
+from cadge_harness.testbed.model import TestbedKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -129,7 +129,7 @@ def write_json(path: Path, document: object) -> Path:
 def environment(work: Path, sockets: Path, testbed: Testbed) -> dict[str, str]:
     """Return the environment of ansible-playbook: nothing of the user's Ansible, an English UTF-8 locale."""
     keep: tuple[str, ...] = ("HOME", "USER", "LOGNAME", "TERM", "TMPDIR")
-    if testbed.kind is Kind.CLUSTER:
+    if testbed.kind is TestbedKind.CLUSTER:
         keep += ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "KRB5CCNAME")
     own = {name: os.environ[name] for name in keep if name in os.environ}
     own.setdefault("HOME", str(Path.home()))

@@ -31,7 +31,7 @@ AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class HostFinding:
     """One thing looked at. `code` is stable; `fix` is what to do, empty where nothing has to be done."""
 
     code: str
@@ -40,7 +40,7 @@ class Finding:
     fix: str = ""
 
 
-def look(checkout: Checkout, catalogue: Catalogue) -> list[Finding]:
+def look(checkout: Checkout, catalogue: Catalogue) -> list[HostFinding]:
     """Return everything that was found, in the order of a campaign's life."""
     return [
         *_programs(),
@@ -53,62 +53,64 @@ def look(checkout: Checkout, catalogue: Catalogue) -> list[Finding]:
     ]
 
 
-def look_at_controller(checkout: Checkout) -> list[Finding]:
+def look_at_controller(checkout: Checkout) -> list[HostFinding]:
     """Return what matters of a machine that measures on other hosts, and brings them its build."""
     return [*_programs(), *_checkout(checkout)]
 
 
-def _programs() -> Iterator[Finding]:
+def _programs() -> Iterator[HostFinding]:
     version = ".".join(str(part) for part in sys.version_info[:3])
-    yield Finding(code="D01", level="ok", text=f"Python {version}")
+    yield HostFinding(code="D01", level="ok", text=f"Python {version}")
     beside = Path(sys.executable).parent / "ansible-playbook"
     if beside.is_file() or shutil.which("ansible-playbook"):
-        yield Finding(code="D02", level="ok", text="ansible-playbook is there")
+        yield HostFinding(code="D02", level="ok", text="ansible-playbook is there")
     else:
-        yield Finding(code="D02", level="fail", text="ansible-playbook is missing", fix="make setup")
+        yield HostFinding(code="D02", level="fail", text="ansible-playbook is missing", fix="make setup")
     for program, purpose in (("ssh", "reaching hosts"), ("mpirun", "the MPI layers")):
         path = shutil.which(program)
         level: Level = "ok" if path else "warn"
         text = f"{program}: {path}" if path else f"{program} is missing, and needed for {purpose}"
-        yield Finding(code="D03", level=level, text=text, fix="" if path else "make setup")
+        yield HostFinding(code="D03", level=level, text=text, fix="" if path else "make setup")
 
 
-def _checkout(checkout: Checkout) -> Iterator[Finding]:
-    yield Finding(code="D10", level="ok", text=f"checkout {checkout.root}")
+def _checkout(checkout: Checkout) -> Iterator[HostFinding]:
+    yield HostFinding(code="D10", level="ok", text=f"checkout {checkout.root}")
     for folder in (checkout.root, checkout.build):
         if folder.is_dir() and writable_by_others(folder):
             text = f"{folder} is writable by every user: anyone could change what cadge runs"
-            yield Finding(code="D11", level="warn", text=text, fix=f"chmod o-w {folder}")
+            yield HostFinding(code="D11", level="warn", text=text, fix=f"chmod o-w {folder}")
     if checkout.driver.is_file() and os.access(checkout.driver, os.X_OK):
-        yield Finding(code="D12", level="ok", text=f"{checkout.driver.name} is built")
+        yield HostFinding(code="D12", level="ok", text=f"{checkout.driver.name} is built")
         yield from _patterns(checkout)
     else:
-        yield Finding(code="D12", level="fail", text=f"{checkout.driver} is not built", fix="make build")
+        yield HostFinding(code="D12", level="fail", text=f"{checkout.driver} is not built", fix="make build")
     folder = checkout.campaigns
     while not folder.is_dir():
         folder = folder.parent
     if not os.access(folder, os.W_OK):
         elsewhere = command("run", "--results", "FOLDER")
-        yield Finding(code="D13", level="fail", text=f"{folder} cannot be written", fix=elsewhere)
+        yield HostFinding(code="D13", level="fail", text=f"{folder} cannot be written", fix=elsewhere)
         return
     free = shutil.disk_usage(folder).free
     if free < DISK_BYTES_MIN:
-        yield Finding(code="D14", level="warn", text=f"{free / 1e6:.0f} MB free for campaigns", fix="free some space")
+        yield HostFinding(
+            code="D14", level="warn", text=f"{free / 1e6:.0f} MB free for campaigns", fix="free some space"
+        )
 
 
-def _patterns(checkout: Checkout) -> Iterator[Finding]:
+def _patterns(checkout: Checkout) -> Iterator[HostFinding]:
     """Compare the built driver with the files of patterns and floors."""
     try:
         workloads = read_patterns(checkout)
     except UsageError as error:
-        yield Finding(code="D15", level="fail", text=str(error))
+        yield HostFinding(code="D15", level="fail", text=str(error))
         return
     said = ask_driver(checkout.driver)
     wrong = [said] if isinstance(said, str) else list(differences(said, workloads))
     for text in wrong:
-        yield Finding(code="D15", level="fail", text=f"the build is stale: {text}", fix="make build")
+        yield HostFinding(code="D15", level="fail", text=f"the build is stale: {text}", fix="make build")
     if not wrong:
-        yield Finding(
+        yield HostFinding(
             code="D15",
             level="ok",
             text=f"{count_of(len(workloads.patterns), 'pattern')}, {count_of(len(workloads.floors), 'floor')}",
@@ -123,11 +125,11 @@ class NeededProgram:
     package: str
     points: str
 
-    def missing(self, where: str = "") -> Finding:
+    def missing(self, where: str = "") -> HostFinding:
         """Say that a host does not have it; `where` names the host, with a space before."""
         text = f"{self.program} is missing{where}: {self.points} is refused{' there' * bool(where)}"
         fix = f"apt install --no-install-recommends {self.package} (if it starts a service, that can be off)"
-        return Finding(code="D16", level="skip", text=text, fix=fix)
+        return HostFinding(code="D16", level="skip", text=text, fix=fix)
 
 
 def needed_programs(checkout: Checkout) -> list[NeededProgram]:
@@ -151,58 +153,60 @@ def programs_of(workloads: Workloads) -> list[NeededProgram]:
     ]
 
 
-def _outside_programs(needed: Iterable[NeededProgram]) -> Iterator[Finding]:
+def _outside_programs(needed: Iterable[NeededProgram]) -> Iterator[HostFinding]:
     """Look for them on this machine."""
     for one in needed:
         if path := shutil.which(one.program, path=SYSTEM_PATH):  # as the agent looks for them
-            yield Finding(code="D16", level="ok", text=f"{one.program}: {path}, for {one.points}")
+            yield HostFinding(code="D16", level="ok", text=f"{one.program}: {path}, for {one.points}")
         else:
             yield one.missing()
 
 
-def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[Finding]:
+def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[HostFinding]:
     for info in catalogue.layers:
         if info.absent is not None:
-            yield Finding(code="D21", level="skip", text=f"{info.name}: {info.absent.reason}")
+            yield HostFinding(code="D21", level="skip", text=f"{info.name}: {info.absent.reason}")
             continue
         version = info.description.version if info.description else None
         if info.description is not None and info.description.trouble:
-            yield Finding(code="D23", level="warn", text=f"{info.name}: {info.description.trouble}", fix="make build")
+            yield HostFinding(
+                code="D23", level="warn", text=f"{info.name}: {info.description.trouble}", fix="make build"
+            )
             continue
-        yield Finding(code="D20", level="ok", text=f"{info.name}  {info.library} {version or ''}".rstrip())
+        yield HostFinding(code="D20", level="ok", text=f"{info.name}  {info.library} {version or ''}".rstrip())
     if not any(info.absent is None for info in catalogue.layers):
         text = f"no layer is built in {checkout.modules}"
-        yield Finding(code="D22", level="fail", text=text, fix="make build")
+        yield HostFinding(code="D22", level="fail", text=text, fix="make build")
 
 
-def _testbed() -> Iterator[Finding]:
+def _testbed() -> Iterator[HostFinding]:
     from cadge_harness.testbed import emulated  # the probe starts processes: only here
 
     able, why = emulated.may_be_root()
     reason = emulated.probe() if able else why
     if reason:
         text = f"the emulated testbed cannot be made: {reason}"
-        yield Finding(code="D30", level="warn", text=text, fix=command("run", "--testbed", "local"))
+        yield HostFinding(code="D30", level="warn", text=text, fix=command("run", "--testbed", "local"))
     else:
-        yield Finding(code="D30", level="ok", text="hosts can be emulated in namespaces")
+        yield HostFinding(code="D30", level="ok", text="hosts can be emulated in namespaces")
 
 
-def _machine() -> Iterator[Finding]:
+def _machine() -> Iterator[HostFinding]:
     cores = len(os.sched_getaffinity(0))
     if cores < 2:
         text = f"{cores} core: busy-polling points will be refused, because both ends would share it"
-        yield Finding(code="D40", level="warn", text=text)
+        yield HostFinding(code="D40", level="warn", text=text)
     else:
-        yield Finding(code="D40", level="ok", text=f"{cores} cores")
+        yield HostFinding(code="D40", level="ok", text=f"{cores} cores")
     soft, _hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if soft != resource.RLIM_INFINITY and soft < 64 * 1024**2:
         text = f"locked memory is limited to {soft // 1024} KiB; RDMA devices need more"
-        yield Finding(code="D41", level="warn", text=text, fix="ulimit -l unlimited")
+        yield HostFinding(code="D41", level="warn", text=text, fix="ulimit -l unlimited")
     shm = Path("/dev/shm")  # noqa: S108 - its size is looked at
     size = shutil.disk_usage(shm).free if shm.is_dir() else 0
     if size < SHM_BYTES_MIN:
         text = f"{shm} has {size / 1e6:.0f} MB free; shared-memory layers need more"
-        yield Finding(code="D42", level="warn", text=text, fix="mount -o remount,size=1g /dev/shm")
+        yield HostFinding(code="D42", level="warn", text=text, fix="mount -o remount,size=1g /dev/shm")
 
 
 def busy() -> str:
@@ -214,15 +218,15 @@ def busy() -> str:
     return f"load is {load:.1f} on {cores} cores: other work will disturb what is measured"
 
 
-def _noise() -> Iterator[Finding]:
+def _noise() -> Iterator[HostFinding]:
     if text := busy():
-        yield Finding(code="D50", level="warn", text=text, fix="wait until the machine is quiet")
+        yield HostFinding(code="D50", level="warn", text=text, fix="wait until the machine is quiet")
     else:
-        yield Finding(code="D50", level="ok", text=f"load {os.getloadavg()[0]:.1f}")
+        yield HostFinding(code="D50", level="ok", text=f"load {os.getloadavg()[0]:.1f}")
     if AUTOGROUP.is_file() and AUTOGROUP.read_text().strip() == "1":
         text = (
             "the kernel shares processors out by session first (sched_autogroup_enabled): where threads are more than "
             "processors, those of one host can starve those of another for seconds"
         )
         fix = f"{command('run', '--tune')}, which switches it off meanwhile"
-        yield Finding(code="D51", level="warn", text=text, fix=fix)
+        yield HostFinding(code="D51", level="warn", text=text, fix=fix)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cadge_harness.errors import printable
 from cadge_harness.run.crosscheck import node_problems
-from cadge_harness.run.findings import Finding, NeededProgram
+from cadge_harness.run.findings import HostFinding, NeededProgram
 from cadge_harness.run.survey import Offset, Survey
 from cadge_harness.testbed.model import Host, Testbed
 from cadge_harness.words import count_of
@@ -52,7 +52,7 @@ class HostsFound:
 
     hosts: tuple[str, ...]
     rows: tuple[Row, ...]
-    findings: tuple[tuple[str, Finding], ...]
+    findings: tuple[tuple[str, HostFinding], ...]
 
 
 def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsFound:
@@ -83,9 +83,9 @@ def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsFound:
     )
 
 
-def _finding(fault: Fault) -> Finding:
+def _finding(fault: Fault) -> HostFinding:
     code = CODES.get(fault.about, CODES["build"])
-    return Finding(code=code, level=fault.level, text=printable(fault.text), fix=printable(fault.fix))
+    return HostFinding(code=code, level=fault.level, text=printable(fault.text), fix=printable(fault.fix))
 
 
 def _faults(survey: Survey, name: str) -> Iterator[Fault]:
@@ -205,7 +205,7 @@ def _packages(nodes: Mapping[str, Mapping[str, object]], kind: str) -> dict[str,
 # -------------------------------------------------------------------------------------------------------- comparisons
 
 
-def _build_findings(survey: Survey, own: OwnBuild) -> Iterator[tuple[str, Finding]]:
+def _build_findings(survey: Survey, own: OwnBuild) -> Iterator[tuple[str, HostFinding]]:
     """Compare the drivers with this machine's: its formats have to be the same, and all hosts' builds one."""
     drivers = {name: looked.driver for name, looked in survey.looked.items() if looked.driver is not None}
     differ = len({tuple(str(driver.get(key)) for key in SAME) for driver in drivers.values()}) > 1
@@ -218,7 +218,7 @@ def _build_findings(survey: Survey, own: OwnBuild) -> Iterator[tuple[str, Findin
             yield name, _warn("build", text, fix, fail=differ or bool({"abi", "schema"} & set(wrong)))
 
 
-def _layer_findings(survey: Survey, own: OwnBuild) -> Iterator[tuple[str, Finding]]:
+def _layer_findings(survey: Survey, own: OwnBuild) -> Iterator[tuple[str, HostFinding]]:
     """Say which layers of this machine's build, by which sweeps are planned, a host's build does not have."""
     for name, looked in survey.looked.items():
         missing = sorted(own.layers - looked.layers.keys()) if looked.driver is not None else []
@@ -227,7 +227,7 @@ def _layer_findings(survey: Survey, own: OwnBuild) -> Iterator[tuple[str, Findin
             yield name, _warn("layers", text, "Build with their libraries there, or measure other layers (--layers)")
 
 
-def _program_findings(nodes: Mapping[str, Mapping[str, object]], own: OwnBuild) -> Iterator[tuple[str, Finding]]:
+def _program_findings(nodes: Mapping[str, Mapping[str, object]], own: OwnBuild) -> Iterator[tuple[str, HostFinding]]:
     """Say which programs beside the build a host lacks, and what is refused there for it."""
     for name, node in nodes.items():
         for needed in own.programs:
@@ -235,7 +235,7 @@ def _program_findings(nodes: Mapping[str, Mapping[str, object]], own: OwnBuild) 
                 yield name, needed.missing(f" on {name}")
 
 
-def _clock_findings(survey: Survey, names: tuple[str, ...]) -> Iterator[tuple[str, Finding]]:
+def _clock_findings(survey: Survey, names: tuple[str, ...]) -> Iterator[tuple[str, HostFinding]]:
     """Compare the clocks with that of the first host, and name sources that are slow to read or differ."""
     first = next((name for name in names if name in survey.offsets), "")
     for name in names:
@@ -271,5 +271,5 @@ def _library_faults(nodes: Mapping[str, Mapping[str, object]]) -> Iterator[Fault
         yield Fault(about="libraries", level="warn", text=text, fix="Install the same versions on all hosts")
 
 
-def _warn(about: str, text: str, fix: str, *, fail: bool = False) -> Finding:
+def _warn(about: str, text: str, fix: str, *, fail: bool = False) -> HostFinding:
     return _finding(Fault(about=about, level="fail" if fail else "warn", text=text, fix=fix))

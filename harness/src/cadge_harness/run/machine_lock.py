@@ -42,7 +42,7 @@ def lock_name(number: int = 0) -> bytes:
     return name + (f"-beside-{number}".encode() if number else b"")
 
 
-class Turn:
+class MachineTurn:
     """This sweep's right to measure on the machine, from when it was given until the process ends.
 
     number: 0 of the one that holds the machine; of sweeps that measure beside it the least that none of them has.
@@ -78,7 +78,7 @@ def machine_lock(
     *,
     queue: bool = True,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Iterator[Turn]:
+) -> Iterator[MachineTurn]:
     """Hold the machine; where another sweep holds it, call `on_wait` with a sentence that says so, and wait.
 
     Without `queue` nobody is waited for, and the turn may be one beside another's. `command` is what the user can run
@@ -95,7 +95,7 @@ def machine_lock(
         number = 0 if queue else next((one for one in range(SWEEPS_MOST) if _take(lock, one)), None)
         if number is None:
             raise UnfitError(f"{SWEEPS_MOST} sweeps measure on this machine; wait until some of them end")
-        turn = Turn(lock, number)
+        turn = MachineTurn(lock, number)
         try:
             yield turn
         finally:

@@ -24,7 +24,7 @@ from cadge_harness.plan.sweep import by_layers, find_sweep, read_sweep, wanted
 from cadge_harness.plan.timemodel import idle_times
 from cadge_harness.plan.weblog import Replay, read_log
 from cadge_harness.testbed import testbeds
-from cadge_harness.testbed.model import Kind, Testbed
+from cadge_harness.testbed.model import Testbed, TestbedKind
 from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
 from cadge_results.sweep import ALL_LAYERS, POINT_MS_MIN, check_looks
 from cadge_results.units import parse_ms
@@ -59,7 +59,7 @@ class Request:
         """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""
         damaged: list[DamagedError] = []
         times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name, damaged)
-        if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
+        if times is None and testbed.kind is not TestbedKind.CLUSTER:  # whose nodes are not this machine
             times = probed(self.checkout.driver, idle_times(testbed.kind))
         plan = make_plan(
             self.sweep,
@@ -81,7 +81,7 @@ class Request:
         """
         items = wanted(self.sweep, self.workloads)
         at_a_rate = any(states_rate(part.layers) for part in by_layers(self.sweep))
-        may_be_forbidden = os.geteuid() != 0 and testbed.kind is not Kind.CLUSTER
+        may_be_forbidden = os.geteuid() != 0 and testbed.kind is not TestbedKind.CLUSTER
         if (
             not at_a_rate
             and not may_be_forbidden

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadge_harness.errors import UnfitError
-from cadge_harness.testbed.model import Kind
+from cadge_harness.testbed.model import TestbedKind
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
@@ -28,9 +28,9 @@ def check_room(results: Path, testbed: Testbed, *, stored_bytes: int, carried_by
     """
     _check_writable(results, "choose another folder with --results")
     needs = {_existing(results): stored_bytes + carried_bytes}
-    if testbed.kind is not Kind.CLUSTER:
+    if testbed.kind is not TestbedKind.CLUSTER:
         # a login to an emulated host asks the accounts for the home, this machine's own processes ask HOME
-        home = Path.home() if testbed.kind is Kind.LOCAL else Path(pwd.getpwuid(os.geteuid()).pw_dir)
+        home = Path.home() if testbed.kind is TestbedKind.LOCAL else Path(pwd.getpwuid(os.geteuid()).pw_dir)
         _check_writable(home / OF_HOSTS, "hosts of this machine keep what they run there")
         folder = _existing(home / OF_HOSTS)
         needs[folder] = needs.get(folder, 0) + len(testbed.hosts) * carried_bytes

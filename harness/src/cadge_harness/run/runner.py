@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_io
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
-from cadge_harness.testbed.model import Kind
+from cadge_harness.testbed.model import TestbedKind
 from cadge_results import NO_ROOM, Campaign, CampaignWriter, ResultsError, StoreFullError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class AnsibleRunner:
                 tune=self._tune,
                 of_launches=[trace] if trace is not None else [],
                 programs=stored.plan.programs,
-                without_ansible=testbed.kind is Kind.LOCAL and not self._tune,
+                without_ansible=testbed.kind is TestbedKind.LOCAL and not self._tune,
             )
         except OSError as error:
             if error.errno in NO_ROOM:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_harness.testbed.host_files import DATA_PREFIX, HOST_FOLDER, MANAGEMENT_PREFIX, write_files
-from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.testbed.users import FOLDER, Use, users
 from cadge_harness.words import count_of
 
@@ -465,7 +465,7 @@ def describe(now: dict[str, Any], *, use: Use | None = None, notes: tuple[str, .
     part.replace(inventory)
     return Testbed(
         name="emulated",
-        kind=Kind.EMULATED,
+        kind=TestbedKind.EMULATED,
         hosts=hosts,
         inventory_path=inventory,
         exec_prefix=exec_prefix(now["pid"]) if "pid" in now else (),

@@ -18,7 +18,7 @@ import yaml
 
 from cadge_harness.errors import UnfitError, UsageError, named, printable, shown
 from cadge_harness.testbed.inventory_rules import HostVariables, loops_back, read_host
-from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
 from cadge_results.catalogue import SafeLoader
 
@@ -193,7 +193,7 @@ def load(path: Path) -> Testbed:
     hosts = _read_hosts(variables)
     return Testbed(
         name=path.stem or found.stem,
-        kind=Kind.CLUSTER,
+        kind=TestbedKind.CLUSTER,
         hosts=tuple(
             Host(
                 name=host.inventory_hostname,

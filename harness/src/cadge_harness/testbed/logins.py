@@ -8,7 +8,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping
 
-from cadge_harness.testbed.model import Kind, Testbed
+from cadge_harness.testbed.model import Testbed, TestbedKind
 
 _BY_SSH = ("ssh", "smart", "ansible.builtin.ssh")
 _ANSWER_S = 10
@@ -22,7 +22,7 @@ def login_of(testbed: Testbed, name: str) -> str | None:
     It cannot on the hosts of other testbeds, and where drivers are a build of the host's: it may have capabilities.
     """
     own = testbed.host_variables.get(name, {})
-    if testbed.kind is not Kind.CLUSTER or any(own.get(variable) for variable in _ELSEWHERE):
+    if testbed.kind is not TestbedKind.CLUSTER or any(own.get(variable) for variable in _ELSEWHERE):
         return None
     stated = own.get("ansible_user") or own.get("ansible_ssh_user")
     if stated:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from cadge_harness.errors import UsageError
 from cadge_harness.testbed.inventory_rules import is_address
-from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 
 
 def with_addresses(testbed: Testbed, lookup: Callable[[str], str] = socket.gethostbyname) -> Testbed:
@@ -21,7 +21,7 @@ def with_addresses(testbed: Testbed, lookup: Callable[[str], str] = socket.getho
 
     A name that only its own hosts can look up stays a name. Raises UsageError where one is this machine's alone.
     """
-    if testbed.kind is not Kind.CLUSTER or len(testbed.hosts) < 2:
+    if testbed.kind is not TestbedKind.CLUSTER or len(testbed.hosts) < 2:
         return testbed
     return replace(testbed, hosts=tuple(_addressed(host, lookup) for host in testbed.hosts))
 

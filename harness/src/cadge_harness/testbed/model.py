@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DEFAULT_PORTS = (18600, 18699)
 
 
-class Kind(StrEnum):
+class TestbedKind(StrEnum):
     """What sort of testbed it is."""
 
     __test__ = False
@@ -64,7 +64,7 @@ class Testbed:
 
     __test__ = False
     name: str
-    kind: Kind
+    kind: TestbedKind
     hosts: tuple[Host, ...]
     inventory_path: Path
     exec_prefix: tuple[str, ...] = ()

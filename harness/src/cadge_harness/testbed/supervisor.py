@@ -60,7 +60,7 @@ class UnableError(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SupervisorPlan:
     """What `start` is told. `folder` is the user's 0700 state folder and holds the keys made by testbed.py."""
 
     folder: Path
@@ -73,11 +73,11 @@ class Plan:
     shared: tuple[str, ...] = ()  # folders below /tmp that hosts see as this machine does, those above others first
 
     @staticmethod
-    def read(path: Path) -> Plan:
+    def read(path: Path) -> SupervisorPlan:
         """Read the JSON file that testbed.py wrote."""
         raw = json.loads(path.read_text(encoding="utf-8"))
         lists = {name: tuple(raw[name]) for name in ("hosts", "shared")}
-        return Plan(**{**raw, **lists, "folder": Path(raw["folder"])})
+        return SupervisorPlan(**{**raw, **lists, "folder": Path(raw["folder"])})
 
 
 def _check(result: int, what: str) -> None:
@@ -128,10 +128,10 @@ def _no_ipv6(*devices: str) -> None:
 # ---------------------------------------------------------------------------------------------------------- one host
 
 
-class Host:
+class HostNamespace:
     """One host, from the point of view of its own pid 1."""
 
-    def __init__(self, plan: Plan, index: int) -> None:
+    def __init__(self, plan: SupervisorPlan, index: int) -> None:
         self.plan = plan
         self.index = index
         self.name = plan.hosts[index]
@@ -232,7 +232,7 @@ _PLAIN = ("hosts", "hostname", "authorized_keys", "known_hosts", "ssh_config", "
 _HOST_FILES = {**dict.fromkeys(_PLAIN, 0o644), **dict.fromkeys(_SECRET, 0o600)}
 
 
-def lend_rights(plan: Plan) -> None:
+def lend_rights(plan: SupervisorPlan) -> None:
     """Give the one who logs in, and nobody else, a copy of setpriv that may lend RIGHTS to what it starts here."""
     if plan.uid == 0:
         return
@@ -297,7 +297,7 @@ def _await_port(address: str, port: int) -> None:
 # -------------------------------------------------------------------------------------------------------- supervisor
 
 
-def _fork_host(plan: Plan, index: int) -> tuple[int, int, int]:
+def _fork_host(plan: SupervisorPlan, index: int) -> tuple[int, int, int]:
     """Fork a host into namespaces of its own; returns (its pid here, its go descriptor, its ready descriptor)."""
     go_read, go_write = os.pipe()
     ready_read, ready_write = os.pipe()
@@ -315,7 +315,7 @@ def _fork_host(plan: Plan, index: int) -> tuple[int, int, int]:
             if not os.read(go_read, 1):
                 os._exit(1)
             os.close(go_read)
-            Host(plan, index).run(ready_write)
+            HostNamespace(plan, index).run(ready_write)
         except UnableError as error:
             os.write(ready_write, str(error).encode())
         finally:
@@ -330,7 +330,7 @@ def _fork_host(plan: Plan, index: int) -> tuple[int, int, int]:
     return int(text), go_write, ready_read
 
 
-def _link_hosts(plan: Plan, pids: list[int]) -> None:
+def _link_hosts(plan: SupervisorPlan, pids: list[int]) -> None:
     """Make the bridge for management, and the data and raw links, and move their ends to the hosts."""
     lines = ["link set lo up", "link add mgmt0 type bridge", f"address add {plan.management_prefix}.1/24 dev mgmt0"]
     _no_ipv6("default")
@@ -358,7 +358,7 @@ def _link_hosts(plan: Plan, pids: list[int]) -> None:
     ip(*lines)
 
 
-def supervise(plan: Plan, report: int) -> NoReturn:
+def supervise(plan: SupervisorPlan, report: int) -> NoReturn:
     """Be pid 1 of the testbed: make it, write "ok" or a reason to descriptor `report`, then wait until it ends."""
     try:
         os.environ["PATH"] = TOOLS
@@ -388,7 +388,7 @@ def supervise(plan: Plan, report: int) -> NoReturn:
             sys.exit(1)
 
 
-def _daemon(plan: Plan, report: int, pid_out: int) -> NoReturn:
+def _daemon(plan: SupervisorPlan, report: int, pid_out: int) -> NoReturn:
     """Leave the terminal and the caller's session, make the namespaces, and become their supervisor."""
     os.setsid()
     log = os.open(
@@ -419,7 +419,7 @@ def _check_tools() -> None:
             raise UnableError(f"the program {tool} is missing")
 
 
-def start(plan: Plan) -> dict[str, int]:
+def start(plan: SupervisorPlan) -> dict[str, int]:
     """Make the testbed and return how to know its process again: {"pid", "start_time"}."""
     _check_tools()
     pid_read, pid_write = os.pipe()
@@ -482,7 +482,7 @@ def main(arguments: list[str]) -> int:
         if arguments == ["probe"]:
             probe()
         elif len(arguments) == 2 and arguments[0] == "start":
-            sys.stdout.write(json.dumps(start(Plan.read(Path(arguments[1])))) + "\n")
+            sys.stdout.write(json.dumps(start(SupervisorPlan.read(Path(arguments[1])))) + "\n")
         else:
             sys.stderr.write("usage: supervisor.py probe | start FILE\n")
             return 2

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.testbed import emulated, inventory_file
-from cadge_harness.testbed.model import DEFAULT_PORTS, Host, Kind, Testbed
+from cadge_harness.testbed.model import DEFAULT_PORTS, Host, Testbed, TestbedKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Host",
-    "Kind",
     "Testbed",
+    "TestbedKind",
     "down",
     "exec_command",
     "release",
@@ -62,7 +62,7 @@ def local(*, notes: tuple[str, ...] = (), own: int = 0) -> Testbed:
     step = own * (last - first + 1)
     return Testbed(
         name="local",
-        kind=Kind.LOCAL,
+        kind=TestbedKind.LOCAL,
         hosts=(host,),
         inventory_path=path,
         notes=notes,

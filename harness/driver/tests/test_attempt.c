@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "plays.h"
-#include "traffic/receiver.h"
+#include "traffic/pusher.h"
 #include "traffic/service.h"
 #include "tap.h"
 
@@ -167,7 +167,7 @@ static void test_spread_stream(void)
 	point_set(&point, "spread", UINT64_C(1) << 19);
 	point.deadline_ns = 5000000000;
 	outcome = play(point, (struct fake_orders){.queued = true});
-	tap_ok(outcome.queued_most >= 5 && outcome.queued_most <= 5 + 1 + DRV_RECEIVER_BUFFERS,
+	tap_ok(outcome.queued_most >= 5 && outcome.queued_most <= 5 + 1 + DRV_PUSHER_ANSWERS,
 	       "at most 5 messages and the words of both sides with the layer: %u", outcome.queued_most);
 	tap_ok(play(touched(point), (struct fake_orders){.reserve = true}).attempt.status == DRV_REFUSED,
 	       "messages are written in the library's memory");

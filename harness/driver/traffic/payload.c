@@ -98,19 +98,21 @@ bool drv_touch_read(const void *message, size_t bytes, uint64_t seed, uint64_t n
 }
 
 int drv_message_post_in_place(const struct drv_engine *engine, struct cadge_chan *chan,
-			      const struct drv_message *message, uint64_t token)
+			      struct drv_message *message, uint64_t token)
 {
 	const size_t bytes = drv_message_bytes(message);
-	struct drv_message there = *message;
+	uint8_t *at = message->at;
 	void *base;
 	/* a head is 16 bytes, however short the message */
 	int code = engine->layer->reserve(chan, bytes < DRV_HEAD_BYTES ? DRV_HEAD_BYTES : bytes, 0, &base);
 
 	if (code != CADGE_DONE)
 		return code;
-	there.at = base;
-	there.written = false;
-	drv_message_write(&there);
+	message->at = base;
+	message->written = false;
+	drv_message_write(message);
+	message->at = at;
+	message->written = false;
 	code = engine->layer->commit(chan, base, bytes, 0, token);
 	if (code == CADGE_BUSY)
 		engine->layer->cancel(chan, base);

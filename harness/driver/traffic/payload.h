@@ -218,7 +218,7 @@ DRV_INLINE void drv_message_write(struct drv_message *message)
 
 /* Where the library lends memory to send from, a message that is touched is written there. Codes as of post. */
 int drv_message_post_in_place(const struct drv_engine *engine, struct cadge_chan *chan,
-			      const struct drv_message *message, uint64_t token);
+			      struct drv_message *message, uint64_t token);
 
 /* Writes and posts a message. Codes as of post; after BUSY it is to be posted again. */
 DRV_INLINE int drv_message_post(const struct drv_engine *engine, struct cadge_chan *chan,

@@ -5,8 +5,7 @@
  */
 #include "msgrate.params.h"
 
-#include "traffic/push.h"
-#include "traffic/payload.h"
+#include "traffic/pusher.h"
 
 static struct drv_push push_in(const struct drv_play *play)
 {
@@ -53,9 +52,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_sender *sender = &((struct drv_pusher *)play->state)->sender;
-
-	if (drv_sender_measure(sender, play->duration_ns, play->record, fail))
+	if (drv_pusher_measure(play, fail))
 		return -1;
 	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
 	return 0;

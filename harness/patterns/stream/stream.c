@@ -8,8 +8,7 @@
 
 #include <inttypes.h>
 
-#include "traffic/push.h"
-#include "traffic/payload.h"
+#include "traffic/pusher.h"
 
 static struct drv_push push_in(const struct drv_play *play)
 {
@@ -45,9 +44,7 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_sender *sender = &((struct drv_pusher *)play->state)->sender;
-
-	if (drv_sender_measure(sender, play->duration_ns, play->record, fail))
+	if (drv_pusher_measure(play, fail))
 		return -1;
 	drv_record_rate(play->record, 0, play->record->bytes, play->record->elapsed_ns);
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who works for others sleeps in block mode also while it has work that the layer has no room for: the layer's wait ends
+ * A turn of a loop: what it notices, and when it looks around or sleeps. Who works for others sleeps in block mode also while it has work that the layer has no room for: the layer's wait ends
  * when it has. Spinning took the processor from those that would have made room.
  */
 #include <string.h>
@@ -44,9 +44,80 @@ static int drain(void *arg, struct drv_fail *fail)
 	return drv_fail_set(fail, DRV_STOPPED, "enough");
 }
 
+/* What a turn polls: gives a buffer back, twice, with a code. */
+static struct {
+	struct drv_progress *progress;
+	uint64_t token;
+	unsigned int times;
+	int code;
+} gives;
+
+static int poll_and_give(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	const unsigned int times = gives.times;
+
+	(void)ctx;
+	for (; gives.times; gives.times--)
+		sink->sent(sink, 0, gives.token, gives.code);
+	return times > 0;
+}
+
+static bool has_lent(void *arg)
+{
+	return ((const struct drv_progress *)arg)->lents > 0;
+}
+
+static void test_turns(struct drv_engine *engine)
+{
+	static struct drv_progress progress;
+	bool lent[2] = {false, false};
+	struct drv_fail fail;
+	int failed = 0;
+
+	drv_progress_start(&progress, engine, NULL, lent, 2);
+	drv_progress_lend(&progress, 1, CADGE_QUEUED);
+	drv_progress_lend(&progress, 0, CADGE_DONE);
+	tap_ok(progress.lents == 1 && lent[1] && !lent[0], "a buffer is lent until its completion");
+	gives.token = 1;
+	gives.times = 2;
+	tap_ok(!drv_progress_turn(&progress, 0, &fail) && progress.lents == 0 &&
+		       progress.check.mismatches == 1,
+	       "a completion that comes twice is a mismatch: %s", progress.check.mismatch);
+	gives.token = 2;
+	gives.times = 1;
+	tap_ok(!drv_progress_turn(&progress, 0, &fail) && progress.check.mismatches == 2,
+	       "and one of a buffer that there is not");
+	engine->down_code = CADGE_E_DOWN;
+	progress.idle = 0;
+	for (int i = 0; i < 63; i++)
+		failed += drv_progress_turn(&progress, 0, &fail) != 0;
+	tap_ok(!failed && progress.idle == 63, "63 idle turns do not look around");
+	engine->down_code = 0;
+	engine->deadline = 0;
+	tap_ok(drv_progress_turn(&progress, 0, &fail) && fail.reason == DRV_DEADLINE, "the 64th does: %s",
+	       fail.text);
+	drv_engine_allow(engine, UINT64_C(60000000000));
+	drv_progress_lend(&progress, 1, CADGE_QUEUED);
+	gives.token = 1;
+	gives.times = 1;
+	gives.code = CADGE_E_LOST;
+	tap_ok(!drv_progress_turn(&progress, 0, &fail) && !progress.failed, "a loss is no failure");
+	drv_progress_lend(&progress, 1, CADGE_QUEUED);
+	gives.times = 1;
+	gives.code = CADGE_E_DOWN;
+	tap_ok(drv_progress_turn(&progress, 0, &fail) && fail.reason == DRV_PEER_LOST,
+	       "what failed inside a callback ends the turn: %s", fail.text);
+	drv_progress_fail(&progress, "post", CADGE_E_MEMORY);
+	tap_ok(progress.fail.reason == DRV_PEER_LOST, "the first failure is kept");
+	tap_ok(drv_progress_settle(&progress, has_lent, &progress), "it settles where nothing is lent");
+	drv_progress_lend(&progress, 1, CADGE_QUEUED);
+	tap_ok(!drv_progress_settle(&progress, has_lent, &progress), "and not where something stays lent");
+}
+
 int main(void)
 {
 	static const struct cadge_layer layer = {.poll = poll_nothing, .wait = wait_for_room};
+	static const struct cadge_layer giving = {.poll = poll_and_give, .wait = wait_for_room};
 	struct drv_engine engine = {.layer = &layer, .nap_factor = 1};
 	struct drv_fail fail;
 	json_t *message;
@@ -64,5 +135,7 @@ int main(void)
 	status = drv_serve_loop(&engine, NULL, NULL, due, drain, &message, &fail);
 	tap_ok(status < 0 && seen.waits == 0 && seen.polls == LOOKS_MOST,
 	       "who polls never waits: it looked %u times", seen.polls);
+	engine.layer = &giving;
+	test_turns(&engine);
 	return tap_done();
 }

@@ -37,7 +37,10 @@ struct receiver {
 	struct drv_samples *samples;
 };
 
-/* Computes for so long, and then takes the message that came meanwhile; gives up after as long again. */
+/*
+ * Computes for so long, and then takes the message that came meanwhile; gives up after as long again. Its polls are what is
+ * timed, so that they are no turns of progress.h.
+ */
 static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 {
 	struct drv_engine *engine = receiver->stock.answers.progress.port.engine;

@@ -170,7 +170,10 @@ static int call(struct caller *caller, struct call *call_out, struct drv_fail *f
 	return 0;
 }
 
-/* After calls that were sent again: polls until nothing has come for a while, so that no answer strays into what follows. */
+/*
+ * After calls that were sent again: polls until nothing has come for a while, so that no answer strays into what follows.
+ * No turn of progress.h: it ends by time alone, and never sleeps.
+ */
 static int calm_down(struct caller *caller, struct drv_fail *fail)
 {
 	const struct drv_engine *engine = caller->asker.progress.port.engine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receiving what is pushed, and the control messages of both sides. */
-#include "traffic/pusher.h"
+#include "traffic/pushed.h"
 
 /* tokens of answers */
 #define TOKEN_ANSWER (UINT64_C(1) << 63)

@@ -71,15 +71,16 @@ static void on_notified(struct cadge_sink *sink, uint32_t peer, struct cadge_reg
 
 void drv_port_start(struct drv_port *port, struct drv_engine *engine)
 {
-	port->sink = (struct cadge_sink){.bytes = sizeof(struct cadge_sink),
-					 .up = on_up,
-					 .down = on_down,
-					 .recv = on_recv,
-					 .sent = on_sent,
-					 .call = on_call,
-					 .replied = on_replied,
-					 .notified = on_notified};
-	port->engine = engine;
+	*port = (struct drv_port){.sink = {.bytes = sizeof(struct cadge_sink),
+					   .up = on_up,
+					   .down = on_down,
+					   .recv = on_recv,
+					   .sent = on_sent,
+					   .call = on_call,
+					   .replied = on_replied,
+					   .notified = on_notified},
+				  .engine = engine,
+				  .due = true};
 }
 
 int drv_engine_fail(const char *what, int code, struct drv_fail *fail)

@@ -45,6 +45,7 @@ enum drv_pool {
 
 struct drv_floor;
 struct drv_floor_run;
+struct drv_demux;
 struct drv_crew;
 struct drv_hands;
 
@@ -61,10 +62,33 @@ struct drv_channel {
 
 struct drv_engine;
 
+/* How a message, or the arguments of a call, are known to be for a port, where a context has two flows; see demux.h. */
+enum drv_claim {
+	/* none is */
+	DRV_CLAIM_NONE,
+	/* every second one: it has one request outstanding at a time, and its own requests come to the other flow */
+	DRV_CLAIM_TURNS,
+	/* those of claim_bytes or more that hold claim_word at byte claim_at, from their end where that is negative */
+	DRV_CLAIM_WORD,
+	/* as `claims` says */
+	DRV_CLAIM_ASK,
+};
+
+struct drv_port;
+
 /* The base of every sink of ours. */
 struct drv_port {
 	struct cadge_sink sink; /* first: callbacks get a pointer to it */
 	struct drv_engine *engine;
+	/* work may be left that could not be done inside a callback; true for whoever keeps no account of it */
+	bool due;
+	/* DRV_CLAIM_TURNS: the next message is this port's */
+	bool turn;
+	enum drv_claim claim;
+	int claim_at;
+	uint32_t claim_bytes;
+	uint64_t claim_word;
+	bool (*claims)(const struct drv_port *port, const void *data, size_t bytes);
 };
 
 struct drv_engine {
@@ -111,6 +135,8 @@ struct drv_engine {
 	struct cadge_region *region;
 	/* who gets events now */
 	struct cadge_sink *sink;
+	/* place self, for the length of an attempt of two roles; else NULL */
+	struct drv_demux *demux;
 	/* gets them between attempts */
 	struct drv_port port;
 	/* see drv_engine_idle */
@@ -146,8 +172,8 @@ struct drv_engine {
 	struct drv_witness witness;
 };
 
-/* Makes a port whose up and down note the channel's state and whose other callbacks count nothing and keep
- * nothing. */
+/* Makes a port whose up and down note the channel's state and whose other callbacks count nothing, keep nothing and
+ * claim nothing. */
 void drv_port_start(struct drv_port *port, struct drv_engine *engine);
 
 /* Sets the deadline of a step that may last `span_ns`, held to the launch's, which it equals then. Returns it in

@@ -49,5 +49,5 @@ const struct cadge_layer *drv_in_place(const struct cadge_layer *layer, const st
 
 bool drv_in_place_grants(const struct cadge_layer *layer)
 {
-	return layer == &own;
+	return layer->post == post;
 }

@@ -14,7 +14,7 @@
 /* The table to call for an open context; `layer` is the one that opened it. One layer a process. */
 const struct cadge_layer *drv_in_place(const struct cadge_layer *layer, const struct cadge_ctx *ctx);
 
-/* Whether `layer` is a table that drv_in_place made: a message that is written anew may be written there (payload.h). */
+/* Whether `layer` is a table that drv_in_place made, or a copy of it: a message that is written anew may be written there (payload.h). */
 bool drv_in_place_grants(const struct cadge_layer *layer);
 
 #endif

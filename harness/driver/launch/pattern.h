@@ -17,7 +17,9 @@
  * steps each endpoint is told to end one phase and to begin the next: `phase` fills in what it counted so far.
  * Where several endpoints act they start together; who is done first serves on until all are.
  *
- * At place self there is one endpoint, and `self` is the role that it plays: all of them at once, on one context.
+ * At place self there is one endpoint, which plays the pattern's first role that acts and its first other one at once, on
+ * one context. Neither knows of the other: the driver hands each event to the role that it belongs to, and calls the other
+ * role's `drain` after each poll (demux.h).
  *
  * Functions return 0, or -1 with the reason in *fail. Everything runs in the thread that owns the context.
  */
@@ -162,6 +164,8 @@ struct drv_play {
 	bool serves_measurement;
 	/* of the other threads of this endpoint; the driver's */
 	struct drv_play *others;
+	/* place self, of the role that acts: the other role of this process; else NULL */
+	struct drv_play *beside;
 };
 
 struct drv_role {
@@ -202,6 +206,8 @@ struct drv_role {
 	 * polled, nothing else. drv_engine_look finds the message.
 	 */
 	int (*serve)(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+	/* What is due after each poll, of a role beside one that acts; `serve` does it in a loop. NULL: nothing. */
+	int (*drain)(struct drv_play *play, struct drv_fail *fail);
 	/* Ends a phase, fills in the counts since the attempt began (zeroed before), and begins the next phase. */
 	void (*phase)(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 	/*
@@ -230,8 +236,8 @@ struct drv_pattern {
 	const struct drv_need *needs_caps;
 	/* ends with a NULL name */
 	const struct drv_role *roles;
-	/* the role of the one endpoint at place self; NULL: this pattern cannot be played there */
-	const struct drv_role *self;
+	/* it can be played at place self */
+	bool self;
 	/* What the parameters ask of a layer before it is opened. *needs_out is zeroed before. */
 	void (*needs)(const void *parameters, struct drv_needs *needs_out);
 	/*
@@ -251,6 +257,11 @@ static inline bool drv_role_acts(const struct drv_role *role, const void *parame
 
 /* The role called `name`; NULL when the pattern has none. */
 const struct drv_role *drv_role_find(const struct drv_pattern *pattern, const char *name);
+/* Place self: the role that acts, and the one beside it, NULL where the pattern has no other. */
+const struct drv_role *drv_role_acting(const struct drv_pattern *pattern);
+const struct drv_role *drv_role_beside(const struct drv_pattern *pattern);
+/* What they are called and can do together; its functions are those of the roles. */
+struct drv_role drv_role_self(const struct drv_pattern *pattern);
 
 /* Enters a table into the list of patterns, or of the forms of floors. One line at the end of the table's file. */
 #define DRV_PATTERN(table)                                                                                   \

@@ -18,6 +18,37 @@ const struct drv_role *drv_role_find(const struct drv_pattern *pattern, const ch
 	return NULL;
 }
 
+const struct drv_role *drv_role_acting(const struct drv_pattern *pattern)
+{
+	const struct drv_role *role = pattern->roles;
+
+	while (!role->acts)
+		role++;
+	return role;
+}
+
+const struct drv_role *drv_role_beside(const struct drv_pattern *pattern)
+{
+	const struct drv_role *acting = drv_role_acting(pattern), *role = pattern->roles;
+
+	if (role == acting)
+		role++;
+	return role->name ? role : NULL;
+}
+
+struct drv_role drv_role_self(const struct drv_pattern *pattern)
+{
+	const struct drv_role *acting = drv_role_acting(pattern), *beside = drv_role_beside(pattern);
+
+	if (!beside)
+		return *acting;
+	return (struct drv_role){.name = "both",
+				 .acts = true,
+				 .exposes = acting->exposes || beside->exposes,
+				 .attaches = acting->attaches || beside->attaches,
+				 .hands = acting->hands || beside->hands};
+}
+
 const struct drv_pattern *drv_pattern_find(const char *name, bool form)
 {
 	const struct drv_pattern *const *at = form ? __start_cadge_forms : __start_cadge_patterns;

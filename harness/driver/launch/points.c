@@ -115,6 +115,17 @@ static int check_role(const struct drv_reader *declaration, const struct drv_lau
 	return drv_read_wrong(declaration, "", text);
 }
 
+static int check_self(const struct drv_reader *declaration, const struct drv_launch *launch,
+		      const struct drv_pattern *pattern)
+{
+	struct drv_role role;
+
+	if (!pattern->self)
+		return 0;
+	role = drv_role_self(pattern);
+	return check_role(declaration, launch, &role, 0, true);
+}
+
 /* Every endpoint's role must be one of the pattern's, and somebody must act. */
 static int check_roles(const struct drv_reader *declaration, const struct drv_pattern *pattern,
 		       const struct drv_launch *launch)
@@ -123,7 +134,7 @@ static int check_roles(const struct drv_reader *declaration, const struct drv_pa
 	char text[200];
 
 	if (launch->place == DRV_PLACE_SELF)
-		return pattern->self ? check_role(declaration, launch, pattern->self, 0, true) : 0;
+		return check_self(declaration, launch, pattern);
 	for (size_t e = 0; e < launch->endpoints_count; e++) {
 		const struct drv_role *role = drv_role_find(pattern, launch->endpoints[e].role);
 

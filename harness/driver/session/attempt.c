@@ -350,12 +350,13 @@ static void cast(struct acting *acting)
 
 	acting->endpoints = launch->endpoints_count;
 	for (size_t e = 0; e < acting->endpoints; e++) {
-		const struct drv_role *role = acting->engine->self ? acting->point->pattern->self
-								   : drv_role_find(acting->point->pattern,
-										   launch->endpoints[e].role);
+		const struct drv_pattern *pattern = acting->point->pattern;
+		const struct drv_role role = acting->engine->self
+						     ? drv_role_self(pattern)
+						     : *drv_role_find(pattern, launch->endpoints[e].role);
 
-		acting->accounts[e].role = role->name;
-		acting->accounts[e].acts = drv_role_acts(role, acting->point->parameters);
+		acting->accounts[e].role = role.name;
+		acting->accounts[e].acts = drv_role_acts(&role, acting->point->parameters);
 		acting->accounts[e].system_calls = -1;
 		acting->others_acting += e > 0 && acting->accounts[e].acts;
 	}

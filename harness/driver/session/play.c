@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "session/attempt.h"
+#include "session/self.h"
 #include "threads/crew.h"
 #include "traffic/payload.h"
 
-#define STATE_ALIGN 4096u
-#define COUNT_NS    UINT64_C(15000000)
+#define COUNT_NS UINT64_C(15000000)
 
 uint64_t drv_attempt_seed(const struct drv_launch *launch, size_t index)
 {
@@ -24,7 +24,7 @@ uint64_t drv_attempt_seed(const struct drv_launch *launch, size_t index)
 const struct drv_role *drv_play_role(const struct drv_engine *engine, const struct drv_point *point)
 {
 	if (engine->self)
-		return point->pattern->self;
+		return drv_role_acting(point->pattern);
 	return drv_role_find(point->pattern, engine->launch->endpoints[engine->endpoint].role);
 }
 
@@ -46,15 +46,6 @@ static struct drv_play *play_of(const struct job *job, const struct drv_engine *
 	return engine->thread ? &job->play->others[engine->thread - 1] : job->play;
 }
 
-/* Zeroed pages, at least one; NULL: no memory. */
-static void *zeroed(size_t bytes)
-{
-	const size_t whole = (bytes + STATE_ALIGN) / STATE_ALIGN * STATE_ALIGN;
-	void *made = aligned_alloc(STATE_ALIGN, whole);
-
-	return made ? memset(made, 0, whole) : NULL;
-}
-
 static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	const struct job *job = arg;
@@ -69,10 +60,10 @@ static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	play->seed = drv_attempt_seed(engine->launch, job->index);
 	play->duration_ns = point->duration_ns;
 	play->shared = job->play->shared;
-	play->state = zeroed(role->state_bytes);
+	play->state = drv_zeroed(role->state_bytes);
 	if (!play->state)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
-	return role->prepare(play, fail);
+	return engine->self ? drv_self_prepare(play, fail) : role->prepare(play, fail);
 }
 
 static int stop_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
@@ -83,6 +74,7 @@ static int stop_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 	/* the layer is polled on: what comes now is nobody's */
 	if (engine->port.engine)
 		engine->sink = &engine->port.sink;
+	drv_self_stop(play);
 	if (play->state && play->role->stop)
 		play->role->stop(play);
 	free(play->state);
@@ -103,7 +95,7 @@ int drv_play_start(struct drv_play *play, struct drv_engine *engine, size_t inde
 
 	*play = (struct drv_play){.engine = engine, .record = record};
 	if (role->shared_bytes) {
-		play->shared = zeroed(role->shared_bytes);
+		play->shared = drv_zeroed(role->shared_bytes);
 		if (!play->shared)
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
 	}
@@ -267,6 +259,8 @@ int drv_play_step(struct drv_play *play, enum drv_step step, uint64_t serial, st
 		drv_events_count_cycles(events);
 	drv_events_begin(events);
 	status = play->others ? step_all(play, &job, fail) : step_one(play->engine, &job, fail);
+	if (status)
+		drv_self_explain(play, fail);
 	*usage_out = job.usage[0];
 	drv_events_read(events, usage_out);
 	if (step == DRV_STEP_MEASURE)
@@ -274,24 +268,7 @@ int drv_play_step(struct drv_play *play, enum drv_step step, uint64_t serial, st
 	return status;
 }
 
-static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
-{
-	struct job *job = arg;
-	struct drv_play *play = play_of(job, engine);
-	struct drv_counts *counts = &job->counts[engine->thread];
-
-	(void)fail;
-	memset(counts, 0, sizeof(*counts));
-	play->role->phase(play, job->phase, counts);
-	play->serves_measurement = !drv_role_acts(play->role, play->parameters) &&
-				   job->phase->ended == DRV_STEP_WARMUP && !job->phase->last;
-	counts->waits = engine->waits;
-	drv_usage_read(&counts->usage);
-	drv_counters_read(engine->layer, engine->ctx, &counts->layer);
-	return 0;
-}
-
-/* What another thread counted, on top. */
+/* What another thread or role counted, on top. */
 static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
 {
 	sum->posts |= more->posts;
@@ -313,6 +290,34 @@ static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
 	sum->mismatches += more->mismatches;
 	drv_usage_add_thread(&sum->usage, &more->usage);
 	drv_counters_add(&sum->layer, &more->layer);
+}
+
+/* The other role of this process. */
+static void add_beside(struct drv_play *beside, const struct drv_phase *phase, struct drv_counts *sum)
+{
+	struct drv_counts counts = {0};
+
+	beside->role->phase(beside, phase, &counts);
+	add_counts(sum, &counts);
+}
+
+static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	struct job *job = arg;
+	struct drv_play *play = play_of(job, engine);
+	struct drv_counts *counts = &job->counts[engine->thread];
+
+	(void)fail;
+	memset(counts, 0, sizeof(*counts));
+	play->role->phase(play, job->phase, counts);
+	if (play->beside)
+		add_beside(play->beside, job->phase, counts);
+	play->serves_measurement = !drv_role_acts(play->role, play->parameters) &&
+				   job->phase->ended == DRV_STEP_WARMUP && !job->phase->last;
+	counts->waits = engine->waits;
+	drv_usage_read(&counts->usage);
+	drv_counters_read(engine->layer, engine->ctx, &counts->layer);
+	return 0;
 }
 
 /* What is counted begins and ends with phases; what acts reads it at the ends of its own steps. */

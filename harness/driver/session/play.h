@@ -5,7 +5,7 @@
 
 #include "launch/pattern.h"
 
-/* The role that this endpoint plays in a point's pattern. */
+/* The role that this endpoint plays in a point's pattern; at place self the one that acts. */
 const struct drv_role *drv_play_role(const struct drv_engine *engine, const struct drv_point *point);
 
 /* Makes the state and prepares the role. The caller ends it with drv_play_stop, whether it worked or not. */

@@ -265,14 +265,15 @@ static int expose(struct session *session, struct drv_fail *fail)
 
 	for (size_t i = 0; i < session->result.attempts_count; i++) {
 		const struct drv_attempt *attempt = &session->result.attempts[i];
-		const struct drv_role *role = drv_play_role(engine, attempt->point);
+		const struct drv_role role = engine->self ? drv_role_self(attempt->point->pattern)
+							  : *drv_play_role(engine, attempt->point);
 		const uint64_t wanted = drv_point_needs(attempt->point).region_bytes;
 
 		if (attempt->status == DRV_REFUSED || !wanted)
 			continue;
 		bytes = wanted > bytes ? wanted : bytes;
-		exposes |= role->exposes;
-		attaches |= role->attaches;
+		exposes |= role.exposes;
+		attaches |= role.attaches;
 	}
 	if (!bytes)
 		return 0;

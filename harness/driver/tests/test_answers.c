@@ -27,8 +27,8 @@ static uint8_t memory[DRV_ANSWERS][BYTES];
 /* Has an answer due, with this key, and tries to post it. */
 static bool answer(struct drv_answers *answers, struct drv_message *message, uint64_t key, int says)
 {
-	if (!answers->due) {
-		answers->due = true;
+	if (!answers->progress.port.due) {
+		answers->progress.port.due = true;
 		message->key = key;
 		message->written = false;
 	}
@@ -47,13 +47,13 @@ int main(void)
 	tap_ok(!drv_answers_post(&answers, &message) && !posted_token, "nothing leaves that is not due");
 	tap_ok(answer(&answers, &message, 1, CADGE_QUEUED) && posted_key == 1 && answers.lent[0],
 	       "the first answer leaves, and the layer has its buffer");
-	tap_ok(!answer(&answers, &message, 2, CADGE_BUSY) && answers.due,
+	tap_ok(!answer(&answers, &message, 2, CADGE_BUSY) && answers.progress.port.due,
 	       "a busy layer leaves the second due");
 	answers.lent[0] = false;
 	tap_ok(answer(&answers, &message, 2, CADGE_QUEUED) && posted_key == 2,
 	       "it leaves as it was written, though another buffer has come back meanwhile");
 	tap_ok(answer(&answers, &message, 3, CADGE_QUEUED) && posted_key == 3 &&
-		       posted_token == DRV_TOKEN_ANSWER,
+		       posted_token == DRV_TOKEN_SERVER,
 	       "the third is written to the buffer that came back");
 	tap_ok(!answer(&answers, &message, 4, CADGE_DONE) && !posted_token && !answers.progress.failed,
 	       "the fourth waits for a buffer");

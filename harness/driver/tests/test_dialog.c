@@ -71,7 +71,7 @@ static void test_asked(void)
 		drv_check_phase(&responder->answers.progress.check, false, 0);
 		drv_head_write(message, DRV_HEAD_BYTES, SEED, drv_ask_key(1, asked[i].answer));
 		sink->recv(sink, 0, message, asked[i].request, NULL);
-		tap_ok(responder->answers.due == asked[i].due &&
+		tap_ok(responder->answers.progress.port.due == asked[i].due &&
 			       (responder->answers.progress.check.mismatches == 0) == asked[i].due &&
 			       (!asked[i].due || responder->answer.bytes == asked[i].answer),
 		       "%zu bytes that ask for %zu", asked[i].request, asked[i].answer);

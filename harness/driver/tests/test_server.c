@@ -154,19 +154,21 @@ static void test_late(void)
 /* The layer is busy: the same buffer leaves as soon as it is not. */
 static void test_busy(uint64_t reply_bytes, enum drv_touch touch)
 {
+	struct drv_fail fail;
 	struct site site;
 
 	start(&site, reply_bytes, 1, touch, CADGE_BUSY);
 	ask(&site);
-	tap_ok(drv_server_drain(&site.server) == 0 && layer_has.posts == 2 &&
+	tap_ok(drv_server_drain(&site.server, &fail) == 0 && layer_has.posts == 2 &&
 		       layer_has.bases[0] == layer_has.bases[1],
 	       "a busy layer is asked again with the same buffer");
 	layer_has.code = CADGE_QUEUED;
-	tap_ok(drv_server_drain(&site.server) == 0 && layer_has.posts == 3 &&
+	tap_ok(drv_server_drain(&site.server, &fail) == 0 && layer_has.posts == 3 &&
 		       layer_has.bases[2] == layer_has.bases[0] && layer_has.tokens[2] == layer_has.tokens[0],
 	       "which takes it once it is not");
 	sent(&site, 2);
-	tap_ok(drv_server_drain(&site.server) == 0 && layer_has.posts == 3, "and there is no second answer");
+	tap_ok(drv_server_drain(&site.server, &fail) == 0 && layer_has.posts == 3,
+	       "and there is no second answer");
 	end(&site);
 }
 
@@ -174,6 +176,7 @@ static void test_busy(uint64_t reply_bytes, enum drv_touch touch)
 static void test_written(void)
 {
 	enum { BYTES = 1024 * KIB };
+	struct drv_fail fail;
 	struct site site;
 	uint8_t *body, other;
 
@@ -183,7 +186,7 @@ static void test_written(void)
 	other = *body ^ 0xff;
 	*body = other;
 	layer_has.code = CADGE_DONE;
-	tap_ok(drv_server_drain(&site.server) == 0 && layer_has.posts == 2 &&
+	tap_ok(drv_server_drain(&site.server, &fail) == 0 && layer_has.posts == 2 &&
 		       layer_has.bases[1] == layer_has.bases[0] && *body == other,
 	       "an answer is written once, however often it is tried");
 	ask(&site);

@@ -7,7 +7,8 @@ int drv_answers_start(struct drv_answers *answers, const struct drv_play *play, 
 	struct drv_engine *engine = play->engine;
 
 	drv_progress_start(&answers->progress, engine, recv, answers->lent, DRV_ANSWERS);
-	answers->progress.mark = DRV_TOKEN_ANSWER;
+	answers->progress.mark = DRV_TOKEN_SERVER;
+	answers->progress.port.due = false;
 	answers->progress.check.seed = play->seed;
 	answers->progress.check.touch = touch;
 	answers->chan = engine->channels[0].chan;

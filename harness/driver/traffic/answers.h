@@ -6,7 +6,7 @@
 #ifndef DRV_ANSWERS_H
 #define DRV_ANSWERS_H
 
-#include "traffic/halves.h"
+#include "traffic/demux.h"
 #include "traffic/progress.h"
 #include "launch/pattern.h"
 
@@ -14,7 +14,7 @@ enum { DRV_ANSWERS = 2 };
 
 /* Begins the state of the answering side. */
 struct drv_answers {
-	/* first: callbacks get a pointer to it; it checks requests */
+	/* first: callbacks get a pointer to it; it checks requests. Who takes one that is to be answered sets its port.due. */
 	struct drv_progress progress;
 	struct cadge_chan *chan;
 	/* of the engine's pool: DRV_ANSWERS of `stride` bytes */
@@ -23,8 +23,6 @@ struct drv_answers {
 	bool lent[DRV_ANSWERS];
 	/* 0 or 1, in turn: so an answer that was written and not taken is the next */
 	uint32_t next;
-	/* whoever takes a message sets it where that is to be answered */
-	bool due;
 };
 
 /* `recv` takes what comes, and `bytes` is an answer's size. The first phase is one that compares whole payloads. */
@@ -34,8 +32,9 @@ int drv_answers_start(struct drv_answers *answers, const struct drv_play *play, 
 /* If an answer is due and possible: where to write it, and the token to post it with. Else NULL. */
 DRV_INLINE uint8_t *drv_answers_next(struct drv_answers *answers, uint64_t *token_out)
 {
-	*token_out = DRV_TOKEN_ANSWER | answers->next;
-	return DRV_LIKELY(!answers->due) || answers->lent[answers->next]
+	*token_out = DRV_TOKEN_SERVER | answers->next;
+	return DRV_LIKELY(!answers->progress.port.due) || answers->progress.failed ||
+			       answers->lent[answers->next]
 		       ? NULL
 		       : answers->at + answers->next * answers->stride;
 }
@@ -45,7 +44,7 @@ DRV_INLINE bool drv_answers_posted(struct drv_answers *answers, int code)
 {
 	if (DRV_UNLIKELY(code == CADGE_BUSY))
 		return false;
-	answers->due = false;
+	answers->progress.port.due = answers->progress.failed;
 	drv_progress_lend(&answers->progress, answers->next, code);
 	answers->next ^= 1;
 	if (DRV_UNLIKELY(code < 0))
@@ -71,9 +70,7 @@ DRV_INLINE bool drv_answers_post(struct drv_answers *answers, struct drv_message
 /* For drv_serve_loop: whether its drain has something to do. */
 DRV_INLINE bool drv_answers_due(void *arg)
 {
-	const struct drv_answers *answers = arg;
-
-	return answers->due || answers->progress.failed;
+	return ((const struct drv_answers *)arg)->progress.port.due;
 }
 
 /* Ends a drain: 0, or -1 with the reason. */

@@ -12,6 +12,12 @@ int drv_asker_start(struct drv_asker *asker, const struct drv_play *play, drv_re
 	asker->progress.check.seed = ~play->seed;
 	asker->progress.check.touch = touch;
 	drv_check_phase(&asker->progress.check, false, 0);
+	/* answers have the seed inverted in their heads */
+	asker->progress.port.claim = DRV_CLAIM_WORD;
+	asker->progress.port.claim_at = 8;
+	asker->progress.port.claim_bytes = DRV_HEAD_BYTES;
+	asker->progress.port.claim_word = ~play->seed;
+	engine->sink = &asker->progress.port.sink;
 	asker->chan = engine->channels[0].chan;
 	asker->seed = play->seed;
 	asker->patience = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);

@@ -18,7 +18,7 @@
 
 /* Begins the state of the asking side. */
 struct drv_asker {
-	/* first: callbacks get a pointer to it; it checks answers. At place self `other` is the other side. */
+	/* first: callbacks get a pointer to it; it checks answers */
 	struct drv_progress progress;
 	struct cadge_chan *chan;
 	uint64_t seed;
@@ -36,8 +36,8 @@ struct drv_asker {
 };
 
 /*
- * `recv` takes the answers. Requests have `bytes_max` bytes at most, and leave from `slots` buffers. At place self the
- * caller sets the progress's `other` and `drain` afterwards.
+ * `recv` takes the answers. Requests have `bytes_max` bytes at most, and leave from `slots` buffers. It is the engine's
+ * sink from now on.
  */
 int drv_asker_start(struct drv_asker *asker, const struct drv_play *play, drv_recv_fn recv, uint32_t slots,
 		    size_t bytes_max, bool touch, struct drv_fail *fail);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The roles of patterns that exchange requests and replies, on top of client, server and both. */
+/* The roles of patterns that exchange requests and replies, on top of client and server. */
 #include "traffic/caller.h"
 
 #include <stdio.h>
@@ -39,29 +39,10 @@ int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, stru
 	struct drv_caller *caller = play->state;
 	struct drv_samples *samples = drv_record_first_samples(play->record, fail);
 
-	if (!samples || drv_client_start(&caller->client, play->engine, exchange, samples, NULL, fail))
+	if (!samples || drv_client_start(&caller->client, play->engine, exchange, samples, fail))
 		return -1;
 	play->engine->sink = caller->client.sink;
 	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
-	return 0;
-}
-
-int drv_caller_prepare_self(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
-{
-	struct drv_caller *caller = play->state;
-	struct drv_samples *samples;
-
-	if (drv_server_start(&caller->server, play->engine, exchange, fail))
-		return -1;
-	drv_server_phase(&caller->server, true, 1);
-	samples = drv_record_first_samples(play->record, fail);
-	if (!samples ||
-	    drv_client_start(&caller->client, play->engine, exchange, samples, &caller->server, fail))
-		return -1;
-	drv_both_start(&caller->both, play->engine, &caller->server, &caller->client);
-	caller->plays_both = true;
-	play->engine->sink = &caller->both.port.sink;
-	play->sleep = exchange.depth == 1 ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_FREE;
 	return 0;
 }
 
@@ -79,10 +60,7 @@ int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, st
 
 void drv_caller_stop(struct drv_play *play)
 {
-	struct drv_caller *caller = play->state;
-
-	drv_client_stop(&caller->client);
-	drv_server_stop(&caller->server);
+	drv_client_stop(&((struct drv_caller *)play->state)->client);
 }
 
 int drv_caller_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
@@ -113,13 +91,8 @@ bool drv_caller_settle(struct drv_play *play)
 
 void drv_caller_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct drv_caller *caller = play->state;
-
-	drv_client_counts(&caller->client, counts_out);
-	if (!caller->plays_both)
-		return;
-	drv_check_executed(&caller->server.check, counts_out);
-	drv_server_phase(&caller->server, phase->full, phase->serial);
+	(void)phase;
+	drv_client_counts(&((struct drv_caller *)play->state)->client, counts_out);
 }
 
 void drv_answerer_stop(struct drv_play *play)
@@ -130,6 +103,11 @@ void drv_answerer_stop(struct drv_play *play)
 int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	return drv_server_run(&((struct drv_answerer *)play->state)->server, message_out, fail);
+}
+
+int drv_answerer_drain(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_server_drain(&((struct drv_answerer *)play->state)->server, fail);
 }
 
 void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)

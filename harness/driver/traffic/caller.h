@@ -7,17 +7,13 @@
 #ifndef DRV_CALLER_H
 #define DRV_CALLER_H
 
-#include "traffic/both.h"
 #include "traffic/client.h"
 #include "launch/pattern.h"
 #include "traffic/server.h"
 
-/* The acting role; also the one that plays both sides at place self, where `server` and `both` are in use. */
+/* The acting role. */
 struct drv_caller {
 	struct drv_client client;
-	struct drv_server server;
-	struct drv_both both;
-	bool plays_both;
 };
 
 /* The role that answers. */
@@ -41,8 +37,6 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
 
 /* The samples go to the pattern's first quantity. */
 int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
-/* The same for the role that plays both sides. */
-int drv_caller_prepare_self(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
 int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
 
 /* As in struct drv_role. */
@@ -54,6 +48,7 @@ bool drv_caller_settle(struct drv_play *play);
 void drv_caller_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 void drv_answerer_stop(struct drv_play *play);
 int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+int drv_answerer_drain(struct drv_play *play, struct drv_fail *fail);
 void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare and the bounds of its channels. */
@@ -63,6 +58,6 @@ void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, st
 	.settle = drv_caller_settle, .phase = drv_caller_phase
 #define DRV_ANSWERER_ROLE                                                                                    \
 	.state_bytes = sizeof(struct drv_answerer), .stop = drv_answerer_stop, .serve = drv_answerer_serve,  \
-	.phase = drv_answerer_phase
+	.drain = drv_answerer_drain, .phase = drv_answerer_phase
 
 #endif

@@ -33,7 +33,7 @@ void drv_client_failure(struct drv_client *client, const char *what, int code)
 }
 
 int drv_client_start(struct drv_client *client, struct drv_engine *engine, struct drv_exchange exchange,
-		     struct drv_samples *samples, struct drv_server *server, struct drv_fail *fail)
+		     struct drv_samples *samples, struct drv_fail *fail)
 {
 	const size_t request_stride =
 		drv_memory_stride(drv_form_bytes(exchange.form, exchange.request_bytes));
@@ -61,7 +61,6 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 	drv_client_listen(client);
 	client->places = places;
 	client->sink = &client->port.sink;
-	client->server = server;
 	client->samples = samples;
 	client->check.seed = ~exchange.seed;
 	client->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;

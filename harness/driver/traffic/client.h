@@ -98,8 +98,7 @@ struct drv_client {
 	uint64_t last;         /* time stamp of the latest completion */
 	uint64_t op_deadline;  /* unreliable: span in ticks */
 
-	struct drv_server *server; /* place self: the other role, in this process */
-	struct cadge_sink *sink;   /* its own, or that of both roles */
+	struct cadge_sink *sink; /* its own, or that of two clients */
 	struct drv_fail fail;
 	struct drv_tally *tally;   /* tallied */
 	struct drv_stamps *stamps; /* stamped */
@@ -117,14 +116,14 @@ struct drv_rounds {
 	uint32_t left, replies;
 };
 
-/* Makes buffers for one attempt. `server` only where one process plays both. */
+/* Makes buffers for one attempt. */
 int drv_client_start(struct drv_client *client, struct drv_engine *engine, struct drv_exchange exchange,
-		     struct drv_samples *samples, struct drv_server *server, struct drv_fail *fail);
+		     struct drv_samples *samples, struct drv_fail *fail);
 /* From now on it calls on this channel, not on channel 0. To be called right after drv_client_start. */
 void drv_client_call_on(struct drv_client *client, struct cadge_chan *chan);
 /*
  * From now on each slot calls on the channel of its number, and it warms up in rounds. `rounds` stays the caller's, and
- * has where samples go. Not at place self. To be called right after drv_client_start.
+ * has where samples go. To be called right after drv_client_start.
  */
 void drv_client_go_round(struct drv_client *client, struct drv_rounds *rounds);
 void drv_client_stop(struct drv_client *client);

@@ -89,9 +89,6 @@ static uint64_t until_due_ns(const struct drv_client *client, uint64_t most_ns)
 	return due_ns < most_ns ? due_ns : most_ns;
 }
 
-/* The server of this process, where there is one. */
-enum own_server { NO_SERVER, SERVER, WORKING_SERVER };
-
 /* What may be handed over: what is free, what is due, what another thread that takes replies gave back, or a whole round. */
 enum kind { CLOSED, OPEN, AWAY, ROUNDS };
 
@@ -117,7 +114,7 @@ DRV_INLINE int issue_some(struct drv_client *client, const enum drv_form form, c
 
 /* The loop. Compiled for each form, kind and way of waiting, so that none of these is asked inside. */
 DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const bool block,
-		    const enum own_server server, const enum kind kind, struct drv_fail *fail)
+		    const enum kind kind, struct drv_fail *fail)
 {
 	const bool open = kind == OPEN, away = kind == AWAY;
 	struct drv_engine *engine = client->port.engine;
@@ -141,12 +138,6 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 		}
 		before = client->completed;
 		events = layer->poll(engine->ctx, client->sink);
-		if (server != NO_SERVER &&
-		    DRV_UNLIKELY(server == SERVER ? drv_server_drain(client->server)
-						  : drv_server_drain_serving(client->server))) {
-			*fail = client->server->fail;
-			return -1;
-		}
 		if (DRV_LIKELY(client->completed != before))
 			continue;
 		/* a busy layer is waited for like a reply: it ends the wait when it takes more */
@@ -159,16 +150,14 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 	}
 }
 
-#define LOOP(name, form, block, server, kind)                                                                \
+#define LOOP(name, form, block, kind)                                                                        \
 	static int __attribute__((noinline)) name(struct drv_client *client, struct drv_fail *fail)          \
 	{                                                                                                    \
-		return loop(client, form, block, server, kind, fail);                                        \
+		return loop(client, form, block, kind, fail);                                                \
 	}
 #define LOOPS(name, form, kind)                                                                              \
-	LOOP(name##_poll, form, false, NO_SERVER, kind)                                                      \
-	LOOP(name##_block, form, true, NO_SERVER, kind)                                                      \
-	LOOP(name##_self, form, false, SERVER, kind)                                                         \
-	LOOP(name##_self_block, form, true, SERVER, kind)
+	LOOP(name##_poll, form, false, kind)                                                                 \
+	LOOP(name##_block, form, true, kind)
 LOOPS(bare, DRV_FORM_BARE, CLOSED)
 LOOPS(emulated, DRV_FORM_EMULATED, CLOSED)
 LOOPS(native, DRV_FORM_NATIVE, CLOSED)
@@ -176,34 +165,21 @@ LOOPS(open_emulated, DRV_FORM_EMULATED, OPEN)
 LOOPS(open_native, DRV_FORM_NATIVE, OPEN)
 LOOPS(away_emulated, DRV_FORM_EMULATED, AWAY)
 LOOPS(away_native, DRV_FORM_NATIVE, AWAY)
-LOOP(emulated_working, DRV_FORM_EMULATED, false, WORKING_SERVER, CLOSED)
-LOOP(emulated_working_block, DRV_FORM_EMULATED, true, WORKING_SERVER, CLOSED)
-LOOP(native_working, DRV_FORM_NATIVE, false, WORKING_SERVER, CLOSED)
-LOOP(native_working_block, DRV_FORM_NATIVE, true, WORKING_SERVER, CLOSED)
-LOOP(round_emulated, DRV_FORM_EMULATED, false, NO_SERVER, ROUNDS)
-LOOP(round_emulated_block, DRV_FORM_EMULATED, true, NO_SERVER, ROUNDS)
-LOOP(round_native, DRV_FORM_NATIVE, false, NO_SERVER, ROUNDS)
-LOOP(round_native_block, DRV_FORM_NATIVE, true, NO_SERVER, ROUNDS)
+LOOPS(round_emulated, DRV_FORM_EMULATED, ROUNDS)
+LOOPS(round_native, DRV_FORM_NATIVE, ROUNDS)
 
 /*
- * By kind and form; for polling, blocking, and both beside a server of this process; closed, also where that works
- * before it answers. Messages without identity have one outstanding at a time and are no calls: nobody works for them,
+ * By kind and form, for polling and blocking. Messages without identity have one outstanding at a time and are no calls:
  * there is nothing to be opened, and no other thread to take them.
  */
 typedef int (*loop_fn)(struct drv_client *client, struct drv_fail *fail);
-static const loop_fn loops[][3][6] = {
-	[CLOSED] = {{bare_poll, bare_block, bare_self, bare_self_block},
-		    {emulated_poll, emulated_block, emulated_self, emulated_self_block, emulated_working,
-		     emulated_working_block},
-		    {native_poll, native_block, native_self, native_self_block, native_working,
-		     native_working_block}},
-	[OPEN] = {{NULL},
-		  {open_emulated_poll, open_emulated_block, open_emulated_self, open_emulated_self_block},
-		  {open_native_poll, open_native_block, open_native_self, open_native_self_block}},
-	[AWAY] = {{NULL},
-		  {away_emulated_poll, away_emulated_block, away_emulated_self, away_emulated_self_block},
-		  {away_native_poll, away_native_block, away_native_self, away_native_self_block}},
-	[ROUNDS] = {{NULL}, {round_emulated, round_emulated_block}, {round_native, round_native_block}},
+static const loop_fn loops[][3][2] = {
+	[CLOSED] = {{bare_poll, bare_block}, {emulated_poll, emulated_block}, {native_poll, native_block}},
+	[OPEN] = {{NULL}, {open_emulated_poll, open_emulated_block}, {open_native_poll, open_native_block}},
+	[AWAY] = {{NULL}, {away_emulated_poll, away_emulated_block}, {away_native_poll, away_native_block}},
+	[ROUNDS] = {{NULL},
+		    {round_emulated_poll, round_emulated_block},
+		    {round_native_poll, round_native_block}},
 };
 
 void drv_client_start_slots(struct drv_client *client)
@@ -242,13 +218,10 @@ int drv_client_run(struct drv_client *client, struct drv_fail *fail)
 {
 	const enum kind kind = kind_of(client);
 	struct drv_engine *engine = client->port.engine;
-	const enum own_server server = !client->server           ? NO_SERVER
-				       : client->server->service ? WORKING_SERVER
-								 : SERVER;
 
 	drv_client_start_slots(client);
 	client->ending = client->mode == DRV_MODE_PACED && drv_pace_over(client->pace);
-	if (loops[kind][client->exchange.form][2 * server + (engine->block ? 1 : 0)](client, fail)) {
+	if (loops[kind][client->exchange.form][engine->block ? 1 : 0](client, fail)) {
 		/* what it has of the client is read from now on */
 		drv_taker_stop(client);
 		return -1;

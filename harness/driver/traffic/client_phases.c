@@ -150,9 +150,6 @@ bool drv_client_settle(struct drv_client *client)
 	while (waiting && !engine->down_code && drv_now_ns() < until_ns) {
 		if (engine->layer->poll(engine->ctx, client->sink) < 0)
 			return false;
-		if (client->server && (client->server->dispatch ? drv_server_drain_serving(client->server)
-								: drv_server_drain(client->server)))
-			return false;
 		waiting = client->lents > 0;
 		for (uint32_t index = 0; index < client->exchange.depth; index++)
 			waiting |= client->slots[index].waiting;

@@ -232,6 +232,29 @@ static void on_sent_away(struct cadge_sink *sink, uint32_t peer, uint64_t token,
 	sent((struct drv_client *)sink, token, code, true);
 }
 
+/* Of two exchanges the trailers are alike but for the numbers. */
+static bool claims_own(const struct drv_port *port, const void *data, size_t bytes)
+{
+	uint64_t token;
+
+	return drv_trailer_read(data, bytes, DRV_RPC_REPLY, &token) &&
+	       ((token & DRV_TOKEN_BESIDE) != 0) == ((const struct drv_client *)port)->exchange.beside;
+}
+
+static void claim(struct drv_client *client)
+{
+	struct drv_port *port = &client->port;
+
+	port->claims = claims_own;
+	port->claim_at = -8;
+	port->claim_bytes = DRV_RPC_TRAILER_BYTES;
+	port->claim_word = (uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY;
+	if (client->exchange.form == DRV_FORM_BARE)
+		port->claim = DRV_CLAIM_TURNS;
+	else if (client->exchange.form == DRV_FORM_EMULATED)
+		port->claim = DRV_CLAIM_WORD;
+}
+
 void drv_client_listen(struct drv_client *client)
 {
 	enum cadge_keep (*const receivers[2][3])(struct cadge_sink *, uint32_t, const void *, size_t,
@@ -246,6 +269,7 @@ void drv_client_listen(struct drv_client *client)
 	const bool copies = exchange->payload == DRV_PAYLOAD_COPIED;
 	struct cadge_sink *sink = &client->port.sink;
 
+	claim(client);
 	if (exchange->reply != DRV_REPLY_CONT) {
 		sink->recv = on_recv_emulated_away;
 		sink->sent = on_sent_away;

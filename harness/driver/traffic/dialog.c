@@ -54,12 +54,11 @@ DRV_INLINE int responder_drain(void *arg, struct drv_fail *fail)
 }
 
 int drv_dialog_answers(struct drv_play *play, struct drv_answers *answers, drv_recv_fn recv,
-		       drv_drain_fn drain, size_t answer_max, bool touch, struct drv_fail *fail)
+		       size_t answer_max, bool touch, struct drv_fail *fail)
 {
 	struct drv_dialog *dialog = play->state;
 
 	dialog->answers = answers;
-	dialog->drain = drain;
 	play->engine->sink = &answers->progress.port.sink;
 	play->sleep = DRV_SLEEP_EACH;
 	return drv_answers_start(answers, play, recv, answer_max, touch, fail);
@@ -70,30 +69,16 @@ int drv_dialog_responder(struct drv_play *play, struct drv_responder *responder,
 {
 	responder->answer = (struct drv_message){.bytes = answer_max, .seed = ~play->seed, .touch = touch};
 	responder->answer_max = answer_max;
-	return drv_dialog_answers(play, &responder->answers, recv ? recv : responder_on_recv, responder_drain,
-				  answer_max, touch, fail);
+	return drv_dialog_answers(play, &responder->answers, recv ? recv : responder_on_recv, answer_max,
+				  touch, fail);
 }
 
 int drv_dialog_requester(struct drv_play *play, struct drv_asker *asker, drv_recv_fn recv, uint32_t slots,
 			 size_t request_max, bool touch, struct drv_fail *fail)
 {
-	struct drv_dialog *dialog = play->state;
-	struct drv_answers *answers = dialog->answers;
-
-	dialog->asker = asker;
-	if (drv_asker_start(asker, play, recv ? recv : requester_on_recv, slots, request_max, touch, fail))
-		return -1;
-	play->engine->sink = asker->progress.sink;
+	((struct drv_dialog *)play->state)->asker = asker;
 	play->sleep = DRV_SLEEP_EACH;
-	if (!answers)
-		return 0;
-	drv_halves_start(&dialog->halves, play->engine, asker->progress.sink, answers->progress.sink,
-			 play->seed);
-	asker->progress.sink = answers->progress.sink = &dialog->halves.port.sink;
-	asker->progress.other = answers;
-	asker->progress.drain = dialog->drain;
-	play->sleep = DRV_SLEEP_IF_WAITED;
-	return 0;
+	return drv_asker_start(asker, play, recv ? recv : requester_on_recv, slots, request_max, touch, fail);
 }
 
 int drv_call(struct drv_asker *asker, size_t bytes, uint64_t key, uint64_t *span_out, struct drv_fail *fail)
@@ -129,4 +114,9 @@ int drv_responder_serve(struct drv_play *play, json_t **message_out, struct drv_
 
 	return drv_serve_loop(play->engine, &answers->progress.port.sink, answers, drv_answers_due,
 			      responder_drain, message_out, fail);
+}
+
+int drv_responder_drain(struct drv_play *play, struct drv_fail *fail)
+{
+	return responder_drain(((struct drv_dialog *)play->state)->answers, fail);
 }

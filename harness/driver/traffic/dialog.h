@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Driver helper for patterns with loops of their own: the roles around a requester (asker.h) and a responder. A pattern
- * writes `prepare` of both roles, and the steps of the acting one; the rest of the role tables is here. At place self
- * the acting role plays both, on one context: its `prepare` calls that of the responder first.
+ * writes `prepare` of both roles, and the steps of the acting one; the rest of the role tables is here.
  *
  * The stock responder answers each request with as many bytes as its key asks for:
  *
@@ -20,17 +19,13 @@
 
 #include "traffic/answers.h"
 #include "traffic/asker.h"
-#include "traffic/halves.h"
 #include "launch/pattern.h"
 
 /* Begins the state of both roles. */
 struct drv_dialog {
-	struct drv_halves halves;
-	/* those that this process plays; else NULL */
+	/* that of the role; the other one is NULL */
 	struct drv_asker *asker;
 	struct drv_answers *answers;
-	/* the work of `answers` after each poll */
-	drv_drain_fn drain;
 };
 
 struct drv_responder {
@@ -58,7 +53,7 @@ static inline size_t drv_ask_bytes(uint64_t key)
 /* For a responder's `recv`: an answer with this key is due. */
 DRV_INLINE void drv_responder_due(struct drv_responder *responder, uint64_t key)
 {
-	responder->answers.due = true;
+	responder->answers.progress.port.due = true;
 	responder->answer.key = key;
 	responder->answer.written = false;
 }
@@ -70,20 +65,21 @@ DRV_INLINE void drv_responder_due(struct drv_responder *responder, uint64_t key)
 int drv_dialog_responder(struct drv_play *play, struct drv_responder *responder, drv_recv_fn recv,
 			 size_t answer_max, bool touch, struct drv_fail *fail);
 
-/* The same for a pattern that writes its answers itself: `drain` posts what is due. */
+/* The same for a pattern that writes its answers itself, and has a `drain` of its own. */
 int drv_dialog_answers(struct drv_play *play, struct drv_answers *answers, drv_recv_fn recv,
-		       drv_drain_fn drain, size_t answer_max, bool touch, struct drv_fail *fail);
+		       size_t answer_max, bool touch, struct drv_fail *fail);
 
-/* For `prepare`, of the requester, after the responder where it plays both. `recv` NULL: the stock one. Else as of asker.h. */
+/* For `prepare`, of the requester. `recv` NULL: the stock one. Else as of asker.h. */
 int drv_dialog_requester(struct drv_play *play, struct drv_asker *asker, drv_recv_fn recv, uint32_t slots,
 			 size_t request_max, bool touch, struct drv_fail *fail);
 
 /* One request and its answer; nothing is lent afterwards. 1: the answer is lost; -1: *fail. *span_out in ticks. */
 int drv_call(struct drv_asker *asker, size_t bytes, uint64_t key, uint64_t *span_out, struct drv_fail *fail);
 
-/* As in struct drv_role: `phase` is that of both roles, `serve` that of a struct drv_responder. */
+/* As in struct drv_role: `phase` is that of both roles, `serve` and `drain` those of a struct drv_responder. */
 bool drv_dialog_settle(struct drv_play *play);
 void drv_dialog_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 int drv_responder_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+int drv_responder_drain(struct drv_play *play, struct drv_fail *fail);
 
 #endif

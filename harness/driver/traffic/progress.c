@@ -21,7 +21,7 @@ void drv_progress_fail(struct drv_progress *progress, const char *what, int code
 {
 	if (!progress->failed)
 		drv_engine_fail(what, code, &progress->fail);
-	progress->failed = true;
+	progress->failed = progress->port.due = true;
 }
 
 void drv_progress_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)

@@ -2,13 +2,12 @@
 /* Receiving what is pushed, and the control messages of both sides. */
 #include "traffic/pushed.h"
 
-/* tokens of answers */
-#define TOKEN_ANSWER (UINT64_C(1) << 63)
+#include "traffic/demux.h"
 
 static void set_answer(struct drv_pusher *pusher, enum drv_control_kind kind, uint64_t number)
 {
 	pusher->answer = (struct drv_control){.kind = kind, .run = pusher->received_run, .number = number};
-	pusher->answer_due = true;
+	pusher->answer_due = pusher->progress.port.due = true;
 }
 
 /* Sends what is due, if the layer has room. */
@@ -25,7 +24,7 @@ static void answer(struct drv_pusher *pusher)
 		return;
 	iov.base = pusher->answers + index * drv_memory_stride(DRV_CONTROL_BYTES);
 	drv_control_write(iov.base, pusher->answer);
-	code = engine->layer->post(pusher->chan, &iov, 1, 0, TOKEN_ANSWER | index);
+	code = engine->layer->post(pusher->chan, &iov, 1, 0, DRV_TOKEN_SERVER | index);
 	if (code == CADGE_BUSY)
 		return;
 	pusher->answer_due = false;
@@ -47,6 +46,7 @@ DRV_INLINE int drain(void *arg, struct drv_fail *fail)
 
 	if (DRV_UNLIKELY(pusher->answer_due))
 		answer(pusher);
+	pusher->progress.port.due = pusher->answer_due || pusher->progress.failed;
 	if (DRV_LIKELY(!pusher->progress.failed))
 		return 0;
 	*fail = pusher->progress.fail;
@@ -165,9 +165,9 @@ enum cadge_keep drv_pusher_on_recv(struct cadge_sink *sink, uint32_t peer, const
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
 	struct drv_pusher *pusher = (struct drv_pusher *)sink;
-	const uint64_t index = token & ~TOKEN_ANSWER;
+	const uint64_t index = token & ~DRV_TOKEN_SERVER;
 
-	if (DRV_LIKELY(!(token & TOKEN_ANSWER) || index >= DRV_PUSHER_ANSWERS ||
+	if (DRV_LIKELY(!(token & DRV_TOKEN_SERVER) || index >= DRV_PUSHER_ANSWERS ||
 		       !pusher->answer_lent[index])) {
 		drv_progress_on_sent(sink, peer, token, code);
 		return;
@@ -184,6 +184,7 @@ int drv_pusher_receive(struct drv_pusher *pusher, struct drv_engine *engine, str
 	pusher->progress.port.sink.sent = on_sent;
 	pusher->progress.other = pusher;
 	pusher->progress.drain = drain;
+	pusher->progress.port.due = false;
 	check->seed = pusher->push.seed;
 	check->by_number = (engine->offer.both.caps & CADGE_CAP_ORDERED) && !pusher->push.same;
 	check->touch = pusher->push.touch;
@@ -196,4 +197,9 @@ int drv_pusher_receive(struct drv_pusher *pusher, struct drv_engine *engine, str
 int drv_pusher_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	return drv_serve_loop(play->engine, play->engine->sink, play->state, due, drain, message_out, fail);
+}
+
+int drv_pusher_drain(struct drv_play *play, struct drv_fail *fail)
+{
+	return drain(play->state, fail);
 }

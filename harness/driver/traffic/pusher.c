@@ -314,12 +314,23 @@ static int prepare_sending(struct drv_pusher *pusher, struct drv_engine *engine,
 	return 0;
 }
 
+/* Place self: control messages of the receiver's are the sender's. */
+static bool claims(const struct drv_port *port, const void *data, size_t bytes)
+{
+	struct drv_control control;
+
+	return drv_control_read(data, bytes, ((const struct drv_pusher *)port)->push.bytes, &control) &&
+	       control.kind >= DRV_CONTROL_TO_SENDER;
+}
+
 int drv_pusher_prepare(struct drv_play *play, struct drv_push push, bool sends, bool receives,
 		       struct drv_samples *windows, struct drv_fail *fail)
 {
 	struct drv_pusher *pusher = play->state;
 
 	drv_progress_start(&pusher->progress, play->engine, drv_pusher_on_recv, NULL, 0);
+	pusher->progress.port.claim = DRV_CLAIM_ASK;
+	pusher->progress.port.claims = claims;
 	pusher->chan = play->engine->channels[0].chan;
 	pusher->push = push;
 	pusher->sends = sends;

@@ -35,10 +35,10 @@ void drv_pusher_phase(struct drv_play *play, const struct drv_phase *phase, stru
 #define DRV_PUSHER_ROLE                                                                                      \
 	.acts = true, .state_bytes = sizeof(struct drv_pusher), .stop = drv_pusher_stop,                     \
 	.verify = drv_pusher_verify, .warmup = drv_pusher_warmup, .settle = drv_pusher_settle,               \
-	.serve = drv_pusher_serve, .phase = drv_pusher_phase
+	.serve = drv_pusher_serve, .drain = drv_pusher_drain, .phase = drv_pusher_phase
 /* The same of one that only receives. */
 #define DRV_PUSHED_ROLE                                                                                      \
 	.state_bytes = sizeof(struct drv_pusher), .stop = drv_pusher_stop, .serve = drv_pusher_serve,        \
-	.phase = drv_pusher_phase
+	.drain = drv_pusher_drain, .phase = drv_pusher_phase
 
 #endif

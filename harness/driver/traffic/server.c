@@ -19,7 +19,7 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_server *serv
 {
 	if (server->failed)
 		return;
-	server->failed = true;
+	server->failed = server->port.due = true;
 	drv_engine_fail(what, code, &server->fail);
 }
 
@@ -118,6 +118,7 @@ static void __attribute__((noinline)) put_off(struct drv_server *server, const s
 {
 	if (DRV_LIKELY(server->work_tail - server->work_head <= server->work_mask)) {
 		server->work[server->work_tail++ & server->work_mask] = *work;
+		server->port.due = true;
 		return;
 	}
 	drop(server);
@@ -143,12 +144,14 @@ DRV_INLINE void accept_work(struct drv_server *server, const struct drv_work *wo
 }
 
 /* One at a time: what waits for its answer was worked for already. */
-DRV_INLINE int drain_work(struct drv_server *server, const bool serves)
+int drv_server_drain(struct drv_server *server, struct drv_fail *fail)
 {
+	if (server->dispatch)
+		drv_dispatch_drain(server->dispatch);
 	while (server->work_head != server->work_tail) {
 		const struct drv_work *work = &server->work[server->work_head & server->work_mask];
 
-		if (serves && server->served != server->work_head + 1) {
+		if (server->service && server->served != server->work_head + 1) {
 			drv_service_do(server->service, work->key);
 			server->served = server->work_head + 1;
 		}
@@ -156,22 +159,11 @@ DRV_INLINE int drain_work(struct drv_server *server, const bool serves)
 			break;
 		server->work_head++;
 	}
-	if (DRV_UNLIKELY(server->failed))
-		return -1;
-	return 0;
-}
-
-int drv_server_drain(struct drv_server *server)
-{
-	return drain_work(server, false);
-}
-
-int drv_server_drain_serving(struct drv_server *server)
-{
-	if (!server->dispatch)
-		return drain_work(server, true);
-	drv_dispatch_drain(server->dispatch);
-	return server->failed ? -1 : 0;
+	server->port.due = server->dispatch || server->failed || server->work_head != server->work_tail;
+	if (DRV_LIKELY(!server->failed))
+		return 0;
+	*fail = server->fail;
+	return -1;
 }
 
 DRV_INLINE enum cadge_keep take_message(struct drv_server *server, uint32_t peer, const void *data,
@@ -253,6 +245,15 @@ void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, 
 		note_failure(server, "post", code);
 }
 
+/* Of two servers on one engine the requests have different sizes. */
+static bool claims(const struct drv_port *port, const void *data, size_t bytes)
+{
+	const struct drv_exchange *exchange = &((const struct drv_server *)port)->exchange;
+
+	(void)data;
+	return bytes == drv_form_bytes(exchange->form, exchange->request_bytes);
+}
+
 static uint32_t power_of_two(uint32_t at_least)
 {
 	uint32_t power = 1;
@@ -300,6 +301,9 @@ int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, ui
 	server->port.sink.recv = drv_server_on_recv;
 	server->port.sink.call = drv_server_on_call;
 	server->port.sink.sent = drv_server_on_sent;
+	server->port.claim = DRV_CLAIM_ASK;
+	server->port.claims = claims;
+	server->port.due = false;
 	drv_server_answer_on(server, engine->channels[channel].chan);
 	server->exchange = exchange;
 	server->message =
@@ -369,6 +373,7 @@ void drv_server_serve_by(struct drv_server *server, struct drv_service *service,
 {
 	drv_server_serve(server, service);
 	server->dispatch = dispatch;
+	server->port.due = true;
 }
 
 void drv_server_stop(struct drv_server *server)
@@ -388,9 +393,7 @@ void drv_server_phase(struct drv_server *server, bool full, uint64_t phase)
 
 DRV_INLINE bool due(void *arg)
 {
-	const struct drv_server *server = arg;
-
-	return server->work_head != server->work_tail || server->failed;
+	return ((const struct drv_server *)arg)->port.due;
 }
 
 DRV_INLINE bool due_by_others(void *arg)
@@ -402,22 +405,7 @@ DRV_INLINE bool due_by_others(void *arg)
 
 DRV_INLINE int drain(void *arg, struct drv_fail *fail)
 {
-	struct drv_server *server = arg;
-
-	if (!drv_server_drain(server))
-		return 0;
-	*fail = server->fail;
-	return -1;
-}
-
-DRV_INLINE int drain_serving(void *arg, struct drv_fail *fail)
-{
-	struct drv_server *server = arg;
-
-	if (!drv_server_drain_serving(server))
-		return 0;
-	*fail = server->fail;
-	return -1;
+	return drv_server_drain(arg, fail);
 }
 
 static int __attribute__((noinline)) run_answering(struct drv_server *server, json_t **message_out,
@@ -426,24 +414,15 @@ static int __attribute__((noinline)) run_answering(struct drv_server *server, js
 	return drv_serve_loop(server->port.engine, &server->port.sink, server, due, drain, message_out, fail);
 }
 
-static int __attribute__((noinline)) run_serving(struct drv_server *server, json_t **message_out,
-						 struct drv_fail *fail)
-{
-	return drv_serve_loop(server->port.engine, &server->port.sink, server, due, drain_serving,
-			      message_out, fail);
-}
-
 static int __attribute__((noinline)) run_dispatching(struct drv_server *server, json_t **message_out,
 						     struct drv_fail *fail)
 {
-	return drv_serve_loop(server->port.engine, &server->port.sink, server, due_by_others, drain_serving,
+	return drv_serve_loop(server->port.engine, &server->port.sink, server, due_by_others, drain,
 			      message_out, fail);
 }
 
 int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_fail *fail)
 {
-	if (server->dispatch)
-		return run_dispatching(server, message_out, fail);
-	return server->service ? run_serving(server, message_out, fail)
-			       : run_answering(server, message_out, fail);
+	return server->dispatch ? run_dispatching(server, message_out, fail)
+				: run_answering(server, message_out, fail);
 }

@@ -7,13 +7,12 @@
 #ifndef DRV_SERVER_H
 #define DRV_SERVER_H
 
+#include "traffic/demux.h"
 #include "engine/engine.h"
 #include "traffic/check.h"
 #include "traffic/service.h"
 #include "traffic/payload.h"
 
-/* Bit of a token: of the serving side, where one process plays both. */
-#define DRV_TOKEN_SERVER (UINT64_C(1) << 63)
 /*
  * Bit of a token: of a second exchange on the same engine (see duet.h). A client's tokens hold the number of the
  * operation, so the numbers of such an exchange begin where that sets the bit.
@@ -147,7 +146,7 @@ int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, ui
 size_t drv_server_bytes(const struct drv_exchange *exchange);
 /*
  * From now on it works before it answers each request: inside the callback where it may answer there, else after poll.
- * To be called right after drv_server_start, and before drv_both_start. `service` stays the caller's.
+ * To be called right after drv_server_start. `service` stays the caller's.
  */
 void drv_server_serve(struct drv_server *server, struct drv_service *service);
 /* From now on it answers all messages on this one. To be called right after drv_server_start. */
@@ -163,15 +162,13 @@ void drv_server_phase(struct drv_server *server, bool full, uint64_t phase);
 /* Serves until a message comes from out of band: *message_out is a new reference. */
 int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_fail *fail);
 
-/* Answers what could not be answered at once. 0, or -1 with server->fail. Called after poll. */
-int drv_server_drain(struct drv_server *server);
-/* The same for a server that works before it answers. */
-int drv_server_drain_serving(struct drv_server *server);
+/* Answers what could not be answered at once. 0, or -1 with the reason. Called after poll. */
+int drv_server_drain(struct drv_server *server, struct drv_fail *fail);
 
 /* Answers a request whose work is done. False: not now. */
 bool drv_server_answer(struct drv_server *server, const struct drv_work *work);
 
-/* Callbacks that the one-process sink hands on. */
+/* Callbacks that a sink of several servers hands on. */
 enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				   struct cadge_lend *lend);
 void drv_server_on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,

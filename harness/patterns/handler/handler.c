@@ -16,8 +16,8 @@
 /* The state of the acting roles. `caller` is first: the functions of its roles take a pointer to it. */
 struct acting {
 	struct drv_caller caller;
+	/* what the server does, as it is drawn */
 	struct drv_service service;
-	struct drv_dispatch dispatch;
 	struct drv_tally tally;
 	struct drv_histogram slowdown;
 };
@@ -127,23 +127,10 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	return serve(play, &serving->answerer.server, &serving->service, &serving->dispatch, fail);
 }
 
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	struct acting *acting = play->state;
-
-	if (drv_caller_prepare_self(play, exchange_in(play), fail) ||
-	    start_service(play, &acting->service, true, fail) ||
-	    serve(play, &acting->caller.server, &acting->service, &acting->dispatch, fail))
-		return -1;
-	drv_both_start(&acting->caller.both, play->engine, &acting->caller.server, &acting->caller.client);
-	return prepare_tally(play, fail);
-}
-
 static void stop_acting(struct drv_play *play)
 {
 	struct acting *acting = play->state;
 
-	drv_dispatch_stop(&acting->dispatch);
 	drv_service_stop(&acting->service);
 	drv_caller_stop(play);
 }
@@ -201,14 +188,6 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	((struct acting *)play->state)->service.first = phase->told;
 }
 
-static void phase_self(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
-{
-	struct acting *acting = play->state;
-
-	drv_caller_phase(play, phase, counts_out);
-	switch_work(&acting->service, &acting->dispatch, phase);
-}
-
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
 	struct serving *serving = play->state;
@@ -240,9 +219,6 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	.verify = drv_caller_verify, .warmup = drv_caller_warmup, .measure = measure,                        \
 	.settle = drv_caller_settle, .tell = tell
 
-static const struct drv_role self = {
-	.name = "both", .hands = true, .prepare = prepare_self, .phase = phase_self, ACTING};
-
 static const struct drv_pattern handler = {
 	PATTERN_TABLE,
 	.roles =
@@ -259,10 +235,11 @@ static const struct drv_pattern handler = {
 			 .state_bytes = sizeof(struct serving),
 			 .stop = stop_server,
 			 .serve = drv_answerer_serve,
+			 .drain = drv_answerer_drain,
 			 .phase = phase_server},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 	.negotiate = negotiate,
 };

@@ -51,11 +51,6 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 	return drv_caller_prepare(play, exchange_in(play), fail) ? -1 : prepare_pace(play, fail);
 }
 
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	return drv_caller_prepare_self(play, exchange_in(play), fail) ? -1 : prepare_pace(play, fail);
-}
-
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	return drv_answerer_prepare(play, exchange_in(play), fail);
@@ -138,8 +133,6 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 	.verify = drv_caller_verify, .warmup = warm_up, .measure = measure, .settle = drv_caller_settle,     \
 	.phase = drv_caller_phase
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, ACTING};
-
 static const struct drv_pattern load = {
 	PATTERN_TABLE,
 	.roles =
@@ -148,7 +141,7 @@ static const struct drv_pattern load = {
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 	.negotiate = negotiate,
 };

@@ -102,6 +102,8 @@ struct sender {
 	/* first: callbacks get a pointer to it */
 	struct drv_asker asker;
 	const struct parameters *parameters;
+	/* place self: that of this process; else NULL */
+	struct receiver *beside;
 	/* the latest burst */
 	uint64_t burst;
 	/* ticks: between the messages of a burst; the usual round trip of one message; what a reading of the clock takes */
@@ -175,7 +177,7 @@ static int exchange(struct sender *sender, uint32_t length, bool delayed, struct
 /* Has the server take a message that lies there. As of exchange. */
 static int lay_down(struct sender *sender, struct drv_fail *fail)
 {
-	struct receiver *receiver = sender->asker.progress.other;
+	struct receiver *receiver = sender->beside;
 	int status = 0;
 
 	/* where one thread plays both, what it sent lies there for as long as it does not poll */
@@ -233,8 +235,8 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 	sender->parameters = parameters;
 	sender->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
-	if ((play->engine->self && prepare_server(play, fail)) ||
-	    drv_dialog_requester(play, &sender->asker, sender_on_recv, (uint32_t)parameters->messages,
+	sender->beside = play->beside ? &((struct state *)play->beside->state)->receiver : NULL;
+	if (drv_dialog_requester(play, &sender->asker, sender_on_recv, (uint32_t)parameters->messages,
 				 (size_t)parameters->bytes, parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	/* an answer may be there as soon as the burst has left */
@@ -383,8 +385,6 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
 	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = phase, .tell = tell
 
-static const struct drv_role self = {.name = "both", SENDER_ROLE};
-
 static const struct drv_pattern loggp = {
 	PATTERN_TABLE,
 	.roles =
@@ -395,10 +395,11 @@ static const struct drv_pattern loggp = {
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .serve = drv_responder_serve,
+			 .drain = drv_responder_drain,
 			 .phase = phase},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 };
 DRV_PATTERN(loggp);

@@ -187,9 +187,6 @@ static int calm_down(struct caller *caller, struct drv_fail *fail)
 
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
-		if (caller->asker.progress.other &&
-		    caller->asker.progress.drain(caller->asker.progress.other, fail))
-			return -1;
 		now_ns = drv_now_ns();
 		if (events > 0)
 			quiet_ns = now_ns;
@@ -221,10 +218,8 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 	caller->bytes = (size_t)parameters->bytes;
 	caller->timeout = drv_clock_to_ticks(&play->engine->clock, parameters->timeout_ns);
-	return (play->engine->self && prepare_server(play, fail)) ||
-			       drv_dialog_requester(play, &caller->asker, caller_on_recv, REQUESTS,
-						    caller->bytes, parameters->touch != DRV_TOUCH_NONE,
-						    fail) ||
+	return drv_dialog_requester(play, &caller->asker, caller_on_recv, REQUESTS, caller->bytes,
+				    parameters->touch != DRV_TOUCH_NONE, fail) ||
 			       !drv_record_samples(play->record, LATENCY, fail) ||
 			       !drv_record_samples(play->record, RECOVERY, fail)
 		       ? -1
@@ -322,8 +317,6 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
 	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase
 
-static const struct drv_role self = {.name = "both", CALLER_ROLE};
-
 static const struct drv_pattern loss = {
 	PATTERN_TABLE,
 	.roles =
@@ -334,10 +327,11 @@ static const struct drv_pattern loss = {
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .serve = drv_responder_serve,
+			 .drain = drv_responder_drain,
 			 .phase = phase},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 };
 DRV_PATTERN(loss);

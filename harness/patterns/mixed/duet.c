@@ -1,94 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two exchanges on one engine: whose event it is, and the loop that serves both. */
+/* Two exchanges on one engine: the loop that serves both. */
 #include "mixed/duet.h"
 
 #include <string.h>
 
 #include "traffic/progress.h"
 
-/* The second is there only with the stream; what nobody waits for is for the first to judge. */
-static struct drv_client *client_of(const struct drv_duet *duet, uint64_t token)
-{
-	struct drv_client *bulk = duet->clients[DRV_VOICE_BULK];
-
-	return (token & DRV_TOKEN_BESIDE) && bulk ? bulk : duet->clients[DRV_VOICE_CALLS];
-}
-
-static struct drv_server *server_of(const struct drv_duet *duet, bool of_stream)
-{
-	struct drv_server *bulk = duet->servers[DRV_VOICE_BULK];
-
-	return of_stream && bulk ? bulk : duet->servers[DRV_VOICE_CALLS];
-}
-
-/* Whether a request of so many bytes, as a message or as arguments, is the stream's. */
-static bool is_bulk(const struct drv_duet *duet, size_t bytes)
-{
-	const struct drv_server *bulk = duet->servers[DRV_VOICE_BULK];
-
-	return bulk && bytes == drv_form_bytes(bulk->exchange.form, bulk->exchange.request_bytes);
-}
-
-static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-			       struct cadge_lend *lend)
-{
-	struct drv_duet *duet = (struct drv_duet *)sink;
-	const bool asks = duet->clients[DRV_VOICE_CALLS], answers = duet->servers[DRV_VOICE_CALLS];
-	struct cadge_sink *to;
-	uint64_t id = 0;
-
-	if (asks && (drv_trailer_read(data, bytes, DRV_RPC_REPLY, &id) || !answers))
-		to = &client_of(duet, id)->port.sink;
-	else
-		to = &server_of(duet, is_bulk(duet, bytes))->port.sink;
-	return to->recv(to, peer, data, bytes, lend);
-}
-
-static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
-		    const struct cadge_reply_to *reply_to)
-{
-	struct drv_duet *duet = (struct drv_duet *)sink;
-	struct cadge_sink *to = &server_of(duet, is_bulk(duet, bytes))->port.sink;
-
-	to->call(to, peer, op, args, bytes, reply_to);
-}
-
-static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
-				  enum cadge_placement placement, const void *data, size_t bytes,
-				  struct cadge_lend *lend)
-{
-	struct cadge_sink *to = &client_of((struct drv_duet *)sink, token)->port.sink;
-
-	return to->replied(to, peer, token, code, placement, data, bytes, lend);
-}
-
-static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct drv_duet *duet = (struct drv_duet *)sink;
-	struct cadge_sink *to = (token & DRV_TOKEN_SERVER)
-					? &server_of(duet, (token & DRV_TOKEN_BESIDE) != 0)->port.sink
-					: &client_of(duet, token)->port.sink;
-
-	to->sent(to, peer, token, code);
-}
-
 void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine, struct drv_client *const clients[],
 		    struct drv_server *const servers[])
 {
+	struct drv_port *ports[DRV_VOICES] = {NULL};
+
 	memset(duet, 0, sizeof(*duet));
-	drv_port_start(&duet->port, engine);
-	duet->port.sink.recv = on_recv;
-	duet->port.sink.sent = on_sent;
-	if (servers)
-		duet->port.sink.call = on_call;
-	if (clients)
-		duet->port.sink.replied = on_replied;
+	duet->engine = engine;
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
 		duet->clients[voice] = clients ? clients[voice] : NULL;
 		duet->servers[voice] = servers ? servers[voice] : NULL;
 		if (duet->clients[voice])
-			duet->clients[voice]->sink = &duet->port.sink;
+			ports[voice] = &duet->clients[voice]->port;
+		else if (duet->servers[voice])
+			ports[voice] = &duet->servers[voice]->port;
 	}
+	engine->sink = &ports[DRV_VOICE_CALLS]->sink;
+	if (ports[DRV_VOICE_BULK]) {
+		if (ports[DRV_VOICE_CALLS]->claim == DRV_CLAIM_WORD)
+			ports[DRV_VOICE_CALLS]->claim = DRV_CLAIM_ASK;
+		drv_demux_start(&duet->demux, engine, ports[DRV_VOICE_CALLS], ports[DRV_VOICE_BULK],
+				DRV_TOKEN_BESIDE);
+		engine->sink = &duet->demux.port.sink;
+	}
+	duet->sink = engine->sink;
+	for (int voice = 0; voice < DRV_VOICES; voice++)
+		if (duet->clients[voice])
+			duet->clients[voice]->sink = duet->sink;
 }
 
 static bool servers_due(const struct drv_duet *duet)
@@ -98,20 +42,18 @@ static bool servers_due(const struct drv_duet *duet)
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
 		const struct drv_server *server = duet->servers[voice];
 
-		due |= server && (server->work_head != server->work_tail || server->failed);
+		due |= server && server->port.due;
 	}
 	return due;
 }
 
-static int drain_servers(struct drv_duet *duet, struct drv_fail *fail)
+int drv_duet_drain(struct drv_duet *duet, struct drv_fail *fail)
 {
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
 		struct drv_server *server = duet->servers[voice];
 
-		if (server && drv_server_drain(server)) {
-			*fail = server->fail;
+		if (server && server->port.due && drv_server_drain(server, fail))
 			return -1;
-		}
 	}
 	return 0;
 }
@@ -122,7 +64,7 @@ static int drain_servers(struct drv_duet *duet, struct drv_fail *fail)
 static int run_until_rests(struct drv_duet *duet, struct drv_client *until, struct drv_fail *fail)
 {
 	struct drv_client *calls = duet->clients[DRV_VOICE_CALLS], *bulk = duet->clients[DRV_VOICE_BULK];
-	struct drv_engine *engine = duet->port.engine;
+	struct drv_engine *engine = duet->engine;
 	uint32_t idle = 0, turns = 0;
 
 	for (;;) {
@@ -140,9 +82,7 @@ static int run_until_rests(struct drv_duet *duet, struct drv_client *until, stru
 		if (DRV_UNLIKELY(until->ending) && drv_client_rests(until))
 			return 0;
 		before = calls->completed + (bulk ? bulk->completed : 0);
-		events = engine->layer->poll(engine->ctx, &duet->port.sink);
-		if (DRV_UNLIKELY(servers_due(duet)) && drain_servers(duet, fail))
-			return -1;
+		events = engine->layer->poll(engine->ctx, duet->sink);
 		handed |= calls->completed + (bulk ? bulk->completed : 0) != before;
 		/* a stream that goes on must not hide a call that was lost; a busy layer ends the wait when it takes more */
 		status = handed && events >= 0
@@ -166,7 +106,7 @@ void drv_duet_begin(struct drv_duet *duet)
 int drv_duet_calls(struct drv_duet *duet, uint64_t duration_ns, struct drv_fail *fail)
 {
 	struct drv_client *calls = duet->clients[DRV_VOICE_CALLS];
-	const struct drv_engine *engine = duet->port.engine;
+	const struct drv_engine *engine = duet->engine;
 
 	drv_client_open(calls, drv_engine_end(engine, drv_clock_now(&engine->clock), duration_ns),
 			drv_engine_operations(engine));
@@ -204,12 +144,12 @@ DRV_INLINE bool due(void *arg)
 
 DRV_INLINE int drain(void *arg, struct drv_fail *fail)
 {
-	return drain_servers(arg, fail);
+	return drv_duet_drain(arg, fail);
 }
 
 int drv_duet_serve(struct drv_duet *duet, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_serve_loop(duet->port.engine, &duet->port.sink, duet, due, drain, message_out, fail);
+	return drv_serve_loop(duet->engine, duet->sink, duet, due, drain, message_out, fail);
 }
 
 void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct drv_counts *counts)

@@ -22,16 +22,18 @@ enum drv_voice {
 };
 
 struct drv_duet {
-	/* first: callbacks get a pointer to it */
-	struct drv_port port;
-	/* those of this end; NULL: it is not played here */
+	struct drv_engine *engine;
+	/* where this end has both exchanges; the sink of what it has */
+	struct drv_demux demux;
+	struct cadge_sink *sink;
+	/* those of this end: clients or servers, of which the second may be missing; else NULL */
 	struct drv_client *clients[DRV_VOICES];
 	struct drv_server *servers[DRV_VOICES];
 };
 
 /*
- * Puts the sink in front of clients and servers that were started, and of which each has the duet's sink from now on. An
- * end has clients or servers, or, where one process plays everything, both.
+ * Of clients or servers that were started, and of which each has the duet's sink from now on, as the engine has. Either is
+ * NULL.
  */
 void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine, struct drv_client *const clients[],
 		    struct drv_server *const servers[]);
@@ -50,6 +52,9 @@ bool drv_duet_settle(struct drv_duet *duet);
 
 /* Servers: until a message comes from out of band, as drv_server_run. */
 int drv_duet_serve(struct drv_duet *duet, json_t **message_out, struct drv_fail *fail);
+
+/* Servers: what is due after a poll. */
+int drv_duet_drain(struct drv_duet *duet, struct drv_fail *fail);
 
 /* Counts of a phase, of all clients and servers; and the servers enter the next one. */
 void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct drv_counts *counts);

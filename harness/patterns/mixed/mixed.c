@@ -18,7 +18,7 @@
 /* Numbers of channels, as the pattern's file lists the peers of each role. */
 enum { OF_CALLS, OF_STREAM, OF_SERVER_AGGRESSOR };
 
-/* The state of client and server, and of who plays both; the aggressor's is a caller's. */
+/* The state of client and server; the aggressor's is a caller's. */
 struct mixed {
 	struct drv_duet duet;
 	struct drv_client clients[DRV_VOICES];
@@ -70,24 +70,22 @@ static enum drv_sleep sleep_in(const struct drv_play *play)
 }
 
 /* `clients` gets what this end plays: the calls, and the stream where it leaves from here. */
-static int start_clients(struct drv_play *play, struct drv_server *const servers[],
-			 struct drv_client *clients[DRV_VOICES], struct drv_fail *fail)
+static int start_clients(struct drv_play *play, struct drv_client *clients[DRV_VOICES], struct drv_fail *fail)
 {
 	struct mixed *mixed = play->state;
 	struct drv_engine *engine = play->engine;
 	struct drv_samples *latency = drv_record_samples(play->record, LATENCY, fail), *bulk;
 	const uint32_t aggressor = aggressor_in(play);
 
-	if (!latency || drv_client_start(&mixed->clients[DRV_VOICE_CALLS], engine, calls_in(play), latency,
-					 servers ? servers[DRV_VOICE_CALLS] : NULL, fail))
+	if (!latency ||
+	    drv_client_start(&mixed->clients[DRV_VOICE_CALLS], engine, calls_in(play), latency, fail))
 		return -1;
 	clients[DRV_VOICE_CALLS] = &mixed->clients[DRV_VOICE_CALLS];
 	clients[DRV_VOICE_BULK] = NULL;
 	if (aggressor != AGGRESSOR_SAME && aggressor != AGGRESSOR_CHANNEL)
 		return 0;
 	bulk = drv_record_samples(play->record, BULK, fail);
-	if (!bulk || drv_client_start(&mixed->clients[DRV_VOICE_BULK], engine, stream_in(play), bulk,
-				      servers ? servers[DRV_VOICE_BULK] : NULL, fail))
+	if (!bulk || drv_client_start(&mixed->clients[DRV_VOICE_BULK], engine, stream_in(play), bulk, fail))
 		return -1;
 	clients[DRV_VOICE_BULK] = &mixed->clients[DRV_VOICE_BULK];
 	if (aggressor == AGGRESSOR_CHANNEL)
@@ -120,34 +118,26 @@ static int start_servers(struct drv_play *play, struct drv_server *servers[DRV_V
 	return 0;
 }
 
-static int prepare(struct drv_play *play, bool asks, bool answers, struct drv_fail *fail)
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	struct mixed *mixed = play->state;
-	struct drv_client *clients[DRV_VOICES] = {NULL};
-	struct drv_server *servers[DRV_VOICES] = {NULL};
+	struct drv_client *clients[DRV_VOICES];
 
-	if ((answers && start_servers(play, servers, fail)) ||
-	    (asks && start_clients(play, answers ? servers : NULL, clients, fail)))
+	if (start_clients(play, clients, fail))
 		return -1;
-	drv_duet_start(&mixed->duet, play->engine, asks ? clients : NULL, answers ? servers : NULL);
-	play->engine->sink = &mixed->duet.port.sink;
+	drv_duet_start(&((struct mixed *)play->state)->duet, play->engine, clients, NULL);
 	play->sleep = sleep_in(play);
 	return 0;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
-{
-	return prepare(play, true, false, fail);
-}
-
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	return prepare(play, false, true, fail);
-}
+	struct drv_server *servers[DRV_VOICES];
 
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	return prepare(play, true, true, fail);
+	if (start_servers(play, servers, fail))
+		return -1;
+	drv_duet_start(&((struct mixed *)play->state)->duet, play->engine, NULL, servers);
+	play->sleep = sleep_in(play);
+	return 0;
 }
 
 static void stop(struct drv_play *play)
@@ -242,6 +232,11 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 	return drv_duet_serve(&((struct mixed *)play->state)->duet, message_out, fail);
 }
 
+static int drain(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_duet_drain(&((struct mixed *)play->state)->duet, fail);
+}
+
 static void phase(struct drv_play *play, const struct drv_phase *next, struct drv_counts *counts_out)
 {
 	drv_duet_phase(&((struct mixed *)play->state)->duet, next, counts_out);
@@ -254,7 +249,7 @@ static int prepare_aggressor(struct drv_play *play, struct drv_fail *fail)
 	struct drv_caller *caller = play->state;
 	struct drv_samples *bulk = drv_record_samples(play->record, BULK, fail);
 
-	if (!bulk || drv_client_start(&caller->client, play->engine, stream_in(play), bulk, NULL, fail))
+	if (!bulk || drv_client_start(&caller->client, play->engine, stream_in(play), bulk, fail))
 		return -1;
 	play->engine->sink = caller->client.sink;
 	/* its operations are none of the attempt's, so there is nothing to hold its sleeps against */
@@ -314,8 +309,6 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	.acts = true, .state_bytes = sizeof(struct mixed), .stop = stop, .verify = verify,                   \
 	.warmup = warm_up, .measure = measure, .settle = settle, .phase = phase
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, ACTING};
-
 static const struct drv_pattern mixed = {
 	PATTERN_TABLE,
 	.roles =
@@ -327,6 +320,7 @@ static const struct drv_pattern mixed = {
 			 .state_bytes = sizeof(struct mixed),
 			 .stop = stop,
 			 .serve = serve,
+			 .drain = drain,
 			 .phase = phase},
 			{.name = "aggressor",
 			 .prepare = prepare_aggressor,
@@ -341,7 +335,7 @@ static const struct drv_pattern mixed = {
 			 .phase = drv_caller_phase},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 	.negotiate = negotiate,
 };

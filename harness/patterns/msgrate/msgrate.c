@@ -24,24 +24,14 @@ static enum drv_sleep sleep_in(const struct drv_play *play, enum drv_sleep where
 	return push_in(play).depth == 1 ? where_each : DRV_SLEEP_FREE;
 }
 
-static int prepare_sending(struct drv_play *play, bool receives, struct drv_fail *fail)
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	struct drv_samples *windows = drv_record_samples(play->record, WINDOW, fail);
 
-	if (!windows || drv_pusher_prepare(play, push_in(play), true, receives, windows, fail))
+	if (!windows || drv_pusher_prepare(play, push_in(play), true, false, windows, fail))
 		return -1;
-	play->sleep = sleep_in(play, receives ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_EACH);
+	play->sleep = sleep_in(play, DRV_SLEEP_EACH);
 	return 0;
-}
-
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
-{
-	return prepare_sending(play, false, fail);
-}
-
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	return prepare_sending(play, true, fail);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
@@ -70,9 +60,6 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	return drv_push_negotiate(((const struct parameters *)at)->bytes, offer, fail);
 }
 
-static const struct drv_role self = {
-	.name = "both", .prepare = prepare_self, .measure = measure, DRV_PUSHER_ROLE};
-
 static const struct drv_pattern msgrate = {
 	PATTERN_TABLE,
 	.roles =
@@ -85,7 +72,7 @@ static const struct drv_pattern msgrate = {
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_PUSHED_ROLE},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 	.negotiate = negotiate,
 };

@@ -212,9 +212,6 @@ struct origin {
 	struct drv_samples *latency, *visible;
 	struct drv_warmup warmup;
 	uint64_t end, last;
-	/* place self */
-	struct target_side target;
-	bool plays_both;
 	/* registration warm or cold: its buffers; whether the layer is told of them, and of which it knows now */
 	uint32_t registration;
 	struct drv_fresh buffers;
@@ -303,15 +300,6 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	}
 	if (DRV_UNLIKELY(code < 0))
 		note_failure(origin, "one-sided operation", code);
-}
-
-static void on_notified_self(struct cadge_sink *sink, uint32_t peer, struct cadge_region *region,
-			     uint64_t offset_bytes, uint64_t bytes)
-{
-	struct origin *origin = (struct origin *)sink;
-
-	(void)peer, (void)region, (void)offset_bytes, (void)bytes;
-	origin->target.notified++;
 }
 
 DRV_INLINE int turn(struct origin *origin, struct drv_fail *fail)
@@ -708,18 +696,6 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	struct origin *origin = play->state;
-
-	target_start(&origin->target, play);
-	origin->plays_both = true;
-	if (prepare_client(play, fail))
-		return -1;
-	origin->progress.port.sink.notified = on_notified_self;
-	return 0;
-}
-
 struct target_role {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
@@ -796,13 +772,12 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 
 static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct origin *origin = play->state;
+	const struct origin *origin = play->state;
 
+	(void)phase;
 	counts_out->posts = true;
 	counts_out->posted = origin->posted;
 	drv_check_counts(&origin->progress.check, counts_out);
-	if (origin->plays_both)
-		target_phase(&origin->target, play, phase, origin->next_number, counts_out);
 }
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
@@ -888,8 +863,6 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	.verify = verify, .warmup = warmup, .measure = measure, .settle = settle, .phase = phase_client,     \
 	.tell = tell
 
-static const struct drv_role self = {.name = "both", .exposes = true, .prepare = prepare_self, ORIGIN_ROLE};
-
 static const struct drv_pattern onesided = {
 	PATTERN_TABLE,
 	.roles =
@@ -904,7 +877,7 @@ static const struct drv_pattern onesided = {
 			 .phase = phase_server},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 	.negotiate = negotiate,
 };

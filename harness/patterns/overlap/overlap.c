@@ -31,15 +31,13 @@ static struct drv_exchange exchange_of(const struct drv_play *play)
 }
 
 struct worker {
-	/* first: callbacks get a pointer to it; at place self it is the sink of both sides */
+	/* first: callbacks get a pointer to it */
 	struct drv_asker asker;
 	struct drv_exchange exchange;
 	/* of the next transfer, from 0 on */
 	uint64_t number;
 	/* ticks: to be computed; what a reading of the clock takes */
 	uint64_t work, read_cost;
-	/* place self */
-	struct drv_server server;
 };
 
 static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
@@ -48,32 +46,10 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	struct worker *worker = (struct worker *)sink;
 	struct drv_asker *asker = &worker->asker;
 
-	if (asker->progress.other && bytes >= DRV_HEAD_BYTES &&
-	    drv_load64((const uint8_t *)data + 8) == asker->seed)
-		return drv_server_on_recv(&worker->server.port.sink, peer, data, bytes, lend);
+	(void)peer, (void)lend;
 	if (DRV_LIKELY(drv_asker_awaits(asker, data, bytes, worker->exchange.reply_bytes)))
 		drv_asker_take(asker, data, bytes, asker->awaited);
 	return CADGE_TAKEN;
-}
-
-static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct worker *worker = (struct worker *)sink;
-
-	if (token & DRV_TOKEN_SERVER)
-		drv_server_on_sent(&worker->server.port.sink, peer, token, code);
-	else
-		drv_progress_on_sent(sink, peer, token, code);
-}
-
-static int server_drain(void *arg, struct drv_fail *fail)
-{
-	struct drv_server *server = arg;
-
-	if (!drv_server_drain(server))
-		return 0;
-	*fail = server->fail;
-	return -1;
 }
 
 struct spans {
@@ -112,21 +88,17 @@ static int transfer(struct worker *worker, bool works, struct spans *spans_out, 
 	return status < 0 || drv_asker_reclaim(&worker->asker, fail) ? -1 : status;
 }
 
-static int worker_start(struct worker *worker, struct drv_play *play, struct drv_server *other,
-			struct drv_fail *fail)
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
+	struct worker *worker = play->state;
 	const struct drv_exchange exchange = exchange_of(play);
-	struct drv_engine *engine = play->engine;
+	const struct drv_clock *clock = &play->engine->clock;
 
 	if (drv_asker_start(&worker->asker, play, on_recv, 1, (size_t)exchange.request_bytes,
 			    exchange.touch != DRV_TOUCH_NONE, fail))
 		return -1;
-	worker->asker.progress.port.sink.sent = on_sent;
-	worker->asker.progress.other = other;
-	worker->asker.progress.drain = server_drain;
 	worker->exchange = exchange;
-	worker->read_cost = drv_clock_to_ticks(&engine->clock, engine->clock.read_cost_ns);
-	engine->sink = worker->asker.progress.sink;
+	worker->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
 	/* where it has worked the answer may be there */
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return drv_record_samples(play->record, BUSY, fail) && drv_record_samples(play->record, PURE, fail) &&
@@ -137,29 +109,9 @@ static int worker_start(struct worker *worker, struct drv_play *play, struct drv
 
 /* ---- the roles ---- */
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
-{
-	return worker_start(play->state, play, NULL, fail);
-}
-
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	struct worker *worker = play->state;
-
-	if (drv_server_start(&worker->server, play->engine, exchange_of(play), fail))
-		return -1;
-	drv_server_phase(&worker->server, true, 1);
-	return worker_start(worker, play, &worker->server, fail);
-}
-
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	return drv_answerer_prepare(play, exchange_of(play), fail);
-}
-
-static void stop_client(struct drv_play *play)
-{
-	drv_server_stop(&((struct worker *)play->state)->server);
 }
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
@@ -264,13 +216,8 @@ static bool settle(struct drv_play *play)
 
 static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct worker *worker = play->state;
-
-	drv_asker_counts(&worker->asker, counts_out);
-	if (!worker->asker.progress.other)
-		return;
-	drv_check_executed(&worker->server.check, counts_out);
-	drv_server_phase(&worker->server, phase->full, phase->serial);
+	(void)phase;
+	drv_asker_counts(&((struct worker *)play->state)->asker, counts_out);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -279,10 +226,8 @@ static void needs(const void *at, struct drv_needs *needs_out)
 }
 
 #define WORKER_ROLE                                                                                          \
-	.acts = true, .state_bytes = sizeof(struct worker), .stop = stop_client, .verify = verify,           \
-	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase_client
-
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, WORKER_ROLE};
+	.acts = true, .state_bytes = sizeof(struct worker), .verify = verify, .warmup = warmup,              \
+	.measure = measure, .settle = settle, .phase = phase_client
 
 static const struct drv_pattern overlap = {
 	PATTERN_TABLE,
@@ -292,7 +237,7 @@ static const struct drv_pattern overlap = {
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 };
 DRV_PATTERN(overlap);

@@ -38,7 +38,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 	receiver->answer_key = drv_check_take(&receiver->answers.progress.check, data, bytes);
 	receiver->taken_at = drv_clock_now(&receiver->answers.progress.port.engine->clock);
 	receiver->taken_from = receiver->polled_at;
-	receiver->answers.due = true;
+	receiver->answers.progress.port.due = true;
 	return CADGE_TAKEN;
 }
 
@@ -74,6 +74,8 @@ struct sender {
 	/* first: callbacks get a pointer to it */
 	struct drv_asker asker;
 	size_t bytes;
+	/* place self: that of this process; else NULL */
+	struct receiver *beside;
 	/* of the next message, from 0 on */
 	uint64_t number;
 	/* what the latest answer says: when the poll began that delivered the message, and when it was taken */
@@ -102,8 +104,8 @@ static int turn(struct sender *sender, struct drv_fail *fail)
 {
 	struct drv_asker *asker = &sender->asker;
 
-	if (asker->progress.other)
-		begin_poll(asker->progress.other);
+	if (sender->beside)
+		begin_poll(sender->beside);
 	return drv_progress_turn(&asker->progress, DRV_PROGRESS_WAIT_NS, fail);
 }
 
@@ -175,7 +177,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 
 	receiver->bytes = (size_t)parameters->bytes;
 	receiver->answers.progress.check.by_number = true; /* one at a time */
-	return drv_dialog_answers(play, &receiver->answers, receiver_on_recv, receiver_drain, ANSWER_BYTES,
+	return drv_dialog_answers(play, &receiver->answers, receiver_on_recv, ANSWER_BYTES,
 				  parameters->touch != DRV_TOUCH_NONE, fail);
 }
 
@@ -185,8 +187,8 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 	struct sender *sender = &((struct state *)play->state)->sender;
 
 	sender->bytes = (size_t)parameters->bytes;
-	if ((play->engine->self && prepare_server(play, fail)) ||
-	    drv_dialog_requester(play, &sender->asker, sender_on_recv, 1, sender->bytes,
+	sender->beside = play->beside ? &((struct state *)play->beside->state)->receiver : NULL;
+	if (drv_dialog_requester(play, &sender->asker, sender_on_recv, 1, sender->bytes,
 				 parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	for (unsigned quantity = ONE_WAY; quantity <= PROGRESS; quantity++)
@@ -271,6 +273,11 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 				   drv_answers_due, receiver_drain, message_out, fail);
 }
 
+static int drain(struct drv_play *play, struct drv_fail *fail)
+{
+	return receiver_drain(&((struct state *)play->state)->receiver, fail);
+}
+
 static void needs(const void *at, struct drv_needs *needs_out)
 {
 	const struct parameters *parameters = at;
@@ -290,8 +297,6 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
 	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = drv_dialog_phase
 
-static const struct drv_role self = {.name = "both", SENDER_ROLE};
-
 static const struct drv_pattern phases = {
 	PATTERN_TABLE,
 	.roles =
@@ -302,10 +307,11 @@ static const struct drv_pattern phases = {
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .serve = serve,
+			 .drain = drain,
 			 .phase = drv_dialog_phase},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 	.negotiate = negotiate,
 };

@@ -30,17 +30,10 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	return drv_answerer_prepare(play, exchange_of(play), fail);
 }
 
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	return drv_caller_prepare_self(play, exchange_of(play), fail);
-}
-
 static void needs(const void *parameters, struct drv_needs *needs_out)
 {
 	needs_out->message_bytes = ((const struct parameters *)parameters)->bytes;
 }
-
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
 
 static const struct drv_pattern pingpong = {
 	PATTERN_TABLE,
@@ -50,7 +43,7 @@ static const struct drv_pattern pingpong = {
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 };
 DRV_PATTERN(pingpong);

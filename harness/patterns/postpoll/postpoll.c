@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "launch/pattern.h"
+#include "traffic/demux.h"
 #include "traffic/progress.h"
 
 #define BATCH 64u
@@ -24,12 +25,13 @@ struct direct {
 	/* first: callbacks get a pointer to it */
 	struct drv_progress progress;
 	struct cadge_chan *chan;
+	/* of its tokens */
+	uint64_t mark;
 	struct cadge_iov iov;
 	/* of each message, so many bytes are written and compared; what of the next one sent, and received */
 	size_t stamp_bytes;
 	uint64_t stamp[2], expected[2];
-	/* the other end of the same process, where one plays both */
-	bool self, answers_in_sink;
+	bool answers_in_sink;
 	/* answers that are due */
 	uint32_t due;
 	/* messages that came, and round trips that were begun and answered */
@@ -66,7 +68,7 @@ DRV_INLINE int post(struct direct *direct, struct drv_fail *fail)
 
 	write_stamp(direct);
 	for (;;) {
-		const int code = engine->layer->post(direct->chan, &direct->iov, 1, 0, 0);
+		const int code = engine->layer->post(direct->chan, &direct->iov, 1, 0, direct->mark);
 
 		if (DRV_LIKELY(code == CADGE_DONE))
 			return 0;
@@ -90,7 +92,7 @@ DRV_INLINE void answer(struct direct *direct)
 		int code;
 
 		write_stamp(direct);
-		code = engine->layer->post(direct->chan, &direct->iov, 1, 0, 0);
+		code = engine->layer->post(direct->chan, &direct->iov, 1, 0, direct->mark);
 
 		if (DRV_LIKELY(code == CADGE_DONE || code == CADGE_QUEUED)) {
 			direct->lent += code == CADGE_QUEUED;
@@ -100,6 +102,7 @@ DRV_INLINE void answer(struct direct *direct)
 		direct->stamp[0]--; /* it is written again when it leaves */
 	}
 	direct->due++;
+	direct->progress.port.due = true;
 }
 
 static enum cadge_keep client_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
@@ -120,19 +123,6 @@ static enum cadge_keep server_recv(struct cadge_sink *sink, uint32_t peer, const
 	return CADGE_TAKEN;
 }
 
-/* Requests and answers take turns. */
-static enum cadge_keep both_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-				 struct cadge_lend *lend)
-{
-	struct direct *direct = (struct direct *)sink;
-
-	(void)peer, (void)bytes, (void)lend;
-	read_stamp(direct, data);
-	if (++direct->received & 1)
-		answer(direct);
-	return CADGE_TAKEN;
-}
-
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
 	struct direct *direct = (struct direct *)sink;
@@ -145,7 +135,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 
 static bool due(void *arg)
 {
-	return ((const struct direct *)arg)->due > 0;
+	return ((const struct direct *)arg)->progress.port.due;
 }
 
 static int drain(void *arg, struct drv_fail *fail)
@@ -155,6 +145,7 @@ static int drain(void *arg, struct drv_fail *fail)
 	for (; direct->due; direct->due--, direct->answered++)
 		if (post(direct, fail))
 			return -1;
+	direct->progress.port.due = false;
 	return 0;
 }
 
@@ -166,12 +157,10 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 
 	if (engine->block)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted to block, the direct loop only polls");
-	drv_progress_start(&direct->progress, engine,
-			   engine->self       ? both_recv
-			   : play->role->acts ? client_recv
-					      : server_recv,
-			   NULL, 0);
-	direct->self = engine->self;
+	drv_progress_start(&direct->progress, engine, play->role->acts ? client_recv : server_recv, NULL, 0);
+	direct->progress.port.claim = DRV_CLAIM_TURNS;
+	direct->progress.port.due = false;
+	direct->mark = play->role->acts ? 0 : DRV_TOKEN_SERVER;
 	direct->progress.port.sink.sent = on_sent;
 	direct->chan = engine->channels[0].chan;
 	direct->answers_in_sink = (engine->offer.both.caps & CADGE_CAP_POST_IN_SINK) != 0;
@@ -179,7 +168,8 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	if (parameters->stamp)
 		direct->stamp_bytes =
 			direct->iov.bytes < sizeof(direct->stamp) ? direct->iov.bytes : sizeof(direct->stamp);
-	direct->iov.base = drv_pool_take(engine, DRV_POOL_CLIENT, drv_memory_stride(parameters->bytes), fail);
+	direct->iov.base = drv_pool_take(engine, play->role->acts ? DRV_POOL_CLIENT : DRV_POOL_SERVER,
+					 drv_memory_stride(parameters->bytes), fail);
 	if (!direct->iov.base)
 		return -1;
 	if (play->role->acts) {
@@ -193,11 +183,11 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 }
 
 /* One message there and one back. */
-DRV_INLINE int round_trip(struct direct *direct, const bool self, struct drv_fail *fail)
+DRV_INLINE int round_trip(struct direct *direct, struct drv_fail *fail)
 {
 	const struct drv_engine *engine = direct->progress.port.engine;
 	const struct cadge_layer *layer = engine->layer;
-	const uint64_t wanted = direct->received + (self ? 2 : 1);
+	const uint64_t wanted = direct->received + 1;
 	uint32_t idle = 0;
 
 	direct->begun++;
@@ -207,8 +197,6 @@ DRV_INLINE int round_trip(struct direct *direct, const bool self, struct drv_fai
 	while (direct->received != wanted || DRV_UNLIKELY(direct->lent > 0)) {
 		const int events = layer->poll(engine->ctx, &direct->progress.port.sink);
 
-		if (self && DRV_UNLIKELY(direct->due > 0) && drain(direct, fail))
-			return -1;
 		if (DRV_UNLIKELY(events < 0))
 			return drv_engine_fail("poll", events, fail);
 		if (DRV_UNLIKELY(!(++idle & 1023)) &&
@@ -222,12 +210,8 @@ static int batch(struct direct *direct, struct drv_fail *fail)
 {
 	int status = 0;
 
-	if (direct->self)
-		for (uint32_t i = 0; i < BATCH && !status; i++)
-			status = round_trip(direct, true, fail);
-	else
-		for (uint32_t i = 0; i < BATCH && !status; i++)
-			status = round_trip(direct, false, fail);
+	for (uint32_t i = 0; i < BATCH && !status; i++)
+		status = round_trip(direct, fail);
 	if (!status && direct->progress.failed)
 		*fail = direct->progress.fail;
 	return direct->progress.failed ? -1 : status;
@@ -292,6 +276,11 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 			      fail);
 }
 
+static int drain_role(struct drv_play *play, struct drv_fail *fail)
+{
+	return drain(play->state, fail);
+}
+
 static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
 	const struct direct *direct = play->state;
@@ -299,7 +288,7 @@ static void phase(struct drv_play *play, const struct drv_phase *phase, struct d
 	(void)phase;
 	counts_out->posts = play->role->acts;
 	counts_out->posted = direct->begun;
-	counts_out->executes = direct->self || !play->role->acts;
+	counts_out->executes = !play->role->acts;
 	counts_out->executed = direct->answered;
 }
 
@@ -312,8 +301,6 @@ static void needs(const void *parameters, struct drv_needs *needs_out)
 	.acts = true, .channels_most = 1, .state_bytes = sizeof(struct direct), .prepare = prepare,          \
 	.verify = verify, .warmup = warmup, .measure = measure, .settle = settle, .phase = phase
 
-static const struct drv_role self = {.name = "both", CLIENT};
-
 static const struct drv_pattern postpoll = {
 	PATTERN_TABLE,
 	.roles =
@@ -324,10 +311,11 @@ static const struct drv_pattern postpoll = {
 			 .state_bytes = sizeof(struct direct),
 			 .prepare = prepare,
 			 .serve = serve,
+			 .drain = drain_role,
 			 .phase = phase},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 };
 DRV_PATTERN(postpoll);

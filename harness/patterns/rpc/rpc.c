@@ -36,11 +36,6 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	return drv_answerer_prepare(play, exchange_in(play), fail);
 }
 
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	return drv_caller_prepare_self(play, exchange_in(play), fail);
-}
-
 static void needs(const void *at, struct drv_needs *needs_out)
 {
 	const struct parameters *parameters = at;
@@ -55,8 +50,6 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
 }
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, .hands = true, DRV_CALLER_ROLE};
-
 static const struct drv_pattern rpc = {
 	PATTERN_TABLE,
 	.roles =
@@ -69,7 +62,7 @@ static const struct drv_pattern rpc = {
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 	.negotiate = negotiate,
 };

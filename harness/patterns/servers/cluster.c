@@ -7,11 +7,6 @@
 
 #include "traffic/progress.h"
 
-static bool has_work(const struct drv_server *server)
-{
-	return server->work_head != server->work_tail || server->failed;
-}
-
 /* A layer that made up a channel would have failed its conformance suite; memory is kept from it all the same. */
 static struct drv_server *server_of(struct drv_cluster *cluster, uint32_t peer)
 {
@@ -59,7 +54,7 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	keep = server->port.sink.recv(&server->port.sink, peer, data, bytes, lend);
 	if (cluster->handoff)
 		drv_handoff_answered(cluster->handoff, channel);
-	cluster->due |= has_work(server);
+	cluster->due |= server->port.due;
 	return keep;
 }
 
@@ -77,7 +72,7 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 	server->port.sink.call(&server->port.sink, peer, op, args, bytes, reply_to);
 	if (cluster->handoff)
 		drv_handoff_answered(cluster->handoff, channel);
-	cluster->due |= has_work(server);
+	cluster->due |= server->port.due;
 }
 
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
@@ -89,7 +84,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	    drv_handoff_sent(cluster->handoff, token, code))
 		return;
 	drv_server_on_sent(&server->port.sink, peer, token, code);
-	cluster->due |= has_work(server);
+	cluster->due |= server->port.due;
 }
 
 int drv_cluster_start(struct drv_cluster *cluster, struct drv_engine *engine, struct drv_exchange exchange,
@@ -155,13 +150,11 @@ static int __attribute__((noinline)) drain_servers(struct drv_cluster *cluster, 
 	for (uint32_t i = 0; i < cluster->count; i++) {
 		struct drv_server *server = &cluster->servers[i];
 
-		if (!has_work(server))
+		if (!server->port.due)
 			continue;
-		if (server->service ? drv_server_drain_serving(server) : drv_server_drain(server)) {
-			*fail = server->fail;
+		if (drv_server_drain(server, fail))
 			return -1;
-		}
-		cluster->due |= has_work(server);
+		cluster->due |= server->port.due;
 	}
 	return 0;
 }

@@ -37,11 +37,6 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	return drv_pusher_prepare(play, push_in(play), goes_both_ways(play->parameters), true, NULL, fail);
 }
 
-static int prepare_self(struct drv_play *play, struct drv_fail *fail)
-{
-	return drv_pusher_prepare(play, push_in(play), true, true, NULL, fail);
-}
-
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	if (drv_pusher_measure(play, fail))
@@ -84,9 +79,6 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	return drv_push_negotiate(parameters->bytes, offer, fail);
 }
 
-static const struct drv_role self = {
-	.name = "both", .prepare = prepare_self, .measure = measure, DRV_PUSHER_ROLE};
-
 static const struct drv_pattern stream = {
 	PATTERN_TABLE,
 	.roles =
@@ -104,7 +96,7 @@ static const struct drv_pattern stream = {
 			 DRV_PUSHER_ROLE},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 	.negotiate = negotiate,
 };

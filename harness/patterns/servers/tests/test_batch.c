@@ -89,7 +89,7 @@ static void check(struct drv_engine *engine, uint32_t depth, uint32_t at_once, u
 	drv_histogram_clear(&samples.histogram);
 	memset(&seen, 0, sizeof(seen));
 	seen.at_once = at_once;
-	if (drv_client_start(&client, engine, exchange, &samples, NULL, &fail)) {
+	if (drv_client_start(&client, engine, exchange, &samples, &fail)) {
 		tap_ok(false, "a client starts: %s", fail.text);
 		return;
 	}

@@ -114,6 +114,7 @@ static void test_in_place(uint64_t caps)
 	struct drv_engine engine;
 	struct drv_cluster cluster;
 	struct drv_counts counts;
+	struct drv_fail fail;
 	bool right = true;
 
 	start_engine(&engine, caps);
@@ -126,7 +127,7 @@ static void test_in_place(uint64_t caps)
 		}
 	busy = 0;
 	for (uint32_t i = 0; i < CHANNELS; i++)
-		if (drv_server_drain(&cluster.servers[i]))
+		if (drv_server_drain(&cluster.servers[i], &fail))
 			tap_ok(false, "answers that had to wait");
 	for (uint32_t i = 0; i < CHANNELS; i++)
 		right &= in_order(&chans[i], DEPTH);

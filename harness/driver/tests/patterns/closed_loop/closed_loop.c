@@ -26,9 +26,8 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return (play->engine->self && prepare_server(play, fail)) ||
-			       drv_dialog_requester(play, &((struct state *)play->state)->asker, NULL, 1,
-						    (size_t)parameters->request_bytes, true, fail) ||
+	return drv_dialog_requester(play, &((struct state *)play->state)->asker, NULL, 1,
+				    (size_t)parameters->request_bytes, true, fail) ||
 			       !drv_record_samples(play->record, 0, fail)
 		       ? -1
 		       : 0;
@@ -115,8 +114,6 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
 	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = drv_dialog_phase
 
-static const struct drv_role self = {.name = "both", CLIENT};
-
 static const struct drv_pattern closed_loop = {
 	PATTERN_TABLE,
 	.roles =
@@ -127,10 +124,11 @@ static const struct drv_pattern closed_loop = {
 			 .channels_most = 1,
 			 .prepare = prepare_server,
 			 .serve = drv_responder_serve,
+			 .drain = drv_responder_drain,
 			 .phase = drv_dialog_phase},
 			{.name = NULL},
 		},
-	.self = &self,
+	.self = true,
 	.needs = needs,
 };
 DRV_PATTERN(closed_loop);

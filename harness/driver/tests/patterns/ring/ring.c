@@ -327,11 +327,9 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	.prepare = prepare, .verify = verify, .warmup = warmup, .measure = measure, .settle = settle,        \
 	.serve = serve, .phase = phase
 
-static const struct drv_role self = {NODE};
-
 static const struct drv_pattern ring = {
 	PATTERN_TABLE,          .roles = (const struct drv_role[]){{NODE}, {.name = NULL}},
-	.self = &self,          .needs = needs,
+	.self = true,           .needs = needs,
 	.negotiate = negotiate,
 };
 DRV_PATTERN(ring);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Place self: the role beside the one that acts, in the same process and on the same context. */
+#ifndef DRV_SELF_H
+#define DRV_SELF_H
+
+#include "launch/pattern.h"
+
+/* Zeroed pages, at least one, for a role's state; NULL: no memory. */
+void *drv_zeroed(size_t bytes);
+
+/*
+ * Prepares both roles of a play whose other members are set, and puts a demultiplexer before them. Nothing is done for a
+ * pattern of one role but to prepare that. The caller ends it with drv_self_stop, whether it worked or not.
+ */
+int drv_self_prepare(struct drv_play *play, struct drv_fail *fail);
+/* Before the acting role stops. */
+void drv_self_stop(struct drv_play *play);
+/* After a step of the acting role that failed: why, where it was the other role. */
+void drv_self_explain(const struct drv_play *play, struct drv_fail *fail);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose an event is, where one context has two flows. */
+#include "traffic/demux.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "traffic/payload.h"
+
+#define TABLE_ALIGN 64u
+
+static struct drv_port *port_of(const struct drv_demux *demux, uint64_t token)
+{
+	return demux->flows[(token & demux->mark) != 0];
+}
+
+DRV_INLINE bool is_for(struct drv_port *port, const enum drv_claim claim, const void *data, size_t bytes)
+{
+	switch (claim) {
+	case DRV_CLAIM_TURNS: return !(port->turn = !port->turn);
+	case DRV_CLAIM_WORD:
+		return bytes >= port->claim_bytes &&
+		       drv_load64((const uint8_t *)data + (port->claim_at < 0 ? bytes : 0) +
+				  port->claim_at) == port->claim_word;
+	case DRV_CLAIM_ASK: return port->claims(port, data, bytes);
+	case DRV_CLAIM_NONE: break;
+	}
+	return false;
+}
+
+/* Compiled for each claim of the first flow, so that it is not asked which. */
+#define RECEIVE(name, claim)                                                                                 \
+	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,  \
+				    struct cadge_lend *lend)                                                 \
+	{                                                                                                    \
+		const struct drv_demux *demux = (const struct drv_demux *)sink;                              \
+		const bool first = is_for(demux->flows[0], claim, data, bytes);                              \
+		struct cadge_sink *to = &demux->flows[first ? 0 : 1]->sink;                                  \
+                                                                                                             \
+		return to->recv(to, peer, data, bytes, lend);                                                \
+	}
+#define CALL(name, claim)                                                                                    \
+	static void name(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args,              \
+			 size_t bytes, const struct cadge_reply_to *reply_to)                                \
+	{                                                                                                    \
+		const struct drv_demux *demux = (const struct drv_demux *)sink;                              \
+		const bool first = is_for(demux->flows[0], claim, args, bytes);                              \
+		struct cadge_sink *to = &demux->flows[first ? 0 : 1]->sink;                                  \
+                                                                                                             \
+		to->call(to, peer, op, args, bytes, reply_to);                                               \
+	}
+RECEIVE(on_recv, DRV_CLAIM_NONE)
+RECEIVE(on_recv_in_turns, DRV_CLAIM_TURNS)
+RECEIVE(on_recv_by_word, DRV_CLAIM_WORD)
+RECEIVE(on_recv_asking, DRV_CLAIM_ASK)
+CALL(on_call, DRV_CLAIM_NONE)
+CALL(on_call_asking, DRV_CLAIM_ASK)
+
+static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	struct cadge_sink *to = &port_of((struct drv_demux *)sink, token)->sink;
+
+	to->sent(to, peer, token, code);
+}
+
+static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
+				  enum cadge_placement placement, const void *data, size_t bytes,
+				  struct cadge_lend *lend)
+{
+	struct cadge_sink *to = &port_of((struct drv_demux *)sink, token)->sink;
+
+	return to->replied(to, peer, token, code, placement, data, bytes, lend);
+}
+
+/* Of regions, which the end that answers exposes. */
+static void on_notified(struct cadge_sink *sink, uint32_t peer, struct cadge_region *region,
+			uint64_t offset_bytes, uint64_t bytes)
+{
+	struct cadge_sink *to = &((struct drv_demux *)sink)->flows[1]->sink;
+
+	to->notified(to, peer, region, offset_bytes, bytes);
+}
+
+static bool claims(const struct drv_port *port, const void *data, size_t bytes)
+{
+	const struct drv_demux *demux = (const struct drv_demux *)port;
+
+	return is_for(demux->flows[0], demux->flows[0]->claim, data, bytes) ||
+	       is_for(demux->flows[1], demux->flows[1]->claim, data, bytes);
+}
+
+void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct drv_port *first,
+		     struct drv_port *second, uint64_t mark)
+{
+	enum cadge_keep (*const receivers[])(struct cadge_sink *, uint32_t, const void *, size_t,
+					     struct cadge_lend *) = {
+		[DRV_CLAIM_NONE] = on_recv,
+		[DRV_CLAIM_TURNS] = on_recv_in_turns,
+		[DRV_CLAIM_WORD] = on_recv_by_word,
+		[DRV_CLAIM_ASK] = on_recv_asking,
+	};
+
+	memset(demux, 0, sizeof(*demux));
+	drv_port_start(&demux->port, engine);
+	demux->port.sink.recv = receivers[first->claim];
+	demux->port.sink.sent = on_sent;
+	/* requests are calls where replies are results: only flows of responders have any to tell apart */
+	demux->port.sink.call = first->claim == DRV_CLAIM_ASK ? on_call_asking : on_call;
+	demux->port.sink.replied = on_replied;
+	demux->port.sink.notified = on_notified;
+	demux->port.claims = claims;
+	if (first->claim != DRV_CLAIM_NONE || second->claim != DRV_CLAIM_NONE)
+		demux->port.claim = DRV_CLAIM_ASK;
+	demux->flows[0] = first;
+	demux->flows[1] = second;
+	demux->mark = mark;
+}
+
+static int nothing_due(struct drv_play *play, struct drv_fail *fail)
+{
+	(void)play, (void)fail;
+	return 0;
+}
+
+/* All sinks of ours are ports, so that a requester's loop need not know that it shares its process. */
+static int poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	struct drv_demux *demux = ((const struct drv_port *)sink)->engine->demux;
+	const int events = demux->below_poll(ctx, &demux->port.sink);
+
+	if (DRV_LIKELY(!demux->flows[1]->due) || !demux->drain(demux->play, &demux->fail))
+		return events;
+	demux->failed = true;
+	return CADGE_E_LIBRARY;
+}
+
+int drv_demux_self(struct drv_demux *demux, struct drv_engine *engine, struct cadge_sink *requester,
+		   struct cadge_sink *responder, int (*drain)(struct drv_play *play, struct drv_fail *fail),
+		   struct drv_play *play, struct drv_fail *fail)
+{
+	drv_demux_start(demux, engine, (struct drv_port *)requester, (struct drv_port *)responder,
+			DRV_TOKEN_SERVER);
+	demux->table = aligned_alloc(TABLE_ALIGN,
+				     (sizeof(*demux->table) + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN);
+	if (!demux->table)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for a layer's table");
+	demux->drain = drain ? drain : nothing_due;
+	demux->play = play;
+	demux->below = engine->layer;
+	demux->below_poll = engine->layer->poll;
+	*demux->table = *engine->layer;
+	demux->table->poll = poll;
+	engine->layer = demux->table;
+	engine->demux = demux;
+	engine->sink = &demux->port.sink;
+	return 0;
+}
+
+void drv_demux_end(struct drv_demux *demux)
+{
+	struct drv_engine *engine = demux->port.engine;
+
+	if (demux->below)
+		engine->layer = demux->below;
+	if (engine)
+		engine->demux = NULL;
+	free(demux->table);
+	memset(demux, 0, sizeof(*demux));
+}

@@ -88,16 +88,16 @@ bool rdma_mpi_drain(struct cadge_ctx *ctx);
 
 /* The slots of the contract. */
 int rdma_mpi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
-		 uint64_t token);
+		  uint64_t token);
 int rdma_mpi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
 int rdma_mpi_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
-		uint64_t offset_bytes, uint32_t flags, uint64_t token);
+		 uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int rdma_mpi_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-		uint64_t offset_bytes, uint32_t flags, uint64_t token);
+		 uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int rdma_mpi_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-		      struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+		       struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int rdma_mpi_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
-			 struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+			  struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int rdma_mpi_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token);
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads of one endpoint share only what they mean to, under ThreadSanitizer: hands, clusters, connections, owners."""
+"""Threads of an endpoint share only what they mean to, under ThreadSanitizer: queues, workers, jobs, connections."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build(program: Path, sources: list[Path]) -> None:
 # What runs in both threads is compiled here; all else comes from the library as it is.
 CLIENT = [
     *sorted(path.stem for path in DRIVER.glob("traffic/client*.c")),
-    *("hands", "taker", "server", "caller", "both", "record", "histogram", "payload", "check", "warmup"),
+    *("workers", "taker", "server", "caller", "both", "record", "histogram", "payload", "check", "warmup"),
 ]
 
 
@@ -45,9 +45,10 @@ def sources(*names: str) -> list[str]:
 
 
 PROGRAMS = {
-    "test_hands": sources("hands"),
-    "test_cluster": sources("cluster", "handoff", "hands"),
-    "test_dispatch": sources("dispatch", "hands", "service", "server"),
+    "test_queue": [],
+    "test_workers": sources("workers"),
+    "test_jobs": sources("jobs", "workers", "server"),
+    "test_cluster": sources("cluster", "handoff", "jobs", "workers", "server"),
     "test_shared": sources("shared", "turns", *CLIENT),
     "test_taker": [*sources(*CLIENT), "driver/tests/fake.c", "patterns/rpc/rpc.c"],
 }

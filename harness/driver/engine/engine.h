@@ -47,7 +47,7 @@ struct drv_floor;
 struct drv_floor_run;
 struct drv_demux;
 struct drv_crew;
-struct drv_hands;
+struct drv_workers;
 
 /* One channel, by its number (the `peer` of the contract). */
 struct drv_channel {
@@ -113,12 +113,12 @@ struct drv_engine {
 	uint32_t thread;
 	/* the other threads; NULL where there are none, and in these */
 	struct drv_crew *crew;
-	/* this thread's hands, for the length of an attempt; NULL: none */
-	struct drv_hands *hands;
-	/* of an engine with hands: sleeps until the layer or a hand has something (drv_hands_wait); called instead of the layer's wait */
-	int (*hands_wait)(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail);
-	/* the first hand that left its core, in words */
-	char hands_strayed[160];
+	/* its workers, for the length of an attempt; NULL: none */
+	struct drv_workers *workers;
+	/* sleeps until the layer or a worker has something (drv_workers_wait): instead of the layer's wait, where there are workers */
+	int (*workers_wait)(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail);
+	/* the first worker that left its core, in words */
+	char workers_strayed[160];
 	bool block, self;
 	/* by number; `channels_count` of them, `up_count` of which are up */
 	struct drv_channel channels[DRV_PEERS_MAX];
@@ -216,14 +216,14 @@ int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail);
  */
 const struct drv_idle *drv_engine_idle(struct drv_engine *engine);
 
-/* Sleeps in the layer's wait, or until a hand gave something; 0 or -1. Block mode only. */
+/* Sleeps in the layer's wait, or until a worker gave something; 0 or -1. Block mode only. */
 DRV_INLINE int drv_engine_wait(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail)
 {
 	int code;
 
 	engine->waits++;
-	if (DRV_UNLIKELY(engine->hands != NULL))
-		return engine->hands_wait(engine, timeout_ns, fail);
+	if (DRV_UNLIKELY(engine->workers != NULL))
+		return engine->workers_wait(engine, timeout_ns, fail);
 	code = engine->layer->wait(engine->ctx, timeout_ns);
 	return DRV_LIKELY(code >= 0) ? 0 : drv_engine_fail("wait", code, fail);
 }

@@ -46,7 +46,7 @@ struct drv_endpoint {
 	/* one a thread: core, or -1: not pinned; none means one thread that is not pinned */
 	int cpus[DRV_THREADS_MAX];
 	size_t cpus_count;
-	/* one a hand (see hands.h): core, or -1 */
+	/* one a worker (see workers.h): core, or -1 */
 	int hands[DRV_THREADS_MAX];
 	size_t hands_count;
 	/* by place in the list: the endpoint named there, and where that one names this one */

@@ -181,7 +181,7 @@ struct drv_role {
 	 * `tell` are then called in each of them, with a play of its own; what they count and record is added up.
 	 */
 	bool threads;
-	/* it may have hands, see hands.h; it starts and ends them itself */
+	/* it may have worker threads, see workers.h; it starts and ends them itself */
 	bool hands;
 	/* how many channels a thread of this role has at most; 0: no bound. It has at least one. */
 	uint32_t channels_most;

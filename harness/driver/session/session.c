@@ -10,7 +10,7 @@
 #include "session/attempt.h"
 #include "cadge/path.h"
 #include "threads/crew.h"
-#include "threads/hands.h"
+#include "threads/workers.h"
 #include "engine/engine.h"
 #include "engine/mapped.h"
 #include "measure/pin.h"
@@ -434,7 +434,7 @@ static json_t *own_facts(struct session *session)
 	drv_pin_check(&session->pin);
 	if (session->pin.ok &&
 	    (!drv_crew_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail)) ||
-	     !drv_hands_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail))))
+	     !drv_workers_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail))))
 		session->pin.ok = false;
 	return json_pack("{s:o, s:o, s:s, s:{s:i, s:o}, s:o, s:o}", "clock",
 			 drv_result_clock_json(&session->engine.clock), "pinning",

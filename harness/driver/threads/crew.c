@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "threads/hands.h"
+#include "threads/workers.h"
 #include "measure/pin.h"
 
 /* how long a thread without a layer sleeps between looks for an order */
@@ -218,7 +218,7 @@ bool drv_crew_pinned(struct drv_engine *engine, char *detail, size_t detail_byte
 	for (uint32_t i = 0; engine->crew && i < engine->crew->size; i++) {
 		const struct drv_pin *pin = &engine->crew->workers[i].pin;
 
-		if (!drv_hands_pinned(&engine->crew->workers[i].engine, detail, detail_bytes))
+		if (!drv_workers_pinned(&engine->crew->workers[i].engine, detail, detail_bytes))
 			return false;
 		if (!pin->ok) {
 			snprintf(detail, detail_bytes, "thread %u: %.120s", i + 1, pin->detail);

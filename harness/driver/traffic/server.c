@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traffic/dispatch.h"
 #include "engine/in_place.h"
 #include "traffic/progress.h"
 
@@ -102,11 +101,6 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 	return 1;
 }
 
-bool drv_server_answer(struct drv_server *server, const struct drv_work *work)
-{
-	return answer(server, work) != 0;
-}
-
 /* More requests than the client may have outstanding: where losses are known this one counts as lost. */
 static void __attribute__((cold, noinline)) drop(struct drv_server *server)
 {
@@ -124,12 +118,24 @@ static void __attribute__((noinline)) put_off(struct drv_server *server, const s
 	drop(server);
 }
 
+/* Other threads do the work. */
+static void __attribute__((noinline)) give_away(struct drv_server *server, const struct drv_work *work)
+{
+	uint32_t job;
+
+	if (!drv_jobs_take(server->jobs, &job)) {
+		drop(server);
+		return;
+	}
+	server->work[job] = *work;
+	drv_jobs_submit(server->jobs, job);
+}
+
 /* `serves`, here and below: it works before it answers. Compiled with and without, so that it is asked nowhere. */
 DRV_INLINE void accept_work(struct drv_server *server, const struct drv_work *work, const bool serves)
 {
-	if (serves && server->dispatch) {
-		if (!drv_dispatch_take(server->dispatch, server, work))
-			drop(server);
+	if (serves && server->jobs) {
+		give_away(server, work);
 		return;
 	}
 	if (server->in_sink && DRV_LIKELY(server->work_head == server->work_tail)) {
@@ -143,11 +149,23 @@ DRV_INLINE void accept_work(struct drv_server *server, const struct drv_work *wo
 	put_off(server, work);
 }
 
+/* What other threads have done; then no request waits for its turn here. */
+static void __attribute__((noinline)) answer_done(struct drv_server *server)
+{
+	uint32_t job;
+
+	drv_jobs_collect(server->jobs);
+	while (drv_jobs_first(server->jobs, &job) && answer(server, &server->work[job])) {
+		drv_jobs_pop(server->jobs);
+		drv_jobs_release(server->jobs, job);
+	}
+}
+
 /* One at a time: what waits for its answer was worked for already. */
 int drv_server_drain(struct drv_server *server, struct drv_fail *fail)
 {
-	if (server->dispatch)
-		drv_dispatch_drain(server->dispatch);
+	if (server->jobs)
+		answer_done(server);
 	while (server->work_head != server->work_tail) {
 		const struct drv_work *work = &server->work[server->work_head & server->work_mask];
 
@@ -159,7 +177,7 @@ int drv_server_drain(struct drv_server *server, struct drv_fail *fail)
 			break;
 		server->work_head++;
 	}
-	server->port.due = server->dispatch || server->failed || server->work_head != server->work_tail;
+	server->port.due = server->jobs || server->failed || server->work_head != server->work_tail;
 	if (DRV_LIKELY(!server->failed))
 		return 0;
 	*fail = server->fail;
@@ -368,11 +386,10 @@ void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan)
 		server->chans[i] = chan;
 }
 
-void drv_server_serve_by(struct drv_server *server, struct drv_service *service,
-			 struct drv_dispatch *dispatch)
+void drv_server_serve_by(struct drv_server *server, struct drv_service *service, struct drv_jobs *jobs)
 {
 	drv_server_serve(server, service);
-	server->dispatch = dispatch;
+	server->jobs = jobs;
 	server->port.due = true;
 }
 
@@ -400,7 +417,7 @@ DRV_INLINE bool due_by_others(void *arg)
 {
 	const struct drv_server *server = arg;
 
-	return drv_dispatch_due(server->dispatch) || server->failed;
+	return drv_jobs_due(server->jobs) || server->failed;
 }
 
 DRV_INLINE int drain(void *arg, struct drv_fail *fail)
@@ -414,8 +431,8 @@ static int __attribute__((noinline)) run_answering(struct drv_server *server, js
 	return drv_serve_loop(server->port.engine, &server->port.sink, server, due, drain, message_out, fail);
 }
 
-static int __attribute__((noinline)) run_dispatching(struct drv_server *server, json_t **message_out,
-						     struct drv_fail *fail)
+static int __attribute__((noinline)) run_by_others(struct drv_server *server, json_t **message_out,
+						   struct drv_fail *fail)
 {
 	return drv_serve_loop(server->port.engine, &server->port.sink, server, due_by_others, drain,
 			      message_out, fail);
@@ -423,6 +440,6 @@ static int __attribute__((noinline)) run_dispatching(struct drv_server *server, 
 
 int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_fail *fail)
 {
-	return server->dispatch ? run_dispatching(server, message_out, fail)
-				: run_answering(server, message_out, fail);
+	return server->jobs ? run_by_others(server, message_out, fail)
+			    : run_answering(server, message_out, fail);
 }

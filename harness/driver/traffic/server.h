@@ -9,6 +9,7 @@
 
 #include "traffic/demux.h"
 #include "engine/engine.h"
+#include "threads/jobs.h"
 #include "traffic/check.h"
 #include "traffic/service.h"
 #include "traffic/payload.h"
@@ -84,8 +85,6 @@ struct drv_work {
 	struct cadge_reply_to reply_to;
 };
 
-struct drv_dispatch;
-
 struct drv_server {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
@@ -125,8 +124,8 @@ struct drv_server {
 
 	/* what it does before it answers; NULL: nothing */
 	struct drv_service *service;
-	/* who does it, see dispatch.h; NULL: this thread */
-	struct drv_dispatch *dispatch;
+	/* of other threads that do it, by index in `work`, which is no ring then; NULL: this thread does */
+	struct drv_jobs *jobs;
 	/* index in `work` of the request whose work is done and which has no answer yet, plus one */
 	uint32_t served;
 };
@@ -151,9 +150,8 @@ size_t drv_server_bytes(const struct drv_exchange *exchange);
 void drv_server_serve(struct drv_server *server, struct drv_service *service);
 /* From now on it answers all messages on this one. To be called right after drv_server_start. */
 void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan);
-/* The same where other threads do the work; `dispatch`, which was started, stays the caller's. */
-void drv_server_serve_by(struct drv_server *server, struct drv_service *service,
-			 struct drv_dispatch *dispatch);
+/* The same where other threads do the work: `jobs`, as many as `work` has room for; they stay the caller's. */
+void drv_server_serve_by(struct drv_server *server, struct drv_service *service, struct drv_jobs *jobs);
 void drv_server_stop(struct drv_server *server);
 
 /* Enters a phase: full comparison or not, and which. */
@@ -164,9 +162,6 @@ int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_f
 
 /* Answers what could not be answered at once. 0, or -1 with the reason. Called after poll. */
 int drv_server_drain(struct drv_server *server, struct drv_fail *fail);
-
-/* Answers a request whose work is done. False: not now. */
-bool drv_server_answer(struct drv_server *server, const struct drv_work *work);
 
 /* Callbacks that a sink of several servers hands on. */
 enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,

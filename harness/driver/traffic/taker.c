@@ -84,30 +84,24 @@ static void make_call(struct drv_client *client, struct drv_slot *slot, uint32_t
 		client->taker.ending = true;
 }
 
-static void take_and_call(struct drv_hand *hand, void *arg)
+/* In the other thread: all that is done with a slot there. */
+static uint64_t take_and_call(void *arg, uint32_t worker, uint64_t given)
 {
 	struct drv_client *client = arg;
 	struct drv_taker *taker = &client->taker;
-	uint64_t given;
+	const uint32_t index = given & DRV_TAKER_SLOTS;
+	struct drv_slot *slot = &client->slots[index];
 
-	while (drv_hand_take(hand, &given)) {
-		const uint32_t index = given & DRV_TAKER_SLOTS;
-		struct drv_slot *slot = &client->slots[index];
-		uint32_t answer = index;
-
-		if (given & DRV_TAKER_REPLY)
-			take_reply(client, slot);
-		else if (given & DRV_TAKER_LOST)
-			take_loss(client, slot);
-		if (taker->calls && !taker->ending && !(given & DRV_TAKER_SENDING)) {
-			make_call(client, slot, index);
-			answer |= DRV_TAKER_CALL;
-		} else if (taker->ending) {
-			answer |= DRV_TAKER_ENDING;
-		}
-		if (!drv_hand_give(hand, answer))
-			return;
+	(void)worker;
+	if (given & DRV_TAKER_REPLY)
+		take_reply(client, slot);
+	else if (given & DRV_TAKER_LOST)
+		take_loss(client, slot);
+	if (taker->calls && !taker->ending && !(given & DRV_TAKER_SENDING)) {
+		make_call(client, slot, index);
+		return index | DRV_TAKER_CALL;
 	}
+	return taker->ending ? index | DRV_TAKER_ENDING : index;
 }
 
 int drv_taker_negotiate(const struct drv_exchange *exchange, const struct drv_ability *both,
@@ -130,11 +124,11 @@ int drv_taker_start(struct drv_client *client, struct drv_fail *fail)
 	client->taker = (struct drv_taker){.calls = client->exchange.reply == DRV_REPLY_WAIT};
 	if (!on)
 		return 0;
-	if (drv_hands_wanted(engine) != 1)
+	if (drv_workers_wanted(engine) != 1)
 		return drv_fail_set(fail, DRV_ARGUMENT,
 				    "replies are taken by 1 other thread, and the launch has %u",
-				    drv_hands_wanted(engine));
-	if (drv_hands_start(engine, take_and_call, client, client->exchange.depth, fail))
+				    drv_workers_wanted(engine));
+	if (drv_workers_start(engine, take_and_call, client, client->exchange.depth, fail))
 		return -1;
 	client->taker.on = true;
 	return 0;
@@ -153,7 +147,7 @@ void drv_taker_stop(struct drv_client *client)
 {
 	if (!client->taker.on)
 		return;
-	drv_hands_end(client->port.engine);
+	drv_workers_end(client->port.engine);
 	client->taker.on = false;
 	client->taker.has = 0;
 	for (uint32_t index = 0; index < client->exchange.depth; index++) {
@@ -173,15 +167,15 @@ void drv_taker_give(struct drv_client *client, uint32_t index, uint32_t what)
 	client->slots[index].taken = true;
 	client->taker.has++;
 	/* there is room for all slots */
-	drv_hands_give(client->port.engine, 0, index | what);
+	drv_workers_give(client->port.engine, 0, index | what);
 }
 
 bool drv_taker_get(struct drv_client *client, uint32_t *index_out, uint32_t *what_out)
 {
 	uint64_t number;
-	uint32_t hand;
+	uint32_t worker;
 
-	if (!drv_hands_take(client->port.engine, &hand, &number))
+	if (!drv_workers_take(client->port.engine, &worker, &number))
 		return false;
 	*index_out = number & DRV_TAKER_SLOTS;
 	*what_out = (uint32_t)number & ~(uint32_t)DRV_TAKER_SLOTS;

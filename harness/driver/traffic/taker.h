@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Driver helper for patterns that exchange requests and replies: the client's other thread, a hand (see hands.h), where
+ * Driver helper for patterns that exchange requests and replies: the client's other thread, a worker (see workers.h), where
  * replies are taken instead of in the delivery context. It is one of two:
  *
  *	wait	a caller: makes a call, gives it to the thread that owns the context, and is blocked until its reply
@@ -14,7 +14,7 @@
 #define DRV_TAKER_H
 
 #include "engine/engine.h"
-#include "threads/hands.h"
+#include "threads/workers.h"
 #include "launch/negotiate.h"
 #include "traffic/server.h"
 

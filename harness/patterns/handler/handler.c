@@ -5,13 +5,27 @@
  */
 #include "handler.params.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "threads/jobs.h"
 #include "traffic/caller.h"
-#include "traffic/dispatch.h"
 #include "launch/pattern.h"
 #include "traffic/service.h"
 
 /* Of fewer calls the p99.9 is not told. */
 #define TAIL_CALLS 1000u
+
+/* Workers that do a server's work before it answers, each as `service` does, with memory of its own. */
+struct crew {
+	/* by its index in the server's ring, a request */
+	struct drv_jobs jobs;
+	const struct drv_server *server;
+	uint32_t count;
+	struct drv_service *services;
+	/* each worker's own: whether its thread is ready to sleep exactly */
+	bool is_ready[DRV_THREADS_MAX];
+};
 
 /* The state of the acting roles. `caller` is first: the functions of its roles take a pointer to it. */
 struct acting {
@@ -26,7 +40,7 @@ struct acting {
 struct serving {
 	struct drv_answerer answerer;
 	struct drv_service service;
-	struct drv_dispatch dispatch;
+	struct crew crew;
 };
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -70,9 +84,68 @@ static int start_service(struct drv_play *play, struct drv_service *service, boo
 	return service->samples ? 0 : -1;
 }
 
+/* In a worker. The work depends on nothing but the key of the request. */
+static uint64_t do_work(void *arg, uint32_t worker, uint64_t job)
+{
+	struct crew *crew = arg;
+	struct drv_service *service = &crew->services[worker];
+
+	if (!crew->is_ready[worker])
+		drv_service_settle_in(service);
+	crew->is_ready[worker] = true;
+	drv_service_do(service, crew->server->work[job].key);
+	return job;
+}
+
+static int start_worker(struct drv_service *service, const struct drv_service *like, uint64_t bytes,
+			struct drv_fail *fail)
+{
+	if (drv_service_start(service, like->work, like->spread, like->mean_ns, bytes, true, like->seed,
+			      like->clock, fail))
+		return -1;
+	service->samples = calloc(1, sizeof(*service->samples));
+	if (!service->samples)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for histograms");
+	drv_histogram_clear(&service->samples->histogram);
+	return 0;
+}
+
+/* To be ended with stop_crew either way. */
+static int start_crew(struct crew *crew, struct drv_engine *engine, struct drv_server *server,
+		      struct drv_service *service, uint64_t bytes, struct drv_fail *fail)
+{
+	const uint32_t count = drv_workers_wanted(engine);
+
+	crew->server = server;
+	crew->services = calloc(count, sizeof(*crew->services));
+	if (count && !crew->services)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u workers", count);
+	/* counted first: what is half started is stopped as well */
+	while (crew->count < count)
+		if (start_worker(&crew->services[crew->count++], service, bytes, fail))
+			return -1;
+	if (drv_jobs_start(&crew->jobs, engine, DRV_POLICY_FIFO, server->work_mask + 1, do_work, crew, NULL,
+			   fail))
+		return -1;
+	drv_server_serve_by(server, service, &crew->jobs);
+	return 0;
+}
+
+/* Legal without a start, on zeroes. */
+static void stop_crew(struct crew *crew)
+{
+	drv_jobs_stop(&crew->jobs);
+	for (uint32_t i = 0; i < crew->count; i++) {
+		free(crew->services[i].samples);
+		drv_service_stop(&crew->services[i]);
+	}
+	free(crew->services);
+	memset(crew, 0, sizeof(*crew));
+}
+
 /* From now on the server works before it answers, or has others do so. */
 static int serve(struct drv_play *play, struct drv_server *server, struct drv_service *service,
-		 struct drv_dispatch *dispatch, struct drv_fail *fail)
+		 struct crew *crew, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
@@ -80,11 +153,7 @@ static int serve(struct drv_play *play, struct drv_server *server, struct drv_se
 		drv_server_serve(server, service);
 		return 0;
 	}
-	if (drv_dispatch_start(dispatch, play->engine, service, parameters->work_bytes, true,
-			       2 * (uint32_t)parameters->depth, fail))
-		return -1;
-	drv_server_serve_by(server, service, dispatch);
-	return 0;
+	return start_crew(crew, play->engine, server, service, parameters->work_bytes, fail);
 }
 
 static bool is_drawn(const struct drv_service *service)
@@ -124,7 +193,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	if (drv_answerer_prepare(play, exchange_in(play), fail) ||
 	    start_service(play, &serving->service, true, fail))
 		return -1;
-	return serve(play, &serving->answerer.server, &serving->service, &serving->dispatch, fail);
+	return serve(play, &serving->answerer.server, &serving->service, &serving->crew, fail);
 }
 
 static void stop_acting(struct drv_play *play)
@@ -139,7 +208,7 @@ static void stop_server(struct drv_play *play)
 {
 	struct serving *serving = play->state;
 
-	drv_dispatch_stop(&serving->dispatch);
+	stop_crew(&serving->crew);
 	drv_service_stop(&serving->service);
 	drv_answerer_stop(play);
 }
@@ -163,17 +232,25 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-/* Calls take what is drawn while they are measured, and at no other time. */
-static void switch_work(struct drv_service *service, struct drv_dispatch *dispatch,
-			const struct drv_phase *phase)
+/* Calls take what is drawn while they are measured, and at no other time. Between phases nothing is outstanding. */
+static void switch_work(struct drv_service *service, struct crew *crew, const struct drv_phase *phase)
 {
 	const bool works = phase->ended == DRV_STEP_WARMUP && !phase->last;
 
 	service->first = phase->told;
 	drv_service_switch(service, works);
-	drv_dispatch_switch(dispatch, phase->told, works);
-	if (phase->ended == DRV_STEP_MEASURE)
-		drv_dispatch_collect(dispatch, service->samples);
+	/* a worker that is given a job sees what was written before */
+	for (uint32_t i = 0; i < crew->count; i++) {
+		struct drv_samples *samples = crew->services[i].samples;
+
+		crew->services[i].first = phase->told;
+		crew->services[i].on = works;
+		if (phase->ended != DRV_STEP_MEASURE)
+			continue;
+		drv_samples_add(service->samples, samples);
+		drv_histogram_clear(&samples->histogram);
+		samples->first_count = 0;
+	}
 }
 
 /* The number of the next call. */
@@ -193,7 +270,7 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 	struct serving *serving = play->state;
 
 	drv_answerer_phase(play, phase, counts_out);
-	switch_work(&serving->service, &serving->dispatch, phase);
+	switch_work(&serving->service, &serving->crew, phase);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)

@@ -23,7 +23,7 @@ static bool pass_on(struct drv_cluster *cluster, uint32_t channel, const void *r
 		return false;
 	if (drv_handoff_pass(cluster->handoff, server, channel, request, bytes, work))
 		return true;
-	if (cluster->handoff->common)
+	if (cluster->handoff->jobs.policy == DRV_POLICY_SHARED)
 		return false;
 	/* where losses are known this one counts as lost */
 	if (server->check.reliable)

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Driver helper for servers with many clients: requests that are not answered in place. The thread that owns the context
- * copies one out of the layer's delivery and passes it on; another thread works for it and writes the answer; and the
- * owner, which alone touches the context, hands that to the layer. Others are the owner's hands (hands.h), each with the
- * least to do in turn, or whichever of the server's threads takes it from a queue that all of them look at.
+ * Requests that are not answered in place. The thread that owns the context copies one out of the layer's delivery and passes
+ * it on; another thread works for it and writes the answer; and the owner, which alone touches the context, gives that to the
+ * layer. The others are the owner's workers, or the server's threads by a queue that all of them look at (jobs.h).
  *
  * Requests of one channel that several threads work for may be answered in another order than they came. How many were,
  * it counts.
  */
-#ifndef DRV_HANDOFF_H
-#define DRV_HANDOFF_H
+#ifndef SERVERS_HANDOFF_H
+#define SERVERS_HANDOFF_H
 
-#include "engine/engine.h"
-#include "servers/queue.h"
+#include "threads/jobs.h"
 #include "traffic/server.h"
 
 /* Bit of a token: of an answer that another thread has written. */
@@ -21,12 +19,8 @@
 /* So many polls in a row that brought requests make a thread pass some on, where it may answer in place as well. */
 #define DRV_HANDOFF_BUSY_POLLS 8u
 
-/* So many requests of one thread at most are in the queue, which has room for those of all. */
-#define DRV_HANDOFF_SHARE (DRV_QUEUE_PLACES / DRV_THREADS_MAX)
-
-/* One request that was passed on. */
+/* One request that was passed on, by job. */
 struct drv_errand {
-	struct drv_handoff *owner;
 	struct drv_server *server;
 	struct drv_work work;
 	uint32_t channel;
@@ -39,22 +33,11 @@ struct drv_errand {
 };
 
 struct drv_handoff {
-	struct drv_engine *engine;
+	struct drv_jobs jobs;
 	struct drv_exchange exchange;
 	/* what whoever works for a request does; NULL: nothing but to read and to write */
 	struct drv_service *service;
-	/* shared by all threads of the server; NULL: hands work */
-	struct drv_queue *common;
-	/* what others have worked for; unused with hands */
-	struct drv_queue *back;
 	struct drv_errand *errands;
-	uint32_t count;
-	/* indices of those that are free, and of those whose answer the layer had no room for, in order; power of two */
-	uint32_t *free_ring, *waiting_ring;
-	uint32_t free_head, free_tail, waiting_head, waiting_tail, mask;
-	/* passed on, and not back yet; by hand as well */
-	uint32_t out;
-	uint32_t out_of_hand[DRV_THREADS_MAX];
 	/* by channel: requests that came, and the last of them that was answered, plus one */
 	struct {
 		uint64_t came, answered;
@@ -62,25 +45,25 @@ struct drv_handoff {
 	/* requests that came, as of the last look; looks in a row that found more */
 	uint64_t came, came_before;
 	uint32_t busy_polls;
-	/* answers out of order; worked for by another thread of the server */
-	uint64_t reordered, stolen;
+	/* answers out of order */
+	uint64_t reordered;
 	bool failed;
 	struct drv_fail fail;
 };
 
 /*
- * Gets ready for one attempt of the servers of all channels of the engine, and starts its hands. `common`: of all threads,
- * zeroed, theirs until all have stopped; NULL for hands. To be ended with drv_handoff_stop in any case.
+ * Gets ready for one attempt of the servers of all channels of the engine, and starts its workers. `common`: of all threads,
+ * zeroed, theirs until all have stopped; NULL for workers. To be ended with drv_handoff_stop in any case.
  */
 int drv_handoff_start(struct drv_handoff *handoff, struct drv_engine *engine, struct drv_exchange exchange,
 		      struct drv_service *service, struct drv_queue *common, struct drv_fail *fail);
 /* Legal on zeroes. */
 void drv_handoff_stop(struct drv_handoff *handoff);
 
-/* Whether the next request is to be passed on. Hands do all; in a queue go those that come to a busy thread. */
+/* Whether the next request is to be passed on. Workers do all; in the common queue go those that come to a busy thread. */
 static inline bool drv_handoff_wants(const struct drv_handoff *handoff)
 {
-	return !handoff->common || handoff->busy_polls >= DRV_HANDOFF_BUSY_POLLS;
+	return handoff->jobs.policy != DRV_POLICY_SHARED || handoff->busy_polls >= DRV_HANDOFF_BUSY_POLLS;
 }
 
 /* A request came to `server`, which is that of channel `channel`. Passes it on; false: there is no room for it. */
@@ -92,8 +75,7 @@ void drv_handoff_answered(struct drv_handoff *handoff, uint32_t channel);
 /* Whether there is something to be drained. */
 static inline bool drv_handoff_due(const struct drv_handoff *handoff)
 {
-	return handoff->common || handoff->out || handoff->waiting_head != handoff->waiting_tail ||
-	       handoff->failed;
+	return drv_jobs_due(&handoff->jobs) || handoff->failed;
 }
 
 /* Works for what others passed on, and answers what others have worked for. 0, or -1 with handoff->fail. After poll. */

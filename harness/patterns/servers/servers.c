@@ -223,9 +223,9 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 	if (phase->ended == DRV_STEP_MEASURE && !phase->last && passes_on(parameters)) {
 		drv_record_count(play->record, REORDERED, serving->handoff.reordered);
 		if (parameters->step == STEP_STEALING)
-			drv_record_count(play->record, STOLEN, serving->handoff.stolen);
+			drv_record_count(play->record, STOLEN, serving->handoff.jobs.helped);
 	}
-	serving->handoff.reordered = serving->handoff.stolen = 0;
+	serving->handoff.reordered = serving->handoff.jobs.helped = 0;
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -281,7 +281,7 @@ static const struct drv_pattern servers = {
 			 .hands = true,
 			 .prepare = prepare_server,
 			 .state_bytes = sizeof(struct serving),
-			 .shared_bytes = sizeof(struct drv_queue),
+			 .shared_bytes = DRV_JOBS_SHARED_BYTES,
 			 .stop = stop_server,
 			 .serve = serve,
 			 .phase = phase_server},

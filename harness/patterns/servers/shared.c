@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "traffic/caller.h"
-#include "threads/hands.h"
+#include "threads/workers.h"
 #include "servers/turns.h"
 
 #define ALIGN   128u
@@ -35,12 +35,12 @@ struct drv_shared {
 	struct drv_play *play;
 	struct drv_turns *turns;
 	bool dispatched;
-	uint32_t threads, hands;
+	uint32_t threads, workers;
 	/* the step under way; written while all rest */
 	drv_shared_fn fn;
 	uint64_t number;
 	unsigned steps;
-	/* steps done so far by all hands together; the last step that was given up */
+	/* steps done so far by all workers together; the last step that was given up */
 	_Alignas(ALIGN) atomic_uint done;
 	_Alignas(ALIGN) atomic_uint rung;
 	struct sharer sharers[];
@@ -67,26 +67,23 @@ static void do_step(struct drv_shared *shared, uint32_t index)
 	drv_turns_leave(shared->turns, index);
 }
 
-static void be_sharer(struct drv_hand *hand, void *arg)
+static uint64_t be_sharer(void *arg, uint32_t worker, uint64_t step)
 {
 	struct drv_shared *shared = arg;
-	const uint32_t index = drv_hand_index(hand) + shared->threads - shared->hands;
-	uint64_t number;
+	/* how many steps are done once it is over in all workers; the next one may begin as soon as it is */
+	const unsigned all = shared->steps * shared->workers;
 
+	(void)step;
 	drv_warmup_count(drv_engine_operations(shared->play->engine));
-	while (drv_hand_take(hand, &number)) {
-		/* how many steps are done once it is over in all hands; the next one may begin as soon as it is */
-		const unsigned all = shared->steps * shared->hands;
-
-		do_step(shared, index);
-		if (atomic_fetch_add(&shared->done, 1) + 1 != all)
-			continue;
-		/* nothing of the context from here on: it is the first thread's again */
+	do_step(shared, worker + shared->threads - shared->workers);
+	/* nothing of the context from here on: it is the first thread's again */
+	if (atomic_fetch_add(&shared->done, 1) + 1 == all) {
 		if (shared->dispatched)
 			drv_turns_nudge(shared->turns);
 		else if (shared->play->engine->block)
 			syscall(SYS_futex, &shared->done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
+	return DRV_WORK_NOTHING;
 }
 
 /* Memory of one thread's buffers: as much as a client takes. */
@@ -108,7 +105,7 @@ static int make_sharer(struct drv_shared *shared, uint32_t index, struct drv_exc
 	const size_t bytes = buffers_of(&exchange);
 
 	*engine = *all->engine;
-	engine->hands = NULL;
+	engine->workers = NULL;
 	if (index || shared->dispatched) {
 		/* that of a thread beside the first, which alone has the out-of-band channel */
 		engine->thread = index + 1;
@@ -140,15 +137,15 @@ int drv_shared_start(struct drv_shared **shared_out, struct drv_play *play, stru
 		     uint32_t threads, bool dispatched, struct drv_fail *fail)
 {
 	const size_t bytes = sizeof(struct drv_shared) + threads * sizeof(struct sharer);
-	const uint32_t hands = dispatched ? threads : threads - 1;
+	const uint32_t workers = dispatched ? threads : threads - 1;
 	struct drv_shared *shared;
 	uint8_t *buffers;
 
-	if (drv_hands_wanted(play->engine) != hands)
+	if (drv_workers_wanted(play->engine) != workers)
 		return drv_fail_set(
 			fail, DRV_ARGUMENT,
-			"%u threads share a connection beside the first one, and the launch has %u", hands,
-			drv_hands_wanted(play->engine));
+			"%u threads share a connection beside the first one, and the launch has %u", workers,
+			drv_workers_wanted(play->engine));
 	shared = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
 	if (!shared)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u threads", threads);
@@ -156,7 +153,7 @@ int drv_shared_start(struct drv_shared **shared_out, struct drv_play *play, stru
 	shared->play = play;
 	shared->dispatched = dispatched;
 	shared->threads = threads;
-	shared->hands = hands;
+	shared->workers = workers;
 	*shared_out = shared;
 	buffers = drv_pool_take(play->engine, DRV_POOL_CLIENT, threads * buffers_of(&exchange), fail);
 	if (!buffers || drv_turns_make(play->engine, threads, exchange.depth,
@@ -167,14 +164,14 @@ int drv_shared_start(struct drv_shared **shared_out, struct drv_play *play, stru
 		if (make_sharer(shared, i, exchange, buffers, fail))
 			return -1;
 	play->engine->sink = drv_turns_sink(shared->turns);
-	return drv_hands_start(play->engine, be_sharer, shared, 1, fail);
+	return drv_workers_start(play->engine, be_sharer, shared, 1, fail);
 }
 
 void drv_shared_stop(struct drv_shared *shared)
 {
 	if (!shared)
 		return;
-	drv_hands_end(shared->play->engine);
+	drv_workers_end(shared->play->engine);
 	/* starting may have failed halfway */
 	for (uint32_t i = 0; i < shared->threads; i++) {
 		struct sharer *sharer = &shared->sharers[i];
@@ -188,11 +185,11 @@ void drv_shared_stop(struct drv_shared *shared)
 	free(shared);
 }
 
-/* Until the hands are done, who has done its own part, or has none, polls for them, or sleeps; and hears if a peer died. */
-static int await_hands(struct drv_shared *shared, int status, struct drv_fail *fail)
+/* Until the workers are done, who has done its own part, or has none, polls for them, or sleeps; and hears if a peer died. */
+static int await_workers(struct drv_shared *shared, int status, struct drv_fail *fail)
 {
 	struct drv_engine *own = shared->dispatched ? shared->play->engine : &shared->sharers[0].engine;
-	const unsigned wanted = shared->steps * shared->hands;
+	const unsigned wanted = shared->steps * shared->workers;
 	const uint64_t sleep_ns = own->sleep_ns ? own->sleep_ns : WAIT_NS;
 	const struct timespec span = {(time_t)(sleep_ns / NS), (long)(sleep_ns % NS)};
 	uint32_t idle = 0;
@@ -256,15 +253,15 @@ int drv_shared_run(struct drv_shared *shared, drv_shared_fn fn, uint64_t number,
 		own->deadline_ns = engine->deadline_ns;
 		own->bell_at = shared->steps;
 	}
-	for (uint32_t i = 0; i < shared->hands; i++)
-		drv_hands_give(shared->play->engine, i, shared->steps);
+	for (uint32_t i = 0; i < shared->workers; i++)
+		drv_workers_give(shared->play->engine, i, shared->steps);
 	if (!shared->dispatched) {
 		do_step(shared, 0);
 		status = shared->sharers[0].status;
 		if (status)
 			*fail = shared->sharers[0].fail;
 	}
-	return gather(shared, await_hands(shared, status, fail), fail);
+	return gather(shared, await_workers(shared, status, fail), fail);
 }
 
 void drv_shared_record(struct drv_shared *shared, bool warmup_only)

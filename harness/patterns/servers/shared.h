@@ -2,9 +2,9 @@
 /*
  * Driver helper for patterns whose client is several threads that share one connection, by turns (turns.h). Each of them
  * has a play of its own, with a client, samples and a warm-up, and does the same steps; here they are started, given their
- * steps, and added up. All but the first are hands (hands.h), which touch the context under the lock alone.
+ * steps, and added up. All but the first are workers (workers.h), which touch the context under the lock alone.
  *
- * Direct: the first thread, whose the context is between steps, is one of them. Dispatched: all of them are hands, and the
+ * Direct: the first thread, whose the context is between steps, is one of them. Dispatched: all of them are workers, and the
  * first thread polls for them.
  */
 #ifndef DRV_SHARED_H

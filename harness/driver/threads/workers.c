@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads beside the one that owns the context, and how each wakes the other: whoever is about to sleep says so, looks
+ * once more, and sleeps; whoever gives looks afterwards whether the other said so. Both order their two steps by a
+ * fence, so that one of them sees the other (Dekker's argument), and nobody makes a system call while both are awake.
+ */
+#include "threads/workers.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "measure/pin.h"
+#include "base/relax.h"
+
+struct worker {
+	/* 1: the worker sleeps, or is about to */
+	_Alignas(DRV_QUEUE_ALIGN) atomic_uint asleep;
+	struct drv_queue *to_worker, *to_owner;
+	struct drv_workers *all;
+	uint32_t index;
+	int cpu;
+	bool started;
+	pthread_t thread;
+	struct drv_pin pin;
+};
+
+struct drv_workers {
+	/* the owner sleeps, or is about to */
+	_Alignas(DRV_QUEUE_ALIGN) atomic_bool owner_asleep;
+	/* in block mode: what ends the owner's sleep; else -1 */
+	int wake_fd;
+	atomic_bool over;
+	bool block;
+	/* a queue has room for 2^bits */
+	unsigned bits;
+	uint32_t count, turn;
+	drv_work_fn work;
+	void *arg;
+	/* behind them lie their queues */
+	struct worker each[];
+};
+
+static bool is_over(const struct worker *worker)
+{
+	return atomic_load_explicit(&worker->all->over, memory_order_relaxed);
+}
+
+/* Sleeps until the owner gives something, or it is over. */
+static void sleep_until_given(struct worker *worker)
+{
+	atomic_store_explicit(&worker->asleep, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	while (!drv_queue_holds(worker->to_worker, worker->all->bits) && !atomic_load(&worker->all->over) &&
+	       atomic_load(&worker->asleep))
+		syscall(SYS_futex, &worker->asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+	atomic_store(&worker->asleep, 0);
+}
+
+/* Waits for the next number. False: it is over. */
+static bool take(struct worker *worker, uint64_t *number_out)
+{
+	while (!is_over(worker)) {
+		if (drv_queue_take(worker->to_worker, worker->all->bits, number_out, false))
+			return true;
+		if (worker->all->block)
+			sleep_until_given(worker);
+		else
+			drv_relax();
+	}
+	return false;
+}
+
+static void give_back(struct worker *worker, uint64_t number)
+{
+	struct drv_workers *workers = worker->all;
+	const uint64_t one = 1;
+
+	/* there is room, unless the owner gave more than it may; then it is not lost, but waits */
+	while (!drv_queue_put(worker->to_owner, workers->bits, number, false) && !is_over(worker))
+		sched_yield();
+	if (!workers->block)
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&workers->owner_asleep, memory_order_relaxed) &&
+	    atomic_exchange(&workers->owner_asleep, false))
+		(void)!write(workers->wake_fd, &one, sizeof(one));
+}
+
+static void *be_worker(void *arg)
+{
+	struct worker *worker = arg;
+	const struct drv_workers *workers = worker->all;
+	uint64_t number;
+
+	drv_pin_set(&worker->pin, worker->cpu);
+	while (take(worker, &number)) {
+		number = workers->work(workers->arg, worker->index, number);
+		if (number != DRV_WORK_NOTHING)
+			give_back(worker, number);
+	}
+	drv_pin_check(&worker->pin);
+	return NULL;
+}
+
+uint32_t drv_workers_wanted(const struct drv_engine *engine)
+{
+	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
+	const size_t threads = drv_endpoint_threads(here);
+
+	return (uint32_t)((here->hands_count + threads - 1 - engine->thread) / threads);
+}
+
+static bool has_descriptor(const struct drv_engine *engine)
+{
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+
+	engine->layer->limits(engine->ctx, &limits);
+	return limits.caps & CADGE_CAP_EVENT_FD;
+}
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + DRV_QUEUE_ALIGN - 1) / DRV_QUEUE_ALIGN * DRV_QUEUE_ALIGN;
+}
+
+/* Zeroed, with queues for `room` numbers. NULL: no memory. */
+static struct drv_workers *make(uint32_t count, uint32_t room)
+{
+	const size_t head = aligned(sizeof(struct drv_workers) + count * sizeof(struct worker));
+	unsigned bits = 0;
+	struct drv_workers *workers;
+	size_t bytes;
+
+	while (1u << bits < room)
+		bits++;
+	bytes = aligned(DRV_QUEUE_BYTES(bits));
+	workers = aligned_alloc(DRV_QUEUE_ALIGN, head + 2 * count * bytes);
+	if (!workers)
+		return NULL;
+	memset(workers, 0, head + 2 * count * bytes);
+	workers->bits = bits;
+	workers->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		char *queues = (char *)workers + head + 2 * i * bytes;
+
+		workers->each[i].to_worker = (struct drv_queue *)(void *)queues;
+		workers->each[i].to_owner = (struct drv_queue *)(void *)(queues + bytes);
+	}
+	return workers;
+}
+
+int drv_workers_start(struct drv_engine *engine, drv_work_fn work, void *arg, uint32_t room,
+		      struct drv_fail *fail)
+{
+	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
+	const uint32_t count = drv_workers_wanted(engine);
+	struct drv_workers *workers;
+
+	if (!count)
+		return 0;
+	if (engine->block && !has_descriptor(engine))
+		return drv_fail_set(
+			fail, DRV_NO_WAIT,
+			"the layer has no descriptor to wait for (EVENT_FD), and its own wait cannot "
+			"be ended by another thread");
+	workers = make(count, room);
+	if (!workers)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u threads", count);
+	workers->block = engine->block;
+	workers->work = work;
+	workers->arg = arg;
+	workers->wake_fd = engine->block ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+	engine->workers = workers;
+	engine->workers_wait = drv_workers_wait;
+	if (engine->block && workers->wake_fd < 0) {
+		drv_workers_end(engine);
+		return drv_fail_set(fail, DRV_SYSTEM, "no descriptor for %u threads", count);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct worker *worker = &workers->each[i];
+
+		worker->all = workers;
+		worker->index = i;
+		worker->cpu = here->hands[engine->thread + i * drv_endpoint_threads(here)];
+		worker->started = !pthread_create(&worker->thread, NULL, be_worker, worker);
+		if (!worker->started) {
+			drv_workers_end(engine);
+			return drv_fail_set(fail, DRV_SYSTEM, "thread %u of %u could not be started", i + 1,
+					    count);
+		}
+	}
+	return 0;
+}
+
+/* After what a worker is to see was written: ends its sleep, if it said that it sleeps. */
+static void wake(struct worker *worker)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&worker->asleep, memory_order_relaxed) &&
+	    atomic_exchange(&worker->asleep, 0))
+		syscall(SYS_futex, &worker->asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void drv_workers_end(struct drv_engine *engine)
+{
+	struct drv_workers *workers = engine->workers;
+
+	if (!workers)
+		return;
+	atomic_store(&workers->over, true);
+	for (uint32_t i = 0; i < workers->count; i++) {
+		struct worker *worker = &workers->each[i];
+
+		if (worker->started) {
+			wake(worker);
+			pthread_join(worker->thread, NULL);
+			if (!worker->pin.ok && !engine->workers_strayed[0])
+				snprintf(engine->workers_strayed, sizeof(engine->workers_strayed),
+					 "worker %u: %.120s", i, worker->pin.detail);
+		}
+		drv_pin_free(&worker->pin);
+	}
+	if (workers->wake_fd >= 0)
+		close(workers->wake_fd);
+	engine->workers = NULL;
+	free(workers);
+}
+
+bool drv_workers_give(struct drv_engine *engine, uint32_t worker, uint64_t number)
+{
+	struct drv_workers *workers = engine->workers;
+
+	if (!drv_queue_put(workers->each[worker].to_worker, workers->bits, number, false))
+		return false;
+	if (workers->block)
+		wake(&workers->each[worker]);
+	return true;
+}
+
+bool drv_workers_take(struct drv_engine *engine, uint32_t *worker_out, uint64_t *number_out)
+{
+	struct drv_workers *workers = engine->workers;
+
+	for (uint32_t i = 0; i < workers->count; i++) {
+		const uint32_t at = workers->turn;
+
+		workers->turn = at + 1 == workers->count ? 0 : at + 1;
+		if (drv_queue_take(workers->each[at].to_owner, workers->bits, number_out, false)) {
+			*worker_out = at;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool any_gave(struct drv_workers *workers)
+{
+	for (uint32_t i = 0; i < workers->count; i++)
+		if (drv_queue_holds(workers->each[i].to_owner, workers->bits))
+			return true;
+	return false;
+}
+
+int drv_workers_wait(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail)
+{
+	struct drv_workers *workers = engine->workers;
+	uint64_t due_ns = UINT64_MAX, count;
+	int fd = -1;
+	const int code = engine->layer->event(engine->ctx, &fd, &due_ns);
+	struct pollfd watched[2] = {{.fd = fd, .events = POLLIN}, {.fd = workers->wake_fd, .events = POLLIN}};
+	struct timespec span;
+
+	if (code == CADGE_BUSY)
+		return 0;
+	if (code < 0)
+		return drv_engine_fail("event", code, fail);
+	if (due_ns < timeout_ns)
+		timeout_ns = due_ns;
+	span.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000));
+	span.tv_nsec = (long)(timeout_ns % UINT64_C(1000000000));
+	atomic_store_explicit(&workers->owner_asleep, true, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!any_gave(workers) && ppoll(watched, 2, &span, NULL) < 0 && errno != EINTR) {
+		atomic_store(&workers->owner_asleep, false);
+		return drv_fail_set(fail, DRV_SYSTEM, "ppoll: %s", strerror(errno));
+	}
+	/* whoever took the mark away has written, or is about to: then the next sleep ends early, which is legal */
+	if (!atomic_exchange(&workers->owner_asleep, false) || watched[1].revents)
+		(void)!read(workers->wake_fd, &count, sizeof(count));
+	return 0;
+}
+
+bool drv_workers_pinned(const struct drv_engine *engine, char *detail, size_t detail_bytes)
+{
+	if (!engine->workers_strayed[0])
+		return true;
+	snprintf(detail, detail_bytes, "%s", engine->workers_strayed);
+	return false;
+}

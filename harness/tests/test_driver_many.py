@@ -31,7 +31,7 @@ pytestmark = pytest.mark.alone
 ROOT = Path(__file__).parents[2]
 DRIVER = BUILD / "tests" / "cadge-driver"
 RING = {"bytes": SIZE, "way": {"type": "choice", "values": ["forward", "backward"]}}
-CLOSED = load_yaml(ROOT / "harness/driver/tests/patterns/closed_loop.pattern.yml", PatternFile)
+CLOSED = load_yaml(ROOT / "harness/driver/tests/patterns/closed_loop/closed_loop.pattern.yml", PatternFile)
 SIZES = {name: {**SIZE, "min": one.min, "max": one.max} for name, one in CLOSED.parameters.items()}
 
 

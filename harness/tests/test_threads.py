@@ -32,7 +32,7 @@ def build(program: Path, sources: list[Path]) -> None:
 # What runs in both threads is compiled here; all else comes from the library as it is.
 CLIENT = [
     *sorted(path.stem for path in DRIVER.glob("traffic/client*.c")),
-    *("workers", "taker", "server", "caller", "both", "record", "histogram", "payload", "check", "warmup"),
+    *("workers", "taker", "server", "caller", "demux", "record", "histogram", "payload", "check", "warmup"),
 ]
 
 

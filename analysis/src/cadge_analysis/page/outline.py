@@ -47,6 +47,7 @@ ONLY_IN_HTML = {
     **dict.fromkeys(("Value.flag", "MatrixCell.state", "SummaryCell.reason", "Reply.spoken"), _SHOWN_OTHERWISE),
     **dict.fromkeys(("Section.pattern", "Section.pattern_title", "split", "PageLink.href", "PageLink.text"), _ONE_FILE),
     "SummaryCell.p90": "what a switch of the page shows in place of the median",
+    "opened_from": "a report opened again is HTML alone, and a warning of its own says where it came from",
     "findings": "they are told among the warnings and notes, or in the sentence of what changed",
 }
 """Fields of the view model that the editions leave out, or whole parts of the page, and why; all else is told."""

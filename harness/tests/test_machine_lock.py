@@ -198,20 +198,22 @@ def beside_of(sweep: Other) -> list[int]:
 def test_sweeps_that_overlap_know_it_of_each_other(checkout: Checkout) -> None:
     """Also of one that has ended, and of those whose number was lower and is free again; who only waits is no sweep."""
     assert checkout
-    with other(BESIDE) as one, other(BESIDE) as two_or_one, other(SWEEP) as waiting:
+    with other(BESIDE) as one, other(BESIDE) as two_or_one:
         both = [one, two_or_one]
         first, second = sorted(both, key=lambda sweep: (line := sweep.line().split()) and int(line[0]))
-        assert waiting.line().startswith("another sweep measures")
-        with other(BESIDE) as third:
-            assert third.line().split() == ["2", str(first.process.pid), str(second.process.pid)]
-            pids = [sweep.process.pid for sweep in (first, second, third)]
-            assert beside_of(third) == sorted(pids[:2])
-        assert beside_of(first) == sorted(pids[1:]), "it has ended, and measured all the same"
-        first.end()
-        assert waiting.line() == "held\n"
-        with other(BESIDE) as late:
-            assert late.line().split() == ["2", str(waiting.process.pid), str(second.process.pid)]
-            assert beside_of(second) == sorted([pids[0], pids[2], waiting.process.pid, late.process.pid])
+        # only now: begun beside them, it might be the first
+        with other(SWEEP) as waiting:
+            assert waiting.line().startswith("another sweep measures")
+            with other(BESIDE) as third:
+                assert third.line().split() == ["2", str(first.process.pid), str(second.process.pid)]
+                pids = [sweep.process.pid for sweep in (first, second, third)]
+                assert beside_of(third) == sorted(pids[:2])
+            assert beside_of(first) == sorted(pids[1:]), "it has ended, and measured all the same"
+            first.end()
+            assert waiting.line() == "held\n"
+            with other(BESIDE) as late:
+                assert late.line().split() == ["2", str(waiting.process.pid), str(second.process.pid)]
+                assert beside_of(second) == sorted([pids[0], pids[2], waiting.process.pid, late.process.pid])
 
 
 def test_more_sweeps_than_there_are_numbers(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -385,7 +385,7 @@ def test_the_readme_lists_the_variables_and_no_others() -> None:
     assert sorted(listed) == sorted(name for name in KNOWN if name.startswith("cadge_"))
     rules = HostVariables.model_fields
     assert f"({rules['cadge_port_first'].default}-{rules['cadge_port_last'].default})" in text
-    for command in ("inventory example", "doctor --inventory hosts.yml", "plan --inventory hosts.yml"):
+    for command in ("testbed example", "doctor --inventory hosts.yml", "plan --inventory hosts.yml"):
         assert f"\ncadge {command}" in text
 
 

@@ -187,7 +187,7 @@ def test_a_layer_without_remote_writes_has_messages_alone(cluster: Pair) -> None
     need("sockets-tcp")
     [attempt] = cluster.run(site("sockets-tcp", version="v1"))["attempts"]
     assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP")
-    assert "put" in attempt["reason"]
+    assert "needs PUT" in attempt["reason"]
 
 
 def test_one_node_says_nothing(cluster: Pair) -> None:

@@ -163,14 +163,6 @@ def test_a_configuration_that_nginx_refuses(cluster: Pair, tmp_path: Path, monke
     assert any('unknown directive "sendfiles"' in error for error in errors), errors
 
 
-def test_what_cannot_be_compared_is_refused(cluster: Pair) -> None:
-    """A working set that caches would not hold, and polling."""
-    document = outside(working_percent=200)
-    [attempt] = cluster.run(document)["attempts"]
-    assert (attempt["status"], attempt["reason_code"]) == ("refused", "NODE_LACKS")
-    assert "wanted a working set of 200 %" in attempt["reason"]
-
-
 def test_the_pattern_file_allows_it_over_one_layer_alone() -> None:
     assert isinstance(PATTERN, PatternFile)
     usual, other = (PATTERN.workload("press", {"server": server, "nodes": 2}) for server in ("press", "nginx"))

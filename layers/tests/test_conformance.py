@@ -122,9 +122,9 @@ def program(build: Path) -> Path:
 
 
 def suppressions(module: Path) -> list[Path]:
-    """Return the leaks that are known to be the library's, beside the layer: layers/<style>/<substrate>.supp."""
+    """Return the leaks that are known to be the library's: beside the layer, or else beside its wire."""
     style, _, substrate = module.stem.partition("-")
-    files = [ROOT / "layers" / folder / f"{substrate}.supp" for folder in (style, "common")]
+    files = [ROOT / "layers" / folder / f"{substrate}.supp" for folder in (style, f"wire/{substrate}")]
     return [file for file in files if file.exists()][:1]
 
 

@@ -99,7 +99,7 @@ def lost_value(numbers: Numbers) -> Value:
 
 
 def _launches_detail(numbers: Numbers) -> str:
-    """Return how sure their interval is, how many were hindered, and of how many a caveat holds."""
+    """Return how sure their interval is, how many were disturbed, and of how many a caveat holds."""
     coverage = numbers.central.coverage
     parts = [units.percent(coverage) if coverage else "no interval"]
     parts += [f"{numbers.hindered} disturbed"] * bool(numbers.hindered)

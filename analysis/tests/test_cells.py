@@ -3,14 +3,26 @@
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from cadge_analysis import export, units
+from cadge_analysis.cells import catalogue as catalogue_module
+from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.catalogue import entries
-from cadge_analysis.cells.entry import described
+from cadge_analysis.cells.entry import RANGE, Entry, bounded, described, headed
+from cadge_analysis.cells.shown import tail_value
+from cadge_analysis.flat import lines
 from cadge_analysis.page.tables import columns_of, parted
-from cadge_results import read_workloads
+from cadge_analysis.report import page_of
+from cadge_analysis.stats.intervals import Tail
+from cadge_analysis.stats.load import read
+from cadge_analysis.tables import TABLES
+from cadge_results import Campaign, PatternFile, read_workloads
 
 WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
 EVERY = tuple(WORKLOADS.patterns.values())
@@ -47,4 +59,41 @@ def test_every_pattern_has_its_tables(name: str, against: str | None) -> None:
     assert any(one.key == "verdict" for one in columns) is (against is not None)
     first, rest = parted(file, columns)
     assert {one.key for one in first} & {one.key for one in rest} == set()
-    assert next(one for one in columns if one.key == "p50").head == file.main_quantity.heading
+    heads = {one.key: one.head for one in columns}
+    assert heads["p50"] == file.main_quantity.heading
+    beside = {name: one.heading for name, one in file.quantities.items() if name != file.main and not one.caveat}
+    assert {name: heads[name] for name in beside} == beside  # none of them has the key of another column
+
+
+def test_a_new_quantity_with_a_companion_is_one_entry(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is then in every export, in questions in SQL, and in the report; nothing else is edited."""
+    own = catalogue_module._costs
+
+    def with_p90(files: Sequence[PatternFile]) -> Iterator[Entry]:
+        def of(row: CellRow) -> Tail | None:
+            return row.numbers.p90 if row.numbers is not None else None
+
+        yield from own(files)
+        fields = bounded("main_p90", "ns", of, RANGE)
+        yield Entry("p90", fields, headed("p90", "ns"), lambda row: tail_value(of(row)))
+
+    monkeypatch.setattr(catalogue_module, "_costs", with_p90)
+    names = ("main_p90_ns", "main_p90_lowest_launch_ns", "main_p90_highest_launch_ns")
+    table = TABLES["cells"]
+    assert set(names) <= {one.name for one in table.columns(campaign)}
+    rows = {str(one["point_id"]): one for one in table.rows(campaign) if one["main_p90_ns"] is not None}
+    assert rows
+    for kind in ("csv", "json"):
+        stream = io.StringIO()
+        export.write(campaign, kind, stream)
+        assert all(name in stream.getvalue() for name in names)
+    (first, *_) = lines("jsonl", names, rows.values())
+    assert list(json.loads(first)) == list(names)
+    (section, *_) = page_of(read(campaign)).sections
+    sets = [[column.key for column in columns] for columns in section.more]
+    shown = {
+        row.point_id: row.cells[sets[table.more_set].index("p90")].raw for table in section.tables for row in table.more
+    }
+    assert {name: raw for name, raw in shown.items() if raw} == {
+        name: units.raw(*(row[field] for field in names)) for name, row in rows.items() if name in shown
+    }

@@ -3,7 +3,7 @@
 
 An entry is a quantity with its companions: an estimate has one column in a report and three fields in an export. Which
 entries there are depends on the patterns of a plan alone. The order here is that of exports; a report has its own (see
-`page.tables`). columns.yml says what fields hold.
+`page.tables`), and puts an entry that it does not place last. columns.yml says what fields hold.
 """
 
 from __future__ import annotations
@@ -78,8 +78,12 @@ def _state() -> Iterator[Entry]:
 # ---- what was measured ----
 
 
-def _quantity(name: str, quantity: Quantity) -> Iterator[Entry]:
-    """Yield what one quantity gives; tails and pooled rates are of main quantities alone."""
+def _quantity(name: str, quantity: Quantity, main: str) -> Iterator[Entry]:
+    """Yield what one quantity gives; tails and pooled rates are of main quantities alone.
+
+    main: that of the one pattern whose tables are asked for; "" for an export, which has those of all patterns.
+    """
+    is_beside = main not in ("", name)
 
     def is_main(row: CellRow) -> bool:
         return row.numbers is not None and row.cell.case.file.main == name
@@ -106,22 +110,28 @@ def _quantity(name: str, quantity: Quantity) -> Iterator[Entry]:
     def tail_heads(head: str) -> Heads:
         return lambda file, _: (head, words.shown(file.quantities[name]).unit)
 
-    if quantity.kind == "histogram":
-        yield Entry(name, bounded(f"{name}_p50", "ns", found), heads, show)
-        for which, head in (("p99", "p99"), ("p999", "p99.9")):
-            of = of_main(which)
-            yield Entry(
-                f"{name}_{which}",
-                bounded(f"{name}_{which}", "ns", of, RANGE),
-                tail_heads(head),
-                lambda row, of=of: shown.tail_value(of(row)),  # type: ignore[misc]
-            )
+    is_timed, unit = quantity.kind == "histogram", words.slug(quantity)
+    yield Entry(
+        name if is_beside else "p50",
+        bounded(f"{name}_p50", "ns", found) if is_timed else bounded(name, unit, found),
+        heads,
+        show,
+        is_seen=lambda *_: not (is_beside and quantity.caveat),
+        group="quantities",
+    )
+    if is_beside:
         return
-    unit = words.slug(quantity)
-    yield Entry(name, bounded(name, unit, found), heads, show)
+    for which, head in (("p99", "p99"), ("p999", "p99.9")) * is_timed:
+        of = of_main(which)
+        yield Entry(
+            which,
+            bounded(f"{name}_{which}", "ns", of, RANGE),
+            tail_heads(head),
+            lambda row, of=of: shown.tail_value(of(row)),  # type: ignore[misc]
+        )
     if quantity.kind == "rate":
         yield Entry(
-            f"{name}_pooled",
+            "pooled",
             (Field(f"{name}_pooled_{unit}", lambda row: row.measured.pooled if is_main(row) else None),),
             tail_heads("all launches together"),
             lambda row: shown.plain_value(row.measured.pooled, scale=words.shown(row.measured.quantity).scale),
@@ -132,19 +142,20 @@ def _samples(row: CellRow) -> Value:
     return shown.samples_value(row.measured, row.cell.case.file.words.operations.partition("/")[0])
 
 
-def _measured(files: Sequence[PatternFile]) -> Iterator[Entry]:
+def _measured(files: Sequence[PatternFile], main: str = "") -> Iterator[Entry]:
     yield Entry("samples", (Field("samples", of_numbers("samples")),), headed("samples"), _samples)
     yield unseen(("operations", of_numbers("operations")))
     for name, quantity in {name: one for file in files for name, one in file.quantities.items()}.items():
-        yield from _quantity(name, quantity)
+        yield from _quantity(name, quantity, main)
     yield Entry(
-        "ends_apart",
+        "apart",
         bounded("ends_apart", "", lambda row: row.numbers.apart if row.numbers else None),
         headed(f"highest {SYMBOL_BY} lowest end"),
         lambda row: shown.estimate_value(row.measured.apart, scale=1.0, reason="one end measured"),
+        is_seen=lambda _, rows, __: any(row.numbers.apart for row in rows),
     )
     yield Entry(
-        "operations_per_s",
+        "rate",
         (Field("operations_per_s", of_numbers("operations_s")),),
         lambda file, _: (file.words.operations, ""),
         lambda row: shown.plain_value(row.measured.operations_s),
@@ -185,7 +196,7 @@ def _floors() -> Iterator[Entry]:
 
 
 def _by_baseline(
-    name: str, head: str, of: Callable[[BaselineRatio], Estimate | None], why: Callable[[BaselineRatio], str]
+    key: str, name: str, head: str, of: Callable[[BaselineRatio], Estimate | None], why: Callable[[BaselineRatio], str]
 ) -> Entry:
     """Return a point divided by its pattern's baseline."""
 
@@ -199,17 +210,19 @@ def _by_baseline(
         return shown.estimate_value(of(one), scale=1.0, reason=why(one))
 
     return Entry(
-        name,
+        key,
         bounded(name, "", lambda row: of(one) if (one := against(row)) is not None else None),
         lambda file, _: (f"{head}{SYMBOL_BY} {words.baseline(file)}", ""),
         show,
+        is_seen=lambda file, _, __: key == "base" or file.main_quantity.kind == "histogram",
     )
 
 
 def _ratios(files: Sequence[PatternFile]) -> Iterator[Entry]:
     if any(file.baseline for file in files):
-        yield _by_baseline("baseline_ratio", "", lambda one: one.central, lambda one: one.reason)
+        yield _by_baseline("base", "baseline_ratio", "", lambda one: one.central, lambda one: one.reason)
         yield _by_baseline(
+            "base_p99",
             "baseline_p99_ratio",
             "p99 ",
             lambda one: one.p99,
@@ -217,7 +230,7 @@ def _ratios(files: Sequence[PatternFile]) -> Iterator[Entry]:
         )
     if any(file.knee for file in files):
         yield Entry(
-            "generator_share",
+            "generator",
             (Field("generator_share", lambda row: row.share),),
             headed("of the generator's limit", "%"),
             lambda row: shown.share_value(row.share, row.cell.case.file.knee),
@@ -236,10 +249,11 @@ def _ratios(files: Sequence[PatternFile]) -> Iterator[Entry]:
         by_floor("ratio", 1.0),
     )
     yield Entry(
-        "above_floor",
+        "above",
         bounded("above_floor", "ns", lambda row: row.row.above if row.row else None),
         lambda file, _: ("above floor", words.shown(file.main_quantity).unit),
         by_floor("above", NS_TO_US),
+        is_seen=lambda file, _, __: file.main_quantity.unit == "ns",
     )
 
 
@@ -272,12 +286,14 @@ def _shared_cost(key: str, title: str, unit: str, end: str, scale: float, roles:
 
     for role in roles:
         field = Field(f"{name}_{role}{end}", _of_side(key, role))
-        yield Entry(f"{name}_{role}", (field,), headed(f"{title} {role}", unit), of_side(role))
+        yield Entry(f"{name}_{role}", (field,), headed(f"{title} {role}", unit), of_side(role), group=name)
     yield Entry(
         f"{name}_all",
         (Field(f"{name}_all{end}", _together(key)),),
         lambda file, _: (f"{title} {'both' if len(file.roles) == 2 else 'all'}", unit),
         of_all,
+        is_seen=lambda file, _, __: len(file.roles) > 1,
+        group=name,
     )
 
 
@@ -286,10 +302,11 @@ def _counted(key: str, roles: Sequence[str]) -> Entry:
     name, title = COUNTED[key]
     sides = (Field(f"{name}_{role}", _of_side(key, role)) for role in roles)
     return Entry(
-        name,
+        key,
         (*sides, Field(f"{name}_all", _together(key))),
         headed(title),
         lambda row: shown.cost_value(_cost(row, key), row.measured.costs.why.get(key, "not recorded")),
+        is_seen=lambda _, rows, __: any(getattr(row.numbers.costs, key) is not None for row in rows),
     )
 
 
@@ -341,12 +358,14 @@ def _verdicts() -> Iterator[Entry]:
         _judged("verdict", lambda row: row.verdict, lambda row: row.without),
         lambda _, against: (f"beside {against}", ""),
         lambda row: shown.verdict_value(row.verdict, row.compared, row.verdicts),
+        is_seen=lambda _, __, against: against is not None,
     )
     yield Entry(
         "p99_verdict",
         _judged("p99_verdict", lambda row: row.tail_verdict, lambda row: row.tail_without),
         lambda _, against: (f"p99 beside {against}", ""),
         lambda row: shown.tail_verdict_value(row.compared, row.verdicts),
+        is_seen=lambda file, _, against: against is not None and file.main_quantity.kind == "histogram",
     )
     yield unseen(
         ("beside_native_low", lambda row: row.tax.ratio[0] if row.tax else None),
@@ -373,7 +392,7 @@ def _alone() -> Iterator[Entry]:
     def work(row: CellRow) -> Value:
         return Value(text=shown.work_done_by(row.facts, row.cell.case) or units.MISSING)
 
-    yield Entry("waits_by", (), headed("waits by"), lambda row: Value(text=row.cell.case.wait), is_number=False)
+    yield Entry("wait", (), headed("waits by"), lambda row: Value(text=row.cell.case.wait), is_number=False)
     yield Entry("calls", (), headed("RPC"), calls, is_number=False)
     yield Entry("work", (), headed("done by"), work, is_number=False)
     yield Entry("launches", (), headed("launches"), lambda row: shown.launches_value(row.measured))
@@ -398,8 +417,9 @@ def entries(files: Sequence[PatternFile], *, twins: bool = False) -> Iterator[En
 
 def catalogue(file: PatternFile) -> dict[str, Entry]:
     """Return the entries that a report shows of one pattern, by name."""
-    shown_entries = (*_measured((file,)), *_floors(), *_ratios((file,)), *_costs((file,)), *_verdicts(), *_alone())
-    return {one.name: one for one in shown_entries}
+    of = (file,)
+    every = (*_measured(of, file.main), *_floors(), *_ratios(of), *_costs(of), *_verdicts(), *_alone())
+    return {one.name: one for one in every}
 
 
 def fields_of(plan: Plan) -> tuple[Field[CellRow], ...]:

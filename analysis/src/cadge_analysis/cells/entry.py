@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from cadge_analysis import units
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.cells.table import Column, Scalar
+from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_results import PatternFile
 from cadge_results.catalogue import read_yaml
@@ -24,6 +25,8 @@ RANGE = ("_lowest_launch", "_highest_launch")
 Of = TypeVar("Of")
 Heads = Callable[[PatternFile, str], tuple[str, str]]
 """A heading and a unit, of a pattern and of the layer that others are judged against."""
+IsSeen = Callable[[PatternFile, Sequence[Row], str | None], bool]
+"""Whether a pattern's tables have a column, by their rows and by what layers are judged against, where they are."""
 
 
 @cache
@@ -63,13 +66,16 @@ class Field(Generic[Of]):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One quantity of a cell with its companions."""
+    """One quantity of a cell with its companions. `name`: its key in a report, the same in every pattern."""
 
     name: str
     fields: tuple[Field[CellRow], ...] = ()
     heads: Heads = lambda _file, _against: ("", "")
     show: Callable[[CellRow], Value] = lambda _: Value(text=units.MISSING)
     is_number: bool = True
+    is_seen: IsSeen = lambda _file, _rows, _against: True
+    group: str = ""
+    """Where it stands in a report, where its name alone does not say that."""
 
 
 def bounded(
@@ -96,7 +102,7 @@ def headed(head: str, unit: str = "") -> Heads:
 
 def unseen(*fields: tuple[str, Callable[[CellRow], Scalar]]) -> Entry:
     """Return an entry that no table of a report has."""
-    return Entry(fields[0][0], tuple(Field(name, of) for name, of in fields))
+    return Entry(fields[0][0], tuple(Field(name, of) for name, of in fields), is_seen=lambda *_: False)
 
 
 def of_numbers(name: str) -> Callable[[CellRow], Scalar]:

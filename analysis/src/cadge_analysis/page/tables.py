@@ -11,6 +11,7 @@ from dataclasses import replace
 from cadge_analysis import units, words
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.catalogue import COUNTED, catalogue
+from cadge_analysis.cells.entry import Entry
 from cadge_analysis.cells.shown import estimate_value, tail_value
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow
@@ -21,6 +22,12 @@ from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
 
 SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
+_ORDER = (
+    *("wait", "p50", "verdict", "pooled", "quantities", "p99", "p99_verdict", "p999", "base", "base_p99", "generator"),
+    *("apart", "ratio", "above", "rate", "floor", "references", "cpu", "switches", *COUNTED),
+    *("lost", "calls", "work", "launches", "samples"),
+)
+"""Columns, or groups of them; what is not named stands behind."""
 
 
 def uncounted(rows: Iterable[Row]) -> Iterator[str]:
@@ -37,54 +44,18 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
         yield f"How many {words.listing(heads)} an operation takes: {why}."
 
 
-def _order(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the columns of a pattern's tables in order: the key in the page, and the entry that it shows."""
-    main, is_timed, has_sides = file.main, file.main_quantity.kind == "histogram", len(file.roles) > 1
-    yield "wait", "waits_by"
-    yield "p50", main
-    if baseline:
-        yield "verdict", "verdict"
-    if file.main_quantity.kind == "rate":
-        yield "pooled", f"{main}_pooled"
-    yield from ((name, name) for name, one in file.quantities.items() if name != main and not one.caveat)
-    if is_timed:
-        yield "p99", f"{main}_p99"
-        if baseline:
-            yield "p99_verdict", "p99_verdict"
-        yield "p999", f"{main}_p999"
-    if file.baseline is not None:
-        yield "base", "baseline_ratio"
-        if is_timed:
-            yield "base_p99", "baseline_p99_ratio"
-    if file.knee is not None:
-        yield "generator", "generator_share"
-    if any(row.numbers.apart for row in rows):
-        yield "apart", "ends_apart"
-    yield "ratio", "ratio"
-    if file.main_quantity.unit == "ns":
-        yield "above", "above_floor"
-    yield from (("rate", "operations_per_s"), ("floor", "floor"), ("references", "references"))
-    for name in ("cpu", "switches"):
-        yield from ((f"{name}_{role}", f"{name}_{role}") for role in (*file.roles, *["all"] * has_sides))
-    costs = [row.numbers.costs for row in rows]
-    yield from (
-        (key, name) for key, (name, _) in COUNTED.items() if any(getattr(one, key) is not None for one in costs)
-    )
-    yield from ((name, name) for name in ("lost", "calls", "work", "launches", "samples"))
-
-
 def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> tuple[Column, ...]:
     """Return the columns of a pattern's tables; what was counted in none of its rows has none.
 
     baseline: what layers are judged against, where they are.
     """
-    known = catalogue(file)
-    made = []
-    for key, name in _order(file, rows, baseline):
-        entry = known[name]
-        head, unit = entry.heads(file, baseline or "")
-        made.append(Column(key=key, head=head, unit=unit, number=entry.is_number))
-    return tuple(made)
+    seen = [one for one in catalogue(file).values() if one.is_seen(file, rows, baseline)]
+    heads = [(one, *one.heads(file, baseline or "")) for one in sorted(seen, key=_place)]
+    return tuple(Column(key=one.name, head=head, unit=unit, number=one.is_number) for one, head, unit in heads)
+
+
+def _place(entry: Entry) -> int:
+    return next((_ORDER.index(name) for name in (entry.name, entry.group) if name in _ORDER), len(_ORDER))
 
 
 def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
@@ -146,8 +117,7 @@ def case_tables(
         return ()
     file, baseline = every[0].cell.case.file, baseline_of(every, verdicts)
     columns, rest = parted(file, columns_of(file, every, baseline))
-    known = catalogue(file)
-    entries = {key: known[name] for key, name in _order(file, every, baseline)}
+    entries = catalogue(file)
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         ordered = sorted(members, key=lambda r: (words.WAIT_ORDER.index(r.cell.case.wait), r.cell.series))
         shown, more = [], []

@@ -13,93 +13,73 @@ are of patterns that the row is not of; else `state` and `reason` say why.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TextIO
 
+from cadge_analysis.cells import summaries
 from cadge_analysis.cells.build import CellRow, build, first_rows, second_rows
 from cadge_analysis.cells.catalogue import fields_of
-from cadge_analysis.cells.entry import Field, bounded, described
-from cadge_analysis.cells.table import Column, Scalar, Table
+from cadge_analysis.cells.entry import Field, Of, table_of
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.flat import lines
 from cadge_analysis.judged import gated, judged
-from cadge_analysis.models.campaign import fits_of
-from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, FamilyVerdicts
+from cadge_analysis.models.campaign import FITS as PIECES
+from cadge_analysis.models.campaign import fits_of, pieces
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, Family, FamilyVerdicts
 from cadge_analysis.stats.compare import Comparison, compare
-from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.knee import Knee, loads
+from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.twin import twin_rate
-from cadge_analysis.stats.verdict import Verdict
-from cadge_results import Campaign
+from cadge_results import Campaign, PatternFile, Plan
+from cadge_results.catalogue import in_order
 
 # cadge: another loggp, the model
 FORMATS = ("csv", "json", "loggp")
 SCHEMA = "cadge.export/3"
-Record = dict[str, Scalar]
 
 
-def columns(campaign: Campaign) -> tuple[Column, ...]:
-    """Return the columns that every row of a campaign has, in order; they depend on its plan alone."""
-    return tuple(field.column for field in fields_of(campaign.plan))
+def _record(known: Iterable[Field[Of]], item: Of) -> dict[str, object]:
+    return {field.name: field.of(item) for field in known}
 
 
-def records(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
-    """Yield one flat record for every planned point, in the report's order; last what was measured a second time."""
-    known = fields_of(comparison.data.plan)
-    return (_record(known, row) for row in build(comparison, verdicts))
+def _files(plan: Plan) -> list[PatternFile]:
+    used = {point.workload.pattern for point in plan.points if point.subject.kind == "layer"}
+    return [plan.patterns[name] for name in in_order(plan.patterns) if name in used]
 
 
-def _record(known: Iterable[Field[CellRow]], row: CellRow) -> Record:
-    return {field.name: field.of(row) for field in known}
-
-
-def rows(campaign: Campaign) -> Iterator[Record]:
-    """Yield a row for every planned point, in the report's order; those measured a second time come last."""
+def _compared(campaign: Campaign) -> tuple[Comparison, CampaignVerdicts]:
     comparison = compare(read(campaign))
-    return records(comparison, judged(comparison))
+    verdicts = judged(comparison)
+    return gated(comparison, verdicts), verdicts
 
 
-CELLS = Table(
-    "cells",
-    "a row for every planned point: estimates over all launches, with intervals and verdicts",
-    tuple(described().values()),
-    columns,
-    rows,
+def _all_families(verdicts: CampaignVerdicts) -> tuple[Family, ...]:
+    return (*verdicts.families, *(verdicts.tails.families if verdicts.tails else ()))
+
+
+CELLS = table_of("cells", fields_of, lambda campaign: build(*_compared(campaign)))
+VALUES = table_of(
+    "values",
+    lambda _: summaries.VALUES,
+    lambda campaign: (one for row in build(*_compared(campaign)) for one in summaries.launch_values(row.numbers)),
 )
-
-
-def _ends(name: str, unit: str, estimate: Estimate | None) -> Record:
-    return {field.name: field.of(estimate) for field in bounded(name, unit, _itself)}
-
-
-def _itself(estimate: Estimate | None) -> Estimate | None:
-    return estimate
-
-
-def _knee(knee: Knee) -> Record:
-    """Return the highest load that a layer bears; the axis gives its name."""
-    case, limit = knee.case, knee.generator
-    beside = {name: value for name, value in case.workload.values.items() if name != case.file.axis}
-    return {
-        "layer": knee.series.label,
-        "place": case.place,
-        "wait": case.wait,
-        "pattern": case.pattern,
-        **beside,
-        **_ends(case.file.axis, "", None if knee.withheld else knee.load),
-        **_ends("rate", "per_s", None if knee.withheld else knee.rate),
-        **_ends("rest_p99", "ns", None if knee.withheld else knee.rest_ns),
-        "withheld": knee.withheld or None,
-        "coverage": knee.load.coverage,
-        "launches": knee.load.launches,
-        "launches_bearing_all": knee.bearing_all,
-        "launches_bearing_none": knee.bearing_none,
-        "generator_limit_per_s": limit.limit.value if limit else None,
-    }
+KNEES = table_of(
+    "knees",
+    lambda plan: summaries.knees([file for file in _files(plan) if file.knee]),
+    lambda campaign: loads(_compared(campaign)[0]).knees,
+)
+FAMILIES = table_of("families", lambda _: summaries.FAMILIES, lambda campaign: _all_families(_compared(campaign)[1]))
+LEADERS = table_of(
+    "leaders", lambda plan: summaries.leaders(_files(plan)), lambda campaign: _compared(campaign)[1].groups.values()
+)
+FITS = table_of(
+    "fits",
+    lambda _: PIECES,
+    lambda campaign: (one for fitted in fits_of(read(campaign)).fits for one in pieces(fitted)),
+)
 
 
 def _families(verdicts: FamilyVerdicts) -> dict[str, object]:
@@ -108,18 +88,7 @@ def _families(verdicts: FamilyVerdicts) -> dict[str, object]:
         "withheld": verdicts.withheld,
         "comparisons": verdicts.comparisons,
         "decided": verdicts.decided,
-        "families": [
-            {
-                **{name: getattr(one.key, name) for name in ("pattern", "place", "wait", "quantity")},
-                "comparisons": len(one.cells),
-                **{str(verdict): sum(cell.says == verdict for cell in one.cells) for verdict in Verdict},
-                "correlation": one.own.correlation if one.own else None,
-                "correlation_allowed_for": one.correlation,
-                "two_levels_allowed_for": one.switching,
-                "withheld": one.withheld,
-            }
-            for one in verdicts.families
-        ],
+        "families": [_record(summaries.FAMILIES, one) for one in verdicts.families],
     }
 
 
@@ -133,22 +102,7 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
         **_families(verdicts),
         "without": dict(verdicts.without),
         "p99": {**_families(verdicts.tails), "without": dict(verdicts.tails.without)} if verdicts.tails else None,
-        "groups": [
-            {
-                "pattern": case.pattern,
-                "place": case.place,
-                "wait": case.wait,
-                **case.workload.values,
-                "leading": [] if group.withheld else [series.label for series in group.members],
-                "withheld": group.withheld,
-                "unlike": group.unlike or None,
-                "alike": group.alike,
-                "ranked": group.ranked,
-                "launches": group.launches,
-                "unranked": [series.label for series in group.unranked],
-            }
-            for case, group in verdicts.groups.items()
-        ],
+        "groups": [_record(summaries.leaders((case.file,)), group) for case, group in verdicts.groups.items()],
     }
 
 
@@ -159,11 +113,11 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
     known = fields_of(comparison.data.plan)
 
     def whole(row: CellRow) -> dict[str, object]:
-        cell, numbers, record = row.cell, row.numbers, _record(known, row)
-        own = {s.launch_id: numbers.by_round[s.round] for s in cell.samples} if numbers else {}
+        numbers, record = row.numbers, _record(known, row)
+        own = {one.sample.launch_id: summaries.VALUE.of(one) for one in summaries.launch_values(numbers)}
         counted = {"counted_an_operation": dict(numbers.counted)} if numbers else {}
         held = {name: value for name, value in record.items() if value is not None}
-        return {**held, **counted, "by_launch": own}
+        return {"campaign_id": comparison.data.campaign_id, **held, **counted, "by_launch": own}
 
     document = {
         "schema": SCHEMA,
@@ -176,11 +130,11 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
             "hosts": len(meta.testbed.hosts),
             "hosts_used": list(comparison.data.plan.hosts_used(meta.testbed.hosts)),
         },
-        "columns": [field.name for field in known],
+        "columns": ["campaign_id", *(field.name for field in known)],
         "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
         "rows": [whole(row) for row in first_rows(comparison, verdicts)],
         "verdicts": _verdicts(verdicts),
-        "knees": [_knee(knee) for knee in loads(comparison).knees],
+        "knees": [_record(summaries.knees((one.case.file,)), one) for one in loads(comparison).knees],
         **({"twins": [whole(row) for row in second_rows(comparison, verdicts)]} if comparison.data.twins else {}),
         **_against_itself(comparison, verdicts),
     }
@@ -217,15 +171,10 @@ def write(campaign: Campaign, kind: str, stream: TextIO) -> None:
     """Write a campaign to a text stream in one of the formats. Raises AnalysisError, cadge_results.ResultsError."""
     if kind not in FORMATS:
         raise BadInputError(f"no format {kind!r}; there are: {', '.join(FORMATS)}")
-    data = read(campaign)
     # cadge: another loggp, the model
     if kind == "loggp":
-        _models(data, stream)
-        return
-    comparison = compare(data)
-    if kind == "json":
-        _json(comparison, stream)
-        return
-    stream.writelines(
-        lines("csv", [field.name for field in fields_of(data.plan)], records(comparison, judged(comparison)))
-    )
+        _models(read(campaign), stream)
+    elif kind == "json":
+        _json(compare(read(campaign)), stream)
+    else:
+        stream.writelines(lines("csv", [one.name for one in CELLS.columns(campaign)], CELLS.rows(campaign)))

@@ -41,7 +41,19 @@ EXIT_CODES = (
 FLAT = ("csv", "jsonl", "parquet")
 FITTED = ("simgrid", "scale")
 FORMATS = ("csv", "json", "jsonl", "parquet", *FIGURES, "ablation", "loggp", *FITTED)
-TABLES = ("cells", "attempts", "samples", "launches", "hosts", "campaigns")
+TABLES = (
+    "cells",
+    "values",
+    "families",
+    "leaders",
+    "knees",
+    "fits",
+    "attempts",
+    "samples",
+    "launches",
+    "hosts",
+    "campaigns",
+)
 TAKES = {
     "table_name": FLAT,
     **dict.fromkeys(("only", "baseline"), FIGURES),

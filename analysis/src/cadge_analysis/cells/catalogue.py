@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from cadge_analysis import units, words
 from cadge_analysis.cells import shown
 from cadge_analysis.cells.build import CellRow
-from cadge_analysis.cells.entry import RANGE, Entry, Field, Heads, bounded, headed, of_numbers, unseen
+from cadge_analysis.cells.entry import CAMPAIGN_ID, RANGE, Entry, Field, Heads, bounded, headed, of_numbers, unseen
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.cells.table import Scalar, beside, parameters_of
 from cadge_analysis.stats.campaign_verdicts import CellVerdict
@@ -41,7 +41,6 @@ COUNTED = {
 
 def _point() -> Iterator[Entry]:
     yield unseen(
-        ("campaign_id", lambda row: row.data.campaign_id),
         ("point_id", lambda row: row.cell.point_id),
         ("kind", lambda row: row.cell.series.kind),
         ("layer", lambda row: row.cell.series.layer),
@@ -61,7 +60,7 @@ def _parameter(name: str) -> Callable[[CellRow], Scalar]:
 
 def _parameters(files: Sequence[PatternFile], others: Iterable[Entry]) -> Entry:
     """Return the parameters of some patterns; `others` are all other entries."""
-    named = beside((field.column for entry in others for field in entry.fields), parameters_of(files))
+    named = beside((CAMPAIGN_ID, *(field.column() for entry in others for field in entry.fields)), parameters_of(files))
     return Entry("parameters", tuple(Field(one.name, _parameter(name), one) for name, one in named.items()))
 
 

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from cadge_analysis import units
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.cells.table import Column, Scalar
+from cadge_analysis.cells.table import Column, Scalar, Table
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_results import PatternFile
+from cadge_results import Campaign, PatternFile, Plan
 from cadge_results.catalogue import read_yaml
 
 ENDS = ("_low", "_high")
@@ -23,6 +22,24 @@ ENDS = ("_low", "_high")
 RANGE = ("_lowest_launch", "_highest_launch")
 """What marks the lowest and the highest launch, which are no interval."""
 Of = TypeVar("Of")
+
+
+class Bounded(Protocol):
+    """A value with its interval, or with its lowest and highest launch, whatever it is an estimate of."""
+
+    @property
+    def value(self) -> float | None:
+        """The value itself."""
+
+    @property
+    def low(self) -> float | None:
+        """The lower end."""
+
+    @property
+    def high(self) -> float | None:
+        """The upper end."""
+
+
 Heads = Callable[[PatternFile, str], tuple[str, str]]
 """A heading and a unit, of a pattern and of the layer that others are judged against."""
 IsSeen = Callable[[PatternFile, Sequence[Row], str | None], bool]
@@ -30,10 +47,18 @@ IsSeen = Callable[[PatternFile, Sequence[Row], str | None], bool]
 
 
 @cache
-def described() -> Mapping[str, Column]:
-    """Return the columns that have a description of their own, by name: those of columns.yml."""
+def _tables() -> Mapping[str, tuple[str, Mapping[str, Column]]]:
+    """Return what columns.yml says: of each table what a row is of, and its columns."""
     found = read_yaml(Path(__file__).with_name("columns.yml").read_text(encoding="utf-8"))
-    return {name: Column(name, one["kind"], one["about"]) for name, one in found.items()}
+    return {
+        table: (one["about"], {name: Column(name, of["kind"], of["about"]) for name, of in one["columns"].items()})
+        for table, one in found.items()
+    }
+
+
+def described(table: str = "cells") -> Mapping[str, Column]:
+    """Return the columns of a table that have a description of their own, by name."""
+    return _tables()[table][1]
 
 
 _ENDINGS = (
@@ -51,17 +76,17 @@ class Field(Generic[Of]):
     """A column for programs: its name, which its unit ends, and its value in a row."""
 
     name: str
-    of: Callable[[Of], Scalar]
+    of: Callable[[Of], Scalar | list[str]]
     told: Column | None = None
     """What it is in a table, where its pattern says that."""
 
-    @property
-    def column(self) -> Column:
-        """What it is in a table."""
+    def column(self, table: str = "cells") -> Column:
+        """Return what it is in a table."""
         if self.told is not None:
             return self.told
-        about = next(text for end, text in _ENDINGS if self.name.endswith(end))
-        return described().get(self.name) or Column(self.name, "number", about)
+        name = self.name.replace(" ", "_")
+        about = next(text for end, text in _ENDINGS if name.endswith(end))
+        return described(table).get(name) or Column(name, "number", about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +104,7 @@ class Entry:
 
 
 def bounded(
-    name: str, unit: str, of: Callable[[Of], Estimate | Tail | None], marks: tuple[str, str] = ENDS
+    name: str, unit: str, of: Callable[[Of], Bounded | None], marks: tuple[str, str] = ENDS
 ) -> tuple[Field[Of], ...]:
     """Return the fields of an estimate and its interval, or of a tail and the range of its launches."""
     end = f"_{unit}" if unit else ""
@@ -108,3 +133,29 @@ def unseen(*fields: tuple[str, Callable[[CellRow], Scalar]]) -> Entry:
 def of_numbers(name: str) -> Callable[[CellRow], Scalar]:
     """Return what reads an attribute of a row's numbers."""
     return lambda row: getattr(row.numbers, name) if row.numbers is not None else None
+
+
+CAMPAIGN_ID = Column("campaign_id", "text", "the campaign")
+
+
+def table_of(
+    name: str,
+    fields: Callable[[Plan], Sequence[Field[Of]]],
+    items: Callable[[Campaign], Iterable[Of]],
+) -> Table:
+    """Return a table whose rows have a campaign's id and these fields."""
+
+    def columns(campaign: Campaign) -> tuple[Column, ...]:
+        return (CAMPAIGN_ID, *(field.column(name) for field in fields(campaign.plan)))
+
+    def rows(campaign: Campaign) -> Iterator[dict[str, Scalar]]:
+        known, names = fields(campaign.plan), [one.name for one in columns(campaign)]
+        for item in items(campaign):
+            values = (_flat(field.of(item)) for field in known)
+            yield dict(zip(names, (campaign.campaign_id, *values), strict=True))
+
+    return Table(name, _tables()[name][0], (CAMPAIGN_ID, *described(name).values()), columns, rows)
+
+
+def _flat(value: Scalar | list[str]) -> Scalar:
+    return "; ".join(value) if isinstance(value, list) else value

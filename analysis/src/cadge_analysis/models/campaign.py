@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
+from cadge_analysis.cells.entry import Field, bounded
 from cadge_analysis.models.bursts import FitKey, bursts, fitted_messages, groups, readings
 from cadge_analysis.models.fit import fit
 from cadge_analysis.models.held_out import held_out
-from cadge_analysis.models.loggp import Fits, Fitted, Parameters, Refused
+from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_analysis.stats.load import Cell, Dataset
 from cadge_results.pattern import FitsOf
 
@@ -37,3 +39,55 @@ def _fitted(key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset) ->
         model=model,
         held_out=held_out(model, key, points, data) if isinstance(model, Parameters) else (),
     )
+
+
+class FittedPiece(NamedTuple):
+    """The sizes of a fit that one protocol serves; None where there is no fit."""
+
+    fitted: Fitted
+    piece: Piece | None
+
+
+def pieces(fitted: Fitted) -> list[FittedPiece]:
+    """Return the pieces of a fit, one without sizes where it was refused."""
+    found = fitted.model.pieces if isinstance(fitted.model, Parameters) else (None,)
+    return [FittedPiece(fitted, one) for one in found]
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _latency(one: FittedPiece) -> ModelNumber | None:
+    model = one.fitted.model
+    return model.latency_ns if isinstance(model, Parameters) and isinstance(model.latency_ns, ModelNumber) else None
+
+
+def _line(of: str, part: str) -> Callable[[FittedPiece], ModelNumber | None]:
+    def number(one: FittedPiece) -> ModelNumber | None:
+        line = getattr(one.piece, of, None)
+        return getattr(line, part) if isinstance(line, ModelLine) else None
+
+    return number
+
+
+FITS: tuple[Field[FittedPiece], ...] = (
+    Field("pattern", lambda one: one.fitted.pattern),
+    Field("layer", lambda one: one.fitted.layer),
+    Field("shims", lambda one: "+".join(one.fitted.shims)),
+    Field("settings", lambda one: _pairs(one.fitted.settings)),
+    Field("place", lambda one: one.fitted.place),
+    Field("wait", lambda one: one.fitted.wait),
+    Field("choices", lambda one: _pairs(one.fitted.choices)),
+    Field("launches", lambda one: one.fitted.launches),
+    Field("refused", lambda one: getattr(one.fitted.model, "refused", None)),
+    *bounded("latency", "ns", _latency),
+    Field("from_bytes", lambda one: one.piece.from_bytes if one.piece else None),
+    Field("to_bytes", lambda one: one.piece.to_bytes if one.piece else None),
+    *(
+        field
+        for of in ("gap", "one_way", "send", "receive")
+        for part in ("start", "per_byte")
+        for field in bounded(f"{of}_{part}", "ns", _line(of, f"{part}_ns"))
+    ),
+)

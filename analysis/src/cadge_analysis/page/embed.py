@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis import words
+from cadge_analysis.cells.summaries import OFFERED, P99, VALUE, launch_values
 from cadge_analysis.judged import in_doubt
 from cadge_analysis.page.viewmodel import Fact, Remark
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.load import Cell
-from cadge_analysis.stats.offered import rate_s
 from cadge_results import Plan
 
 SCHEMA = "cadge.report-data/3"
@@ -132,13 +132,13 @@ def _cell(
         found["twin"] = True
     if numbers is None:
         return found
-    found |= {"at": runs.of(at), "values": [_short(numbers.by_round[sample.round]) for sample in cell.samples]}
-    rule = case.file.one_load
-    rates = [rate_s(sample, rule.offered) for sample in cell.samples] if rule is not None else []
-    if None not in rates and rates:
-        found["offered"] = [_short(float(rate)) for rate in rates if rate is not None]
+    found["at"] = runs.of(at)
+    for name, field in (("values", VALUE), ("offered", OFFERED), ("p99", P99)):
+        values = [field.of(one) for one in launch_values(numbers)]
+        known = [_short(float(one)) for one in values if isinstance(one, float | int)]
+        if len(known) == len(values):
+            found[name] = known
     if numbers.own_p99:
-        found["p99"] = [_short(numbers.own_p99[sample.round]) for sample in cell.samples]
         found["samples"] = numbers.fewest
     return found
 

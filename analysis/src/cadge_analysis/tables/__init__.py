@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from cadge_analysis.export import CELLS
+from cadge_analysis.export import CELLS, FAMILIES, FITS, KNEES, LEADERS, VALUES
 from cadge_analysis.tables.facts import CAMPAIGNS, HOSTS
 from cadge_analysis.tables.raw import ATTEMPTS, LAUNCHES, SAMPLES
 
-TABLES = {table.name: table for table in (CELLS, ATTEMPTS, SAMPLES, LAUNCHES, HOSTS, CAMPAIGNS)}
+_EVERY = (CELLS, VALUES, FAMILIES, LEADERS, KNEES, FITS, ATTEMPTS, SAMPLES, LAUNCHES, HOSTS, CAMPAIGNS)
+TABLES = {table.name: table for table in _EVERY}

@@ -31,9 +31,21 @@ def build(program: Path, sources: list[Path]) -> None:
 
 
 # What runs in both threads is compiled here; all else comes from the library as it is.
-CLIENT = [
-    *sorted(path.stem for path in DRIVER.glob("traffic/client*.c")),
-    *("workers", "taker", "server", "caller", "demux", "record", "histogram", "payload", "check", "warmup"),
+REQUESTER = [
+    *sorted(path.stem for path in DRIVER.glob("traffic/requester*.c")),
+    *(
+        "workers",
+        "reply_thread",
+        "progress",
+        "server",
+        "roles",
+        "demux",
+        "record",
+        "histogram",
+        "payload",
+        "check",
+        "warmup",
+    ),
 ]
 
 
@@ -50,11 +62,11 @@ PROGRAMS = {
     "test_workers": sources("workers"),
     "test_jobs": sources("jobs", "workers", "server"),
     "test_cluster": sources("cluster", "handoff", "jobs", "workers", "server"),
-    "test_shared": sources("shared", "turns", *CLIENT),
-    "test_taker": [*sources(*CLIENT), "driver/tests/fake.c", "patterns/rpc/rpc.c"],
+    "test_shared": sources("shared", "turns", *REQUESTER),
+    "test_reply_thread": [*sources(*REQUESTER), "driver/tests/fake.c", "patterns/rpc/rpc.c"],
 }
 
-LONG = {"test_shared", "test_taker"}
+LONG = {"test_shared", "test_reply_thread"}
 """Those that take more time than all others together."""
 
 

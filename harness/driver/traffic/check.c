@@ -40,8 +40,10 @@ bool drv_check_holds(const struct drv_check *check, const void *data, size_t byt
 
 bool drv_check_read(struct drv_check *check, const void *data, size_t bytes, uint64_t key)
 {
-	check->full_checked += check->full;
-	return drv_check_holds(check, data, bytes, key);
+	if (DRV_LIKELY(!check->full))
+		return drv_touch_read(data, bytes, check->seed, key);
+	check->full_checked++;
+	return drv_body_holds(data, bytes, check->seed, check->phase, key);
 }
 
 void drv_check_phase(struct drv_check *check, bool full, uint64_t phase)

@@ -5,6 +5,8 @@
 #define STEP UINT64_C(0xa0761d6478bd642f)
 #define ONES UINT64_C(0x0101010101010101)
 
+#define FULL_BYTES_MAX (UINT64_C(16) << 20)
+
 static uint64_t first_word(uint64_t seed, uint64_t phase, uint64_t number)
 {
 	return drv_mix(drv_mix(seed, phase), number);
@@ -49,6 +51,15 @@ bool drv_body_holds(const void *data, size_t bytes, uint64_t seed, uint64_t phas
 	word = first + words * STEP;
 	word ^= word >> 29;
 	return !difference && !memcmp(at + 8 * words, &word, rest);
+}
+
+uint64_t drv_full_messages(uint64_t larger_bytes, uint32_t depth)
+{
+	const uint64_t fit = larger_bytes ? FULL_BYTES_MAX / larger_bytes : depth;
+
+	if (fit >= depth)
+		return depth;
+	return fit ? fit : 1;
 }
 
 const char *const drv_touch_words[] = {"none", "write+read", NULL};
@@ -98,21 +109,16 @@ bool drv_touch_read(const void *message, size_t bytes, uint64_t seed, uint64_t n
 }
 
 int drv_message_post_in_place(const struct drv_engine *engine, struct cadge_chan *chan,
-			      struct drv_message *message, uint64_t token)
+			      const struct drv_message *message, uint64_t token)
 {
 	const size_t bytes = drv_message_bytes(message);
-	uint8_t *at = message->at;
 	void *base;
 	/* a head is 16 bytes, however short the message */
 	int code = engine->layer->reserve(chan, bytes < DRV_HEAD_BYTES ? DRV_HEAD_BYTES : bytes, 0, &base);
 
 	if (code != CADGE_DONE)
 		return code;
-	message->at = base;
-	message->written = false;
-	drv_message_write(message);
-	message->at = at;
-	message->written = false;
+	drv_message_write_to(message, base);
 	code = engine->layer->commit(chan, base, bytes, 0, token);
 	if (code == CADGE_BUSY)
 		engine->layer->cancel(chan, base);

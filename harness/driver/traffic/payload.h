@@ -127,6 +127,9 @@ void drv_body_fill(void *buffer, size_t bytes, uint64_t seed, uint64_t phase, ui
 /* Whether every byte of the body is as drv_body_fill makes it. True where there is no body. */
 bool drv_body_holds(const void *data, size_t bytes, uint64_t seed, uint64_t phase, uint64_t number);
 
+/* How many messages a full comparison goes through: `depth` of them, or as many as fit into 16 MiB. */
+uint64_t drv_full_messages(uint64_t larger_bytes, uint32_t depth);
+
 /* In the order of drv_touch_words, which a parameter of the type DRV_CHOICE takes. */
 enum drv_touch { DRV_TOUCH_NONE, DRV_TOUCH_WRITE_READ };
 extern const char *const drv_touch_words[];
@@ -191,6 +194,8 @@ struct drv_message {
 	/* its trailer: DRV_RPC_REQUEST or DRV_RPC_REPLY, and the id; 0: none */
 	uint32_t trailer;
 	uint64_t id;
+	/* of post */
+	uint32_t flags;
 	/* it lies in the buffer already: the layer was busy */
 	bool written;
 };
@@ -201,24 +206,30 @@ static inline size_t drv_message_bytes(const struct drv_message *message)
 	return message->bytes + (message->trailer ? DRV_RPC_TRAILER_BYTES : 0);
 }
 
-/* Writes head, body and trailer to its buffer; once, however often the layer is busy. */
+/* Writes head, body and trailer to a buffer. */
+DRV_INLINE void drv_message_write_to(const struct drv_message *message, uint8_t *at)
+{
+	drv_head_write(at, message->bytes, message->seed, message->key);
+	if (message->full)
+		drv_body_fill(at, message->bytes, message->seed, message->phase, message->key);
+	else if (message->touch)
+		drv_touch_write(at, message->bytes, message->seed, message->key);
+	if (message->trailer)
+		drv_trailer_write(at, message->bytes, message->id, message->trailer);
+}
+
+/* The same to its own buffer; once, however often the layer is busy. */
 DRV_INLINE void drv_message_write(struct drv_message *message)
 {
 	if (message->written)
 		return;
-	drv_head_write(message->at, message->bytes, message->seed, message->key);
-	if (message->full)
-		drv_body_fill(message->at, message->bytes, message->seed, message->phase, message->key);
-	else if (message->touch)
-		drv_touch_write(message->at, message->bytes, message->seed, message->key);
-	if (message->trailer)
-		drv_trailer_write(message->at, message->bytes, message->id, message->trailer);
+	drv_message_write_to(message, message->at);
 	message->written = true;
 }
 
 /* Where the library lends memory to send from, a message that is touched is written there. Codes as of post. */
 int drv_message_post_in_place(const struct drv_engine *engine, struct cadge_chan *chan,
-			      struct drv_message *message, uint64_t token);
+			      const struct drv_message *message, uint64_t token);
 
 /* Writes and posts a message. Codes as of post; after BUSY it is to be posted again. */
 DRV_INLINE int drv_message_post(const struct drv_engine *engine, struct cadge_chan *chan,
@@ -230,7 +241,7 @@ DRV_INLINE int drv_message_post(const struct drv_engine *engine, struct cadge_ch
 	if (message->touch && drv_in_place_grants(engine->layer))
 		return drv_message_post_in_place(engine, chan, message, token);
 	drv_message_write(message);
-	return engine->layer->post(chan, &iov, 1, 0, token);
+	return engine->layer->post(chan, &iov, 1, message->flags, token);
 }
 
 #endif

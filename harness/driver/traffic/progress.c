@@ -52,9 +52,11 @@ bool drv_progress_settle(struct drv_progress *progress, bool (*waits)(void *arg)
 	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
 	struct drv_fail ignored;
 
-	while (waits(arg) && !engine->down_code && drv_now_ns() < until_ns)
+	/* once at least: a layer whose poll fails is of no use any more, whatever is outstanding */
+	do
 		if (engine->layer->poll(engine->ctx, progress->sink) < 0 ||
 		    (progress->other && progress->drain(progress->other, &ignored)))
 			return false;
+	while (waits(arg) && !engine->down_code && drv_now_ns() < until_ns);
 	return !waits(arg);
 }

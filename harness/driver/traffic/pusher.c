@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "traffic/client.h"
 #include "traffic/loss.h"
 
 /* unreliable: a control message to the receiver again */

@@ -43,7 +43,7 @@ enum drv_payload {
 };
 extern const char *const drv_payload_words[];
 
-/* Who takes a reply. In the order of drv_reply_words; see taker.h. */
+/* Who takes a reply. In the order of drv_reply_words; see requester.h. */
 enum drv_reply {
 	/* a continuation, in the delivery context */
 	DRV_REPLY_CONT,

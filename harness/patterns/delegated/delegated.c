@@ -16,7 +16,7 @@
  */
 #include "delegated.params.h"
 
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "delegated/forward.h"
 #include "launch/pattern.h"
 
@@ -41,7 +41,7 @@ struct notes {
 
 /* The states of the roles. What is first is what their functions take a pointer to. */
 struct client {
-	struct drv_caller caller;
+	struct drv_requester requester;
 	struct drv_stamps stamps;
 };
 
@@ -137,14 +137,26 @@ static void server_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, con
 	notes->inner.call(sink, peer, op, args, bytes, reply_to);
 }
 
+static bool complete(struct drv_requester *requester, const struct drv_op *op, uint64_t now)
+{
+	struct client *client = (struct client *)requester;
+
+	drv_sample(requester->samples,
+		   drv_clock_to_ns(&requester->progress.port.engine->clock, now - op->start));
+	drv_stamp(&client->stamps, BEGINS, op->start);
+	drv_stamp(&client->stamps, ENDED, now);
+	return now < requester->end;
+}
+
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_caller *caller = play->state;
+	struct client *client = play->state;
 
-	if (drv_caller_prepare(play, exchange_in(play), fail))
+	if (drv_requester_role_prepare(play, exchange_in(play), fail))
 		return -1;
-	drv_client_call_on(
-		&caller->client,
+	client->requester.measured = complete;
+	drv_requester_call_on(
+		&client->requester,
 		play->engine
 			->channels[route_in(play) == DRV_ROUTE_DIRECT ? OF_CLIENT_SERVER : OF_CLIENT_DELEGATE]
 			.chan);
@@ -219,16 +231,8 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 
 static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	drv_caller_phase(play, phase, counts_out);
+	drv_requester_role_phase(play, phase, counts_out);
 	counts_out->stamps = ((struct client *)play->state)->stamps;
-}
-
-static int measure(struct drv_play *play, struct drv_fail *fail)
-{
-	struct client *client = play->state;
-
-	return drv_client_stamp(&client->caller.client, &client->stamps, play->duration_ns, play->record,
-				fail);
 }
 
 /* Where a call is noted on its way, from the client and back. */
@@ -297,11 +301,11 @@ static const struct drv_pattern delegated = {
 			 .channels_most = 2,
 			 .state_bytes = sizeof(struct client),
 			 .prepare = prepare_client,
-			 .stop = drv_caller_stop,
-			 .verify = drv_caller_verify,
-			 .warmup = drv_caller_warmup,
-			 .measure = measure,
-			 .settle = drv_caller_settle,
+			 .stop = drv_requester_role_stop,
+			 .verify = drv_requester_role_verify,
+			 .warmup = drv_requester_role_warmup,
+			 .measure = drv_requester_role_measure,
+			 .settle = drv_requester_role_settle,
 			 .phase = phase_client,
 			 .conclude = conclude},
 			{.name = "delegate",

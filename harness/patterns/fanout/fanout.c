@@ -5,13 +5,21 @@
  */
 #include "fanout.params.h"
 
-#include "traffic/caller.h"
 #include "launch/pattern.h"
+#include "traffic/requester_parts.h"
+#include "traffic/roles.h"
 
+/* Calls to all servers, of which a round is complete when the last has answered. */
 struct fanout {
-	/* first: what takes a caller takes this */
-	struct drv_caller caller;
-	struct drv_rounds rounds;
+	/* first: what takes a requester takes this */
+	struct drv_requester requester;
+	/* from a round's begin to its first and its last reply, and from each call's turn to its own reply */
+	struct drv_samples *first, *last, *each;
+	/* of this round: when it began, in ticks; calls that have not been handed over; replies that are here */
+	uint64_t began;
+	uint32_t left, replies;
+	/* operations lost before it */
+	uint64_t lost;
 };
 
 /* As a server sees it; a client has as many calls outstanding as there are servers. */
@@ -32,31 +40,83 @@ static struct drv_exchange exchange_in(const struct drv_play *play)
 	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
 }
 
+/*
+ * Hands over what is left of this round, or begins the next if all slots are free again. A round begins where the one before
+ * ended, or, after a loss, now; the turn of each call is when the one before it was handed over.
+ */
+DRV_INLINE int start(struct drv_requester *requester, enum drv_form form)
+{
+	const struct drv_clock *clock = &requester->progress.port.engine->clock;
+	struct fanout *fanout = (struct fanout *)requester;
+
+	if (!fanout->left) {
+		if (drv_requester_free(requester) < requester->exchange.depth)
+			return 1;
+		fanout->began = fanout->lost == requester->lost ? requester->last : drv_clock_now(clock);
+		fanout->lost = requester->lost;
+		fanout->replies = 0;
+		fanout->left = requester->exchange.depth;
+		requester->ops[drv_requester_next(requester)].start = fanout->began;
+	}
+	while (fanout->left && DRV_LIKELY(!requester->ending)) {
+		if (DRV_UNLIKELY(drv_requester_issue(requester, form, 0) <= 0))
+			return 0;
+		if (--fanout->left)
+			requester->ops[drv_requester_next(requester)].start = drv_clock_now(clock);
+	}
+	return 1;
+}
+
+DRV_REQUESTER_LOOP(rounds, start, NULL)
+
+static int loop(struct drv_requester *requester, struct drv_fail *fail)
+{
+	const uint64_t servers = requester->exchange.depth, wanted = requester->limit - requester->posted;
+
+	((struct fanout *)requester)->left = 0;
+	((struct fanout *)requester)->lost = UINT64_MAX; /* the first round begins now */
+	/* rounds are whole */
+	if (requester->limit != UINT64_MAX)
+		requester->limit = requester->posted + (wanted + servers - 1) / servers * servers;
+	return rounds(requester, fail);
+}
+
+/* Measuring ends with the last reply of a round, however long ago the time was over. */
+static bool complete(struct drv_requester *requester, const struct drv_op *op, uint64_t now)
+{
+	const struct drv_clock *clock = &requester->progress.port.engine->clock;
+	struct fanout *fanout = (struct fanout *)requester;
+
+	drv_sample(fanout->each, drv_clock_to_ns(clock, now - op->start));
+	if (++fanout->replies == 1)
+		drv_sample(fanout->first, drv_clock_to_ns(clock, now - fanout->began));
+	if (fanout->replies < requester->exchange.depth)
+		return true;
+	drv_sample(fanout->last, drv_clock_to_ns(clock, now - fanout->began));
+	return now < requester->end;
+}
+
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	struct fanout *fanout = play->state;
 	struct drv_exchange exchange = exchange_in(play);
 
 	exchange.depth = exchange.servers;
-	fanout->rounds.first = drv_record_samples(play->record, FIRST, fail);
-	fanout->rounds.each = drv_record_samples(play->record, EACH, fail);
-	if (!fanout->rounds.first || !fanout->rounds.each || drv_caller_prepare(play, exchange, fail))
+	if (drv_requester_role_prepare(play, exchange, fail))
 		return -1;
-	fanout->rounds.last = play->record->values[LATENCY].samples;
-	drv_client_go_round(&fanout->caller.client, &fanout->rounds);
-	return 0;
+	for (uint32_t index = 0; index < exchange.depth; index++)
+		fanout->requester.ops[index].chan = play->engine->channels[index].chan;
+	fanout->requester.loop = loop;
+	fanout->requester.measured = complete;
+	fanout->last = fanout->requester.samples;
+	fanout->first = drv_record_samples(play->record, FIRST, fail);
+	fanout->each = drv_record_samples(play->record, EACH, fail);
+	return fanout->first && fanout->each ? 0 : -1;
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	return drv_answerer_prepare(play, exchange_in(play), fail);
-}
-
-static int measure(struct drv_play *play, struct drv_fail *fail)
-{
-	struct fanout *fanout = play->state;
-
-	return drv_client_rounds(&fanout->caller.client, play->duration_ns, play->record, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -81,12 +141,12 @@ static const struct drv_pattern fanout = {
 			 .acts = true,
 			 .state_bytes = sizeof(struct fanout),
 			 .prepare = prepare_client,
-			 .stop = drv_caller_stop,
-			 .verify = drv_caller_verify,
-			 .warmup = drv_caller_warmup,
-			 .measure = measure,
-			 .settle = drv_caller_settle,
-			 .phase = drv_caller_phase},
+			 .stop = drv_requester_role_stop,
+			 .verify = drv_requester_role_verify,
+			 .warmup = drv_requester_role_warmup,
+			 .measure = drv_requester_role_measure,
+			 .settle = drv_requester_role_settle,
+			 .phase = drv_requester_role_phase},
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "threads/jobs.h"
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "launch/pattern.h"
 #include "traffic/service.h"
 
@@ -27,9 +27,9 @@ struct crew {
 	bool is_ready[DRV_THREADS_MAX];
 };
 
-/* The state of the acting roles. `caller` is first: the functions of its roles take a pointer to it. */
+/* The state of the acting role. `requester` is first: the functions of its role take a pointer to it. */
 struct acting {
-	struct drv_caller caller;
+	struct drv_requester requester;
 	/* what the server does, as it is drawn */
 	struct drv_service service;
 	struct drv_tally tally;
@@ -161,29 +161,31 @@ static bool is_drawn(const struct drv_service *service)
 	return service->work != DRV_SERVICE_TOUCH;
 }
 
-/* Whoever prepared the caller has made the histogram of latencies. */
-static int prepare_tally(struct drv_play *play, struct drv_fail *fail)
+/* Of a call whose time at the server is known beforehand. */
+static bool complete(struct drv_requester *requester, const struct drv_op *op, uint64_t now)
 {
-	struct acting *acting = play->state;
+	struct acting *acting = (struct acting *)requester;
 
-	if (!is_drawn(&acting->service))
-		return 0;
-	drv_histogram_clear(&acting->slowdown);
-	acting->tally = (struct drv_tally){.service = &acting->service,
-					   .latency = play->record->values[LATENCY].samples,
-					   .overhead = drv_record_samples(play->record, OVERHEAD, fail),
-					   .slowdown = &acting->slowdown};
-	return acting->tally.overhead ? 0 : -1;
+	drv_tally_done(&acting->tally, op->number, drv_clock_to_ns(acting->service.clock, now - op->start));
+	return now < requester->end;
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	struct acting *acting = play->state;
 
-	if (drv_caller_prepare(play, exchange_in(play), fail) ||
+	if (drv_requester_role_prepare(play, exchange_in(play), fail) ||
 	    start_service(play, &acting->service, false, fail))
 		return -1;
-	return prepare_tally(play, fail);
+	if (!is_drawn(&acting->service))
+		return 0;
+	drv_histogram_clear(&acting->slowdown);
+	acting->requester.measured = complete;
+	acting->tally = (struct drv_tally){.service = &acting->service,
+					   .latency = acting->requester.samples,
+					   .overhead = drv_record_samples(play->record, OVERHEAD, fail),
+					   .slowdown = &acting->slowdown};
+	return acting->tally.overhead ? 0 : -1;
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
@@ -201,7 +203,7 @@ static void stop_acting(struct drv_play *play)
 	struct acting *acting = play->state;
 
 	drv_service_stop(&acting->service);
-	drv_caller_stop(play);
+	drv_requester_role_stop(play);
 }
 
 static void stop_server(struct drv_play *play)
@@ -218,16 +220,16 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	struct acting *acting = play->state;
 	const struct parameters *parameters = play->parameters;
-	struct drv_record *record = play->record;
 
-	if (!is_drawn(&acting->service))
-		return drv_caller_measure(play, fail);
-	if (drv_client_tally(&acting->caller.client, &acting->tally,
-			     drv_service_most_ns(&acting->service, (uint32_t)parameters->depth),
-			     play->duration_ns, record, fail))
+	/* so much longer may an operation take before it is given up as lost */
+	if (is_drawn(&acting->service))
+		acting->requester.patience += drv_clock_to_ticks(
+			&play->engine->clock,
+			drv_service_most_ns(&acting->service, (uint32_t)parameters->depth));
+	if (drv_requester_role_measure(play, fail))
 		return -1;
-	if (parameters->service_ns && acting->slowdown.count >= TAIL_CALLS)
-		drv_record_fit(record, SLOWDOWN,
+	if (is_drawn(&acting->service) && parameters->service_ns && acting->slowdown.count >= TAIL_CALLS)
+		drv_record_fit(play->record, SLOWDOWN,
 			       (double)drv_histogram_quantile(&acting->slowdown, 999000) / 1000);
 	return 0;
 }
@@ -256,12 +258,12 @@ static void switch_work(struct drv_service *service, struct crew *crew, const st
 /* The number of the next call. */
 static uint64_t tell(const struct drv_play *play)
 {
-	return ((const struct acting *)play->state)->caller.client.next_number;
+	return ((const struct acting *)play->state)->requester.next_number;
 }
 
 static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	drv_caller_phase(play, phase, counts_out);
+	drv_requester_role_phase(play, phase, counts_out);
 	((struct acting *)play->state)->service.first = phase->told;
 }
 
@@ -293,8 +295,8 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 
 #define ACTING                                                                                               \
 	.acts = true, .state_bytes = sizeof(struct acting), .stop = stop_acting,                             \
-	.verify = drv_caller_verify, .warmup = drv_caller_warmup, .measure = measure,                        \
-	.settle = drv_caller_settle, .tell = tell
+	.verify = drv_requester_role_verify, .warmup = drv_requester_role_warmup, .measure = measure,        \
+	.settle = drv_requester_role_settle, .tell = tell
 
 static const struct drv_pattern handler = {
 	PATTERN_TABLE,

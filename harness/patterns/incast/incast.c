@@ -6,7 +6,7 @@
  */
 #include "incast.params.h"
 
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "launch/pattern.h"
 
 /* Calls of clients are told apart by their numbers: so far apart are the first ones, and so many a client may make. */
@@ -37,12 +37,12 @@ static uint64_t first_call(int endpoint)
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_caller *caller = play->state;
+	struct drv_requester *requester = play->state;
 
-	if (drv_caller_prepare(play, exchange_in(play), fail))
+	if (drv_requester_role_prepare(play, exchange_in(play), fail))
 		return -1;
 	/* so that a reply that went to the wrong client is found out */
-	caller->client.next_number = first_call(play->engine->endpoint);
+	requester->next_number = first_call(play->engine->endpoint);
 	return 0;
 }
 
@@ -63,7 +63,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	if (drv_caller_measure(play, fail))
+	if (drv_requester_role_measure(play, fail))
 		return -1;
 	drv_record_rate(play->record, SERVED, play->record->operations, play->record->elapsed_ns);
 	return 0;
@@ -91,14 +91,14 @@ static const struct drv_pattern incast = {
 			{.name = "client",
 			 .acts = true,
 			 .channels_most = 1,
-			 .state_bytes = sizeof(struct drv_caller),
+			 .state_bytes = sizeof(struct drv_requester),
 			 .prepare = prepare_client,
-			 .stop = drv_caller_stop,
-			 .verify = drv_caller_verify,
-			 .warmup = drv_caller_warmup,
+			 .stop = drv_requester_role_stop,
+			 .verify = drv_requester_role_verify,
+			 .warmup = drv_requester_role_warmup,
 			 .measure = measure,
-			 .settle = drv_caller_settle,
-			 .phase = drv_caller_phase},
+			 .settle = drv_requester_role_settle,
+			 .phase = drv_requester_role_phase},
 			{.name = NULL},
 		},
 	.needs = needs,

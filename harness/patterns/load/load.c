@@ -6,12 +6,16 @@
  */
 #include "load.params.h"
 
-#include "traffic/caller.h"
-#include "launch/pattern.h"
+#include <sys/prctl.h>
 
-/* The state of the acting roles. `caller` is first: the functions of its roles take a pointer to it. */
+#include "launch/pattern.h"
+#include "traffic/pace.h"
+#include "traffic/requester_parts.h"
+#include "traffic/roles.h"
+
+/* The state of the acting role. `requester` is first: the functions of its role take a pointer to it. */
 struct load {
-	struct drv_caller caller;
+	struct drv_requester requester;
 	struct drv_pace pace;
 	/* of the closed loop, in the warm-up */
 	uint64_t calls, span_ns;
@@ -33,7 +37,93 @@ static struct drv_exchange exchange_in(const struct drv_play *play)
 	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
 }
 
-/* Whoever prepared the caller has made the histogram of responses. */
+/* ---- the open loop ---- */
+
+/* Hands over what is due, however many are outstanding, up to `depth`. */
+DRV_INLINE int start(struct drv_requester *requester, enum drv_form form)
+{
+	struct drv_pace *pace = &((struct load *)requester)->pace;
+
+	while (requester->ready_head != requester->ready_tail && DRV_LIKELY(!requester->ending)) {
+		const uint64_t now = drv_clock_now(&requester->progress.port.engine->clock);
+		struct drv_op *op = &requester->ops[drv_requester_next(requester)];
+
+		if (now < pace->due)
+			return 1;
+		/* the slot that has been free for longest was not yet */
+		pace->holds |= op->start > pace->due;
+		op->start = now;
+		op->due = pace->due;
+		if (DRV_UNLIKELY(drv_requester_issue(requester, form, 0) <= 0)) {
+			pace->holds = true;
+			return 0;
+		}
+		drv_pace_sent(pace);
+		if (DRV_UNLIKELY(drv_pace_over(pace)))
+			requester->ending = true;
+	}
+	return 1;
+}
+
+/* It may sleep until a call is due that has a slot. */
+DRV_INLINE uint64_t until_due(const struct drv_requester *requester, uint64_t most_ns)
+{
+	const struct drv_clock *clock = &requester->progress.port.engine->clock;
+	const uint64_t now = drv_clock_now(clock), due = ((const struct load *)requester)->pace.due;
+	uint64_t due_ns;
+
+	if (requester->ending || requester->ready_head == requester->ready_tail)
+		return most_ns;
+	due_ns = due > now ? drv_clock_to_ns(clock, due - now) : 0;
+	return due_ns < most_ns ? due_ns : most_ns;
+}
+
+DRV_REQUESTER_LOOP(open_loop, start, until_due)
+
+/* Waits for all that is due before the end, so that it takes longer where more is due than the layer does. */
+static int loop(struct drv_requester *requester, struct drv_fail *fail)
+{
+	struct drv_pace *pace = &((struct load *)requester)->pace;
+
+	drv_pace_begin(pace, requester->began, requester->end);
+	requester->end = UINT64_MAX;
+	requester->ending = drv_pace_over(pace);
+	return open_loop(requester, fail);
+}
+
+static bool complete(struct drv_requester *requester, const struct drv_op *op, uint64_t now)
+{
+	drv_pace_done(&((struct load *)requester)->pace, &requester->progress.port.engine->clock, op->due,
+		      op->start, now);
+	return true;
+}
+
+static int measure_open(struct load *load, uint64_t span_ns, struct drv_record *record, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = load->requester.progress.port.engine;
+	const struct drv_pace *pace = &load->pace;
+	int status;
+
+	load->requester.loop = loop;
+	load->requester.measured = complete;
+	/* else the kernel may wake who sleeps until a call is due 50 us too late; 0 is the usual again */
+	if (engine->block)
+		prctl(PR_SET_TIMERSLACK, 1UL);
+	status = drv_requester_measure(&load->requester, span_ns, record, fail);
+	if (engine->block)
+		prctl(PR_SET_TIMERSLACK, 0UL);
+	load->requester.loop = NULL;
+	load->requester.measured = NULL;
+	/* after the last call none was due until the end: that is time that it took as well */
+	if (pace->end != UINT64_MAX &&
+	    record->elapsed_ns < drv_clock_to_ns(&engine->clock, pace->end - pace->begin))
+		record->elapsed_ns = drv_clock_to_ns(&engine->clock, pace->end - pace->begin);
+	return status;
+}
+
+/* ---- the roles ---- */
+
+/* Whoever prepared the requester has made the histogram of responses. */
 static int prepare_pace(struct drv_play *play, struct drv_fail *fail)
 {
 	struct drv_pace *pace = &((struct load *)play->state)->pace;
@@ -48,7 +138,7 @@ static int prepare_pace(struct drv_play *play, struct drv_fail *fail)
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_caller_prepare(play, exchange_in(play), fail) ? -1 : prepare_pace(play, fail);
+	return drv_requester_role_prepare(play, exchange_in(play), fail) ? -1 : prepare_pace(play, fail);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
@@ -73,11 +163,11 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 	struct load *load = play->state;
 	struct drv_record closed = {0};
 
-	if (drv_caller_warmup(play, cap_ns, fail))
+	if (drv_requester_role_warmup(play, cap_ns, fail))
 		return -1;
 	if (!closed_ns(play))
 		return 0;
-	if (drv_client_measure(&load->caller.client, closed_ns(play), &closed, fail))
+	if (drv_requester_measure(&load->requester, closed_ns(play), &closed, fail))
 		return -1;
 	if (!closed.operations || !closed.elapsed_ns)
 		return drv_fail_set(
@@ -103,7 +193,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		parameters->offered_per_s
 			? (struct drv_rate){parameters->offered_per_s, UINT64_C(1000000000)}
 			: (struct drv_rate){load->calls * parameters->load_percent, load->span_ns * 100});
-	if (drv_client_pace(&load->caller.client, pace, span_ns, record, fail))
+	if (measure_open(load, span_ns, record, fail))
 		return -1;
 	drv_record_rate(record, OFFERED, pace->offered, span_ns);
 	drv_record_rate(record, ACHIEVED, record->operations, record->elapsed_ns);
@@ -129,9 +219,9 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 }
 
 #define ACTING                                                                                               \
-	.acts = true, .state_bytes = sizeof(struct load), .stop = drv_caller_stop,                           \
-	.verify = drv_caller_verify, .warmup = warm_up, .measure = measure, .settle = drv_caller_settle,     \
-	.phase = drv_caller_phase
+	.acts = true, .state_bytes = sizeof(struct load), .stop = drv_requester_role_stop,                   \
+	.verify = drv_requester_role_verify, .warmup = warm_up, .measure = measure,                          \
+	.settle = drv_requester_role_settle, .phase = drv_requester_role_phase
 
 static const struct drv_pattern load = {
 	PATTERN_TABLE,

@@ -6,18 +6,18 @@
 
 #include "traffic/progress.h"
 
-void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine, struct drv_client *const clients[],
-		    struct drv_server *const servers[])
+void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine,
+		    struct drv_requester *const requesters[], struct drv_server *const servers[])
 {
 	struct drv_port *ports[DRV_VOICES] = {NULL};
 
 	memset(duet, 0, sizeof(*duet));
 	duet->engine = engine;
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
-		duet->clients[voice] = clients ? clients[voice] : NULL;
+		duet->requesters[voice] = requesters ? requesters[voice] : NULL;
 		duet->servers[voice] = servers ? servers[voice] : NULL;
-		if (duet->clients[voice])
-			ports[voice] = &duet->clients[voice]->port;
+		if (duet->requesters[voice])
+			ports[voice] = &duet->requesters[voice]->progress.port;
 		else if (duet->servers[voice])
 			ports[voice] = &duet->servers[voice]->port;
 	}
@@ -31,8 +31,8 @@ void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine, struct drv
 	}
 	duet->sink = engine->sink;
 	for (int voice = 0; voice < DRV_VOICES; voice++)
-		if (duet->clients[voice])
-			duet->clients[voice]->sink = duet->sink;
+		if (duet->requesters[voice])
+			duet->requesters[voice]->progress.sink = duet->sink;
 }
 
 static bool servers_due(const struct drv_duet *duet)
@@ -58,28 +58,29 @@ int drv_duet_drain(struct drv_duet *duet, struct drv_fail *fail)
 	return 0;
 }
 
-/* ---- clients ---- */
+/* ---- requesters ---- */
 
 /* Polls until a client rests that starts nothing new. Both are served meanwhile. */
-static int run_until_rests(struct drv_duet *duet, struct drv_client *until, struct drv_fail *fail)
+static int run_until_rests(struct drv_duet *duet, struct drv_requester *until, struct drv_fail *fail)
 {
-	struct drv_client *calls = duet->clients[DRV_VOICE_CALLS], *bulk = duet->clients[DRV_VOICE_BULK];
+	struct drv_requester *calls = duet->requesters[DRV_VOICE_CALLS],
+			     *bulk = duet->requesters[DRV_VOICE_BULK];
 	struct drv_engine *engine = duet->engine;
 	uint32_t idle = 0, turns = 0;
 
 	for (;;) {
 		/* the call first: between two of them goes one message of the stream */
-		bool handed = drv_client_push(calls);
+		bool handed = drv_requester_push(calls);
 		uint64_t before;
 		int events, status;
 
 		if (bulk)
-			handed |= drv_client_push(bulk);
-		if (DRV_UNLIKELY(calls->failed || (bulk && bulk->failed))) {
-			*fail = calls->failed ? calls->fail : bulk->fail;
+			handed |= drv_requester_push(bulk);
+		if (DRV_UNLIKELY(calls->progress.failed || (bulk && bulk->progress.failed))) {
+			*fail = calls->progress.failed ? calls->progress.fail : bulk->progress.fail;
 			return -1;
 		}
-		if (DRV_UNLIKELY(until->ending) && drv_client_rests(until))
+		if (DRV_UNLIKELY(until->ending) && drv_requester_is_idle(until))
 			return 0;
 		before = calls->completed + (bulk ? bulk->completed : 0);
 		events = engine->layer->poll(engine->ctx, duet->sink);
@@ -92,37 +93,38 @@ static int run_until_rests(struct drv_duet *duet, struct drv_client *until, stru
 			continue;
 		if (status < 0)
 			return -1;
-		if (drv_client_look(calls, fail) || (bulk && drv_client_look(bulk, fail)))
+		if (drv_requester_look(calls, fail) || (bulk && drv_requester_look(bulk, fail)))
 			return -1;
 	}
 }
 
 void drv_duet_begin(struct drv_duet *duet)
 {
-	if (duet->clients[DRV_VOICE_BULK])
-		drv_client_open(duet->clients[DRV_VOICE_BULK], UINT64_MAX, UINT64_MAX);
+	if (duet->requesters[DRV_VOICE_BULK])
+		drv_requester_open(duet->requesters[DRV_VOICE_BULK], UINT64_MAX, UINT64_MAX);
 }
 
 int drv_duet_calls(struct drv_duet *duet, uint64_t duration_ns, struct drv_fail *fail)
 {
-	struct drv_client *calls = duet->clients[DRV_VOICE_CALLS];
+	struct drv_requester *calls = duet->requesters[DRV_VOICE_CALLS];
 	const struct drv_engine *engine = duet->engine;
 
-	drv_client_open(calls, drv_engine_end(engine, drv_clock_now(&engine->clock), duration_ns),
-			drv_engine_operations(engine));
+	drv_requester_open(calls, drv_engine_end(engine, drv_clock_now(&engine->clock), duration_ns),
+			   drv_engine_operations(engine));
 	return run_until_rests(duet, calls, fail);
 }
 
 int drv_duet_end(struct drv_duet *duet, struct drv_fail *fail)
 {
-	struct drv_client *calls = duet->clients[DRV_VOICE_CALLS], *bulk = duet->clients[DRV_VOICE_BULK];
+	struct drv_requester *calls = duet->requesters[DRV_VOICE_CALLS],
+			     *bulk = duet->requesters[DRV_VOICE_BULK];
 
 	if (bulk) {
 		bulk->ending = true;
-		if (run_until_rests(duet, bulk, fail) || drv_client_close(bulk, fail))
+		if (run_until_rests(duet, bulk, fail) || drv_requester_close(bulk, fail))
 			return -1;
 	}
-	return drv_client_close(calls, fail);
+	return drv_requester_close(calls, fail);
 }
 
 bool drv_duet_settle(struct drv_duet *duet)
@@ -130,8 +132,8 @@ bool drv_duet_settle(struct drv_duet *duet)
 	bool settled = true;
 
 	for (int voice = 0; voice < DRV_VOICES; voice++)
-		if (duet->clients[voice])
-			settled &= drv_client_settle(duet->clients[voice]);
+		if (duet->requesters[voice])
+			settled &= drv_requester_settle(duet->requesters[voice]);
 	return settled;
 }
 
@@ -157,8 +159,8 @@ void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
 		struct drv_server *server = duet->servers[voice];
 
-		if (duet->clients[voice])
-			drv_client_counts(duet->clients[voice], counts);
+		if (duet->requesters[voice])
+			drv_requester_counts(duet->requesters[voice], counts);
 		if (!server)
 			continue;
 		drv_check_executed(&server->check, counts);

@@ -2,14 +2,14 @@
 /*
  * Driver helper for patterns in which two exchanges share an engine: small calls, one at a time, and beside them a
  * stream of large ones. A sink tells the events of one from those of the other: requests by their size, which therefore
- * differs, and everything else by its token. One loop serves both clients.
+ * differs, and everything else by its token. One loop serves both requesters, and polls for both: it is not that of requester.h.
  *
  * All exchanges are of the same form; the second is `beside` (see server.h).
  */
 #ifndef DRV_DUET_H
 #define DRV_DUET_H
 
-#include "traffic/client.h"
+#include "traffic/requester.h"
 #include "launch/pattern.h"
 #include "traffic/server.h"
 
@@ -26,17 +26,17 @@ struct drv_duet {
 	/* where this end has both exchanges; the sink of what it has */
 	struct drv_demux demux;
 	struct cadge_sink *sink;
-	/* those of this end: clients or servers, of which the second may be missing; else NULL */
-	struct drv_client *clients[DRV_VOICES];
+	/* those of this end: requesters or servers, of which the second may be missing; else NULL */
+	struct drv_requester *requesters[DRV_VOICES];
 	struct drv_server *servers[DRV_VOICES];
 };
 
 /*
- * Of clients or servers that were started, and of which each has the duet's sink from now on, as the engine has. Either is
+ * Of requesters or servers that were started, and of which each has the duet's sink from now on, as the engine has. Either is
  * NULL.
  */
-void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine, struct drv_client *const clients[],
-		    struct drv_server *const servers[]);
+void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine,
+		    struct drv_requester *const requesters[], struct drv_server *const servers[]);
 
 /* Clients: the stream begins, and goes on in drv_duet_calls. */
 void drv_duet_begin(struct drv_duet *duet);
@@ -47,7 +47,7 @@ void drv_duet_begin(struct drv_duet *duet);
 int drv_duet_calls(struct drv_duet *duet, uint64_t duration_ns, struct drv_fail *fail);
 /* Clients: the stream ends, and what is outstanding of it is waited for. */
 int drv_duet_end(struct drv_duet *duet, struct drv_fail *fail);
-/* Clients: after a failure, as drv_client_settle. */
+/* Clients: after a failure, as drv_requester_settle. */
 bool drv_duet_settle(struct drv_duet *duet);
 
 /* Servers: until a message comes from out of band, as drv_server_run. */
@@ -56,7 +56,7 @@ int drv_duet_serve(struct drv_duet *duet, json_t **message_out, struct drv_fail 
 /* Servers: what is due after a poll. */
 int drv_duet_drain(struct drv_duet *duet, struct drv_fail *fail);
 
-/* Counts of a phase, of all clients and servers; and the servers enter the next one. */
+/* Counts of a phase, of all requesters and servers; and the servers enter the next one. */
 void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct drv_counts *counts);
 
 #endif

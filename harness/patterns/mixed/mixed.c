@@ -8,7 +8,7 @@
  */
 #include "mixed.params.h"
 
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "mixed/duet.h"
 #include "launch/pattern.h"
 
@@ -18,10 +18,10 @@
 /* Numbers of channels, as the pattern's file lists the peers of each role. */
 enum { OF_CALLS, OF_STREAM, OF_SERVER_AGGRESSOR };
 
-/* The state of client and server; the aggressor's is a caller's. */
+/* The state of client and server; the aggressor's is a requester's. */
 struct mixed {
 	struct drv_duet duet;
-	struct drv_client clients[DRV_VOICES];
+	struct drv_requester requesters[DRV_VOICES];
 	struct drv_server servers[DRV_VOICES];
 };
 
@@ -69,8 +69,9 @@ static enum drv_sleep sleep_in(const struct drv_play *play)
 	return aggressor_in(play) == AGGRESSOR_NONE ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 }
 
-/* `clients` gets what this end plays: the calls, and the stream where it leaves from here. */
-static int start_clients(struct drv_play *play, struct drv_client *clients[DRV_VOICES], struct drv_fail *fail)
+/* `requesters` gets what this end plays: the calls, and the stream where it leaves from here. */
+static int start_clients(struct drv_play *play, struct drv_requester *requesters[DRV_VOICES],
+			 struct drv_fail *fail)
 {
 	struct mixed *mixed = play->state;
 	struct drv_engine *engine = play->engine;
@@ -78,18 +79,19 @@ static int start_clients(struct drv_play *play, struct drv_client *clients[DRV_V
 	const uint32_t aggressor = aggressor_in(play);
 
 	if (!latency ||
-	    drv_client_start(&mixed->clients[DRV_VOICE_CALLS], engine, calls_in(play), latency, fail))
+	    drv_requester_start(&mixed->requesters[DRV_VOICE_CALLS], engine, calls_in(play), latency, fail))
 		return -1;
-	clients[DRV_VOICE_CALLS] = &mixed->clients[DRV_VOICE_CALLS];
-	clients[DRV_VOICE_BULK] = NULL;
+	requesters[DRV_VOICE_CALLS] = &mixed->requesters[DRV_VOICE_CALLS];
+	requesters[DRV_VOICE_BULK] = NULL;
 	if (aggressor != AGGRESSOR_SAME && aggressor != AGGRESSOR_CHANNEL)
 		return 0;
 	bulk = drv_record_samples(play->record, BULK, fail);
-	if (!bulk || drv_client_start(&mixed->clients[DRV_VOICE_BULK], engine, stream_in(play), bulk, fail))
+	if (!bulk ||
+	    drv_requester_start(&mixed->requesters[DRV_VOICE_BULK], engine, stream_in(play), bulk, fail))
 		return -1;
-	clients[DRV_VOICE_BULK] = &mixed->clients[DRV_VOICE_BULK];
+	requesters[DRV_VOICE_BULK] = &mixed->requesters[DRV_VOICE_BULK];
 	if (aggressor == AGGRESSOR_CHANNEL)
-		drv_client_call_on(clients[DRV_VOICE_BULK], engine->channels[OF_STREAM].chan);
+		drv_requester_call_on(requesters[DRV_VOICE_BULK], engine->channels[OF_STREAM].chan);
 	return 0;
 }
 
@@ -120,11 +122,11 @@ static int start_servers(struct drv_play *play, struct drv_server *servers[DRV_V
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_client *clients[DRV_VOICES];
+	struct drv_requester *requesters[DRV_VOICES];
 
-	if (start_clients(play, clients, fail))
+	if (start_clients(play, requesters, fail))
 		return -1;
-	drv_duet_start(&((struct mixed *)play->state)->duet, play->engine, clients, NULL);
+	drv_duet_start(&((struct mixed *)play->state)->duet, play->engine, requesters, NULL);
 	play->sleep = sleep_in(play);
 	return 0;
 }
@@ -145,7 +147,7 @@ static void stop(struct drv_play *play)
 	struct mixed *mixed = play->state;
 
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
-		drv_client_stop(&mixed->clients[voice]);
+		drv_requester_stop(&mixed->requesters[voice]);
 		drv_server_stop(&mixed->servers[voice]);
 	}
 }
@@ -155,7 +157,7 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
 
 	for (int voice = 0; voice < DRV_VOICES; voice++)
-		if (duet->clients[voice] && drv_client_verify(duet->clients[voice], serial, fail))
+		if (duet->requesters[voice] && drv_requester_verify(duet->requesters[voice], serial, fail))
 			return -1;
 	return 0;
 }
@@ -166,12 +168,12 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
 
 	for (int voice = DRV_VOICES; voice-- > 0;) {
-		struct drv_client *client = duet->clients[voice];
+		struct drv_requester *client = duet->requesters[voice];
 
-		if (client && drv_client_warmup(client, cap_ns, fail))
+		if (client && drv_requester_warmup(client, cap_ns, fail))
 			return -1;
 	}
-	drv_record_warmup(play->record, &duet->clients[DRV_VOICE_CALLS]->warmup);
+	drv_record_warmup(play->record, &duet->requesters[DRV_VOICE_CALLS]->warmup);
 	return 0;
 }
 
@@ -195,7 +197,8 @@ static int forget(struct drv_play *play, struct drv_fail *fail)
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
-	struct drv_client *calls = duet->clients[DRV_VOICE_CALLS], *bulk = duet->clients[DRV_VOICE_BULK];
+	struct drv_requester *calls = duet->requesters[DRV_VOICE_CALLS],
+			     *bulk = duet->requesters[DRV_VOICE_BULK];
 	const struct drv_clock *clock = &play->engine->clock;
 	struct drv_record *record = play->record;
 	uint64_t completed, lost, late, streamed, started, elapsed_ns;
@@ -242,16 +245,16 @@ static void phase(struct drv_play *play, const struct drv_phase *next, struct dr
 	drv_duet_phase(&((struct mixed *)play->state)->duet, next, counts_out);
 }
 
-/* ---- the aggressor: a caller whose calls are the stream ---- */
+/* ---- the aggressor: a requester whose calls are the stream ---- */
 
 static int prepare_aggressor(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_caller *caller = play->state;
+	struct drv_requester *requester = play->state;
 	struct drv_samples *bulk = drv_record_samples(play->record, BULK, fail);
 
-	if (!bulk || drv_client_start(&caller->client, play->engine, stream_in(play), bulk, fail))
+	if (!bulk || drv_requester_start(requester, play->engine, stream_in(play), bulk, fail))
 		return -1;
-	play->engine->sink = caller->client.sink;
+	play->engine->sink = requester->progress.sink;
 	/* its operations are none of the attempt's, so there is nothing to hold its sleeps against */
 	play->sleep = DRV_SLEEP_UNJUDGED;
 	return 0;
@@ -260,10 +263,10 @@ static int prepare_aggressor(struct drv_play *play, struct drv_fail *fail)
 /* Longer than the client needs, however much earlier or later that began. */
 static int measure_aggressor(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_client *client = &((struct drv_caller *)play->state)->client;
+	struct drv_requester *client = play->state;
 	struct drv_record own = {0};
 
-	if (drv_client_measure(client, play->duration_ns + 2 * lead_ns(play), &own, fail))
+	if (drv_requester_measure(client, play->duration_ns + 2 * lead_ns(play), &own, fail))
 		return -1;
 	drv_record_rate(play->record, THROUGHPUT, own.operations * client->exchange.request_bytes,
 			own.elapsed_ns);
@@ -326,13 +329,13 @@ static const struct drv_pattern mixed = {
 			 .prepare = prepare_aggressor,
 			 .channels_most = 1,
 			 .acts = true,
-			 .state_bytes = sizeof(struct drv_caller),
-			 .stop = drv_caller_stop,
-			 .verify = drv_caller_verify,
-			 .warmup = drv_caller_warmup,
+			 .state_bytes = sizeof(struct drv_requester),
+			 .stop = drv_requester_role_stop,
+			 .verify = drv_requester_role_verify,
+			 .warmup = drv_requester_role_warmup,
 			 .measure = measure_aggressor,
-			 .settle = drv_caller_settle,
-			 .phase = drv_caller_phase},
+			 .settle = drv_requester_role_settle,
+			 .phase = drv_requester_role_phase},
 			{.name = NULL},
 		},
 	.self = true,

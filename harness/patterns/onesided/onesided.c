@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traffic/client.h"
+#include "traffic/requester.h"
 #include "traffic/progress.h"
 #include "onesided/fresh.h"
 #include "launch/pattern.h"
@@ -196,7 +196,7 @@ struct origin {
 	uint32_t depth;
 	uint32_t operation;
 	unsigned put_flags;
-	enum drv_mode mode;
+	enum drv_step step;
 	bool ending, quiet_due;
 	/* slots in the peer's region, less one; buffers of each slot here */
 	uint32_t region_mask, share;
@@ -238,10 +238,10 @@ DRV_INLINE void check_result(struct origin *origin, const struct slot *slot)
 		origin->before_sum += before;
 		good = origin->depth > 1 || before == slot->number;
 		origin->progress.check.full_checked +=
-			origin->mode == DRV_MODE_VERIFY; /* it has no more bytes than these */
+			origin->step == DRV_STEP_VERIFY; /* it has no more bytes than these */
 	} else if (origin->operation == OPERATION_GET) {
 		good = drv_head_holds(slot->local, bytes, origin->progress.check.seed, where);
-		if (DRV_UNLIKELY(origin->mode == DRV_MODE_VERIFY)) {
+		if (DRV_UNLIKELY(origin->step == DRV_STEP_VERIFY)) {
 			good &= drv_body_holds(slot->local, bytes, origin->progress.check.seed,
 					       origin->progress.check.phase, where);
 			origin->progress.check.full_checked++;
@@ -256,7 +256,7 @@ DRV_INLINE void check_result(struct origin *origin, const struct slot *slot)
 
 static void __attribute__((noinline)) complete_other(struct origin *origin, uint64_t start, uint64_t now)
 {
-	if (origin->mode == DRV_MODE_WARMUP && drv_warmup_add(&origin->warmup, now, now - start))
+	if (origin->step == DRV_STEP_WARMUP && drv_warmup_add(&origin->warmup, now, now - start))
 		origin->ending = true;
 }
 
@@ -270,7 +270,7 @@ DRV_INLINE void complete(struct origin *origin, uint32_t index, const bool put)
 	slot->busy = false;
 	origin->completed++;
 	origin->last = now;
-	if (DRV_LIKELY(origin->mode == DRV_MODE_MEASURE)) {
+	if (DRV_LIKELY(origin->step == DRV_STEP_MEASURE)) {
 		drv_sample(origin->latency, drv_clock_to_ns(&engine->clock, now - slot->start));
 		if (!put && DRV_UNLIKELY(now >= origin->end))
 			origin->ending = true;
@@ -322,7 +322,7 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 	switch (origin->operation) {
 	case OPERATION_PUT:
 		drv_head_write(slot->local, bytes, origin->progress.check.seed, number);
-		if (DRV_UNLIKELY(origin->mode == DRV_MODE_VERIFY))
+		if (DRV_UNLIKELY(origin->step == DRV_STEP_VERIFY))
 			drv_body_fill(slot->local, bytes, origin->progress.check.seed,
 				      origin->progress.check.phase, number);
 		code = engine->layer->put(origin->chan, slot->local, bytes, origin->handle, offset,
@@ -418,7 +418,7 @@ DRV_INLINE uint64_t end_round(struct origin *origin, uint64_t round, uint32_t pu
 	const uint64_t now = drv_clock_now(clock);
 
 	origin->last = now;
-	if (DRV_LIKELY(origin->mode == DRV_MODE_MEASURE)) {
+	if (DRV_LIKELY(origin->step == DRV_STEP_MEASURE)) {
 		for (uint32_t i = 0; i < puts; i++)
 			drv_histogram_record(&origin->visible->histogram,
 					     drv_clock_to_ns(clock, now - origin->slots[i].start));
@@ -586,7 +586,7 @@ static int run(struct origin *origin, struct drv_fail *fail)
 
 static int origin_verify(struct origin *origin, uint64_t phase, struct drv_fail *fail)
 {
-	origin->mode = DRV_MODE_VERIFY;
+	origin->step = DRV_STEP_VERIFY;
 	origin->progress.check.phase = phase;
 	origin->limit = origin->posted + drv_full_messages(origin->bytes, origin->depth);
 	return run(origin, fail);
@@ -604,7 +604,7 @@ static int origin_warmup(struct origin *origin, uint64_t cap_ns, struct drv_fail
 {
 	const struct drv_clock *clock = &origin->progress.port.engine->clock;
 
-	origin->mode = DRV_MODE_WARMUP;
+	origin->step = DRV_STEP_WARMUP;
 	origin->limit = limit_of(origin);
 	drv_warmup_start(&origin->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, 100000),
 			 drv_clock_to_ticks(clock, cap_ns));
@@ -619,7 +619,7 @@ static int origin_measure(struct origin *origin, uint64_t duration_ns, struct dr
 	uint64_t started;
 	int status;
 
-	origin->mode = DRV_MODE_MEASURE;
+	origin->step = DRV_STEP_MEASURE;
 	origin->limit = limit_of(origin);
 	started = drv_clock_now(clock);
 	origin->end = drv_engine_end(origin->progress.port.engine, started, duration_ns);
@@ -639,7 +639,7 @@ static bool waits(void *arg)
 
 static bool origin_settle(struct origin *origin)
 {
-	origin->mode = DRV_MODE_WARMUP; /* nothing is recorded any more */
+	origin->step = DRV_STEP_WARMUP; /* nothing is recorded any more */
 	origin->warmup.over = true;
 	origin->ending = true;
 	return drv_progress_settle(&origin->progress, waits, origin);
@@ -808,10 +808,10 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	const enum cadge_progress progress[] = {both->put, both->get, both->fetch_add, both->compare_swap};
 	const char *name = operation_words[parameters->operation];
 
-	if (parameters->depth > DRV_CLIENT_DEPTH_MAX)
+	if (parameters->depth > DRV_REQUESTER_DEPTH_MAX)
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted %" PRIu64 " operations outstanding, the driver keeps at most %u",
-				    parameters->depth, DRV_CLIENT_DEPTH_MAX);
+				    parameters->depth, DRV_REQUESTER_DEPTH_MAX);
 	if (parameters->bytes == 0)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a %s of 0 bytes, which moves nothing that could be seen", name);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "traffic/asker.h"
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "traffic/loss.h"
 
 /* nobody looks at a deadline while the caller works */

@@ -5,7 +5,7 @@
  */
 #include "pingpong.params.h"
 
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "launch/pattern.h"
 
 static struct drv_exchange exchange_of(const struct drv_play *play)
@@ -22,7 +22,7 @@ static struct drv_exchange exchange_of(const struct drv_play *play)
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_caller_prepare(play, exchange_of(play), fail);
+	return drv_requester_role_prepare(play, exchange_of(play), fail);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
@@ -39,7 +39,7 @@ static const struct drv_pattern pingpong = {
 	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, .channels_most = 1, DRV_CALLER_ROLE},
+			{.name = "client", .prepare = prepare_client, .channels_most = 1, DRV_REQUESTER_ROLE},
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},

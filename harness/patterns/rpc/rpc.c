@@ -5,7 +5,7 @@
  */
 #include "rpc.params.h"
 
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "launch/pattern.h"
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -28,7 +28,7 @@ static struct drv_exchange exchange_in(const struct drv_play *play)
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_caller_prepare(play, exchange_in(play), fail);
+	return drv_requester_role_prepare(play, exchange_in(play), fail);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
@@ -58,7 +58,7 @@ static const struct drv_pattern rpc = {
 			 .prepare = prepare_client,
 			 .channels_most = 1,
 			 .hands = true,
-			 DRV_CALLER_ROLE},
+			 DRV_REQUESTER_ROLE},
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},

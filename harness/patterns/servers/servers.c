@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "servers/batch.h"
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "servers/cluster.h"
 #include "launch/pattern.h"
 #include "traffic/service.h"
@@ -22,7 +22,7 @@ static bool passes_on(const struct parameters *parameters)
 
 /* The state of the role that calls; `shared`: NULL where each client has a connection of its own. */
 struct calling {
-	struct drv_caller caller;
+	struct drv_requester requester;
 	struct drv_shared *shared;
 };
 
@@ -86,7 +86,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 	if (parameters->connection == CONNECTION_SHARED
 		    ? drv_shared_start(&calling->shared, play, exchange, (uint32_t)parameters->clients,
 				       exchange.reply == DRV_REPLY_WAIT, fail)
-		    : drv_caller_prepare(play, exchange, fail))
+		    : drv_requester_role_prepare(play, exchange, fail))
 		return -1;
 	play->sleep = sleep_of(parameters);
 	return 0;
@@ -97,18 +97,20 @@ static void stop_client(struct drv_play *play)
 	struct calling *calling = play->state;
 
 	drv_shared_stop(calling->shared);
-	drv_caller_stop(play);
+	drv_requester_role_stop(play);
 }
 
 /* Steps of one client: where connections are shared each thread does them, on a play of its own. */
 static int measure_one(struct drv_play *play, uint64_t unused, struct drv_fail *fail)
 {
-	struct drv_client *client = &((struct drv_caller *)play->state)->client;
-	const uint32_t batch = (uint32_t)((const struct parameters *)play->parameters)->batch;
+	const struct parameters *parameters = play->parameters;
+	struct drv_requester *requester = play->state;
 
 	(void)unused;
-	if (batch > 1 ? drv_batch_measure(client, batch, play->duration_ns, play->record, fail)
-		      : drv_caller_measure(play, fail))
+	/* while it is verified and warms up, calls go one by one */
+	if (parameters->batch > 1)
+		drv_batch_calls(requester, (uint32_t)parameters->batch);
+	if (drv_requester_role_measure(play, fail))
 		return -1;
 	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
 	return 0;
@@ -117,7 +119,8 @@ static int measure_one(struct drv_play *play, uint64_t unused, struct drv_fail *
 static int settle_one(struct drv_play *play, uint64_t unused, struct drv_fail *fail)
 {
 	(void)unused;
-	return drv_caller_settle(play) ? 0 : drv_fail_set(fail, DRV_DEADLINE, "calls are outstanding");
+	return drv_requester_role_settle(play) ? 0
+					       : drv_fail_set(fail, DRV_DEADLINE, "calls are outstanding");
 }
 
 /* A step of the client, in all of its threads where they share a connection. */
@@ -138,12 +141,12 @@ static void record(struct drv_play *play, bool warmup_only)
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
-	return step(play, drv_caller_verify, serial, fail);
+	return step(play, drv_requester_role_verify, serial, fail);
 }
 
 static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const int status = step(play, drv_caller_warmup, cap_ns, fail);
+	const int status = step(play, drv_requester_role_warmup, cap_ns, fail);
 
 	record(play, true);
 	return status;
@@ -171,7 +174,7 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	if (calling->shared)
 		drv_shared_counts(calling->shared, counts_out);
 	else
-		drv_caller_phase(play, phase, counts_out);
+		drv_requester_role_phase(play, phase, counts_out);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)

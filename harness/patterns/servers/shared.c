@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "threads/workers.h"
 #include "servers/turns.h"
 
@@ -23,7 +23,7 @@
 struct sharer {
 	_Alignas(ALIGN) struct drv_engine engine;
 	struct drv_play play;
-	struct drv_caller caller;
+	struct drv_requester requester;
 	/* of all but the first to be added up; that has the play's */
 	struct drv_record record;
 	bool recorded;
@@ -119,7 +119,7 @@ static int make_sharer(struct drv_shared *shared, uint32_t index, struct drv_exc
 	drv_turns_sit(shared->turns, index, engine);
 	sharer->play = *all;
 	sharer->play.engine = engine;
-	sharer->play.state = &sharer->caller;
+	sharer->play.state = &sharer->requester;
 	sharer->play.shared = NULL;
 	if (index) {
 		drv_record_start(&sharer->record, all->record->quantities);
@@ -127,9 +127,9 @@ static int make_sharer(struct drv_shared *shared, uint32_t index, struct drv_exc
 		sharer->play.record = &sharer->record;
 	}
 	exchange.reply = DRV_REPLY_CONT;
-	if (drv_caller_prepare(&sharer->play, exchange, fail))
+	if (drv_requester_role_prepare(&sharer->play, exchange, fail))
 		return -1;
-	sharer->caller.client.next_number = drv_turns_first_number(index);
+	sharer->requester.next_number = drv_turns_first_number(index);
 	return 0;
 }
 
@@ -177,7 +177,7 @@ void drv_shared_stop(struct drv_shared *shared)
 		struct sharer *sharer = &shared->sharers[i];
 
 		if (sharer->play.state)
-			drv_caller_stop(&sharer->play);
+			drv_requester_role_stop(&sharer->play);
 		if (sharer->recorded)
 			drv_record_free(&sharer->record);
 	}
@@ -275,7 +275,7 @@ void drv_shared_counts(struct drv_shared *shared, struct drv_counts *counts)
 	const uint64_t stray = drv_turns_stray(shared->turns);
 
 	for (uint32_t i = 0; i < shared->threads; i++)
-		drv_client_counts(&shared->sharers[i].caller.client, counts);
+		drv_requester_counts(&shared->sharers[i].requester, counts);
 	/* where messages get lost there may be no room for those that are late */
 	if (!stray || !(shared->play->engine->offer.both.caps & CADGE_CAP_RELIABLE))
 		return;

@@ -15,7 +15,7 @@
 
 struct drv_shared;
 
-/* What each thread does in a step, on its own play, whose state is a struct drv_caller. 0, or -1 with *fail. */
+/* What each thread does in a step, on its own play, whose state is a struct drv_requester. 0, or -1 with *fail. */
 typedef int (*drv_shared_fn)(struct drv_play *play, uint64_t number, struct drv_fail *fail);
 
 /* Whether threads can take turns on a layer's context: 0, or -1 with what is lacking. */

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "traffic/client.h"
+#include "traffic/requester.h"
 #include "base/relax.h"
 
 #define SEATS_MAX 64u
@@ -211,7 +211,7 @@ static int tell_down(struct cadge_ctx *seat, struct cadge_sink *sink)
 
 static struct cadge_ctx *seat_of(struct drv_turns *turns, uint64_t token)
 {
-	const uint64_t seat = token >> (DRV_TURNS_NUMBER_BITS + DRV_CLIENT_SLOT_BITS);
+	const uint64_t seat = token >> (DRV_TURNS_NUMBER_BITS + DRV_REQUESTER_SLOT_BITS);
 
 	return seat < turns->count ? &turns->seats[seat] : NULL;
 }

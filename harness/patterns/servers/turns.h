@@ -4,7 +4,7 @@
  * have none. The contract gives a context to one thread; what is below may allow several, one at a time, and where it does
  * not, the layer's file has a limit that says so.
  *
- * Each thread has a seat: a table of ours with a context and a channel of its own, on which a client (client.h) runs as on
+ * Each thread has a seat: a table of ours with a context and a channel of its own, on which a requester runs as on
  * any layer. Its post and call take the lock, and so does its poll; whoever polls finds replies of others too, and hands
  * each to whose it is: a note, with a copy of what is not placed in its memory already. Whose it is says the token.
  *

@@ -53,7 +53,7 @@ static int flush(struct cadge_chan *chan)
 
 static int poll_replies(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
-	const struct drv_client *client = (const struct drv_client *)sink;
+	const struct drv_requester *requester = (const struct drv_requester *)sink;
 	const uint32_t left = seen.left < seen.at_once ? seen.left : seen.at_once;
 	uint8_t message[BYTES + DRV_RPC_TRAILER_BYTES];
 
@@ -61,7 +61,7 @@ static int poll_replies(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	seen.behind += seen.since_flush > 0;
 	for (uint32_t i = 0; i < left; i++) {
 		/* keys are numbers here, and so are ids above their slot */
-		drv_head_write(message, BYTES, ~client->exchange.seed, seen.ids[i] >> 12);
+		drv_head_write(message, BYTES, ~requester->exchange.seed, seen.ids[i] >> 12);
 		drv_trailer_write(message, BYTES, seen.ids[i], DRV_RPC_REPLY);
 		sink->recv(sink, 0, message, sizeof(message), NULL);
 	}
@@ -82,19 +82,20 @@ static void check(struct drv_engine *engine, uint32_t depth, uint32_t at_once, u
 					      .seed = 5};
 	static struct drv_samples samples;
 	struct drv_record record = {0};
-	struct drv_client client;
+	struct drv_requester requester;
 	struct drv_fail fail;
 	uint64_t handed = 0;
 
 	drv_histogram_clear(&samples.histogram);
 	memset(&seen, 0, sizeof(seen));
 	seen.at_once = at_once;
-	if (drv_client_start(&client, engine, exchange, &samples, &fail)) {
-		tap_ok(false, "a client starts: %s", fail.text);
+	if (drv_requester_start(&requester, engine, exchange, &samples, &fail)) {
+		tap_ok(false, "a requester starts: %s", fail.text);
 		return;
 	}
 	seen.refuse_every = refuse_every;
-	if (drv_batch_measure(&client, BATCH, DURATION_NS, &record, &fail))
+	drv_batch_calls(&requester, BATCH);
+	if (drv_requester_measure(&requester, DURATION_NS, &record, &fail))
 		tap_ok(false, "it measures: %s", fail.text);
 	for (uint32_t size = 1; size < SIZES; size++)
 		handed += size * seen.of_size[size];
@@ -102,7 +103,8 @@ static void check(struct drv_engine *engine, uint32_t depth, uint32_t at_once, u
 		       record.elapsed_ns >= DURATION_NS && engine->layer == &layer,
 	       "%" PRIu64 " calls in %" PRIu64 " ns, as many as were handed over: %" PRIu64,
 	       record.operations, record.elapsed_ns, handed);
-	tap_ok(!seen.bare && !seen.behind && !seen.held && !seen.of_size[0] && !client.check.mismatches,
+	tap_ok(!seen.bare && !seen.behind && !seen.held && !seen.of_size[0] &&
+		       !requester.progress.check.mismatches,
 	       "each with MORE, and none behind when it looks for replies");
 	if (refuse_every)
 		tap_ok(seen.of_size[1] + seen.of_size[2] + seen.of_size[3] > 0 && seen.of_size[BATCH] > 0,
@@ -110,7 +112,7 @@ static void check(struct drv_engine *engine, uint32_t depth, uint32_t at_once, u
 	else
 		tap_ok(handed == BATCH * seen.of_size[BATCH], "and all batches are whole: %" PRIu64,
 		       seen.of_size[BATCH]);
-	drv_client_stop(&client);
+	drv_requester_stop(&requester);
 }
 
 int main(void)

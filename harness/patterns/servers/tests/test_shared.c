@@ -12,7 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "traffic/caller.h"
+#include "traffic/roles.h"
 #include "tap.h"
 
 enum { REQUEST = 32, REPLY = 40, THREADS = 5, DEPTH = 2, PLACES = 64 };
@@ -185,7 +185,8 @@ struct outcome {
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
 	/* as the loop does it, but for whole bodies, which the layer here does not write */
-	return serial ? drv_caller_warmup(play, serial, fail) : drv_caller_measure(play, fail);
+	return serial ? drv_requester_role_warmup(play, serial, fail)
+		      : drv_requester_role_measure(play, fail);
 }
 
 static struct outcome share(struct orders orders, uint32_t threads, bool dispatched, bool block,

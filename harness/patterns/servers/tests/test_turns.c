@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "traffic/client.h"
+#include "traffic/requester.h"
 #include "measure/clock.h"
 #include "tap.h"
 
@@ -45,7 +45,7 @@ static const struct cadge_layer layer = {.name = "none"};
 
 static uint64_t token_of(uint64_t seat, uint64_t number)
 {
-	return seat << (DRV_TURNS_NUMBER_BITS + DRV_CLIENT_SLOT_BITS) | number;
+	return seat << (DRV_TURNS_NUMBER_BITS + DRV_REQUESTER_SLOT_BITS) | number;
 }
 
 /* A reply to a call of that seat comes, with so many bytes of payload. */

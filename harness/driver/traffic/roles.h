@@ -2,19 +2,14 @@
 /*
  * Driver helper for patterns that exchange requests and replies between two roles: the functions of their role tables.
  * A pattern writes `prepare` itself, which says what is exchanged and where the samples go, and takes the rest from
- * here. The states are those of the roles: state_bytes is their size.
+ * here. The state of the acting role begins with a struct drv_requester.
  */
-#ifndef DRV_CALLER_H
-#define DRV_CALLER_H
+#ifndef DRV_ROLES_H
+#define DRV_ROLES_H
 
-#include "traffic/client.h"
 #include "launch/pattern.h"
+#include "traffic/requester.h"
 #include "traffic/server.h"
-
-/* The acting role. */
-struct drv_caller {
-	struct drv_client client;
-};
 
 /* The role that answers. */
 struct drv_answerer {
@@ -36,26 +31,28 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
 			   const struct drv_offer *offer, struct drv_fail *fail);
 
 /* The samples go to the pattern's first quantity. */
-int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+int drv_requester_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
 int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
 
 /* As in struct drv_role. */
-void drv_caller_stop(struct drv_play *play);
-int drv_caller_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
-int drv_caller_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
-int drv_caller_measure(struct drv_play *play, struct drv_fail *fail);
-bool drv_caller_settle(struct drv_play *play);
-void drv_caller_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+void drv_requester_role_stop(struct drv_play *play);
+int drv_requester_role_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
+int drv_requester_role_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
+int drv_requester_role_measure(struct drv_play *play, struct drv_fail *fail);
+bool drv_requester_role_settle(struct drv_play *play);
+void drv_requester_role_phase(struct drv_play *play, const struct drv_phase *phase,
+			      struct drv_counts *counts_out);
 void drv_answerer_stop(struct drv_play *play);
 int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 int drv_answerer_drain(struct drv_play *play, struct drv_fail *fail);
 void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare and the bounds of its channels. */
-#define DRV_CALLER_ROLE                                                                                      \
-	.acts = true, .state_bytes = sizeof(struct drv_caller), .stop = drv_caller_stop,                     \
-	.verify = drv_caller_verify, .warmup = drv_caller_warmup, .measure = drv_caller_measure,             \
-	.settle = drv_caller_settle, .phase = drv_caller_phase
+#define DRV_REQUESTER_ROLE                                                                                   \
+	.acts = true, .state_bytes = sizeof(struct drv_requester), .stop = drv_requester_role_stop,          \
+	.verify = drv_requester_role_verify, .warmup = drv_requester_role_warmup,                            \
+	.measure = drv_requester_role_measure, .settle = drv_requester_role_settle,                          \
+	.phase = drv_requester_role_phase
 #define DRV_ANSWERER_ROLE                                                                                    \
 	.state_bytes = sizeof(struct drv_answerer), .stop = drv_answerer_stop, .serve = drv_answerer_serve,  \
 	.drain = drv_answerer_drain, .phase = drv_answerer_phase

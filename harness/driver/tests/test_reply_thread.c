@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replies that are taken in another thread: a blocked caller, or a worker that continuations are queued to. */
-#include "traffic/taker.h"
+#include "traffic/requester.h"
 
 #include <inttypes.h>
 
@@ -33,7 +33,7 @@ static void expect_taken(struct drv_point point, struct fake_orders orders)
 }
 
 /* Another thread takes replies, in every way that a layer may have, and as they may come. */
-static void test_taker(void)
+static void test_reply_thread(void)
 {
 	const struct fake_orders ways[] = {{0},
 					   {.lends = true, .in_sink = true},
@@ -65,7 +65,7 @@ static void test_taker(void)
 }
 
 /* What is wrong is seen in the other thread too, and whatever fails both threads end. */
-static void test_taker_faults(void)
+static void test_reply_thread_faults(void)
 {
 	for (enum drv_reply how = DRV_REPLY_WAIT; how <= DRV_REPLY_DEFER; how++) {
 		struct drv_point point = taken(16, 85, 4, how, DRV_PAYLOAD_USUAL);
@@ -108,24 +108,25 @@ static void test_taker_faults(void)
 }
 
 /* In block mode the sleep of who owns the context has to be one that another thread can end. */
-static void test_taker_descriptor(void)
+static void test_reply_thread_descriptor(void)
 {
 	const struct drv_exchange cont = {.reply_bytes = 8}, wait = {.reply = DRV_REPLY_WAIT};
 	const struct drv_ability polls = {0}, sleeps = {.caps = CADGE_CAP_WAIT},
 				 is_woken = {.caps = CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD};
 	struct drv_fail fail = {0};
 
-	tap_ok(!drv_taker_negotiate(&cont, &sleeps, &fail) && !drv_taker_negotiate(&wait, &polls, &fail) &&
-		       !drv_taker_negotiate(&wait, &is_woken, &fail) &&
-		       drv_taker_negotiate(&wait, &sleeps, &fail) && fail.reason == DRV_NO_WAIT,
+	tap_ok(!drv_reply_thread_negotiate(&cont, &sleeps, &fail) &&
+		       !drv_reply_thread_negotiate(&wait, &polls, &fail) &&
+		       !drv_reply_thread_negotiate(&wait, &is_woken, &fail) &&
+		       drv_reply_thread_negotiate(&wait, &sleeps, &fail) && fail.reason == DRV_NO_WAIT,
 	       "a layer that sleeps without a descriptor is refused: %s", fail.text);
 }
 
 int main(void)
 {
 	plays_start();
-	test_taker();
-	test_taker_faults();
-	test_taker_descriptor();
+	test_reply_thread();
+	test_reply_thread_faults();
+	test_reply_thread_descriptor();
 	return tap_done();
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from cadge_analysis.blocks.definitions import HERE, defined
 from cadge_analysis.draw.palette import LIGHT, LOOKS, SHAPES, Identity
-from cadge_analysis.page.definitions import HERE, defined
 
 CHART = '<svg><defs><path id="{0}-m0" d="M0,1Z"/><path id="{0}-m1" d="M{1},2Z"/></defs>{2}</svg>'
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from cadge_analysis.blocks.model import Figure
 from cadge_analysis.page.imported import imported_lines, imported_tables
 from cadge_analysis.page.render import html
-from cadge_analysis.page.viewmodel import Figure, Page
+from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.report import page_of
 from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_results import Campaign

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.page import layout
+from cadge_analysis.blocks import layout
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
+from cadge_analysis.blocks.model import Fact, Span
 from cadge_analysis.page.imported import ImportedColumn, ImportedTables, ImportedTest
 from cadge_analysis.page.scale_figures import ScaleView, Varied
-from cadge_analysis.page.viewmodel import Fact, FactTable, Finding, Page, Since, Span
+from cadge_analysis.page.viewmodel import FactTable, Finding, Page, Since
 from cadge_analysis.stats.load import read
 from cadge_analysis.verify.check import ReportCheck, check, printed
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from cadge_analysis.blocks.model import Column, Key
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.same import said_once
-from cadge_analysis.page.viewmodel import CaseTable, Column, Key, TableRow
+from cadge_analysis.page.viewmodel import CaseTable, TableRow
 
 COLUMNS = tuple(Column(key=key, head=key) for key in ("floor", "lost", "calls", "p999"))
 

@@ -16,7 +16,7 @@ from chromium import Browser
 from test_browser import TOO_WIDE
 
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.study import published
+from cadge_analysis.study import prose, published
 from cadge_analysis.study.build import build
 from cadge_results import Campaign
 
@@ -108,7 +108,7 @@ def test_a_parameter(tmp_path: Path) -> None:
     old = 'parameter: {name: pairs, "on": 2, "off": 1}'
     assert old in text
     (tmp_path / published.FILE).write_text(text.replace(old, 'parameter: {name: depth, "on": 8, "off": 1}'))
-    (tmp_path / "page.html.j2").write_text((SC98 / "page.html.j2").read_text())
+    (tmp_path / prose.FILE).write_text((SC98 / prose.FILE).read_text())
     out = tmp_path / "page.html"
     build([campaign(tmp_path / "c", ("am-ucx",), patterns=(("rpc", 1), ("rpc", 8)))], tmp_path, out)
     assert price(table(out, "Multiprogramming")["am-ucx"]) == pytest.approx([0.8, 0.8], rel=0.003)

@@ -11,6 +11,7 @@ import pytest
 import synthetic
 from test_loggp_report import O_R, O_S, SIZES, by_hand, one_way_ns
 
+from cadge_analysis.blocks.model import PUBLISHED, tables_of
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats import load
 from cadge_analysis.stats.compare import compare
@@ -95,5 +96,6 @@ def test_an_unknown_figure_is_refused(tmp_path: Path) -> None:
 
 def test_a_layer_with_settings_is_another_row(tmp_path: Path) -> None:
     data = load.read(make(tmp_path, layers=("native-ucx",), settings=({}, {"lend": "yes"}), launches=2))
-    (table,) = models(compare(data), published.read(LOGP))
-    assert [row.label for row in table.rows if not row.published] == ["native-ucx", "native-ucx (lend=yes)"]
+    (table,) = tables_of(models(compare(data), published.read(LOGP)))
+    names = [line.cells[0].spans[0].text for line in table.lines if line.role != PUBLISHED]
+    assert names == ["native-ucx", "native-ucx (lend=yes)"]

@@ -11,7 +11,8 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.page.viewmodel import Finding, Remark, Span
+from cadge_analysis.blocks.model import Span
+from cadge_analysis.page.viewmodel import Finding, Remark
 from cadge_analysis.page.warned import warned
 
 

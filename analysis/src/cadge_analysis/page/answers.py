@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Span
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.figures import estimate_text, in_family, main_family
-from cadge_analysis.page.viewmodel import Answer, Span
+from cadge_analysis.page.viewmodel import Answer
 from cadge_analysis.stats import modes
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Comparison, Row

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from cadge_analysis.page.outline import Block, Command, Heading, Listed, Paragraph, Table, filled, outline
+from cadge_analysis.blocks.model import Command, Heading
+from cadge_analysis.page.outline import Block, FlatTable, Listed, Paragraph, filled, outline
 from cadge_analysis.page.plain import harmless
 from cadge_analysis.page.viewmodel import Page
 
@@ -51,7 +52,7 @@ def _lines(block: Block) -> Iterator[str]:
             yield from (f"- {escaped(item)}" for item in items)
         case Command(text):
             yield f"    {harmless(text)}"
-        case Table():
+        case FlatTable():
             if block.caption:
                 yield f"**{escaped(block.caption)}**"
                 yield ""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from cadge_analysis.page.outline import Block, Command, Heading, Listed, Paragraph, Table, filled, outline
+from cadge_analysis.blocks.model import Command, Heading
+from cadge_analysis.page.outline import Block, FlatTable, Listed, Paragraph, filled, outline
 from cadge_analysis.page.plain import cells_wide, harmless
 from cadge_analysis.page.viewmodel import Page
 
@@ -72,7 +73,7 @@ def _lines(block: Block) -> Iterator[str]:
                 yield from wrapped(f"- {harmless(item)}", WIDE, "  ")
         case Command(said):
             yield from _command(harmless(said))
-        case Table():
+        case FlatTable():
             yield from _table(block)
 
 
@@ -87,7 +88,7 @@ def _command(said: str) -> Iterator[str]:
     yield line
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: FlatTable) -> Iterator[str]:
     if table.caption:
         yield from wrapped(f"[{harmless(table.caption)}]", WIDE, " ")
     grid = [[wrapped(harmless(cell), _CELL_MOST) for cell in row] for row in (table.heads, *table.rows)]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log1p
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Fact
 from cadge_analysis.cells.shown import SIGNS
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
@@ -24,7 +25,7 @@ from cadge_analysis.page.beside_model import (
 )
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.page.since import findings_of, machine_tables
-from cadge_analysis.page.viewmodel import Fact, FactTable, Remark
+from cadge_analysis.page.viewmodel import FactTable, Remark
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus import change_words, drift_words

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from math import exp, log10
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import DataTable, Key
 from cadge_analysis.draw import svg
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.ratios import RatioLine, RatioMark, RatioPanel, ratio_panel, reach_of
 from cadge_analysis.draw.scales import positions
 from cadge_analysis.page.beside_model import RatioFigure
 from cadge_analysis.page.figures import in_family, main_family
-from cadge_analysis.page.viewmodel import DataTable, Key
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Case
 from cadge_analysis.stats.tail_shift import TailShift, beyond, tail_shifts

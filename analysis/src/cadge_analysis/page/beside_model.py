@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from cadge_analysis.page.viewmodel import DataTable, Fact, FactTable, Finding, Key, Remark, Sheet
+from cadge_analysis.blocks.model import DataTable, Fact, Key, Sheet
+from cadge_analysis.page.viewmodel import FactTable, Finding, Remark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

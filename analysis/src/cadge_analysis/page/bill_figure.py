@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import stacked, svg
 from cadge_analysis.draw.axes import TICK
 from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
@@ -20,7 +21,6 @@ from cadge_analysis.draw.palette import LIGHT, Identity, style_of
 from cadge_analysis.draw.scales import linear_axis
 from cadge_analysis.draw.stacked import StackedBar
 from cadge_analysis.page.figures import MAIN_PX, estimate_text, no_small
-from cadge_analysis.page.viewmodel import DataTable, Figure
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.floors import Floor

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import dots, svg
 from cadge_analysis.draw.dots import Dot, DotRow
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.figures import MAIN_PX, in_family, main_family, no_small
-from cadge_analysis.page.viewmodel import DataTable, Figure
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Series

@@ -7,8 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from cadge_analysis import units, words
-from cadge_analysis.page.layout import FEW
-from cadge_analysis.page.viewmodel import Key, Matrix, MatrixCell, OutcomeRow, TroubleRow
+from cadge_analysis.blocks.layout import FEW
+from cadge_analysis.blocks.model import Key
+from cadge_analysis.page.viewmodel import Matrix, MatrixCell, OutcomeRow, TroubleRow
 from cadge_analysis.stats.load import STATES, Cell, Dataset, Series
 from cadge_results.catalogue import in_order
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw import scatter, svg
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.scatter import Spot
 from cadge_analysis.page.figures import MAIN_PX, estimate_text, in_family, main_family, no_small
-from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
 

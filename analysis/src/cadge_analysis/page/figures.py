@@ -11,12 +11,12 @@ from typing import TypedDict
 from markupsafe import Markup
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import CHOSEN, DataTable, Figure, Key, SmallPicture
 from cadge_analysis.draw import plots, svg
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.imported import imported_lines
-from cadge_analysis.page.viewmodel import DataTable, Figure, Key, SmallPicture
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import P99, Row, tail_by_round
 from cadge_analysis.stats.intervals import Estimate, Tail
@@ -31,9 +31,6 @@ MANY = 6  # from seven series on, each style also gets a picture of its own,
 FEW_SIZES = 2  # unless it would show no more than two markers
 EMPHASISED = 8  # lines of one picture that stand out: of more, nobody tells one from another
 MAIN_PX = 720
-
-CHOSEN = ", and comes forward when it is chosen above"
-"""Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 
 
 def main_family(rows: Sequence[Row]) -> Family | None:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Span
 from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.page.provenance import NODE_FACTS, plain
-from cadge_analysis.page.viewmodel import Finding, Span
+from cadge_analysis.page.viewmodel import Finding
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.slow_hosts import WAITS, Slow, Symptom, slow_hosts
 from cadge_analysis.stats.steered import USUAL, forced, schedulings, settings_files

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.blocks.model import Fact
 from cadge_analysis.stats.compare import Row
 from cadge_results import PatternFile
 from cadge_results.catalogue import read_yaml

@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import log
 
 from cadge_analysis import units
+from cadge_analysis.blocks.model import DataTable, Fact, Span
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.draw.course import CourseChart, CourseMark, Level, course_chart
 from cadge_analysis.draw.palette import Identity
@@ -18,7 +19,7 @@ from cadge_analysis.page import provenance
 from cadge_analysis.page.beside_charts import key_of
 from cadge_analysis.page.history_model import CourseFigure, HistoryPage
 from cadge_analysis.page.sheet import dressed
-from cadge_analysis.page.viewmodel import DataTable, Fact, FactTable, Finding, Remark, Span
+from cadge_analysis.page.viewmodel import FactTable, Finding, Remark
 from cadge_analysis.stats.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn
 from cadge_analysis.versus.history_data import document

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cadge_analysis import units
-from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.blocks.model import Fact
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results.imported import ImportedFile, ImportedSeries
 

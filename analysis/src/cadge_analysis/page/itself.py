@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from cadge_analysis import units, words
-from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.blocks.model import Fact
 from cadge_analysis.selftest.pinned import sentence
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.twin import TwinRate, reason

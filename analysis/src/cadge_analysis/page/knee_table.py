@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Column, Key
 from cadge_analysis.cells.shown import Value, estimate_value, share_value
 from cadge_analysis.page.tables import case_key
-from cadge_analysis.page.viewmodel import Column, Key, KneeTable, TableRow
+from cadge_analysis.page.viewmodel import KneeTable, TableRow
 from cadge_analysis.stats.knee import P99_SAMPLES, Generator, Knee
 from cadge_analysis.stats.load import Case, Series
 from cadge_results import PatternFile

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Fact
 from cadge_analysis.models.fit import PIECES_MOST, TOLERANCE
 from cadge_analysis.models.pieces import SIZES_LEAST
-from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats.floors import Floor, FloorKey
 from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_of_interval

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cadge_analysis.blocks.layout import column_heads
+from cadge_analysis.blocks.model import Command, Fact, Figure, Heading
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.imported import ImportedTables
-from cadge_analysis.page.layout import column_heads
 from cadge_analysis.page.questions_model import QuestionTable, Reply
 from cadge_analysis.page.viewmodel import (
     CaseTable,
-    Fact,
     FactTable,
-    Figure,
     KneeTable,
     Page,
     Remark,
@@ -40,25 +39,22 @@ ONLY_IN_HTML = {
     **dict.fromkeys(("SmallPicture.svg", "SmallPicture.heading", "Questions.bars"), _DRAWN),
     **dict.fromkeys(("scale: Key.label", "strips: Key.label"), _DRAWN),
     **dict.fromkeys(("Sheet.palette_light", "Sheet.palette_dark", "Reply.bar", "SummaryCell.bar"), _DRAWN),
-    **dict.fromkeys(("Figure.name", "Section.anchor", "Section.short", "Varied.anchor", "Remark.anchor"), _LINKED),
+    **dict.fromkeys(
+        ("Figure.name", "Section.anchor", "Section.short", "Varied.anchor", "Remark.anchor", "Span.href"), _LINKED
+    ),
     **dict.fromkeys(("Finding.kind", "Remark.kind", "Reply.question", "Reply.raw", "Value.raw"), _FOR_PROGRAMS),
     **dict.fromkeys(("CaseTable.case", "KneeTable.case", "Summary.cases", "Column.key"), _FOR_PROGRAMS),
     **dict.fromkeys(("TableRow.point_id", "TableRow.wait", "Summary.wait", "Sheet.data_json"), _FOR_PROGRAMS),
-    **dict.fromkeys(("Value.flag", "MatrixCell.state", "SummaryCell.reason", "Reply.spoken"), _SHOWN_OTHERWISE),
+    **dict.fromkeys(
+        ("Value.flag", "MatrixCell.state", "SummaryCell.reason", "Reply.spoken", "Span.role", "Column.role"),
+        _SHOWN_OTHERWISE,
+    ),
     **dict.fromkeys(("Section.pattern", "Section.pattern_title", "split", "PageLink.href", "PageLink.text"), _ONE_FILE),
     "SummaryCell.p90": "what a switch of the page shows in place of the median",
     "opened_from": "a report opened again is HTML alone, and a warning of its own says where it came from",
     "findings": "they are told among the warnings and notes, or in the sentence of what changed",
 }
 """Fields of the view model that the editions leave out, or whole parts of the page, and why; all else is told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading of a level from 1, the title, to 4."""
-
-    level: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +72,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """Something to type, of one line."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
+class FlatTable:
     """Rows below heads; the first column names the row. `caption` may be empty."""
 
     caption: str
@@ -91,7 +80,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-Block = Heading | Paragraph | Listed | Command | Table
+Block = Heading | Paragraph | Listed | Command | FlatTable
 
 
 def outline(page: Page) -> Iterator[Block]:
@@ -175,9 +164,9 @@ def _questions(page: Page) -> Iterator[Block]:
     yield from map(Paragraph, page.questions.without)
 
 
-def _asked(table: QuestionTable) -> Table:
+def _asked(table: QuestionTable) -> FlatTable:
     heads = (f"{one.head} ({'; '.join(filter(None, (one.of, one.floor)))})" for one in table.questions)
-    return Table(
+    return FlatTable(
         f"{table.title}, {table.sorted_by}",
         ("layer", *heads),
         tuple((row.key.label, *map(_reply, row.cells)) for row in table.rows),
@@ -191,8 +180,8 @@ def _reply(one: Reply) -> str:
     return rank + " ".join(filter(None, (one.text, one.detail, one.floor and f"({one.floor})")))
 
 
-def _layers(page: Page) -> Table:
-    return Table(
+def _layers(page: Page) -> FlatTable:
+    return FlatTable(
         "",
         ("layer", "library, as loaded", "path that ran", "RPC", "done by", "planned points"),
         tuple(
@@ -228,7 +217,7 @@ def _section(section: Section) -> Iterator[Block]:
 def _figure(figure: Figure) -> Iterator[Block]:
     yield Heading(3, figure.title)
     yield Paragraph(figure.caption)
-    yield Table("", figure.table.columns, figure.table.rows)
+    yield FlatTable("", figure.table.columns, figure.table.rows)
 
 
 def _scale(page: Page) -> Iterator[Block]:
@@ -248,9 +237,9 @@ def _glossary(page: Page) -> Iterator[Block]:
         yield _facts(page.glossary)
 
 
-def _summary(table: Summary) -> Table:
+def _summary(table: Summary) -> FlatTable:
     without = f" {table.without}" if table.without else ""
-    return Table(
+    return FlatTable(
         f"{_joined(table.caption, table.note, between=' ')}{without}",
         ("layer", *table.sizes),
         tuple((row.key.label, *map(_summary_cell, row.cells)) for row in table.rows),
@@ -261,20 +250,20 @@ def _summary_cell(one: SummaryCell) -> str:
     return " ".join(filter(None, (one.text, one.detail, one.ratio and f"({one.ratio} floor)")))
 
 
-def _knees(table: KneeTable) -> Table:
+def _knees(table: KneeTable) -> FlatTable:
     heads = column_heads(table.columns)[1:]
-    return Table(_joined(table.title, table.note, between=": "), ("layer", *heads), _rows(table.rows))
+    return FlatTable(_joined(table.title, table.note, between=": "), ("layer", *heads), _rows(table.rows))
 
 
 def _case(table: CaseTable, section: Section) -> Iterator[Block]:
     heads = column_heads(section.columns)[1:]
-    yield Table(_joined(table.title, table.gist, between=": "), ("layer", *heads), _rows(table.rows))
+    yield FlatTable(_joined(table.title, table.gist, between=": "), ("layer", *heads), _rows(table.rows))
     if table.same:
         yield Paragraph(f"In every row of {table.title}:")
         yield Listed(tuple(map(_same, table.same)))
     if table.more:
         heads = column_heads(section.more[table.more_set])[1:]
-        yield Table(f"{table.title}, all other columns", ("layer", *heads), _rows(table.more))
+        yield FlatTable(f"{table.title}, all other columns", ("layer", *heads), _rows(table.more))
 
 
 def _same(one: Same) -> str:
@@ -292,12 +281,12 @@ def _value(one: Value) -> str:
 
 def _coverage(page: Page) -> Iterator[Block]:
     yield Heading(2, "Coverage")
-    yield Table(
+    yield FlatTable(
         "Planned points of each layer, by what became of them",
         ("layer", "planned points", *page.matrix.states),
         tuple((key.label, *numbers) for key, numbers in page.matrix.sums),
     )
-    yield Table(
+    yield FlatTable(
         "How many of the planned points have a result",
         ("layer", *(", ".join(filter(None, column)) for column in page.matrix.columns)),
         tuple(
@@ -307,12 +296,12 @@ def _coverage(page: Page) -> Iterator[Block]:
     )
     yield Heading(2, "Points without a result")
     planned = ("planned", page.planned_points, page.planned_attempts, "the sum of the above")
-    yield Table(
+    yield FlatTable(
         "Planned points and attempts, floors included, by what became of them",
         ("outcome", "points", "attempts", "meaning"),
         (*((one.state, one.points, one.attempts, one.meaning) for one in page.outcomes), planned),
     )
-    yield Table(
+    yield FlatTable(
         "Reasons",
         ("outcome", "layer", "reason", "where", "points affected", "attempts"),
         tuple(
@@ -334,7 +323,7 @@ def _imported(files: Sequence[ImportedTables]) -> Iterator[Block]:
         for test in file.tests:
             heads = (f"{one.head}, {one.unit} (printed: {one.printed})" for one in test.columns)
             rows = tuple((size, *(f"{value} ({printed})" for value, printed in cells)) for size, cells in test.rows)
-            yield Table(_joined(test.name, test.about, between=" "), ("message size", *heads), rows)
+            yield FlatTable(_joined(test.name, test.about, between=" "), ("message size", *heads), rows)
 
 
 def _provenance(page: Page) -> Iterator[Block]:
@@ -353,8 +342,8 @@ def _facts(facts: Iterable[Fact]) -> Listed:
     return Listed(tuple(f"{one.name}: {one.text}" for one in facts))
 
 
-def _fact_table(table: FactTable) -> Table:
-    return Table(table.title, table.columns, table.rows)
+def _fact_table(table: FactTable) -> FlatTable:
+    return FlatTable(table.title, table.columns, table.rows)
 
 
 def _joined(first: str, second: str, *, between: str) -> str:
@@ -371,5 +360,5 @@ def filled(blocks: Iterable[Block]) -> Iterator[Block]:
                 yield block
             case Listed(items) if items:
                 yield block
-            case Table() if block.rows:
+            case FlatTable() if block.rows:
                 yield block

@@ -18,8 +18,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from cadge_analysis import units
+from cadge_analysis.blocks.model import Figure, Sheet
 from cadge_analysis.page.provenance import as_json
-from cadge_analysis.page.viewmodel import Compared, Figure, Page, Remark, Section, Sheet
+from cadge_analysis.page.viewmodel import Compared, Page, Remark, Section
 
 ONE_FILE_MOST = 4_000_000
 """Bytes: what a browser opens at once, and what may be mailed."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import cast, get_args
 
+from cadge_analysis.blocks.model import CHOSEN, Figure
 from cadge_analysis.draw.alone import Kind, alone, picture
 from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.errors import BadInputError, NoRendererError
 from cadge_analysis.flat import lines
 from cadge_analysis.page.as_markdown import escaped
-from cadge_analysis.page.figures import CHOSEN
-from cadge_analysis.page.viewmodel import Figure, Page
+from cadge_analysis.page.viewmodel import Page
 
 LIST = "FIGURES.md"
 """The file that says what each figure is; it is written last."""

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from cadge_analysis import units, words
-from cadge_analysis.page.viewmodel import Fact, FactTable, Key, LayerCard
+from cadge_analysis.blocks.model import Fact, Key
+from cadge_analysis.page.viewmodel import FactTable, LayerCard
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.floors import Floor, Group

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Key
 from cadge_analysis.page.answers import first_screen
 from cadge_analysis.page.figures import in_family, main_family
 from cadge_analysis.page.questions_model import Question, Questions, QuestionTable, Replies, Reply
 from cadge_analysis.page.tables import SUMMARY_SIZES
-from cadge_analysis.page.viewmodel import Key
 from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_order
 from cadge_analysis.stats.compare import Comparison, Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cadge_analysis.page.viewmodel import Key
+from cadge_analysis.blocks.model import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

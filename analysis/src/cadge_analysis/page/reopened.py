@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
+from cadge_analysis.blocks.model import Column
 from cadge_analysis.page import provenance
 from cadge_analysis.page.questions_model import Questions
 from cadge_analysis.page.tables import uncounted as uncounted_of
-from cadge_analysis.page.viewmodel import CaseTable, Column, Page, Remark, Section, TableRow
+from cadge_analysis.page.viewmodel import CaseTable, Page, Remark, Section, TableRow
 from cadge_analysis.page.warned import warned
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.compare import Comparison

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cadge_analysis import words
+from cadge_analysis.blocks.model import Column
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page.viewmodel import CaseTable, Column, Same
+from cadge_analysis.page.viewmodel import CaseTable, Same
 
 _KEPT = ("p999",)
 """Columns that the short tables' choice of a percentile takes its numbers from, row by row."""

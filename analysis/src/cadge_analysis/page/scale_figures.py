@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page.figures import emphasised, estimate_text, figure_of
-from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Dataset, Series, series_of

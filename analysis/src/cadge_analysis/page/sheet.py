@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from markupsafe import Markup
 
+from cadge_analysis.blocks.model import Fact, Sheet
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import provenance
 from cadge_analysis.page.embed import Heading, embedded
-from cadge_analysis.page.viewmodel import Fact, Sheet
 from cadge_analysis.stats.compare import Comparison
 
 

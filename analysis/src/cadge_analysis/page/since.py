@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from math import exp, log1p
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Span
 from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.provenance import told_command
-from cadge_analysis.page.viewmodel import FactTable, Finding, Since, Span
+from cadge_analysis.page.viewmodel import FactTable, Finding, Since
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict

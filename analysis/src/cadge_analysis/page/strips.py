@@ -10,13 +10,13 @@ from math import log
 from statistics import median
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw import strips as draw
 from cadge_analysis.draw import svg
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.strips import LaunchDot, Strip
 from cadge_analysis.page.figures import MAIN_PX, no_small
-from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
 from cadge_analysis.stats.witness import WITNESSES

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Column, Key
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.catalogue import COUNTED, catalogue
 from cadge_analysis.cells.entry import Entry
 from cadge_analysis.cells.shown import estimate_value, tail_value
 from cadge_analysis.page import verdict_words
-from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow
+from cadge_analysis.page.viewmodel import CaseTable, Summary, SummaryCell, SummaryRow, TableRow
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import STATES, Case, Cell, Dataset, LaunchFacts, Series

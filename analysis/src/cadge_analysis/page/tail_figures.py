@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw import svg, tails
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.tails import TailPanel, TailSpot
 from cadge_analysis.page.figures import MAIN_PX, chart_of, faint_note, no_small
-from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import TAIL_SAMPLES
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Fact
 from cadge_analysis.cells.shown import SIGNS, more_text, ratio_text
-from cadge_analysis.page.viewmodel import Fact, FactTable
+from cadge_analysis.page.viewmodel import FactTable
 from cadge_analysis.stats.beside_native import MARK, tax_note
 from cadge_analysis.stats.campaign_verdicts import (
     RANKED_LEAST,

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
+from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Sheet, Span
 from cadge_analysis.cells.shown import Value
 
 if TYPE_CHECKING:
@@ -17,14 +16,6 @@ if TYPE_CHECKING:
     from cadge_analysis.page.scale_figures import ScaleView
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A piece of a sentence; strong for names and numbers that carry the answer."""
-
-    text: str
-    strong: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """One answer: what it is about, the sentences, and how all stand to the baseline, where there is one."""
@@ -32,15 +23,6 @@ class Answer:
     topic: str
     spans: tuple[Span, ...]
     against: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """A series' name, and the number of its look: marker, colour and dashes, which `dashed` says it has."""
-
-    label: str
-    number: int
-    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +54,6 @@ class Remark:
 
 
 _ENDS = (".", ":", ";", "?", "!")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A table's column: `key` names its field for programs, `head` and `unit` are for people."""
-
-    key: str
-    head: str
-    unit: str = ""
-    number: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,38 +146,6 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataTable:
-    """The numbers behind a figure, as text."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallPicture:
-    """A small chart of a few series."""
-
-    heading: str
-    keys: tuple[Key, ...]
-    svg: Markup
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A chart, how to read it, small charts with what lies behind them all, and its data."""
-
-    name: str
-    title: str
-    svg: Markup
-    caption: str
-    keys: tuple[Key, ...]
-    small_title: str
-    back: Markup
-    small: tuple[SmallPicture, ...]
-    table: DataTable
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """One pattern at one place. `elsewhere`: the page that has it whole, where this is not the one.
 
@@ -294,37 +234,12 @@ class TroubleRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """A name and what is known under it."""
-
-    name: str
-    text: str
-    code: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FactTable:
     """A small table of provenance."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
-    """What every page has: colours, where its numbers come from, and the numbers themselves.
-
-    `looks` are number and colour of what its figures' readers may pick out.
-    """
-
-    facts: tuple[Fact, ...]
-    command: str
-    looks: tuple[tuple[int, int], ...]
-    palette_light: tuple[tuple[str, str], ...]
-    palette_dark: tuple[tuple[str, str], ...]
-    data_json: Markup
-    generated: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Figure, Key
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.judged import gated, judged
@@ -38,7 +39,7 @@ from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.strips import strips_figure
 from cadge_analysis.page.tail_figures import percentile_figure
 from cadge_analysis.page.versions import versions
-from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Since, Summary
+from cadge_analysis.page.viewmodel import Page, Section, Since, Summary
 from cadge_analysis.page.warned import warned
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units
+from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Span, Text, plain
 from cadge_analysis.page.viewmodel import Finding, Remark, Warned
 
 SEVERAL = {
@@ -66,3 +67,25 @@ def _headline(found: Sequence[Remark], *, undecided: bool) -> str:
     if not parts:
         return f"{valid}; no warnings, no notes" if undecided else f"{valid} without warnings or notes"
     return f"{'To be read with reserve' if stops else valid}: {', '.join(parts)}"
+
+
+def banner(verdict: str, remarks: Sequence[Remark]) -> tuple[Region, ...]:
+    """Return the banner of a page that is no report."""
+    notes = [one for one in remarks if not one.grave]
+    blocks: list[Block] = [Heading(2, verdict), Region(blocks=tuple(map(_warning, filter(_is_grave, remarks))))]
+    if notes:
+        blocks.append(Fold(summary=(Span("Notes"),), blocks=(Region(blocks=tuple(map(_note, notes))),)))
+    return (Region(blocks=tuple(blocks), role="banner", label="Validity"),)
+
+
+def _is_grave(one: Remark) -> bool:
+    return one.grave
+
+
+def _warning(one: Remark) -> Fold:
+    size = (Span(" "), Span(one.size, role="span")) if one.size else ()
+    return Fold(summary=(Span(one.title, role="b"), *size), blocks=(plain(one.told),), role="grave")
+
+
+def _note(one: Remark) -> Text:
+    return Text((Span(f"{one.title}.", role="b"), Span(f" {one.told}")))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from cadge_analysis.page.render import environment
+from cadge_analysis.blocks.html import environment
 from cadge_analysis.publish.model import PublishedRun
 
 _FRAME = re.compile(r"<!--cadge-site-->.*?<!--/cadge-site-->\n?", re.DOTALL)

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from cadge_analysis.blocks.html import tidy
 from cadge_analysis.errors import BadInputError, NoDataError
-from cadge_analysis.page.render import tidy
 from cadge_analysis.publish import bundle
 from cadge_analysis.publish.badge import BADGE, badge
 from cadge_analysis.publish.banner import framed, templates

@@ -7,16 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
-
-from cadge_analysis.errors import BadInputError
-from cadge_analysis.page import render
+from cadge_analysis.blocks import html
 from cadge_analysis.report import stamp
 from cadge_analysis.stats import compare, load
-from cadge_analysis.study import engine, plugin, published, views
+from cadge_analysis.study import engine, plugin, prose, published, views
 from cadge_results import Campaign, Written, write_output
-
-TEMPLATE = "page.html.j2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +32,6 @@ def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine
     own = plugin.load_own(folder, figures)
     bench = engine.read(engine_bench) if engine_bench is not None else None
     data = [load.read(campaign) for campaign in campaigns]
-    page = views.page([compare.compare(one) for one in data], figures, bench, own, generated=stamp(data[0]))
-    try:
-        text = render.environment(folder).get_template(TEMPLATE).render(page=page)
-    except jinja2.TemplateError as error:
-        raise BadInputError(f"{folder / TEMPLATE}: {error}") from error
-    return Built(write_output(out_path, render.document(text).encode()), views.has_ours(page))
+    said = prose.read(folder)
+    page = views.page([compare.compare(one) for one in data], figures, said, bench, own, generated=stamp(data[0]))
+    return Built(write_output(out_path, html.printed(page).encode()), views.has_ours(page.blocks))

@@ -14,8 +14,22 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import (
+    Block,
+    Fact,
+    Facts,
+    Heading,
+    Region,
+    Table,
+    TableLine,
+    line_of,
+    number_columns,
+    plain,
+    row_name,
+    words_cell,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value, estimate_value
-from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers
@@ -24,7 +38,6 @@ from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.features import by_parameter
-from cadge_analysis.study.model import Contrast, ContrastRow, ContrastTable
 from cadge_analysis.study.published import ContrastOf, FreeOf, Published
 from cadge_results.pattern import holds
 
@@ -133,21 +146,21 @@ def _verdict(by_column: Mapping[Column, Found], spec: ContrastOf) -> str:
     return "; ".join(f"{words.listing(found)}: {spec.said[verdict]}" for verdict, found in columns.items())
 
 
-def _rows(
+def _lines(
     by_layer: Mapping[str, Mapping[Column, Found]], columns: Sequence[Column], spec: ContrastOf
-) -> Iterator[ContrastRow]:
+) -> Iterator[TableLine]:
     bare: dict[str, list[str]] = defaultdict(list)
     for layer, by_column in sorted(by_layer.items()):
         if any(one.ratio for one in by_column.values()):
-            cells = tuple(_cell(by_column.get(column), spec.free) for column in columns)
-            yield ContrastRow(label=layer, cells=cells, verdict=_verdict(by_column, spec), reason="")
+            cells = (_cell(by_column.get(column), spec.free) for column in columns)
+            yield line_of(row_name(layer), (*cells, words_cell(_verdict(by_column, spec))))
         else:
             bare[next(iter(by_column.values())).why].append(layer)
     for why, layers in bare.items():
-        yield ContrastRow(label=", ".join(layers), cells=(), verdict="", reason=why)
+        yield line_of(row_name(", ".join(layers)), (), why)
 
 
-def _tables(comparison: Comparison, layers: str, spec: ContrastOf) -> Iterator[ContrastTable]:
+def _tables(comparison: Comparison, layers: str, spec: ContrastOf) -> Iterator[Block]:
     groups: dict[str, dict[str, dict[Column, Found]]] = defaultdict(lambda: defaultdict(dict))
     places: dict[str, int] = {}
     for one in pairs(comparison, layers, spec):
@@ -157,8 +170,17 @@ def _tables(comparison: Comparison, layers: str, spec: ContrastOf) -> Iterator[C
     for title in sorted(groups, key=lambda title: (places[title], title)):
         by_layer = groups[title]
         columns = sorted({column for by_column in by_layer.values() for column in by_column})
-        rows = tuple(_rows(by_layer, columns, spec))
-        yield ContrastTable(title=title, columns=tuple(heading for _, heading in columns), rows=rows)
+        yield Heading(3, title)
+        yield Table(
+            label=title,
+            role="plain contrast",
+            columns=(
+                words_column("layer"),
+                *number_columns(heading for _, heading in columns),
+                words_column("verdict", "verdict"),
+            ),
+            lines=tuple(_lines(by_layer, columns, spec)),
+        )
 
 
 def _criterion(spec: ContrastOf) -> str:
@@ -171,17 +193,15 @@ def _criterion(spec: ContrastOf) -> str:
     )
 
 
-def contrast(comparison: Comparison, published: Published, spec: ContrastOf, number: int) -> Contrast | None:
+def contrast(comparison: Comparison, published: Published, spec: ContrastOf) -> Region | None:
     """Return what a campaign says of a contrast, a table for each place and operation; None where it has none."""
     tables = tuple(_tables(comparison, published.layers, spec))
     if not tables:
         return None
     figures = [published.figures[name] for name in spec.figures]
-    return Contrast(
-        anchor=f"contrast-{number}",
+    seen = tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures)
+    return Region(
+        id="contrast",
         title=spec.title,
-        note=spec.note,
-        criterion=_criterion(spec),
-        published=tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures),
-        tables=tables,
+        blocks=(plain(spec.note), *([Facts(seen)] if seen else []), plain(_criterion(spec)), *tables),
     )

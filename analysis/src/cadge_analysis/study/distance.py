@@ -8,18 +8,36 @@ can do at best does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import (
+    PUBLISHED,
+    Block,
+    Column,
+    Heading,
+    Span,
+    Table,
+    TableCell,
+    TableLine,
+    line_of,
+    number_columns,
+    plain,
+    row_name,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Case, Cell, Dataset
-from cadge_analysis.study.model import Distance, DistanceRow
 from cadge_analysis.study.published import Against, Figure, Published
 
 UNITS = {"us": "\u00b5s", "Mb/s": "Mb/s", "MB/s": "MB/s", "1/s": "1/s", "share": "", "times": "times"}
+
+
+def _say(key: str) -> str:
+    return messages.say("study", key)
 
 
 def shown(figure: Figure) -> str:
@@ -78,79 +96,86 @@ def published_ratio(published: Published, against: Against) -> float | None:
     return published.figures[against.total].value / published.figures[against.floor].value
 
 
-def _published_row(published: Published, against: Against, largest: float) -> DistanceRow:
+def _published_line(published: Published, against: Against, largest: float) -> TableLine:
     figures = published.figures
     ratio = published_ratio(published, against)
     tag = figures[against.ratio].tag if against.ratio else "derived"
     is_rate = against.is_rate
     above = "a rate has no time above its floor" if is_rate and against.above is None else against.no_floor
-    return DistanceRow(
-        label=f"{published.system}, {published.year}",
-        detail="published",
-        published=True,
-        cells=(
+    return line_of(
+        row_name(f"{published.system}, {published.year}", "published"),
+        (
             _published_value(figures, against.total, ""),
             _published_value(figures, against.floor, against.no_floor),
             _published_value(figures, against.above, above),
             Value(text=units.MISSING, reason=against.no_floor)
             if ratio is None
             else Value(text=units.times(ratio), detail=tag, raw=f"{ratio:.12g}"),
+            _bar(ratio, largest, is_rate=is_rate),
         ),
-        bar=_bar(ratio, largest, is_rate=is_rate),
+        role=PUBLISHED,
     )
 
 
-def _bar(ratio: float | None, largest: float, *, is_rate: bool) -> str:
-    """Return the length of a ratio's bar in percent: a share for rates, a logarithm from 1 for times."""
+def _bar(ratio: float | None, largest: float, *, is_rate: bool) -> TableCell:
+    """Return a ratio as a bar: a share for rates, a logarithm from 1 for times; nothing where there is none."""
     if ratio is None or ratio <= 0:
-        return ""
+        return TableCell()
     share = ratio if is_rate else math.log(ratio) / math.log(largest) if largest > 1 else 0
-    return f"{max(1.0, min(1.0, share) * 100):.0f}"
+    return TableCell(bar=f"{max(1.0, min(1.0, share) * 100):.0f}")
 
 
-def _our_row(cell: Cell, row: Row | None, largest: float, data: Dataset) -> DistanceRow:
+def _our_line(cell: Cell, row: Row | None, largest: float, data: Dataset) -> TableLine:
     detail = f"{words.PLACES[cell.case.place]}, {words.WAITS[cell.case.wait]}"
     if row is None:
         empty = Value(text=units.MISSING, reason=f"{cell.state}: {reason(cell)}")
         blank = Value(text=units.MISSING)
-        cells = (empty, blank, blank, blank)
-        return DistanceRow(label=cell.series.label, detail=detail, published=False, cells=cells, bar="")
+        return line_of(row_name(cell.series.label, detail), (empty, blank, blank, blank, TableCell()))
     numbers, is_rate = row.numbers, row.numbers.more_is_better
     scale = words.shown(numbers.quantity).scale
     none = row.reason or ""
     if row.floor is not None:
         detail += f"; floor: {words.floor_name(row.floor, data)}"
     above = "a rate has no time above its floor" if is_rate else none
-    return DistanceRow(
-        label=cell.series.label,
-        detail=detail,
-        published=False,
-        cells=(
+    return line_of(
+        row_name(cell.series.label, detail),
+        (
             estimate_value(numbers.central, scale=scale, reason=none),
             estimate_value(row.floor.central if row.floor else None, scale=scale, reason=none),
             estimate_value(row.above, scale=scale, reason=above),
             estimate_value(row.ratio, scale=1.0, reason=none, sign=units.TIMES),
+            _bar(row.ratio.value if row.ratio else None, largest, is_rate=is_rate),
         ),
-        bar=_bar(row.ratio.value if row.ratio else None, largest, is_rate=is_rate),
     )
 
 
-def distance(comparison: Comparison, published: Published, against: Against) -> Distance:
-    """Return one published measurement above ours, layer by layer; what is missing says why."""
+def _columns() -> tuple[Column, ...]:
+    numbers = number_columns(("total", "floor", "above the floor", _say("ratio")))
+    return words_column("system"), *numbers, words_column("the ratio, drawn", "ratio")
+
+
+def distance(comparison: Comparison, published: Published, against: Against) -> Iterator[Block]:
+    """Yield one published measurement above ours, layer by layer; what is missing says why."""
     cells = planned(comparison, published.layers, against)
     rows = {row.cell.point_id: row for row in comparison.rows}
     mine = [rows.get(cell.point_id) for cell in cells]
     ratios = [row.ratio.value for row in mine if row is not None and row.ratio is not None]
     largest = max([*ratios, published_ratio(published, against) or 1.0])
-    ours = [_our_row(cell, row, largest, comparison.data) for cell, row in zip(cells, mine, strict=True)]
+    ours = [_our_line(cell, row, largest, comparison.data) for cell, row in zip(cells, mine, strict=True)]
     unit = "published as stated, ours in MB/s" if against.is_rate else "round trip, \u00b5s"
-    return Distance(
-        title=against.title,
-        note=against.note,
-        unit=unit,
-        rows=(_published_row(published, against, largest), *ours),
-        missing="" if cells else _missing(published.layers, against),
+    yield Heading(3, against.title)
+    if against.note:
+        yield plain(against.note)
+    yield Table(
+        label=against.title,
+        role="summary distance",
+        columns=_columns(),
+        lines=(_published_line(published, against, largest), *ours),
+        caption=(Span(unit),),
+        caption_role="dim",
     )
+    if not cells:
+        yield plain(_missing(published.layers, against), "dim")
 
 
 def _missing(layers: str, against: Against) -> str:
@@ -158,6 +183,6 @@ def _missing(layers: str, against: Against) -> str:
     return f"Ours is blank: this campaign planned no {what} for {layers} as it is."
 
 
-def distances(comparison: Comparison, published: Published) -> Sequence[Distance]:
+def distances(comparison: Comparison, published: Published) -> tuple[Block, ...]:
     """Return every comparison of the study, in its order."""
-    return [distance(comparison, published, against) for against in published.comparisons]
+    return tuple(block for against in published.comparisons for block in distance(comparison, published, against))

@@ -13,6 +13,17 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import (
+    Block,
+    Heading,
+    Table,
+    TableLine,
+    line_of,
+    number_columns,
+    plain,
+    row_name,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import ablations, reason
@@ -21,7 +32,6 @@ from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.offered import unlike
-from cadge_analysis.study.model import Feature, FeatureRow
 from cadge_analysis.study.published import FeatureOf, PairOf, ParameterOf, Published, ReasonOf, SeriesOf
 
 NOT_SAID = "no reason is given"
@@ -162,15 +172,15 @@ def _why(layer: str, reasons: Sequence[ReasonOf]) -> str:
     return next((one.why for one in reasons if any(fnmatchcase(layer, glob) for glob in one.layers)), "")
 
 
-def _rows(
+def _lines(
     by_layer: Mapping[str, Sequence[_Price]], columns: Sequence[Where], layers: Sequence[str], feature: FeatureOf
-) -> Iterator[FeatureRow]:
+) -> Iterator[TableLine]:
     priced = {label: found for label, found in by_layer.items() if any(price.ratio for price in found)}
     for label, found in priced.items():
         by_column = [[price for price in found if price.where == column] for column in columns]
         name, _, other = label.partition("; without: ")
         detail = f"without it: {other}" if other else ""
-        yield FeatureRow(label=name, detail=detail, cells=tuple(map(_value, by_column)), reason="")
+        yield line_of(row_name(name, detail), map(_value, by_column))
     bare: dict[str, list[str]] = defaultdict(list)
     for layer in layers:
         if layer not in priced:
@@ -180,10 +190,10 @@ def _rows(
             can = NOT_HERE if feature.switched or feature.parameter else NOT_SAID
             bare[refused or _why(layer, feature.reasons) or can].append(layer)
     for why, members in bare.items():
-        yield FeatureRow(label=", ".join(members), detail="", cells=(), reason=why)
+        yield line_of(row_name(", ".join(members)), (), why)
 
 
-def features(comparisons: Sequence[Comparison], published: Published) -> tuple[Feature, ...]:
+def features(comparisons: Sequence[Comparison], published: Published) -> tuple[Block, ...]:
     """Return each feature with the prices of all campaigns, the first campaign that has one counting."""
     setting = published.ablation.setting if published.ablation else ""
     seen = {
@@ -192,7 +202,7 @@ def features(comparisons: Sequence[Comparison], published: Published) -> tuple[F
         for cell in comparison.data.cells
         if cell.series.kind == "layer" and fnmatchcase(cell.series.layer, published.layers)
     }
-    found = []
+    found: list[Block] = []
     for feature in published.features:
         by_layer: dict[str, list[_Price]] = {}
         for comparison in comparisons:
@@ -204,12 +214,16 @@ def features(comparisons: Sequence[Comparison], published: Published) -> tuple[F
         measured = {price.where for prices in by_layer.values() for price in prices if price.ratio}
         columns = sorted(measured, key=lambda column: (column[1], words.PLACE_ORDER.index(column[0])))
         patterns = {price.where: price.case.file.title for prices in by_layer.values() for price in prices}
+        heads = number_columns(f"{patterns[column]}, {words.PLACES[column[0]]}" for column in columns)
+        found.append(Heading(3, feature.name))
+        if feature.note:
+            found.append(plain(feature.note))
         found.append(
-            Feature(
-                name=feature.name,
-                note=feature.note,
-                heads=tuple(f"{patterns[column]}, {words.PLACES[column[0]]}" for column in columns),
-                rows=tuple(_rows(by_layer, columns, sorted(seen), feature)),
+            Table(
+                label=feature.name,
+                role="plain features",
+                columns=(words_column("layer"), *(heads or (words_column("price"),))),
+                lines=tuple(_lines(by_layer, columns, sorted(seen), feature)),
             )
         )
     return tuple(found)

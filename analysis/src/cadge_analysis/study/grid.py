@@ -13,15 +13,29 @@ from fnmatch import fnmatchcase
 from itertools import product
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import (
+    PUBLISHED,
+    Block,
+    Fact,
+    Facts,
+    Heading,
+    Region,
+    Table,
+    TableCell,
+    TableLine,
+    number_columns,
+    plain,
+    reason_cell,
+    row_name,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value, estimate_value
-from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.study import carried
 from cadge_analysis.study.distance import shown
-from cadge_analysis.study.model import Grid, GridRow, GridTable
 from cadge_analysis.study.published import ColumnOf, GridOf, Published, TopologyOf
 from cadge_results.pattern import holds
 
@@ -79,7 +93,7 @@ class _Table:
             None,
         )
 
-    def row(self, combination: Combination) -> GridRow:
+    def line(self, combination: Combination) -> TableLine:
         found = [self._cell(combination, column) for column in self._spec.columns]
         values = tuple(
             _value(cell, self._rows.get(cell.point_id) if cell else None, column)
@@ -87,14 +101,11 @@ class _Table:
         )
         reasons = {value.reason for value in values}
         bare = len(reasons) == 1 and reasons != {""}
-        return GridRow(
-            labels=_labels(combination, self._spec),
-            cells=() if bare else values,
-            reason=next(iter(reasons)) if bare else "",
-        )
+        names = map(row_name, _labels(combination, self._spec))
+        return TableLine(cells=(*names, reason_cell(next(iter(reasons)))) if bare else (*names, *values))
 
 
-def _known(published: Published, spec: GridOf) -> Iterator[GridRow]:
+def _known(published: Published, spec: GridOf) -> Iterator[TableLine]:
     for row in spec.known:
         cells = []
         for column in spec.columns:
@@ -106,10 +117,10 @@ def _known(published: Published, spec: GridOf) -> Iterator[GridRow]:
                 if figure
                 else Value(text=units.MISSING, reason="not found")
             )
-        yield GridRow(labels=(row.name,), cells=tuple(cells), reason="")
+        yield TableLine(cells=(row_name(row.name), *cells), role=PUBLISHED)
 
 
-def _tables(comparison: Comparison, layers: str, spec: GridOf) -> Iterator[tuple[Where, tuple[GridRow, ...]]]:
+def _tables(comparison: Comparison, layers: str, spec: GridOf) -> Iterator[tuple[Where, tuple[TableLine, ...]]]:
     rows = {row.cell.point_id: row for row in comparison.rows}
     patterns = {topology.pattern for topology in spec.topologies}
     groups: dict[Where, list[Cell]] = defaultdict(list)
@@ -119,7 +130,7 @@ def _tables(comparison: Comparison, layers: str, spec: GridOf) -> Iterator[tuple
             groups[series, cell.case.place, cell.case.wait].append(cell)
     for where in sorted(groups, key=lambda one: (words.PLACE_ORDER.index(one[1]), one[2], one[0])):
         table = _Table(groups[where], rows, spec)
-        yield where, tuple(map(table.row, _combinations(spec)))
+        yield where, tuple(map(table.line, _combinations(spec)))
 
 
 def _said(where: Where) -> str:
@@ -127,31 +138,40 @@ def _said(where: Where) -> str:
     return f"{series.label} {words.PLACES[place]}, {words.WAITS[wait]}"
 
 
-def grid(comparison: Comparison, published: Published, spec: GridOf) -> Grid | None:
+def grid(comparison: Comparison, published: Published, spec: GridOf) -> Region | None:
     """Return the published table and those of a campaign\u2019s layers; None where no layer has a number."""
     made = [
-        (where, rows, any(value.raw for row in rows for value in row.cells))
-        for where, rows in _tables(comparison, published.layers, spec)
+        (where, lines, any(cell.raw for line in lines for cell in line.cells))
+        for where, lines in _tables(comparison, published.layers, spec)
     ]
     if not any(has for _, _, has in made):
         return None
     heads = ("topology", *(name.replace("_", " ") for name in spec.by))
-    known = GridTable(
-        title=f"{published.system}, {published.year}",
-        published=True,
-        heads=("published",),
-        rows=tuple(_known(published, spec)),
-    )
-    ours = [GridTable(title=_said(where), published=False, heads=heads, rows=rows) for where, rows, has in made if has]
+    blocks: list[Block] = [plain(spec.note)]
+    if spec.known:
+        blocks += _laid_out(
+            f"{published.system}, {published.year}", ("published",), tuple(_known(published, spec)), spec
+        )
+    for where, lines, has in made:
+        if has:
+            blocks += _laid_out(_said(where), heads, lines, spec)
     missing: dict[str, list[str]] = defaultdict(list)
-    for where, rows, has in made:
+    for where, lines, has in made:
         if not has:
-            whys = dict.fromkeys(why for row in rows for why in (row.reason, *(one.reason for one in row.cells)) if why)
+            whys = dict.fromkeys(why for line in lines for cell in line.cells if (why := _why(cell)))
             missing["; ".join(whys)].append(_said(where))
-    return Grid(
-        title=spec.title,
-        note=spec.note,
-        columns=tuple(column.name for column in spec.columns),
-        tables=((known,) if spec.known else ()) + tuple(ours),
-        missing=tuple(Fact(name="; ".join(names), text=why) for why, names in missing.items()),
-    )
+    if missing:
+        facts = tuple(Fact(name="; ".join(names), text=why) for why, names in missing.items())
+        blocks += [plain("Without any number:", "dim"), Facts(facts)]
+    return Region(id="grid", title=spec.title, blocks=tuple(blocks))
+
+
+def _laid_out(title: str, heads: Sequence[str], lines: tuple[TableLine, ...], spec: GridOf) -> tuple[Block, Block]:
+    columns = (*map(words_column, heads), *number_columns(column.name for column in spec.columns))
+    return Heading(3, title), Table(label=title, role="plain grid", columns=columns, lines=lines)
+
+
+def _why(cell: Value | TableCell) -> str:
+    if isinstance(cell, Value):
+        return cell.reason
+    return cell.spans[0].text if cell.is_rest else ""

@@ -6,17 +6,62 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import (
+    Region,
+    Table,
+    TableLine,
+    line_of,
+    number_columns,
+    plain,
+    row_name,
+    words_cell,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.study import contrast, shares
-from cadge_analysis.study.model import HypothesisRow
 from cadge_analysis.study.published import HypothesisOf, Published
 from cadge_results.pattern import holds
 
 UNKNOWN = "cannot be told"
+ANCHOR: Literal["hypotheses"] = "hypotheses"
+COLUMNS = (
+    words_column("claim"),
+    words_column("published", "said"),
+    *number_columns(("for it", "against it", UNKNOWN)),
+    words_column("verdict", "verdict"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claim, what was published of it, what of ours speaks for it, against it, or cannot be told, and the verdict."""
+
+    claim: str
+    said: str
+    criterion: str
+    counts: tuple[Value, Value, Value]
+    verdict: str
+
+
+def _say(key: str) -> str:
+    return messages.say("study", key)
+
+
+def section(claims: Sequence[Claim]) -> Region:
+    """Return the section of a page that has claims."""
+    rule = plain(_say("claims"))
+    table = Table(label="Hypotheses", role="plain hypotheses", columns=COLUMNS, lines=tuple(map(_line, claims)))
+    return Region(id=ANCHOR, title="Hypotheses", blocks=(rule, table))
+
+
+def _line(one: Claim) -> TableLine:
+    name = row_name(one.claim, one.criterion)
+    return line_of(name, (words_cell(one.said), *one.counts, words_cell(one.verdict)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +124,7 @@ def _criterion(spec: HypothesisOf) -> str:
     return f"{what}{f' ({given})' if given else ''}, {bound}"
 
 
-def hypotheses(comparisons: Sequence[Comparison], published: Published) -> Iterator[HypothesisRow]:
+def hypotheses(comparisons: Sequence[Comparison], published: Published) -> Iterator[Claim]:
     """Yield every claim, in the order of the study, over all campaigns of the page."""
     for spec in published.hypotheses:
         cases = [
@@ -91,7 +136,7 @@ def hypotheses(comparisons: Sequence[Comparison], published: Published) -> Itera
         yield replace(made, verdict=f"withheld: {held}") if held and made.verdict == UNKNOWN else made
 
 
-def judged(claim: str, said: str, criterion: str, cases: Sequence[tuple[str, str]], *, none: str = "") -> HypothesisRow:
+def judged(claim: str, said: str, criterion: str, cases: Sequence[tuple[str, str]], *, none: str = "") -> Claim:
     """Return a claim with what speaks for it, against it, or cannot be told: (whose it is, which of these).
 
     `none`: what is said where there is no case at all.
@@ -100,10 +145,10 @@ def judged(claim: str, said: str, criterion: str, cases: Sequence[tuple[str, str
     for label, word in cases:
         by[word].append(label)
     counts = Counter({word: len(labels) for word, labels in by.items()})
-    return HypothesisRow(
+    return Claim(
         claim=claim,
         said=said,
         criterion=criterion,
-        cells=(_value(by["for"]), _value(by["against"]), _value(by["open"])),
+        counts=(_value(by["for"]), _value(by["against"]), _value(by["open"])),
         verdict=none if none and not cases else _verdict(len(cases), counts),
     )

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Block, Fact, Facts, Region, TableLine, line_of, plain, row_name
 from cadge_analysis.cells.shown import Value, estimate_value
-from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers
@@ -21,10 +21,10 @@ from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.study.distance import belongs, shown
-from cadge_analysis.study.model import Ladder, LadderRow, LadderTable
+from cadge_analysis.study.plugin import layer_table, titled
 from cadge_analysis.study.published import LadderOf, Published, RungOf
 
-Block = tuple[str, str]
+Where = tuple[str, str]
 """Place and wait mode."""
 Place = tuple[str, int, int]
 """Whose row it is: layer, number of the rung, value of what has rows of its own."""
@@ -61,9 +61,9 @@ def _rung_of(case: Case, spec: LadderOf) -> tuple[int, int] | None:
 
 def _blocks(
     comparison: Comparison, layers: str, spec: LadderOf
-) -> Mapping[Block, Mapping[Place, Mapping[int, _Found]]]:
+) -> Mapping[Where, Mapping[Place, Mapping[int, _Found]]]:
     numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
-    cells: dict[Block, dict[Place, dict[int, Cell]]] = defaultdict(lambda: defaultdict(dict))
+    cells: dict[Where, dict[Place, dict[int, Cell]]] = defaultdict(lambda: defaultdict(dict))
     for cell in comparison.data.cells:
         rung = _rung_of(cell.case, spec) if belongs(cell, layers) else None
         if rung is not None:
@@ -93,9 +93,9 @@ def _blocks(
     }
 
 
-def _marks(comparison: Comparison, found: Mapping[Block, Mapping[Place, Mapping[int, _Found]]]) -> dict[str, str]:
+def _marks(comparison: Comparison, found: Mapping[Where, Mapping[Place, Mapping[int, _Found]]]) -> dict[str, str]:
     """Return how points beside the first rung are marked; a family is the ladder at a place, in a wait mode."""
-    families: dict[Block, list[tuple[Numbers, Numbers]]] = defaultdict(list)
+    families: dict[Where, list[tuple[Numbers, Numbers]]] = defaultdict(list)
     for block, places in found.items():
         for one in (one for by_column in places.values() for one in by_column.values()):
             if one.numbers and one.first:
@@ -160,9 +160,7 @@ def _detail(spec: LadderOf, number: int, each: int, published: Mapping[int, floa
     return f"{name}; published {units.times(published[number])}" if number in published else name
 
 
-def _tables(
-    comparison: Comparison, layers: str, spec: LadderOf, published: Mapping[int, float]
-) -> Iterator[LadderTable]:
+def _tables(comparison: Comparison, layers: str, spec: LadderOf, published: Mapping[int, float]) -> Iterator[Block]:
     blocks = _blocks(comparison, layers, spec)
     order = sorted(blocks, key=lambda block: (words.PLACE_ORDER.index(block[0]), words.WAIT_ORDER.index(block[1])))
     for place, wait in order:
@@ -173,36 +171,37 @@ def _tables(
         for title, value in _measures(case):
             # once: what is not here has no costs either
             absent = _absent(spec, published) if value is _main else ()
-            yield LadderTable(
-                title=f"{case.file.title} {words.PLACES[place]}, {words.WAITS[wait]}: {title}",
-                columns=tuple(f"{across.title} {words.value(across, column)}" for column in columns),
-                rows=tuple(
-                    _row(layer, _detail(spec, number, each, published), rows[layer, number, each], columns, value)
+            table = layer_table(
+                f"{case.file.title} {words.PLACES[place]}, {words.WAITS[wait]}: {title}",
+                tuple(f"{across.title} {words.value(across, column)}" for column in columns),
+                tuple(
+                    _line(layer, _detail(spec, number, each, published), rows[layer, number, each], columns, value)
                     for layer, number, each in sorted(rows)
                 )
                 + absent,
             )
+            yield from titled(table)
 
 
-def _absent(spec: LadderOf, published: Mapping[int, float]) -> tuple[LadderRow, ...]:
+def _absent(spec: LadderOf, published: Mapping[int, float]) -> tuple[TableLine, ...]:
     return tuple(
-        LadderRow(label="any layer", detail=_detail(spec, number, 0, published), cells=(), reason=rung.absent)
+        line_of(row_name("any layer", _detail(spec, number, 0, published)), (), rung.absent)
         for number, rung in enumerate(spec.rungs)
         if rung.absent
     )
 
 
-def _row(
+def _line(
     layer: str,
     detail: str,
     found: Mapping[int, _Found],
     columns: Sequence[int],
     value: Callable[[_Found | None], Value],
-) -> LadderRow:
+) -> TableLine:
     cells = tuple(value(found.get(column)) for column in columns)
     why = {cell.reason for cell in cells}
     reason_of_all = next(iter(why)) if len(why) == 1 else ""
-    return LadderRow(label=layer, detail=detail, cells=() if reason_of_all else cells, reason=reason_of_all)
+    return line_of(row_name(layer, detail), cells, reason_of_all)
 
 
 def _processors(data: Dataset) -> int | None:
@@ -226,7 +225,7 @@ def _published(rungs: Sequence[RungOf], published: Published) -> dict[int, float
     }
 
 
-def ladder(comparison: Comparison, published: Published, spec: LadderOf, number: int) -> Ladder | None:
+def ladder(comparison: Comparison, published: Published, spec: LadderOf) -> Region | None:
     """Return what a campaign says of a ladder, tables for each place and wait mode; None where it has none."""
     cores = _processors(comparison.data)
     enough = cores is not None and cores >= spec.cores
@@ -244,11 +243,9 @@ def ladder(comparison: Comparison, published: Published, spec: LadderOf, number:
     figures = [published.figures[rung.figure] for rung in spec.rungs if rung.figure]
     if comparison.withheld:
         beside += f" Which rungs differ from the first is withheld: {comparison.withheld}."
-    return Ladder(
-        anchor=f"ladder-{number}",
+    seen = tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures)
+    return Region(
+        id="ladder",
         title=spec.title,
-        note=spec.note,
-        beside=beside,
-        published=tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures),
-        tables=found,
+        blocks=(plain(spec.note), *([Facts(seen)] if seen else []), plain(beside), *found),
     )

@@ -10,10 +10,22 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import (
+    Block,
+    Figure,
+    Heading,
+    Span,
+    Table,
+    TableCell,
+    TableLine,
+    line_of,
+    number_columns,
+    row_name,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette
 from cadge_analysis.page.figures import figure
-from cadge_analysis.page.viewmodel import Figure
 from cadge_analysis.page.views import keys_of
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
@@ -22,7 +34,6 @@ from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Cell, LaunchFacts, Series, launch_facts
 from cadge_analysis.study.distance import belongs, is_plain
-from cadge_analysis.study.model import MatrixRow, MatrixTable
 from cadge_analysis.study.published import MatrixOf, MeasureOf
 
 DRAWN_MIN = 2
@@ -96,19 +107,28 @@ def _value(part: _Part, style: str, size: int) -> Value:
     return Value(text=units.MISSING, reason=f"{cell.state}: {reason(cell)}" if cell else "not planned")
 
 
-def _row(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int], marks: Mapping[str, str]) -> MatrixRow:
+def _line(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int], marks: Mapping[str, str]) -> TableLine:
     is_base = style == spec.base
-    return MatrixRow(
-        label=f"{style}-{part.substrate}",
-        detail=spec.styles[style],
-        is_base=is_base,
-        cells=tuple(
-            (
-                _value(part, style, size),
-                None if is_base else _ratio(part.row(style, size), part.row(spec.base, size), marks),
-            )
-            for size in sizes
-        ),
+    cells = (
+        _cell(
+            _value(part, style, size),
+            None if is_base else _ratio(part.row(style, size), part.row(spec.base, size), marks),
+        )
+        for size in sizes
+    )
+    return line_of(row_name(f"{style}-{part.substrate}", spec.styles[style]), cells, role="base" if is_base else "")
+
+
+def _cell(value: Value, ratio: Value | None) -> TableCell:
+    """Return a value with its ratio to the base style below it."""
+    small = [("", value.detail), ("why", value.reason)]
+    if ratio:
+        small.append((ratio.flag, f"{ratio.text} {ratio.detail}"))
+    return TableCell(
+        spans=(Span(value.text),),
+        small=tuple((role, text) for role, text in small if text),
+        role="num none" if value.reason else "num",
+        raw=value.raw,
     )
 
 
@@ -121,7 +141,7 @@ def _figure(part: _Part, comparison: Comparison, facts: Mapping[tuple[Series, st
     return figure(members, keys_of(looks), looks, facts, data=comparison.data, name=name)
 
 
-def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[MatrixTable]:
+def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[Block]:
     """Yield a table for each measure, place, wait mode and substrate that has a number."""
     facts = {key: found[0] for key, found in launch_facts(comparison.data).items()}
     parts = list(_parts(comparison, spec))
@@ -131,14 +151,22 @@ def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[MatrixTable]:
         some = next(iter(part.rows.values()))
         shown = words.shown(some.numbers.quantity)
         styles = [style for style in spec.styles if any(f"{style}-{part.substrate}" == key[0] for key in part.cells)]
-        yield MatrixTable(
-            title=f"{part.measure.title} on {spec.substrates[part.substrate]}, {words.PLACES[part.place]}, "
-            f"{words.WAITS[part.wait]}",
-            unit=f"{some.numbers.quantity.heading}, {shown.unit}; below each its ratio to {spec.base}-{part.substrate}",
-            sizes=tuple(units.size(size) for size in sizes),
-            rows=tuple(_row(part, spec, style, sizes, marks) for style in styles),
-            figure=_figure(part, comparison, facts),
+        title = (
+            f"{part.measure.title} on {spec.substrates[part.substrate]}, {words.PLACES[part.place]}, "
+            f"{words.WAITS[part.wait]}"
         )
+        unit = f"{some.numbers.quantity.heading}, {shown.unit}; below each its ratio to {spec.base}-{part.substrate}"
+        yield Heading(3, title)
+        yield Table(
+            label=title,
+            role="plain matrix",
+            columns=(words_column("layer"), *number_columns(map(units.size, sizes))),
+            lines=tuple(_line(part, spec, style, sizes, marks) for style in styles),
+            caption=(Span(unit),),
+            caption_role="dim",
+        )
+        if drawn := _figure(part, comparison, facts):
+            yield drawn
 
 
 def _spread(values: Sequence[float]) -> float:

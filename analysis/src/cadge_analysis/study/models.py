@@ -8,18 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import (
+    PUBLISHED,
+    Block,
+    Heading,
+    Span,
+    Table,
+    TableLine,
+    line_of,
+    number_columns,
+    plain,
+    row_name,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Parameters, Refused
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.study.model import ModelRow, Models
 from cadge_analysis.study.published import Figure, ModelledOf, ModelsOf, Published
 
 NOT_SEEN = "not seen"
+COLUMNS = (words_column("system"), *number_columns(("o_s", "o_r", "L", "g", "one way", "processors")))
 MORE_PROCESSOR = 0.5
 """From this share on a message is more processor than network."""
+
+
+def _say(key: str) -> str:
+    return messages.say("study", key)
 
 
 def _figure(published: Published, name: str | None) -> Value:
@@ -35,14 +52,14 @@ def _share_of(send: float, receive: float, one_way: float) -> Value:
     return Value(text=units.percent(share, 0), raw=f"{share:.12g}")
 
 
-def _then(published: Published, system: ModelledOf) -> ModelRow:
+def _then(published: Published, system: ModelledOf) -> TableLine:
     share = Value(text=units.MISSING, reason=NOT_SEEN)
     if system.send and system.receive and system.one_way:
         known = [published.figures[name].value for name in (system.send, system.receive, system.one_way)]
         share = _share_of(*known)
     names = (system.send, system.receive, system.latency, system.gap, system.one_way)
     cells = (*(_figure(published, name) for name in names), share)
-    return ModelRow(label=system.label, detail="published", published=True, cells=cells, reason="")
+    return line_of(row_name(system.label, "published"), cells, role=PUBLISHED)
 
 
 def _number(found: ModelNumber) -> Value:
@@ -67,13 +84,13 @@ def processors_share(model: Parameters) -> float | None:
     return (first.send.at(size) + first.receive.at(size)) / first.one_way.at(size)
 
 
-def _now(one: Fitted) -> ModelRow:
+def _now(one: Fitted) -> TableLine:
     settings = ", ".join(f"{key}={value}" for key, value in one.settings.items())
     label = " + ".join((one.layer, *one.shims)) + (f" ({settings})" if settings else "")
     choices = "".join(f", {name} {value}" for name, value in one.choices.items())
     detail = f"{words.PLACES[one.place]}, {words.WAITS[one.wait]}{choices}"
     if isinstance(one.model, Refused):
-        return ModelRow(label=label, detail=detail, published=False, cells=(), reason=one.model.refused)
+        return line_of(row_name(label, detail), (), one.model.refused)
     model, first = one.model, one.model.pieces[0]
     size, share = first.from_bytes, processors_share(model)
     latency = model.latency_ns
@@ -87,10 +104,10 @@ def _now(one: Fitted) -> ModelRow:
         if share is None
         else Value(text=units.percent(share, 0), raw=f"{share:.12g}"),
     )
-    return ModelRow(label=label, detail=detail, published=False, cells=cells, reason="")
+    return line_of(row_name(label, detail), cells)
 
 
-def _said(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
+def sentences(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
     """Yield, place by place, of how many layers a message is more processor than network, or why that is not said."""
     held = {why: None for one in fits if (why := comparison.why_not(one.pattern, one.place, one.wait))}
     if held:
@@ -112,16 +129,23 @@ def _said(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _table(fits: Sequence[Fitted], comparison: Comparison, published: Published, spec: ModelsOf) -> Models:
+def _table(fits: Sequence[Fitted], comparison: Comparison, published: Published, spec: ModelsOf) -> Iterator[Block]:
     ranking = {place: number for number, place in enumerate(words.PLACE_ORDER)}
     ordered = sorted(fits, key=lambda one: (ranking[one.place], one.wait, one.layer, one.shims, *one.settings.items()))
-    return Models(
-        title=spec.title,
-        note=spec.note,
-        said=" ".join(_said(fits, comparison)),
-        rows=(*(_then(published, system) for system in spec.published), *map(_now, ordered)),
-        missing="" if fits else "Ours is blank: this campaign has no points that a model is fitted to.",
+    yield Heading(3, spec.title)
+    yield plain(spec.note)
+    if found := " ".join(sentences(fits, comparison)):
+        yield plain(found)
+    yield Table(
+        label=spec.title,
+        role="plain range",
+        columns=COLUMNS,
+        lines=(*(_then(published, system) for system in spec.published), *map(_now, ordered)),
+        caption=(Span(_say("models")),),
+        caption_role="dim",
     )
+    if not fits:
+        yield plain("Ours is blank: this campaign has no points that a model is fitted to.", "dim")
 
 
 def has_points(data: Dataset) -> bool:
@@ -129,7 +153,7 @@ def has_points(data: Dataset) -> bool:
     return any(file.fits is not None for file in data.patterns.values())
 
 
-def models(comparison: Comparison, published: Published) -> tuple[Models, ...]:
+def models(comparison: Comparison, published: Published) -> tuple[Block, ...]:
     """Return the tables of a study that asks for them; `comparison` is gated."""
     fits = fits_of(comparison.data).fits if published.models else ()
-    return tuple(_table(fits, comparison, published, one) for one in published.models)
+    return tuple(block for one in published.models for block in _table(fits, comparison, published, one))

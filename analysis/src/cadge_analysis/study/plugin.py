@@ -4,7 +4,7 @@
 It is loaded by path, knows of ours `cadge_analysis` alone, and has two names:
 
 - `Spec`, a model (`Frozen`) of what stands under `own` in the study's published.yml;
-- `sections(comparison, published, spec)`, which returns what one campaign has for the study; None: nothing.
+- `sections(comparison, published, spec)`, which returns what one campaign has for the study as sections of its page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -20,38 +20,38 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from cadge_analysis.blocks.model import (
+    Block,
+    Heading,
+    Region,
+    Table,
+    TableLine,
+    number_columns,
+    words_column,
+)
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats.compare import Comparison
-from cadge_analysis.study.model import HypothesisRow, Part
 from cadge_analysis.study.published import FILE, Published
 from cadge_results.base import Frozen
 from cadge_results.complaint import explain
 from cadge_results.point import Value as ParameterValue
 from cadge_results.result import NOT_READ_BACK, PathFacts
 
-__all__ = ["NOT_READ_BACK", "Frozen", "Own", "ParameterValue", "PathFacts", "StudySections", "load_own"]
+__all__ = ["NOT_READ_BACK", "Frozen", "Own", "ParameterValue", "PathFacts", "layer_table", "load_own", "titled"]
 
 PACKAGE = "cadge_study_"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudySections:
-    """The sections that a campaign gives, and the rows of the table of claims."""
-
-    parts: tuple[Part, ...]
-    hypotheses: tuple[HypothesisRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
     """The code of a study, with what its published.yml says to it."""
 
-    make: Callable[[Comparison, Published, Any], StudySections | None]
+    make: Callable[[Comparison, Published, Any], tuple[Region, ...]]
     spec: Frozen
     published: Published
 
-    def sections(self, comparison: Comparison) -> StudySections | None:
-        """Return what a campaign has for the study; None where that is nothing."""
+    def sections(self, comparison: Comparison) -> tuple[Region, ...]:
+        """Return what a campaign has for the study; nothing where it has no point of it."""
         return self.make(comparison, self.published, self.spec)
 
 
@@ -75,6 +75,25 @@ def load_own(folder: Path, published: Published) -> Own | None:
     except ValidationError as error:
         raise BadInputError(f"{folder / FILE}: own: {explain(error, kind, published.own)}") from error
     return Own(make, spec, published)
+
+
+def layer_table(
+    title: str, columns: Iterable[str], lines: Iterable[TableLine], *, head: str = "layer", wide: bool = False
+) -> Table:
+    """Return a table of numbers, a line a layer. A wide one has headings of several lines, and more room for names."""
+    return Table(
+        label=title,
+        role="plain contrast wide" if wide else "plain contrast",
+        columns=(words_column(head), *number_columns(columns)),
+        lines=tuple(lines),
+    )
+
+
+def titled(*tables: Table) -> Iterator[Block]:
+    """Yield tables, each below its title."""
+    for table in tables:
+        yield Heading(3, table.label)
+        yield table
 
 
 def _module(folder: Path) -> ModuleType:

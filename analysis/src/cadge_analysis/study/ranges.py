@@ -10,11 +10,22 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import (
+    PUBLISHED,
+    Block,
+    Heading,
+    Table,
+    TableLine,
+    line_of,
+    number_columns,
+    plain,
+    row_name,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.study.distance import belongs, is_plain, shown
-from cadge_analysis.study.model import Range, RangeRow
 from cadge_analysis.study.published import Published, RangeOf
 
 
@@ -36,7 +47,7 @@ def _end(row: Row) -> Value:
     return Value(text=value.text, detail=f"{row.cell.series.label}{floor}", raw=value.raw)
 
 
-def _ours(comparison: Comparison, spec: RangeOf) -> Iterator[RangeRow]:
+def _ours(comparison: Comparison, spec: RangeOf) -> Iterator[TableLine]:
     for place in words.PLACE_ORDER:
         for wait in words.WAIT_ORDER:
             rows = _rows(comparison, spec, place, wait)
@@ -44,11 +55,12 @@ def _ours(comparison: Comparison, spec: RangeOf) -> Iterator[RangeRow]:
                 continue
             low, high = rows[0], rows[-1]
             spread = intervals.ratio(high.numbers.by_round, low.numbers.by_round)
-            yield RangeRow(
-                label=f"{words.PLACES[place]}, {words.WAITS[wait]}",
-                detail=f"{units.count_of(len(rows), 'layer')}, {words.shown(low.numbers.quantity).unit}",
-                published=False,
-                cells=(_end(low), _end(high), estimate_value(spread, scale=1.0, reason="", sign=units.TIMES)),
+            yield line_of(
+                row_name(
+                    f"{words.PLACES[place]}, {words.WAITS[wait]}",
+                    f"{units.count_of(len(rows), 'layer')}, {words.shown(low.numbers.quantity).unit}",
+                ),
+                (_end(low), _end(high), estimate_value(spread, scale=1.0, reason="", sign=units.TIMES)),
             )
 
 
@@ -62,30 +74,33 @@ def _missing(comparison: Comparison, spec: RangeOf) -> str:
     )
 
 
-def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Range:
+def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Iterator[Block]:
     low, high = published.figures[spec.low], published.figures[spec.high]
-    rows = tuple(_ours(comparison, spec))
-    return Range(
-        title=spec.title,
-        note=spec.note,
-        heads=("lowest", "highest"),
-        rows=(
-            RangeRow(
-                label=f"{published.system}, {published.year}",
-                detail="published",
-                published=True,
-                cells=(
+    ours = tuple(_ours(comparison, spec))
+    yield Heading(3, spec.title)
+    if spec.note:
+        yield plain(spec.note)
+    yield Table(
+        label=spec.title,
+        role="plain range",
+        columns=(words_column("systems"), *number_columns(("lowest", "highest", "apart"))),
+        lines=(
+            line_of(
+                row_name(f"{published.system}, {published.year}", "published"),
+                (
                     Value(text=shown(low), detail=low.tag, raw=f"{low.value:.12g}"),
                     Value(text=shown(high), detail=high.tag, raw=f"{high.value:.12g}"),
                     Value(text=units.times(high.value / low.value), detail="derived"),
                 ),
+                role=PUBLISHED,
             ),
-            *rows,
+            *ours,
         ),
-        missing="" if rows else _missing(comparison, spec),
     )
+    if not ours:
+        yield plain(_missing(comparison, spec), "dim")
 
 
-def ranges(comparison: Comparison, published: Published) -> tuple[Range, ...]:
+def ranges(comparison: Comparison, published: Published) -> tuple[Block, ...]:
     """Return every range of the study, in its order."""
-    return tuple(_range(comparison, published, one) for one in published.ranges)
+    return tuple(block for one in published.ranges for block in _range(comparison, published, one))

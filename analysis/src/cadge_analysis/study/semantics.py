@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cadge_analysis.blocks.model import Span, Table, TableCell, line_of, row_name, words_column
 from cadge_analysis.stats.load import Dataset, LaunchFacts, launch_facts
-from cadge_analysis.study.model import Semantics, SemanticsRow
 from cadge_analysis.study.published import PropertyOf, SemanticsOf
 
 NOT_SEEN = "not seen"
@@ -35,22 +35,23 @@ def _ours(found: Iterable[tuple[str, LaunchFacts]], row: PropertyOf) -> str:
     return "; ".join(f"{word} ({', '.join(dict.fromkeys(places))})" for word, places in by_word.items())
 
 
-def matrix(data: Dataset, spec: SemanticsOf) -> Semantics:
+def matrix(data: Dataset, spec: SemanticsOf) -> Table:
     """Return the matrix: systems across, properties down."""
     contexts: dict[str, list[tuple[str, LaunchFacts]]] = {style: [] for style in spec.systems}
     for (series, place, _), facts in sorted(launch_facts(data).items(), key=lambda item: item[0]):
         style, _, substrate = series.layer.partition("-")
         if style in contexts and not series.settings and not series.shims:
             contexts[style].extend((f"{substrate} {place}", one) for one in facts)
-    return Semantics(
-        systems=tuple(spec.systems.values()),
-        rows=tuple(
-            SemanticsRow(
-                name=row.name,
-                cells=tuple(
-                    (row.published.get(style, NOT_SEEN), _ours(contexts[style], row)) for style in spec.systems
-                ),
-            )
-            for row in spec.properties
+
+    def cell(row: PropertyOf, style: str) -> TableCell:
+        then, now = row.published.get(style, NOT_SEEN), _ours(contexts[style], row)
+        return TableCell(spans=(Span(then, role="then"), Span(now, role="now")))
+
+    return Table(
+        label="Semantics",
+        role="plain semantics",
+        columns=(words_column("property"), *map(words_column, spec.systems.values())),
+        lines=tuple(
+            line_of(row_name(row.name), (cell(row, style) for style in spec.systems)) for row in spec.properties
         ),
     )

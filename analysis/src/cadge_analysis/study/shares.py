@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import PUBLISHED, Region, Table, line_of, number_columns, plain, row_name, words_column
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
@@ -16,7 +17,6 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.study import carried
 from cadge_analysis.study.distance import shown
-from cadge_analysis.study.model import ShareRow, Shares
 from cadge_analysis.study.published import Published, ShareOf
 from cadge_results.pattern import holds
 
@@ -93,7 +93,7 @@ def _value(share: Share | None) -> Value:
     return Value(text=value.text, detail=said, raw=value.raw, reason=value.reason)
 
 
-def shares(comparison: Comparison, published: Published, spec: ShareOf) -> Shares | None:
+def shares(comparison: Comparison, published: Published, spec: ShareOf) -> Region | None:
     """Return the shares of a campaign below the published ones; None where no layer was to have one."""
     by_where: dict[Where, dict[int, Share]] = {}
     for share in found(comparison, published.layers, spec):
@@ -101,19 +101,22 @@ def shares(comparison: Comparison, published: Published, spec: ShareOf) -> Share
     if not by_where:
         return None
     figures = [published.figures[name] for name in spec.figures.values()]
-    theirs = ShareRow(
-        label=f"{published.system}, {published.year}",
-        detail="published",
-        published=True,
-        cells=tuple(Value(text=shown(one), detail=one.tag, raw=f"{one.value:.12g}") for one in figures),
+    theirs = line_of(
+        row_name(f"{published.system}, {published.year}", "published"),
+        (Value(text=shown(one), detail=one.tag, raw=f"{one.value:.12g}") for one in figures),
+        role=PUBLISHED,
     )
     ours = [
-        ShareRow(
-            label=series.label,
-            detail=f"{words.PLACES[place]}, {words.WAITS[wait]}",
-            published=False,
-            cells=tuple(_value(by_size.get(size)) for size in spec.figures),
+        line_of(
+            row_name(series.label, f"{words.PLACES[place]}, {words.WAITS[wait]}"),
+            (_value(by_size.get(size)) for size in spec.figures),
         )
         for (series, place, wait), by_size in by_where.items()
     ]
-    return Shares(title=spec.title, note=spec.note, sizes=tuple(map(units.size, spec.figures)), rows=(theirs, *ours))
+    table = Table(
+        label=spec.title,
+        role="plain shares",
+        columns=(words_column("system"), *number_columns(map(units.size, spec.figures))),
+        lines=(theirs, *ours),
+    )
+    return Region(id="shares", title=spec.title, blocks=(plain(spec.note), table))

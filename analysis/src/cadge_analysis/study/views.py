@@ -1,16 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A study's page, put together from the comparison and the published figures: every string that the templates print."""
+"""A study's page as blocks, put together from the comparison, the published figures and the study's own prose."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import (
+    PUBLISHED,
+    Block,
+    Command,
+    Document,
+    Fact,
+    Facts,
+    Heading,
+    NavLink,
+    Region,
+    Span,
+    StackedFigure,
+    Table,
+    TableCell,
+    TableLine,
+    line_of,
+    listed,
+    number_columns,
+    plain,
+    row_name,
+    tables_of,
+    words_cell,
+    words_column,
+)
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.judged import against_itself, gated
@@ -18,7 +42,8 @@ from cadge_analysis.page import provenance
 from cadge_analysis.page.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.remarks import counted, remarks
 from cadge_analysis.page.sheet import sheet
-from cadge_analysis.page.viewmodel import Fact, Remark
+from cadge_analysis.page.viewmodel import Remark
+from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
@@ -38,25 +63,36 @@ from cadge_analysis.study import (
 from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
-from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, HypothesisRow, Source, StudyPage
 from cadge_analysis.study.plugin import Own
+from cadge_analysis.study.prose import Prose, Section
 from cadge_analysis.study.published import TAGS, BillOf, Published, SettingOf
 
 MINIMUM_PX = 620
 NOTHING_OF_OURS = "no point of this study has a number here"
+NEVER_OURS = ("bill", "hypotheses")
+"""Sections that tell nothing of whether a page has numbers of ours.
+
+A bill has published rows as well, and how many cases speak for a claim is a number even where there are none."""
+NUMBERED = ("contrast", "ladder")
+"""Sections of which a page may have several."""
 T = TypeVar("T")
+S = TypeVar("S")
 
 
-def has_ours(part: object) -> bool:
-    """Tell whether a page, or a part of it, has any number of ours."""
-    if isinstance(part, Value):
-        return bool(part.raw)
-    if isinstance(part, tuple):
-        return any(map(has_ours, part))
-    # a bill has published rows as well, and how many cases speak for a claim is a number even where there are none
-    if not is_dataclass(part) or isinstance(part, (Bill, HypothesisRow)) or getattr(part, "published", False) is True:
-        return False
-    return any(has_ours(getattr(part, one.name)) for one in fields(part))
+def _say(key: str) -> str:
+    return messages.say("study", key)
+
+
+def has_ours(blocks: Iterable[Block]) -> bool:
+    """Tell whether a page has any number of ours."""
+    sections = [one for one in blocks if not (isinstance(one, Region) and one.id in NEVER_OURS)]
+    return any(
+        cell.raw
+        for table in tables_of(sections)
+        for line in table.lines
+        if line.role != PUBLISHED
+        for cell in line.cells
+    )
 
 
 def _time(estimate: Estimate | None, why: str) -> Value:
@@ -65,27 +101,35 @@ def _time(estimate: Estimate | None, why: str) -> Value:
     return estimate_value(estimate, scale=1 / units.NS_PER_US, reason=why)
 
 
-def _bill_row(item: Item, parts: Sequence[str]) -> BillRow:
-    cells = [_time(item.total, ""), *(_time(item.parts.get(name), "") for name in parts)]
-    return BillRow(label=item.label, detail=item.detail, cells=tuple(cells), remark=item.remark)
+def _bill_line(item: Item, parts: Sequence[str]) -> TableLine:
+    name = row_name(item.label, item.detail)
+    if item.remark:
+        name = replace(name, small=(*name.small, ("remark", item.remark)))
+    return line_of(name, (_time(item.total, ""), *(_time(item.parts.get(one), "") for one in parts)))
 
 
-def _bill(comparison: Comparison, published: Published, bill: BillOf, bench: EngineBench | None) -> Bill:
+def _bill(comparison: Comparison, published: Published, bill: BillOf, bench: EngineBench | None) -> tuple[Block, ...]:
     found = items(comparison, published, bill, bench)
     parts = [name for name in PARTS if any(name in item.parts for item in found)]
     drawn = [item for item in found if item.drawn]
     title = bill.title
     told = "; ".join(f"{item.label}, {item.detail}: {summary(item)}" for item in drawn)
     picture = svg.render(stack.figure(drawn), name="bill", title=title, description=f"{told}.", minimum_px=MINIMUM_PX)
-    return Bill(
-        title=title,
-        columns=("round trip", *parts),
-        rows=tuple(_bill_row(item, parts) for item in found),
-        svg=picture,
-        keys=tuple((stack.VARIABLES[name], name) for name in parts),
-        caption="Medians over launches, in \u00b5s; each bar is one round trip, whatever its length. Parts are "
-        "differences of medians, so that they add up; their intervals join the ends of both, and are wider than "
-        "those of the distances above, which are taken round by round.",
+    return (
+        StackedFigure(
+            name="bill",
+            label=title,
+            parts=tuple((stack.VARIABLES[name], name) for name in parts),
+            svg=picture,
+            caption=_say("bill.figure"),
+        ),
+        Table(
+            label=_say("bill.numbers"),
+            role="plain bill",
+            columns=(words_column("system"), *number_columns(("round trip", *parts))),
+            lines=tuple(_bill_line(item, parts) for item in found),
+            caption=(Span(_say("bill.caption")),),
+        ),
     )
 
 
@@ -107,37 +151,84 @@ def _variant(variant: Variant | None) -> Value:
     return estimate_value(variant.ratio, scale=1.0, reason="", sign=sign, flag=flag)
 
 
-def _ablation_tables(found: Sequence[Ablation], setting: SettingOf) -> Iterator[AblationTable]:
+def _ablation_tables(found: Sequence[Ablation], setting: SettingOf) -> Iterator[Block]:
     for _, group in groupby(found, key=same_block):
         members = list(group)
         first = members[0]
         unit, _ = unit_of(first)
         where = f"{words.PLACES[first.case.place]}, {words.WAITS[first.case.wait]}"
         title = f"{first.base.label} {where}: {words.pattern(first.case)}, {unit}"
+        yield Heading(3, title)
+        if all(one.numbers is None and not any(v.numbers for v in one.variants) for one in members):
+            yield plain(f"No result: {reason(first.cell)}.", "dim")
+            continue
         values = dict.fromkeys(variant.value for one in members for variant in one.variants)
-        rows = [
-            (
-                value,
-                setting.values.get(value, ""),
-                tuple(_variant(next((v for v in one.variants if v.value == value), None)) for one in members),
+        lines = (
+            line_of(
+                row_name(value, setting.values.get(value, "")),
+                (_variant(next((v for v in one.variants if v.value == value), None)) for one in members),
             )
             for value in values
-        ]
-        bare = all(one.numbers is None and not any(v.numbers for v in one.variants) for one in members)
-        yield AblationTable(
-            title=title,
-            sizes=tuple(words.workload(one.case) for one in members),
-            base=tuple(_base(one) for one in members),
-            rows=() if bare else tuple(rows),
-            missing=reason(first.cell) if bare else "",
+        )
+        yield Table(
+            label=title,
+            role="plain ablation",
+            columns=(words_column("switched off"), *number_columns(words.workload(one.case) for one in members)),
+            lines=(line_of(row_name("none", setting.default), map(_base, members), role="base"), *lines),
         )
 
 
-def _figures(published: Published) -> tuple[FigureRow, ...]:
-    return tuple(
-        FigureRow(name=figure.name, text=shown(figure), tag=figure.tag, source=figure.source)
-        for figure in published.figures.values()
+def _ablation(found: Sequence[Ablation], of: Comparison, setting: SettingOf) -> Iterator[Block]:
+    if not found:
+        yield plain(_say("no_ablation"))
+        return
+    yield from _ablation_tables(found, setting)
+    yield plain(note(found, of.withheld), "dim")
+
+
+def _figures(published: Published) -> tuple[Block, ...]:
+    """Return the paper, every figure of it, and what their tags mean."""
+    tags = dict.fromkeys(figure.tag for figure in published.figures.values())
+    table = Table(
+        label=_say("titles.published"),
+        role="plain figures",
+        columns=(
+            words_column("figure"),
+            *number_columns(("value",)),
+            words_column("tag"),
+            words_column("source"),
+        ),
+        lines=tuple(
+            line_of(
+                row_name(figure.name),
+                (
+                    words_cell(shown(figure)),
+                    TableCell(spans=(Span(figure.tag, role="tag"),)),
+                    words_cell(figure.source),
+                ),
+            )
+            for figure in published.figures.values()
+        ),
+        caption=(Span(_say("figures")),),
     )
+    return (
+        Facts(tuple(Fact(name=name, text=text) for name, text in published.facts.items())),
+        table,
+        plain(_say("tags"), "dim"),
+        Facts(tuple(Fact(name=tag, text=TAGS[tag]) for tag in tags)),
+    )
+
+
+def _provenance(comparisons: Sequence[Comparison], sections: Mapping[str, Comparison]) -> Iterator[Block]:
+    """Yield the campaigns that a page is made of, each with the sections that are made of it."""
+    for one in comparisons:
+        if len(comparisons) > 1:
+            yield Heading(3, one.data.meta.campaign_id)
+            made = ", ".join(name for name, of in sections.items() if of is one)
+            yield plain(f"{provenance.deck(one.data)}{f' Of it: {made}.' if made else ''}")
+        yield plain(_say("command"))
+        yield Command(provenance.command(one.data))
+        yield Facts(provenance.campaign_facts(one.data))
 
 
 def _mine(comparison: Comparison, published: Published) -> list[Ablation]:
@@ -170,11 +261,12 @@ def _first(comparisons: Sequence[Comparison], section: Callable[[Comparison], T]
 def page(
     comparisons: Sequence[Comparison],
     published: Published,
+    prose: Prose,
     bench: EngineBench | None,
     own: Own | None = None,
     *,
     generated: str,
-) -> StudyPage:
+) -> Document:
     """Return the page. `generated` is its own time stamp, which the caller decides.
 
     Each section is made of the first campaign that has something for it; the prices of features, of all of them.
@@ -189,71 +281,132 @@ def page(
         for remark in some
         if remark.grave
     )
-    setting, spec, properties = published.ablation, published.matrix, published.semantics
-    mine, of_ablation = _first(comparisons, lambda one: _mine(one, published))
-    tables, of_matrix = _first(comparisons, lambda one: tuple(matrix.tables(one, spec)) if spec else ())
-    contrasts = [
-        _first(comparisons, partial(contrast.contrast, published=published, spec=one, number=number))
-        for number, one in enumerate(published.contrasts, 1)
-    ]
-    ladders = [
-        _first(comparisons, partial(ladder.ladder, published=published, spec=one, number=number))
-        for number, one in enumerate(published.ladders, 1)
-    ]
-    of_models = next((one for one in comparisons if models.has_points(one.data)), comparison)
-    the_grid, of_grid = _first(
-        comparisons, lambda one: grid.grid(one, published, published.grid) if published.grid else None
-    )
-    kept, of_kept = _first(
-        comparisons, lambda one: shares.shares(one, published, published.shares) if published.shares else None
-    )
-    sections = {"Then and now": of_matrix, "Matrix": of_matrix, "Semantics": of_matrix, "Switched off": of_ablation}
-    sections |= {made.title: of for made, of in ((the_grid, of_grid), (kept, of_kept)) if made}
-    sections |= {found.title: of for found, of in contrasts if found}
-    sections |= {found.title: of for found, of in ladders if found}
-    sections |= {"LogGP": of_models} if published.models else {}
-    applied, of_applied = _first(comparisons, lambda one: own.sections(one) if own else None)
-    sections |= {part.title: of_applied for part in applied.parts} if applied else {}
-    tags = dict.fromkeys(figure.tag for figure in published.figures.values())
-    made = StudyPage(
+    made = _Sections(comparisons, published, prose, bench, own)
+    blocks = made.all()
+    more = f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""
+    verdict = _verdict(found, grave, comparisons) if has_ours(blocks) else f"Nothing of ours: {NOTHING_OF_OURS}"
+    return Document(
         title=published.title,
-        deck=f"Ours: {provenance.deck(comparison.data)}"
-        + (f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""),
-        system=published.system,
-        year=str(published.year),
-        verdict=_verdict(found, grave, comparisons),
-        remarks=grave,
-        paper=tuple(Fact(name=name, text=text) for name, text in published.facts.items()),
-        figures=_figures(published),
-        tags=tuple(Fact(name=tag, text=TAGS[tag]) for tag in tags),
-        distances=tuple(distances(comparison, published)),
-        answers=tuple(matrix.answers(of_matrix, spec)) if spec else (),
-        matrix=tables,
-        ranges=ranges.ranges(of_matrix, published),
-        semantics=semantics.matrix(of_matrix.data, properties) if properties else None,
-        bill=_bill(comparison, published, published.bill, bench) if published.bill else None,
-        has_ablation=setting is not None,
-        base_name=setting.default if setting else "",
-        ablations=tuple(_ablation_tables(mine, setting)) if setting else (),
-        ablation_note=note(mine, of_ablation.withheld),
-        features=features.features(comparisons, published),
-        grid=the_grid,
-        shares=kept,
-        contrasts=tuple(found for found, _ in contrasts if found),
-        hypotheses=(*hypotheses.hypotheses(comparisons, published), *(applied.hypotheses if applied else ())),
-        ladders=tuple(found for found, _ in ladders if found),
-        models=models.models(of_models, published),
-        parts=applied.parts if applied else (),
-        sources=tuple(
-            Source(
-                campaign_id=one.data.meta.campaign_id,
-                deck=provenance.deck(one.data),
-                sections=tuple(name for name, of in sections.items() if of is one),
-                command=provenance.command(one.data),
-                facts=provenance.campaign_facts(one.data),
-            )
-            for one in comparisons
-        ),
-        sheet=sheet(comparison, looks=palette.identities(of_matrix.data.layers).values(), generated=generated),
+        kicker=(Span("Cadge study"),),
+        deck=f"Ours: {provenance.deck(comparison.data)}{more}",
+        styles=("study.css",),
+        sections=tuple(NavLink(href=f"#{one.id}", text=one.short or one.title) for one in blocks),
+        banner=banner(verdict, grave),
+        blocks=blocks,
+        sheet=sheet(comparison, looks=palette.identities(made.of_matrix.data.layers).values(), generated=generated),
     )
-    return made if has_ours(made) else replace(made, verdict=f"Nothing of ours: {NOTHING_OF_OURS}")
+
+
+class _Sections:
+    """The sections of a page in its order, and which campaign each is made of."""
+
+    def __init__(
+        self,
+        comparisons: Sequence[Comparison],
+        published: Published,
+        prose: Prose,
+        bench: EngineBench | None,
+        own: Own | None,
+    ) -> None:
+        self._comparisons, self._published, self._prose = comparisons, published, prose
+        self._bench, self._own = bench, own
+        spec = published.matrix
+        self._tables, self.of_matrix = _first(comparisons, lambda one: tuple(matrix.tables(one, spec)) if spec else ())
+        self._mine, self._of_ablation = _first(comparisons, lambda one: _mine(one, published))
+        self._of: dict[str, Comparison] = {"Then and now": self.of_matrix, "Matrix": self.of_matrix}
+        self._of |= {"Semantics": self.of_matrix, "Switched off": self._of_ablation}
+
+    def all(self) -> tuple[Region, ...]:
+        """Return all sections that have something."""
+        published = self._published
+        table = self._firsts("grid", [published.grid] if published.grid else [], grid.grid)
+        kept = self._firsts("shares", [published.shares] if published.shares else [], shares.shares)
+        contrasts = self._firsts("contrast", published.contrasts, contrast.contrast)
+        ladders = self._firsts("ladder", published.ladders, ladder.ladder)
+        fitted = self._models()
+        own = self._own_sections()
+        return (
+            *self._answer(),
+            *self._ours(),
+            *fitted,
+            *ladders,
+            *own,
+            *self._hypotheses(),
+            *table,
+            *kept,
+            *contrasts,
+            *self._semantics(),
+            self._section("published", _say("titles.published"), _figures(published)),
+            self._section("provenance", _say("titles.provenance"), _provenance(self._comparisons, self._of)),
+        )
+
+    def _section(self, name: Section, title: str, blocks: Iterable[Block], **given: str) -> Region:
+        """Return a section that its prose opens."""
+        return Region(**{"id": name, "title": title, **given}, blocks=(*self._prose.of(name), *blocks))
+
+    def _firsts(self, name: Section, specs: Sequence[S], make: Callable[..., Region | None]) -> list[Region]:
+        """Return a section for each specification that a campaign has something for; prose opens the first."""
+        made = []
+        for number, spec in enumerate(specs, 1):
+            section = partial(make, published=self._published, spec=spec)
+            found, of = _first(self._comparisons, section)
+            if found:
+                self._of[found.title] = of
+                made.append(replace(found, id=f"{found.id}-{number}") if name in NUMBERED else found)
+        return self._opened(name, made)
+
+    def _opened(self, name: Section, regions: Sequence[Region]) -> list[Region]:
+        """Return sections of which prose opens the first."""
+        return [
+            replace(one, blocks=(*self._prose.of(name), *one.blocks)) if at == 0 else one
+            for at, one in enumerate(regions)
+        ]
+
+    def _answer(self) -> Iterator[Region]:
+        published = self._published
+        told = tuple(matrix.answers(self.of_matrix, published.matrix)) if published.matrix else ()
+        apart = ranges.ranges(self.of_matrix, published)
+        if told or apart:
+            yield self._section("answer", _say("titles.answer"), (*([listed(told, "said")] if told else []), *apart))
+        if self._tables:
+            yield self._section("matrix", _say("titles.matrix"), self._tables, short="Matrix")
+        if found := distances(self._comparisons[0], published):
+            anchor = "distance" if told or apart else "answer"
+            yield self._section("distance", _say("titles.distance"), found, id=anchor)
+
+    def _ours(self) -> Iterator[Region]:
+        published, prose = self._published, self._prose
+        if published.bill:
+            made = _bill(self._comparisons[0], published, published.bill, self._bench)
+            yield self._section("bill", published.bill.title, made, short="Bill")
+        if published.ablation:
+            made = tuple(_ablation(self._mine, self._of_ablation, published.ablation))
+            yield self._section(
+                "ablation", prose.ablation_title or _say("titles.ablation"), made, short=prose.ablation_short
+            )
+        if priced := features.features(self._comparisons, published):
+            yield self._section("features", _say("titles.features"), priced, short="Features")
+
+    def _models(self) -> Iterator[Region]:
+        of = next((one for one in self._comparisons if models.has_points(one.data)), self._comparisons[0])
+        if found := models.models(of, self._published):
+            self._of["LogGP"] = of
+            yield self._section("models", _say("titles.models"), found, short="LogGP")
+
+    def _own_sections(self) -> list[Region]:
+        own = self._own
+        found, of = _first(self._comparisons, lambda one: own.sections(one) if own else ())
+        self._of |= {one.title: of for one in found if one.id != hypotheses.ANCHOR}
+        claims = [one for one in found if one.id == hypotheses.ANCHOR]
+        rest = [one for one in found if one.id != hypotheses.ANCHOR]
+        return [*self._opened("own", rest), *self._opened(hypotheses.ANCHOR, claims)]
+
+    def _hypotheses(self) -> Iterator[Region]:
+        if claims := tuple(hypotheses.hypotheses(self._comparisons, self._published)):
+            yield from self._opened(hypotheses.ANCHOR, [hypotheses.section(claims)])
+
+    def _semantics(self) -> Iterator[Region]:
+        if self._published.semantics:
+            found = semantics.matrix(self.of_matrix.data, self._published.semantics)
+            title = _say("titles.semantics")
+            yield self._section("semantics", title, (found,), short="Semantics")

@@ -7,18 +7,19 @@ theirs hold, in the same round; the price is that, divided by the share of reque
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypedDict
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Fold, Region, Span, Table, listed, plain
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, RoundKey, Sample, Series
 from cadge_analysis.study.plugin import ParameterValue as Value
+from cadge_analysis.study.plugin import titled
 from cadge_study_press.load import Offered, given_rate, offered
 from cadge_study_press.spec import ApplicationOf, Sections
 
@@ -106,24 +107,21 @@ def less(ours: ByRound, base: ByRound) -> ByRound:
     return {key: value - base[key] for key, value in ours.items() if key in base}
 
 
-class Heading(TypedDict):
-    """What all sections have."""
-
-    anchor: str
-    title: str
-    note: str
-
-
 class Application:
     """All points of a campaign that are the application's, and what follows from them."""
 
     def __init__(self, comparison: Comparison, spec: ApplicationOf, layers: str) -> None:
         self.comparison, self.spec, self.layers = comparison, spec, layers
 
-    def section(self, name: Sections) -> Heading:
-        """Return where a section stands on the page, what it is called, and what it says of itself."""
-        found = self.spec.sections[name]
-        return {"anchor": name, "title": found.title, "note": found.note}
+    def part(
+        self, name: Sections, said: Iterable[str], tables: Iterable[Table] = (), *, more: Iterable[Table] = ()
+    ) -> Region:
+        """Return a section of the page: what it says of itself, sentences, and tables; `more` are folded."""
+        found, sentences = self.spec.sections[name], tuple(said)
+        folds = (Fold(summary=(Span(table.label),), blocks=(table,)) for table in more)
+        note = [plain(found.note)] if found.note else []
+        told = [listed(sentences, "said")] if sentences else []
+        return Region(id=name, title=found.title, blocks=(*note, *told, *titled(*tables), *folds))
 
     @cached_property
     def every(self) -> tuple[Point, ...]:

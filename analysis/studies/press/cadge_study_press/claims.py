@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Region, TableLine, line_of, row_name
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.study.hypotheses import judged, speaks
-from cadge_analysis.study.model import HypothesisRow, LadderRow, LadderTable, Part
+from cadge_analysis.study.hypotheses import Claim, judged, speaks
+from cadge_analysis.study.plugin import layer_table
 from cadge_study_press.application import Application, ByRound, Point, divided, estimate, less, rank_correlation
 from cadge_study_press.spec import FactorOf
 
@@ -21,16 +22,16 @@ HALF = 0.5
 Case = tuple[str, str]
 
 
-def claims(app: Application) -> Iterator[HypothesisRow]:
+def claims(app: Application) -> Iterator[Claim]:
     """Yield the claims, each with what speaks for it, or why that is withheld."""
     held = f"withheld: {app.comparison.withheld}" if app.comparison.withheld else ""
     for one in _claims(app):
         nothing = Value(text=units.MISSING)
-        is_tested = any(cell.raw not in ("", "0") for cell in one.cells)
-        yield replace(one, cells=(nothing, nothing, nothing), verdict=held) if held and is_tested else one
+        is_tested = any(cell.raw not in ("", "0") for cell in one.counts)
+        yield replace(one, counts=(nothing, nothing, nothing), verdict=held) if held and is_tested else one
 
 
-def _claims(app: Application) -> Iterator[HypothesisRow]:
+def _claims(app: Application) -> Iterator[Claim]:
     said = app.spec.said
     yield judged(
         "Layers rank by the processors\u2019 time of communication as they do by their microbenchmark",
@@ -150,7 +151,7 @@ def _nearest(app: Application, pairs: Iterator[tuple[Point, Point]]) -> list[tup
     return [(point, before) for point, before in found if point.setting == at]
 
 
-def versions(app: Application) -> Part:
+def versions(app: Application) -> Region:
     """Return what each version gains over the one before, in processors' time, and by counts."""
     tables, missing = [], []
     for version, earlier in _before(app):
@@ -159,40 +160,35 @@ def versions(app: Application) -> Part:
             missing.append(version)
             continue
         tables.append(
-            LadderTable(
-                title=f"{version}: {app.spec.versions.values[version]}",
-                columns=(
+            layer_table(
+                f"{version}: {app.spec.versions.values[version]}",
+                (
                     "gain",
                     "p50, before \u00f7 after",
                     "messages",
                     "without notifications",
                     *(_heading(app, name) for name in app.spec.quantities.steps),
                 ),
-                rows=tuple(rows),
+                tuple(rows),
             )
         )
     said = [f"Not measured in this campaign beside the version before: {', '.join(missing)}."] if missing else []
-    return Part(
-        **app.section("versions"),
-        said=tuple(said),
-        tables=tuple(tables),
-    )
+    return app.part("versions", tuple(said), tuple(tables))
 
 
-def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
+def _step_row(app: Application, point: Point, before: Point) -> TableLine:
     label, detail = point.cell.series.label, f"{words.PLACES[point.where[0]]}, {words.WAITS[point.where[1]]}"
     if point.setting != app.at_main():
         detail += f", working set {app.say(point.setting)}"
     if why := _withheld(point, before):
-        return LadderRow(label=label, detail=detail, cells=(), reason=why)
+        return line_of(row_name(label, detail), (), why)
     ratio = estimate(divided(app.cpu(before), app.cpu(point)))
     flag = _flag(app, point, ratio)
     names = app.spec.quantities
     silent = [name for name in names.messages if name != names.notified]
-    return LadderRow(
-        label=label,
-        detail=detail,
-        cells=(
+    return line_of(
+        row_name(label, detail),
+        (
             estimate_value(ratio, scale=1.0, reason="no launch has both", sign=units.TIMES, flag=flag),
             estimate_value(
                 estimate(divided(before.numbers.by_round, point.numbers.by_round))
@@ -205,7 +201,6 @@ def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
             *(_before_after(before, point, counted) for counted in (names.messages, silent)),
             *(_before_after(before, point, [name]) for name in names.steps),
         ),
-        reason="",
     )
 
 
@@ -236,27 +231,27 @@ def _before_after(before: Point, after: Point, quantities: Sequence[str]) -> Val
 # ---- factors ----
 
 
-def factors(app: Application) -> Part:
+def factors(app: Application) -> Region:
     """Return the factors of the study one by one; one that no point has is a row that says so."""
-    rows: list[LadderRow] = []
+    rows: list[TableLine] = []
     for factor in app.spec.factors:
         found = list(_factor_rows(app, factor))
-        rows += found or [LadderRow(label=factor.name, detail=factor.note, cells=(), reason=factor.absent)]
-    return Part(
-        **app.section("factors"),
-        said=(),
-        tables=(
-            LadderTable(
-                title="Without it \u00f7 with it",
+        rows += found or [line_of(row_name(factor.name, factor.note), (), factor.absent)]
+    return app.part(
+        "factors",
+        (),
+        (
+            layer_table(
+                "Without it \u00f7 with it",
+                ("processors\u2019 time a request", "difference, \u00b5s", "response time, p50"),
+                tuple(rows),
                 head="factor",
-                columns=("processors\u2019 time a request", "difference, \u00b5s", "response time, p50"),
-                rows=tuple(rows),
             ),
         ),
     )
 
 
-def _factor_rows(app: Application, factor: FactorOf) -> Iterator[LadderRow]:
+def _factor_rows(app: Application, factor: FactorOf) -> Iterator[TableLine]:
     if factor.version_on:
         for point, before in _pairs(app, factor.version_on, factor.version_off):
             if app.is_main(point.setting):
@@ -290,11 +285,11 @@ def _bare(app: Application, point: Point) -> Point | None:
     )
 
 
-def _factor_row(app: Application, name: str, without: Point, having: Point) -> LadderRow:
+def _factor_row(app: Application, name: str, without: Point, having: Point) -> TableLine:
     who = having.version if having.server == app.spec.outside.own else having.server
     detail = f"{having.cell.series.layer} {who}, {words.PLACES[having.where[0]]}, {app.say(having.setting)}"
     if why := _withheld(without, having):
-        return LadderRow(label=name, detail=detail, cells=(), reason=why)
+        return line_of(row_name(name, detail), (), why)
     ratio = estimate(divided(app.cpu(without), app.cpu(having)))
     extra = estimate(less(app.cpu(without), app.cpu(having)))
     times = (
@@ -304,15 +299,13 @@ def _factor_row(app: Application, name: str, without: Point, having: Point) -> L
     )
     flag = _flag(app, having, ratio)
     none = "no launch has both"
-    return LadderRow(
-        label=name,
-        detail=detail,
-        cells=(
+    return line_of(
+        row_name(name, detail),
+        (
             estimate_value(ratio, scale=1.0, reason=none, sign=units.TIMES, flag=flag),
             estimate_value(extra, scale=1 / units.NS_PER_US, reason=none),
             estimate_value(times, scale=1.0, reason=none, sign=units.TIMES),
         ),
-        reason="",
     )
 
 

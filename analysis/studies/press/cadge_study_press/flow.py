@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Region, TableLine, line_of, row_name
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats import intervals
-from cadge_analysis.study.model import LadderRow, LadderTable, Part
 from cadge_analysis.study.plugin import ParameterValue as Given
+from cadge_analysis.study.plugin import layer_table
 from cadge_study_press.application import PERCENT, Application, Point, Setting
 from cadge_study_press.cluster import Cluster
 from cadge_study_press.popularity import Site
@@ -61,7 +62,7 @@ def _measured(found: tuple[float, float, float] | None) -> Value:
     return Value(text=value.text, detail=f"{found[1]:.1f}\u2026{found[2]:.1f}", raw=value.raw)
 
 
-def _row(app: Application, place: str, setting: Setting) -> LadderRow | None:
+def _row(app: Application, place: str, setting: Setting) -> TableLine | None:
     names = app.spec.quantities
     points = [
         one
@@ -76,7 +77,7 @@ def _row(app: Application, place: str, setting: Setting) -> LadderRow | None:
     if isinstance(cluster, str):
         blank = Value(text=units.MISSING, reason=cluster)
         cells = (_measured(hits), blank, blank, _measured(forwarded), blank, blank, blank)
-        return LadderRow(label=label, detail=detail, cells=cells, reason="")
+        return line_of(row_name(label, detail), cells)
     nodes = cluster.nodes
     rule = PERCENT * (nodes - 1) / nodes
     whole = nodes * cluster.cache_bytes
@@ -92,19 +93,19 @@ def _row(app: Application, place: str, setting: Setting) -> LadderRow | None:
         if hits and forwarded
         else Value(text=units.MISSING, reason="not counted"),
     )
-    return LadderRow(label=label, detail=detail, cells=cells, reason="")
+    return line_of(row_name(label, detail), cells)
 
 
-def hits(app: Application) -> Part:
+def hits(app: Application) -> Region:
     """Return hits and forwarded requests, setting by setting: they are nearly the same over all layers."""
     tables = []
     for place in words.PLACE_ORDER:
         rows = tuple(row for setting in app.settings if (row := _row(app, place, setting)))
         if rows:
             title = f"Shares of requests, {words.PLACES[place]}"
-            tables.append(LadderTable(title=title, head="working set", columns=COLUMNS, rows=rows, wide=True))
-    return Part(
-        **app.section("hits"),
-        said=("Measured: the median of all layers\u2019 medians, and under it the lowest and the highest of them.",),
-        tables=tuple(tables),
+            tables.append(layer_table(title, COLUMNS, rows, head="working set", wide=True))
+    return app.part(
+        "hits",
+        ("Measured: the median of all layers\u2019 medians, and under it the lowest and the highest of them.",),
+        tuple(tables),
     )

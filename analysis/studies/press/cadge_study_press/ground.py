@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Region, TableLine, line_of, row_name
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.findings import MEDIA, clipped
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Series, series_of
-from cadge_analysis.study.model import LadderRow, LadderTable, Part
-from cadge_analysis.study.plugin import NOT_READ_BACK, PathFacts
+from cadge_analysis.study.plugin import NOT_READ_BACK, PathFacts, layer_table
 from cadge_study_press.application import PERCENT, Application, Point
 from cadge_study_press.load import given_rate
 
@@ -53,7 +53,7 @@ def through_kernel(path: PathFacts) -> str:
     return "not known: the library does not tell"
 
 
-def ground(app: Application) -> Part:
+def ground(app: Application) -> Region:
     """Return the section."""
     blocks = dict.fromkeys(one.where for one in app.clustered)
     tables = []
@@ -63,20 +63,20 @@ def ground(app: Application) -> Part:
         rows = tuple(_rows(app, place, wait))
         if rows:
             tables.append(
-                LadderTable(
-                    title=f"The way of messages between nodes, {words.PLACES[place]}, {words.WAITS[wait]}",
-                    columns=(
+                layer_table(
+                    f"The way of messages between nodes, {words.PLACES[place]}, {words.WAITS[wait]}",
+                    (
                         "through the kernel",
                         "carried by",
                         "the library says",
                         "system calls a call",
                         "requests/s",
                     ),
-                    rows=rows,
+                    rows,
                     wide=True,
                 )
             )
-    return Part(**app.section("ground"), said=(*_loads(app), *unlike(app)), tables=tuple(tables))
+    return app.part("ground", (*_loads(app), *unlike(app)), tuple(tables))
 
 
 # ---- loads ----
@@ -115,7 +115,7 @@ def unlike(app: Application) -> Iterator[str]:
 # ---- ways ----
 
 
-def _rows(app: Application, place: str, wait: str) -> Iterator[LadderRow]:
+def _rows(app: Application, place: str, wait: str) -> Iterator[TableLine]:
     found: dict[Series, list[Point]] = {}
     for one in app.clustered:
         if one.where == (place, wait) and one.server == app.spec.outside.own:
@@ -125,17 +125,15 @@ def _rows(app: Application, place: str, wait: str) -> Iterator[LadderRow]:
         if not paths:
             continue
         offered = dict.fromkeys(one.offered.text for one in points if one.offered)
-        yield LadderRow(
-            label=series.label,
-            detail="",
-            cells=(
+        yield line_of(
+            row_name(series.label),
+            (
                 _said(Counter(map(through_kernel, paths))),
                 _said(Counter(_carried(path) for path in paths)),
                 _said(Counter(clipped(path.used, USED_MOST) for path in paths), most=1),
                 _system_calls(app, points[0]),
                 Value(text=words.listing(list(offered)) or units.MISSING),
             ),
-            reason="",
         )
 
 

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Region, Table, TableLine, line_of, row_name
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.models.held_out import judged
 from cadge_analysis.models.loggp import HeldOut
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.load import Sample, Series
 from cadge_analysis.stats.offered import rate_s
-from cadge_analysis.study.model import LadderRow, LadderTable, Part
+from cadge_analysis.study.plugin import layer_table
 from cadge_study_press.application import PERCENT, Application, Point, cpu_by_round, estimate, number
 from cadge_study_press.cluster import KIB, Cluster, Demands, Flow, Machine, Seen, Throughput, fit, throughput
 from cadge_study_press.flow import cluster_of
@@ -215,9 +216,8 @@ def _mean(sample: Sample, quantity: str) -> float:
 # ---- sections ----
 
 
-def model_parts(app: Application) -> tuple[Part, ...]:
+def sections(app: Application, models: Models) -> tuple[Region, Region]:
     """Return the model's sections."""
-    models = Models(app)
     return _model(app, models), _further(app, models)
 
 
@@ -236,16 +236,15 @@ def _us(value_ns: float) -> Value:
     return Value(text=units.us(value_ns), raw=f"{value_ns:.12g}")
 
 
-def _model(app: Application, models: Models) -> Part:
+def _model(app: Application, models: Models) -> Region:
     held = [one for one in models.cases if one.what]
     tables = [_demands(models)]
     if held:
         tables.append(_held_out(held))
-    said = [_stations(models), *_judgement(held)]
-    return Part(
-        **app.section("model"),
-        said=tuple(filter(None, said)),
-        tables=tuple(tables),
+    return app.part(
+        "model",
+        filter(None, (_stations(models), judgement(models))),
+        tuple(tables),
         more=(_every(models),) if models.cases else (),
     )
 
@@ -267,7 +266,7 @@ def _stations(models: Models) -> str:
     return f"In this campaign {said[0]}{apart}."
 
 
-def _demands(models: Models) -> LadderTable:
+def _demands(models: Models) -> Table:
     rows, refused = [], defaultdict[tuple[str, str], list[str]](list)
     for one in models.fits:
         label, detail = _name(one.subject, _several(models))
@@ -288,12 +287,12 @@ def _demands(models: Models) -> LadderTable:
             _us(found.forward_pause_ns),
             Value(text=str(found.points), detail=found.unknown),
         )
-        rows.append(LadderRow(label=label, detail=detail, cells=cells, reason=""))
+        rows.append(line_of(row_name(label, detail), cells))
     for (why, label), details in refused.items():
-        rows.append(LadderRow(label=label, detail="; ".join(details), cells=(), reason=why))
-    return LadderTable(
-        title="What was fitted, \u00b5s",
-        columns=(
+        rows.append(line_of(row_name(label, "; ".join(details)), (), why))
+    return layer_table(
+        "What was fitted, \u00b5s",
+        (
             "a request",
             "a miss",
             "a message",
@@ -305,7 +304,7 @@ def _demands(models: Models) -> LadderTable:
             "of a forwarded one",
             "points",
         ),
-        rows=tuple(rows),
+        tuple(rows),
         wide=True,
     )
 
@@ -354,13 +353,13 @@ def _error(found: HeldOut | None) -> tuple[Value, Value]:
     return median, worst
 
 
-def _row(what: str, detail: str, cases: Sequence[Case]) -> LadderRow:
+def _row(what: str, detail: str, cases: Sequence[Case]) -> TableLine:
     found = [_error(judged(what, map(of, cases))) for of in (_cpu, _usual, _response)]
     cells = (Value(text=str(len(cases)), raw=str(len(cases))), *(cell for pair in found for cell in pair))
-    return LadderRow(label=what, detail=detail, cells=cells, reason="")
+    return line_of(row_name(what, detail), cells)
 
 
-def _held_out(held: Sequence[Case]) -> LadderTable:
+def _held_out(held: Sequence[Case]) -> Table:
     by_what: dict[str, list[Case]] = defaultdict(list)
     for one in held:
         by_what[one.what].append(one)
@@ -369,17 +368,14 @@ def _held_out(held: Sequence[Case]) -> LadderTable:
     given = judged("", map(_given, held))
     blank = Value(text=units.MISSING, reason="as above")
     rows.append(
-        LadderRow(
-            label="all of them",
-            detail="misses, messages and sleeps as measured, costs alone predicted",
-            cells=(Value(text=str(len(held)), raw=str(len(held))), *_error(given), *[blank] * 4),
-            reason="",
+        line_of(
+            row_name("all of them", "misses, messages and sleeps as measured, costs alone predicted"),
+            (Value(text=str(len(held)), raw=str(len(held))), *_error(given), *[blank] * 4),
         )
     )
-    return LadderTable(
-        title="Predicted \u00f7 measured \u2212 1, of points that no fit has seen",
-        head="new to the model",
-        columns=(
+    return layer_table(
+        "Predicted \u00f7 measured \u2212 1, of points that no fit has seen",
+        (
             "points",
             "processors, median error",
             "at worst",
@@ -388,16 +384,18 @@ def _held_out(held: Sequence[Case]) -> LadderTable:
             "its mean, median error",
             "at worst",
         ),
-        rows=tuple(rows),
+        tuple(rows),
+        head="new to the model",
         wide=True,
     )
 
 
-def _judgement(held: Sequence[Case]) -> Iterator[str]:
+def judgement(models: Models) -> str:
+    """Return how well the model predicts points that it was not fitted to."""
+    held = [one for one in models.cases if one.what]
     cpu = judged("", map(_cpu, held))
     if cpu is None:
-        yield "No point is left to try the model on."
-        return
+        return "No point is left to try the model on."
     said = (
         f"Of {units.count_of(cpu.points, 'point')} that the model was not fitted to, the processors\u2019 time a "
         f"request is off by {_off(cpu)}"
@@ -405,7 +403,7 @@ def _judgement(held: Sequence[Case]) -> Iterator[str]:
     for what, of in (("the p50 of the response time", _usual), ("its mean", _response)):
         found = judged("", map(of, held))
         said += f"; {what} by {_off(found)}" if found else ""
-    yield f"{said}."
+    return f"{said}."
 
 
 def _off(found: HeldOut) -> str:
@@ -414,7 +412,7 @@ def _off(found: HeldOut) -> str:
     )
 
 
-def _every(models: Models) -> LadderTable:
+def _every(models: Models) -> Table:
     def both(predicted: Value, measured: Value) -> Value:
         return Value(text=f"{predicted.text} | {measured.text}", raw=f"{predicted.raw} {measured.raw}")
 
@@ -436,11 +434,11 @@ def _every(models: Models) -> LadderTable:
         )
         label, detail = _name(one.subject, _several(models))
         fitted = f"new: {one.what}" if one.what else "fitted to it"
-        rows.append(LadderRow(label=label, detail=f"{detail}; {one.label}; {fitted}", cells=cells, reason=""))
-    return LadderTable(
-        title="Every point: predicted | measured",
-        columns=("hits", "forwarded", "messages", "processors, \u00b5s", "p50, \u00b5s", "mean, \u00b5s"),
-        rows=tuple(rows),
+        rows.append(line_of(row_name(label, f"{detail}; {one.label}; {fitted}"), cells))
+    return layer_table(
+        "Every point: predicted | measured",
+        ("hits", "forwarded", "messages", "processors, \u00b5s", "p50, \u00b5s", "mean, \u00b5s"),
+        tuple(rows),
         wide=True,
     )
 
@@ -448,7 +446,7 @@ def _every(models: Models) -> LadderTable:
 # ---- more nodes, other machines ----
 
 
-def _further(app: Application, models: Models) -> Part:
+def _further(app: Application, models: Models) -> Region:
     spec = app.spec.scale
     held = judged("", map(_cpu, (one for one in models.cases if one.what)))
     # at one load a sleep is in the other costs, and where a station has no time left nobody sleeps
@@ -467,10 +465,10 @@ def _further(app: Application, models: Models) -> Part:
         for title, faster, memory in generations:
             rows = [_scaled(app, models, one, base.demands, faster, memory) for one in here]
             tables.append(
-                LadderTable(
-                    title=f"{title}, {words.PLACES[place]}",
-                    columns=tuple(f"{units.grouped(count)} nodes" for count in spec.nodes),
-                    rows=tuple(rows),
+                layer_table(
+                    f"{title}, {words.PLACES[place]}",
+                    tuple(f"{units.grouped(count)} nodes" for count in spec.nodes),
+                    tuple(rows),
                     wide=True,
                 )
             )
@@ -482,14 +480,10 @@ def _further(app: Application, models: Models) -> Part:
             "worst on the points above. No cluster of these sizes was measured: a gain smaller than that error is "
             "none. Intervals are over fits to one round each."
         )
-    return Part(
-        **app.section("further"),
-        said=tuple(said) if tables else (NO_LOADS if one_load else NO_MODEL,),
-        tables=tuple(tables),
-    )
+    return app.part("further", tuple(said) if tables else (NO_LOADS if one_load else NO_MODEL,), tuple(tables))
 
 
-def _scaled(app: Application, models: Models, one: Fitted, base: Demands, faster: int, memory: int) -> LadderRow:
+def _scaled(app: Application, models: Models, one: Fitted, base: Demands, faster: int, memory: int) -> TableLine:
     spec = app.spec.scale
     label, detail = _name(one.subject, _several(models))
     held = app.comparison.why_not(app.spec.pattern, *one.subject[2:])
@@ -500,7 +494,7 @@ def _scaled(app: Application, models: Models, one: Fitted, base: Demands, faster
             cells.append(Value(text=units.MISSING, reason=cluster if isinstance(cluster, str) else str(one.demands)))
             continue
         cells.append(gain(one.demands, base, cluster, float(spec.processors), faster, withheld=held))
-    return LadderRow(label=label, detail=detail, cells=tuple(cells), reason="")
+    return line_of(row_name(label, detail), tuple(cells))
 
 
 def gain(

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from cadge_analysis import units, words
+from cadge_analysis.blocks.model import Region, Table, TableLine, line_of, row_name
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.study import hypotheses
 from cadge_analysis.study.hypotheses import speaks
-from cadge_analysis.study.model import LadderRow, LadderTable, Part
-from cadge_analysis.study.plugin import StudySections
+from cadge_analysis.study.plugin import layer_table
 from cadge_analysis.study.published import Published
 from cadge_study_press import claims, flow, ground, model
 from cadge_study_press.application import Application, ByRound, Point, Setting, divided, estimate
@@ -26,25 +26,23 @@ Who = tuple[str, str, str]
 Block = tuple[str, str]
 
 
-def sections(comparison: Comparison, published: Published, spec: ApplicationOf) -> StudySections | None:
-    """Return what a campaign says of the study's application; None where it has no point of several nodes."""
+def sections(comparison: Comparison, published: Published, spec: ApplicationOf) -> tuple[Region, ...]:
+    """Return what a campaign says of the study's application; nothing where it has no point of several nodes."""
     app = Application(comparison, spec, published.layers)
     if not app.clustered:
-        return None
-    models = model.model_parts(app)
-    return StudySections(
-        parts=(
-            _answer(app, models[0].said[-1:]),
-            ground.ground(app),
-            _processors(app),
-            _price(app),
-            flow.hits(app),
-            _counts(app),
-            claims.versions(app),
-            claims.factors(app),
-            *models,
-        ),
-        hypotheses=tuple(claims.claims(app)),
+        return ()
+    models = model.Models(app)
+    return (
+        _answer(app, model.judgement(models)),
+        ground.ground(app),
+        _processors(app),
+        _price(app),
+        flow.hits(app),
+        _counts(app),
+        claims.versions(app),
+        claims.factors(app),
+        *model.sections(app, models),
+        hypotheses.section(tuple(claims.claims(app))),
     )
 
 
@@ -84,7 +82,8 @@ def _table(
     value: Callable[[Point], Value],
     *,
     reasons: bool,
-) -> LadderTable:
+    wide: bool = False,
+) -> Table:
     """Return a row for each layer and version with a number; `reasons`: those without any as well, by why not."""
     rows, bare = [], defaultdict[str, list[str]](list)
     for who in sorted(by_who):
@@ -96,10 +95,10 @@ def _table(
             bare[next(one.why for one in points if one)].append(name)
             continue
         cells = tuple(_cell(one, value) for one in points)
-        rows.append(LadderRow(label=name, detail=detail, cells=cells, reason=""))
+        rows.append(line_of(row_name(name, detail), cells))
     for why, names in bare.items() if reasons else ():
-        rows.append(LadderRow(label=", ".join(dict.fromkeys(names)), detail="", cells=(), reason=why))
-    return LadderTable(title=title, columns=tuple(app.say(one) for one in settings), rows=tuple(rows))
+        rows.append(line_of(row_name(", ".join(dict.fromkeys(names))), (), why))
+    return layer_table(title, tuple(app.say(one) for one in settings), tuple(rows), wide=wide)
 
 
 def _cell(point: Point | None, value: Callable[[Point], Value]) -> Value:
@@ -110,7 +109,7 @@ def _cell(point: Point | None, value: Callable[[Point], Value]) -> Value:
 
 def _both(
     app: Application, what: str, value: Callable[[Point], Value], *, reasons: bool = False
-) -> tuple[tuple[LadderTable, ...], tuple[LadderTable, ...]]:
+) -> tuple[tuple[Table, ...], tuple[Table, ...]]:
     """Return a table of the main family for each place, and one of all other settings, which are folded."""
     first, more = [], []
     for block, by_who in blocks(app).items():
@@ -119,8 +118,8 @@ def _both(
         first.append(_table(app, f"{what}, {where(block)}", by_who, main, value, reasons=reasons))
         if any(setting in by_setting for by_setting in by_who.values() for setting in rest):
             title = f"{what}, {where(block)}: one factor at a time"
-            more.append(replace(_table(app, title, by_who, rest, value, reasons=False), wide=True))
-    return tuple(one for one in first if one.rows), tuple(one for one in more if one.rows)
+            more.append(_table(app, title, by_who, rest, value, reasons=False, wide=True))
+    return tuple(one for one in first if one.lines), tuple(one for one in more if one.lines)
 
 
 def _us(by_round: ByRound, why: str, detail: str = "") -> Value:
@@ -133,11 +132,11 @@ def _us(by_round: ByRound, why: str, detail: str = "") -> Value:
 # ---- the answer ----
 
 
-def _answer(app: Application, judgement: Sequence[str]) -> Part:
+def _answer(app: Application, judgement: str) -> Region:
     """Return what a reader takes away, place by place."""
     if held := app.comparison.withheld:
         text = f"What the layers do to the application is withheld: {held}."
-        return Part(**app.section("answer"), said=(text,), tables=())
+        return app.part("answer", (text,))
     said = [*ground.unlike(app)]
     for block, by_who in blocks(app).items():
         if why := app.comparison.why_not(app.spec.pattern, *block):
@@ -152,8 +151,8 @@ def _answer(app: Application, judgement: Sequence[str]) -> Part:
         ]
         if points:
             said += [" ".join(_taken(app, block, points)), *_priced(app, points), *_beside(app, points)]
-    said += [f"{text[0].upper()}{text[1:]}" for text in judgement if text]
-    return Part(**app.section("answer"), said=tuple(said), tables=())
+    said.append(f"{judgement[0].upper()}{judgement[1:]}")
+    return app.part("answer", tuple(said))
 
 
 def _spread(found: Mapping[str, Estimate], scale: float, unit: str) -> str:
@@ -238,19 +237,14 @@ def _communication(app: Application) -> Callable[[Point], Value]:
     return value
 
 
-def _processors(app: Application) -> Part:
+def _processors(app: Application) -> Region:
     total, total_more = _both(app, "All nodes together, \u00b5s a request", _total(app), reasons=True)
     part, part_more = _both(app, "Of it communication, \u00b5s a request", _communication(app))
     said = [
         f"Columns are working sets, in percent of what all caches hold; the others are {app.say_main()}.",
         *_stand_ins(app),
     ]
-    return Part(
-        **app.section("processors"),
-        said=tuple(said),
-        tables=(*total, *part),
-        more=(*total_more, *part_more),
-    )
+    return app.part("processors", tuple(said), (*total, *part), more=(*total_more, *part_more))
 
 
 def _stand_ins(app: Application) -> Iterator[str]:
@@ -274,21 +268,21 @@ def _stand_ins(app: Application) -> Iterator[str]:
         )
 
 
-def _price(app: Application) -> Part:
+def _price(app: Application) -> Region:
     tables = []
     for block, by_who in blocks(app).items():
         rows = tuple(_price_rows(app, by_who))
         if rows:
             tables.append(
-                LadderTable(
-                    title=f"\u00b5s a forwarded request, {where(block)}",
-                    columns=(
+                layer_table(
+                    f"\u00b5s a forwarded request, {where(block)}",
+                    (
                         "measured",
                         "its microbenchmark",
                         "measured \u00f7 microbenchmark",
                         "file with heads, bytes",
                     ),
-                    rows=rows,
+                    rows,
                 )
             )
     setting = app.at_main()
@@ -297,10 +291,10 @@ def _price(app: Application) -> Part:
         "\u00b5s a forwarded request",
         lambda point: _us(app.price(point), _no_price(app, point)),
     )
-    return Part(
-        **app.section("price"),
-        said=(f"At a working set of {app.say(setting)}.",) if setting else (),
-        tables=tuple(tables),
+    return app.part(
+        "price",
+        (f"At a working set of {app.say(setting)}.",) if setting else (),
+        tuple(tables),
         more=(*all_prices, *more),
     )
 
@@ -311,7 +305,7 @@ def _no_price(app: Application, point: Point) -> str:
     return alone if isinstance(alone, str) else "no launch has both"
 
 
-def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]]) -> Iterator[LadderRow]:
+def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]]) -> Iterator[TableLine]:
     setting = app.at_main()
     for who in sorted(by_who):
         point = by_who[who].get(setting) if setting else None
@@ -319,7 +313,7 @@ def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]])
             continue
         name, detail = label(app, who)
         if point.withheld:
-            yield LadderRow(label=name, detail=detail, cells=(), reason=point.withheld)
+            yield line_of(row_name(name, detail), (), point.withheld)
             continue
         price, micro = app.price(point), app.micro(point)
         size = app.file_bytes(point)
@@ -335,13 +329,13 @@ def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]])
             if size is None
             else Value(text=units.grouped(round(size)), raw=f"{size:.12g}"),
         )
-        yield LadderRow(label=name, detail=detail, cells=cells, reason="")
+        yield line_of(row_name(name, detail), cells)
 
 
 # ---- what a request takes ----
 
 
-def _counts(app: Application) -> Part:
+def _counts(app: Application) -> Region:
     setting = app.at_main()
     tables = []
     file = app.comparison.data.patterns[app.spec.pattern]
@@ -352,33 +346,27 @@ def _counts(app: Application) -> Part:
         if not measured:
             continue
         tables.append(
-            LadderTable(
-                title=f"Response time, \u00b5s, and processors, {where(block)}",
-                columns=("p50", "p99", "requests/s", "context switches", "system calls"),
-                rows=tuple(_row(app, who, measured[who], _times(measured[who])) for who in sorted(measured)),
+            layer_table(
+                f"Response time, \u00b5s, and processors, {where(block)}",
+                ("p50", "p99", "requests/s", "context switches", "system calls"),
+                tuple(_row(app, who, measured[who], _times(measured[who])) for who in sorted(measured)),
             )
         )
         tables.append(
-            LadderTable(
-                title=f"Counts a request, {where(block)}",
-                columns=tuple(file.quantities[name].heading.removesuffix(" a request") for name in names),
-                rows=tuple(
-                    _row(app, who, measured[who], _quantities(measured[who], names)) for who in sorted(measured)
-                ),
+            layer_table(
+                f"Counts a request, {where(block)}",
+                tuple(file.quantities[name].heading.removesuffix(" a request") for name in names),
+                tuple(_row(app, who, measured[who], _quantities(measured[who], names)) for who in sorted(measured)),
                 wide=True,
             )
         )
     said = [f"At a working set of {app.say(setting)}; under a number its interval over launches."] if setting else []
-    return Part(
-        **app.section("counts"),
-        said=tuple(said),
-        tables=tuple(tables),
-    )
+    return app.part("counts", tuple(said), tuple(tables))
 
 
-def _row(app: Application, who: Who, point: Point, cells: tuple[Value, ...]) -> LadderRow:
+def _row(app: Application, who: Who, point: Point, cells: tuple[Value, ...]) -> TableLine:
     name, detail = label(app, who)
-    return LadderRow(label=name, detail=detail, cells=cells, reason=point.withheld)
+    return line_of(row_name(name, detail), cells, point.withheld)
 
 
 def _times(point: Point) -> tuple[Value, ...]:

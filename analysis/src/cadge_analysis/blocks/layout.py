@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from cadge_analysis.page.viewmodel import Column, Summary
+from cadge_analysis.blocks.model import Column
 
 FEW = 8
 """So many columns fit beside each other on a page of 1,280 pixels; a table of more has blocks at every width."""
@@ -50,14 +50,9 @@ def column_heads(columns: Sequence[Column]) -> list[str]:
     return ["", *(f"{one.head}, {one.unit}" if one.unit else one.head for one in columns)]
 
 
-def summary_heads(table: Summary) -> list[str]:
+def summary_heads(sizes: Sequence[str], *, has_ratios: bool) -> list[str]:
     """Return the heads of a section's summary."""
-    found = [""]
-    for size in table.sizes:
-        found.append(size)
-        if table.has_ratios:
-            found.append("")
-    return found
+    return ["", *(head for size in sizes for head in ((size, "") if has_ratios else (size,)))]
 
 
 def matrix_heads(columns: Sequence[tuple[str, str, str]]) -> list[str]:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pages as HTML: one template of macros prints the blocks of each. Equal pages give equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from cadge_analysis.blocks import definitions, layout
+from cadge_analysis.blocks.model import CHOSEN, Document
+from cadge_analysis.cells.shown import Value
+
+
+@cache  # a report has a page a pattern, and a template is compiled once
+def environment(folder: Path | None = None) -> Environment:
+    """Return the environment of all templates, and of those in a folder. Every value from data is escaped."""
+    made = Environment(
+        loader=ChoiceLoader(
+            [
+                PackageLoader("cadge_analysis.blocks", "templates"),
+                PackageLoader("cadge_analysis.page", "templates"),
+                *([FileSystemLoader(folder)] if folder else []),
+            ]
+        ),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        captioned=captioned,
+        attributes=attributes,
+        kind=lambda block: type(block).__name__,
+        heads=layout.heads,
+        how_many=layout.how_many,
+        heads_rule=layout.heads_rule,
+        column_heads=layout.column_heads,
+        summary_heads=layout.summary_heads,
+        matrix_heads=layout.matrix_heads,
+    )
+    made.tests["value"] = lambda cell: isinstance(cell, Value)
+    made.globals["heads_most"] = layout.MOST
+    made.globals["definitions"] = Markup(definitions.HERE)  # noqa: S704 - a constant of ours
+    return made
+
+
+def captioned(text: str) -> Markup:
+    """Return a caption, with what is true where something can be chosen marked for paper to leave out."""
+    return Markup(escape(text).replace(CHOSEN, f'<span class="onscreen">{CHOSEN}</span>'))  # noqa: S704 - escaped
+
+
+def attributes(given: Mapping[str, object]) -> Markup:
+    """Return an element's attributes; one without a value is left out."""
+    return Markup("").join(Markup(' {}="{}"').format(name, value) for name, value in given.items() if value != "")
+
+
+def printed(page: Document) -> str:
+    """Return a page as one HTML document that needs nothing else."""
+    return whole(environment().get_template("page.html.j2").render(page=page))
+
+
+def whole(text: str) -> str:
+    """Return a page as it is written: with what it draws more than once, without what a browser does not need."""
+    return tidy(definitions.defined(text))
+
+
+def tidy(text: str) -> str:
+    """Return a rendered page without indentation and empty lines."""
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a page is made of: finished strings in frozen shapes, each printed by one macro of templates/blocks.html.j2.
+
+`role` says how a block looks: a class of the style sheets. `id` is where links lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from cadge_analysis.cells.shown import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a sentence; strong for names and numbers that carry the answer. `href`: where it leads."""
+
+    text: str
+    strong: bool = False
+    role: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A series' name, and the number of its look: marker, colour and dashes, which `dashed` says it has."""
+
+    label: str
+    number: int
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of a level from 1, the title, to 4."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Sentences."""
+
+    spans: tuple[Span, ...]
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One of several: sentences, and for programs what kind of thing it says."""
+
+    spans: tuple[Span, ...]
+    role: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: tuple[Item, ...]
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A name and what is known under it."""
+
+    name: str
+    text: str
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and what is known under each."""
+
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to type, of one line."""
+
+    text: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A table's column: `key` names its field for programs, `head` and `unit` are for people.
+
+    `role`: how its cells look.
+    """
+
+    head: str
+    key: str = ""
+    unit: str = ""
+    number: bool = True
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCell:
+    """A cell that is no number alone: words, a row's name (`is_name`), or a value with more below it.
+
+    `small`: small print below it, each with how it looks. `bar`: the length of a bar in percent. `is_rest`: it takes
+    the place of all cells that would follow.
+    """
+
+    spans: tuple[Span, ...] = ()
+    small: tuple[tuple[str, str], ...] = ()
+    role: str = ""
+    raw: str = ""
+    bar: str = ""
+    key: Key | None = None
+    is_name: bool = False
+    is_rest: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLine:
+    """A line of a table, a cell a column. `published` ones are not of our campaigns."""
+
+    cells: tuple[Value | TableCell, ...]
+    role: str = ""
+
+    @property
+    def is_published(self) -> bool:
+        """True where its numbers are of a paper."""
+        return self.role == PUBLISHED
+
+
+PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Lines below heads. `label` names it where it can be scrolled; with `fits` it gives way on a narrow page."""
+
+    label: str
+    role: str
+    columns: tuple[Column, ...]
+    lines: tuple[TableLine, ...]
+    caption: tuple[Span, ...] = ()
+    caption_role: str = ""
+    fits: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataTable:
+    """The numbers behind a figure, as text."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallPicture:
+    """A small chart of a few series."""
+
+    heading: str
+    keys: tuple[Key, ...]
+    svg: Markup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A chart, how to read it, small charts with what lies behind them all, and its data."""
+
+    name: str
+    title: str
+    svg: Markup
+    caption: str
+    keys: tuple[Key, ...]
+    small_title: str
+    back: Markup
+    small: tuple[SmallPicture, ...]
+    table: DataTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackedFigure:
+    """A chart of parts, what their colours mean, and how to read it; its numbers stand in a table beside it."""
+
+    name: str
+    label: str
+    parts: tuple[tuple[str, str], ...]
+    svg: Markup
+    caption: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Blocks that are closed on a screen, below a line that says what they are."""
+
+    summary: tuple[Span, ...]
+    blocks: tuple[Block, ...]
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Blocks that belong together. With a `title` they are a section of the page; lists of sections call it `short`."""
+
+    blocks: tuple[Block, ...]
+    title: str = ""
+    short: str = ""
+    id: str = ""
+    role: str = ""
+    label: str = ""
+
+
+CHOSEN = ", and comes forward when it is chosen above"
+"""Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
+
+Block = Heading | Text | Items | Facts | Command | Table | Figure | StackedFigure | Fold | Region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavLink:
+    """An entry of the list of sections."""
+
+    href: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """What every page has: colours, where its numbers come from, and the numbers themselves.
+
+    `looks` are number and colour of what its figures' readers may pick out.
+    """
+
+    facts: tuple[Fact, ...]
+    command: str
+    looks: tuple[tuple[int, int], ...]
+    palette_light: tuple[tuple[str, str], ...]
+    palette_dark: tuple[tuple[str, str], ...]
+    data_json: Markup
+    generated: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A whole page: what it is, what limits what it says (`banner`), its list of sections, and its blocks.
+
+    `kicker` says what kind of page it is; `styles` are the style sheets that it needs beside those of every page.
+    """
+
+    title: str
+    kicker: tuple[Span, ...]
+    deck: str
+    styles: tuple[str, ...]
+    sections: tuple[NavLink, ...]
+    banner: tuple[Block, ...]
+    blocks: tuple[Block, ...]
+    sheet: Sheet
+
+
+def plain(text: str, role: str = "") -> Text:
+    """Return sentences without anything that stands out."""
+    return Text((Span(text),), role)
+
+
+def listed(texts: Iterable[str], role: str = "") -> Items:
+    """Return a list of plain sentences."""
+    return Items(tuple(Item(spans=(Span(text),)) for text in texts), role)
+
+
+def words_column(head: str, role: str = "") -> Column:
+    """Return a column of words."""
+    return Column(head=head, number=False, role=role)
+
+
+def number_columns(heads: Iterable[str]) -> tuple[Column, ...]:
+    """Return columns of numbers."""
+    return tuple(Column(head=head, role="num") for head in heads)
+
+
+def row_name(label: str, *small: str) -> TableCell:
+    """Return what a row is called, and what stands below it."""
+    return TableCell(spans=(Span(label),), small=tuple(("", text) for text in small if text), is_name=True)
+
+
+def words_cell(text: str) -> TableCell:
+    """Return a cell of words."""
+    return TableCell(spans=(Span(text),))
+
+
+def reason_cell(reason: str) -> TableCell:
+    """Return why there is nothing in all cells that would follow."""
+    return TableCell(spans=(Span(reason),), role="reason", is_rest=True)
+
+
+def line_of(name: TableCell, cells: Iterable[Value | TableCell], reason: str = "", role: str = "") -> TableLine:
+    """Return a line with its cells, or with the one reason why it has none."""
+    return TableLine(cells=(name, reason_cell(reason)) if reason else (name, *cells), role=role)
+
+
+def tables_of(blocks: Iterable[Block]) -> Iterator[Table]:
+    """Yield every table of a page, in order."""
+    for block in blocks:
+        match block:
+            case Table():
+                yield block
+            case Fold() | Region():
+                yield from tables_of(block.blocks)

@@ -21,7 +21,8 @@ from chromium import Browser
 from test_browser import OPEN_ALL, luminance
 
 from cadge_analysis import report
-from cadge_analysis.page import beside, pages, render
+from cadge_analysis.blocks.html import printed
+from cadge_analysis.page import beside, pages
 from cadge_analysis.publish.publish import publish, redacted
 from cadge_analysis.publish.run import Labels
 from cadge_analysis.study.build import build
@@ -54,7 +55,7 @@ def two_sides(folder: Path) -> list[Path]:
     one = test_beside.side(folder / "one")
     other = test_beside.side(folder / "other", attempt_hook=test_beside.planted)
     page = beside.page(against(one, other, 0.05), one, other, generated="then")
-    (folder / "beside.html").write_text(render.beside(page), encoding="utf-8")
+    (folder / "beside.html").write_text(printed(page), encoding="utf-8")
     return [folder / "beside.html"]
 
 

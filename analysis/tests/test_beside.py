@@ -18,9 +18,10 @@ from chromium import Browser
 from scaled import scaled
 from test_browser import OPEN_ALL, OUTSIDE, TOO_WIDE
 
+from cadge_analysis.blocks.html import printed
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.ratios import FARTHEST, RatioLine, RatioMark, RatioPanel, lines_of, ratio_panel, reach_of
-from cadge_analysis.page import beside, render
+from cadge_analysis.page import beside
 from cadge_analysis.stats import load
 from cadge_analysis.stats.tail_shift import PER_MILLES, beyond, tail_shifts
 from cadge_analysis.versus.against import Against, Fate, against
@@ -79,7 +80,7 @@ def found(sides: tuple[Side, Side]) -> Against:
 
 
 def page_of(found: Against, sides: tuple[Side, Side], **options: Any) -> str:  # noqa: ANN401
-    return render.beside(beside.page(found, *sides, generated="then", **options))
+    return printed(beside.page(found, *sides, generated="then", **options))
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from chromium import Browser
 from over_time import LAYERS, OPTIONS, SLOW
 from test_browser import OPEN_ALL, TOO_WIDE
 
+from cadge_analysis.blocks.html import printed
 from cadge_analysis.page import history as pages
-from cadge_analysis.page import render
 from cadge_analysis.versus.history import History, history
 from cadge_analysis.versus.history_data import document
 from cadge_analysis.versus.sides import Side
@@ -38,7 +38,7 @@ def found(two: tuple[Side, Side]) -> History:
 
 @pytest.fixture(scope="module")
 def text(found: History) -> str:
-    return render.history(pages.page(found, generated="then"))
+    return printed(pages.page(found, generated="then"))
 
 
 def test_what_changed_is_told_of_the_layer_that_did(found: History) -> None:
@@ -72,11 +72,19 @@ def test_too_few_campaigns_tell_nothing_and_say_how_many_would(two: tuple[Side, 
     few = history(over_time.sides(*two, count=9, changed=4, slower=9.0), 0.05)
     assert not few.changed
     assert (few.testable, few.needed) == (0, 10)
-    page = pages.page(few, generated="then")
-    assert page.verdict == "Too few campaigns to tell a change"
-    shown = pagereader.read(render.history(page))
+    shown = pagereader.read(printed(pages.page(few, generated="then")))
+    banner = shown.one("section", class_="banner")
+    assert banner.one("h2").text == "Too few campaigns to tell a change"
     assert "10 campaigns are needed" in shown.text
     assert "No cell can be told" in shown.text
+
+
+def test_every_marker_beside_a_name_is_drawn(found: History) -> None:
+    shown = pagereader.read(printed(pages.page(found, generated="then")))
+    wanted = {one.attrs["href"] for one in shown.all("use")}
+    drawn = {f"#{one.attrs['id']}" for one in shown.walk() if "id" in one.attrs}
+    assert any(one.startswith("#mk") for one in wanted)
+    assert wanted <= drawn
 
 
 def test_where_floors_changed_as_well_it_may_be_the_machine(two: tuple[Side, Side]) -> None:
@@ -85,7 +93,7 @@ def test_where_floors_changed_as_well_it_may_be_the_machine(two: tuple[Side, Sid
     found = history(sides, 0.05)
     assert found.machine is not None
     assert [turn.at for turn in found.machine.turns] == [6]
-    page = pagereader.read(render.history(pages.page(found, generated="then")))
+    page = pagereader.read(printed(pages.page(found, generated="then")))
     assert "it may be the machine" in page.text
     assert all("machine_changed_too" in one for cell in document(found)["cells"] for one in cell["changes"])  # type: ignore[union-attr,index,call-overload]
 
@@ -99,7 +107,7 @@ def test_cells_that_came_and_went_are_told(tmp_path: Path, two: tuple[Side, Side
         ("native-ofi", (0, 1, 2)),
         ("rdma-ucx", (3,)),
     }
-    page = pagereader.read(render.history(pages.page(found, generated="then")))
+    page = pagereader.read(printed(pages.page(found, generated="then")))
     assert "Cells that only some campaigns have" in page.text
     assert "1 to 3" in page.text
 
@@ -109,7 +117,7 @@ def test_another_machine_s_values_are_left_out_and_said(tmp_path: Path, two: tup
     other = over_time.read(tmp_path, replace(OPTIONS, node=cpu))
     found = history([over_time.at(two[0], 0, {}), over_time.at(two[0], 1, {}), over_time.at(other, 2, {})], 0.05)
     assert sum(found.left.values()) > 0
-    page = pagereader.read(render.history(pages.page(found, generated="then")))
+    page = pagereader.read(printed(pages.page(found, generated="then")))
     assert "Not comparable with the newest campaign" in page.text
 
 
@@ -131,7 +139,7 @@ def test_the_page_says_what_the_numbers_do(text: str, found: History) -> None:
 
 def test_the_same_campaigns_give_the_same_bytes(two: tuple[Side, Side], text: str) -> None:
     again = history(over_time.sides(*two), 0.05)
-    assert render.history(pages.page(again, generated="then")) == text
+    assert printed(pages.page(again, generated="then")) == text
 
 
 def test_names_are_text(two: tuple[Side, Side]) -> None:
@@ -139,7 +147,7 @@ def test_names_are_text(two: tuple[Side, Side]) -> None:
     hostile = "<script>alert(1)</script>"
     meta = sides[6].data.meta.model_copy(update={"sweep": hostile})
     sides[6] = Side(hostile, replace(sides[6].data, meta=meta))
-    text = render.history(pages.page(history(sides, 0.05), generated="then"))
+    text = printed(pages.page(history(sides, 0.05), generated="then"))
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)" in text
 

@@ -45,8 +45,9 @@ import test_witness
 from scaled import scaled
 
 from cadge_analysis import report
+from cadge_analysis.blocks.html import printed
 from cadge_analysis.models.campaign import fits_of
-from cadge_analysis.page import ablation_table, beside, last_time, paper, render
+from cadge_analysis.page import ablation_table, beside, last_time, paper
 from cadge_analysis.page import history as history_page
 from cadge_analysis.page.picture import ascii_text, lines, pictured
 from cadge_analysis.stats.compare import compare
@@ -606,7 +607,7 @@ def since_last_time(folder: Path) -> Outputs:
 def compared(found: Against, first: Side, second: Side, **given: Any) -> Outputs:  # noqa: ANN401
     """Return the page of a comparison, and what programs get."""
     with Figures() as figures:
-        html = render.beside(beside.page(found, first, second, generated="then", **given))
+        html = printed(beside.page(found, first, second, generated="then", **given))
         made = of_html(html, "html") | {"figures": figures.text()}
     return made | {"json": as_json(document(found)), "changes": repr_of(found)}
 
@@ -689,7 +690,7 @@ def over_days(folder: Path) -> Outputs:
     after = over_time.read(folder / "b", replace(over_time.OPTIONS, node={"kernel": "7.0"}))
     found = history(over_time.sides(before, after), 0.05)
     with Figures() as figures:
-        html = of_html(render.history(history_page.page(found, generated="then")), "html")
+        html = of_html(printed(history_page.page(found, generated="then")), "html")
         return html | {"figures": figures.text(), "json": as_json(history_document(found))}
 
 

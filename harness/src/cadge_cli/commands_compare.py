@@ -179,11 +179,12 @@ def _side_by_side(
 
 
 def _page(found: Against, sides: tuple[Side, Side], vary: tuple[str, ...]) -> str:
-    from cadge_analysis.page import beside, render
+    from cadge_analysis.blocks.html import printed
+    from cadge_analysis.page import beside
     from cadge_analysis.report import stamp
 
     newest = max((side.data for side in sides), key=lambda data: data.meta.created_utc)
-    return render.beside(beside.page(found, *sides, vary=vary, generated=stamp(newest)))
+    return printed(beside.page(found, *sides, vary=vary, generated=stamp(newest)))
 
 
 def _fail_on(text: str) -> FailOn:

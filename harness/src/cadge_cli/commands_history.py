@@ -111,11 +111,11 @@ def _campaigns(names: tuple[str, ...], results: Path | None) -> list[Side]:
 
 
 def _page(found: History) -> str:
+    from cadge_analysis.blocks.html import printed
     from cadge_analysis.page import history as pages
-    from cadge_analysis.page import render
     from cadge_analysis.report import stamp
 
-    return render.history(pages.page(found, generated=stamp(found.campaigns[-1].data)))
+    return printed(pages.page(found, generated=stamp(found.campaigns[-1].data)))
 
 
 def _gist(found: History) -> str:

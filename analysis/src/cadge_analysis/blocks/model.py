@@ -195,12 +195,26 @@ class StackedFigure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PanelFigure:
+    """A small chart beside others, whose series they are (`key` in its title, `keys` below), and its numbers."""
+
+    name: str
+    title: str
+    svg: Markup
+    note: str
+    table: DataTable
+    key: Key | None = None
+    keys: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """Blocks that are closed on a screen, below a line that says what they are."""
+    """Blocks below a line that says what they are; closed on a screen, if it does not say otherwise."""
 
     summary: tuple[Span, ...]
     blocks: tuple[Block, ...]
     role: str = ""
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +232,7 @@ class Region:
 CHOSEN = ", and comes forward when it is chosen above"
 """Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 
-Block = Heading | Text | Items | Facts | Command | Table | Figure | StackedFigure | Fold | Region
+Block = Heading | Text | Items | Facts | Command | Table | Figure | StackedFigure | PanelFigure | Fold | Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +274,8 @@ class Document:
     banner: tuple[Block, ...]
     blocks: tuple[Block, ...]
     sheet: Sheet
+    carried: str = "The numbers of each launch"
+    """What is embedded in the file for programs."""
 
 
 def plain(text: str, role: str = "") -> Text:
@@ -300,6 +316,34 @@ def reason_cell(reason: str) -> TableCell:
 def line_of(name: TableCell, cells: Iterable[Value | TableCell], reason: str = "", role: str = "") -> TableLine:
     """Return a line with its cells, or with the one reason why it has none."""
     return TableLine(cells=(name, reason_cell(reason)) if reason else (name, *cells), role=role)
+
+
+def titled_spans(title: str, gist: str) -> tuple[Span, ...]:
+    """Return what the line of a fold says: a title, and in short what is below it."""
+    return Span(title, role="b"), Span(" "), Span(gist, role="dim")
+
+
+def caption(title: str, note: str = "") -> tuple[Span, ...]:
+    """Return a table's caption, and what is to be known of the table."""
+    return (Span(title, role="span"), *((Span(" "), Span(note, role="dim")) if note else ()))
+
+
+def plain_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    """Return a table of words that gives way on a narrow page."""
+    return Table(
+        label=title,
+        role="plain",
+        columns=tuple(map(words_column, heads)),
+        lines=tuple(TableLine(cells=tuple(map(words_cell, row))) for row in rows),
+        caption=caption(title),
+        fits=True,
+    )
+
+
+def sections_of(blocks: Iterable[Block]) -> tuple[NavLink, ...]:
+    """Return the list of a page's sections."""
+    regions = [one for one in blocks if isinstance(one, Region) and one.id]
+    return tuple(NavLink(href=f"#{one.id}", text=one.short or one.title) for one in regions)
 
 
 def tables_of(blocks: Iterable[Block]) -> Iterator[Table]:

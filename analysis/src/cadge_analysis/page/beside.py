@@ -8,24 +8,41 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log1p
 
-from cadge_analysis import units, words
-from cadge_analysis.blocks.model import Fact
+from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import (
+    Block,
+    Command,
+    Document,
+    Fact,
+    Facts,
+    Fold,
+    Heading,
+    Item,
+    Items,
+    PanelFigure,
+    Region,
+    Span,
+    Table,
+    TableCell,
+    TableLine,
+    caption,
+    plain,
+    plain_table,
+    row_name,
+    sections_of,
+    titled_spans,
+    words_cell,
+    words_column,
+)
 from cadge_analysis.cells.shown import SIGNS
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import provenance
 from cadge_analysis.page.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
-from cadge_analysis.page.beside_model import (
-    BesidePage,
-    ChangeRow,
-    ChangeTable,
-    ConditionClass,
-    ConditionRow,
-    FateTable,
-)
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.page.since import findings_of, machine_tables
-from cadge_analysis.page.viewmodel import FactTable, Remark
+from cadge_analysis.page.viewmodel import Finding, Remark
+from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus import change_words, drift_words
@@ -57,36 +74,63 @@ def _title(found: Against) -> str:
     return f"{second} against {first}" if one == other and first and second else f"{found.second} against {found.first}"
 
 
-def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (), generated: str) -> BesidePage:
+def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (), generated: str) -> Document:
     """Return the page. vary: the conditions under study, by how they begin; `generated`: the page's time stamp."""
     looks = _looks(found, first, second)
-    classes = tuple(_classes(found, vary))
     remarks = tuple(_remarks(found))
     command = _command(found, vary)
-    tails = tail_figures(found, looks)
-    return BesidePage(
+    blocks = tuple(_sections(found, (first, second), looks, vary, command))
+    return Document(
         title=_title(found),
+        kicker=(Span("Cadge comparison"),),
         deck=_deck(found, first, second),
-        verdict=_verdict(found, remarks),
-        remarks=remarks,
-        findings=findings_of(found),
-        conditions=classes,
-        no_conditions="" if classes else "Nothing differed in the conditions that are known.",
-        counts=_counts(found),
-        changes=tuple(_changes(found, looks)),
-        no_changes=_no_changes(found),
-        ratios=ratio_figures(found, looks),
-        ratios_note=_ratios_note(found),
-        tails=tails,
-        tails_note=_tails_note(found) if tails else "",
-        fates=tuple(_fates(found.left)),
-        means=_means(found),
-        machine=machine_tables(found),
-        method=tuple(_method(found)),
-        sides=tuple((side.name, provenance.campaign_facts(side.data)) for side in _distinct(first, second)),
-        command=command,
+        styles=("part/beside.css",),
+        sections=sections_of(blocks),
+        banner=banner(_verdict(found, remarks), remarks),
+        blocks=blocks,
         sheet=dressed((), command, with_launches(found), generated=generated, looks=looks.values()),
     )
+
+
+def _say(key: str) -> str:
+    return messages.say("beside", key)
+
+
+def _sections(
+    found: Against, sides: tuple[Side, Side], looks: Mapping[str, Identity], vary: Sequence[str], command: str
+) -> Iterator[Region]:
+    findings = Items(tuple(map(_item, findings_of(found))), "found")
+    yield Region(id="answer", title="Answer", role="first", blocks=(findings,))
+    conditions = tuple(_conditions(found, vary)) or (plain(_say("no_conditions")),)
+    yield Region(id="comparability", title=_say("comparability"), short="What differed", blocks=conditions)
+    yield Region(id="changes", title="Changes", blocks=tuple(_changed(found, looks)))
+    if figures := ratio_figures(found, looks):
+        yield _panels("ratios", _say("ratios"), _ratios_note(found), figures, short="Ratios")
+    if figures := tail_figures(found, looks):
+        yield _panels("tails", _say("tails"), _tails_note(found), figures, short="Tails")
+    if fates := tuple(_fates(found.left)):
+        yield Region(id="fates", title=_say("fates"), short="Came and went", blocks=fates)
+    if machine := machine_tables(found):
+        tables = tuple(plain_table(one.title, one.columns, one.rows) for one in machine)
+        yield Region(id="machine", title=_say("machine"), short="Machine", blocks=tables)
+    yield Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),))
+    facts = (
+        block
+        for side in _distinct(*sides)
+        for block in (Heading(3, side.name), Facts(provenance.campaign_facts(side.data)))
+    )
+    again = (plain(_say("again")), Command(command, label="Command"))
+    yield Region(id="provenance", title="Provenance", blocks=(*facts, *again))
+
+
+def _panels(name: str, title: str, note: str, figures: tuple[PanelFigure, ...], *, short: str) -> Region:
+    return Region(
+        id=name, title=title, short=short, blocks=(plain(note, "lede"), Region(blocks=figures, role="panels"))
+    )
+
+
+def _item(one: Finding) -> Item:
+    return Item(spans=one.spans, role="grave" if one.grave else "", kind=one.kind)
 
 
 def _distinct(first: Side, second: Side) -> tuple[Side, ...]:
@@ -170,7 +214,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _classes(found: Against, vary: Sequence[str]) -> Iterator[ConditionClass]:
+def _conditions(found: Against, vary: Sequence[str]) -> Iterator[Table]:
     """Yield what differed, by what it means for the comparison."""
 
     def is_varied(one: Difference) -> bool:
@@ -192,53 +236,68 @@ def _classes(found: Against, vary: Sequence[str]) -> Iterator[ConditionClass]:
     ):
         rows = merged([one for one in found.conditions if kind(one) == name])
         if rows:
-            yield ConditionClass(
-                title=title,
-                note=note,
-                flag=flag,
-                rows=tuple(
-                    ConditionRow(what=what, first=one or "nothing", second=other or "nothing")
+            yield Table(
+                label=title,
+                role=f"plain conditions {flag}",
+                columns=tuple(map(words_column, ("condition", "first", "second"))),
+                lines=tuple(
+                    TableLine(cells=(row_name(what), words_cell(one or "nothing"), words_cell(other or "nothing")))
                     for what, one, other in rows
                 ),
+                caption=caption(title, note),
+                fits=True,
             )
 
 
 # ---- what changed ----
 
 
-def _changes(found: Against, looks: Mapping[str, Identity]) -> Iterator[ChangeTable]:
+def _changed(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
+    if none := _no_changes(found):
+        yield plain(none)
+    yield from _changes(found, looks)
+    yield from _counts(found)
+    if means := tuple(_means(found)):
+        yield Fold(summary=(Span(_say("means")),), blocks=means)
+
+
+def _changes(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
     changed = [one for one in found.changes if one.judged.verdict in CHANGED]
     if changed:
         most = changed[:FIRST_MOST]
         whole = len(most) == len(changed)
-        yield ChangeTable(
-            title=f"{'What' if whole else f'The {FIRST_MOST} that'} changed most: slower first, then faster",
-            gist=_gist(found),
-            open=True,
-            rows=tuple(_row(one, looks) for one in most),
-        )
+        title = f"{'What' if whole else f'The {FIRST_MOST} that'} changed most: slower first, then faster"
+        yield _change_table(title, _gist(found), most, looks)
     if len(changed) > FIRST_MOST:
         groups: dict[tuple[str, str, str], list[Change]] = {}
         for one in changed:
             groups.setdefault((one.pattern, one.place, one.wait), []).append(one)
         for of in groups.values():
             case = of[0].sides[0].cell.case
-            yield ChangeTable(
-                title=f"{words.pattern(case)}, {mode_of(case)}",
-                gist=f"{units.count_of(len(of), 'cell')} changed",
-                open=False,
-                rows=tuple(_row(one, looks) for one in of),
-            )
+            title = f"{words.pattern(case)}, {mode_of(case)}"
+            yield _folded(title, f"{units.count_of(len(of), 'cell')} changed", of, looks)
     undecided = [one for one in found.changes if one.judged.verdict is Verdict.UNKNOWN]
     if undecided:
         more = len(undecided) - UNDECIDED_MOST
         left = f"; the {UNDECIDED_MOST} that may have changed most" if more > 0 else ""
-        yield ChangeTable(
-            title="What cannot be told",
-            gist=f"{units.count_of(len(undecided), 'cell')}{left}",
-            open=False,
-            rows=tuple(_row(one, looks) for one in undecided[:UNDECIDED_MOST]),
-        )
+        gist = f"{units.count_of(len(undecided), 'cell')}{left}"
+        yield _folded("What cannot be told", gist, undecided[:UNDECIDED_MOST], looks)
+
+
+def _folded(title: str, gist: str, changes: Sequence[Change], looks: Mapping[str, Identity]) -> Fold:
+    return Fold(summary=titled_spans(title, gist), blocks=(_change_table(title, gist, changes, looks),), role="case")
+
+
+def _change_table(title: str, gist: str, changes: Sequence[Change], looks: Mapping[str, Identity]) -> Table:
+    heads = ("verdict", "series", "cell", "first", "second", "change", "launches", "adjusted p")
+    return Table(
+        label=title,
+        role="plain changes",
+        columns=tuple(map(words_column, heads)),
+        lines=tuple(_line(one, looks) for one in changes),
+        caption=caption(title, gist),
+        fits=True,
+    )
 
 
 def _gist(found: Against) -> str:
@@ -257,7 +316,7 @@ def _no_changes(found: Against) -> str:
     return f"No cell became slower or faster, as far as it can be told. {_gist(found)}".rstrip()
 
 
-def _row(change: Change, looks: Mapping[str, Identity]) -> ChangeRow:
+def _line(change: Change, looks: Mapping[str, Identity]) -> TableLine:
     judged = change.judged
     ours, theirs = change.sides
     shown = words.shown(ours.quantity)
@@ -269,39 +328,42 @@ def _row(change: Change, looks: Mapping[str, Identity]) -> ChangeRow:
             return ""
         return units.interval(units.sig3(low * shown.scale), units.sig3(high * shown.scale))
 
-    unknown = judged.verdict is Verdict.UNKNOWN
     first, second = change.shift.shift.launches
-    return ChangeRow(
-        flag=FLAGS.get(judged.verdict, ""),
-        sign=SIGNS[judged.verdict],
-        verdict=str(judged.verdict),
-        key=key_of(change.series, looks[change.series]),
-        what=f"{change.pattern}, {change.workload}, {mode}",
-        first=f"{units.sig3(change.first)} {change.unit}",
-        first_detail=ends(ours.central.low, ours.central.high),
-        second=f"{units.sig3(change.second)} {change.unit}",
-        second_detail=ends(theirs.central.low, theirs.central.high),
-        ratio=units.times(change.ratio),
-        change=units.times(change.change),
-        interval=f"{change_words.interval(change)}{change_words.disagreement(change)}".strip("; "),
-        launches=f"{first}, {second}",
-        p=_p(judged.p),
-        more=change_words.more(change) if unknown else "",
-        objections=change.objections,
+    ratio, changed = units.times(change.ratio), units.times(change.change)
+    interval = f"{change_words.interval(change)}{change_words.disagreement(change)}".strip("; ")
+    return TableLine(
+        cells=(
+            row_name(
+                f"{SIGNS[judged.verdict]} {judged.verdict}",
+                change_words.more(change) if judged.verdict is Verdict.UNKNOWN else "",
+            ),
+            TableCell(key=key_of(change.series, looks[change.series])),
+            _below(f"{change.pattern}, {change.workload}, {mode}", change.objections),
+            _below(f"{units.sig3(change.first)} {change.unit}", ends(ours.central.low, ours.central.high)),
+            _below(f"{units.sig3(change.second)} {change.unit}", ends(theirs.central.low, theirs.central.high)),
+            _below(changed, interval, f"as seen {ratio}" if ratio != changed else "", role="b"),
+            words_cell(f"{first}, {second}"),
+            words_cell(_p(judged.p)),
+        ),
+        role=FLAGS.get(judged.verdict, ""),
     )
+
+
+def _below(text: str, *small: str, role: str = "") -> TableCell:
+    return TableCell(spans=(Span(text, role=role),), small=tuple(("", one) for one in small if one))
 
 
 def _p(value: float) -> str:
     return "<0.0001" if value < 0.0001 else f"{min(value, 1.0):.2g}"
 
 
-def _counts(found: Against) -> FactTable | None:
-    """Return how many cells have which verdict, by pattern, place and wait mode."""
+def _counts(found: Against) -> Iterator[Table]:
+    """Yield how many cells have which verdict, by pattern, place and wait mode."""
     groups: dict[tuple[str, str, str], list[Change]] = {}
     for one in sorted(found.changes, key=lambda one: (one.pattern, one.place, one.wait)):
         groups.setdefault((one.pattern, one.place, one.wait), []).append(one)
     if not groups:
-        return None
+        return
     order = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN)
     rows = []
     for of in groups.values():
@@ -309,7 +371,7 @@ def _counts(found: Against) -> FactTable | None:
         case = of[0].sides[0].cell.case
         rows.append((words.pattern(case), mode_of(case), units.grouped(len(of)), *(f"{tally[one]}" for one in order)))
     heads = tuple(f"{SIGNS[one]} {one}" for one in order)
-    return FactTable(title="Cells by verdict", columns=("pattern", "where", "compared", *heads), rows=tuple(rows))
+    yield plain_table("Cells by verdict", ("pattern", "where", "compared", *heads), rows)
 
 
 # ---- notes, fates, means, method ----
@@ -338,21 +400,25 @@ def _tails_note(found: Against) -> str:
     )
 
 
-def _fates(left: Sequence[Left]) -> Iterator[FateTable]:
+def _fates(left: Sequence[Left]) -> Iterator[Fold]:
     for fate, (title, note, grave) in FATES.items():
         of = [one for one in left if one.fate is fate]
         if of:
             more = len(of) - FATES_MOST
-            yield FateTable(
-                title=f"{title}: {units.count_of(len(of), 'cell')}",
-                note=note,
-                grave=grave,
-                rows=tuple((one.name, one.why) for one in of[:FATES_MOST]),
-                more=f"{units.count_of(more, 'cell')} more in the data of this page." if more > 0 else "",
+            name = f"{title}: {units.count_of(len(of), 'cell')}"
+            table = Table(
+                label=name,
+                role="plain",
+                columns=tuple(map(words_column, ("cell", "why"))),
+                lines=tuple(TableLine(cells=(row_name(one.name), words_cell(one.why))) for one in of[:FATES_MOST]),
+                fits=True,
             )
+            text = f"{units.count_of(more, 'cell')} more in the data of this page."
+            rest = (plain(text, "dim"),) if more > 0 else ()
+            yield Fold(summary=titled_spans(name, note), blocks=(table, *rest), is_open=grave)
 
 
-def _means(found: Against) -> FactTable | None:
+def _means(found: Against) -> Iterator[Table]:
     rows = tuple(
         (
             one.series,
@@ -364,7 +430,8 @@ def _means(found: Against) -> FactTable | None:
         for one in found.wholes
     )
     title = "Geometric means of changes, series by series: not judged, and no score"
-    return FactTable(title=title, columns=("series", "of", "better", "cells", "mean"), rows=rows) if rows else None
+    if rows:
+        yield plain_table(title, ("series", "of", "better", "cells", "mean"), rows)
 
 
 def _method(found: Against) -> Iterator[Fact]:

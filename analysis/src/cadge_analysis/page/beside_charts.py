@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from math import exp, log10
 
 from cadge_analysis import units, words
-from cadge_analysis.blocks.model import DataTable, Key
+from cadge_analysis.blocks.model import DataTable, Key, PanelFigure
 from cadge_analysis.draw import svg
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.ratios import RatioLine, RatioMark, RatioPanel, ratio_panel, reach_of
 from cadge_analysis.draw.scales import positions
-from cadge_analysis.page.beside_model import RatioFigure
 from cadge_analysis.page.figures import in_family, main_family
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Case
@@ -56,7 +55,7 @@ class _Group:
     """Series that changed as well, and are grey."""
 
 
-def ratio_figures(found: Against, looks: Looks) -> tuple[RatioFigure, ...]:
+def ratio_figures(found: Against, looks: Looks) -> tuple[PanelFigure, ...]:
     """Return a chart for each pattern, place and wait mode of which two sizes are compared; what changed most first."""
     groups: dict[tuple[str, str, str], list[Change]] = defaultdict(list)
     for change in found.changes:
@@ -113,7 +112,7 @@ def _mark(change: Change, spots: Mapping[int, float]) -> RatioMark:
     )
 
 
-def _ratio_figure(group: _Group, panel: RatioPanel, looks: Looks) -> RatioFigure:
+def _ratio_figure(group: _Group, panel: RatioPanel, looks: Looks) -> PanelFigure:
     case, changes = group.case, group.changes
     name = f"ratio-{case.pattern}-{case.place}-{case.wait}"
     title = f"{words.figure(case)}, {mode_of(case)}"
@@ -124,7 +123,7 @@ def _ratio_figure(group: _Group, panel: RatioPanel, looks: Looks) -> RatioFigure
     note = f"{changed} of {units.count_of(len(changes), 'cell')} changed; {better}."
     if group.others:
         note += f" Grey, and changed as well: {', '.join(group.others)}."
-    return RatioFigure(
+    return PanelFigure(
         name=name,
         title=title,
         svg=svg.render(ratio_panel(panel), name=name, title=title, description=_described(panel)),
@@ -169,7 +168,7 @@ def _ends(low: float | None, high: float | None) -> str:
 # ---- percentiles ----
 
 
-def tail_figures(found: Against, looks: Looks) -> tuple[RatioFigure, ...]:
+def tail_figures(found: Against, looks: Looks) -> tuple[PanelFigure, ...]:
     """Return the cells of which a percentile changed most surely; a few others where there are hardly any."""
     every = [(one, shifts) for one in found.changes if len(shifts := tail_shifts(*one.sides, one.shift)) > 1]
     ranked = sorted(every, key=lambda pair: -beyond(pair[1], found.margin))
@@ -215,7 +214,7 @@ def _tail_panel(change: Change, shifts: Sequence[TailShift], looks: Looks, margi
 
 def _tail_figure(
     change: Change, shifts: Sequence[TailShift], panel: RatioPanel, looks: Looks, number: int
-) -> RatioFigure:
+) -> PanelFigure:
     shown = words.shown(change.sides[0].quantity)
     case = change.sides[0].cell.case
     title = f"{words.pattern(case)} of {change.workload}, {mode_of(case)}"
@@ -239,7 +238,7 @@ def _tail_figure(
         else "Too few launches for intervals that hold together."
     )
     name = f"tail-{number}"
-    return RatioFigure(
+    return PanelFigure(
         name=name,
         title=title,
         svg=svg.render(ratio_panel(panel), name=name, title=f"{change.series}: {title}", description=_described(panel)),

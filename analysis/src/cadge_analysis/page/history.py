@@ -10,16 +10,32 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log
 
-from cadge_analysis import units
-from cadge_analysis.blocks.model import DataTable, Fact, Span
+from cadge_analysis import messages, units
+from cadge_analysis.blocks.model import (
+    Block,
+    Command,
+    DataTable,
+    Document,
+    Fact,
+    Facts,
+    Item,
+    Items,
+    PanelFigure,
+    Region,
+    Span,
+    Table,
+    plain,
+    plain_table,
+    sections_of,
+)
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.draw.course import CourseChart, CourseMark, Level, course_chart
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import provenance
 from cadge_analysis.page.beside_charts import key_of
-from cadge_analysis.page.history_model import CourseFigure, HistoryPage
 from cadge_analysis.page.sheet import dressed
-from cadge_analysis.page.viewmodel import FactTable, Finding, Remark
+from cadge_analysis.page.viewmodel import Remark
+from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn
 from cadge_analysis.versus.history_data import document
@@ -40,39 +56,92 @@ class _Drawing:
     """What events of a campaign are called in charts: their campaign's number, counted from 1."""
 
 
-def page(found: History, *, generated: str) -> HistoryPage:
+def page(found: History, *, generated: str) -> Document:
     """Return the page. `generated`: its time stamp."""
     looks = palette.identities({series for side in found.campaigns for series in side.data.layers})
     by_label = {series.label: look for series, look in looks.items()}
     dates = tuple(f"{provenance.moment(side.data.meta.created_utc):%d %b}" for side in found.campaigns)
     drawing = _Drawing(found, by_label, dates, {one.at: str(one.at + 1) for one in found.events})
-    changed = found.changed[:CHANGED_MOST]
+    command = shlex.join(
+        [
+            "cadge",
+            "history",
+            *(side.data.campaign_id for side in found.campaigns),
+            "--margin",
+            f"{100 * found.margin:g}%",
+            "--format",
+            "html",
+        ]
+    )
+    blocks = (
+        Region(
+            id="answer",
+            title="Answer",
+            role="first",
+            blocks=(Items(tuple(_findings(found)), "found"), plain(_say("legend"), "dim")),
+        ),
+        *_courses(drawing),
+        Region(
+            id="campaigns",
+            title="Campaigns",
+            blocks=(*_campaigns(found), plain(_say("again")), Command(command, label="Command")),
+        ),
+        Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),)),
+    )
+    remarks = tuple(_remarks(found))
+    return Document(
+        title=f"{units.count_of(len(found.campaigns), 'campaign')} over time",
+        kicker=(Span("Cadge history"),),
+        deck=_deck(found),
+        styles=("part/beside.css",),
+        sections=sections_of(blocks),
+        banner=banner(_verdict(found), remarks) if remarks else (),
+        blocks=blocks,
+        sheet=dressed((), command, document(found), generated=generated, looks=by_label.values()),
+        carried=_say("carried"),
+    )
+
+
+def _say(key: str) -> str:
+    return messages.say("history", key)
+
+
+def _courses(drawing: _Drawing) -> Iterator[Region]:
+    """Yield the courses: of the machine, of what changed, of what lies farthest apart unchanged; and events."""
+    found = drawing.found
+    if found.machine:
+        yield _panels("machine", _say("machine"), [_figure(found.machine, drawing, "machine")], short="Machine")
+    if found.changed:
+        changed = found.changed[:CHANGED_MOST]
+        more = len(found.changed) - len(changed)
+        text = f"{units.count_of(more, 'cell')} more that changed stand in the table." if more > 0 else ""
+        figures = [_figure(one, drawing, f"changed-{at}") for at, one in enumerate(changed)]
+        yield _panels("changed", _say("changed"), figures, text, after=_changes(found))
     rest = [one for one in found.courses if not one.turns]
     rest.sort(key=lambda one: (-_spread(one), one.name))
-    others = rest[:OTHERS_MOST]
-    ids = [side.data.campaign_id for side in found.campaigns]
-    command = shlex.join(["cadge", "history", *ids, "--margin", f"{100 * found.margin:g}%", "--format", "html"])
-    more = len(found.changed) - len(changed)
-    return HistoryPage(
-        title=f"{units.count_of(len(ids), 'campaign')} over time",
-        deck=_deck(found),
-        verdict=_verdict(found),
-        remarks=tuple(_remarks(found)),
-        findings=tuple(_findings(found)),
-        machine=_figure(found.machine, drawing, "machine") if found.machine else None,
-        changed=tuple(_figure(one, drawing, f"changed-{at}") for at, one in enumerate(changed)),
-        changed_note=f"{units.count_of(more, 'cell')} more that changed stand in the table." if more > 0 else "",
-        others=tuple(_figure(one, drawing, f"other-{at}") for at, one in enumerate(others)),
-        others_note=f"{len(others)} of {units.count_of(len(rest), 'cell')} in which no change was found: those whose "
-        "values lie farthest apart.",
-        changes=_changes(found),
-        events=_events(found),
-        campaigns=_campaigns(found),
-        gaps=_gaps(found),
-        left=_left(found),
-        method=tuple(_method(found)),
-        command=command,
-        sheet=dressed((), command, document(found), generated=generated, looks=by_label.values()),
+    if others := rest[:OTHERS_MOST]:
+        text = (
+            f"{len(others)} of {units.count_of(len(rest), 'cell')} in which no change was found: those whose values "
+            "lie farthest apart."
+        )
+        figures = [_figure(one, drawing, f"other-{at}") for at, one in enumerate(others)]
+        yield _panels("others", _say("others"), figures, text, short="What did not")
+    if found.events:
+        yield Region(id="events", title=_say("events"), short="Events", blocks=(_events(found),))
+
+
+def _panels(
+    name: str,
+    title: str,
+    figures: Sequence[PanelFigure],
+    text: str = "",
+    *,
+    short: str = "",
+    after: Sequence[Table] = (),
+) -> Region:
+    note = (plain(text),) if text else ()
+    return Region(
+        id=name, title=title, short=short, blocks=(*note, Region(blocks=tuple(figures), role="panels"), *after)
     )
 
 
@@ -119,12 +188,12 @@ def _remarks(found: History) -> Iterator[Remark]:
         yield Remark(grave=True, title="Not comparable with the newest campaign", text=text)
 
 
-def _findings(found: History) -> Iterator[Finding]:
+def _findings(found: History) -> Iterator[Item]:
     by_campaign: Counter[int] = Counter(turn.at for one in found.changed for turn in one.turns)
     if not by_campaign:
         about = units.count_of(found.testable, "cell that has", "cells that have")
         head = f"No change was found in {about} enough campaigns" if found.testable else "No cell can be told"
-        yield Finding(kind="none", grave=False, spans=(Span(f"{head}.", strong=True),))
+        yield Item(kind="none", spans=(Span(f"{head}.", strong=True),))
     for at, often in sorted(by_campaign.items(), reverse=True):
         yield _at_campaign(found, at, often)
     if by_campaign:
@@ -132,10 +201,10 @@ def _findings(found: History) -> Iterator[Finding]:
             f"Of {units.count_of(found.testable, 'cell')} without any change {units.sig3(found.by_chance)} at most are "
             "expected to show one by chance."
         )
-        yield Finding(kind="chance", grave=False, spans=(Span(text),))
+        yield Item(kind="chance", spans=(Span(text),))
 
 
-def _at_campaign(found: History, at: int, often: int) -> Finding:
+def _at_campaign(found: History, at: int, often: int) -> Item:
     here = [(one, turn) for one in found.changed for turn in one.turns if turn.at == at]
     worse = sum(one.worse(turn) for one, turn in here)
     ways = ", ".join(
@@ -160,7 +229,7 @@ def _at_campaign(found: History, at: int, often: int) -> Finding:
         spans.append(Span(f". What else changed there: {said}{more}"))
     chance = often <= found.by_chance
     spans.append(Span(". So many would be found by chance alone." if chance else "."))
-    return Finding(kind="change", grave=worse > 0 and not chance, spans=tuple(spans))
+    return Item(kind="change", role="grave" if worse > 0 and not chance else "", spans=tuple(spans))
 
 
 def called(found: History, at: int) -> str:
@@ -173,7 +242,7 @@ def way(course: Course, turn: Turn) -> str:
     return "worse" if course.worse(turn) else "better"
 
 
-def _figure(course: Course, drawing: _Drawing, name: str) -> CourseFigure:
+def _figure(course: Course, drawing: _Drawing, name: str) -> PanelFigure:
     turns = [turn.at for turn in course.turns]
     ends = [-0.5, *(at - 0.5 for at in turns), len(drawing.dates) - 0.5]
     middles = [*(turn.before for turn in course.turns[:1]), *(turn.after for turn in course.turns)]
@@ -191,7 +260,7 @@ def _figure(course: Course, drawing: _Drawing, name: str) -> CourseFigure:
         events=events,
     )
     title = course.name
-    return CourseFigure(
+    return PanelFigure(
         name=f"course-{name}",
         title=title,
         key=key_of(course.series, drawing.looks[course.series]) if course.series else None,
@@ -250,7 +319,7 @@ def change_rows(found: History) -> Iterator[tuple[Course, Turn, str]]:
             yield one, turn, said
 
 
-def _changes(found: History) -> FactTable | None:
+def _changes(found: History) -> tuple[Table, ...]:
     rows = tuple(
         (
             one.name,
@@ -265,20 +334,18 @@ def _changes(found: History) -> FactTable | None:
         for one, turn, said in change_rows(found)
     )
     heads = ("cell", "from campaign", "after / before", "which is", "before", "after", "p", "what else changed there")
-    return FactTable(title="Every change that was found", columns=heads, rows=rows) if rows else None
+    return (plain_table("Every change that was found", heads, rows),) if rows else ()
 
 
-def _events(found: History) -> FactTable | None:
+def _events(found: History) -> Table:
     def row(one: Event) -> tuple[str, ...]:
         where = f"{one.at + 1}: {found.campaigns[one.at].name}"
         return where, one.what, one.first or "nothing", one.second or "nothing"
 
-    rows = tuple(map(row, found.events))
-    heads = ("from campaign", "what", "before", "from then on")
-    return FactTable(title="Events", columns=heads, rows=rows) if rows else None
+    return plain_table("Events", ("from campaign", "what", "before", "from then on"), map(row, found.events))
 
 
-def _campaigns(found: History) -> FactTable:
+def _campaigns(found: History) -> Iterator[Block]:
     rows = tuple(
         (
             f"{at}",
@@ -292,13 +359,14 @@ def _campaigns(found: History) -> FactTable:
         for at, side in enumerate(found.campaigns, 1)
     )
     heads = ("number", "campaign", "made", "sweep", "cadge", "launches of each", "cells with a number")
-    return FactTable(title="Campaigns", columns=heads, rows=rows)
-
-
-def _gaps(found: History) -> FactTable | None:
-    rows = tuple((one.series, units.grouped(one.cells), _ranges([at + 1 for at in one.at])) for one in found.gaps)
-    heads = ("layer", "cells", "in campaigns")
-    return FactTable(title="Cells that only some campaigns have", columns=heads, rows=rows) if rows else None
+    yield plain_table("Campaigns", heads, rows)
+    gaps = tuple((one.series, units.grouped(one.cells), _ranges([at + 1 for at in one.at])) for one in found.gaps)
+    if gaps:
+        yield plain_table("Cells that only some campaigns have", ("layer", "cells", "in campaigns"), gaps)
+    left = tuple((why, units.grouped(often)) for why, often in found.left.items())
+    if left:
+        title = "Values that are not comparable (first: the earlier campaign, second: the newest)"
+        yield plain_table(title, ("why", "values"), left)
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -306,12 +374,6 @@ def _ranges(numbers: Sequence[int]) -> str:
     starts = [at for at, one in enumerate(numbers) if at == 0 or numbers[at - 1] != one - 1]
     runs = [numbers[begin:end] for begin, end in pairwise([*starts, len(numbers)])]
     return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs) or "none"
-
-
-def _left(found: History) -> FactTable | None:
-    rows = tuple((why, units.grouped(often)) for why, often in found.left.items())
-    title = "Values that are not comparable (first: the earlier campaign, second: the newest)"
-    return FactTable(title=title, columns=("why", "values"), rows=rows) if rows else None
 
 
 def _method(found: History) -> Iterator[Fact]:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pages from view models: Jinja2 with autoescape and strict names; templates compute nothing."""
+"""A report as HTML, with its script, and the digest by which the file's policy allows that script alone."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from markupsafe import Markup
+
 from cadge_analysis.blocks.html import environment, tidy, whole
-from cadge_analysis.page.beside_model import BesidePage
-from cadge_analysis.page.history_model import HistoryPage
 from cadge_analysis.page.pages import PatternPage
-from cadge_analysis.page.script import Script, script_of
 from cadge_analysis.page.viewmodel import Page
 
 
@@ -31,11 +33,22 @@ def _script() -> Script:
     return script_of(tidy(text).rstrip("\n"))
 
 
-def beside(page: BesidePage) -> str:
-    """Return the page of two sides as one HTML document that needs nothing else."""
-    return whole(environment().get_template("beside.html.j2").render(page=page))
+@dataclass(frozen=True, slots=True)
+class Script:
+    """`text` stands between its tags unchanged; `source` is what a Content-Security-Policy calls it (CSP 3, 2.3.1)."""
+
+    text: Markup
+    source: Markup
 
 
-def history(page: HistoryPage) -> str:
-    """Return the page of campaigns over time as one HTML document that needs nothing else."""
-    return tidy(environment().get_template("history.html.j2").render(page=page))
+def script_of(text: str) -> Script:
+    """Return a script of our own, of which no byte may change any more: its first line, and what is no comment.
+
+    Raises ValueError where it would end its element, or where a reader of the file would see other characters.
+    """
+    if not text.isascii() or any(mark in text.lower() for mark in ("</script", "<!--", "\r")):
+        raise ValueError("a script for a page is ASCII, and holds no '</script', '<!--' or carriage return")
+    first, *rest = text.splitlines(keepends=True)
+    text = first + "".join(line for line in rest if not line.lstrip().startswith(("//", "/**")))
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Script(Markup(text), Markup(f"'sha256-{digest}'"))  # noqa: S704 - ours, and checked above

@@ -93,7 +93,8 @@ DRV_INLINE struct drv_message drv_asker_message(const struct drv_asker *asker, u
 				    .key = key,
 				    .full = asker->progress.check.full,
 				    .touch = asker->progress.check.touch,
-				    .phase = asker->progress.check.phase};
+				    .phase = asker->progress.check.phase,
+				    .lossy = !asker->progress.check.reliable};
 }
 
 /*

@@ -108,6 +108,13 @@ bool drv_touch_read(const void *message, size_t bytes, uint64_t seed, uint64_t n
 	return sum_of((const uint8_t *)message + DRV_HEAD_BYTES, body) == body / 8 * word + last;
 }
 
+void drv_message_fill(const struct drv_message *message, uint8_t *at)
+{
+	drv_body_fill(at, message->bytes, message->seed, message->phase, message->key);
+	if (message->lossy && message->bytes >= DRV_HEAD_BYTES)
+		drv_store64(at + 8, message->seed + message->phase);
+}
+
 int drv_message_post_in_place(const struct drv_engine *engine, struct cadge_chan *chan,
 			      const struct drv_message *message, uint64_t token)
 {

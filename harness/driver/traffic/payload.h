@@ -8,6 +8,9 @@
  * reply is made from the key of its request under the complement of the seed. So the server needs nothing but
  * the request, and the caller proves the round trip.
  *
+ * Where messages may be lost, the head of one that is compared whole also says of which phase it is: its second word is
+ * the seed plus the phase's serial. So one that comes a phase late is known.
+ *
  * Body, everything after the head. It is written in one of two ways, or not at all:
  *	full:   words from (seed, phase, sequence), in a phase before and a phase after the measurement;
  *	touch:  one byte again and again, another one for each number. A program with data of its own writes each message
@@ -191,6 +194,8 @@ struct drv_message {
 	/* its body: full, else touch, else none */
 	bool full, touch;
 	uint64_t phase;
+	/* it may be lost, and come in a later phase: its head says of which it is */
+	bool lossy;
 	/* its trailer: DRV_RPC_REQUEST or DRV_RPC_REPLY, and the id; 0: none */
 	uint32_t trailer;
 	uint64_t id;
@@ -206,12 +211,15 @@ static inline size_t drv_message_bytes(const struct drv_message *message)
 	return message->bytes + (message->trailer ? DRV_RPC_TRAILER_BYTES : 0);
 }
 
+/* Writes a body that is compared whole, and to the head of which phase it is. */
+void drv_message_fill(const struct drv_message *message, uint8_t *at);
+
 /* Writes head, body and trailer to a buffer. */
 DRV_INLINE void drv_message_write_to(const struct drv_message *message, uint8_t *at)
 {
 	drv_head_write(at, message->bytes, message->seed, message->key);
 	if (message->full)
-		drv_body_fill(at, message->bytes, message->seed, message->phase, message->key);
+		drv_message_fill(message, at);
 	else if (message->touch)
 		drv_touch_write(at, message->bytes, message->seed, message->key);
 	if (message->trailer)

@@ -293,8 +293,10 @@ static int prepare_sending(struct drv_pusher *pusher, struct drv_engine *engine,
 	const size_t stride = drv_memory_stride(push->bytes);
 	size_t messages_bytes;
 
-	pusher->message =
-		(struct drv_message){.bytes = (size_t)push->bytes, .seed = push->seed, .touch = push->touch};
+	pusher->message = (struct drv_message){.bytes = (size_t)push->bytes,
+					       .seed = push->seed,
+					       .touch = push->touch,
+					       .lossy = !pusher->progress.check.reliable};
 	pusher->ask_after = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
 	pusher->stride = push->same ? 0 : stride;
 	pusher->slots = push->depth;

@@ -76,6 +76,7 @@ int drv_requester_start(struct drv_requester *requester, struct drv_engine *engi
 		(struct drv_message){.bytes = (size_t)exchange.request_bytes,
 				     .seed = exchange.seed,
 				     .touch = exchange.touch != DRV_TOUCH_NONE,
+				     .lossy = !(engine->offer.both.caps & CADGE_CAP_RELIABLE),
 				     .trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REQUEST : 0};
 	requester->places =
 		exchange.form == DRV_FORM_NATIVE && exchange.reply_bytes &&

@@ -31,11 +31,12 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 {
 	struct receiver *receiver = (struct receiver *)sink;
 	struct drv_check *check = &receiver->stock.answers.progress.check;
+	const uint64_t word = bytes < DRV_HEAD_BYTES ? 0 : drv_load64((const uint8_t *)data + 8);
 	uint64_t number;
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != receiver->stock.answer.bytes ||
-			 drv_load64((const uint8_t *)data + 8) != check->seed)) {
+			 (word != check->seed && !drv_check_phased(check, word)))) {
 		drv_check_wrong(check, "a message of %zu bytes that is no request", bytes);
 		return CADGE_TAKEN;
 	}

@@ -26,7 +26,8 @@ static uint64_t work_for(void *arg, uint32_t worker, uint64_t job)
 
 	(void)worker;
 	if (check->reads)
-		errand->good &= drv_check_holds(check, errand->request, (size_t)exchange->request_bytes,
+		errand->good &= drv_check_late(check, errand->request, (size_t)exchange->request_bytes) ||
+				drv_check_holds(check, errand->request, (size_t)exchange->request_bytes,
 						errand->work.key);
 	if (handoff->service)
 		drv_service_do(handoff->service, errand->work.key);

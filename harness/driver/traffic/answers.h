@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Driver helper for patterns with loops of their own: the side that answers what came, with one message at a time. The
- * layer may have one answer still while the next is written. See asker.h for the other side, dialog.h for its role.
+ * layer may have one answer still while the next is written. See ask.h for the other side, stock_responder.h for its role.
  */
 #ifndef DRV_ANSWERS_H
 #define DRV_ANSWERS_H

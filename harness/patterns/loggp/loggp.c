@@ -12,8 +12,9 @@
 #include <inttypes.h>
 
 #include "loggp/burst.h"
-#include "traffic/dialog.h"
+#include "traffic/ask.h"
 #include "traffic/loss.h"
+#include "traffic/stock_responder.h"
 
 /* of the delays of a burst together, and of a pause: nobody looks at a deadline meanwhile */
 #define DELAYS_MAX_NS UINT64_C(1000000000)
@@ -100,12 +101,13 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 struct sender {
 	/* first: callbacks get a pointer to it */
-	struct drv_asker asker;
+	struct drv_requester requester;
 	const struct parameters *parameters;
 	/* place self: that of this process; else NULL */
 	struct receiver *beside;
-	/* the latest burst */
+	/* the latest burst; warm-up: none was sent yet */
 	uint64_t burst;
+	bool is_first;
 	/* ticks: between the messages of a burst; the usual round trip of one message; what a reading of the clock takes */
 	uint64_t delay, trip, read_cost;
 };
@@ -114,15 +116,16 @@ static enum cadge_keep sender_on_recv(struct cadge_sink *sink, uint32_t peer, co
 				      struct cadge_lend *lend)
 {
 	struct sender *sender = (struct sender *)sink;
-	struct drv_asker *asker = &sender->asker;
+	struct drv_requester *requester = &sender->requester;
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != sender->parameters->bytes)) {
-		drv_check_wrong(&asker->progress.check, "a message of %zu bytes that is no answer", bytes);
-	} else if (DRV_UNLIKELY(drv_burst_of(drv_load64(data)) != sender->burst || asker->answered_at)) {
-		drv_asker_stray(asker, "an answer to no burst outstanding", drv_burst_of(drv_load64(data)));
+		drv_check_wrong(&requester->progress.check, "a message of %zu bytes that is no answer",
+				bytes);
+	} else if (DRV_UNLIKELY(drv_burst_of(drv_load64(data)) != sender->burst || requester->answered_at)) {
+		drv_requester_stale(requester, "an unexpected answer", drv_burst_of(drv_load64(data)));
 	} else {
-		drv_asker_take(asker, data, bytes, drv_load64(data));
+		drv_ask_take(requester, data, bytes, drv_load64(data));
 	}
 	return CADGE_TAKEN;
 }
@@ -132,14 +135,14 @@ static int send_one(struct sender *sender, uint32_t length, uint32_t index, stru
 {
 	const uint32_t last = (uint32_t)sender->parameters->messages - 1;
 
-	return drv_ask(&sender->asker, index < last ? index : last, (size_t)sender->parameters->bytes,
+	return drv_ask(&sender->requester, index < last ? index : last, (size_t)sender->parameters->bytes,
 		       drv_burst_key(sender->burst, length, index), fail);
 }
 
 /* Computes for a delay. Returns how long that was, with the readings of the clock at both ends. */
 static uint64_t delay(const struct sender *sender)
 {
-	const struct drv_clock *clock = &sender->asker.progress.port.engine->clock;
+	const struct drv_clock *clock = &sender->requester.progress.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t now;
 
@@ -158,7 +161,7 @@ struct span {
 static int exchange(struct sender *sender, uint32_t length, bool delayed, struct span *span_out,
 		    struct drv_fail *fail)
 {
-	const uint64_t begin = drv_clock_now(&sender->asker.progress.port.engine->clock);
+	const uint64_t begin = drv_clock_now(&sender->requester.progress.port.engine->clock);
 	uint64_t delays = 0;
 	int status;
 
@@ -169,13 +172,13 @@ static int exchange(struct sender *sender, uint32_t length, bool delayed, struct
 		if (send_one(sender, length, i, fail))
 			return -1;
 	}
-	status = drv_asker_await(&sender->asker, fail);
-	*span_out = (struct span){sender->asker.answered_at - begin, delays};
-	return status < 0 || drv_asker_reclaim(&sender->asker, fail) ? -1 : status;
+	status = drv_ask_await(&sender->requester, fail);
+	*span_out = (struct span){sender->requester.answered_at - begin, delays};
+	return status < 0 || drv_ask_reclaim(&sender->requester, fail) ? -1 : status;
 }
 
 /* Has the server take a message that lies there. As of exchange. */
-static int lay_down(struct sender *sender, struct drv_fail *fail)
+static int take_preloaded(struct sender *sender, struct drv_fail *fail)
 {
 	struct receiver *receiver = sender->beside;
 	int status = 0;
@@ -185,33 +188,27 @@ static int lay_down(struct sender *sender, struct drv_fail *fail)
 		sender->burst++;
 		if (send_one(sender, 1, PAUSE, fail))
 			return -1;
-		status = drv_asker_await(&sender->asker, fail);
+		status = drv_ask_await(&sender->requester, fail);
 	}
 	if (status)
-		return status < 0 || drv_asker_reclaim(&sender->asker, fail) ? -1 : status;
+		return status < 0 || drv_ask_reclaim(&sender->requester, fail) ? -1 : status;
 	/* from another buffer: of a server that pauses the library may not have given back the first one */
 	sender->burst++;
 	if (send_one(sender, 1, 0, fail))
 		return -1;
 	if (receiver && take_waiting(receiver, fail))
 		return -1;
-	status = drv_asker_await(&sender->asker, fail);
-	return status < 0 || drv_asker_reclaim(&sender->asker, fail) ? -1 : status;
+	status = drv_ask_await(&sender->requester, fail);
+	return status < 0 || drv_ask_reclaim(&sender->requester, fail) ? -1 : status;
 }
 
 /* ---- the roles ---- */
-
-struct state {
-	struct drv_dialog dialog;
-	struct sender sender;
-	struct receiver receiver;
-};
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	const struct drv_clock *clock = &play->engine->clock;
-	struct receiver *receiver = &((struct state *)play->state)->receiver;
+	struct receiver *receiver = play->state;
 
 	receiver->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
 	if (parameters->delay_percent) {
@@ -219,8 +216,8 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 		if (!receiver->samples)
 			return -1;
 	}
-	if (drv_dialog_responder(play, &receiver->stock, receiver_on_recv, (size_t)parameters->bytes,
-				 parameters->touch != DRV_TOUCH_NONE, fail))
+	if (drv_responder_start(play, receiver_on_recv, (size_t)parameters->bytes,
+				parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	/* the messages of a burst follow each other: it may find the next one there */
 	play->sleep = DRV_SLEEP_FREE;
@@ -231,14 +228,14 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	const struct drv_clock *clock = &play->engine->clock;
-	struct sender *sender = &((struct state *)play->state)->sender;
+	struct sender *sender = play->state;
 
+	if (drv_ask_start(play, sender_on_recv, (uint32_t)parameters->messages, (size_t)parameters->bytes,
+			  parameters->touch != DRV_TOUCH_NONE, fail))
+		return -1;
 	sender->parameters = parameters;
 	sender->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
-	sender->beside = play->beside ? &((struct state *)play->beside->state)->receiver : NULL;
-	if (drv_dialog_requester(play, &sender->asker, sender_on_recv, (uint32_t)parameters->messages,
-				 (size_t)parameters->bytes, parameters->touch != DRV_TOUCH_NONE, fail))
-		return -1;
+	sender->beside = play->beside ? play->beside->state : NULL;
 	/* an answer may be there as soon as the burst has left */
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return drv_record_samples(play->record, PRTT, fail) &&
@@ -249,18 +246,40 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 		       : -1;
 }
 
+/* A single message, and a burst. */
+static int ask_both(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+{
+	struct sender *sender = play->state;
+	struct span ignored;
+
+	*span_out = 0;
+	if (exchange(sender, 1, false, &ignored, fail) < 0)
+		return -1;
+	return exchange(sender, (uint32_t)sender->parameters->messages, false, &ignored, fail);
+}
+
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct state *)play->state)->sender;
-	struct span ignored;
-	int status;
+	return drv_ask_verify(play, serial, ask_both, fail);
+}
 
-	drv_asker_phase(&sender->asker, true, serial);
-	status = exchange(sender, 1, false, &ignored, fail);
+/* Before all but the first a burst, so that bursts and single messages go in turn. */
+static int ask_single(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+{
+	struct sender *sender = play->state;
+	struct span span = {0};
+	int status = 0;
+
+	if (!sender->is_first)
+		status = exchange(sender, (uint32_t)sender->parameters->messages, false, &span, fail);
+	sender->is_first = false;
 	if (status >= 0)
-		status = exchange(sender, (uint32_t)sender->parameters->messages, false, &ignored, fail);
-	drv_asker_phase(&sender->asker, false, serial);
-	return status < 0 ? -1 : 0;
+		status = exchange(sender, 1, false, &span, fail);
+	*span_out = span.whole;
+	if (!status)
+		drv_sample(play->record->values[SINGLE].samples,
+			   drv_clock_to_ns(&play->engine->clock, span.whole));
+	return status;
 }
 
 /* For how many single round trips a burst is delayed, or a server pauses: whichever is longer; rounded up. */
@@ -273,35 +292,21 @@ static uint64_t delays_of(const struct parameters *parameters)
 	return delays > PAUSE_TRIPS ? delays : PAUSE_TRIPS;
 }
 
-/* Single messages and bursts in turn; it is warm when the single ones are. Finds the usual round trip. */
+/* It is warm when the single messages are. Finds the usual round trip. */
 static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct state *)play->state)->sender;
+	struct sender *sender = play->state;
 	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_samples *singles = play->record->values[SINGLE].samples;
-	struct drv_warmup *warmup = &sender->asker.warmup;
-	struct span span = {0};
 	uint64_t trip_ns;
-	bool over = false;
-	int status = 0;
 
-	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS),
-			 drv_clock_to_ticks(clock, cap_ns));
-	while (status >= 0 && !over) {
-		status = exchange(sender, 1, false, &span, fail);
-		over = status ? drv_warmup_expired(warmup, drv_clock_now(clock))
-			      : drv_warmup_add(warmup, drv_clock_now(clock), span.whole);
-		if (!status)
-			drv_sample(singles, drv_clock_to_ns(clock, span.whole));
-		if (status >= 0 && !over)
-			status = exchange(sender, (uint32_t)sender->parameters->messages, false, &span, fail);
-	}
-	drv_record_warmup(play->record, warmup);
-	trip_ns = drv_histogram_quantile(&singles->histogram, 500000);
+	sender->is_first = true;
+	if (drv_ask_warmup(play, cap_ns, ask_single, fail))
+		return -1;
+	trip_ns = drv_histogram_quantile(&play->record->values[SINGLE].samples->histogram, 500000);
 	sender->trip = drv_clock_to_ticks(clock, trip_ns);
 	sender->delay = sender->trip * sender->parameters->delay_percent / 100;
-	sender->asker.patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(trip_ns));
-	if (status >= 0 && trip_ns * delays_of(sender->parameters) > DELAYS_MAX_NS)
+	sender->requester.patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(trip_ns));
+	if (trip_ns * delays_of(sender->parameters) > DELAYS_MAX_NS)
 		return drv_fail_set(
 			fail, DRV_DEADLINE,
 			"a single message usually takes %" PRIu64
@@ -309,14 +314,15 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 			"than a second",
 			trip_ns / 1000);
 	/* its samples are of no use: the histogram becomes empty */
-	return status < 0 || !drv_record_samples(play->record, SINGLE, fail) ? -1 : 0;
+	return drv_record_samples(play->record, SINGLE, fail) ? 0 : -1;
 }
 
-/* One single message, one burst, and where there are delays one message that lies there. */
-static int measure_once(struct sender *sender, struct drv_record *record, struct drv_fail *fail)
+/* One single message, one burst, which is the operation, and where there are delays one message that lies there. */
+static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &sender->asker.progress.port.engine->clock;
-	const uint32_t messages = (uint32_t)sender->parameters->messages;
+	const struct drv_clock *clock = &play->engine->clock;
+	struct drv_value *values = play->record->values;
+	struct sender *sender = play->state;
 	const bool delayed = sender->delay > 0;
 	struct span span;
 	int status = exchange(sender, 1, false, &span, fail);
@@ -324,53 +330,38 @@ static int measure_once(struct sender *sender, struct drv_record *record, struct
 	if (status < 0)
 		return -1;
 	if (!status)
-		drv_sample(record->values[SINGLE].samples, drv_clock_to_ns(clock, span.whole));
-	status = exchange(sender, messages, delayed, &span, fail);
-	if (status < 0)
-		return -1;
-	if (!status) {
-		record->operations++;
-		drv_sample(record->values[PRTT].samples, drv_clock_to_ns(clock, span.whole));
-		if (delayed)
-			drv_sample(record->values[UNDELAYED].samples,
-				   drv_clock_to_ns(clock,
-						   span.whole > span.delays ? span.whole - span.delays : 0));
-	}
-	return delayed && lay_down(sender, fail) < 0 ? -1 : 0;
+		drv_sample(values[SINGLE].samples, drv_clock_to_ns(clock, span.whole));
+	status = exchange(sender, (uint32_t)sender->parameters->messages, delayed, &span, fail);
+	*span_out = span.whole;
+	if (!status)
+		drv_sample(values[PRTT].samples, drv_clock_to_ns(clock, span.whole));
+	if (!status && delayed)
+		drv_sample(values[UNDELAYED].samples,
+			   drv_clock_to_ns(clock, span.whole > span.delays ? span.whole - span.delays : 0));
+	return status < 0 || (delayed && take_preloaded(sender, fail) < 0) ? -1 : status;
 }
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct state *)play->state)->sender;
-	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock),
-		       end = drv_engine_end(play->engine, begin, play->duration_ns);
-	const uint64_t lost = sender->asker.lost, late = sender->asker.late;
-	struct drv_record *record = play->record;
+	const struct parameters *parameters = play->parameters;
+	const int status = drv_ask_measure(play, ask, fail);
 
-	do
-		if (measure_once(sender, record, fail))
-			return -1;
-	while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
-	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
-	record->bytes = record->operations * (sender->parameters->messages + 1) * sender->parameters->bytes;
-	record->lost = sender->asker.lost - lost;
-	record->late = sender->asker.late - late;
-	return 0;
+	play->record->bytes = play->record->operations * (parameters->messages + 1) * parameters->bytes;
+	return status;
 }
 
 /* For how long the server is to pause, in ns: known once the client is warm. */
 static uint64_t tell(const struct drv_play *play)
 {
-	const struct sender *sender = &((const struct state *)play->state)->sender;
+	const struct sender *sender = play->state;
 
 	return sender->delay ? drv_clock_to_ns(&play->engine->clock, sender->trip * PAUSE_TRIPS) : 0;
 }
 
-static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	drv_dialog_phase(play, phase, counts_out);
-	((struct state *)play->state)->receiver.pause = drv_clock_to_ticks(&play->engine->clock, phase->told);
+	drv_responder_phase(play, phase, counts_out);
+	((struct receiver *)play->state)->pause = drv_clock_to_ticks(&play->engine->clock, phase->told);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -381,22 +372,26 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	needs_out->depth = (uint32_t)parameters->messages;
 }
 
-#define SENDER_ROLE                                                                                          \
-	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
-	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = phase, .tell = tell
-
 static const struct drv_pattern loggp = {
 	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .channels_most = 1, SENDER_ROLE},
+			{.name = "client",
+			 .channels_most = 1,
+			 .state_bytes = sizeof(struct sender),
+			 .prepare = prepare_client,
+			 .verify = verify,
+			 .warmup = warmup,
+			 .measure = measure,
+			 .tell = tell,
+			 DRV_ASK_ROLE},
 			{.name = "server",
-			 .state_bytes = sizeof(struct state),
+			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .serve = drv_responder_serve,
 			 .drain = drv_responder_drain,
-			 .phase = phase},
+			 .phase = phase_server},
 			{.name = NULL},
 		},
 	.self = true,

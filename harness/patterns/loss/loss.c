@@ -9,8 +9,9 @@
 
 #include <inttypes.h>
 
-#include "traffic/dialog.h"
+#include "traffic/ask.h"
 #include "traffic/loss.h"
+#include "traffic/stock_responder.h"
 
 /* buffers: a request that is sent again leaves from one that is not lent */
 #define REQUESTS 2u
@@ -60,7 +61,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 struct caller {
 	/* first: callbacks get a pointer to it */
-	struct drv_asker asker;
+	struct drv_requester requester;
 	size_t bytes;
 	/* of the call in progress */
 	uint64_t number;
@@ -74,7 +75,7 @@ static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, co
 				      struct cadge_lend *lend)
 {
 	struct caller *caller = (struct caller *)sink;
-	struct drv_check *check = &caller->asker.progress.check;
+	struct drv_check *check = &caller->requester.progress.check;
 	uint64_t number;
 
 	(void)peer, (void)lend;
@@ -85,12 +86,12 @@ static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, co
 	number = drv_load64(data);
 	if (DRV_UNLIKELY(number > caller->number)) {
 		drv_check_wrong(check, "an answer to a call that was not made (%" PRIu64 ")", number);
-	} else if (DRV_LIKELY(number == caller->number && !caller->asker.answered_at)) {
-		if (DRV_LIKELY(drv_asker_holds(&caller->asker, data, bytes, number)))
+	} else if (DRV_LIKELY(number == caller->number && !caller->requester.answered_at)) {
+		if (DRV_LIKELY(drv_ask_holds(&caller->requester, data, bytes, number)))
 			check->checked++;
 		else
 			drv_check_wrong(check, "an answer that holds other bytes (%" PRIu64 ")", number);
-		caller->asker.answered_at = drv_clock_now(&caller->asker.progress.port.engine->clock);
+		caller->requester.answered_at = drv_clock_now(&caller->requester.progress.port.engine->clock);
 	}
 	/* else a call that was sent again is answered again */
 	return CADGE_TAKEN;
@@ -98,29 +99,29 @@ static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, co
 
 static int turn(struct caller *caller, uint64_t sleep_ns, struct drv_fail *fail)
 {
-	return drv_progress_turn(&caller->asker.progress, sleep_ns, fail);
+	return drv_progress_turn(&caller->requester.progress, sleep_ns, fail);
 }
 
 /* Sends the request of the call in progress, from a buffer that is not lent. */
 static int send(struct caller *caller, struct drv_fail *fail)
 {
-	struct drv_asker *asker = &caller->asker;
-	struct drv_engine *engine = asker->progress.port.engine;
+	struct drv_requester *requester = &caller->requester;
+	struct drv_engine *engine = requester->progress.port.engine;
 
 	for (;;) {
 		uint32_t index = 0;
 		int code = CADGE_BUSY;
 
-		while (index < REQUESTS && asker->lent[index])
+		while (index < REQUESTS && requester->progress.lent[index])
 			index++;
 		if (index < REQUESTS) {
 			struct drv_message message =
-				drv_asker_message(asker, index, caller->bytes, caller->number);
+				drv_ask_message(requester, index, caller->bytes, caller->number);
 
-			code = drv_message_post(engine, asker->chan, &message, index);
+			code = drv_message_post(engine, requester->ops[index].chan, &message, index);
 		}
 		if (DRV_LIKELY(code >= 0 && code != CADGE_BUSY)) {
-			drv_progress_lend(&asker->progress, index, code);
+			drv_progress_lend(&requester->progress, index, code);
 			return 0;
 		}
 		if (DRV_UNLIKELY(code < 0))
@@ -128,7 +129,7 @@ static int send(struct caller *caller, struct drv_fail *fail)
 		/* an answer to what was sent before may come meanwhile */
 		if (turn(caller, DRV_PROGRESS_WAIT_NS, fail))
 			return -1;
-		if (asker->answered_at)
+		if (requester->answered_at)
 			return 0;
 	}
 }
@@ -143,18 +144,18 @@ struct call {
 /* One call: sent until it is answered. The deadline of the attempt ends it otherwise. */
 static int call(struct caller *caller, struct call *call_out, struct drv_fail *fail)
 {
-	struct drv_engine *engine = caller->asker.progress.port.engine;
+	struct drv_engine *engine = caller->requester.progress.port.engine;
 	const struct drv_clock *clock = &engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t due = begin + caller->timeout, sends = 1;
 
 	caller->number++;
-	caller->asker.answered_at = 0;
-	caller->asker.posted++;
-	caller->asker.key_sum += caller->number;
+	caller->requester.answered_at = 0;
+	caller->requester.posted++;
+	caller->requester.key_sum += caller->number;
 	if (send(caller, fail))
 		return -1;
-	while (!caller->asker.answered_at) {
+	while (!caller->requester.answered_at) {
 		const uint64_t now = drv_clock_now(clock);
 
 		if (DRV_UNLIKELY(now >= due)) {
@@ -167,7 +168,7 @@ static int call(struct caller *caller, struct call *call_out, struct drv_fail *f
 		}
 	}
 	caller->retransmits += sends - 1;
-	*call_out = (struct call){caller->asker.answered_at - begin, sends};
+	*call_out = (struct call){caller->requester.answered_at - begin, sends};
 	return 0;
 }
 
@@ -175,16 +176,16 @@ static int call(struct caller *caller, struct call *call_out, struct drv_fail *f
  * After calls that were sent again: polls until nothing has come for a while, so that no answer strays into what follows.
  * No turn of progress.h: it ends by time alone, and never sleeps.
  */
-static int calm_down(struct caller *caller, struct drv_fail *fail)
+static int wait_quiet(struct caller *caller, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = caller->asker.progress.port.engine;
+	const struct drv_engine *engine = caller->requester.progress.port.engine;
 	const uint64_t begin_ns = drv_now_ns();
 	uint64_t quiet_ns = begin_ns, now_ns = begin_ns;
 
 	if (caller->retransmits == caller->calm_at)
 		return 0;
 	while (now_ns - quiet_ns < DRV_QUIET_NS && now_ns - begin_ns < DRV_QUIET_MAX_NS) {
-		const int events = engine->layer->poll(engine->ctx, caller->asker.progress.sink);
+		const int events = engine->layer->poll(engine->ctx, caller->requester.progress.sink);
 
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
@@ -198,111 +199,89 @@ static int calm_down(struct caller *caller, struct drv_fail *fail)
 
 /* ---- the roles ---- */
 
-struct state {
-	struct drv_dialog dialog;
-	struct caller caller;
-	struct receiver receiver;
-};
-
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return drv_dialog_responder(play, &((struct state *)play->state)->receiver.stock, receiver_on_recv,
-				    (size_t)parameters->bytes, parameters->touch != DRV_TOUCH_NONE, fail);
+	return drv_responder_start(play, receiver_on_recv, (size_t)parameters->bytes,
+				   parameters->touch != DRV_TOUCH_NONE, fail);
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	struct caller *caller = &((struct state *)play->state)->caller;
+	struct caller *caller = play->state;
 
+	if (drv_ask_start(play, caller_on_recv, REQUESTS, (size_t)parameters->bytes,
+			  parameters->touch != DRV_TOUCH_NONE, fail))
+		return -1;
 	caller->bytes = (size_t)parameters->bytes;
 	caller->timeout = drv_clock_to_ticks(&play->engine->clock, parameters->timeout_ns);
-	return drv_dialog_requester(play, &caller->asker, caller_on_recv, REQUESTS, caller->bytes,
-				    parameters->touch != DRV_TOUCH_NONE, fail) ||
-			       !drv_record_samples(play->record, LATENCY, fail) ||
-			       !drv_record_samples(play->record, RECOVERY, fail)
-		       ? -1
-		       : 0;
+	return drv_record_samples(play->record, LATENCY, fail) &&
+			       drv_record_samples(play->record, RECOVERY, fail)
+		       ? 0
+		       : -1;
+}
+
+static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+{
+	struct caller *caller = play->state;
+	struct drv_value *values = play->record->values;
+	struct call made;
+	uint64_t span_ns;
+
+	if (call(caller, &made, fail))
+		return -1;
+	*span_out = made.span;
+	if (caller->requester.step != DRV_STEP_MEASURE)
+		return 0;
+	span_ns = drv_clock_to_ns(&play->engine->clock, made.span);
+	drv_sample(values[LATENCY].samples, span_ns);
+	if (DRV_UNLIKELY(made.sends > 1))
+		drv_sample(values[RECOVERY].samples, span_ns);
+	return 0;
 }
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
-	struct caller *caller = &((struct state *)play->state)->caller;
-	struct call ignored;
-	int status;
-
-	drv_asker_phase(&caller->asker, true, serial);
-	status = call(caller, &ignored, fail) || calm_down(caller, fail) ? -1 : 0;
-	drv_asker_phase(&caller->asker, false, serial);
-	return status;
+	return drv_ask_verify(play, serial, ask, fail) || wait_quiet(play->state, fail) ? -1 : 0;
 }
 
 static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct caller *caller = &((struct state *)play->state)->caller;
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_warmup *warmup = &caller->asker.warmup;
-	struct call made = {0};
-	int status;
-
-	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS),
-			 drv_clock_to_ticks(clock, cap_ns));
-	do
-		status = call(caller, &made, fail);
-	while (!status && !drv_warmup_add(warmup, drv_clock_now(clock), made.span));
-	drv_record_warmup(play->record, warmup);
-	return status || calm_down(caller, fail) ? -1 : 0;
+	return drv_ask_warmup(play, cap_ns, ask, fail) || wait_quiet(play->state, fail) ? -1 : 0;
 }
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	struct caller *caller = &((struct state *)play->state)->caller;
-	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock),
-		       end = drv_engine_end(play->engine, begin, play->duration_ns);
+	struct caller *caller = play->state;
 	const uint64_t retransmits = caller->retransmits;
 	struct drv_record *record = play->record;
 
-	do {
-		struct call made;
-		uint64_t span_ns;
-
-		if (call(caller, &made, fail))
-			return -1;
-		span_ns = drv_clock_to_ns(clock, made.span);
-		record->operations++;
-		drv_sample(record->values[LATENCY].samples, span_ns);
-		if (DRV_UNLIKELY(made.sends > 1))
-			drv_sample(record->values[RECOVERY].samples, span_ns);
-	} while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
-	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
+	if (drv_ask_measure(play, ask, fail))
+		return -1;
 	record->bytes = record->operations * 2 * caller->bytes;
 	drv_record_rate(record, GOODPUT, record->operations, record->elapsed_ns);
 	drv_record_count(record, RETRANSMITS, caller->retransmits - retransmits);
-	return calm_down(caller, fail);
+	return wait_quiet(caller, fail);
 }
 
 /* A call that is given up may still be answered: the number of such an answer is of no call to come. */
 static bool settle(struct drv_play *play)
 {
-	struct caller *caller = &((struct state *)play->state)->caller;
+	struct caller *caller = play->state;
 	struct drv_fail ignored;
 
 	caller->retransmits++;
-	return !calm_down(caller, &ignored) && caller->asker.progress.lents == 0;
+	return !wait_quiet(caller, &ignored) && caller->requester.progress.lents == 0;
 }
 
 /* The audit: every call that was made was executed, and none twice, whatever was lost. */
-static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct state *state = play->state;
-	struct receiver *receiver = &state->receiver;
+	struct receiver *receiver = play->state;
 
-	drv_dialog_phase(play, phase, counts_out);
-	if (!state->dialog.answers)
-		return;
+	drv_responder_phase(play, phase, counts_out);
 	counts_out->exact = true;
 	if (phase->ended == DRV_STEP_MEASURE && !phase->cancelled)
 		drv_record_count(play->record, REPEATED, receiver->repeated - receiver->repeated_before);
@@ -314,22 +293,28 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	needs_out->message_bytes = ((const struct parameters *)at)->bytes;
 }
 
-#define CALLER_ROLE                                                                                          \
-	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
-	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase
-
 static const struct drv_pattern loss = {
 	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .channels_most = 1, CALLER_ROLE},
+			{.name = "client",
+			 .acts = true,
+			 .channels_most = 1,
+			 .state_bytes = sizeof(struct caller),
+			 .prepare = prepare_client,
+			 .stop = drv_requester_role_stop,
+			 .verify = verify,
+			 .warmup = warmup,
+			 .measure = measure,
+			 .settle = settle,
+			 .phase = drv_requester_role_phase},
 			{.name = "server",
-			 .state_bytes = sizeof(struct state),
+			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .serve = drv_responder_serve,
 			 .drain = drv_responder_drain,
-			 .phase = phase},
+			 .phase = phase_server},
 			{.name = NULL},
 		},
 	.self = true,

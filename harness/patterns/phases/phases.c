@@ -5,8 +5,8 @@
  */
 #include "phases.params.h"
 
-#include "traffic/dialog.h"
-#include "traffic/loss.h"
+#include "traffic/ask.h"
+#include "traffic/stock_responder.h"
 
 /* an answer: head, and two readings of the clock, in ticks */
 #define ANSWER_BYTES (DRV_HEAD_BYTES + 16u)
@@ -72,7 +72,7 @@ DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 
 struct sender {
 	/* first: callbacks get a pointer to it */
-	struct drv_asker asker;
+	struct drv_requester requester;
 	size_t bytes;
 	/* place self: that of this process; else NULL */
 	struct receiver *beside;
@@ -86,27 +86,27 @@ static enum cadge_keep sender_on_recv(struct cadge_sink *sink, uint32_t peer, co
 				      struct cadge_lend *lend)
 {
 	struct sender *sender = (struct sender *)sink;
-	struct drv_asker *asker = &sender->asker;
+	struct drv_requester *requester = &sender->requester;
 	const uint8_t *at = data;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(!drv_asker_awaits(asker, data, bytes, ANSWER_BYTES)))
+	if (DRV_UNLIKELY(!drv_ask_awaits(requester, data, bytes, ANSWER_BYTES)))
 		return CADGE_TAKEN;
-	asker->progress.check.checked++;
+	requester->progress.check.checked++;
 	sender->taken_from = drv_load64(at + DRV_HEAD_BYTES);
 	sender->taken_at = drv_load64(at + DRV_HEAD_BYTES + 8);
-	asker->answered_at = drv_clock_now(&asker->progress.port.engine->clock);
+	requester->answered_at = drv_clock_now(&requester->progress.port.engine->clock);
 	return CADGE_TAKEN;
 }
 
 /* The other side of this process has to know when a poll began. */
 static int turn(struct sender *sender, struct drv_fail *fail)
 {
-	struct drv_asker *asker = &sender->asker;
+	struct drv_requester *requester = &sender->requester;
 
 	if (sender->beside)
 		begin_poll(sender->beside);
-	return drv_progress_turn(&asker->progress, DRV_PROGRESS_WAIT_NS, fail);
+	return drv_progress_turn(&requester->progress, DRV_PROGRESS_WAIT_NS, fail);
 }
 
 /* In ticks; they add up to `one_way`. */
@@ -125,9 +125,10 @@ static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct
 	const uint64_t handed = posted < taken ? posted : taken;
 	const uint64_t from = sender->taken_from > handed ? sender->taken_from : handed;
 
-	if (DRV_UNLIKELY(taken < begin || taken > sender->asker.answered_at || sender->taken_from > taken)) {
+	if (DRV_UNLIKELY(taken < begin || taken > sender->requester.answered_at ||
+			 sender->taken_from > taken)) {
 		drv_check_wrong(
-			&sender->asker.progress.check,
+			&sender->requester.progress.check,
 			"the two ends have no clock in common: a message was taken before it was sent, "
 			"or after its answer came (%" PRIu64 ")",
 			sender->number - 1);
@@ -140,134 +141,94 @@ static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct
 /* One message and its answer. 1: the answer is lost; -1: *fail. Nothing is lent afterwards. */
 static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *trip_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &sender->asker.progress.port.engine->clock;
+	const struct drv_clock *clock = &sender->requester.progress.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t posted;
 	int lost = 0;
 
-	if (drv_ask(&sender->asker, 0, sender->bytes, sender->number++, fail))
+	if (drv_ask(&sender->requester, 0, sender->bytes, sender->number++, fail))
 		return -1;
 	posted = drv_clock_now(clock);
-	while (!sender->asker.answered_at && !lost) {
+	while (!sender->requester.answered_at && !lost) {
 		if (turn(sender, fail))
 			return -1;
-		lost = !sender->asker.progress.check.reliable && !sender->asker.answered_at &&
-		       drv_clock_now(clock) - posted > sender->asker.patience;
+		lost = drv_ask_lost(&sender->requester, posted);
 	}
-	sender->asker.lost += (uint64_t)lost;
 	if (!lost) {
-		*trip_out = sender->asker.answered_at - begin;
+		*trip_out = sender->requester.answered_at - begin;
 		split(sender, begin, posted, spans_out);
 	}
-	return drv_asker_reclaim(&sender->asker, fail) ? -1 : lost;
+	return drv_ask_reclaim(&sender->requester, fail) ? -1 : lost;
 }
 
 /* ---- the roles ---- */
 
-struct state {
-	struct drv_dialog dialog;
-	struct sender sender;
-	struct receiver receiver;
-};
-
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	struct receiver *receiver = &((struct state *)play->state)->receiver;
+	struct receiver *receiver = play->state;
 
 	receiver->bytes = (size_t)parameters->bytes;
 	receiver->answers.progress.check.by_number = true; /* one at a time */
-	return drv_dialog_answers(play, &receiver->answers, receiver_on_recv, ANSWER_BYTES,
-				  parameters->touch != DRV_TOUCH_NONE, fail);
+	return drv_responder_answers(play, receiver_on_recv, ANSWER_BYTES,
+				     parameters->touch != DRV_TOUCH_NONE, fail);
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	struct sender *sender = &((struct state *)play->state)->sender;
+	struct sender *sender = play->state;
 
-	sender->bytes = (size_t)parameters->bytes;
-	sender->beside = play->beside ? &((struct state *)play->beside->state)->receiver : NULL;
-	if (drv_dialog_requester(play, &sender->asker, sender_on_recv, 1, sender->bytes,
-				 parameters->touch != DRV_TOUCH_NONE, fail))
+	if (drv_ask_start(play, sender_on_recv, 1, (size_t)parameters->bytes,
+			  parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
+	sender->bytes = (size_t)parameters->bytes;
+	sender->beside = play->beside ? play->beside->state : NULL;
 	for (unsigned quantity = ONE_WAY; quantity <= PROGRESS; quantity++)
 		if (!drv_record_samples(play->record, quantity, fail))
 			return -1;
 	return 0;
 }
 
+static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	struct drv_value *values = play->record->values;
+	struct sender *sender = play->state;
+	struct spans spans = {0};
+	const int status = send_one(sender, &spans, span_out, fail);
+
+	if (status || sender->requester.step != DRV_STEP_MEASURE)
+		return status;
+	drv_sample(values[ONE_WAY].samples, drv_clock_to_ns(clock, spans.one_way));
+	drv_sample(values[POST].samples, drv_clock_to_ns(clock, spans.post));
+	drv_sample(values[TRANSFER].samples, drv_clock_to_ns(clock, spans.transfer));
+	drv_sample(values[PROGRESS].samples, drv_clock_to_ns(clock, spans.progress));
+	return 0;
+}
+
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct state *)play->state)->sender;
-	struct spans ignored;
-	uint64_t trip;
-	int status;
-
-	drv_asker_phase(&sender->asker, true, serial);
-	status = send_one(sender, &ignored, &trip, fail);
-	drv_asker_phase(&sender->asker, false, serial);
-	return status < 0 ? -1 : 0;
+	return drv_ask_verify(play, serial, ask, fail);
 }
 
 static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct state *)play->state)->sender;
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_warmup *warmup = &sender->asker.warmup;
-	struct spans ignored;
-	uint64_t trip = 0;
-	bool over = false;
-	int status = 0;
-
-	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS),
-			 drv_clock_to_ticks(clock, cap_ns));
-	while (status >= 0 && !over) {
-		status = send_one(sender, &ignored, &trip, fail);
-		over = status ? drv_warmup_expired(warmup, drv_clock_now(clock))
-			      : drv_warmup_add(warmup, drv_clock_now(clock), trip);
-	}
-	drv_record_warmup(play->record, warmup);
-	sender->asker.patience =
-		drv_clock_to_ticks(clock, drv_loss_deadline_ns(drv_clock_to_ns(clock, warmup->median)));
-	return status < 0 ? -1 : 0;
+	return drv_ask_warmup(play, cap_ns, ask, fail);
 }
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	struct sender *sender = &((struct state *)play->state)->sender;
-	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock),
-		       end = drv_engine_end(play->engine, begin, play->duration_ns);
-	const uint64_t lost = sender->asker.lost, late = sender->asker.late;
-	struct drv_record *record = play->record;
-	struct drv_value *values = record->values;
+	const struct sender *sender = play->state;
+	const int status = drv_ask_measure(play, ask, fail);
 
-	do {
-		struct spans spans;
-		uint64_t trip;
-		const int status = send_one(sender, &spans, &trip, fail);
-
-		if (status < 0)
-			return -1;
-		if (status)
-			continue;
-		record->operations++;
-		drv_sample(values[ONE_WAY].samples, drv_clock_to_ns(clock, spans.one_way));
-		drv_sample(values[POST].samples, drv_clock_to_ns(clock, spans.post));
-		drv_sample(values[TRANSFER].samples, drv_clock_to_ns(clock, spans.transfer));
-		drv_sample(values[PROGRESS].samples, drv_clock_to_ns(clock, spans.progress));
-	} while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
-	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
-	record->bytes = record->operations * (sender->bytes + ANSWER_BYTES);
-	record->lost = sender->asker.lost - lost;
-	record->late = sender->asker.late - late;
-	return 0;
+	play->record->bytes = play->record->operations * (sender->bytes + ANSWER_BYTES);
+	return status;
 }
 
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	struct receiver *receiver = &((struct state *)play->state)->receiver;
+	struct receiver *receiver = play->state;
 
 	return drv_serve_loop_from(play->engine, &receiver->answers.progress.port.sink, receiver, begin_poll,
 				   drv_answers_due, receiver_drain, message_out, fail);
@@ -275,7 +236,7 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 
 static int drain(struct drv_play *play, struct drv_fail *fail)
 {
-	return receiver_drain(&((struct state *)play->state)->receiver, fail);
+	return receiver_drain(play->state, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -293,22 +254,25 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 		       : 0;
 }
 
-#define SENDER_ROLE                                                                                          \
-	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
-	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = drv_dialog_phase
-
 static const struct drv_pattern phases = {
 	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .channels_most = 1, SENDER_ROLE},
+			{.name = "client",
+			 .channels_most = 1,
+			 .state_bytes = sizeof(struct sender),
+			 .prepare = prepare_client,
+			 .verify = verify,
+			 .warmup = warmup,
+			 .measure = measure,
+			 DRV_ASK_ROLE},
 			{.name = "server",
-			 .state_bytes = sizeof(struct state),
+			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .serve = serve,
 			 .drain = drain,
-			 .phase = drv_dialog_phase},
+			 .phase = drv_responder_phase},
 			{.name = NULL},
 		},
 	.self = true,

@@ -5,12 +5,12 @@
  */
 #include "closed_loop.params.h"
 
-#include "traffic/dialog.h"
+#include "traffic/ask.h"
+#include "traffic/stock_responder.h"
 
-struct state {
-	struct drv_dialog dialog;
-	struct drv_asker asker;
-	struct drv_responder responder;
+struct client {
+	/* first: the functions of its role take a pointer to it */
+	struct drv_requester requester;
 	uint64_t number;
 };
 
@@ -18,16 +18,14 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return drv_dialog_responder(play, &((struct state *)play->state)->responder, NULL,
-				    (size_t)parameters->reply_bytes, true, fail);
+	return drv_responder_start(play, NULL, (size_t)parameters->reply_bytes, true, fail);
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return drv_dialog_requester(play, &((struct state *)play->state)->asker, NULL, 1,
-				    (size_t)parameters->request_bytes, true, fail) ||
+	return drv_ask_start(play, NULL, 1, (size_t)parameters->request_bytes, true, fail) ||
 			       !drv_record_samples(play->record, 0, fail)
 		       ? -1
 		       : 0;
@@ -36,69 +34,34 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 static int call(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	struct state *state = play->state;
+	struct client *client = play->state;
+	const uint64_t key = drv_ask_key(client->number++, (size_t)parameters->reply_bytes);
+	const int status =
+		drv_call(&client->requester, (size_t)parameters->request_bytes, key, span_out, fail);
 
-	return drv_call(&state->asker, (size_t)parameters->request_bytes,
-			drv_ask_key(state->number++, (size_t)parameters->reply_bytes), span_out, fail);
+	if (!status && client->requester.step == DRV_STEP_MEASURE)
+		drv_sample(play->record->values[0].samples, drv_clock_to_ns(&play->engine->clock, *span_out));
+	return status;
 }
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
-	struct drv_asker *asker = &((struct state *)play->state)->asker;
-	uint64_t ignored;
-	int status;
-
-	drv_asker_phase(asker, true, serial);
-	status = call(play, &ignored, fail);
-	drv_asker_phase(asker, false, serial);
-	return status < 0 ? -1 : 0;
+	return drv_ask_verify(play, serial, call, fail);
 }
 
 static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_warmup *warmup = &((struct state *)play->state)->asker.warmup;
-	uint64_t span = 0;
-	bool over = false;
-	int status = 0;
-
-	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS),
-			 drv_clock_to_ticks(clock, cap_ns));
-	while (status >= 0 && !over) {
-		status = call(play, &span, fail);
-		over = status ? drv_warmup_expired(warmup, drv_clock_now(clock))
-			      : drv_warmup_add(warmup, drv_clock_now(clock), span);
-	}
-	drv_record_warmup(play->record, warmup);
-	return status < 0 ? -1 : 0;
+	return drv_ask_warmup(play, cap_ns, call, fail);
 }
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock);
-	const uint64_t end = drv_engine_end(play->engine, begin, play->duration_ns);
-	struct drv_asker *asker = &((struct state *)play->state)->asker;
-	const uint64_t lost = asker->lost, late = asker->late;
-	struct drv_record *record = play->record;
-	uint64_t span;
+	const int status = drv_ask_measure(play, call, fail);
 
-	do {
-		const int status = call(play, &span, fail);
-
-		if (status < 0)
-			return -1;
-		if (status)
-			continue;
-		record->operations++;
-		drv_sample(record->values[0].samples, drv_clock_to_ns(clock, span));
-	} while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
-	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
-	record->bytes = record->operations * (parameters->request_bytes + parameters->reply_bytes);
-	record->lost = asker->lost - lost;
-	record->late = asker->late - late;
-	return 0;
+	play->record->bytes =
+		play->record->operations * (parameters->request_bytes + parameters->reply_bytes);
+	return status;
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -110,22 +73,25 @@ static void needs(const void *at, struct drv_needs *needs_out)
 					   : parameters->reply_bytes;
 }
 
-#define CLIENT                                                                                               \
-	.acts = true, .state_bytes = sizeof(struct state), .prepare = prepare_client, .verify = verify,      \
-	.warmup = warmup, .measure = measure, .settle = drv_dialog_settle, .phase = drv_dialog_phase
-
 static const struct drv_pattern closed_loop = {
 	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .channels_most = 1, CLIENT},
-			{.name = "server",
-			 .state_bytes = sizeof(struct state),
+			{.name = "client",
 			 .channels_most = 1,
+			 .state_bytes = sizeof(struct client),
+			 .prepare = prepare_client,
+			 .verify = verify,
+			 .warmup = warmup,
+			 .measure = measure,
+			 DRV_ASK_ROLE},
+			{.name = "server",
+			 .channels_most = 1,
+			 .state_bytes = sizeof(struct drv_responder),
 			 .prepare = prepare_server,
 			 .serve = drv_responder_serve,
 			 .drain = drv_responder_drain,
-			 .phase = drv_dialog_phase},
+			 .phase = drv_responder_phase},
 			{.name = NULL},
 		},
 	.self = true,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stock responder and its requester, as the pattern of patterns/closed_loop.c has them, over a layer with faults to order. */
-#include "traffic/dialog.h"
+/* A requester that asks one thing at a time, and the stock responder, as the pattern closed_loop has them, over a layer with faults to order. */
+#include "traffic/ask.h"
+#include "traffic/stock_responder.h"
 #include "plays.h"
 
 static void test_sound(void)
@@ -56,17 +57,12 @@ static void test_asked(void)
 
 	engine.channels_count = 1;
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
-		struct {
-			struct drv_dialog dialog;
-			struct drv_responder responder;
-		} state = {0};
+		struct drv_responder state = {0}, *responder = &state;
 		struct drv_play play = {.engine = &engine, .state = &state, .seed = SEED};
-		struct drv_responder *responder = &state.responder;
 		struct cadge_sink *sink = &responder->answers.progress.port.sink;
 		struct drv_fail fail;
 
-		tap_ok(!drv_dialog_responder(&play, responder, NULL, LARGEST, false, &fail) &&
-			       engine.sink == sink,
+		tap_ok(!drv_responder_start(&play, NULL, LARGEST, false, &fail) && engine.sink == sink,
 		       "a responder starts");
 		drv_check_phase(&responder->answers.progress.check, false, 0);
 		drv_head_write(message, DRV_HEAD_BYTES, SEED, drv_ask_key(1, asked[i].answer));
@@ -84,23 +80,20 @@ static void test_short(void)
 {
 	enum { SEED = 7, BYTES = 8 };
 	struct drv_engine engine = {.layer = fake_layer(), .clock = shared_clock};
-	struct {
-		struct drv_dialog dialog;
-		struct drv_asker asker;
-	} state = {0};
+	struct drv_requester state = {0};
 	struct drv_play play = {.engine = &engine, .state = &state, .seed = SEED};
-	struct cadge_sink *sink = &state.asker.progress.port.sink;
+	struct cadge_sink *sink = &state.progress.port.sink;
 	uint8_t message[DRV_HEAD_BYTES];
 	struct drv_fail fail;
 
-	tap_ok(!drv_dialog_requester(&play, &state.asker, NULL, 1, DRV_HEAD_BYTES, false, &fail) &&
-		       engine.sink == sink,
+	tap_ok(!drv_ask_start(&play, NULL, 1, DRV_HEAD_BYTES, false, &fail) && engine.sink == sink,
 	       "a requester starts");
-	state.asker.awaited = drv_ask_key(0, BYTES);
-	drv_head_write(message, DRV_HEAD_BYTES, ~(uint64_t)SEED, state.asker.awaited);
+	state.awaited = drv_ask_key(0, BYTES);
+	drv_head_write(message, DRV_HEAD_BYTES, ~(uint64_t)SEED, state.awaited);
 	sink->recv(sink, 0, message, BYTES, NULL);
-	tap_ok(state.asker.progress.check.mismatches == 1 && !state.asker.answered_at,
-	       "an answer of %d bytes is none", BYTES);
+	tap_ok(state.progress.check.mismatches == 1 && !state.answered_at, "an answer of %d bytes is none",
+	       BYTES);
+	drv_requester_stop(&state);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
 }
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One request at a time: its start, the answers of the stock responder, and the steps of the role. */
+#include "traffic/ask.h"
+
+#include "traffic/loss.h"
+
+static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+			       struct cadge_lend *lend)
+{
+	struct drv_requester *requester = (struct drv_requester *)sink;
+	/* of what comes late as well, whose size is another one */
+	const size_t expected = bytes < DRV_HEAD_BYTES ? SIZE_MAX : drv_ask_bytes(drv_load64(data));
+
+	(void)peer, (void)lend;
+	if (DRV_LIKELY(drv_ask_awaits(requester, data, bytes, expected)))
+		drv_ask_take(requester, data, bytes, requester->awaited);
+	return CADGE_TAKEN;
+}
+
+int drv_ask_start(struct drv_play *play, drv_recv_fn recv, uint32_t slots, size_t bytes_max, bool touch,
+		  struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = {.form = DRV_FORM_BARE,
+					      .request_bytes = bytes_max,
+					      .depth = slots,
+					      .seed = play->seed,
+					      .touch = touch ? DRV_TOUCH_WRITE_READ : DRV_TOUCH_NONE};
+	struct drv_requester *requester = play->state;
+	struct drv_port *port = &requester->progress.port;
+
+	if (drv_requester_start(requester, play->engine, exchange, NULL, fail))
+		return -1;
+	requester->asks = true;
+	port->sink.recv = recv ? recv : on_recv;
+	port->sink.sent = drv_progress_on_sent;
+	/* answers have the seed inverted in their heads */
+	port->claim = DRV_CLAIM_WORD;
+	port->claim_at = 8;
+	port->claim_bytes = DRV_HEAD_BYTES;
+	port->claim_word = ~play->seed;
+	play->engine->sink = requester->progress.sink;
+	play->sleep = DRV_SLEEP_EACH;
+	return 0;
+}
+
+int drv_call(struct drv_requester *requester, size_t bytes, uint64_t key, uint64_t *span_out,
+	     struct drv_fail *fail)
+{
+	const uint64_t begin = drv_clock_now(&requester->progress.port.engine->clock);
+	int status;
+
+	if (drv_ask(requester, 0, bytes, key, fail))
+		return -1;
+	status = drv_ask_await(requester, fail);
+	*span_out = requester->answered_at - begin;
+	return status < 0 || drv_ask_reclaim(requester, fail) ? -1 : status;
+}
+
+int drv_ask_verify(struct drv_play *play, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail)
+{
+	struct drv_requester *requester = play->state;
+	uint64_t ignored;
+	int status;
+
+	requester->step = DRV_STEP_VERIFY;
+	drv_check_phase(&requester->progress.check, true, serial);
+	status = ask(play, &ignored, fail);
+	drv_check_phase(&requester->progress.check, false, serial);
+	return status < 0 ? -1 : 0;
+}
+
+int drv_ask_warmup(struct drv_play *play, uint64_t cap_ns, drv_ask_fn ask, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	struct drv_requester *requester = play->state;
+	struct drv_warmup *warmup = &requester->warmup;
+	uint64_t span = 0;
+	bool over = false;
+	int status = 0;
+
+	requester->step = DRV_STEP_WARMUP;
+	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_REQUESTER_WINDOW_NS),
+			 drv_clock_to_ticks(clock, cap_ns));
+	while (status >= 0 && !over) {
+		status = ask(play, &span, fail);
+		over = status ? drv_warmup_expired(warmup, drv_clock_now(clock))
+			      : drv_warmup_add(warmup, drv_clock_now(clock), span);
+	}
+	drv_record_warmup(play->record, warmup);
+	requester->patience =
+		drv_clock_to_ticks(clock, drv_loss_deadline_ns(drv_clock_to_ns(clock, warmup->median)));
+	return status < 0 ? -1 : 0;
+}
+
+int drv_ask_measure(struct drv_play *play, drv_ask_fn ask, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	const uint64_t begin = drv_clock_now(clock),
+		       end = drv_engine_end(play->engine, begin, play->duration_ns);
+	struct drv_requester *requester = play->state;
+	const uint64_t lost = requester->lost, late = requester->late;
+	struct drv_record *record = play->record;
+	uint64_t ignored;
+
+	requester->step = DRV_STEP_MEASURE;
+	do {
+		const int status = ask(play, &ignored, fail);
+
+		if (status < 0)
+			return -1;
+		record->operations += status == 0;
+	} while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
+	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
+	record->lost = requester->lost - lost;
+	record->late = requester->late - late;
+	return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Driver helper for patterns with loops of their own: a requester (requester.h) that asks one thing at a time, in an order
+ * that the pattern decides. It owns the buffers that requests leave from, polls, checks what answers hold, and counts. The
+ * state of the role begins with it. The pattern writes `prepare`, and one function that asks once; the steps are here:
+ *
+ *	drv_ask_start(play, NULL, 1, request_bytes, touch, fail)
+ *	drv_call(requester, request_bytes, drv_ask_key(number, answer_bytes), &span, fail)
+ *
+ * harness/driver/tests/patterns/closed_loop is a whole pattern of that kind.
+ */
+#ifndef DRV_ASK_H
+#define DRV_ASK_H
+
+#include "traffic/requester.h"
+#include "traffic/roles.h"
+
+/* The key of a request that asks for an answer of so many bytes. Numbers below 2^32 tell requests apart. */
+static inline uint64_t drv_ask_key(uint64_t number, size_t answer_bytes)
+{
+	return number << 32 | (uint32_t)answer_bytes;
+}
+
+static inline size_t drv_ask_bytes(uint64_t key)
+{
+	return (uint32_t)key;
+}
+
+/*
+ * For `prepare`. `recv` takes the answers; NULL: they are those of a stock responder. Requests have `bytes_max` bytes at most,
+ * and leave from `slots` buffers. It is the engine's sink from now on.
+ */
+int drv_ask_start(struct drv_play *play, drv_recv_fn recv, uint32_t slots, size_t bytes_max, bool touch,
+		  struct drv_fail *fail);
+
+/* Whether the body of an answer is what its sender wrote. */
+DRV_INLINE bool drv_ask_holds(struct drv_requester *requester, const void *data, size_t bytes, uint64_t key)
+{
+	struct drv_check *check = &requester->progress.check;
+
+	return DRV_LIKELY(!check->reads) || drv_check_read(check, data, bytes, key);
+}
+
+/*
+ * For a pattern's `recv`: whether a message is the answer to the latest request, of so many bytes. Counts whatever else
+ * it is. The body is the caller's to check; so is answered_at to set.
+ */
+DRV_INLINE bool drv_ask_awaits(struct drv_requester *requester, const void *data, size_t bytes,
+			       size_t answer_bytes)
+{
+	struct drv_check *check = &requester->progress.check;
+
+	if (DRV_UNLIKELY(bytes != answer_bytes || drv_load64((const uint8_t *)data + 8) != check->seed)) {
+		drv_check_wrong(check, "a message of %zu bytes that is no answer", bytes);
+		return false;
+	}
+	if (DRV_UNLIKELY(drv_load64(data) != requester->awaited || requester->answered_at)) {
+		drv_requester_stale(requester, "an unexpected answer", drv_load64(data));
+		return false;
+	}
+	return true;
+}
+
+/* The answer to the latest request is here, with this key: checks what else it holds, and takes the time. */
+DRV_INLINE void drv_ask_take(struct drv_requester *requester, const void *data, size_t bytes, uint64_t key)
+{
+	struct drv_check *check = &requester->progress.check;
+
+	if (DRV_LIKELY(drv_load64((const uint8_t *)data + 8) == check->seed &&
+		       drv_ask_holds(requester, data, bytes, key)))
+		check->checked++;
+	else
+		drv_check_wrong(check, "an answer that holds other bytes (%" PRIu64 ")", key);
+	requester->answered_at = drv_clock_now(&requester->progress.port.engine->clock);
+}
+
+/* The request of that key, as it is to lie in buffer `slot`. */
+DRV_INLINE struct drv_message drv_ask_message(const struct drv_requester *requester, uint32_t slot,
+					      size_t bytes, uint64_t key)
+{
+	return (struct drv_message){.at = requester->ops[slot].payload,
+				    .bytes = bytes,
+				    .seed = requester->exchange.seed,
+				    .key = key,
+				    .full = requester->progress.check.full,
+				    .touch = requester->progress.check.touch,
+				    .phase = requester->progress.check.phase,
+				    .lossy = !requester->progress.check.reliable};
+}
+
+/*
+ * Sends a request of `bytes` bytes, at least DRV_HEAD_BYTES, which `key` identifies, from buffer `slot`, which is not
+ * lent. Polls while the layer is busy. Its answer is waited for from now on: answered_at says when it came.
+ */
+DRV_INLINE int drv_ask(struct drv_requester *requester, uint32_t slot, size_t bytes, uint64_t key,
+		       struct drv_fail *fail)
+{
+	struct drv_engine *engine = requester->progress.port.engine;
+	struct drv_message message = drv_ask_message(requester, slot, bytes, key);
+	int code;
+
+	requester->awaited = key;
+	requester->answered_at = 0;
+	while (DRV_UNLIKELY((code = drv_message_post(engine, requester->ops[slot].chan, &message, slot)) ==
+			    CADGE_BUSY))
+		if (drv_progress_poll(&requester->progress, fail))
+			return -1;
+	if (DRV_UNLIKELY(code < 0))
+		return drv_engine_fail("post", code, fail);
+	drv_progress_lend(&requester->progress, slot, code);
+	requester->posted++;
+	requester->key_sum += key;
+	return 0;
+}
+
+/* Whether the answer, which is waited for since `sent`, is lost: counts it. */
+DRV_INLINE int drv_ask_lost(struct drv_requester *requester, uint64_t sent)
+{
+	if (DRV_LIKELY(requester->progress.check.reliable) || requester->answered_at ||
+	    drv_clock_now(&requester->progress.port.engine->clock) - sent <= requester->patience)
+		return 0;
+	requester->lost++;
+	return 1;
+}
+
+/* Polls until the answer is there. 1: it is lost; -1: *fail. */
+DRV_INLINE int drv_ask_await(struct drv_requester *requester, struct drv_fail *fail)
+{
+	const uint64_t sent = requester->progress.check.reliable
+				      ? 0
+				      : drv_clock_now(&requester->progress.port.engine->clock);
+
+	while (!requester->answered_at) {
+		if (drv_progress_turn(&requester->progress, DRV_PROGRESS_WAIT_NS, fail))
+			return -1;
+		if (drv_ask_lost(requester, sent))
+			return 1;
+	}
+	return 0;
+}
+
+/* Polls until no request is lent: the next ones are written to the same buffers. */
+DRV_INLINE int drv_ask_reclaim(struct drv_requester *requester, struct drv_fail *fail)
+{
+	while (requester->progress.lents)
+		if (drv_progress_poll(&requester->progress, fail))
+			return -1;
+	return 0;
+}
+
+/* One request and its answer; nothing is lent afterwards. 1: the answer is lost; -1: *fail. *span_out in ticks. */
+int drv_call(struct drv_requester *requester, size_t bytes, uint64_t key, uint64_t *span_out,
+	     struct drv_fail *fail);
+
+/*
+ * Asks once, in a pattern's own way, and records it in the measurement. 0; 1: the answer is lost; -1: *fail. *span_out:
+ * what makes a warm-up steady, in ticks.
+ */
+typedef int (*drv_ask_fn)(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail);
+
+/* The steps of the role; which of them it is says requester->step. `measure` leaves record->bytes to the pattern. */
+int drv_ask_verify(struct drv_play *play, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail);
+int drv_ask_warmup(struct drv_play *play, uint64_t cap_ns, drv_ask_fn ask, struct drv_fail *fail);
+int drv_ask_measure(struct drv_play *play, drv_ask_fn ask, struct drv_fail *fail);
+
+/* Of the role's table, all that is the same in each pattern. */
+#define DRV_ASK_ROLE                                                                                         \
+	.acts = true, .stop = drv_requester_role_stop, .settle = drv_requester_role_settle,                  \
+	.phase = drv_requester_role_phase
+
+#endif

@@ -58,7 +58,7 @@ def test_csv_and_report_show_the_same_numbers(campaign: Campaign, report_text: s
 
 def test_json_holds_every_launch(campaign: Campaign) -> None:
     document = json.loads(exported(campaign, "json"))
-    assert document["schema"] == "cadge.export/3"
+    assert document["schema"] == "cadge.export/4"
     assert document["campaign_id"] == campaign.campaign_id
     by_id = {row["point_id"]: row for row in document["rows"]}
     assert len(by_id) == len(campaign.plan.points)

@@ -112,6 +112,28 @@ def test_tables_beside_cells_say_what_the_export_says(small: Campaign) -> None:
     assert [one["comparisons"] for one in families] == [one["comparisons"] for one in said]
 
 
+def test_an_absent_value_of_a_cell_has_its_reason(small: Campaign, tour: Campaign) -> None:
+    rows = [row for campaign in (small, tour) for row in TABLES["cells"].rows(campaign) if not row["twin"]]
+    measured = [row for row in rows if row["kind"] == "layer" and row["attempts_valid"]]
+    assert {(row["floor"] is None) == (row["floor_without"] is not None) for row in measured} == {True}
+    assert {row["floor"] is None for row in measured} == {True, False}
+    for row in measured:
+        assert (row["floor_title"] is None) == (row["floor"] is None) == (row["below_floor"] is None)
+        assert len(str(row["references"]).split(";")) == len(str(row["references_values"]).split(";"))
+        assert row["calls"] is None or row["calls"] == "native" or str(row["calls"]).startswith("emulated")
+    timed = [row for row in measured if row.get("latency_p50_ns") is not None]
+    assert timed
+    for row in timed:
+        assert (row["latency_p99_ns"] is None) == (row["p99_without"] is not None)
+        assert (row["latency_p999_ns"] is None) == (row["p999_without"] is not None)
+        assert (row["cycles_all"] is None) == (row["cycles_without"] is not None)
+    assert {row["p99_without"] is None for row in timed} == {True, False}
+    assert {row["few_operations"] for row in measured} == {True, False}
+    without = [row for row in rows if not row["attempts_valid"]]
+    assert without
+    assert all(row["few_operations"] is row["p99_without"] is row["floor_without"] is None for row in without)
+
+
 def test_attempts_and_samples_say_what_the_store_says(small: Campaign) -> None:
     outcomes = small.outcomes()
     rows = list(TABLES["attempts"].rows(small))

@@ -38,7 +38,7 @@ from cadge_results.catalogue import in_order
 
 # cadge: another loggp, the model
 FORMATS = ("csv", "json", "loggp")
-SCHEMA = "cadge.export/3"
+SCHEMA = "cadge.export/4"
 
 
 def _record(known: Iterable[Field[Of]], item: Of) -> dict[str, object]:

@@ -12,7 +12,7 @@ from cadge_analysis.cells.table import Scalar
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, numbers_of
 from cadge_analysis.stats.knee import loads
-from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts
+from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_cells
 from cadge_results.layerfile import BesideNative
@@ -94,13 +94,15 @@ def first_rows(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[C
     data = comparison.data
     rows = {row.cell.point_id: row for row in comparison.rows}
     floors = {numbers.cell.point_id: numbers for numbers in comparison.floor_numbers}
-    shares, hosts = loads(comparison).shares, _hosts(data)
+    shares, hosts, facts = loads(comparison).shares, _hosts(data), _facts(data)
     for cell in data.cells:
         name = cell.point_id
         row = rows.get(name)
         numbers = row.numbers if row else floors.get(name)
         share = shares.get(name) if row else None
-        yield CellRow(cell, data, verdicts, numbers, row, share=share, hosts=hosts.get(name))
+        yield CellRow(
+            cell, data, verdicts, numbers, row, share=share, hosts=hosts.get(name), facts=facts.get(_where(cell))
+        )
 
 
 def second_rows(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[CellRow]:
@@ -108,10 +110,22 @@ def second_rows(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[
     data = comparison.data
     if not data.twins:
         return
-    itself, hosts = _itself(comparison, verdicts), _hosts(data)
+    itself, hosts, facts = _itself(comparison, verdicts), _hosts(data), _facts(data)
     for cell in data.twins:
         name = cell.point_id
-        yield CellRow(cell, data, verdicts, numbers_of(cell), hosts=hosts.get(name), itself=itself.get(name, {}))
+        yield CellRow(
+            cell, data, verdicts, numbers_of(cell),
+            hosts=hosts.get(name), facts=facts.get(_where(cell)), itself=itself.get(name, {}),
+        )  # fmt: skip
+
+
+def _facts(data: Dataset) -> dict[tuple[Series, str, str], LaunchFacts]:
+    """Return what each series is, at one place and in one wait mode; of several such facts the first."""
+    return {key: found[0] for key, found in launch_facts(data).items()}
+
+
+def _where(cell: Cell) -> tuple[Series, str, str]:
+    return cell.series, cell.case.place, cell.case.wait
 
 
 def _hosts(data: Dataset) -> dict[str, str]:

@@ -174,20 +174,29 @@ def _floors() -> Iterator[Entry]:
         text = words.floor_name(floor, row.data) if floor else units.MISSING
         return Value(text=text, reason=row.compared.reason or "")
 
-    of_floor = (
+    def title(row: CellRow) -> Scalar:
+        floor = row.row.floor if row.row is not None else None
+        return words.floor_name(floor, row.data) if floor is not None else None
+
+    of_floor: tuple[Field[CellRow], ...] = (
         Field("floor", _floor(lambda one: one.program.cell.series.label)),
         Field("floor_point_id", _floor(lambda one: one.program.cell.point_id)),
         Field("floor_size_bytes", _floor(lambda one: one.program.cell.case.size)),
         Field("floor_composed", _floor(lambda one: one.composed)),
+        Field("floor_title", title),
+        Field("floor_without", lambda row: row.row.reason if row.row else None),
     )
     yield Entry("floor", of_floor, headed("its floor"), show, is_number=False)
 
     def references(row: CellRow) -> Scalar:
         return "; ".join(one.program.cell.series.label for one in row.row.references) if row.row else None
 
+    def values(row: CellRow) -> Scalar:
+        return "; ".join(units.raw(one.central.value) for one in row.row.references) if row.row else None
+
     yield Entry(
         "references",
-        (Field("references", references),),
+        (Field("references", references), Field("references_values", values)),
         headed("references"),
         lambda row: shown.references_value(row.compared, row.data),
         is_number=False,
@@ -243,7 +252,10 @@ def _ratios(files: Sequence[PatternFile]) -> Iterator[Entry]:
 
     yield Entry(
         "ratio",
-        bounded("ratio", "", lambda row: row.row.ratio if row.row else None),
+        (
+            *bounded("ratio", "", lambda row: row.row.ratio if row.row else None),
+            Field("below_floor", lambda row: row.row.beats_floor if row.row and row.row.floor else None),
+        ),
         headed("ratio to floor"),
         by_floor("ratio", 1.0),
     )
@@ -381,20 +393,54 @@ def _of_itself(name: str) -> Callable[[CellRow], Scalar]:
     return lambda row: row.itself.get(name)
 
 
-def _alone() -> Iterator[Entry]:
-    """Yield what stands in reports alone."""
+def _tail_without(which: str) -> Callable[[CellRow], Scalar]:
+    return lambda row: tail.reason if row.numbers and (tail := getattr(row.numbers, which)) else None
 
-    def calls(row: CellRow) -> Value:
-        text = shown.whose_calls(row.facts.caps, row.cell.case.file, row.cell.case.workload) if row.facts else ""
-        return Value(text=text or units.MISSING)
 
-    def work(row: CellRow) -> Value:
-        return Value(text=shown.work_done_by(row.facts, row.cell.case) or units.MISSING)
+def _cost_without(key: str) -> Callable[[CellRow], Scalar]:
+    return lambda row: row.numbers.costs.why.get(key) if row.numbers else None
+
+
+def _baseline_without(of: Callable[[BaselineRatio], str]) -> Callable[[CellRow], Scalar]:
+    return lambda row: of(row.row.baseline) or None if row.row and row.row.baseline else None
+
+
+def _caveats(row: CellRow) -> Scalar:
+    """Return in how many launches each caveat held."""
+    if row.numbers is None:
+        return None
+    return "; ".join(f"{name} {often}" for name, often in row.numbers.caveats.items()) or None
+
+
+def _read_with_care() -> Iterator[Entry]:
+    """Yield what a reader has to know of a number, and why others are absent."""
+
+    def calls(row: CellRow) -> str:
+        return shown.whose_calls(row.facts.caps, row.cell.case.file, row.cell.case.workload) if row.facts else ""
+
+    def work(row: CellRow) -> str:
+        return shown.work_done_by(row.facts, row.cell.case)
+
+    def text(of: Callable[[CellRow], str]) -> Callable[[CellRow], Value]:
+        return lambda row: Value(text=of(row) or units.MISSING)
 
     yield Entry("wait", (), headed("waits by"), lambda row: Value(text=row.cell.case.wait), is_number=False)
-    yield Entry("calls", (), headed("RPC"), calls, is_number=False)
-    yield Entry("work", (), headed("done by"), work, is_number=False)
-    yield Entry("launches", (), headed("launches"), lambda row: shown.launches_value(row.measured))
+    yield Entry("calls", (Field("calls", lambda row: calls(row) or None),), headed("RPC"), text(calls), is_number=False)
+    yield Entry(
+        "work", (Field("done_by", lambda row: work(row) or None),), headed("done by"), text(work), is_number=False
+    )
+    of_launches: tuple[Field[CellRow], ...] = (
+        Field("launches_disturbed", of_numbers("hindered")),
+        Field("few_operations", of_numbers("thin")),
+        Field("caveats", _caveats),
+    )
+    yield Entry("launches", of_launches, headed("launches"), lambda row: shown.launches_value(row.measured))
+    yield unseen(
+        *((f"{which}_without", _tail_without(which)) for which in ("p99", "p999")),
+        ("baseline_without", _baseline_without(lambda one: one.reason)),
+        ("baseline_p99_without", _baseline_without(lambda one: one.reason or one.p99_reason)),
+        *((f"{key}_without", _cost_without(key)) for key in ("system_calls", "cycles", "instructions")),
+    )
 
 
 def entries(files: Sequence[PatternFile], *, twins: bool = False) -> Iterator[Entry]:
@@ -407,6 +453,7 @@ def entries(files: Sequence[PatternFile], *, twins: bool = False) -> Iterator[En
         *_ratios(files),
         *_costs(files),
         *_verdicts(),
+        *_read_with_care(),
         *(unseen((name, _of_itself(name))) for name in ITSELF * twins),
     )
     yield from first
@@ -417,7 +464,7 @@ def entries(files: Sequence[PatternFile], *, twins: bool = False) -> Iterator[En
 def catalogue(file: PatternFile) -> dict[str, Entry]:
     """Return the entries that a report shows of one pattern, by name."""
     of = (file,)
-    every = (*_measured(of, file.main), *_floors(), *_ratios(of), *_costs(of), *_verdicts(), *_alone())
+    every = (*_measured(of, file.main), *_floors(), *_ratios(of), *_costs(of), *_verdicts(), *_read_with_care())
     return {one.name: one for one in every}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from cadge_analysis import units
 from cadge_analysis.cells.build import CellRow
@@ -47,28 +47,23 @@ IsSeen = Callable[[PatternFile, Sequence[Row], str | None], bool]
 
 
 @cache
+def _file() -> dict[str, Any]:
+    found: dict[str, Any] = read_yaml(Path(__file__).with_name("columns.yml").read_text(encoding="utf-8"))
+    return found
+
+
+@cache
 def _tables() -> Mapping[str, tuple[str, Mapping[str, Column]]]:
     """Return what columns.yml says: of each table what a row is of, and its columns."""
-    found = read_yaml(Path(__file__).with_name("columns.yml").read_text(encoding="utf-8"))
     return {
         table: (one["about"], {name: Column(name, of["kind"], of["about"]) for name, of in one["columns"].items()})
-        for table, one in found.items()
+        for table, one in _file()["tables"].items()
     }
 
 
 def described(table: str = "cells") -> Mapping[str, Column]:
     """Return the columns of a table that have a description of their own, by name."""
     return _tables()[table][1]
-
-
-_ENDINGS = (
-    ("_low_ns", "lower end of its interval, ns"),
-    ("_high_ns", "upper end of its interval, ns"),
-    ("_p50_ns", "median: the middle of the launches' medians, ns"),
-    ("_p99_ns", "99th percentile, ns"),
-    ("_p999_ns", "99.9th percentile, ns"),
-    ("", "an estimate; see its end"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ class Field(Generic[Of]):
         if self.told is not None:
             return self.told
         name = self.name.replace(" ", "_")
-        about = next(text for end, text in _ENDINGS if name.endswith(end))
+        about = next(text for end, text in _file()["endings"].items() if name.endswith(end))
         return described(table).get(name) or Column(name, "number", about)
 
 

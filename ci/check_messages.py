@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check the catalogues of sentences: each sentence is said somewhere, with every value that it names.
 
-A catalogue NAME.yml of cadge_analysis/messages is said by the files that call `messages.say("NAME", ...)`, through a
-function of theirs whose first argument is the key. A key may be an f-string: its holes stand for one part of a key. A
-function that says several sentences under one key names them: `# says: title, text, size` in the line of its `def`.
+A catalogue NAME.yml of cadge_analysis/messages is said by the files that have `say = partial(messages.say, "NAME")`, or
+call it in a function of theirs whose first argument is the key. A key may be an f-string: its holes stand for one part
+of a key. A function that says several sentences under one key names them: `# says: title, text, size` in the line of
+its `def`.
 Exit 1 with a line for each sentence that nobody says, and each value that nobody gives.
 """
 
@@ -41,6 +42,8 @@ def speakers(tree: ast.Module, lines: list[str], name: str) -> dict[str, Speaker
     """Return the functions of a file that say sentences of a catalogue, by their names."""
     found = {}
     for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) == f"partial(messages.say, {name!r})":
+            found[ast.unparse(node.targets[0])] = Speaker(("",), frozenset())
         if not isinstance(node, ast.FunctionDef):
             continue
         said = SAYS.search("\n".join(lines[node.lineno - 1 : node.body[0].lineno]))
@@ -115,8 +118,8 @@ def check() -> list[str]:
     sources = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in product}
     found: list[str] = []
     for path in sorted(messages.FOLDER.glob("*.yml")):
-        say = f'messages.say("{path.stem}"'
-        mine = {where: text for where, text in sources.items() if say in text}
+        says = (f'messages.say("{path.stem}"', f'messages.say, "{path.stem}"')
+        mine = {where: text for where, text in sources.items() if any(one in text for one in says)}
         found += problems(path.stem, messages.catalogue(path.stem), mine)
     return found
 

@@ -15,8 +15,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from typing import TextIO
 
+from cadge_analysis import messages
 from cadge_analysis.cells import summaries
 from cadge_analysis.cells.build import CellRow, build, first_rows, second_rows
 from cadge_analysis.cells.catalogue import fields_of
@@ -35,6 +37,8 @@ from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.twin import twin_rate
 from cadge_results import Campaign, PatternFile, Plan
 from cadge_results.catalogue import in_order
+
+say = partial(messages.say, "general")
 
 # cadge: another loggp, the model
 FORMATS = ("csv", "json", "loggp")
@@ -131,7 +135,7 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
             "hosts_used": list(comparison.data.plan.hosts_used(meta.testbed.hosts)),
         },
         "columns": ["campaign_id", *(field.name for field in known)],
-        "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
+        "by_launch_unit": say("export.by_launch_unit"),
         "rows": [whole(row) for row in first_rows(comparison, verdicts)],
         "verdicts": _verdicts(verdicts),
         "knees": [_record(summaries.knees((one.case.file,)), one) for one in loads(comparison).knees],
@@ -163,14 +167,14 @@ def _against_itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[
 def _models(data: Dataset, stream: TextIO) -> None:
     found = fits_of(data)
     if not found.fits:
-        raise NoDataError(f"campaign {data.campaign_id} holds no points that a model is fitted to")
+        raise NoDataError(say("export.no_model_points", campaign_id=data.campaign_id))
     stream.write(found.to_json())
 
 
 def write(campaign: Campaign, kind: str, stream: TextIO) -> None:
     """Write a campaign to a text stream in one of the formats. Raises AnalysisError, cadge_results.ResultsError."""
     if kind not in FORMATS:
-        raise BadInputError(f"no format {kind!r}; there are: {', '.join(FORMATS)}")
+        raise BadInputError(say("export.no_format", kind=kind, formats=FORMATS))
     # cadge: another loggp, the model
     if kind == "loggp":
         _models(read(campaign), stream)

@@ -8,8 +8,9 @@ asks `gated`, `withheld_of` or `judged`, so that none concludes what the report 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.selftest.pinned import withholds
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import Comparison, Row, compare
@@ -19,6 +20,8 @@ from cadge_analysis.stats.look_plan import looks_planned
 from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
 from cadge_results.uncollected import uncollected
+
+say = partial(messages.say, "general")
 
 
 @uncollected()
@@ -63,10 +66,7 @@ def disturbed(data: Dataset) -> str:
     if hindered <= DISTURBED_MOST * len(samples):
         return ""
     share = units.percent(hindered / len(samples), 0)
-    return (
-        f"other work on the machine disturbed {share} of {units.count_of(len(samples), 'attempt')}, more than "
-        f"{units.percent(DISTURBED_MOST, 0)}"
-    )
+    return say("judged.disturbed", share=share, n=len(samples), limit=DISTURBED_MOST)
 
 
 def withheld_of(data: Dataset) -> str:

@@ -8,13 +8,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 
 import cadge_analysis
 import cadge_results
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
+
+say = partial(messages.say, "general")
 
 _SOURCES = (".py", ".j2", ".css", ".js")
 
@@ -77,4 +80,4 @@ def epoch() -> int | None:
         datetime.fromtimestamp(int(text), UTC)
         return int(text)
     except (ValueError, OverflowError, OSError) as error:
-        raise BadInputError(f"SOURCE_DATE_EPOCH is {text!r}, which is not a time in seconds") from error
+        raise BadInputError(say("making.no_time", text=text)) from error

@@ -6,12 +6,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from markupsafe import escape
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_results import Written, write_output, write_together
+
+say = partial(messages.say, "general")
 
 _HEAD_BYTES = 4096
 
@@ -34,10 +38,7 @@ def placed(files: Mapping[str, str], out_path: Path) -> Placed:
     paths = [out_path.with_name(name) for name in names]
     for path in paths:
         if os.path.lexists(path) and not is_page_of(path, out_path.name):
-            raise BadInputError(
-                f"{path} is there, and is no page of {out_path.name}: nothing was written; move it, or name another "
-                "file with -o"
-            )
+            raise BadInputError(say("placing.in_the_way", path=path, out=out_path.name))
     content = files[main].encode()
     if paths:
         write_together({**{path: files[path.name].encode() for path in paths}, out_path: content})

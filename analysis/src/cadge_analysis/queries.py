@@ -13,15 +13,19 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cadge_analysis import messages
 from cadge_analysis.cells.table import Column, Table, together
 from cadge_analysis.errors import BadInputError, ExtraMissingError, NoDataError, TooLongError
 from cadge_analysis.flat import lines
 from cadge_analysis.tables import TABLES
 from cadge_results import Campaign
 from cadge_results.errors import ResultsError
+
+say = partial(messages.say, "general")
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -122,9 +126,7 @@ class _Watch:
         self._timer.cancel()
         self._left_s -= time.monotonic() - self._begun_s
         if isinstance(error, duckdb.InterruptException):
-            raise TooLongError(
-                f"the question was not answered within {self._limit_s:g} s; ask for less, or set --time-limit"
-            ) from error
+            raise TooLongError(say("queries.too_long", limit_s=self._limit_s)) from error
 
 
 def _fetched(database: DuckDBPyConnection, watch: _Watch) -> Iterator[tuple[Any, ...]]:
@@ -147,11 +149,9 @@ def _refuse_all_but_a_question(database: DuckDBPyConnection, sql: str) -> None:
 
     statements = database.extract_statements(sql)
     if len(statements) != 1:
-        raise BadInputError(f"one question at a time: this is {len(statements) or 'no'} statements")
+        raise BadInputError(say("queries.one_at_a_time", n=len(statements) or "no"))
     if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
-        raise BadInputError(
-            f"{statements[0].type.name} is no question: begin with SELECT, WITH, FROM, DESCRIBE or EXPLAIN"
-        )
+        raise BadInputError(say("queries.no_question", type=statements[0].type.name))
 
 
 def _wrong(error: Exception) -> BadInputError:
@@ -159,14 +159,14 @@ def _wrong(error: Exception) -> BadInputError:
     text = str(error).strip()
     said = "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
     if "file system operations are disabled" in said or "disabled by configuration" in said:
-        return BadInputError(f"a question sees only its tables, no file and no network: {', '.join(TABLES)}\n{said}")
+        return BadInputError(say("queries.tables_only", tables=TABLES, said=said))
     if "read-only mode" in said:
-        return BadInputError("a question changes nothing, also where EXPLAIN ANALYZE carries out what it explains")
+        return BadInputError(say("queries.read_only"))
     if re.match(r"Catalog Error: Table", said):
-        said += f"\nTables: {', '.join(TABLES)}; their columns: cadge query --tables"
+        said += "\n" + say("queries.tables", tables=TABLES)
     elif said.startswith("Binder Error"):
-        said += "\nAll columns: cadge query --tables"
-    return BadInputError(f"the question cannot be answered: {said}")
+        said += "\n" + say("queries.columns")
+    return BadInputError(say("queries.cannot_answer", said=said))
 
 
 def _fill(

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Any
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page.viewmodel import Remark
@@ -19,6 +21,8 @@ from cadge_results.floor import FloorFile
 from cadge_results.layerfile import BesideNative
 from cadge_results.plan import PlanLaunch
 from cadge_results.point import Workload
+
+say = partial(messages.say, "general")
 
 _NO_TIME = "1970-01-01T00:00:00Z"
 """Stands where a report carries no time: pages of one have its words for it."""
@@ -52,7 +56,7 @@ def carried(data: Mapping[str, Any], source: str) -> ReportNumbers:
             whole=data,
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, FormatError) as error:
-        raise BadInputError(f"{source}: its embedded data is damaged: {type(error).__name__}: {error}") from error
+        raise BadInputError(say("reopen.damaged", source=source, name=type(error).__name__, error=error)) from error
 
 
 def _dataset(data: Mapping[str, Any]) -> Dataset:
@@ -153,7 +157,7 @@ def _samples(
     for place, value, tail, rate in zip(at, values, tails, rates, strict=True):
         name, number = launches[place]
         if not (isfinite(value) and isfinite(tail)):
-            raise ValueError(f"launch {name} has no number, but {value} and {tail}")
+            raise ValueError(say("reopen.launch_without_number", name=name, value=value, tail=tail))
         told = ReportedNumber(value=float(value), p99_ns=float(tail), samples=int(raw.get("samples", 0)))
         quantities = {file.main: Measured(told=told)}
         if rule is not None and rate is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from cadge_analysis import reopen
+from cadge_analysis import messages, reopen
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making, epoch
 from cadge_analysis.page import as_markdown, as_text, pages, provenance, render, reopened, views
@@ -19,6 +20,8 @@ from cadge_analysis.verify.check import printed
 from cadge_analysis.versus.against import Against
 from cadge_results import Campaign, Written, is_stream
 from cadge_results.uncollected import uncollected
+
+say = partial(messages.say, "general")
 
 
 def stamp(data: load.Dataset) -> str:
@@ -68,7 +71,7 @@ def judged_against(data: load.Dataset, baseline: str | None) -> load.Dataset:
         return data
     known = [series.label for series in data.layers]
     if baseline not in known:
-        raise BadInputError(f"the campaign has no layer {baseline!r} to be the baseline; it has {', '.join(known)}")
+        raise BadInputError(say("report.no_baseline", baseline=baseline, known=known))
     sweep = {**data.plan.sweep, "baseline": baseline}
     return replace(data, plan=data.plan.model_copy(update={"sweep": sweep}), baseline_chosen=True)
 
@@ -85,7 +88,7 @@ def opened_again(text: str, file: str, baseline: str | None) -> str:
     """
     found = printed(text, file)
     if found.part_of:
-        raise BadInputError(f"{file} is one page of a report: open {found.part_of}, which carries all numbers")
+        raise BadInputError(say("report.one_page", file=file, part_of=found.part_of))
     carried = reopen.carried(found.data, file)
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
     comparison = compare.compare(data)

@@ -7,7 +7,7 @@ sizes (KiB, MiB), with three significant digits, one unit in a column.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 
@@ -130,6 +130,13 @@ def ratio_interval(low: float, high: float, say: Callable[[float], str] = sig3) 
 def count_of(number: int, noun: str, plural: str | None = None) -> str:
     """Return "1 launch", "6 launches": the number and the right form of its noun."""
     return f"{grouped(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return "a", "a and b", "a, b and c"."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def day(moment: datetime) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_results import PatternFile
@@ -16,25 +16,17 @@ from cadge_results.pattern import Parameter, Quantity
 from cadge_results.point import Value
 from cadge_results.trace import trace_text
 
-PLACES = {"within": "within one host", "between": "between hosts", "self": "one process with itself"}
-PLACES_SHORT = {"within": "within", "between": "between", "self": "self"}
-WAITS = {"poll": "polling", "block": "blocking"}
-RANKS_NOTHING = "stands beside, and ranks nothing"
-_PHYSICAL = {"none", "no", "physical", ""}
+say = partial(messages.say, "general")
+
 PLACE_ORDER = ("within", "between", "self")
 WAIT_ORDER = ("poll", "block")
-STATES = {
-    "valid": "measured, every check passed",
-    "unsound": "measured, but a check failed: never shown as a number",
-    "failed": "tried, and gave no measurement",
-    "refused": "not possible here, for the reason that stands with it",
-    "missing": "planned, not run",
-}
-SHARED_MEMORY = {
-    "private": "a mount of /dev/shm of the endpoints' own",
-    "folder": "a folder of the endpoints' own in /dev/shm",
-    "shared": "/dev/shm, as everybody uses it",  # noqa: S108 - words
-}
+PLACES = {one: say(f"words.places.{one}") for one in PLACE_ORDER}
+PLACES_SHORT = {one: one for one in PLACE_ORDER}
+WAITS = {one: say(f"words.waits.{one}") for one in WAIT_ORDER}
+RANKS_NOTHING = say("words.ranks_nothing")
+STATES = {one: say(f"words.states.{one}") for one in ("valid", "unsound", "failed", "refused", "missing")}
+SHARED_MEMORY = {one: say(f"words.shared_memory.{one}") for one in ("private", "folder", "shared")}
+_PHYSICAL = {"none", "no", "physical", ""}
 
 
 def on_veth(data: Dataset) -> bool:
@@ -76,7 +68,7 @@ def floor_name(floor: Floor, data: Dataset) -> str:
     names = [program_name(numbers.cell, data) for numbers in floor.programs]
     at = units.size(floor.program.cell.case.size)
     if floor.composed:
-        return " + ".join((*names[:-1], f"best copy rate: {names[-1]} at {at}"))
+        return " + ".join((*names[:-1], say("words.best_copy_rate", program=names[-1], size=at)))
     return names[0] if floor.program.cell.case.size == floor.size else f"{names[0]}, measured at {at}"
 
 
@@ -171,10 +163,3 @@ def isolated(name: str) -> str:
     """
     turns = {"R", "AL", "AN", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDF", "PDI"}
     return f"\u2068{name}\u2069" if any(unicodedata.bidirectional(one) in turns for one in name) else name
-
-
-def listing(names: Sequence[str]) -> str:
-    """Return "a", "a and b", "a, b and c"."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
+from cadge_analysis import messages
 from cadge_analysis.cells.shown import Value
+
+say = partial(messages.say, "figures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +233,7 @@ class Region:
     label: str = ""
 
 
-CHOSEN = ", and comes forward when it is chosen above"
+CHOSEN = say("figures.chosen")
 """Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 
 Block = Heading | Text | Items | Facts | Command | Table | Figure | StackedFigure | PanelFigure | Fold | Region

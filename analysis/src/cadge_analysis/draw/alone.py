@@ -7,10 +7,14 @@ Inside a page, colours come from its style sheet. Here each is the light theme's
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Literal
 
+from cadge_analysis import messages
 from cadge_analysis.draw import renderer
 from cadge_analysis.errors import NoRendererError, PictureError
+
+say = partial(messages.say, "draw")
 
 Kind = Literal["svg", "pdf", "png"]
 
@@ -23,7 +27,7 @@ def alone(chart: str) -> str:
     """Return a chart of `svg.render` that has no backdrop as an SVG document. Raises PictureError for other text."""
     head = _HEAD.match(chart)
     if head is None:
-        raise PictureError("this is no chart of a page")
+        raise PictureError(say("alone.no_chart"))
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {head["said"]}{head["rest"]}>'
     document = f"{opening}{_PAPER}{chart[head.end() :]}\n"
     found = 1
@@ -41,4 +45,4 @@ def picture(document: str, kind: Kind) -> bytes:
     except NoRendererError:
         raise
     except PictureError as error:
-        raise PictureError(f"the picture cannot be made: {str(error).partition(chr(10))[0]}") from error
+        raise PictureError(say("alone.failed", error=str(error).partition(chr(10))[0])) from error

@@ -11,12 +11,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from markupsafe import escape
 
+from cadge_analysis import messages
 from cadge_analysis.errors import PictureError
+
+say = partial(messages.say, "draw")
 
 _UNSEEN = {"pointer-events", "role", "aria-hidden", "aria-roledescription", "aria-label", "font-family", "class"}
 _USUAL = {
@@ -59,10 +63,10 @@ def dressed(raw: str, *, name: str, colours: Mapping[str, str], classes: Mapping
     try:
         root = fromstring(raw.replace(' xmlns="http://www.w3.org/2000/svg"', ""))  # noqa: S314 - our renderer's own
     except ParseError as error:
-        raise PictureError(f"chart {name}: the renderer's SVG cannot be read: {error}") from error
+        raise PictureError(say("dress.unreadable", name=name, error=error)) from error
     groups = [child for child in root if child.tag == "g"]
     if root.tag != "svg" or len(groups) != 1:
-        raise PictureError(f"chart {name}: the renderer's SVG has another shape than expected")
+        raise PictureError(say("dress.another_shape", name=name))
     body = groups[0]
     _clean(body)
     body[:] = list(_flat(body))
@@ -194,7 +198,7 @@ def _one_path(lines: list[Element], look: dict[str, str]) -> Element:
     for line in lines:
         moved = _MOVED.fullmatch(line.get("transform", "translate(0,0)"))
         if moved is None:
-            raise PictureError(f"a line is placed by {line.get('transform')}, not by a shift")
+            raise PictureError(say("dress.no_shift", transform=line.get("transform")))
         right, down = line.get("x2", "0"), line.get("y2", "0")
         step = f"v{down}" if right == "0" else f"h{right}" if down == "0" else f"l{right},{down}"
         strokes.append(f"M{moved[1]},{moved[2]}{step}")

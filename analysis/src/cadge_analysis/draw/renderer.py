@@ -21,9 +21,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import IO, Literal
 
+from cadge_analysis import messages
 from cadge_analysis.errors import NoRendererError, PictureError
+
+say = partial(messages.say, "draw")
 
 Kind = Literal["vegalite", "pdf", "png"]
 VEGA_LITE = "5.20"
@@ -82,7 +86,7 @@ class Renderer:
     def _why(self, error: Exception) -> str:
         """Say how the child ended, and what it said last."""
         if self._child is None or self._stderr is None:
-            return f"the renderer could not be started: {getattr(error, 'strerror', None) or error}"
+            return say("renderer.not_started", error=getattr(error, "strerror", None) or error)
         with contextlib.suppress(OSError):
             self._child.stdin.close()  # type: ignore[union-attr]
         code = self._child.wait()

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.draw.axes import (
     BELOW_PX,
     EDGE_PX,
@@ -22,6 +23,8 @@ from cadge_analysis.draw.chart import config, marker
 from cadge_analysis.draw.palette import FLOOR, GHOST, INK, MUTED
 from cadge_analysis.draw.scales import Axis, log_axis
 from cadge_analysis.draw.svg import Spec, framed
+
+say = partial(messages.say, "draw")
 
 WIDTH, HEIGHT, WITNESS_HEIGHT = 760, 150, 84
 REJECTED = "M-.8,-.8L.8,.8M-.8,.8L.8,-.8"
@@ -80,7 +83,11 @@ def _panel(strip: Strip, axis: Axis, looks: Sequence[Look], last: float, *, room
     step = next(step for step in (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 240, 480, 1440, 10_000_000) if span / step <= 8)
     spots = {n * step: f"{n * step:g}" for n in range(int(span / step) + 1)}
     x = horizontal(
-        spots, -EDGE * span, span * (1 + EDGE), title="minutes since the first launch" if titled else None, grid=False
+        spots,
+        -EDGE * span,
+        span * (1 + EDGE),
+        title=say("strips.minutes") if titled else None,
+        grid=False,
     )
     y = vertical(axis, strip.title, TIMES_TICK, room_px=room_px)
     tokens = {look.label: look.token for look in looks}

@@ -13,17 +13,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from markupsafe import Markup, escape
 
+from cadge_analysis import messages
 from cadge_analysis.draw import renderer
 from cadge_analysis.draw.dress import dressed
 from cadge_analysis.draw.kept import drawn
 from cadge_analysis.draw.palette import LIGHT, NEUTRALS, classes, variables
 from cadge_analysis.errors import NoRendererError, PictureError
 
+say = partial(messages.say, "draw")
+
 Spec = dict[str, object]
-NO_PICTURE = "No picture: the renderer ended. The tables have the numbers."
+NO_PICTURE = say("svg.no_picture")
 
 _VARIABLES = (
     {colour: f"var(--s{slot},{colour})" for slot, colour in enumerate(LIGHT)}
@@ -53,7 +57,7 @@ def _size(spec: Mapping[str, object]) -> tuple[int, int]:
     """Return width and height of the picture in px."""
     padding = spec.get("padding")
     if not isinstance(padding, Mapping):
-        raise PictureError("a chart states no frame")
+        raise PictureError(say("svg.no_frame"))
     width, height = _plotted(spec)
     return round(width + padding["left"] + padding["right"]), round(height + padding["top"] + padding["bottom"])
 

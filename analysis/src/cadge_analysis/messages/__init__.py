@@ -7,9 +7,11 @@ A catalogue holds whole sentences with named values. How a value is written stan
     {n}                     1 234                                       {value:3}        three digits
     {share:%} {share:%0}    a part of one in percent, 0 to 3 digits     {ratio:x}        1.18 times
     {names:,} {names:;}     a list                                      {names:and}      a, b and c
+    {n:d} {time:.1f}        1234 and 0.5, as Python writes them         {path} {error}   their text
 
-Code chooses between sentences; no sentence holds a condition. `ci/check_messages.py` finds sentences that nobody says
-and values that nobody gives; `analysis/tests/messages/NAME.yml` shows every sentence as it is read, with 0, 1, 2, many.
+A module says its sentences by `say = partial(messages.say, "NAME")`. Code chooses between sentences; no sentence holds
+a condition. `ci/check_messages.py` finds sentences that nobody says and values that nobody gives;
+`analysis/tests/messages/NAME.txt` shows every sentence as it is read, with 0, 1, 2, many.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from cadge_analysis import units, words
+from cadge_analysis import units
 from cadge_results.catalogue import read_yaml
 
 FOLDER = Path(__file__).parent
@@ -32,14 +34,19 @@ class _Sentence(Formatter):
             if spec:
                 raise ValueError(f"a text has no form {spec!r}")
             return value
-        if isinstance(value, list | tuple):
-            return words.listing(value) if spec == "and" else f"{spec} ".join(value)
+        if spec == "and":
+            return units.listing(tuple(value))
+        if spec in {",", ";"} and not isinstance(value, int):
+            return f"{spec} ".join(value)
         if "|" in spec:
             one, many = spec.removeprefix("~").split("|")
             return (one if value == 1 else many) if spec.startswith("~") else units.count_of(value, one, many)
         if spec.startswith("%"):
             return units.percent(value, int(spec[1:] or 1))
-        return {"": units.grouped, "x": units.times, "3": units.sig3}[spec](value)
+        if not spec and not isinstance(value, int):
+            return str(value)
+        own = {"": units.grouped, "x": units.times, "3": units.sig3}.get(spec)
+        return own(value) if own else format(value, spec)
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Mapping[str, Any]) -> None:  # noqa: ANN401
         """Let a sentence leave values out."""
@@ -59,6 +66,9 @@ def _flat(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str
             yield f"{before}{key}", value
 
 
+_SENTENCE = _Sentence()
+
+
 def say(name: str, key: str, /, **values: object) -> str:
     """Return a sentence of a catalogue. Raises KeyError for one that is not there, or a value that it lacks."""
-    return _Sentence().vformat(catalogue(name)[key], (), values)
+    return _SENTENCE.vformat(catalogue(name)[key], (), values)

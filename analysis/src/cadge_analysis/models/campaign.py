@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from cadge_analysis import messages
 from cadge_analysis.cells.entry import Field, bounded
 from cadge_analysis.models.bursts import FitKey, bursts, fitted_messages, groups, readings
 from cadge_analysis.models.fit import fit
@@ -13,6 +15,8 @@ from cadge_analysis.models.held_out import held_out
 from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_analysis.stats.load import Cell, Dataset
 from cadge_results.pattern import FitsOf
+
+say = partial(messages.say, "models")
 
 
 def fits_of(data: Dataset) -> Fits:
@@ -24,7 +28,7 @@ def fits_of(data: Dataset) -> Fits:
 def _fitted(key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset) -> Fitted:
     points = bursts(cells)
     found = list(readings(points))
-    model: Parameters | Refused = fit(found) if found else Refused(refused="no burst without a delay gave a number")
+    model: Parameters | Refused = fit(found) if found else Refused(refused=say("campaign.no_burst"))
     return Fitted(
         pattern=key.pattern,
         layer=key.series.layer,

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.models.loggp import Fits, Fitted, HeldOut, Parameters
 from cadge_analysis.models.message import Message, message
 from cadge_results import ResultsError
 
-WITHIN = "measured at place {place}: what a link has here is a host's memory, or its kernel, and no network"
+say = partial(messages.say, "models")
 
-_HOW = "; measure its points with: cadge run --sweep loggp"
+_HOW = say("choose.how")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,7 @@ class Chosen:
         """Return what it says of messages of a size. Raises BadInputError for one that was not measured."""
         least, most = self.parameters.pieces[0].from_bytes, self.parameters.pieces[-1].to_bytes
         if not least <= size <= most:
-            raise BadInputError(
-                f"nothing is known of messages of {size} bytes: they were fitted from {least} to {most}"
-            )
+            raise BadInputError(say("choose.size_unknown", size=size, least=least, most=most))
         return message(self.parameters, size)
 
 
@@ -58,16 +58,20 @@ def choose(
     if not found:
         of = " ".join(value for value in asked.values() if value)
         there = f"; there are: {_listed(fits.fits)}" if fits.fits else _HOW
-        raise NoDataError(f"campaign {fits.campaign_id} has no LogGP fit{f' of {of}' if of else ''}{there}")
-    if len(found) > 1:
-        raise BadInputError(
-            f"campaign {fits.campaign_id} has several LogGP fits; choose one with --layer, --place, --mode and "
-            f"--choice: {_listed(found)}"
+        raise NoDataError(
+            say(
+                "choose.no_fit",
+                campaign_id=fits.campaign_id,
+                of=f" of {of}" if of else "",
+                there=there,
+            )
         )
+    if len(found) > 1:
+        raise BadInputError(say("choose.several_fits", campaign_id=fits.campaign_id, found=_listed(found)))
     model = found[0].model
     if not isinstance(model, Parameters):
-        raise NoDataError(f"{about(found[0])}: the LogGP fit was refused: {model.refused}")
-    notes = () if found[0].place == "between" else (WITHIN.format(place=found[0].place),)
+        raise NoDataError(say("choose.fit_refused", about=about(found[0]), refused=model.refused))
+    notes = () if found[0].place == "between" else (say("choose.within", place=found[0].place),)
     return Chosen(model, f"{about(found[0])}, campaign {fits.campaign_id}", notes, found[0].held_out)
 
 
@@ -75,7 +79,7 @@ def _listed(fits: Sequence[Fitted]) -> str:
     """Return what fits are of; those that were refused are counted alone, since nothing can be predicted from them."""
     good = [about(one) for one in fits if isinstance(one.model, Parameters)]
     refused = len(fits) - len(good)
-    return "; ".join(good + [f"{refused} that were refused, see the report"] * bool(refused))
+    return "; ".join(good + [say("choose.others_refused", n=refused)] * bool(refused))
 
 
 def _of(fitted: Fitted, key: str) -> str:

@@ -19,12 +19,15 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_analysis.models.pieces import SIZES_LEAST, Curve, Unfit, pieces, straight
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import RoundKey
+
+say = partial(messages.say, "models")
 
 TOLERANCE = 0.2
 """A line may miss the value at a size by so much of it."""
@@ -114,7 +117,7 @@ def fit(readings: Iterable[LaunchReading]) -> Parameters | Refused:
     table = LaunchReadings(readings)
     sizes = table.sizes
     if len(sizes) < SIZES_LEAST:
-        return Refused(refused=f"a line needs {SIZES_LEAST} sizes, and there are {len(sizes)}")
+        return Refused(refused=say("fit.few_sizes", least=SIZES_LEAST, n=len(sizes)))
     curves = [table.curve(name, sizes) for name in ("gap", "one_way")]
     if why := _backwards(curves):
         return Refused(refused=why)
@@ -124,9 +127,15 @@ def fit(readings: Iterable[LaunchReading]) -> Parameters | Refused:
         drawn = "no straight piece" if most == 1 else f"no {units.grouped(most)} straight pieces"
         come = "comes" if most == 1 else "come"
         return Refused(
-            refused=f"{drawn} of {SIZES_LEAST} sizes or more {come} within {units.percent(TOLERANCE, 0)} of the gap "
-            f"and of the time one way at every size: {units.size(found.size)} is "
-            f"{units.percent_beyond(found.off, TOLERANCE)} off"
+            refused=say(
+                "fit.none_within",
+                lines=drawn,
+                least=SIZES_LEAST,
+                come=come,
+                tolerance=TOLERANCE,
+                size=units.size(found.size),
+                off=units.percent_beyond(found.off, TOLERANCE),
+            )
         )
     draws = table.draws()
     return Parameters(
@@ -140,10 +149,7 @@ def _backwards(curves: Sequence[Curve]) -> str:
     gaps, ways = curves
     for size, gap_ns, way_ns in zip(gaps.sizes, gaps.values, ways.values, strict=True):
         if gap_ns <= 0 or way_ns <= 0:
-            return (
-                f"a burst of {units.size(size)} took no longer than one message of that size, so there is no gap: the "
-                "machine, or the layer, was another one in between"
-            )
+            return say("fit.no_gap", size=units.size(size))
     return ""
 
 
@@ -185,16 +191,21 @@ def _own(
     """Return the line of o_s or o_r within a piece, or why there is none."""
     curve = table.curve(name, sizes)
     if len(curve.sizes) < SIZES_LEAST:
-        return Refused(refused=f"{sign} is known of {len(curve.sizes)} of {len(sizes)} sizes, and a line needs three")
+        return Refused(refused=say("fit.few_known", sign=sign, n=len(curve.sizes), every=len(sizes)))
     for size, value in zip(curve.sizes, curve.values, strict=True):
         if value < 0:
-            return Refused(refused=f"{sign} of {units.size(size)} comes out as {units.sig3(value)} ns")
+            return Refused(refused=say("fit.below_zero", sign=sign, size=units.size(size), value=value))
     off = curve.off(straight(curve))
     worst = max(range(len(off)), key=lambda number: off[number])
     if off[worst] > TOLERANCE:
         return Refused(
-            refused=f"no straight line comes within {units.percent(TOLERANCE, 0)} of {sign}: "
-            f"{units.size(curve.sizes[worst])} is {units.percent_beyond(off[worst], TOLERANCE)} off"
+            refused=say(
+                "fit.no_line",
+                tolerance=TOLERANCE,
+                sign=sign,
+                size=units.size(curve.sizes[worst]),
+                off=units.percent_beyond(off[worst], TOLERANCE),
+            )
         )
     return _line(table, sizes, draws, name)
 
@@ -203,11 +214,8 @@ def _latency(table: LaunchReadings, draws: Sequence[Draw]) -> ModelNumber | Refu
     size = table.sizes[0]
     value = table.median("latency", size, table.every)
     if value is None:
-        return Refused(refused="o_s or o_r is not known at the smallest size, so it cannot be taken out of L")
+        return Refused(refused=say("fit.overhead_unknown"))
     if value <= 0:
-        return Refused(
-            refused=f"what o_s and o_r leave of half a round trip is {units.sig3(value)} ns: where a side works while "
-            "the message is under way, the three overlap"
-        )
+        return Refused(refused=say("fit.overlap", value=value))
     drawn = (table.median("latency", size, draw) for draw in draws)
     return _number(value, [one for one in drawn if one is not None])

@@ -9,8 +9,12 @@ interface lets no message follow another before `gap_ns` have passed since the l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.models.loggp import Parameters, Refused
+
+say = partial(messages.say, "models")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +61,12 @@ def message(parameters: Parameters, size: int) -> Message:
     own = {}
     for name, line in (("o_s", piece.send), ("o_r", piece.receive)):
         if isinstance(line, Refused):
-            notes.append(f"{name} is taken for a part of L: {line.refused}")
+            notes.append(say("message.part_of_latency", name=name, refused=line.refused))
         own[name] = 0.0 if isinstance(line, Refused) else line.at(size)
     byte_ns = piece.gap.per_byte_ns.value
     way_ns = parameters.one_way_ns(size) - own["o_s"] - own["o_r"]
     if way_ns < byte_ns * (size - 1):
-        notes.append("o_s and o_r are taken for parts of L: with what its bytes take they are more than a message")
+        notes.append(say("message.parts_of_latency"))
         own = {"o_s": 0.0, "o_r": 0.0}
         way_ns = parameters.one_way_ns(size)
     byte_ns = min(byte_ns, way_ns / max(size - 1, 1))

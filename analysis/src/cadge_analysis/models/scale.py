@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
+from cadge_analysis import messages
 from cadge_analysis.models.message import Message
 from cadge_analysis.models.simulate import Simulated, Simulator
 from cadge_analysis.models.topology import Kind, Topology, latency_ns
 from cadge_analysis.models.traffic import Traffic, closed_form_ns, pairs, routes
+
+say = partial(messages.say, "models")
 
 ENDPOINTS_MOST = 100_000
 
@@ -66,5 +70,5 @@ def _simulated(traffic: Traffic, topology: Topology, message: Message, simulator
     if simulator is None:
         return "not asked for"
     if topology.endpoints > traffic.simulated_most:
-        return f"{traffic} is simulated up to {traffic.simulated_most} endpoints"
+        return say("scale.simulated_up_to", traffic=traffic, most=traffic.simulated_most)
     return simulator.simulate(routes(traffic, topology.endpoints), topology, message)

@@ -8,15 +8,18 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from cadge_analysis import messages
 from cadge_analysis.errors import SimulatorMissingError
 from cadge_analysis.models.message import Message
 from cadge_analysis.models.topology import Topology, latency_ns, platform
 from cadge_results.base import Frozen
+
+say = partial(messages.say, "models")
 
 PYTHON = Path("/usr/bin/python3")
 """Debian's, which its package python3-simgrid is for; the registry's simgrid has to be compiled."""
@@ -77,11 +80,11 @@ class Simulator:
             return f"not over after {self.deadline_s:g} s"
         if done.returncode:
             memory = f"{self.memory_bytes // (1 << 20)} MiB of memory"
-            return f"SimGrid ended with {done.returncode}, with {memory}: {_last_line(done.stderr)}"
+            return say("simulate.ended", status=done.returncode, memory=memory, stderr=_last_line(done.stderr))
         try:
             return Simulated.model_validate_json(done.stdout)
         except ValidationError:
-            return f"SimGrid answered no JSON: {_last_line(done.stdout)}"
+            return say("simulate.no_json", stdout=_last_line(done.stdout))
 
 
 def expects(routes: Sequence[Sequence[int]], topology: Topology, message: Message) -> list[list[int]]:
@@ -100,12 +103,9 @@ def _version(python: Path) -> str:
     try:
         asked = subprocess.run([python, "-I", "-c", script], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SimulatorMissingError(f"no simulation: {python} cannot be run ({error})") from error
+        raise SimulatorMissingError(say("simulate.cannot_run", python=python, error=error)) from error
     if asked.returncode:
-        raise SimulatorMissingError(
-            f"no simulation: {python} has no module simgrid; install the package {PACKAGE}, "
-            "or ask for the closed form alone with --no-simulation"
-        )
+        raise SimulatorMissingError(say("simulate.no_module", python=python, package=PACKAGE))
     return asked.stdout.strip()
 
 

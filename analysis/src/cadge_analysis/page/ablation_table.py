@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.judged import gated
 from cadge_analysis.stats.ablation import LAUNCHES_LEAST, Ablation, Variant, ablations, reason, sizes
@@ -16,6 +17,8 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.sequential import ERROR
 from cadge_results import Campaign
+
+say = partial(messages.say, "report")
 
 DEFAULT = "(default)"
 COLUMNS = 5
@@ -65,17 +68,13 @@ def unit_of(one: Ablation) -> tuple[str, float]:
 def note(found: Iterable[Ablation], withheld: str = "") -> str:
     """Return how to read the marks, and how often they are wrong; or why there are none."""
     if withheld:
-        return f"Whether ratios differ from 1 is withheld: {withheld}."
+        return say("ablation_table.withheld", withheld=withheld)
     told = sizes(found)
     if not told:
-        return f"No ratio can be told apart from 1: that takes {LAUNCHES_LEAST} launches in common."
+        return say("ablation_table.few_launches", least=LAUNCHES_LEAST)
     ratios = units.count_of(sum(told.values()), "ratio")
     families = "" if len(told) == 1 else f", in {units.grouped(len(told))} families"
-    return (
-        f"* told apart from 1, beside all ratios of its setting, pattern, place and wait mode: {ratios}{families}. Of "
-        f"those that are marked in a family at most {units.percent(ERROR, 0)} do not differ, on average. Intervals are "
-        "of one ratio: some leave 1 out by chance, and have no mark."
-    )
+    return say("ablation_table.marks", ratios=ratios, families=families, error=ERROR)
 
 
 def _variant(variant: Variant) -> str:
@@ -111,7 +110,7 @@ def tables(found: Sequence[Ablation]) -> Iterator[Table]:
         unit, _ = unit_of(first)
         where = f"{words.PLACES[first.case.place]}, {words.WAITS[first.case.wait]}"
         who = words.isolated(first.base.label)
-        title = f"{who}, {where}, {words.pattern(first.case)}: {unit}; below it the ratio to it"
+        title = say("ablation_table.title", who=who, where=where, pattern=words.pattern(first.case), unit=unit)
         for at in range(0, len(members), COLUMNS):
             yield _table(members[at : at + COLUMNS], first.setting, title)
 
@@ -166,9 +165,7 @@ def answer(campaign: Campaign) -> Answer:
     found = ablations(comparison)
     meta = campaign.meta
     if not found:
-        raise NoDataError(
-            f"campaign {meta.campaign_id} (sweep {meta.sweep}) has no layer both with and without a setting"
-        )
+        raise NoDataError(say("ablation_table.no_pair", campaign_id=meta.campaign_id, sweep=meta.sweep))
     data: dict[str, object] = {
         "campaign_id": meta.campaign_id,
         "sweep": meta.sweep,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Span
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.figures import estimate_text, in_family, main_family
@@ -18,6 +19,8 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results import PatternFile
+
+say = partial(messages.say, "findings")
 
 _Member = TypeVar("_Member")
 MEMBERS_MOST = 4
@@ -84,7 +87,7 @@ def _answer(
         ]
         if row.ratio is not None and row.floor is not None:
             spans.append(Span(f", {_ratio_text(row.ratio)} its floor ({words.floor_name(row.floor, data)})"))
-        spans.append(Span("." if group.ranked > 1 else " (the only layer with a number here)."))
+        spans.append(Span("." if group.ranked > 1 else " " + say("answers.only_layer")))
     else:
         spans += _group(leading, group, data, verdicts, said_once=said_once)
     spans += [Span(verdict_words.unranked(group)), Span(_two_groups(_named(leading)))]
@@ -114,9 +117,9 @@ def _group(
             end = "highest" if best == "low" else "lowest"
             spans.append(Span(f"{'Lowest' if best == 'low' else 'Highest'}: {', '.join(few)}; {end}: {named[-1]}"))
         else:
-            spans.append(Span(f"They measured {words.listing(named)}"))
+            spans.append(Span(f"They measured {units.listing(named)}"))
     else:
-        listed = ", ".join(few) + f" and {units.grouped(left)} more" if left else words.listing(few)
+        listed = ", ".join(few) + f" and {units.grouped(left)} more" if left else units.listing(few)
         spans = [Span(f"Leading group of {len(leading)}", strong=True), Span(f": {listed}; ")]
         spans.append(Span(verdict_words.not_told_apart(group, verdicts.delta)))
     ratios = [row.ratio.value for row in leading if row.ratio is not None]
@@ -125,7 +128,7 @@ def _group(
         name = words.floor_name(floor, data)
         low, high = units.times(min(ratios)), units.times(max(ratios))
         reach = low if low == high else f"{low} to {high}"
-        spans.append(Span(f". Ratio to the floor ({name}): {reach}"))
+        spans.append(Span(say("answers.floor_ratio", floor=name, reach=reach)))
     return [*spans, Span(".")]
 
 
@@ -149,9 +152,9 @@ def _two_groups(rows: Sequence[Row]) -> str:
         name = words.isolated(row.cell.series.label)
         said.append(f"{name}, about {near}" if len(rows) > 1 else f"about {near}")
     if len(rows) == 1:
-        return f" Its launches fall into two groups, {said[0]}: the median says only which of them is larger."
+        return " " + say("answers.two_groups", said=said[0])
     what = "the median says" if len(found) == 1 else "their medians say"
-    return f" Launches fall into two groups: those of {'; those of '.join(said)}. There {what} only which is larger."
+    return " " + say("answers.two_groups_each", said="; those of ".join(said), what=what)
 
 
 def _measured(row: Row, verdicts: CampaignVerdicts) -> str:
@@ -199,10 +202,7 @@ def nothing_decided(groups: Sequence[LeadingGroup]) -> str:
         return ""
     least, most = min(group.launches for group in groups), max(group.launches_most for group in groups)
     launches = f"{least} to {most} launches" if least < most else units.count_of(most, "launch", "launches")
-    return (
-        f"Nothing is decided: {launches} tell no layer apart from another in any of these {len(groups)} questions. "
-        "Below stand values, from the best on, and no ranking."
-    )
+    return say("answers.nothing_decided", launches=launches, n=len(groups))
 
 
 def _asked(comparison: Comparison, verdicts: CampaignVerdicts) -> list[tuple[list[Row], LeadingGroup]]:

@@ -305,7 +305,7 @@ def _gist(found: Against) -> str:
     within = units.percent(found.margin, 0)
     said = [f"{units.count_of(same, 'cell')} the same within {within}"] if same else []
     said += [f"{units.count_of(unknown, 'cell')} of which it cannot be told"] if unknown else []
-    return f"Not listed here: {words.listing(said)}." if said else ""
+    return f"Not listed here: {units.listing(said)}." if said else ""
 
 
 def _no_changes(found: Against) -> str:

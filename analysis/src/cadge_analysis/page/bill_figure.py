@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median_low
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import stacked, svg
 from cadge_analysis.draw.axes import TICK
@@ -27,7 +28,9 @@ from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Dataset, Series
 
-MACHINE, TRANSPORT, OWN, TOGETHER = "machine", "transport", "layer's own", "transport and layer together"
+say = partial(messages.say, "figures")
+
+MACHINE, TRANSPORT, OWN, TOGETHER = "machine", "transport", "layer's own", say("bill_figure.together")
 COLOURS = {MACHINE: FLOOR_INK, TRANSPORT: LIGHT[1], OWN: LIGHT[0], TOGETHER: LIGHT[5]}
 SMALL_BYTES = 8
 LONGEST = 15
@@ -61,14 +64,14 @@ def bill(row: Row, data: Dataset) -> Bill | None:
         return None
     floor, transport = row.floor.central, _transport(row, data)
     if total.value < floor.value:
-        return Bill(row=row, parts={}, remark="the layer was faster than its floor, so that nothing can be parted")
+        return Bill(row=row, parts={}, remark=say("bill_figure.faster_than_floor"))
     together = {MACHINE: floor, TOGETHER: intervals.unpaired_difference(total, floor)}
     if transport is None:
-        return Bill(row=row, parts=together, remark="no bare exchange on its substrate was measured here")
+        return Bill(row=row, parts=together, remark=say("bill_figure.no_bare_exchange"))
     bare = transport.central
     if not floor.value <= bare.value <= total.value:
         why = "above the layer" if bare.value > total.value else "below the floor"
-        return Bill(row=row, parts=together, remark=f"the bare exchange on its substrate lies {why}")
+        return Bill(row=row, parts=together, remark=say("bill_figure.bare_exchange_lies", why=why))
     parts = {
         MACHINE: floor,
         TRANSPORT: intervals.unpaired_difference(bare, floor),
@@ -96,7 +99,7 @@ def bill_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, data: 
     most = LONGEST * median_low(totals)
     reach = linear_axis([total for total in totals if total <= most])
     cut = sum(total > reach.high for total in totals)
-    arrows = f" {units.count_of(cut, 'bar ends', 'bars end')} in an arrow: too long for this axis." if cut else ""
+    arrows = " " + say("bill_figure.arrows", cut=cut) if cut else ""
     title = f"Where {words.value(axis, size)} goes: {words.pattern(first)}, {words.WAITS[first.wait]}"
     said = [
         f"{words.isolated(one.row.cell.series.label)} {units.sig3(one.row.numbers.central.value * shown.scale)}"
@@ -124,13 +127,10 @@ def bill_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, data: 
             ),
             name=name,
             title=title,
-            description=f"Totals in {shown.spoken}: {', '.join(said)}. The table has the parts.",
+            description=say("bill_figure.totals", spoken=shown.spoken, said=said),
             minimum_px=MAIN_PX,
         ),
-        caption="From the left: what the machine takes, its floor; what the bare exchange on the layer's own substrate "
-        "takes above that; and what is left, the layer's own with what this suite adds to it. Parts are differences of "
-        "medians, so that they add up. Grey is transport and layer together, which nothing told apart here: the table "
-        f"says why.{arrows}",
+        caption=say("bill_figure.caption", arrows=arrows),
         keys=(),
         **no_small(),
         table=DataTable(

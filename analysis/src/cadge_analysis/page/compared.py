@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.page.findings import MEDIA
 from cadge_analysis.page.viewmodel import Compared, Library
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results.result import PathFacts
+
+say = partial(messages.say, "report")
 
 NEVER = "never opened"
 _LOCAL = re.compile(r"\b(?:unix|ipc)\b", re.IGNORECASE)
@@ -51,7 +54,7 @@ def _libraries(data: Dataset) -> Iterator[Library]:
 def _carried(path: PathFacts) -> str:
     """Return what carried the bytes. The kernel's sockets within a host are of two kinds, which the path tells."""
     if not path.read_back:
-        return "what the library does not tell"
+        return say("compared.unknown_path")
     if path.medium == "loopback" and _LOCAL.search(path.used):
         return "a local socket"
     said = MEDIA.get(path.medium, path.medium)
@@ -61,7 +64,7 @@ def _carried(path: PathFacts) -> str:
 def _paths(by_place: dict[str, dict[str, None]]) -> str:
     """Return "within: shared memory; between: a network (data0)"."""
     return "; ".join(
-        f"{words.PLACES_SHORT[place]}: {words.listing(list(by_place[place]))}"
+        f"{words.PLACES_SHORT[place]}: {units.listing(list(by_place[place]))}"
         for place in words.PLACE_ORDER
         if place in by_place
     )
@@ -78,13 +81,13 @@ def _workloads(data: Dataset) -> str:
         along = "" if axis.unit == "bytes" else f"{axis.title} "
         span = said[0] if len(said) == 1 else f"{said[0]} to {said[-1]} ({len(said)} {what})"
         groups[f"{along}{span}"].append(file.title)
-    parts = [f"{words.listing(titles)}: {span}" for span, titles in groups.items()]
+    parts = [f"{units.listing(titles)}: {span}" for span, titles in groups.items()]
     rest = len(parts) - WORKLOADS_MOST
     if rest > 1:
         more = sum(len(titles) for titles in list(groups.values())[WORKLOADS_MOST:])
         parts = [*parts[:WORKLOADS_MOST], units.count_of(more, "more pattern")]
     waits = [words.WAITS[wait] for wait in words.WAIT_ORDER if any(cell.case.wait == wait for cell in data.cells)]
-    return f"{'; '.join(parts)}; {words.listing(waits)}"
+    return f"{'; '.join(parts)}; {units.listing(waits)}"
 
 
 def _attempts(data: Dataset) -> str:
@@ -96,5 +99,5 @@ def _attempts(data: Dataset) -> str:
     text = f"{units.grouped(valid)} of {units.count_of(planned, 'planned attempt')} gave a number"
     again = sum(len(cell.samples) for cell in data.twins if cell.series.kind == "layer")
     if again:  # every count below is without them
-        text += f", {units.grouped(again)} of them of a layer that was measured twice to see how sure verdicts are"
+        text += say("compared.twins", again=again)
     return text

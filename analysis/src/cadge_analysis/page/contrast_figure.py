@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import dots, svg
 from cadge_analysis.draw.dots import Dot, DotRow
@@ -16,6 +17,8 @@ from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Series
 from cadge_results.point import Value
+
+say = partial(messages.say, "figures")
 
 SHAPE_NAMES = ("circle", "square", "diamond", "upward triangle", "downward triangle", "cross")
 
@@ -49,7 +52,7 @@ def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, na
     case = wanted[0].cell.case
     choice = file.parameters[parameter]
     named = {value: words.value(choice, value) for value in values}
-    shapes = words.listing([f"{SHAPE_NAMES[n % len(SHAPE_NAMES)]} {named[one]}" for n, one in enumerate(values)])
+    shapes = units.listing([f"{SHAPE_NAMES[n % len(SHAPE_NAMES)]} {named[one]}" for n, one in enumerate(values)])
     axis = file.parameters[file.axis]
     place = f"{axis.title} {words.value(axis, sizes[0])}"
     title = f"{choice.title.capitalize()} against {words.baseline(file)}: {file.title}, {words.WAITS[case.wait]}"
@@ -77,7 +80,7 @@ def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, na
                     )
                     for series in ordered
                 ],
-                title=f"{file.main_quantity.title} divided by that with {words.baseline(file)}",
+                title=say("contrast_figure.axis", quantity=file.main_quantity.title, baseline=words.baseline(file)),
             ),
             name=name,
             title=title,
@@ -90,9 +93,14 @@ def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, na
             + ".",
             minimum_px=MAIN_PX,
         ),
-        caption=f"Each mark is the {file.main_quantity.title} at {place}, divided launch by launch by that with "
-        f"{words.baseline(file)}: the median, and its interval as a bar; {better} 1{units.TIMES} is better. By shape: "
-        f"{shapes}. Layers stand in the order of the worst of their marks.",
+        caption=say(
+            "contrast_figure.caption",
+            quantity=file.main_quantity.title,
+            place=place,
+            baseline=words.baseline(file),
+            better=better,
+            shapes=shapes,
+        ),
         keys=(),
         **no_small(),
         table=DataTable(

@@ -50,7 +50,7 @@ def _where(cells: list[Cell]) -> str:
     files = {case.pattern: case.file for case in cases}
     patterns = [files[name].title for name in in_order(files)]
     sizes = {max(found) for case in cases if (found := case.file.moved_bytes(case.workload))}
-    parts = (" and ".join(places), " and ".join(waits), words.listing(patterns), _sizes(sizes) if sizes else "")
+    parts = (" and ".join(places), " and ".join(waits), units.listing(patterns), _sizes(sizes) if sizes else "")
     return "; ".join(part for part in parts if part)
 
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw import scatter, svg
 from cadge_analysis.draw.chart import Line
@@ -14,6 +15,8 @@ from cadge_analysis.draw.scatter import Spot
 from cadge_analysis.page.figures import MAIN_PX, estimate_text, in_family, main_family, no_small
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
+
+say = partial(messages.say, "figures")
 
 SMALL_BYTES = 8
 
@@ -80,17 +83,14 @@ def cpu_figure(
                 spots,
                 lines,
                 x_title=f"{case.file.main_quantity.title}, p50, \u00b5s",
-                y_title="processor time of all sides an operation, \u00b5s",
+                y_title=say("cpu_figure.axis"),
             ),
             name=name,
             title=title,
-            description=f"Time and processor time in microseconds: {told}.",
+            description=say("cpu_figure.description", told=told),
             minimum_px=MAIN_PX,
         ),
-        caption=f"Each marker is a layer at {at}, polling; with a ring, blocking; a line joins the two. Left is "
-        "sooner, below is cheaper. Processor time is user and system time of all endpoints, of all launches, divided "
-        "by the operations of all launches; who polls pays for waiting as well. "
-        "A layer whose name found no room is told by its marker.",
+        caption=say("cpu_figure.caption", at=at),
         keys=tuple(keys[one] for one in series),
         **no_small(),
         table=DataTable(

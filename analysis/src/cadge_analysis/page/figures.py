@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypedDict
 
 from markupsafe import Markup
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import CHOSEN, DataTable, Figure, Key, SmallPicture
 from cadge_analysis.draw import plots, svg
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
@@ -26,6 +27,8 @@ from cadge_analysis.stats.offered import unlike
 from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
 from cadge_results.point import Value
+
+say = partial(messages.say, "figures")
 
 MANY = 6  # from seven series on, each style also gets a picture of its own,
 FEW_SIZES = 2  # unless it would show no more than two markers
@@ -238,8 +241,15 @@ def _range(chart: Chart) -> str:
     for line in chart.lines:
         first, last = line.marks[0], line.marks[-1]
         parts.append(
-            f"{words.isolated(line.label)} from {units.sig3(first.value)} {chart.spoken} at {chart.sizes[first.size]} "
-            f"to {units.sig3(last.value)} at {chart.sizes[last.size]}"
+            say(
+                "figures.line",
+                layer=words.isolated(line.label),
+                first=first.value,
+                spoken=chart.spoken,
+                first_size=chart.sizes[first.size],
+                last=last.value,
+                last_size=chart.sizes[last.size],
+            )
         )
     return "; ".join(parts) + "."
 
@@ -249,8 +259,8 @@ def _coverage(rows: Sequence[Row]) -> str:
     tally = Counter((row.numbers.central.launches, row.numbers.central.coverage) for row in rows)
     (launches, coverage), often = max(tally.items(), key=lambda item: (item[1], item[0]))
     if launches == 1:
-        return "One launch a point: there are no intervals."
-    text = f"Bars span the interval over {launches} launches that covers the median with {units.percent(coverage)}"
+        return say("figures.one_launch")
+    text = say("figures.bars", launches=launches, coverage=coverage)
     others = sum(tally.values()) - often
     return f"{text}; {units.count_of(others, 'point rests', 'points rest')} on fewer." if others else f"{text}."
 
@@ -258,31 +268,23 @@ def _coverage(rows: Sequence[Row]) -> str:
 def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
     """Return how a chart of rows is to be read."""
     file = rows[0].cell.case.file
-    what = f"Each marker is the median over launches of {file.words.marker or _marker(file.main_quantity)}."
+    what = say("figures.markers", marker=file.words.marker or _marker(file.main_quantity))
     if plots.has_ratio(chart) and chart.base != THE_FLOOR:
         side = "above" if chart.more_is_better else "below"
-        floor = (
-            f" The lowest panel, and what follows a value in the numbers, divide by {chart.base}, launch by launch: "
-            f"{side} 1{units.TIMES} is better."
-        )
+        floor = " " + say("figures.baseline_panel", base=chart.base, side=side)
     elif plots.has_ratio(chart):
-        better = "up to 1\u00d7, higher is better" if chart.more_is_better else "from 1\u00d7, lower is better"
-        floor = f" Dotted: the floor, of all programs at that size and above; the lower panel divides by it ({better})."
+        better = say("figures.higher_is_better") if chart.more_is_better else say("figures.lower_is_better")
+        floor = " " + say("figures.floor_panel", better=better)
     else:
-        floor = " Neither a floor of its kind nor a baseline was measured here, so there is no ratio panel."
+        floor = " " + say("figures.no_ratio_panel")
     gap = (
-        " A gap in a line marks where the layer changes from its short to its long path."
+        " " + say("figures.gap")
         if any(
             line.short_bytes and line.marks[0].size <= line.short_bytes < line.marks[-1].size for line in chart.lines
         )
         else ""
     )
-    foreign = (
-        " Dashed, in grey: what another tool printed, imported. It has no interval and no rank, and nobody here "
-        "knows how it was measured."
-        if chart.foreign
-        else ""
-    )
+    foreign = " " + say("figures.foreign") if chart.foreign else ""
     return f"{what} {_coverage(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
 
 
@@ -302,7 +304,7 @@ def tail_figure(
 ) -> Figure:
     """Draw the p99 of the same rows, with a ring at the highest load that each series bears."""
     found = [(row, intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))) for row in rows]
-    how = f"Each marker is the median over launches of the launch's own p99. {_coverage(rows)}"
+    how = say("figures.p99_markers", bars=_coverage(rows))
     return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99", how=how)
 
 
@@ -320,10 +322,7 @@ def far_tail_figure(
     found = [(row, tail) for row in rows if (tail := row.numbers.p999) is not None and tail.value is not None]
     if len({row.cell.case.size for row, _ in found}) < FEW_SIZES:
         return None
-    how = (
-        "Each marker is counted in the histograms of all launches together, where enough samples lie beyond it. Bars "
-        "span what single launches gave, from the lowest to the highest."
-    )
+    how = say("figures.tail_markers")
     return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99.9", how=how)
 
 
@@ -362,8 +361,7 @@ def _tail_figure(
         keys,
         name=name,
         title=f"{percentile}: {_title(rows[0].cell.case)}",
-        caption=f"{how}{verdict_words.load_note(rows)} A ring marks a layer's knee, the highest load that it sustains, "
-        "or at the measured one below it; where its p99 rests on too few samples it has none.",
+        caption=say("figures.knee", how=how, load_note=verdict_words.load_note(rows)),
     )
 
 
@@ -451,11 +449,7 @@ def figure_of(
         svg=svg.render(plots.main_figure(chart), name=name, title=title, description=_range(chart), minimum_px=MAIN_PX),
         caption=f"{caption}{faint_note(chart) if grey is None else grey}",
         keys=tuple(by_label[line.label] for line in chart.lines),
-        small_title=(
-            f"One style at a time: ratio to {chart.base}, the others in grey"
-            if plots.has_ratio(chart)
-            else "One style at a time, the others in grey"
-        ),
+        small_title=(say("figures.style_ratio", base=chart.base) if plots.has_ratio(chart) else say("figures.style")),
         back=svg.backdrop(plots.small_backdrop(chart), name=f"{name}-back") if small else Markup(""),
         small=small,
         table=_data_table(chart),
@@ -468,11 +462,7 @@ def faint_note(chart: Chart) -> str:
     if not often:
         return ""
     first = chart.sizes[min(chart.sizes)]
-    return (
-        f" {units.count_of(often, 'line')} of {len(chart.lines)} {'is' if often == 1 else 'are'} grey here: in colour "
-        f"are the baseline, what is best somewhere along the axis, and then what is next best at {first}. Every line "
-        f"is in the numbers below{CHOSEN}."
-    )
+    return " " + say("figures.grey_lines", grey=often, n=len(chart.lines), first=first, chosen=CHOSEN)
 
 
 def emphasised(chart: Chart, baseline: Collection[str] = ()) -> Chart:

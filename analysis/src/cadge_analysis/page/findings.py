@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Span
 from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.page.provenance import NODE_FACTS, plain
@@ -17,6 +18,8 @@ from cadge_analysis.stats.slow_hosts import WAITS, Slow, Symptom, slow_hosts
 from cadge_analysis.stats.steered import USUAL, forced, schedulings, settings_files
 from cadge_analysis.stats.transports import Strayed, strayed
 
+say = partial(messages.say, "findings")
+
 SAID_MOST = 160
 USED_MOST = 64
 """Characters of a reason, and of a path that a library stated; the whole of both stands in tables below."""
@@ -24,12 +27,8 @@ PEERS_NAMED = 3
 REASONS_MOST = 8
 OF_SPEED = frozenset({"cpu", "cores", "governor", "mitigations", "virtualisation", "clocksource", "thp"})
 """Facts of a host that may be why it is slow."""
-SPOKEN = {"copy_ns": "a copy of 64 KiB in memory", "clock_ns": "a reading of the clock"}
-NOTHING = (
-    "Nothing of this was found: a host that is slower than the others, a layer whose payload went another way than was "
-    "asked or than others of its kind, a path that changed between launches, a settings file of the system that no "
-    "package brought, and a library that nobody needs."
-)
+SPOKEN = {one: say(f"findings.spoken.{one}") for one in ("copy_ns", "clock_ns")}
+NOTHING = say("findings.nothing")
 
 
 def findings(data: Dataset) -> tuple[Finding, ...]:
@@ -44,7 +43,7 @@ def findings(data: Dataset) -> tuple[Finding, ...]:
     ]
     rest = len(found) - REASONS_MOST
     if rest > 1:
-        more = f"{units.count_of(rest, 'more')} of this sort; the tables below have all of them."
+        more = say("findings.more", rest=rest)
         found = [*found[:REASONS_MOST], Finding(kind="more", grave=False, spans=(Span(more),))]
     return tuple(sorted(found, key=lambda one: not one.grave))
 
@@ -54,34 +53,31 @@ def no_pictures() -> tuple[Finding, ...]:
     trouble = RENDERER.trouble
     if not trouble:
         return ()
-    text = f": {trouble}. All numbers are here, in tables. It needs some 40 GB of addresses: see `ulimit -v`."
-    return (Finding(kind="pictures", grave=True, spans=(Span("This report has no pictures", strong=True), Span(text))),)
+    text = say("findings.pictures_trouble", trouble=trouble)
+    return (Finding(kind="pictures", grave=True, spans=(Span(say("findings.no_pictures"), strong=True), Span(text))),)
 
 
 # ---- what was forced from outside ----
 
-HOW = {"preloaded": "preloaded", "mapped": "mapped without the loader", "loaded": "loaded from a folder of its own"}
+HOW = {one: say(f"findings.how.{one}") for one in ("preloaded", "mapped", "loaded")}
 
 
 def _steered(data: Dataset) -> Iterator[Finding]:
     """Yield what steered libraries and is in no setting of the sweep."""
     for file in settings_files(data):
-        where = words.listing([words.isolated(host) for host in file.hosts])
-        sets = f" on {where}: {file.path} has {units.count_of(file.lines, 'line')} of settings, and "
-        if file.packaged is None:
-            sets += "no package manager tells whether it came so."
-        else:
-            sets += "is not as a package brought it. To see its effect, measure without it."
-        yield _finding("steered", "A settings file of the system", sets, grave=file.packaged is False)
+        where = units.listing([words.isolated(host) for host in file.hosts])
+        state = "unknown" if file.packaged is None else "differs"
+        sets = " " + say(f"findings.package_{state}", where=where, path=file.path, lines=file.lines)
+        yield _finding("steered", say("findings.settings_file"), sets, grave=file.packaged is False)
     for one in forced(data):
         said = f" in {units.grouped(one.launches)} of {units.count_of(one.of, 'launch', 'launches')}: {one.file} "
-        said += f"({HOW[one.how]}). Nothing that is measured depends on it; every number may have it in it."
-        yield _finding("steered", "A library that nobody needs was there", said, grave=True)
+        said += say("findings.library_effect", how=HOW[one.how])
+        yield _finding("steered", say("findings.forced_library"), said, grave=True)
     ways = Counter(schedulings(data))
     for way, often in ways.items():
         if way != USUAL:
             said = f" {way}, for {units.grouped(often)} of {units.count_of(ways.total(), 'endpoint')}."
-            yield _finding("steered", "Endpoints were scheduled otherwise than usual:", said, grave=True)
+            yield _finding("steered", say("findings.scheduled"), said, grave=True)
 
 
 # ---- slow hosts ----
@@ -90,15 +86,15 @@ def _steered(data: Dataset) -> Iterator[Finding]:
 def _slow(slow: Slow, data: Dataset) -> Finding:
     who = f"Host {words.isolated(slow.host)} is slow"
     if slow.processor is not None:
-        who = f"Processor {slow.processor} of host {words.isolated(slow.host)} is slow"
-    spans = [Span(who, strong=True), Span(f" beside {words.listing([words.isolated(one) for one in slow.beside])}: ")]
+        who = say("findings.slow_processor", processor=slow.processor, host=words.isolated(slow.host))
+    spans = [Span(who, strong=True), Span(f" beside {units.listing([words.isolated(one) for one in slow.beside])}: ")]
     for number, symptom in enumerate(slow.symptoms):
         spans += [Span("; " if number else ""), *_symptom(symptom, one_other=len(slow.beside) == 1)]
-    spans.append(Span(". Every number of these launches has that in it."))
+    spans.append(Span(say("findings.slow_numbers")))
     if slow.processor is None:
         apart = list(_facts_apart(slow, data))
         if apart:
-            spans.append(Span(f" What it has of its own: {'; '.join(apart)}."))
+            spans.append(Span(" " + say("findings.host_differs", apart=apart)))
     share = max(symptom.often / symptom.launches for symptom in slow.symptoms)
     return Finding(kind="slow host", grave=True, spans=tuple(spans), share=share, stops=True)
 
@@ -109,12 +105,12 @@ def _symptom(symptom: Symptom, *, one_other: bool) -> Iterator[Span]:
     ratio = units.times(symptom.ratio)
     if symptom.what == WAITS:
         here, there = (units.percent(share, 0) for share in (symptom.here, symptom.others))
-        yield Span(f"what ran there was ready and had no processor for {here} of the time, on {others} for {there}, ")
-        yield Span(f"so that work takes {ratio} as long", strong=True)
-        yield Span(f" ({launches}); a neighbour, or a limit, has the rest")
+        yield Span(say("findings.host_busy", here=here, others=others, there=there) + " ")
+        yield Span(say("findings.host_takes", ratio=ratio), strong=True)
+        yield Span(" " + say("findings.host_rest", launches=launches))
         return
     here, there = (units.sig3(value) for value in (symptom.here, symptom.others))
-    yield Span(f"{SPOKEN[symptom.what]} takes {here} ns, on {others} {there} ns, ")
+    yield Span(say("findings.host_slower", what=SPOKEN[symptom.what], here=here, others=others, there=there) + " ")
     yield Span(f"{ratio} as long", strong=True)
     yield Span(f" ({launches})")
 
@@ -127,7 +123,7 @@ def _facts_apart(slow: Slow, data: Dataset) -> Iterator[str]:
         if name in OF_SPEED and mine is not None and others:
             own, theirs = plain(getattr(mine, name)), {plain(getattr(node, name)) for node in others}
             if own not in theirs:
-                yield f"{title} {own}, where the rest has {' | '.join(sorted(theirs))}"
+                yield say("findings.host_fact", title=title, own=own, theirs=" | ".join(sorted(theirs)))
 
 
 # ---- paths ----
@@ -145,18 +141,18 @@ def _went(way: Strayed) -> Finding:
     if way.kind == "apart":
         return _apart(way)
     if way.kind == "changed":
-        said = f" {where} during the campaign, so that its launches do not compare: {clipped(way.said)}."
+        said = " " + say("findings.path_changed", where=where, said=clipped(way.said))
         return _finding("wrong transport", f"{who} changed its path", said, grave=True, stops=True)
     if way.kind == "strayed":
         said = clipped(way.said)
         if way.other:
             said = clipped(way.said, USED_MOST)
-            said = f"asked was \u201c{way.other}\u201d, used was {MEDIA[way.medium]}, \u201c{said}\u201d"
-        said = f" {where}: {said}. A check refused {often}, and none of these has a number."
-        return _finding("wrong transport", f"{who} went another way than asked", said, grave=True)
+            said = say("findings.asked_and_used", other=way.other, medium=MEDIA[way.medium], said=said)
+        said = " " + say("findings.refused_attempts", where=where, said=said, often=often)
+        return _finding("wrong transport", say("findings.another_way", who=who), said, grave=True)
     if way.kind == "unsound":
         said = f" {where}, and {often} {have} no number: {clipped(way.said)}."
-        return _finding("unsound", f"{who} did not pass a check", said)
+        return _finding("unsound", say("findings.check_failed", who=who), said)
     said = f" {where}, and {often} {'was' if way.often == 1 else 'were'} not made: {clipped(way.said)}."
     return _finding("refused", f"{who} had no transport", said)
 
@@ -171,9 +167,8 @@ def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Finding]:
         )
         refused = units.count_of(sum(way.often for way in here), "attempt")
         said = clipped(here[0].said.removeprefix("counters: "))
-        text = f" {words.PLACES[place]}, beside {words.listing(named)}: {said}. A check refused {refused}, and none of "
-        text += "these has a number. What another program sends there looks the same."
-        yield _finding("wrong transport", "Bytes went where none was asked to go", text, grave=True)
+        text = " " + say("findings.stray_bytes", place=words.PLACES[place], layers=named, said=said, refused=refused)
+        yield _finding("wrong transport", say("findings.stray_title"), text, grave=True)
 
 
 def _apart(way: Strayed) -> Finding:
@@ -182,11 +177,14 @@ def _apart(way: Strayed) -> Finding:
     if len(way.peers) > PEERS_NAMED:
         named.append(f"{units.grouped(len(way.peers) - PEERS_NAMED)} more")
     asked = any("transport" in name or name.startswith("env.") for name, _ in way.series.settings)
-    end = "; its own setting asks for it." if asked else "."
-    peers = f"{words.listing(named)} over the same library have {MEDIA[way.other]}"
+    end = say("findings.setting_asks") if asked else "."
+    peers = say("findings.peers", layers=named, medium=MEDIA[way.other])
     said = f" {where}: {MEDIA[way.medium]}, where {peers}{end}"
     return _finding(
-        "wrong transport", f"{words.isolated(way.series.label)} goes another way than its kind", said, grave=not asked
+        "wrong transport",
+        say("findings.unlike_peers", layer=words.isolated(way.series.label)),
+        said,
+        grave=not asked,
     )
 
 
@@ -194,13 +192,7 @@ def _finding(kind: str, head: str, said: str, *, grave: bool = False, stops: boo
     return Finding(kind=kind, grave=grave, spans=(Span(head, strong=True), Span(said)), stops=stops)
 
 
-MEDIA = {
-    "memory": "shared memory",
-    "loopback": "the network inside the host",
-    "network": "a network",
-    "process": "memory of one process",
-    "unknown": "something unknown",
-}
+MEDIA = {one: say(f"findings.media.{one}") for one in ("memory", "loopback", "network", "process", "unknown")}
 
 
 def clipped(text: str, most: int = SAID_MOST) -> str:

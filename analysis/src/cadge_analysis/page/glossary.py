@@ -4,74 +4,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.stats.compare import Row
 from cadge_results import PatternFile
 from cadge_results.catalogue import read_yaml
 
+say = partial(messages.say, "report")
+
 _ALWAYS = (
     Fact(
         name="Layer",
-        text="A communication library, used in one style and over one transport; its name says both, the style first.",
+        text=say("glossary.layer"),
     ),
     Fact(
         name="Point, attempt, launch",
-        text="A point is one measurement that was planned: a layer, a pattern of traffic with its sizes, a place, "
-        "a way of waiting. A launch starts fresh processes and makes one attempt at each of its points. One "
-        "attempt gives one number; a value in this report is the median of those numbers over launches.",
+        text=say("glossary.point"),
     ),
     Fact(
-        name="Within one host, between hosts",
-        text="Where the processes of a point run. An emulated testbed has its hosts in namespaces of one kernel.",
+        name=say("glossary.places_title"),
+        text=say("glossary.places"),
     ),
     Fact(
         name="Polling, blocking",
-        text="How whoever waits for a message does it: looking again and again on its own processor, or asleep "
-        "until it is woken.",
+        text=say("glossary.waits"),
     ),
     Fact(
         name="p50, p99",
-        text="Half of the operations take no longer than the p50, 99 of 100 no longer than the p99. A p50 is the "
-        "median of the launches' own; a p99 is of the operations of all launches together, and below it stand the "
-        "lowest and the highest of single launches (a\u2026b), which are no interval.",
+        text=say("glossary.quantiles"),
     ),
     Fact(
         name="Floor",
-        text="What this machine did with the same bytes without any layer, in the same campaign. 2\u00d7 the "
-        "floor: twice the time; of a rate, 0.5\u00d7 is half of it. Below 1\u00d7 a time, or above it a rate,"
-        " is better than the floor; where that is no chance, a warning says so. Each launch is divided by the floor of "
-        "its own round, so the ratio is not one median divided by the other.",
+        text=say("glossary.floor"),
     ),
     Fact(
         name="Baseline, verdict",
-        text="The baseline is the layer to which all others are compared. A verdict is faster, slower, the same, "
-        "or cannot tell, which is not the same: the launches do not decide it. A leading group holds the best layer, "
-        "with a probability of 95\u202f% in each case; which of its members that is, it does not say.",
+        text=say("glossary.baseline"),
     ),
     Fact(
-        name="Interval of a verdict, rank",
-        text="The interval beside a verdict stands up to all comparisons of its family. Where so few rounds cannot be "
-        "as sure as that, it is widened by a part of their range, and reaches beyond every round that was seen. So a "
-        "layer may have the lowest median, or rank 1, and its verdict still be that it cannot be told: a rank is "
-        "shared until launches tell layers apart.",
+        name=say("glossary.interval_title"),
+        text=say("glossary.interval"),
     ),
     Fact(
         name="Hindered, settled",
-        text="An attempt is disturbed where other work had its processors for part of the time; it has settled "
-        "where its times had become steady before measuring began.",
+        text=say("glossary.disturbed"),
     ),
 )
 _ROUND_TRIP = Fact(
     name="Round trip",
-    text="Whole, from request to reply. osu_latency and ucx_perftest print half of one: halve the figures here"
-    " before you set them beside theirs.",
+    text=say("glossary.round_trip"),
 )
 _TOUCH = Fact(
     name="Touch",
-    text="With write+read every byte is written before it is sent and read where it arrives, inside the time; "
-    "with none only headers are, as by most native tools.",
+    text=say("glossary.touch"),
 )
 
 

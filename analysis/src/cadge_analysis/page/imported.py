@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results.imported import ImportedFile, ImportedSeries
+
+say = partial(messages.say, "report")
 
 MB = 1_000_000
 SHOWN_DIGITS = 3
@@ -21,7 +24,7 @@ SHOWN_DIGITS = 3
 _OF = {
     "half round trip": "whole round trip",
     "operation": "operation",
-    "both at once": "both send and receive",
+    "both at once": say("imported.both"),
     "one way": "one way",
     "both ways": "both ways together",
 }
@@ -105,7 +108,7 @@ def _tables(file: ImportedFile) -> ImportedTables:
     facts = (
         Fact(name="File", text=f"{file.file}, {units.count_of(file.size_bytes, 'byte')}"),
         Fact(name="SHA-256", text=file.sha256, code=True),
-        Fact(name="Tool, as printed", text=file.version or "it prints no version"),
+        Fact(name="Tool, as printed", text=file.version or say("imported.no_version")),
         Fact(name="Measured on", text=file.host or "not said"),
         Fact(name="Place", text=_PLACES.get(file.place or "", "not said")),
         Fact(name="Imported", text=f"{file.imported_utc}, as {file.imported_id}"),
@@ -115,7 +118,7 @@ def _tables(file: ImportedFile) -> ImportedTables:
     return ImportedTables(title=file.label, facts=facts, tests=tests)
 
 
-_PLACES = {"within": "within one host", "between": "between two hosts", "self": "one process with itself"}
+_PLACES = {one: say(f"imported.places.{one}") for one in ("within", "between", "self")}
 
 
 def _test(name: str, about: str, several: Sequence[ImportedSeries]) -> ImportedTest:

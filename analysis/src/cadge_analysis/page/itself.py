@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from cadge_analysis import units, words
+from functools import partial
+
+from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.selftest.pinned import sentence
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.twin import TwinRate, reason
+
+say = partial(messages.say, "remarks")
 
 
 def itself(data: Dataset, rate: TwinRate | None, of_tails: TwinRate | None = None) -> tuple[Fact, ...]:
@@ -20,7 +24,7 @@ def itself(data: Dataset, rate: TwinRate | None, of_tails: TwinRate | None = Non
         return (Fact(name="A against A", text=_without(data)), *tried)
     return (
         Fact(name="A against A", text=counted(rate)),
-        Fact(name="How many are too many", text=_limit(rate)),
+        Fact(name=say("itself.limit_title"), text=_limit(rate)),
         Fact(name="After correction", text=_corrected(rate)),
         *((Fact(name="By the p99", text=_tails(of_tails)),) if of_tails is not None else ()),
         *tried,
@@ -44,52 +48,60 @@ def withheld(rate: TwinRate | None) -> str:
 def counted(rate: TwinRate) -> str:
     """Return how often what was measured twice was called different, in a few sentences."""
     called = f"{units.grouped(rate.called)} of {units.count_of(rate.cells, 'cell')}"
-    text = (
-        f"{_names(rate)} {'was' if len(rate.series) == 1 else 'were'} measured twice, as two series that nobody who "
-        f"measures can tell apart, and judged as all others are: {called} {'was' if rate.called == 1 else 'were'} "
-        f"called different ({units.percent(rate.rate)}), at {units.percent(rate.error, 0)} each and without "
-        f"correction. The test attains {units.percent(rate.nominal)} with {_launches(rate)}."
+    text = say(
+        "itself.called",
+        names=_names(rate),
+        n=len(rate.series),
+        called=called,
+        called_n=rate.called,
+        share=rate.rate,
+        error=rate.error,
+        nominal=rate.nominal,
+        launches=_launches(rate),
     )
     if rate.without:
-        text += (
-            f" {units.count_of(rate.without, 'cell')} could not be judged: too few launches in common, or rounds that "
-            "follow one another too closely."
-        )
+        text += " " + say("itself.not_judged", without=rate.without)
     return text
 
 
 def _limit(rate: TwinRate) -> str:
-    text = (
-        f"Of so many independent cells at that level no more than {rate.quantile_999} are called in 999 of 1\u202f000 "
-        "campaigns (binomial). Cells of one campaign are not independent, so that even a sound one exceeds it somewhat "
-        "more often. "
-    )
+    text = say("itself.limit", limit=rate.quantile_999) + " "
     if rate.withhold:
-        return f"{text}Here it is exceeded: {withheld(rate)[0].lower()}{withheld(rate)[1:]}."
-    return f"{text}It is not exceeded: nothing here speaks against the verdicts."
+        return say("itself.exceeded", text=text, first=withheld(rate)[0].lower(), rest=withheld(rate)[1:])
+    return say("itself.not_exceeded", text=text)
 
 
 def _corrected(rate: TwinRate) -> str:
     called = "none" if rate.after_correction == 0 else units.grouped(rate.after_correction)
-    return (
-        f"With the correction within a pattern at a place that layers' verdicts have, {called} of "
-        f"{units.count_of(rate.cells, 'cell')} {'is' if rate.after_correction == 1 else 'are'} called different."
+    return say(
+        "itself.corrected",
+        called=called,
+        cells=rate.cells,
+        after_correction=rate.after_correction,
     )
 
 
 def _tails(rate: TwinRate) -> str:
     called = "none" if rate.called == 0 else units.grouped(rate.called)
     text = (
-        f"Of {units.count_of(rate.cells, 'cell')} with samples enough {called} {'was' if rate.called == 1 else 'were'} "
-        f"called different ({units.percent(rate.rate)}; the test attains {units.percent(rate.nominal)}), "
-        f"{units.grouped(rate.after_correction)} after correction; no more than {rate.quantile_999} are to be. "
+        say(
+            "itself.p99",
+            cells=rate.cells,
+            called=called,
+            called_n=rate.called,
+            rate=rate.rate,
+            nominal=rate.nominal,
+            after_correction=rate.after_correction,
+            limit=rate.quantile_999,
+        )
+        + " "
     )
-    return text + (f"{withheld(rate)}." if rate.withhold else "Nothing here speaks against the verdicts on the p99.")
+    return text + (f"{withheld(rate)}." if rate.withhold else say("itself.p99_sound"))
 
 
 def _names(rate: TwinRate) -> str:
     labels = [series.label for series in rate.series]
-    return words.listing(labels) if len(labels) <= 3 else units.count_of(len(labels), "layer")
+    return units.listing(labels) if len(labels) <= 3 else units.count_of(len(labels), "layer")
 
 
 def _launches(rate: TwinRate) -> str:
@@ -98,7 +110,5 @@ def _launches(rate: TwinRate) -> str:
 
 def _without(data: Dataset) -> str:
     if data.twins:
-        return "A layer was measured twice, but no cell of both has launches enough to be judged."
-    return (
-        "No layer was measured twice in this campaign: how often it would call a difference what is none is not known."
-    )
+        return say("itself.too_few")
+    return say("itself.no_twin")

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Column, Key
 from cadge_analysis.cells.shown import Value, estimate_value, share_value
 from cadge_analysis.page.tables import case_key
@@ -15,6 +16,8 @@ from cadge_analysis.stats.knee import P99_SAMPLES, Generator, Knee
 from cadge_analysis.stats.load import Case, Series
 from cadge_results import PatternFile
 from cadge_results.pattern import KneeRule
+
+say = partial(messages.say, "report")
 
 
 def knee_tables(found: Iterable[Knee], keys: Mapping[Series, Key]) -> tuple[KneeTable, ...]:
@@ -48,9 +51,9 @@ def _columns(file: PatternFile, rule: KneeRule) -> tuple[Column, ...]:
     return (
         Column(key="wait", head="waits by", number=False),
         Column(key="knee", head=f"knee, {axis.title}"),
-        Column(key="knee_rate", head="rate at the knee", unit="1/s"),
+        Column(key="knee_rate", head=say("knee_table.rate"), unit="1/s"),
         Column(key="rest_p99", head=f"p99 at {rest}", unit="\u00b5s"),
-        Column(key="generator", head="of the generator's limit", unit="%"),
+        Column(key="generator", head=say("knee_table.share"), unit="%"),
         Column(key="launches", head="launches"),
     )
 
@@ -58,9 +61,14 @@ def _columns(file: PatternFile, rule: KneeRule) -> tuple[Column, ...]:
 def _note(file: PatternFile, rule: KneeRule, generator: Generator | None) -> str:
     axis = file.parameters[file.axis]
     text = (
-        f"The highest {axis.title} measured at which the p99 is at most {rule.times} times that at "
-        f"{words.value(axis, rule.rest)}, and at least {units.percent(rule.share, 0)} of what was offered was done: "
-        "the median over launches, with its interval. "
+        say(
+            "knee_table.knee",
+            axis=axis.title,
+            times=rule.times,
+            rest=words.value(axis, rule.rest),
+            share=rule.share,
+        )
+        + " "
     )
     return text + limit_text(generator, rule)
 
@@ -68,15 +76,9 @@ def _note(file: PatternFile, rule: KneeRule, generator: Generator | None) -> str
 def limit_text(generator: Generator | None, rule: KneeRule) -> str:
     """Return what can be offered at most, and from which rates on they are marked."""
     if generator is None:
-        return (
-            "What can be offered at most was not measured with these values in this campaign: that takes a layer of "
-            f"style {rule.generator} at place self."
-        )
+        return say("knee_table.limit_unknown", generator=rule.generator)
     at_least = "" if generator.reached else "at least "
-    return (
-        f"What can be offered at most, over a layer that does nothing, is {at_least}"
-        f"{units.sig3(generator.limit.value)} a second; rates above {units.percent(rule.marked, 0)} of that are marked."
-    )
+    return say("knee_table.limit", at_least=at_least, limit=generator.limit.value, marked=rule.marked)
 
 
 def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> TableRow:
@@ -103,7 +105,7 @@ def _withheld(knee: Knee) -> Value:
     if knee.why_not:
         return Value(text=units.MISSING, reason=f"withheld: {knee.why_not}")
     needs = f"{units.count_of(knee.fewest, 'sample')}, needs {units.grouped(P99_SAMPLES)}"
-    return Value(text=units.MISSING, reason=f"withheld: a launch's p99 rests on {needs}")
+    return Value(text=units.MISSING, reason=say("knee_table.withheld", needs=needs))
 
 
 def _found(knee: Knee) -> dict[str, Value]:
@@ -122,7 +124,7 @@ def _rate(knee: Knee) -> Value:
     """Return the rate at the knee; where most launches bear no load that was measured, there is none."""
     if knee.rate.value > 0:
         return estimate_value(knee.rate, scale=1.0, reason="")
-    return Value(text=units.MISSING, reason="no load that was measured is borne")
+    return Value(text=units.MISSING, reason=say("knee_table.none_borne"))
 
 
 def _load(knee: Knee) -> Value:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.errors import AnalysisError
 from cadge_analysis.page.since import share_text
 from cadge_analysis.stats.load import Dataset, read
@@ -15,6 +16,8 @@ from cadge_analysis.versus.against import Against, Change, against
 from cadge_analysis.versus.conditions import HARMLESS
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, ResultsError, Store
+
+say = partial(messages.say, "report")
 
 MARGIN = 0.05
 """As `cadge compare` has it: within this share two numbers are the same."""
@@ -46,7 +49,7 @@ def changed_since(store: Store, campaign: Campaign, data: Dataset) -> str:
         then = read(before)
         found = against(Side(then.campaign_id, then), Side(data.campaign_id, data), MARGIN)
     except (AnalysisError, ResultsError) as error:
-        return f"Against {before.campaign_id}: nothing can be said, {error}."
+        return say("last_time.cannot_compare", campaign_id=before.campaign_id, error=error)
     return sentence(found, date=then.meta.created_utc[:10])
 
 
@@ -55,12 +58,12 @@ def sentence(found: Against, *, date: str) -> str:
     head = f"Against {found.first}, {date}: "
     if not found.changes:
         whys = Counter({**found.refused, **found.missing})
-        why = whys.most_common(1)[0][0] if whys else "no cell is in both"
-        return f"{head}nothing can be said, {why}."
+        why = whys.most_common(1)[0][0] if whys else say("last_time.no_cell")
+        return say("last_time.nothing", head=head, why=why)
     moved = [one for one in found.changes if one.judged.verdict in (Verdict.SLOWER, Verdict.FASTER)]
     undecided, same = found.count(Verdict.UNKNOWN), found.count(Verdict.SAME)
     if undecided == len(found.changes):
-        said = f"nothing can be said of {units.count_of(undecided, 'cell')}, {_why_nothing(found)}"
+        said = say("last_time.undecided", cells=undecided, why=_why_nothing(found))
     else:
         parts = [_change(one) for one in moved[:CHANGES_NAMED]]
         if left := len(moved) - CHANGES_NAMED:
@@ -80,12 +83,12 @@ def _why_nothing(found: Against) -> str:
     """Return why no cell of any is decided."""
     launches = max(min(len(side.by_round) for side in one.sides) for one in found.changes)
     if launches < LAUNCHES_FOR_AN_INTERVAL[False]:
-        return f"{units.count_of(launches, 'launch', 'launches')} of each are too few"
+        return say("last_time.few_launches", launches=launches)
     if found.changes[0].judged.withheld:
         return "verdicts are withheld: " + found.withheld.partition("; ")[0].partition(": ")[2]
     if found.drift_is_unknown and not found.usual:
-        return "too few series show how the machine drifted"
-    return f"{units.count_of(launches, 'launch', 'launches')} of each separate none"
+        return say("last_time.few_series")
+    return say("last_time.none_separated", launches=launches)
 
 
 def _conditions(found: Against) -> str:

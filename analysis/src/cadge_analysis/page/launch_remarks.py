@@ -5,15 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.page.strips import WITNESSED
 from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.strips import launches
 from cadge_analysis.stats.witness import WITNESSES
+
+say = partial(messages.say, "remarks")
 
 APART = 2.0
 """The middle two of an even number of launches, the higher by the lower, from which their mean is like neither."""
@@ -50,9 +53,8 @@ def _between(rows: Sequence[Row]) -> Iterator[Remark]:
     share = len(found) / len(rows)
     yield Remark(
         grave=share > _GRAVE_SHARE,
-        title=f"{units.count_of(len(found), 'number')} that no launch gave",
-        text="Their launches are even in number, and the median is the mean of the two in the middle, of which one is "
-        f"{APART:g} times the other or more: read its interval, not its value. The widest: {named}{rest}.",
+        title=say("launch_remarks.apart_title", n=len(found)),
+        text=say("launch_remarks.apart", apart=APART, named=named, rest=rest),
         size=f"{units.percent(share)} of {units.count_of(len(rows), 'number')}",
         share=share,
     )
@@ -91,20 +93,25 @@ def _moved(data: Dataset) -> Iterator[Remark]:
         moved, every = moved + len(slow), every + len(seen)
         of = units.count_of(len(seen), "launch", "launches")
         parts.append(
-            f"{words.PLACES[place]} in {units.grouped(len(slow))} of {of} {WITNESSED[name]} took up to "
-            f"{units.times(max(slow) / usual)} the usual {units.sig3(usual)} ns"
+            say(
+                "launch_remarks.moved_place",
+                place=words.PLACES[place],
+                n=len(slow),
+                of=of,
+                witness=WITNESSED[name],
+                slow=max(slow) / usual,
+                usual=usual,
+            )
             if slow
-            else f"{words.PLACES[place]} in none of {of}, by {WITNESSED[name]}"
+            else say("launch_remarks.unmoved_place", place=words.PLACES[place], of=of, witness=WITNESSED[name])
         )
     if not moved:
         return
     share = moved / every
     yield Remark(
         grave=share > _GRAVE_SHARE,
-        title=f"{units.count_of(moved, 'launch', 'launches')} while the machine was slower",
-        text=f"More than {MOVED:g} times, as each launch's own witness measured it without a layer: "
-        f"{'; '.join(parts)}. No number is divided by it or dropped for it. Which they "
-        "are is drawn under \u201cWhat this run says of itself\u201d.",
+        title=say("launch_remarks.moved_title", launches=moved),
+        text=say("launch_remarks.moved", times=MOVED, parts=parts),
         size=f"{units.percent(share)} of {units.count_of(every, 'launch', 'launches')} with a witness",
         share=share,
     )

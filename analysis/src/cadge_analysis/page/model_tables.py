@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units
 from cadge_analysis.models.fit import TOLERANCE
 from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Piece, Refused
 from cadge_analysis.page.viewmodel import FactTable
+
+say = partial(messages.say, "report")
 
 MB_PER_S = 1000
 """A byte a nanosecond, in MB/s."""
@@ -24,7 +26,7 @@ _FITTED = (
     "o_s, \u00b5s",
     "o_r, \u00b5s",
     "L, \u00b5s",
-    "worst size off by",
+    say("model_tables.worst"),
     "launches",
 )
 _REFUSED = (*_FIRST, "sizes", "what was refused", "why")
@@ -41,15 +43,13 @@ def model_tables(fits: Sequence[Fitted], why_not: Callable[[str, str, str], str]
     """
     tables = (
         (
-            "LogGP, a row for each protocol; in brackets the bootstrap interval over launches; "
-            "o_s and o_r from the smallest to the largest size",
+            say("model_tables.fits_title"),
             _FITTED,
             _rows,
         ),
-        ("Refused, as it would mislead", _REFUSED, _refused),
+        (say("model_tables.refused_title"), _REFUSED, _refused),
         (
-            "What the fits predict of points that they did not see; error: predicted by measured, less 1; it holds "
-            f"where the median is at most {units.percent(TOLERANCE, 0)}",
+            say("model_tables.held_out_title", tolerance=TOLERANCE),
             _HELD_OUT,
             partial(_held_out, why_not=why_not),
         ),
@@ -73,7 +73,16 @@ def _folded(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     for (wait, choices), members in nothing.items():
         labels, _, _, sizes, what, _ = (tuple(dict.fromkeys(column)) for column in zip(*members, strict=True))
         where = sizes[0] if len(sizes) == 1 else _EVERY
-        found.append((words.listing(labels), wait, choices, where, words.listing(what), "known of none of these sizes"))
+        found.append(
+            (
+                units.listing(labels),
+                wait,
+                choices,
+                where,
+                units.listing(what),
+                say("model_tables.known_of_none"),
+            )
+        )
     return tuple(found)
 
 

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.stats import modes
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.modes import Modes
 from cadge_analysis.stats.witness import Around, around
+
+say = partial(messages.say, "remarks")
 
 _NAMED = 3
 _OFTEN_SHARE = 0.1
@@ -33,10 +36,8 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     if launches:
         yield Remark(
             grave=len(launches) > _OFTEN_SHARE * len(rows),
-            title=f"{units.count_of(len(launches), 'number')} of two groups of launches",
-            text="Their launches lie near one value or near another, with nothing between, so that the median only "
-            f"says which group is larger: {_named(launches, 'launches')}. Of {units.count_of(tried, 'number')} about "
-            f"{units.sig3(0.01 * tried)} would look so by chance.",
+            title=say("modes.launches_title", n=len(launches)),
+            text=say("modes.launches", launches=_named(launches, "launches"), tried=tried, by_chance=0.01 * tried),
             size=f"{units.part(len(launches) / len(rows))} of numbers",
             share=len(launches) / len(rows),
         )
@@ -44,9 +45,8 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     if operations:
         yield Remark(
             grave=False,
-            title=f"{units.count_of(len(operations), 'number')} of two groups of operations",
-            text="Within launches single operations take one time or another, and few lie between: "
-            f"{_named(operations, 'operations')}.",
+            title=say("modes.operations_title", n=len(operations)),
+            text=say("modes.operations", operations=_named(operations, "operations")),
             size=f"{units.part(len(operations) / len(rows))} of numbers",
             share=len(operations) / len(rows),
         )
@@ -60,7 +60,7 @@ def _within(row: Row) -> Modes | None:
 
 
 def _order(two: Modes) -> str:
-    return ", one group before the other: something changed on the way" if two.in_order else ""
+    return say("modes.in_order") if two.in_order else ""
 
 
 def _witness(row: Row, two: Modes, known: Mapping[str, Mapping[str, Around]]) -> str:
@@ -73,7 +73,7 @@ def _witness(row: Row, two: Modes, known: Mapping[str, Mapping[str, Around]]) ->
         f"{_WITNESSES[one.witness]} took {units.sig3(one.low_ns)} and {units.sig3(one.high_ns)} ns"
         for one in modes.witnesses(two, beside)
     ]
-    return f"; so was the machine in two states, {words.listing(told)}" if told else ""
+    return say("modes.machine", what=told) if told else ""
 
 
 def _named(found: Sequence[Found], what: str) -> str:

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import STATES, Cell, Dataset
 
-_DONE = {
-    "unsound": "were measured, and a check failed in each",
-    "failed": "were tried, and failed",
-    "refused": "were refused before anything was tried",
-    "missing": "were not run",
-}
+say = partial(messages.say, "report")
+
+_DONE = {one: say(f"opening.done.{one}") for one in ("unsound", "failed", "refused", "missing")}
 
 
 def opening(data: Dataset, rows: Sequence[Row], *, answered: bool) -> tuple[str, ...]:
@@ -32,37 +30,33 @@ def opening(data: Dataset, rows: Sequence[Row], *, answered: bool) -> tuple[str,
 
 def _unanswered(rows: Sequence[Row]) -> str:
     ranking = any(row.cell.case.does_rank for row in rows)
-    why = (
-        "what this page answers first was not measured here"
-        if ranking
-        else "no point of this campaign ranks layers (under \u201cMethod\u201d stands which do)"
-    )
-    return f"No layer is named: {why}. Every number stands below."
+    why = say("opening.first_not_measured") if ranking else say("opening.no_point_ranks")
+    return say("opening.no_layer_named", why=why)
 
 
 def _without(cells: Sequence[Cell]) -> Iterator[str]:
     """Yield that nothing has a number, by what became of the points, and the reason that most of them have."""
     if not cells:
-        yield "Nothing is compared: no point of a layer was planned."
+        yield say("opening.no_layer_planned")
         return
     tally = Counter(cell.state for cell in cells)
     if set(tally) == {"missing"}:
-        yield f"Nothing was measured: no launch of {_points(len(cells), 'planned point')} was made."
+        yield say("opening.nothing_measured", points=_points(len(cells), "planned point"))
         return
     parts = [f"{units.grouped(tally[state])} {_DONE[state]}" for state in STATES if tally[state]]
     if len(parts) == 1:
         (state,) = tally
-        whole = "its one planned point" if len(cells) == 1 else f"all {units.grouped(len(cells))} planned points"
+        whole = say("opening.one_point") if len(cells) == 1 else f"all {units.grouped(len(cells))} planned points"
         done = _DONE[state].replace("were", "was").replace(" in each", "") if len(cells) == 1 else _DONE[state]
-        yield f"Nothing here has a number: {whole} {done}."
+        yield say("opening.no_number", whole=whole, done=done)
     else:
-        yield f"Nothing here has a number: of {_points(len(cells), 'planned point')} {words.listing(parts)}."
+        yield say("opening.no_number_of", points=_points(len(cells), "planned point"), parts=parts)
     reasons: Counter[str] = Counter()
     for trouble in (trouble for cell in cells for trouble in cell.troubles):
         reasons[trouble.reason.rstrip(".")] += trouble.attempts
     if reasons:
         reason, _ = max(reasons.items(), key=lambda one: (one[1], one[0]))
-        which = f"The most frequent of {len(reasons)} reasons" if len(reasons) > 1 else "The reason"
+        which = say("opening.frequent_reason", n=len(reasons)) if len(reasons) > 1 else "The reason"
         yield f"{which} is: {words.isolated(reason)}."
 
 
@@ -78,28 +72,24 @@ def _alone(data: Dataset, cells: Sequence[Cell], rows: Sequence[Row]) -> Iterato
         others = len(data.layers) - 1
         name = words.isolated(series.label)
         if others:
-            yield f"Nothing is compared: of {units.count_of(others + 1, 'layer')} only {name} has numbers."
+            yield say("opening.one_layer_of_several", layers=others + 1, layer=name)
         else:
-            yield f"Nothing is compared: {name} is the only layer of this campaign."
+            yield say("opening.one_layer", layer=name)
     if len({(row.cell.case.pattern, row.cell.case.size) for row in rows}) == 1:
         case = rows[0].cell.case
         file = case.file
         axis = "size" if file.parameters[file.axis].unit == "bytes" else file.parameters[file.axis].title
         planned = len({(cell.case.pattern, cell.case.size) for cell in cells})
         only = "was measured" if planned == 1 else "has numbers"
-        yield f"One {axis} alone {only}, {words.size(case)}: nothing here says how results change with it."
+        yield say("opening.one_value", axis=axis, only=only, size=words.size(case))
 
 
 def bracket(rows: Sequence[Row]) -> str:
     """Return what a bracket [a, b] means, with the coverage that most intervals of the campaign have."""
     launches, coverage = usual(rows)
     if launches == 1:
-        return "One launch each: no value has an interval."
-    return (
-        f"[a,\u00a0b]: the true median over launches lies between a and b in {units.percent(coverage)} of such cases "
-        f"({launches} launches, nothing assumed of their distribution). Beside a verdict the interval is wider: it "
-        "stands up to all comparisons of its family."
-    )
+        return say("opening.one_launch")
+    return say("opening.intervals", coverage=coverage, launches=launches)
 
 
 def usual(rows: Sequence[Row]) -> tuple[int, float]:

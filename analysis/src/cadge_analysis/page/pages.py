@@ -11,16 +11,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import Figure, Sheet
 from cadge_analysis.page.provenance import as_json
 from cadge_analysis.page.viewmodel import Compared, Page, Remark, Section
+
+say = partial(messages.say, "report")
 
 ONE_FILE_MOST = 4_000_000
 """Bytes: what a browser opens at once, and what may be mailed."""
@@ -78,11 +81,7 @@ def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str,
     data: dict[str, Any] = json.loads(page.sheet.data_json)
     many, size = units.count_of(len(patterns), "page"), f"{one_file_bytes / 1e6:.1f} MB"
     most = f"{ONE_FILE_MOST / 1e6:.0f} MB"
-    said = (
-        f"This report is {report} and {many} beside it, a pattern each: one file would have {size}, and one of more "
-        f"than {most} is split. Keep them together, or make one file of them: cadge report --one-file. "
-        "Where this was published as an excerpt, some of the pages only name the archive that has them."
-    )
+    said = say("pages.parted", report=report, many=many, size=size, most=most)
     main = replace(
         page,
         sections=tuple(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.model import CHOSEN, Figure
 from cadge_analysis.draw.alone import Kind, alone, picture
 from cadge_analysis.draw.renderer import RENDERER
@@ -18,6 +20,8 @@ from cadge_analysis.errors import BadInputError, NoRendererError
 from cadge_analysis.flat import lines
 from cadge_analysis.page.as_markdown import escaped
 from cadge_analysis.page.viewmodel import Page
+
+say = partial(messages.say, "figures")
 
 LIST = "FIGURES.md"
 """The file that says what each figure is; it is written last."""
@@ -82,7 +86,7 @@ def kind_of(text: str) -> Kind:
     for kind in get_args(Kind):
         if kind == text:
             return cast("Kind", kind)
-    raise BadInputError(f"pictures are svg, pdf or png, not {text}")
+    raise BadInputError(say("paper.no_format", text=text))
 
 
 def _numbers(figure: Figure) -> bytes:

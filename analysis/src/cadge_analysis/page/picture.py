@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.judged import disturbed, judged
 from cadge_analysis.page.answers import first_questions, leading_group
 from cadge_analysis.page.as_text import wrapped
@@ -22,6 +23,8 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.verdict import LAUNCHES_FOR_AN_INTERVAL
 
+say = partial(messages.say, "figures")
+
 WIDE = 80
 NARROW = 60
 """Below so many columns intervals are left out, as bars are the picture."""
@@ -30,7 +33,7 @@ BAR_LEAST = 4
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 DOUBT = "?"
 """Stands behind a ratio that the numbers beside it contradict."""
-DOUBTS = f"{DOUBT} {units.PAIRS_DISAGREE}: the ratio, taken round by round, contradicts these medians."
+DOUBTS = say("picture.doubts", doubt=DOUBT, pairs_disagree=units.PAIRS_DISAGREE)
 _PLAIN = str.maketrans(
     {
         "µ": "u",
@@ -104,7 +107,7 @@ class Picture:
 def pictured(comparison: Comparison) -> Picture:
     """Return what a campaign's picture shows."""
     if not comparison.rows:
-        return Picture(questions=(), conclusion="Nothing here has a number.")
+        return Picture(questions=(), conclusion=say("picture.no_number"))
     verdicts = judged(comparison)
     found = [(rows, leading_group(rows, verdicts)) for rows in first_questions(comparison)]
     return Picture(
@@ -171,12 +174,12 @@ def _conclusion(
     if launches < LAUNCHES_FOR_AN_INTERVAL[True]:
         busy = disturbed(data)
         more = f" {busy[0].upper()}{busy[1:]}." if busy else ""
-        return f"A first look: no verdicts, {of_each} of each are too few.{more}"
+        return say("picture.first_look", of_each=of_each, more=more)
     if verdicts.withheld:
         return f"No verdicts: {verdicts.withheld}."
     if not any(len(group.members) < group.ranked for group in groups if not group.withheld):
-        return f"No layer leads: {of_each} of each separate none of them."
-    return f"* leads; where several do, {of_each} of each do not separate them."
+        return say("picture.no_leader", of_each=of_each)
+    return say("picture.leaders", of_each=of_each)
 
 
 # ---- lines of a terminal ----

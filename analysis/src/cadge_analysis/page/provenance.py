@@ -9,8 +9,9 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Fact, Key
 from cadge_analysis.page.viewmodel import FactTable, LayerCard
 from cadge_analysis.stats import intervals
@@ -19,20 +20,22 @@ from cadge_analysis.stats.floors import Floor, Group
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, distinct_paths
 from cadge_results.command import command as command_of_user
 
+say = partial(messages.say, "report")
+
 HOSTS_NAMED = 8
 """Hosts that the line under a title names; of more it says how many."""
 STEERING = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
 """Variables of the inventory that say which libraries are used; the values of the others are of no interest."""
 
 NODE_FACTS = (
-    ("nodename", "name of its own"),
+    ("nodename", say("provenance.nodename")),
     ("kernel", "kernel"),
     ("cmdline", "kernel command line"),
     ("cpu", "processor"),
     ("cores", "cores"),
     ("mitigations", "mitigations"),
     ("governor", "frequency governor"),
-    ("autogroup", "processors by session (autogroup)"),
+    ("autogroup", say("provenance.autogroup")),
     ("virtualisation", "virtualisation"),
     ("clocksource", "clock source"),
     ("tsc", "TSC"),
@@ -42,8 +45,8 @@ NODE_FACTS = (
     ("libc", "C library"),
     ("python", "Python"),
     ("libraries", "libraries"),
-    ("programs", "programs beside the build"),
-    ("configuration", "settings files of libraries"),
+    ("programs", say("provenance.programs")),
+    ("configuration", say("provenance.configuration")),
     ("namespaces", "namespaces"),
     ("limits", "limits"),
     ("interfaces", "interfaces"),
@@ -84,7 +87,7 @@ def title(data: Dataset) -> str:
     """Return the report's own title: what was compared, and where something was measured, if anything was."""
     cells = [cell for cell in data.cells if cell.samples] or data.cells
     places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in cells)]
-    return f"Communication layers compared, {words.listing(places)}"
+    return f"Communication layers compared, {units.listing(places)}"
 
 
 def deck(data: Dataset) -> str:
@@ -98,11 +101,18 @@ def deck(data: Dataset) -> str:
     if data.looks is not None and data.rounds > data.looks.looks[0]:
         launches = f"{data.looks.looks[0]} to {launches}"
     machines = ", ".join(filter(None, (_machines(data), " and ".join(_processors(data)))))
-    return (
-        f"{units.count_of(len(data.layers), 'layer')}, {launches} of each point, on "
-        f"testbed \u201c{meta.testbed.name}\u201d ({_hosts(data)}{'; ' if machines else ''}{machines}). "
-        f"Sweep \u201c{meta.sweep}\u201d, "
-        f"{units.day(created)}, {units.clock_time(created)} UTC{until}."
+    return say(
+        "provenance.summary",
+        n=len(data.layers),
+        launches=launches,
+        testbed=meta.testbed.name,
+        hosts=_hosts(data),
+        parted="; " if machines else "",
+        machines=machines,
+        sweep=meta.sweep,
+        day=units.day(created),
+        time=units.clock_time(created),
+        until=until,
     )
 
 
@@ -173,7 +183,7 @@ def layer_cards(
 
 def tidied(used: str) -> str:
     """Return a path as a library stated it, without what it left empty: the use of a lane, or all after a last mark."""
-    used = _UNNAMED.sub("for a use that is not named: ", used)
+    used = _UNNAMED.sub(say("provenance.unnamed_use") + " ", used)
     return " | ".join(one.strip().removesuffix(";") for one in used.split(" | "))
 
 
@@ -209,8 +219,7 @@ def floor_table(comparison: Comparison) -> FactTable:
     heads = [_floor_head(column, comparison.data) for column in columns]
     heads += [f"{_floor_head(column, comparison.data)}; references" for column in beside]
     return FactTable(
-        title="The floor at each size, and references, which are not the best possible: median over launches with its "
-        "interval",
+        title=say("provenance.floors_title"),
         columns=("size", *heads),
         rows=tuple(rows),
     )
@@ -269,9 +278,9 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(
             name="Tool",
             text=f"cadge {meta.tool.version}, revision {meta.tool.revision}"
-            + (" with changes that were not committed" if meta.tool.dirty else ""),
+            + (" " + say("provenance.uncommitted") if meta.tool.dirty else ""),
         ),
-        Fact(name="Driver", text=drivers or "no launch was stored"),
+        Fact(name="Driver", text=drivers or say("provenance.no_launch")),
         Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
         Fact(name="Environment", text=_environment(data) or "not stored"),
         *_redacted_facts(data),
@@ -286,7 +295,13 @@ def _redacted_facts(data: Dataset) -> tuple[Fact, ...]:
     places = ", ".join(f"{kind} in {units.count_of(often, 'place')}" for kind, often in found.replaced.items())
     kept = f"; left on purpose: {', '.join(found.kept)}" if found.kept else ""
     left = "".join(f"; without figures: {layer}, as {why}" for layer, why in found.withheld.items())
-    text = f"yes: {places or 'no name'}{kept}{left}; numbers are as measured; original SHA-256 {found.original_sha256}"
+    text = say(
+        "provenance.redacted",
+        places=places or "no name",
+        kept=kept,
+        left=left,
+        original_sha256=found.original_sha256,
+    )
     return (Fact(name="Redacted", text=text),)
 
 
@@ -296,7 +311,7 @@ def _looks_facts(data: Dataset) -> tuple[Fact, ...]:
     if looks is None:
         return ()
     listed = ", ".join(str(launches) for launches in looks.looks)
-    return (Fact(name="Looks", text=f"after {listed} launches, going on with what is undecided; {looks.said()}"),)
+    return (Fact(name="Looks", text=say("provenance.looks", listed=listed, said=looks.said())),)
 
 
 def _trace_facts(data: Dataset) -> tuple[Fact, ...]:
@@ -304,7 +319,7 @@ def _trace_facts(data: Dataset) -> tuple[Fact, ...]:
     trace = data.plan.trace
     if trace is None:
         return ()
-    text = f"{trace.name}, SHA-256 {trace.log_sha256}; what is replayed of it is trace.bin, SHA-256 {trace.sha256}"
+    text = say("provenance.trace", trace=trace.name, log_sha256=trace.log_sha256, sha256=trace.sha256)
     return (Fact(name="Trace", text=text),)
 
 
@@ -324,7 +339,7 @@ def _environment(data: Dataset) -> str:
     hosts: dict[str, dict[str, None]] = defaultdict(dict)
     for host in (host for record in data.records for host in record.environment):
         given = (f"{name}={value}" if name in STEERING else name for name, value in sorted(host.variables.items()))
-        hosts[f"{', '.join(given)}, and no others but a launcher's for its ranks"][host.host] = None
+        hosts[say("provenance.environment", names=given)][host.host] = None
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
 
 
@@ -360,7 +375,7 @@ def _library_table(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[
         for one in found
     )
     return FactTable(
-        title="Libraries and adapters as loaded",
+        title=say("provenance.libraries_title"),
         columns=("layer", "library", "file", "build id", "adapter", "build id"),
         rows=tuple(rows),
     )

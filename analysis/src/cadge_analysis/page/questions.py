@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Key
 from cadge_analysis.page.answers import first_screen
 from cadge_analysis.page.figures import in_family, main_family
@@ -25,6 +26,8 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.offered import unlike
+
+say = partial(messages.say, "report")
 
 FARTHEST = 100.0
 """So many times its floor, or more, a number has the longest bar: the same scale in all tables."""
@@ -66,9 +69,7 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
     for (place, wait), some in asked.items():
         title = f"{words.PLACES[place].capitalize()}, {words.WAITS[wait]}"
         if not some:
-            without.append(
-                f"{title}: no layer has a number; the reasons stand under \u201cPoints without a result\u201d."
-            )
+            without.append(say("questions.no_number", title=title))
         here = [cell for cell in cells if (cell.case.place, cell.case.wait) == (place, wait)]
         parts = _parts(some)
         for number, part in enumerate(parts):
@@ -131,7 +132,7 @@ def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
         yield _Asked(
             case=cases[at],
             head=f"{what}, CPU",
-            of=f"all processors' time, one {noun}",
+            of=say("questions.processors", noun=noun),
             reply=_cpu,
             measure=None,
             unlike=apart,
@@ -347,26 +348,18 @@ def _reading(tables: Collection[QuestionTable], verdicts: CampaignVerdicts, unde
     cells = [cell for table in tables for row in table.rows for cell in row.cells]
     said = []
     if any(cell.rank for cell in cells):
-        said.append(
-            "Layers with one rank (1=) are not told apart: none of them is surely worse than another of the same or a "
-            "lower group."
-        )
+        said.append(say("questions.shared_ranks"))
         if undecided:
-            said.append("Where a column has no ranks, launches tell none of its layers apart.")
+            said.append(say("questions.columns_without_ranks"))
     elif cells and undecided:
-        said.append(
-            "Nothing is ranked here: launches tell no layer apart from another. Rows are sorted by value alone."
-        )
+        said.append(say("questions.nothing_separated"))
     elif cells:
-        why = verdicts.withheld or "too few launches, or neighbouring rounds that are too much alike"
-        said.append(f"Nothing is ranked here ({why}): rows are sorted by value alone.")
+        why = verdicts.withheld or say("questions.why_not_ranked")
+        said.append(say("questions.nothing_ranked", why=why))
     return " ".join(said)
 
 
 def _bars(tables: Collection[QuestionTable]) -> str:
     if not any(cell.bar for table in tables for row in table.rows for cell in row.cells):
         return ""
-    return (
-        "A bar says how far a number is from its floor, what the machine itself can do: none at 1\u00d7, full from "
-        f"{units.times(FARTHEST)} on."
-    )
+    return say("questions.bars", farthest=FARTHEST)

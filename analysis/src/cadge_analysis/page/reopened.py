@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from markupsafe import Markup
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.model import Column
 from cadge_analysis.page import provenance
 from cadge_analysis.page.questions_model import Questions
@@ -18,12 +20,14 @@ from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
 
+say = partial(messages.say, "report")
+
 NEEDS_RAW = (
-    "What an operation took of processors, system calls and switches, how many were lost, and who carried it out.",
-    "Tails of all launches together (p99, p99.9), rates of all launches together, and every quantity but the main one.",
-    "Charts, fitted models, knees, clocks, pinning, libraries as loaded, and what the hosts are.",
-    "Why points have no result; how many have none is below.",
-    "Whether what the file says is what was measured: `cadge verify FILE` recomputes it from the raw data.",
+    say("reopened.lacks_costs"),
+    say("reopened.lacks_tails"),
+    say("reopened.lacks_charts"),
+    say("reopened.lacks_reasons"),
+    say("reopened.lacks_proof"),
 )
 _TOLD = frozenset(("wait", "p50", "verdict", "p99_verdict", "base", "ratio", "above", "floor", "references"))
 """Columns that each launch's own number is enough for."""
@@ -65,14 +69,13 @@ def narrowed(page: Page, comparison: Comparison, carried: ReportNumbers, *, file
 
 
 def _opened(data: Dataset, file: str) -> Remark:
-    against = f"against {data.plan.baseline}" if data.plan.baseline else "without a baseline, for none is declared"
-    chosen = ", which was chosen now and not by the sweep" if data.baseline_chosen else ""
+    against = f"against {data.plan.baseline}" if data.plan.baseline else say("reopened.no_baseline")
+    chosen = say("reopened.baseline_chosen") if data.baseline_chosen else ""
     return Remark(
         grave=True,
         share=1,
-        title="Nothing here was read from raw data",
-        text=f"Each launch's own numbers are those that {file} carries; verdicts on them were made anew, {against}"
-        f"{chosen}. The other warnings are that file's own.",
+        title=say("reopened.title"),
+        text=say("reopened.text", file=file, against=against, chosen=chosen),
     )
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import log
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Figure, Key
 from cadge_analysis.draw.chart import Chart, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
@@ -17,6 +18,8 @@ from cadge_analysis.page.figures import EMPHASISED, figure_of
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
 from cadge_results.point import label_of
+
+say = partial(messages.say, "figures")
 
 FITTED = "fitted"
 
@@ -56,13 +59,13 @@ def residual_figure(
     sizes = sorted({mark.size for line in lines for mark in line.marks})
     case = rows[0].cell.case
     hidden = len(lines) - len(far)
-    grey = f" {units.count_of(hidden, 'line')} of {len(lines)} in grey; in colour are those that are farthest off."
+    grey = " " + say("residual_figure.grey_lines", hidden=hidden, n=len(lines))
     return figure_of(
         Chart(
             more_is_better=False,
             linear=False,
             unit=units.TIMES,
-            spoken="times the fitted value",
+            spoken=say("residual_figure.spoken"),
             title="measured \u00f7 fitted",
             along="size",
             along_title="message size",
@@ -74,10 +77,8 @@ def residual_figure(
         ),
         {one: key for one, key in keys.items() if one in found},
         name=name,
-        title=f"What the fit leaves: {words.pattern(case)}, {words.WAITS[case.wait]}",
-        caption="Each marker is the measured median of a burst divided by what the fitted model says of it; on the "
-        "dashed line the two are equal: the closer to it, the better the model holds. A layer whose fit was refused "
-        "has no line.",
+        title=say("residual_figure.title", pattern=words.pattern(case), wait=words.WAITS[case.wait]),
+        caption=say("residual_figure.caption"),
         grey=grey if hidden else "",
     )
 

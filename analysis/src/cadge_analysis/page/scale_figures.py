@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
@@ -23,9 +24,11 @@ from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_analysis.stats.resident import Taken, heaviest, taken
 from cadge_results import LaunchRecord, PatternFile
 
+say = partial(messages.say, "figures")
+
 PHASE = "connect"
 BYTES_PER_KB = 1000
-NO_MEMORY = "How much memory a process or a peer takes is not in the records."
+NO_MEMORY = say("scale_figures.no_memory")
 ByChannels = Mapping[int, Sequence[float]]
 """Times in ns, one a launch, by how many channels it has."""
 TakenByChannels = Mapping[int, Sequence[Taken]]
@@ -91,7 +94,7 @@ def _varied(data: Dataset) -> list[Varied]:
             for name in counts(file):
                 numbers = sorted(seen[pattern, place, name])
                 if len(numbers) > 1:
-                    said = words.listing([units.grouped(number) for number in numbers])
+                    said = units.listing([units.grouped(number) for number in numbers])
                     found.append(
                         Varied(
                             anchor=f"{pattern}-{place}",
@@ -160,11 +163,8 @@ def _connect_figure(
         emphasised(chart, {label for label in (data.plan.baseline,) if label}),
         {one: keys[one] for one in keys if one in times},
         name=f"connect-{place}-{wait}",
-        title=f"Time to connect against channels, {words.PLACES[place]}, {words.WAITS[wait]}",
-        caption="Each marker is the median over all launches with so many channels, of whatever pattern "
-        f"({units.count_of(launches, 'launch', 'launches')} here): from when every process has opened its layer until "
-        "all channels can be used. All processes tell each other out of band that they can, which is in the time; the "
-        "way of the addresses is as well. Bars span the interval over launches.",
+        title=say("scale_figures.connect_title", place=words.PLACES[place], wait=words.WAITS[wait]),
+        caption=say("scale_figures.connect_caption", launches=launches),
     )
 
 
@@ -277,21 +277,14 @@ def _memory_figure(
     )
     launches = sum(len(some) for by in found.values() for some in by.values())
     patterns, threads = asked
-    of = words.listing([data.patterns[name].title for name in patterns])
+    of = units.listing([data.patterns[name].title for name in patterns])
     acting = "" if threads == 1 else f", with {units.count_of(threads, 'thread')}"
     figure = figure_of(
         emphasised(chart, {label for label in (data.plan.baseline,) if label}),
         {one: keys[one] for one in keys if one in found},
         name=f"memory-{place}-{wait}",
-        title=f"Resident memory against channels, {words.PLACES[place]}, {words.WAITS[wait]}",
-        caption="Each marker is the median over launches: what loading the layer, opening it and bringing up its "
-        "channels added to the process that has the most channels, before its first message. Counted are pages that "
-        "it has touched: its own, and those in mappings made to be shared. The latter count whole in every process "
-        "that touched them, so processes do not add up to what the machine has. Not counted: programs and libraries "
-        "as they stand in their files, and what the kernel or a device holds for the process, such as buffers of "
-        f"sockets. {units.count_of(launches, 'launch', 'launches')} of {of}{acting}; launches of other patterns open "
-        "a layer for other messages, and are not shown. A few kB a channel are the addresses that the driver keeps. "
-        "Bars span the interval over launches; in the numbers, what is shared stands behind all.",
+        title=say("scale_figures.memory_title", place=words.PLACES[place], wait=words.WAITS[wait]),
+        caption=say("scale_figures.memory_caption", launches=launches, of=of, acting=acting),
     )
     return replace(figure, table=_memory_table(found, [line.label for line in chart.lines]))
 
@@ -306,7 +299,7 @@ def _memory_table(found: Mapping[Series, TakenByChannels], labels: Sequence[str]
         rows.append((units.grouped(number), *cells))
     further = (_further(series[label]) for label in labels)
     columns = (f"{words.isolated(label)}, kB" for label in labels)
-    return DataTable(columns=("channels", *columns), rows=(*rows, ("each further, on average", *further)))
+    return DataTable(columns=("channels", *columns), rows=(*rows, (say("scale_figures.each_further"), *further)))
 
 
 def _both(some: Sequence[Taken]) -> tuple[Estimate, Estimate]:

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import exp, log1p
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Span
 from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.provenance import told_command
@@ -18,6 +19,8 @@ from cadge_analysis.versus import change_words, drift_words
 from cadge_analysis.versus.against import Against, Change
 from cadge_analysis.versus.conditions import merged
 from cadge_analysis.versus.moved import Moved
+
+say = partial(messages.say, "report")
 
 LAYERS_NAMED = 3
 CONDITIONS_NAMED = 3
@@ -34,12 +37,13 @@ def since(found: Against, data: Dataset) -> Since:
     return Since(
         title=f"Since campaign {found.first}",
         findings=findings_of(found),
-        note=f"Ratios are this campaign / {found.first}, of each cell's main quantity. On average at most "
-        f"{units.percent(ERROR, 0)} of the cells that are called slower or faster are neither (Benjamini and "
-        f"Yekutieli, over all cells); the same is within {units.percent(found.margin, 0)}. A change is the ratio less "
-        "what the machine did meanwhile, as floors, references and layers show it together, with the interval that its "
-        "verdict is read from. "
-        f"The same as `{told_command(data, 'compare', found.first, found.second)}`, which says more.",
+        note=say(
+            "since.note",
+            first=found.first,
+            error=ERROR,
+            margin=found.margin,
+            command=told_command(data, "compare", found.first, found.second),
+        ),
         tables=tuple(filter(None, (of(found) for of in (_conditions, _drift, _machine, _changes, _left)))),
     )
 
@@ -81,7 +85,7 @@ def _of_conditions(found: Against) -> Iterator[Finding]:
     if others:
         head = Span("Another machine", strong=True)
         said = "; ".join(f"{one.what} {clipped(one.first)}, now {clipped(one.second)}" for one in others)
-        ends = "what is compared is machines" if found.across_hosts else "so nothing of it is compared"
+        ends = say("since.across_hosts") if found.across_hosts else say("since.not_across_hosts")
         spans = (head, Span(f" than campaign {found.first}'s: {said}; {ends}."))
         yield Finding(kind="conditions", grave=True, spans=spans)
     elif told:
@@ -110,9 +114,10 @@ def _together(found: Against) -> Iterator[Finding]:
     if one is not None and one.drift.layers is not None and one.drift.floors is not None:
         slower = one.drift.layers.value > one.drift.floors.value
         head = Span(f"Layers moved together, {drift_words.where(one)}", strong=True)
-        said = (
-            f": by {drift_words.signed(one.drift.layers.value)}, where floors moved by "
-            f"{drift_words.signed(one.drift.floors.value)}. What they share may have changed."
+        said = say(
+            "since.layers_moved",
+            layers=drift_words.signed(one.drift.layers.value),
+            floors=drift_words.signed(one.drift.floors.value),
         )
         yield Finding(kind="together", grave=slower, spans=(head, Span(said)))
 
@@ -121,7 +126,7 @@ def _of_drift(found: Against) -> Iterator[Finding]:
     """Say where everything moved by more than what counts as the same: that is taken out of each change."""
     one = drift_words.beyond(found.drift, log1p(found.margin))
     if one is not None:
-        head = Span("The machine itself took another time", strong=True)
+        head = Span(say("since.machine_moved"), strong=True)
         said = f", {drift_words.where(one)}: {drift_words.moved_alike(one)}."
         yield Finding(kind="machine", grave=False, spans=(head, Span(said)))
 
@@ -131,11 +136,9 @@ def _of_machine(found: Against) -> Iterator[Finding]:
     beyond = [one for one in found.moved if abs(one.log_ratio) > log1p(found.margin)]
     if beyond:
         most = max(beyond, key=lambda one: abs(one.log_ratio))
-        others = f", and {units.count_of(len(beyond) - 1, 'other thing')} by more than the margin" if beyond[1:] else ""
-        text = (
-            f" without any layer: {units.times(most.ratio)} as long for {most.what}{others}. Changes of layers by as "
-        )
-        spans = (Span("The machine itself took another time", strong=True), Span(f"{text}much may be the machine's."))
+        others = say("since.other_things", n=len(beyond) - 1) if beyond[1:] else ""
+        text = " " + say("since.machine_took", ratio=most.ratio, what=most.what, others=others)
+        spans = (Span(say("since.machine_moved"), strong=True), Span(text))
         yield Finding(kind="machine", grave=False, spans=spans)
 
 
@@ -148,14 +151,14 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
         rest.append(f"{units.grouped(same)} {one} the same within {units.percent(found.margin, 0)}")
     drowned = sum(change.judged.drowned for change in found.changes)
     if unknown - drowned:
-        why = f": {found.withheld}" if found.withheld and not drowned else " with so many launches"
+        why = f": {found.withheld}" if found.withheld and not drowned else " " + say("since.launches")
         rest.append(f"{units.grouped(unknown - drowned)} cannot be told{why}")
     if drowned:
-        why = found.withheld or "the machine drifted as far"
+        why = found.withheld or say("since.drowned")
         rest.append(f"{units.grouped(drowned)} cannot be told: {why}")
     if not found.changes:
-        neither = "none has a number on both sides" if found.paired else "none is in both campaigns"
-        text = f"no cell can be compared: {'all are refused' if found.refused else neither}"
+        neither = say("since.no_number") if found.paired else say("since.no_cell")
+        text = say("since.nothing_compared", why="all are refused" if found.refused else neither)
         return Finding(kind="regression", grave=True, spans=(Span(f"{head}{text}.", strong=True),))
     spans = [Span(head)]
     for number, (word, changes) in enumerate((("slower", slower), ("faster", faster))):
@@ -171,8 +174,8 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
 def _none_slower(unknown: int, of: int) -> str:
     """Say that nothing is slower, no more surely than it is known."""
     if unknown == of:
-        return "nothing can be told"
-    return "nothing surely became slower" if unknown else "nothing became slower"
+        return say("since.nothing_known")
+    return say("since.nothing_surely_slower") if unknown else "nothing became slower"
 
 
 def _listed(word: str, changes: Sequence[Change], *, named: bool) -> Iterator[Span]:
@@ -226,14 +229,14 @@ def _conditions(found: Against) -> FactTable | None:
     if not found.conditions:
         return None
     rows = tuple((one.what, one.first or "nothing", one.second or "nothing") for one in found.conditions)
-    return FactTable(title="What differed in the conditions", columns=("condition", "then", "now"), rows=rows)
+    return FactTable(title=say("since.conditions_title"), columns=("condition", "then", "now"), rows=rows)
 
 
 def _machine(found: Against) -> FactTable | None:
     if not found.moved:
         return None
     rows = tuple((one.what, units.times(one.ratio), _spread(one)) for one in found.moved)
-    title = "The machine itself, without any layer: how many times as long things took"
+    title = say("since.machine_title")
     return FactTable(title=title, columns=("what", "now / then", "least and most"), rows=rows)
 
 
@@ -259,7 +262,7 @@ def _changes(found: Against) -> FactTable | None:
     heads = ("verdict", "cell", "then", "now", "now / then", "change", "launches without a number")
     columns = len(heads) if any(one.objections for one in found.changes) else len(heads) - 1
     return FactTable(
-        title="Cell by cell: slower, faster, and what cannot be told first",
+        title=say("since.cells_title"),
         columns=heads[:columns],
         rows=tuple(row[:columns] for row in rows),
     )
@@ -269,11 +272,13 @@ def _drift(found: Against) -> FactTable | None:
     rows = [(drift_words.where(one), drift_words.moved_alike(one)) for one in found.drift]
     if found.drift_is_unknown:
         rows.append(("the others", drift_words.unknown(has_usual=bool(found.usual))))
-    title = "What the machine did meanwhile, as series show it together"
+    title = say("since.drift_title")
     return FactTable(title=title, columns=("of", "what it did"), rows=tuple(rows)) if rows else None
 
 
 def _left(found: Against) -> FactTable | None:
-    counts = [("refused", found.refused), ("in one campaign alone", found.missing)]
+    counts = [("refused", found.refused), (say("since.one_campaign"), found.missing)]
     rows = tuple((what, why, units.grouped(often)) for what, of in counts for why, often in of.items())
-    return FactTable(title="Cells that are not compared", columns=("what", "why", "cells"), rows=rows) if rows else None
+    return (
+        FactTable(title=say("since.not_compared_title"), columns=("what", "why", "cells"), rows=rows) if rows else None
+    )

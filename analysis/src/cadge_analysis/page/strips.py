@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from math import log
 from statistics import median
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw import strips as draw
 from cadge_analysis.draw import svg
@@ -21,7 +22,9 @@ from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
 from cadge_analysis.stats.witness import WITNESSES
 
-WITNESSED = {"line_ns": "a bounced cache line", "copy_ns": "a copy of 64 KiB", "clock_ns": "a reading of the clock"}
+say = partial(messages.say, "figures")
+
+WITNESSED = {one: say(f"strips.witnessed.{one}") for one in ("line_ns", "copy_ns", "clock_ns")}
 PLAIN_MAX, TABLE_MAX = 120, 60
 """Of more launches the table has those alone that something is said of, and of these the farthest off."""
 NOTABLE = 1.1
@@ -46,7 +49,7 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
             strips.append(_witness(witness, here, minutes, "" if place in drifts else f"{words.PLACES_SHORT[place]}: "))
     series = [one for one in keys if any(one == launch.series for launch in ran)]
     lines = [Line(label=one.label, look=looks[one], marks=(), short_bytes=0) for one in series]
-    title = "Launches in the order in which they ran"
+    title = say("strips.title")
     return Figure(
         name="strips",
         title=title,
@@ -110,24 +113,24 @@ def _witness(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place:
 def _drift_text(place: str, found: LaunchDrift | None, begin: datetime) -> str:
     where = words.PLACES[place]
     if found is None:
-        return f"{where}, too few launches tell of a drift"
+        return say("strips.few_launches", where=where)
     change = f"{units.times(found.factor)} {units.interval(units.sig3(found.low), units.sig3(found.high))}"
-    sure = "" if found.low > 1 or found.high < 1 else ", so that there may be none"
+    sure = "" if found.low > 1 or found.high < 1 else say("strips.not_sure")
     over = ""
     if found.apart:
         first, last = (units.grouped(round(at)) for at in _span(found, begin))
         alone = f"{units.count_of(found.apart, 'launch', 'launches')} that {'stands' if found.apart == 1 else 'stand'}"
-        over = f" (minutes {first} to {last}, without {alone} alone)"
-    return f"{where}, the last launches took {change} as long as the first{over}{sure}"
+        over = " " + say("strips.minutes", first=first, last=last, alone=alone)
+    return say("strips.drift", where=where, change=change, over=over, sure=sure)
 
 
 def _told(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
     effects = [one.effect for one in ran if one.effect]
     if not effects:
-        return f"{units.count_of(len(ran), 'launch', 'launches')} of layers, without effects: their witness alone."
+        return say("strips.witness_alone", n=len(ran))
     span = f"{units.times(min(effects))} to {units.times(max(effects))}"
     said = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
-    return f"{units.count_of(len(ran), 'launch', 'launches')} of layers, with effects from {span}. {said.capitalize()}."
+    return say("strips.effects", n=len(ran), span=span, said=said.capitalize())
 
 
 def _caption(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
@@ -137,26 +140,14 @@ def _caption(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin
         for place in words.PLACE_ORDER
         if (here := [one for one in ran if one.place == place and one.witness])
     )
-    witness = f"the launch's witness ({words.listing(list(seen))}) divided by its median" if seen else ""
-    few = (
-        f" Of so many launches the table has {TABLE_MAX} at most, of those on a disc, with a cross or with an effect "
-        "of a tenth and more: those whose effect is farthest from 1, the farthest first."
-    )
+    witness = say("strips.witness", seen=seen) if seen else ""
+    few = " " + say("strips.table_of_some", table_max=TABLE_MAX)
     few = few if len(ran) > PLAIN_MAX else ""
     if not drifts:
-        return (
-            f"Each grey mark is one launch: {witness}. How launches differ is not drawn: with fewer than "
-            f"{SAMPLES_MIN} launches of a point none can be called unusual.{few}"
-        )
+        return say("strips.grey_marks", witness=witness, samples_min=SAMPLES_MIN, few=few)
     drifted = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
     below = f" Below, in grey: {witness}." if seen else ""
-    return (
-        "Each mark is one launch: the median, over its points, of the value divided by the median of all launches of "
-        f"the same point (its effect); above 1{units.TIMES} is slower.{below} On a grey disc: more than half of its "
-        "attempts were disturbed by other work on the machine, or did not settle "
-        f"({units.count_of(tagged, 'launch', 'launches')}). A cross at the lower edge: some gave no number "
-        f"({units.count_of(rejected, 'launch', 'launches')}).{few} The line is the drift by Theil and Sen: {drifted}."
-    )
+    return say("strips.marks", below=below, tagged=tagged, rejected=rejected, few=few, drifted=drifted)
 
 
 def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:

@@ -7,8 +7,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Column, Key
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.catalogue import COUNTED, catalogue
@@ -21,6 +22,8 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import STATES, Case, Cell, Dataset, LaunchFacts, Series
 from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
+
+say = partial(messages.say, "report")
 
 SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
 _ORDER = (
@@ -42,7 +45,7 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
             why = next((text for text in said if text.startswith("not to be had")), said[0] if said else "not recorded")
             by_reason[why].append(head)
     for why, heads in by_reason.items():
-        yield f"How many {words.listing(heads)} an operation takes: {why}."
+        yield say("tables.not_counted", heads=heads, why=why)
 
 
 def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> tuple[Column, ...]:
@@ -212,12 +215,8 @@ def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series,
     return Summary(
         caption=f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}"
         f"{words.ranked_by(cells[0].case)}",
-        note=f"{words.figure(cells[0].case)}. Under each value its interval over launches"
-        + (
-            "; beside it, round by round, the ratio to the floor."
-            if has_ratios
-            else ". No floor to divide by was measured."
-        ),
+        note=say("tables.note", figure=words.figure(cells[0].case))
+        + (say("tables.note_ratio") if has_ratios else say("tables.note_no_floor")),
         wait=wait,
         cases=tuple(case_key(cases[size]) for size in sizes),
         sizes=tuple(words.value(axis, size) for size in sizes),

@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw import svg, tails
 from cadge_analysis.draw.palette import Identity
@@ -17,6 +18,8 @@ from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import TAIL_SAMPLES
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series
 from cadge_analysis.stats.tail_curve import NAMED, TailPoint, tail_curve
+
+say = partial(messages.say, "figures")
 
 SIZES = (8, 1024, 65536, 1048576)
 """Sizes are the measured ones nearest to these; of another axis, so many spread over what was measured."""
@@ -82,7 +85,7 @@ def percentile_figure(
     title = f"Tail by percentile: {words.pattern(rows[0].cell.case)}, {words.WAITS[rows[0].cell.case.wait]}"
     by_label = {series.label: key for series, key in keys.items()}
     left_out = [words.value(axis, size) for size in wanted if size not in drawn]
-    short = f" Too few samples for a tail at {words.listing(left_out)}." if left_out else ""
+    short = " " + say("tail_figures.few_samples", left_out=left_out) if left_out else ""
     reached = {point.one_in for size in drawn for curve in by_size[size].values() for point in curve}
     named = [one_in for one_in in NAMED if one_in in reached]
     return Figure(
@@ -95,9 +98,12 @@ def percentile_figure(
             description=_told(by_size[drawn[0]], words.value(axis, drawn[0]), shown.scale, shown.spoken),
             minimum_px=MAIN_PX,
         ),
-        caption="Each point is counted in the histograms of all launches together; straight lines join them. A "
-        f"curve stops where fewer than {TAIL_SAMPLES} samples lie beyond it. Bars at the named percentiles span what "
-        f"single launches gave, from the lowest to the highest. All panels share their axes.{short}{faint_note(chart)}",
+        caption=say(
+            "tail_figures.caption",
+            tail_samples=TAIL_SAMPLES,
+            short=short,
+            faint=faint_note(chart),
+        ),
         keys=tuple(by_label[line.label] for line in chart.lines),
         **no_small(),
         table=DataTable(
@@ -128,9 +134,14 @@ def _cell(curve: Sequence[TailPoint], one_in: int, scale: float) -> str:
 def _told(curves: Mapping[str, Sequence[TailPoint]], at: str, scale: float, spoken: str) -> str:
     """Return what the first panel shows, for those who do not see it; the table has the others."""
     ends = [
-        f"{words.isolated(label)} {units.sig3(curve[0].value_ns * scale)}, and "
-        f"{units.sig3(curve[-1].value_ns * scale)} that one in {units.grouped(curve[-1].one_in)} exceeds"
+        say(
+            "tail_figures.curve",
+            layer=words.isolated(label),
+            first=curve[0].value_ns * scale,
+            last=curve[-1].value_ns * scale,
+            one_in=curve[-1].one_in,
+        )
         for label, curve in curves.items()
         if curve
     ]
-    return f"At {at}, medians in {spoken}: {'; '.join(ends)}. The table has the other sizes."
+    return say("tail_figures.medians", at=at, spoken=spoken, ends=ends)

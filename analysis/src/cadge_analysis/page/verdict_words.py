@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.cells.shown import SIGNS, more_text, ratio_text
 from cadge_analysis.page.viewmodel import FactTable
@@ -28,6 +29,8 @@ from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.serial import CLEARLY, IGNORED, WITHHELD, Serial
 from cadge_analysis.stats.verdict import Verdict
+
+say = partial(messages.say, "findings")
 
 ORDER = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.UNKNOWN)
 NAMED_MOST = 3
@@ -52,7 +55,9 @@ def beside_baseline(verdicts: CampaignVerdicts, rows: Sequence[Row]) -> str:
 def _measure_of(case: Case) -> str:
     """Say of what ratios are, and which end is the better one."""
     quantity = case.file.main_quantity
-    return f", as a ratio of {quantity.heading} ({'lower' if quantity.better == 'low' else 'higher'} is better)"
+    return say(
+        "verdict_words.as_a_ratio", heading=quantity.heading, side="lower" if quantity.better == "low" else "higher"
+    )
 
 
 def _by_size(one: CellVerdict) -> tuple[float, str]:
@@ -62,7 +67,7 @@ def _by_size(one: CellVerdict) -> tuple[float, str]:
 def _of_verdict(verdict: Verdict, delta: float) -> str:
     if verdict == Verdict.SAME:
         return f"the same within {units.percent(delta, 0 if round(delta * 100, 6).is_integer() else 1)}"
-    return "cannot be told yet" if verdict == Verdict.UNKNOWN else str(verdict)
+    return say("verdict_words.unknown") if verdict == Verdict.UNKNOWN else str(verdict)
 
 
 def mark(cell: Cell, verdicts: CampaignVerdicts) -> str:
@@ -80,9 +85,14 @@ def tax_notes(cells: Iterable[Cell], verdicts: CampaignVerdicts) -> Iterator[str
 def _named(found: Sequence[CellVerdict], verdicts: CampaignVerdicts) -> str:
     """Return the layers with their ratios; of many those at both ends."""
     if len(found) <= NAMED_MOST:
-        return words.listing([_one(one, verdicts) for one in found])
+        return units.listing([_one(one, verdicts) for one in found])
     between = units.count_of(len(found) - 2, "layer")
-    return f"from {_one(found[0], verdicts)} to {_one(found[-1], verdicts)}, {between} between them"
+    return say(
+        "verdict_words.from_to",
+        worst=_one(found[0], verdicts),
+        best=_one(found[-1], verdicts),
+        between=between,
+    )
 
 
 def _one(one: CellVerdict, verdicts: CampaignVerdicts) -> str:
@@ -104,7 +114,7 @@ def _held(group: LeadingGroup) -> str:
 def give_one_rate(case: Case) -> str:
     """Say what makes points of a case comparable that stand at unlike loads."""
     rule = case.file.one_load
-    return f"Give all of them one rate, with {rule.given} in the sweep." if rule is not None else ""
+    return say("verdict_words.give_one_rate", given=rule.given) if rule is not None else ""
 
 
 def load_note(rows: Sequence[Row]) -> str:
@@ -116,10 +126,7 @@ def load_note(rows: Sequence[Row]) -> str:
     if not apart:
         return ""
     axis = rows[0].cell.case.file.parameters[rows[0].cell.case.file.axis].title
-    return (
-        f" Lines are not to be compared with one another: at {len(apart)} of {len(by_size)} values of the {axis}, "
-        f"layers stand at unlike loads (first of them: {apart[0]})."
-    )
+    return " " + say("verdict_words.unlike_loads", n=len(apart), values=len(by_size), axis=axis, first=apart[0])
 
 
 def not_told_apart(group: LeadingGroup, delta: float) -> str:
@@ -127,8 +134,8 @@ def not_told_apart(group: LeadingGroup, delta: float) -> str:
     if group.withheld:
         return _held(group)
     few = f"{group.launches} to " if group.launches < group.launches_most else ""
-    alike = f"surely within {units.percent(delta, 0)} of one another, and " if group.alike else ""
-    return f"{alike}not told apart by {few}{units.count_of(group.launches_most, 'launch', 'launches')}"
+    alike = say("verdict_words.alike", delta=delta) + " " if group.alike else ""
+    return say("verdict_words.group", alike=alike, few=few, launches_most=group.launches_most)
 
 
 def none_told_apart(group: LeadingGroup) -> str:
@@ -138,15 +145,15 @@ def none_told_apart(group: LeadingGroup) -> str:
     few = f"{group.launches} to " if group.launches < group.launches_most else ""
     launches = f"{few}{units.count_of(group.launches_most, 'launch', 'launches')}"
     none = "the two" if group.ranked == 2 else f"any of the {units.grouped(group.ranked)}"
-    return f"{launches} do not tell {none} apart"
+    return say("verdict_words.none_separated", launches=launches, none=none)
 
 
 def unranked(group: LeadingGroup) -> str:
     """Say which layers have too few launches to be ranked; empty where none has."""
     if not group.unranked:
         return ""
-    named = words.listing([words.isolated(series.label) for series in group.unranked])
-    return f" {named} gave too few numbers to be ranked."
+    named = units.listing([words.isolated(series.label) for series in group.unranked])
+    return " " + say("verdict_words.not_ranked", named=named)
 
 
 def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:
@@ -174,27 +181,30 @@ def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:
 def cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
     """Yield what the campaign's verdicts leave open, in sentences."""
     if verdicts.withheld:
-        yield f"Which layer is faster or slower: {verdicts.withheld}."
+        yield say("verdict_words.all_withheld", withheld=verdicts.withheld)
         return
     if verdicts.baseline is None:
-        yield "Which layers are faster or slower than a common one: the sweep declares no baseline."
+        yield say("verdict_words.no_baseline")
         return
     yield from _at_other_loads(verdicts)
     if not verdicts.comparisons:
         if not verdicts.without:
-            yield f"Which layers are faster or slower than {verdicts.baseline}: it was not measured beside others."
+            yield say("verdict_words.baseline_alone", baseline=verdicts.baseline)
         return
     left = len(verdicts.undecided)
     if left:
         yield (
-            f"{_of_all(left, verdicts.comparisons)} with {words.isolated(verdicts.baseline)}: which is faster, or "
-            "whether they are the same. Each says about how many launches more would tell, or that they hardly would."
+            say(
+                "verdict_words.undecided",
+                left=_of_all(left, verdicts.comparisons),
+                baseline=words.isolated(verdicts.baseline),
+            )
         )
     yield from _tails_cannot(verdicts)
     held = [family for family in verdicts.families if family.withheld and family.cells]
     if held:
-        said = words.listing([f"{_pattern(one)} {words.PLACES[one.key.place]}" for one in held])
-        yield f"Anything that compares layers of {said}: neighbouring rounds are too much alike, see Method."
+        said = units.listing([f"{_pattern(one)} {words.PLACES[one.key.place]}" for one in held])
+        yield say("verdict_words.rounds_alike", where=said)
 
 
 def _at_other_loads(verdicts: CampaignVerdicts) -> Iterator[str]:
@@ -204,8 +214,12 @@ def _at_other_loads(verdicts: CampaignVerdicts) -> Iterator[str]:
     if left:
         how = " ".join(dict.fromkeys(map(give_one_rate, cases.values())))
         yield (
-            f"How {units.count_of(left, 'point')} {'compares' if left == 1 else 'compare'} with "
-            f"{words.isolated(verdicts.baseline or '')}: launches were offered unlike loads. {how}"
+            say(
+                "verdict_words.load_unlike",
+                n=left,
+                baseline=words.isolated(verdicts.baseline or ""),
+                how=how,
+            )
         ).strip()
 
 
@@ -215,16 +229,13 @@ def _tails_cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
     if tails is None:
         return
     if tails.withheld:
-        yield f"Which layer is faster or slower by its p99: {tails.withheld}."
+        yield say("verdict_words.p99_withheld", withheld=tails.withheld)
         return
     left, few = len(tails.undecided), len(tails.without)
     if left:
-        yield f"{_of_all(left, tails.comparisons)} by the p99: which is faster, or whether they are the same."
+        yield say("verdict_words.p99_undecided", left=_of_all(left, tails.comparisons))
     if few:
-        yield (
-            f"How {units.count_of(few, 'further point')} {'compares' if few == 1 else 'compare'} by the p99: not every "
-            f"launch has the {units.grouped(samples_needed(P99))} samples that its own p99 needs."
-        )
+        yield say("verdict_words.p99_few_samples", n=few, samples=samples_needed(P99))
 
 
 def _of_all(left: int, comparisons: int) -> str:
@@ -240,76 +251,48 @@ def _pattern(family: Family) -> str:
 def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, ...]:
     """Return how verdicts are made, and what was allowed for here. titles: of patterns, by name."""
     margin = units.percent(verdicts.delta, 0 if round(verdicts.delta * 100, 6).is_integer() else 1)
-    chosen = "was chosen for this report" if verdicts.baseline_chosen else "the sweep declares"
+    chosen = say("verdict_words.baseline_chosen") if verdicts.baseline_chosen else "the sweep declares"
     against = (
         f"the baseline that {chosen}, {words.isolated(verdicts.baseline)}"
         if verdicts.baseline
-        else "a baseline, where a sweep declares one; this one declares none"
+        else say("verdict_words.baseline_none")
     )
     return (
         Fact(
             name="Verdicts",
-            text=f"Each layer against {against}, in each case that ranks: never all pairs. Estimator: the median of "
-            "the paired ratios, round by round, so that what the machine does for longer than a round cancels; tested "
-            "by signs, and where all of nine or more rounds agree also by how many times their own range they lie away "
-            "from 1, with the interval that belongs to the test. That distance says nothing where launches switch "
-            "between two levels: such a comparison is judged by signs alone, and the more of a family switch, the less "
-            "the distance adds to any of it. Faster or slower: "
-            f"the interval lies wholly on one side of 1. The same: it lies wholly within {margin} of 1. Else the "
-            "report says that it cannot tell, which is not to say that they are equal, and about how many launches "
-            f"more would tell with a probability of 80{units.THIN}%, if rounds go on as they went. {_looks(verdicts)}",
+            text=say("verdict_words.method_verdicts", against=against, margin=margin, looks=_looks(verdicts)),
         ),
         Fact(
             name="Families",
-            text="A family is a pattern at a place, in a wait mode, with its main quantity. Of what a family calls "
-            f"different at most {units.percent(ERROR, 0)} is not, on average, and so of what it calls the same: by the "
-            "correction of Benjamini and Yekutieli, which holds however comparisons depend on one another. The "
-            "intervals beside verdicts are those of that level, wider than the intervals of single values. A "
-            "comparison that has no number counts as one that cannot be told.",
+            text=say("verdict_words.method_families", error=ERROR),
         ),
         Fact(
             name="Verdicts on the p99",
-            text="Where the main quantity is a time, each launch's own p99 is compared in the same way, in families of "
-            "its own, with their own correction and their own correlation of rounds. A launch has one where at least "
-            f"{BEYOND} of its samples lie beyond it, so from {units.grouped(samples_needed(P99))} samples on; where a "
-            "launch of either side has fewer the row says how many. Layers that lead are found by the main quantity.",
+            text=say("verdict_words.method_p99", beyond=BEYOND, samples=samples_needed(P99)),
         ),
         Fact(
             name="Leading group",
-            text="\u201cFastest\u201d, or what a pattern says for it, is said of a layer that alone is not beaten by "
-            "another one. Otherwise the layers that may be the best are a leading group: in each case it holds the "
-            f"truly best with a probability of {units.percent(1 - ERROR, 0)} (multiple comparisons with the best; each "
-            f"pair by the same test at {units.percent(ERROR, 0)} divided by the other layers). Layers with numbers "
-            f"from less than {units.percent(RANKED_LEAST, 0)} of their launches are not ranked.",
+            text=say("verdict_words.method_leaders", probability=1 - ERROR, error=ERROR, ranked_least=RANKED_LEAST),
         ),
-        Fact(name="Rounds that follow each other", text=_rounds(verdicts, titles)),
+        Fact(name=say("verdict_words.method_rounds_title"), text=_rounds(verdicts, titles)),
     )
 
 
 def _looks(verdicts: CampaignVerdicts) -> str:
     if verdicts.looks is None or len(verdicts.looks.looks) == 1:
-        return "Looked at once, when all planned launches were there."
-    at = words.listing([str(look) for look in verdicts.looks.looks])
-    return (
-        f"Looked at after {at} launches, with the error spent over these looks; what was decided before the last one "
-        "is marked as early: its ratio lies further from 1 than the truth does, on average."
-    )
+        return say("verdict_words.looked_once")
+    at = units.listing([str(look) for look in verdicts.looks.looks])
+    return say("verdict_words.looked_after", at=at)
 
 
 def _rounds(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> str:
-    text = (
-        "Tests take one round's difference for independent of the next one's. Their correlation is estimated over "
-        f"the campaign from ranks; a family whose own lies above {CLEARLY:g} of its standard errors is judged by "
-        f"its own, every other one by that of all families together. Of whichever it is: up to {IGNORED:g}, or one "
-        f"standard error, nothing changes; above it p and intervals allow for it and one standard "
-        f"error more; above {WITHHELD:g}, and that clearly, verdicts are withheld. "
-    )
+    text = say("verdict_words.method_rounds", clearly=CLEARLY, ignored=IGNORED, withheld=WITHHELD) + " "
     if verdicts.serial is None:
-        return f"{text}Here no rounds can tell."
+        return say("verdict_words.no_rounds", text=text)
     apart = [one for one in verdicts.families if one.serial is not verdicts.serial and one.serial is not None]
     text += f"Here it is {_serial(verdicts.serial)}."
     if verdicts.tails is not None and verdicts.tails.serial is not None:
-        text += f" Of the p99 it is {_serial(verdicts.tails.serial)}."
+        text += " " + say("verdict_words.p99_correlation", serial=_serial(verdicts.tails.serial))
     for family in apart:
         where = f"{titles.get(family.key.pattern, family.key.pattern)} {words.PLACES[family.key.place]}"
         text += f" {where}, {words.WAITS[family.key.wait]}: {_serial(family.serial)}."
@@ -360,7 +343,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
             )
         )
     return FactTable(
-        title=f"Comparisons with {words.isolated(verdicts.baseline)}, family by family"
+        title=say("verdict_words.families_title", baseline=words.isolated(verdicts.baseline))
         if verdicts.baseline
         else "Families",
         columns=(
@@ -372,7 +355,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
             *(f"{SIGNS[verdict]} {verdict}" for verdict in ORDER),
             "decided",
             "on two levels",
-            "own correlation of rounds",
+            say("verdict_words.own_correlation"),
             "correlation allowed for",
         ),
         rows=tuple(rows),

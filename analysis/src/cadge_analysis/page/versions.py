@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.since import findings_of
 from cadge_analysis.page.viewmodel import FactTable, Since
@@ -21,8 +22,10 @@ from cadge_analysis.versus.against import Against, Change, against
 from cadge_analysis.versus.sides import Side
 from cadge_results.provider import AT, adapter_of
 
+say = partial(messages.say, "report")
+
 Facts = Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
-HEADS = ("layer", "library", "it says of itself", "from", "loaded from", "build id")
+HEADS = ("layer", "library", say("versions.own_version"), "from", "loaded from", "build id")
 BUILD_ID_DIGITS = 12
 
 
@@ -34,13 +37,14 @@ def versions(data: Dataset, facts: Facts, delta: float) -> Since | None:
     two = (f"{data.campaign_id}:LAYER", f"{data.campaign_id}:LAYER@VERSION")
     found = [_held(data, first, second, delta) for first, *others in groups for second in others]
     return Since(
-        title="Versions side by side",
+        title=say("versions.title"),
         findings=tuple(one for each in found for one in findings_of(each) if one.kind != "conditions"),
-        note="The same adapter, compiled against each build of its library and loaded with it, in launches that take "
-        "turns. Ratios are of the second layer to the first, of each cell\u2019s main quantity, paired by round. On "
-        f"average at most {units.percent(ERROR, 0)} of the cells of a table that are called slower or faster are "
-        f"neither (Benjamini and Yekutieli); the same is within {units.percent(delta, 0)}. "
-        f"`{told_command(data, 'compare', *two)}` says more of two.",
+        note=say(
+            "versions.note",
+            error=ERROR,
+            delta=delta,
+            command=told_command(data, "compare", *two),
+        ),
         tables=(_builds(data, facts, groups), *filter(None, (of(each) for each in found for of in (_changes, _left)))),
     )
 
@@ -71,7 +75,7 @@ def _builds(data: Dataset, facts: Facts, groups: Sequence[Sequence[Series]]) -> 
     rows = []
     for series in (one for several in groups for one in several):
         provider = data.plan.providers.get(series.layer)
-        origin = f"{provider.source}: {provider.origin}" if provider else "as the build found it"
+        origin = f"{provider.source}: {provider.origin}" if provider else say("versions.as_found")
         lacks = "".join(f"; no {what}" for what in provider.lacks) if provider else ""
         rows.append(
             (
@@ -80,7 +84,7 @@ def _builds(data: Dataset, facts: Facts, groups: Sequence[Sequence[Series]]) -> 
                 joined(one.version for one in said(series)) or units.MISSING,
                 f"{origin}{lacks}",
                 joined(one.file for one in said(series)) or units.MISSING,
-                joined(one.build_id[:BUILD_ID_DIGITS] for one in said(series)) or "none in the file",
+                joined(one.build_id[:BUILD_ID_DIGITS] for one in said(series)) or say("versions.no_build_id"),
             )
         )
     return FactTable(title="What was loaded", columns=HEADS, rows=tuple(rows))
@@ -101,7 +105,7 @@ def _changes(found: Against) -> FactTable | None:
         )
         for one in order
     )
-    heads = ("pattern", "workload", found.first, found.second, "second / first", "verdict on the second")
+    heads = ("pattern", "workload", found.first, found.second, "second / first", say("versions.verdict"))
     return FactTable(title=f"{found.second} beside {found.first}", columns=heads, rows=rows)
 
 
@@ -114,5 +118,5 @@ def _left(found: Against) -> FactTable | None:
     """Return what could not be compared, and why."""
     counts = {**found.refused, **found.missing}
     rows = tuple((why, units.grouped(often)) for why, often in counts.items())
-    title = f"{found.second} beside {found.first}: cells that are not compared"
+    title = say("versions.not_compared", second=found.second, first=found.first)
     return FactTable(title=title, columns=("why", "cells"), rows=rows) if rows else None

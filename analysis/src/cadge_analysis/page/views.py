@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Figure, Key
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
@@ -49,6 +50,8 @@ from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
 from cadge_results.point import Value
+
+say = partial(messages.say, "report")
 
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 
@@ -126,7 +129,7 @@ def _of_what_it_can(cells: Sequence[Cell]) -> str:
         planned = {cell.case.workload[name] for cell in cells}
         if one.values and any(value not in planned for value in one.values) and one.ranks is None:
             values = [words.value(one, value) for value in one.values if value in planned]
-            said.append(f"{one.title} {words.listing(values)}")
+            said.append(f"{one.title} {units.listing(values)}")
     return f"Here with {', '.join(said)}. " if said else ""
 
 
@@ -137,11 +140,11 @@ def _note(cells: list[Cell], rows: list[Row]) -> str:
     text = _of_what_it_can(cells)
     text += f"{units.grouped(len(rows))} of {units.count_of(points, 'planned point')} have a result."
     if points > len(rows):
-        text += " The others, with reasons, stand under \u201cPoints without a result\u201d."
+        text += " " + say("views.others")
     if file.baseline is not None and rows:
         chosen = {row.cell.case.workload[file.baseline.parameter] for row in rows}
         if file.baseline.value not in chosen:
-            text += f" No point has {words.baseline(file)}, so what another choice costs beside it is not known."
+            text += " " + say("views.no_such_point", baseline=words.baseline(file))
     return text
 
 
@@ -203,12 +206,12 @@ def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ..
     data = comparison.data
     said = []
     if words.virtualisation(data) or words.on_veth(data):
-        said.append("How these layers behave on real hosts and a real network: both are virtual here.")
+        said.append(say("views.real_hosts"))
     if all(file.loop == "closed" for file in data.patterns.values()):
-        said.append("How latency grows under load: every loop here is closed.")
+        said.append(say("views.under_load"))
     waits = {cell.case.wait for cell in data.cells}
     if waits == {"poll"}:
-        said.append("What a layer costs that sleeps while it waits: only polling was planned.")
+        said.append(say("views.sleeping"))
     said += verdict_words.cannot(verdicts)
     said += tables.uncounted(comparison.rows)
     without = sum(cell.state != "valid" for cell in data.cells if cell.series.kind == "layer")
@@ -216,7 +219,7 @@ def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ..
         total = sum(cell.series.kind == "layer" for cell in data.cells)
         have = "has" if without == 1 else "have"
         points = units.count_of(total, "planned point")
-        said.append(f"Anything about {units.grouped(without)} of {points}, which {have} no result.")
+        said.append(say("views.without_result", without=without, points=points, have=have))
     return tuple(said)
 
 

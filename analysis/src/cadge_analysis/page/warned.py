@@ -6,17 +6,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Span, Text, plain
 from cadge_analysis.page.viewmodel import Finding, Remark, Warned
 
+say = partial(messages.say, "remarks")
+
 SEVERAL = {
-    "slow host": "hosts or processors that are slow",
-    "wrong transport": "paths that are not as one would think",
-    "unsound": "layers that did not pass a check",
-    "refused": "layers without their transport",
-    "steered": "things that steer libraries from outside",
+    "slow host": say("warned.slow_host"),
+    "wrong transport": say("warned.wrong_transport"),
+    "unsound": say("warned.unsound"),
+    "refused": say("warned.refused"),
+    "steered": say("warned.steered"),
 }
 """What findings of one kind are called where there are several of them."""
 
@@ -63,10 +66,10 @@ def _headline(found: Sequence[Remark], *, undecided: bool) -> str:
     parts = [units.count_of(stops, "grave condition")] * bool(stops)
     parts += [units.count_of(warnings, "warning")] * bool(warnings)
     parts += [units.count_of(notes, "note")] * bool(notes)
-    valid = "Valid, but nothing is decided" if undecided else "Valid"
+    valid = say("warned.undecided") if undecided else "Valid"
     if not parts:
-        return f"{valid}; no warnings, no notes" if undecided else f"{valid} without warnings or notes"
-    return f"{'To be read with reserve' if stops else valid}: {', '.join(parts)}"
+        return say("warned.none_undecided", valid=valid) if undecided else say("warned.none", valid=valid)
+    return f"{say('warned.reserve') if stops else valid}: {', '.join(parts)}"
 
 
 def banner(verdict: str, remarks: Sequence[Remark]) -> tuple[Region, ...]:

@@ -11,9 +11,13 @@ import shlex
 import tarfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_results import Campaign
 from cadge_results.published import LEFT_OUT
+
+say = partial(messages.say, "publish")
 
 
 def sums(files: Mapping[str, bytes]) -> bytes:
@@ -56,7 +60,7 @@ def repeat(campaign: Campaign) -> bytes:
     """Return a script with the command that measures the campaign again."""
     meta = campaign.meta
     gap = (
-        f"\n# {LEFT_OUT}: put your own there; {campaign.campaign_id}/sweep.yml is the sweep"
+        "\n" + say("bundle.left_out", left_out=LEFT_OUT, campaign_id=campaign.campaign_id)
         if LEFT_OUT in meta.command
         else ""
     )
@@ -72,39 +76,25 @@ def readme(campaign: Campaign, *, title: str, licence: str) -> bytes:
     meta = campaign.meta
     name = campaign.campaign_id
     redacted = meta.redacted
-    dirty = " with changes that were not committed" if meta.tool.dirty else ""
+    dirty = " " + say("bundle.uncommitted") if meta.tool.dirty else ""
     withheld = "".join(f"- {layer}: {why}\n" for layer, why in redacted.withheld.items()) if redacted else ""
     return (
-        f"""# {title}
-
-Campaign {name}, measured with Cadge {meta.tool.version}, revision {meta.tool.revision}{dirty}.
-
-| file | what it holds |
-|---|---|
-| `report.html` | the report; opens offline, with its pages `report-PATTERN.html` beside it where it has several |
-| `summary.csv`, `summary.json` | a row for every planned point, unrounded |
-| `{name}/` | the campaign: plan, raw records, facts of hosts, each with its checksum |
-| `environment.json` | tool, build, testbed and hosts |
-| `repeat.sh` | the command that measures it again |
-| `schema/` | JSON Schemas of every file |
-| `SHA256SUMS` | checksums of all files |
-| `CITATION.cff`, `LICENSE-DATA` | how to cite it; the data are under {licence} |
-
-## Check
-
-    sha256sum --check SHA256SUMS
-    cadge verify ./{name}
-    cadge report ./{name} -o again.html
-
-## Repeat
-
-    {shlex.join(meta.command)}
-
-## Redacted: {"yes" if redacted else "no"}
-
-{_redacted(campaign)}
-{"Layers whose figures may not be published:" if withheld else ""}
-{withheld}""".rstrip().encode()
+        say(
+            "bundle.read_me",
+            title=title,
+            name=name,
+            version=meta.tool.version,
+            revision=meta.tool.revision,
+            dirty=dirty,
+            licence=licence,
+            command=shlex.join(meta.command),
+            is_redacted="yes" if redacted else "no",
+            redacted=_redacted(campaign),
+            layers=say("bundle.withheld_layers") if withheld else "",
+            withheld=withheld,
+        )
+        .rstrip()
+        .encode()
         + b"\n"
     )
 
@@ -112,14 +102,14 @@ Campaign {name}, measured with Cadge {meta.tool.version}, revision {meta.tool.re
 def _redacted(campaign: Campaign) -> str:
     redacted = campaign.meta.redacted
     if redacted is None:
-        return "The files are those that were measured, byte by byte."
-    out = "" if redacted.logs else " Logs, typed commands and PATH were left out."
-    return f"""Names of hosts and people were replaced, and checksums made anew. Numbers are as they were measured.{out}
-The original campaign has the plan hash {redacted.original_plan_hash}, and the digest
-{redacted.original_sha256}, which is what this prints in its folder:
-
-    find . -type f \\( -name '*.json' -o -name sweep.yml -o -name trace.bin \\) -not -path './aside/*' \\
-      | LC_ALL=C sort | xargs sha256sum | sha256sum"""
+        return say("bundle.not_redacted")
+    out = "" if redacted.logs else " " + say("bundle.logs_left_out")
+    return say(
+        "bundle.redacted",
+        logs=out,
+        original_plan_hash=redacted.original_plan_hash,
+        original_sha256=redacted.original_sha256,
+    )
 
 
 def moment(campaign: Campaign) -> datetime:

@@ -12,9 +12,11 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.publish.banner import framed, templates
 from cadge_analysis.publish.bundle import squeezed
@@ -23,6 +25,8 @@ from cadge_analysis.publish.model import PublishedRun, Retraction
 from cadge_analysis.publish.publish import Copies
 from cadge_analysis.publish.run import REPORT, RUN, SUMS, Bundled, Labels, bundled
 from cadge_analysis.publish.site import changed, check_unretracted, marked_files, put, put_files
+
+say = partial(messages.say, "publish")
 
 MOST_BYTES = 14_500_000
 """Of an excerpt with its checksums. A repository's reviewers agreed to 15 MB; the rest is for pictures beside it."""
@@ -61,10 +65,7 @@ def files(made: Bundled, archive: Archive, most_bytes: int = MOST_BYTES) -> dict
     }
     room_bytes = most_bytes - SPARE_BYTES - sum(map(len, found.values()))
     if room_bytes < 0:
-        raise BadInputError(
-            f"the report's first file and the summaries are {-room_bytes} bytes over the {most_bytes} of an excerpt; "
-            "publish a campaign with fewer points, or a whole site: leave out --archive"
-        )
+        raise BadInputError(say("excerpt.too_large", over_bytes=-room_bytes, most_bytes=most_bytes))
     left_out = []
     for name in pages:  # in the report's order: what is asked first comes first
         more_bytes = len(pages[name]) - len(instead[name])
@@ -89,9 +90,9 @@ def publish(copies: Copies, target: Path, archives: Path, labels: Labels) -> Pat
     """
     (one,) = copies.made
     if not archives.is_dir():
-        raise BadInputError(f"{archives} is no folder; make it first: the archive goes there")
+        raise BadInputError(say("excerpt.no_folder", archives=archives))
     if target.resolve() in (archives.resolve(), *archives.resolve().parents):
-        raise BadInputError(f"{archives} is in {target}, which goes without the archive; name another folder")
+        raise BadInputError(say("excerpt.archive_inside", archives=archives, target=target))
     made = bundled(one.campaign, labels, _retracted_before(target, one.campaign.campaign_id))
     packed = made.packed(one.campaign)
     archive = Archive(made.run.bundle, hashlib.sha256(packed).hexdigest(), len(packed))
@@ -141,10 +142,7 @@ def _warning(run: PublishedRun) -> str:
     """Return what README.md says of a retraction, or nothing."""
     if run.retracted is None:
         return ""
-    return (
-        f"> **RETRACTED on {run.retracted.at_utc}:** {_plain(run.retracted.because)}\n>\n"
-        "> Do not rely on these figures. They are kept as they were published."
-    )
+    return say("excerpt.retracted", at_utc=run.retracted.at_utc, because=_plain(run.retracted.because))
 
 
 def _is_page(name: str) -> bool:

@@ -8,13 +8,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from html.parser import HTMLParser
 from pathlib import Path
 
+from cadge_analysis import messages
 from cadge_analysis.errors import AnalysisError
 from cadge_results.redact import Key, Redactor, texts
 from cadge_results.secrets_found import secret_in
+
+say = partial(messages.say, "publish")
 
 _FEED_ID = re.compile(r"<id>urn:uuid:[0-9a-f-]{36}</id>")
 """Made of a campaign's id; text cannot look so, as its `<` is escaped."""
@@ -43,7 +46,7 @@ class LeakError(AnalysisError):
     def __init__(self, leaks: list[Leak]) -> None:
         shown = "\n".join(f"  {leak}" for leak in leaks[:20])
         more = f"\n  and {len(leaks) - 20} more" if len(leaks) > 20 else ""
-        super().__init__(f"nothing was published, because names or secrets are left:\n{shown}{more}")
+        super().__init__(say("leaks.found", shown=shown, more=more))
         self.leaks = leaks
 
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import excerpt
 from cadge_analysis.publish.leaks import LeakError, leaks, own_words, wrong
@@ -14,6 +16,8 @@ from cadge_analysis.publish.site import MARKER, Site, changed
 from cadge_results.published import own_names
 from cadge_results.redact import Redactor
 
+say = partial(messages.say, "publish")
+
 
 def retract(target: Path, which: str, because: str, at_utc: str) -> str:
     """Retract a run of a site or an excerpt, and return its id.
@@ -22,7 +26,7 @@ def retract(target: Path, which: str, because: str, at_utc: str) -> str:
     """
     check = Redactor(own_names(own_words()))
     if what := wrong(because, None, check):
-        raise BadInputError(f"the reason is for everybody to read, and names {what}; say it without")
+        raise BadInputError(say("retract.reason_names", what=what))
     if not (target / MARKER).is_file() and (target / RUN).is_file():
         return _in_excerpt(target, which, because, at_utc)
     Site(target).about()
@@ -39,7 +43,7 @@ def _in_excerpt(target: Path, which: str, because: str, at_utc: str) -> str:
     path = target / RUN
     run = PublishedRun.parse(path.read_bytes(), source=str(path))
     if not which or not run.campaign_id.startswith(which):
-        raise NoDataError(f"the run in {target} is {run.campaign_id}, and no {which!r}")
+        raise NoDataError(say("retract.another_run", target=target, campaign_id=run.campaign_id, which=which))
     with changed(target, RUN) as place:
         excerpt.retract(place.root, run, because, at_utc)
     return run.campaign_id

@@ -6,12 +6,12 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 
 from pydantic import JsonValue
 
-from cadge_analysis import export, report
+from cadge_analysis import export, messages, report
 from cadge_analysis.publish import bundle
 from cadge_analysis.publish.badge import BADGE, badge
 from cadge_analysis.publish.banner import framed
@@ -22,6 +22,8 @@ from cadge_results import Campaign
 from cadge_results.base import Document
 from cadge_results.published import document_paths, original_sha256
 from cadge_results.schemas import DOCUMENTS, file_name, schema_text
+
+say = partial(messages.say, "publish")
 
 SUMS = "SHA256SUMS"
 RUN = "run.json"
@@ -70,7 +72,7 @@ def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = N
     name = campaign.campaign_id
     on_site, archived = (_licensed(report.files(page, main), labels.licence) for main in (PAGE, REPORT))
     first = page.answers[0] if page.answers else None
-    headline = f"{first.topic}: {''.join(span.text for span in first.spans)}" if first else "No ranking: see the report"
+    headline = f"{first.topic}: {''.join(span.text for span in first.spans)}" if first else say("run.no_ranking")
     archive = f"cadge-{name}.tar.gz"
     run = PublishedRun(
         schema_=PublishedRun.schema_id(),

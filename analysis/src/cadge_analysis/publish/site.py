@@ -11,8 +11,10 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.html import tidy
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import bundle
@@ -24,6 +26,8 @@ from cadge_analysis.publish.feed import FEED, feed, new_id
 from cadge_analysis.publish.model import PublishedRun, Retraction, SiteFile
 from cadge_analysis.publish.run import PAGE, RUN, SUMS, schemas
 from cadge_results.errors import FormatError, StoreUnwritableError
+
+say = partial(messages.say, "publish")
 
 MARKER = "cadge-site.json"
 _HARMLESS = {".git", ".gitignore", ".gitattributes"}
@@ -39,7 +43,7 @@ class Site:
         """Return what the site says of itself. Raises BadInputError where the folder is none."""
         marker = self.root / MARKER
         if not marker.is_file():
-            raise BadInputError(f"{self.root} is no site of cadge: it has no {MARKER}; make one with: cadge publish")
+            raise BadInputError(say("site.no_site", root=self.root, marker=MARKER))
         return SiteFile.parse(marker.read_bytes(), source=str(marker))
 
     def runs(self) -> tuple[PublishedRun, ...]:
@@ -55,7 +59,7 @@ class Site:
         """Return a run by the beginning of its id. Raises NoDataError with the names that are there."""
         found = [run for run in self.runs() if run.campaign_id.startswith(which)]
         if len(found) != 1 or not which:
-            what = "several runs begin with" if found else "no run begins with"
+            what = say("site.several_runs") if found else say("site.no_run")
             names = ", ".join(run.campaign_id for run in (found or self.runs())[:5]) or "none"
             raise NoDataError(f"{what} {which!r} in {self.root}; there: {names}")
         return found[0]
@@ -120,7 +124,7 @@ def marked_files(folder: Path, marked: PublishedRun, *, on_site: bool = True) ->
     """Return the files of a run that was retracted, its pages with the banner. Raises FormatError."""
     files = {name: (folder / name).read_bytes() for name in own(folder) if (folder / name).is_file()}
     if not files or bundle.sums(files) != (folder / SUMS).read_bytes():
-        raise FormatError(f"files in {folder} are not those that were published; see: sha256sum --check {SUMS}")
+        raise FormatError(say("site.changed_files", folder=folder, sums=SUMS))
     files[RUN] = marked.to_json().encode()
     for name in (name for name in files if name.endswith(".html")):
         files[name] = framed(files[name].decode(), marked, on_site=on_site).encode()
@@ -150,17 +154,23 @@ def check_target(target: Path, marker: str = MARKER) -> Path:
     """
     real = target.resolve()
     if real.exists() and not real.is_dir():
-        raise BadInputError(f"{target} is a file; a folder is needed")
+        raise BadInputError(say("site.is_file", target=target))
     if real.is_dir() and not (real / marker).is_file():
         others = sorted(path.name for path in real.iterdir() if path.name not in _HARMLESS)
         if others:
             kind = "site" if marker == MARKER else "excerpt"
             raise BadInputError(
-                f"{target} is no {kind} of cadge (it has no {marker}) and holds {', '.join(others[:3])}"
-                f"{' and more' if len(others) > 3 else ''}; name a new or an empty folder"
+                say(
+                    "site.holds_others",
+                    target=target,
+                    kind=kind,
+                    marker=marker,
+                    others=others[:3],
+                    more=" and more" if len(others) > 3 else "",
+                )
             )
     if not real.parent.is_dir():
-        raise BadInputError(f"{real.parent} is not there; make it first")
+        raise BadInputError(say("site.not_there", parent=real.parent))
     _check_unlinked(real)
     return real
 
@@ -171,7 +181,7 @@ def _check_unlinked(root: Path) -> None:
         ours = {"runs", "schema", MARKER, RUN, SUMS} | (own(folder) if not folder.is_symlink() else set())
         for path in (folder, *(folder / name for name in sorted(ours))):
             if path != root and path.is_symlink():
-                raise BadInputError(f"{path} is a symbolic link, and none is followed; remove it")
+                raise BadInputError(say("site.symbolic_link", path=path))
 
 
 @contextmanager

@@ -20,12 +20,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import pi, sqrt
 from statistics import fmean
 
 from pydantic import JsonValue
 
+from cadge_analysis import messages
 from cadge_analysis.stats.between import CellMove, of_series, spread_of
 from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.intervals import median
@@ -34,6 +36,8 @@ from cadge_analysis.stats.verdict import Verdict, judge
 from cadge_analysis.versus.drift import Group, allowed, group_of, moved_cells
 from cadge_analysis.versus.sides import Side
 from cadge_results.selftest import BetweenCampaigns
+
+say = partial(messages.say, "selftest")
 
 CAMPAIGNS_LEAST = 3
 """With two there is one pair, which cannot be compared with what others show."""
@@ -59,10 +63,16 @@ class CampaignPairs:
     def says(self) -> str:
         """The finding, in a sentence's part."""
         most = max(self.between, key=lambda one: one.common**2 + one.spread**2)
-        return (
-            f"{self.pairs} pairs of campaigns without a load: {self.called} of {self.cells:,} cells called changed by "
-            f"`cadge compare`, {self.by_launches} if campaigns did not drift, which they do by up to "
-            f"{100 * most.common:.1f} % as a whole and {100 * most.spread:.1f} % a cell ({most.form} {most.place})"
+        return say(
+            "campaign_pairs.called_changed",
+            pairs=self.pairs,
+            called=self.called,
+            cells=self.cells,
+            by_launches=self.by_launches,
+            common=100 * most.common,
+            spread=100 * most.spread,
+            form=most.form,
+            place=most.place,
         )
 
     @property

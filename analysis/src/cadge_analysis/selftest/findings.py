@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 
 from pydantic import JsonValue
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.selftest.campaign_pairs import campaign_pairs
 from cadge_analysis.selftest.drift import SHORT_MOST, coverage, together
 from cadge_analysis.selftest.planted import (
@@ -29,6 +30,8 @@ from cadge_analysis.stats.load import read
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign
 from cadge_results.selftest import BetweenCampaigns, PartVerdict
+
+say = partial(messages.say, "selftest")
 
 SERIES = 20
 FOUND_LEAST = 19
@@ -92,21 +95,39 @@ def of_delays(campaign: Campaign) -> PartFinding:
     """Judge a campaign of the sweep selftest-delay."""
     found = planted(read(campaign))
     wrong, enough = [], True
-    asked = f"of {SERIES} are asked for"
+    asked = say("findings.asked_for", series=SERIES)
     large = _largest(found)
     for one in large:
         enough &= len(one.series) >= SERIES
         if one.found < _of(FOUND_LEAST, len(one.series)):
-            wrong.append(f"{one.layer}: found in {one.found} of {len(one.series)} series, {FOUND_LEAST} {asked}")
+            wrong.append(
+                say(
+                    "findings.found_too_rarely",
+                    layer=one.layer,
+                    found=one.found,
+                    n=len(one.series),
+                    least=FOUND_LEAST,
+                    asked=asked,
+                )
+            )
         if one.round_trip_ns <= QUICK_NS and one.held < _of(HELD_LEAST, len(one.series)):
-            wrong.append(f"{one.layer}: held by {one.held} of {len(one.series)} intervals, {HELD_LEAST} {asked}")
+            wrong.append(
+                say(
+                    "findings.held_too_rarely",
+                    layer=one.layer,
+                    held=one.held,
+                    n=len(one.series),
+                    least=HELD_LEAST,
+                    asked=asked,
+                )
+            )
     quick = any(one.round_trip_ns <= QUICK_NS for one in large)
     verdict: PartVerdict = "not judged" if not (enough and quick and large) else "failed" if wrong else "passed"
     said = [_said(one, planted_large=one in large) for one in found]
     if not quick:
-        said.insert(0, f"no layer here has a round trip of {QUICK_NS} ns or less over shared memory")
+        said.insert(0, say("findings.no_quick_layer", limit_ns=QUICK_NS))
     if not enough:
-        said.insert(0, f"fewer than {SERIES} series are not judged")
+        said.insert(0, say("findings.few_series", series=SERIES))
     return PartFinding(
         verdict=verdict, says="; ".join([*wrong, *said]), figures={"delays": [_figures(one) for one in found]}
     )
@@ -127,19 +148,25 @@ def _of(least: int, series: int) -> float:
 def _step(one: Planted) -> str:
     """Say what was given and taken, where that is a part of what was planted."""
     shown = one.clock_step_ns > STEP_SHOWN * one.truth_ns
-    return f", give or take a step of the clock, {units.sig3(one.clock_step_ns)} ns" if shown else ""
+    return say("findings.clock_step", clock_step_ns=one.clock_step_ns) if shown else ""
 
 
 def _said(one: Planted, *, planted_large: bool) -> str:
     share = units.percent(one.truth_ns / one.round_trip_ns)
-    text = (
-        f"{one.layer}: {one.truth_ns:.0f} ns in a round trip of {one.round_trip_ns:.0f} ns ({share}) found in "
-        f"{one.found} of {len(one.series)} series of {SERIES_LAUNCHES} launches, {one.held} of {len(one.series)} "
-        "intervals contain it"
-        f"{_step(one)}"
+    text = say(
+        "findings.planted",
+        layer=one.layer,
+        truth_ns=one.truth_ns,
+        round_trip_ns=one.round_trip_ns,
+        share=share,
+        found=one.found,
+        n=len(one.series),
+        series_launches=SERIES_LAUNCHES,
+        held=one.held,
+        step=_step(one),
     )
     if not planted_large:
-        text += f" (the planner expects {one.predicted * len(one.series):.1f} to find it)"
+        text += " " + say("findings.expected", predicted=one.predicted * len(one.series))
     return text
 
 
@@ -174,16 +201,20 @@ def of_stall(campaign: Campaign) -> PartFinding:
     """Judge a campaign of the sweep selftest-stall."""
     found = stalled(read(campaign))
     if found is None:
-        return PartFinding(verdict="not judged", says="no launch ended on one of the sides", figures={})
+        return PartFinding(verdict="not judged", says=say("findings.one_side_missing"), figures={})
     verdict: PartVerdict = "passed" if found.shown and found.closed_alike else "failed"
-    text = (
-        f"p99 of calls at a rate of their own {found.load_with_ns / 1e6:.2f} ms with the stall and "
-        f"{found.load_without_ns / 1e6:.2f} ms without, {SHOWN_NS / 1e6} ms are to be passed; the closed loop's p99 "
-        f"{found.closed_ratio:.2f} times its own, at most {CLOSED_MOST} are allowed; {found.launches} launches a side"
+    text = say(
+        "findings.stall",
+        load_with_ns=found.load_with_ns / 1000000.0,
+        load_without_ns=found.load_without_ns / 1000000.0,
+        shown_ns=SHOWN_NS / 1000000.0,
+        closed_ratio=found.closed_ratio,
+        closed_most=CLOSED_MOST,
+        launches=found.launches,
     )
     if found.own:
         verdict = "not judged"
-        text = f"the machine stalls as long by itself: {text}"
+        text = say("findings.machine_stalls", text=text)
     return PartFinding(verdict=verdict, says=text, figures=asdict(found))
 
 
@@ -192,15 +223,19 @@ def of_quiet(clean: Campaign, steered: Campaign, names: Collection[str], refused
     found = quiet(read(clean), read(steered), names)
     wrong = [*found.leaked, *(f"{one.variable} ended as {one.ended}" for one in found.settings if not one.shown)]
     if not refused:
-        wrong.append("a variable that steers no library was not refused")
+        wrong.append(say("findings.not_refused"))
     steering = [one for one in found.settings if one.steers or one.ended != _plain(one.layer, one.variable)]
     shown = sum(one.ended == _plain(one.layer, one.variable) for one in found.settings)
     enough = bool(found.layers) and bool(found.settings)
     verdict: PartVerdict = "failed" if wrong else "passed" if enough else "not judged"
-    text = (
-        f"{len(names)} variables and files of the user's reached no endpoint of {', '.join(found.layers)} "
-        f"and changed no path; of {len(found.settings)} that the sweep sets {shown} are shown in the series' name and "
-        f"{len(found.settings) - shown} end without a number ({len(steering)} change something here)"
+    text = say(
+        "findings.surroundings",
+        n=len(names),
+        layers=found.layers,
+        settings=len(found.settings),
+        shown=shown,
+        without_number=len(found.settings) - shown,
+        steering=len(steering),
     )
     return PartFinding(
         verdict=verdict,
@@ -224,16 +259,16 @@ def of_coverage(campaign: Campaign) -> PartFinding:
     found = coverage(read(campaign))
     figures: dict[str, JsonValue] = {"coverage": [asdict(one) | {"pair": " beside ".join(one.pair)} for one in found]}
     if not found:
-        return PartFinding(
-            verdict="not judged", says="no campaign of this self-test has rounds enough", figures=figures
-        )
+        return PartFinding(verdict="not judged", says=say("findings.few_rounds"), figures=figures)
     pooled = together(found)
     verdict: PartVerdict = "passed" if all(one.enough for one in pooled) else "failed"
     shares = ", ".join(f"{units.percent(one.share)} with {one.launches} launches" for one in pooled)
-    text = (
-        f"intervals of {units.percent(TARGET_COVERAGE, 0)} hold the truth in {shares}, in campaigns drawn from the "
-        f"rounds of this one; {units.percent(TARGET_COVERAGE - SHORT_MOST, 0)} are asked for; neighbouring rounds "
-        f"correlate by up to {max(one.correlation for one in found):.2f}"
+    text = say(
+        "findings.coverage",
+        target=TARGET_COVERAGE,
+        shares=shares,
+        least=TARGET_COVERAGE - SHORT_MOST,
+        correlation=max(one.correlation for one in found),
     )
     return PartFinding(verdict=verdict, says=text, figures=figures)
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units
 from cadge_results import CampaignMeta, NodeFacts, SelftestPin
 from cadge_results.selftest import machine_of
+
+say = partial(messages.say, "selftest")
 
 _NAMES = {"cpu": "processor", "cores": "cores", "virtualisation": "virtualisation", "kernel": "kernel"}
 _SHOWN = 12
@@ -64,24 +67,27 @@ def withholds(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> str:
     found = standing(meta, nodes)
     if found is None or not found.pin.asked or found.bears:
         return ""
-    return f"they were to rest on self-test {found.pin.selftest_id}, which {_wrong(found)}"
+    return say("pinned.not_usable", selftest_id=found.pin.selftest_id, why=_wrong(found))
 
 
 def sentence(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> str:
     """Say which self-test there was, of what, how old, and with what result."""
     found = standing(meta, nodes)
     if found is None:
-        return (
-            "No self-test of this build on this machine had been made when the campaign was begun: whether it finds "
-            "what is there, and nothing else, has not been tried. `cadge selftest` tries it, in half an hour at most."
-        )
+        return say("pinned.none")
     pin = found.pin
-    of = f"of {words.listing(found.others)}" if found.others else "of this build on this machine"
+    of = f"of {units.listing(found.others)}" if found.others else say("pinned.of_this_build")
     verdict = {"passed": "passed", "failed": "failed", "incomplete": "was incomplete"}[pin.verdict]
     parts = "; ".join(f"{name} {said}" for name, said in pin.parts.items())
-    return (
-        f"Self-test {pin.selftest_id}, {of}, made by cadge {pin.version}, build {pin.build[:_SHOWN]}; it ended "
-        f"{units.duration(found.age_s)} before the campaign began, and {verdict} ({parts})."
+    return say(
+        "pinned.resting",
+        selftest_id=pin.selftest_id,
+        of=of,
+        version=pin.version,
+        build=pin.build[:_SHOWN],
+        age=units.duration(found.age_s),
+        verdict=verdict,
+        parts=parts,
     )
 
 
@@ -92,10 +98,14 @@ def warning(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> tuple[str, str]:
         return "", ""
     pin = found.pin
     title = f"The self-test {_wrong(found)}"
-    text = f"Self-test {pin.selftest_id}, {'asked for' if pin.asked else 'the newest'} when the campaign was begun."
+    text = say(
+        "pinned.pinned",
+        selftest_id=pin.selftest_id,
+        how="asked for" if pin.asked else "the newest",
+    )
     text += "".join(f" {pin.says.get(name, '')}." for name in _failed(found))
-    text += " Verdicts are withheld." if pin.asked else " Verdicts do not rest on it."
-    return title, f"{text} `cadge selftest` makes a new one."
+    text += " Verdicts are withheld." if pin.asked else " " + say("pinned.not_resting")
+    return title, say("pinned.next_step", text=text)
 
 
 def _failed(found: Standing) -> list[str]:
@@ -104,7 +114,7 @@ def _failed(found: Standing) -> list[str]:
 
 def _wrong(found: Standing) -> str:
     failed = _failed(found)
-    said = [f"is of {words.listing(found.others)}"] if found.others else []
-    said += [f"failed ({words.listing(failed)})"] if failed else []
+    said = [f"is of {units.listing(found.others)}"] if found.others else []
+    said += [f"failed ({units.listing(failed)})"] if failed else []
     said += ["was incomplete"] if found.pin.verdict == "incomplete" else []
     return " and ".join(said)

@@ -27,9 +27,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations_with_replacement
 from math import factorial, prod, sqrt
 
+from cadge_analysis import messages
 from cadge_analysis.selftest.across import Across, Rounds, across
 from cadge_analysis.stats.campaign_verdicts import judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import compare
@@ -38,6 +40,8 @@ from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.twin import TwinCell, called_at_most, corrected, twin_cells
 from cadge_results import Campaign
+
+say = partial(messages.say, "selftest")
 
 CELLS_LEAST = 1000
 CAMPAIGNS_LEAST = 5
@@ -159,7 +163,7 @@ def pooled(campaigns: Sequence[AlikeOutcome]) -> Pooled:
     """Pool campaigns; any number of them, of which two or more have cells. Raises ValueError for fewer."""
     made = [one for one in campaigns if one.cells]
     if len(made) < 2:
-        raise ValueError("a rate is pooled over two campaigns or more")
+        raise ValueError(say("pooled.one_campaign"))
     tailed = [replace(one, cells=one.tails) for one in made if one.tails]
     return Pooled(
         campaigns=tuple(campaigns),
@@ -207,18 +211,18 @@ def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
     )
     return (
         (
-            f"at least {CELLS_LEAST:,} cells of {CAMPAIGNS_LEAST} campaigns, one beside a load",
+            say("pooled.enough", cells=CELLS_LEAST, campaigns=CAMPAIGNS_LEAST),
             found.enough,
             f"{of_all.cells:,} cells of {sum(bool(one.cells) for one in found.campaigns)} campaigns",
         ),
         (
-            f"the rate lies within the band of {_band_said(of_all)}",
+            say("pooled.within_band", band=_band_said(of_all)),
             of_all.in_band,
             f"{100 * of_all.rate:.1f} %, {of_all.called} of {of_all.cells:,}{_of_tails(found.tails)}",
         ),
         (f"no campaign above {100 * HIGHEST:.0f} %", found.none_high, by_campaign),
         (
-            f"after correction at {100 * CORRECTED_ERROR:.0f} % at most {CORRECTED_MOST} in all",
+            say("pooled.corrected", level=100 * CORRECTED_ERROR, most=CORRECTED_MOST),
             found.few_corrected,
             f"{found.after_correction} of {found.of_all.cells:,} within a campaign; {_across(found.across)}",
         ),
@@ -233,14 +237,18 @@ def _of_tails(rate: DifferenceRate | None) -> str:
     if rate is None:
         return ""
     where = "within" if rate.in_band else "outside"
-    return (
-        f" (of the p99, which is told and not asked for, {100 * rate.rate:.1f} %, {rate.called} of {rate.cells:,}, "
-        f"{where} {_band_said(rate)})"
+    return " " + say(
+        "pooled.of_the_p99",
+        share=100 * rate.rate,
+        called=rate.called,
+        cells=rate.cells,
+        where=where,
+        band=_band_said(rate),
     )
 
 
 def _across(found: Across) -> str:
     if found.withheld:
-        return "over all campaigns rounds are too much alike for an answer"
-    text = f"{found.called} of {found.cells:,} by its rounds of all campaigns, up to {found.rounds}"
-    return text if found.possible else f"{text}, which are too few for any"
+        return say("pooled.rounds_alike")
+    text = say("pooled.by_rounds", called=found.called, cells=found.cells, rounds=found.rounds)
+    return text if found.possible else say("pooled.too_few", text=text)

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.load import Dataset, Series, launch_facts, without_numbers
+
+say = partial(messages.say, "selftest")
 
 VARIABLE = "env."
 EFFECT = 1.25
@@ -70,7 +74,7 @@ def _variables(series: Series) -> tuple[str, ...]:
 def quiet(clean: Dataset, steered: Dataset, names: Collection[str]) -> Quiet:
     """Compare both campaigns. names: the variables of the user's surroundings in which `steered` was made."""
     leaked = [
-        f"{name} of the user's environment reached an endpoint of {record.launch.layer}"
+        say("quiet.reached_endpoint", name=name, layer=record.launch.layer)
         for record in steered.records
         if not any(setting.startswith(VARIABLE) for setting, _ in record.launch.subject.settings)
         for host in record.environment
@@ -80,9 +84,16 @@ def quiet(clean: Dataset, steered: Dataset, names: Collection[str]) -> Quiet:
     plain = sorted(series for series in before if not _variables(series))
     for series in plain:
         if series not in after:
-            leaked.append(f"{series.label} cannot be measured any more in surroundings that steer it")
+            leaked.append(say("quiet.not_measured", series=series.label))
         elif before[series] != after[series]:
-            leaked.append(f"{series.label} used {_said(after[series])} where it had used {_said(before[series])}")
+            leaked.append(
+                say(
+                    "quiet.used_another",
+                    series=series.label,
+                    after=_said(after[series]),
+                    before=_said(before[series]),
+                )
+            )
     return Quiet(
         layers=tuple(series.label for series in plain if series in after),
         leaked=tuple(dict.fromkeys(leaked)),
@@ -114,7 +125,7 @@ def _effect(series: Series, default: Series, data: Dataset, used: Mapping[Series
             continue
         ours, theirs = numbers_of(cell), numbers_of(usual[cell.case])
         if ours and theirs and not 1 / EFFECT <= (ratio := ours.central.value / theirs.central.value) <= EFFECT:
-            return f"{ratio:.2g} times the time at {cell.case.size} B"
+            return say("quiet.slower", ratio=ratio, size=cell.case.size)
     return ""
 
 

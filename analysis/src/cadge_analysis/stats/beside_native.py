@@ -8,11 +8,14 @@ shims or settings are something else, of which nothing is known.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from cadge_analysis import units
+from cadge_analysis import messages
 from cadge_analysis.stats.load import Cell
 from cadge_results import Plan
 from cadge_results.layerfile import BesideNative
+
+say = partial(messages.say, "stats")
 
 MARK = "\u2020"
 
@@ -38,13 +41,17 @@ def tax_text(cell: Cell, one: BesideNative) -> str:
     low, high = (f"{end:.2f}".rstrip("0").rstrip(".") for end in ends)
     times = f"{low} to {high}" if low != high else low
     if cell.case.file.main_quantity.kind == "histogram":
-        return f"a plain program over the same library takes {times}{units.TIMES} this time"
-    return f"a plain program over the same library reaches {times}{units.TIMES} this rate"
+        return say("beside_native.plain_time", ratio=times)
+    return say("beside_native.plain_rate", ratio=times)
 
 
 def tax_note(cell: Cell, one: BesideNative) -> str:
     """Return it as a sentence, with what measures it on the reader's machine."""
-    return (
-        f"{MARK} {cell.series.label}: {tax_text(cell, one)} ({one.measured}); `{one.command}` measures it here, data "
-        "untouched."
+    return say(
+        "beside_native.note",
+        mark=MARK,
+        series=cell.series.label,
+        tax=tax_text(cell, one),
+        measured=one.measured,
+        command=one.command,
     )

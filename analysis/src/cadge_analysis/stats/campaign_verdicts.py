@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from math import comb, exp
 from statistics import median
 
+from cadge_analysis import messages
 from cadge_analysis.stats.beside_native import taxed
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.families import better_p, not_beaten
@@ -38,9 +39,11 @@ from cadge_analysis.stats.serial import Serial
 from cadge_analysis.stats.verdict import Verdict, bounds
 from cadge_results.layerfile import BesideNative
 
+say = partial(messages.say, "stats")
+
 SAME_WITHIN = 0.05
 """Two layers are the same where they surely differ by less, unless the sweep says otherwise."""
-NO_NUMBER = "no launch gave a number"
+NO_NUMBER = say("campaign_verdicts.no_number")
 RANKED_LEAST = 0.5
 """A layer with a smaller share of its launches is not ranked: too few to be told apart from anything."""
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.costs import Costs, costs_of
 from cadge_analysis.stats.family_verdicts import told_apart
@@ -26,6 +27,8 @@ from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Plan
 from cadge_results.pattern import FOLLOWS, Quantity
 from cadge_results.uncollected import uncollected
+
+say = partial(messages.say, "stats")
 
 P50, P90, P99, P999 = 500, 900, 990, 999
 OPERATIONS_MIN = 50
@@ -142,7 +145,7 @@ class Comparison:
 
     def why_not(self, pattern: str, place: str, wait: str) -> str:
         """Return why nothing may be concluded of a pattern at a place, in a wait mode; "" where it may."""
-        rounds = "neighbouring rounds are too much alike" if (pattern, place, wait) in self.alike else ""
+        rounds = say("compare.rounds_alike") if (pattern, place, wait) in self.alike else ""
         return self.withheld or rounds
 
 
@@ -249,7 +252,7 @@ def floor_key(case: Case, plan: Plan) -> FloorKey | str:
     """Return which floor a case is divided by, or the sentence why there can be none."""
     rule = case.file.floor
     if rule.form is None or rule.none is not None:
-        return rule.none or "no floor belongs to it"
+        return rule.none or say("compare.no_floor_belongs")
     for name, alike in rule.alike.items():
         usual = case.file.is_usual(name, case.workload)
         if not (usual if alike.is_ == FOLLOWS else case.workload[name] == alike.is_):
@@ -263,7 +266,7 @@ def floor_key(case: Case, plan: Plan) -> FloorKey | str:
 
 
 def _unmeasured(case: Case, size: int) -> str:
-    return f"no floor was measured here at {units.size(size)} in {case.wait} mode"
+    return say("compare.floor_not_measured", size=units.size(size), wait=case.wait)
 
 
 def tail_by_round(numbers: Numbers, per_mille: int) -> dict[RoundKey, float]:
@@ -285,7 +288,7 @@ def _against(numbers: Numbers, layers: Mapping[tuple[Series, Case], Numbers]) ->
         return None
     base = layers.get((numbers.cell.series, replace(case, workload=workload)))
     if base is None:
-        return BaselineRatio(central=None, p99=None, reason="its baseline has no number here")
+        return BaselineRatio(central=None, p99=None, reason=say("compare.baseline_without_number"))
     if why := unlike((numbers.cell, base.cell)):
         return BaselineRatio(central=None, p99=None, reason=why)
     central = intervals.ratio(numbers.by_round, base.by_round)
@@ -301,7 +304,7 @@ def _row(numbers: Numbers, floors: Floors, plan: Plan, layers: Mapping[tuple[Ser
     case = numbers.cell.case
     key, against = floor_key(case, plan), _against(numbers, layers)
     if any(name.startswith("link.") for name, _ in numbers.cell.series.settings):
-        key = "floors are measured over the link as it is, not at a rate"
+        key = say("compare.link_without_rate")
     if isinstance(key, str):
         return Row(numbers=numbers, floor=None, ratio=None, above=None, reason=key, baseline=against)
     floor, references = floors.at(key), floors.references_at(key)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.judged import disturbed
 from cadge_analysis.stats.campaign_verdicts import Family, LeadingGroup, judge_campaign
@@ -21,6 +23,8 @@ from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
 from cadge_results.base import Place, Wait
+
+say = partial(messages.say, "stats")
 
 RULE = "signs, range and levels"
 PAUSE_MOST_S = 60.0
@@ -34,7 +38,7 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
     """
     looks = looks_planned(campaign.stored_plan)
     if looks is None:
-        raise NoDataError(f"the sweep of campaign {campaign.campaign_id} names no looks")
+        raise NoDataError(say("decide.no_looks", campaign_id=campaign.campaign_id))
     launches = looks.looks[look - 1]
     data = read(campaign, rounds=launches)
     judged = judge_campaign(compare(data), looks, withhold=disturbed(data))

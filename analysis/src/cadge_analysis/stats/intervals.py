@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import comb, log, log1p
 
+from cadge_analysis import messages
 from cadge_results.histogram import Histogram, merge, mergeable
+
+say = partial(messages.say, "stats")
 
 TARGET_COVERAGE = 0.95
 TAIL_SAMPLES = 100
@@ -57,7 +60,7 @@ class Tail:
 def median(values: Sequence[float]) -> float:
     """Return the middle value, or the middle of the two middle ones (Hyndman and Fan 1996, type 7, at 1/2)."""
     if not values:
-        raise ValueError("the median of nothing")
+        raise ValueError(say("intervals.median_of_nothing"))
     ordered = sorted(values)
     half = len(ordered) // 2
     if len(ordered) % 2:
@@ -109,7 +112,7 @@ def quantile(histogram: Histogram, per_mille: int) -> int:
     (`getValueAtPercentile` of every HdrHistogram library); integers throughout, so that no rounding can differ.
     """
     if not histogram:
-        raise ValueError("a quantile of no samples")
+        raise ValueError(say("intervals.quantile_of_nothing"))
     return histogram.value_of(max(1, (2 * per_mille * histogram.total + 1000) // 2000))
 
 
@@ -122,7 +125,7 @@ def tails(histograms: Sequence[Histogram], per_milles: Sequence[int]) -> list[Ta
     """
     if not mergeable(histograms):
         n = sum(one.total for one in histograms)
-        none = Tail(value=None, low=None, high=None, samples=n, reason="launches counted in buckets of different width")
+        none = Tail(value=None, low=None, high=None, samples=n, reason=say("intervals.buckets_differ"))
         return [none for _ in per_milles]
     pooled = merge(histograms)
     return [_tail(pooled, histograms, per_mille) for per_mille in per_milles]

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import P99, Comparison, Numbers, Row, per_launch, tail_by_round
 from cadge_analysis.stats.intervals import Estimate
@@ -20,6 +22,8 @@ from cadge_analysis.stats.measures import samples_needed
 from cadge_results import PatternFile
 from cadge_results.pattern import KneeRule
 from cadge_results.point import Value
+
+say = partial(messages.say, "stats")
 
 Apart = tuple[str, tuple[tuple[str, Value], ...]]
 """A pattern, and the values of all its parameters but the axis."""
@@ -66,7 +70,7 @@ class Knee:
             return self.why_not
         if self.fewest >= P99_SAMPLES:
             return ""
-        return f"a launch's p99 rests on {self.fewest} samples here, and needs {P99_SAMPLES}"
+        return say("knee.few_samples", fewest=self.fewest, needed=P99_SAMPLES)
 
     @property
     def share(self) -> float | None:

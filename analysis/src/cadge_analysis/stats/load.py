@@ -12,8 +12,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
+from cadge_analysis import messages
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.stats.hindrance import hindered
 from cadge_results import (
@@ -40,6 +41,8 @@ from cadge_results.pattern import Quantity
 from cadge_results.point import AGAIN, Value, label_of
 from cadge_results.result import CpuUse, Result
 from cadge_results.uncollected import uncollected
+
+say = partial(messages.say, "stats")
 
 STATES = ("valid", "unsound", "failed", "refused", "missing")
 
@@ -324,8 +327,8 @@ def _verdict(outcome: PointOutcome, file: PatternFile) -> tuple[str, str, str]:
     """Return state, code and reason of an attempt; one in which nothing was completed has failed."""
     if outcome.status == "valid" and not _usable(outcome.attempt, file):
         lost = outcome.attempt.lost if outcome.attempt else 0
-        return "failed", str(Reason.EMPTY), f"no operation was completed ({lost or 0} lost)"
-    return outcome.status, str(outcome.reason_code or ""), outcome.reason or "no reason was stored"
+        return "failed", str(Reason.EMPTY), say("load.no_operation", lost=lost or 0)
+    return outcome.status, str(outcome.reason_code or ""), outcome.reason or say("load.no_reason_stored")
 
 
 def _cell(point: PlanPoint, campaign: Campaign, found: list[PointOutcome], records: Mapping[str, LaunchRecord]) -> Cell:
@@ -375,7 +378,7 @@ def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
     """
     plan, meta = campaign.plan, campaign.meta
     if not plan.points:
-        raise NoDataError(f"campaign {meta.campaign_id} planned no points")
+        raise NoDataError(say("load.no_points", campaign_id=meta.campaign_id))
     return _read(campaign, plan, meta, rounds)
 
 

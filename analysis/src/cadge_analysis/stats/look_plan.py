@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.stats.families import level_of
 from cadge_analysis.stats.plan_power import PlannedFamily, families_of
 from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan
 from cadge_results import Plan
 from cadge_results.belongs import looks_of
+
+say = partial(messages.say, "stats")
 
 
 def spending(looks: Sequence[int]) -> LookPlan:
@@ -40,8 +44,8 @@ def sentence(plan: Plan) -> str | None:
     size = families[0].comparisons
     of = f"the {size:,} comparisons" if size > 1 else "the one comparison"
     where = f"among {of} of {families[0].pattern}, {families[0].place}"
-    more = f" (the largest of {len(families)} families)" if len(families) > 1 else ""
-    return f"where all rounds agree, looks can decide {where}: {', '.join(decidable(looks, families[0]))}{more}"
+    more = " " + say("look_plan.largest_family", n=len(families)) if len(families) > 1 else ""
+    return say("look_plan.looks_decide", where=where, looks=decidable(looks, families[0]), more=more)
 
 
 def decidable(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
@@ -50,9 +54,9 @@ def decidable(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
     for look, launches in enumerate(looks.looks):
         away = looks.distance_needed(look, level)
         if away == 0:
-            yield f"a single difference after {launches} launches"
+            yield say("look_plan.single_difference", launches=launches)
             return
         if away is None:
             yield f"nothing after {launches}"
         else:
-            yield f"one whose smallest round is {away:.2g} times its span after {launches}"
+            yield say("look_plan.far_difference", away=away, launches=launches)

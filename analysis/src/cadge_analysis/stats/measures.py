@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.stats.compare import P99, Numbers
 from cadge_analysis.stats.pairing import Rounds
 from cadge_results import PatternFile
+
+say = partial(messages.say, "stats")
 
 BEYOND = 10
 """Samples of a launch that lie beyond its own quantile, at least: 1,000 samples for a p99."""
@@ -41,7 +45,7 @@ def samples_needed(per_mille: int) -> int:
 def _own_p99(numbers: Numbers) -> Rounds | str:
     needed = samples_needed(P99)
     if numbers.fewest < needed:
-        return f"not enough samples: {numbers.fewest:,} in a launch; needs {needed:,}"
+        return say("measures.few_samples", fewest=numbers.fewest, needed=needed)
     return numbers.own_p99
 
 

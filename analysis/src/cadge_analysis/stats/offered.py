@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.stats.load import Cell, Sample
 
-NOT_RECORDED = "the load that it was offered is not recorded: no comparison"
+say = partial(messages.say, "stats")
+
+NOT_RECORDED = say("offered.not_recorded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

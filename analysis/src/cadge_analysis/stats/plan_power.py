@@ -13,15 +13,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, sqrt
 from statistics import NormalDist
 
+from cadge_analysis import messages
 from cadge_analysis.stats.families import level_of
 from cadge_analysis.stats.range_test import distance_needed
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.signs import most_fewer, two_sided
 from cadge_results import Plan, PlanPoint
+
+say = partial(messages.say, "stats")
 
 LAUNCHES_MAX = 1000
 """Nobody is told to make more launches than this."""
@@ -139,19 +142,27 @@ def said(family: PlannedFamily) -> str:
     verb = "decide" if launches > 1 else "decides"
     away = distance_needed(launches, level)
     if away is None and least is not None:
-        agree = f"if all rounds agree in at least {least:,} of them"
-        return f"{made} decide differences {where} {agree}; one alone needs {alone}"
+        agree = say("plan_power.agree_in", least=least)
+        return say("plan_power.decides", made=made, where=where, agree=agree, alone=alone)
     if away is None:
-        return f"{made} cannot decide anything {where}: a single difference needs {alone}"
+        return say("plan_power.cannot_decide", made=made, where=where, alone=alone)
     if away:
-        far = f"where all rounds agree and the smallest is at least {away:.2g} times the span from it to the largest"
+        far = say("plan_power.agree_far", away=away)
         if least is None or least > size:
-            return f"{made} {verb} a difference {where} {far}; smaller ones need {alone}"
-        nearer = f"smaller ones if all rounds agree in at least {least:,} comparisons"
-        return f"{made} {verb} a difference {where} {far}, and {nearer}; one alone needs {alone}"
+            return say("plan_power.decides_far", made=made, verb=verb, where=where, far=far, alone=alone)
+        nearer = say("plan_power.nearer", least=least)
+        return say(
+            "plan_power.decides_far_and_nearer",
+            made=made,
+            verb=verb,
+            where=where,
+            far=far,
+            nearer=nearer,
+            alone=alone,
+        )
     fewer = most_fewer(launches, level_of(1, size))
-    agree = "all rounds agree" if fewer == 0 else f"at least {launches - fewer} rounds agree"
-    alone_too = ", even where it is the only one" if size > 1 else ""
+    agree = "all rounds agree" if fewer == 0 else say("plan_power.rounds_agree", launches=launches - fewer)
+    alone_too = say("plan_power.alone_too") if size > 1 else ""
     return f"{made} {verb} a difference {where} if {agree}{alone_too}"
 
 
@@ -161,4 +172,4 @@ def sentence(plan: Plan) -> str | None:
     if not families:
         return None
     text = said(families[0])
-    return text if len(families) == 1 else f"{text} (the largest of {len(families)} families)"
+    return text if len(families) == 1 else say("plan_power.largest_family", text=text, n=len(families))

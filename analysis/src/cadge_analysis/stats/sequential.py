@@ -28,11 +28,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
+from cadge_analysis import messages
 from cadge_analysis.stats import range_test
 from cadge_analysis.stats.signs import leaves, most_fewer, two_sided
+
+say = partial(messages.say, "stats")
 
 ERROR = 0.05
 
@@ -46,9 +49,9 @@ class LookPlan:
 
     def __post_init__(self) -> None:
         if not self.looks or len(self.looks) != len(self.levels):
-            raise ValueError("a plan has one level for each of its looks")
+            raise ValueError(say("sequential.one_level_a_look"))
         if self.looks[0] < 1 or any(a >= b for a, b in pairwise(self.looks)) or min(self.levels) <= 0:
-            raise ValueError("looks rise, and levels are above zero")
+            raise ValueError(say("sequential.looks_rise"))
 
     def reached(self, launches: int) -> int | None:
         """Return which look, counted from 0, was the last to be reached with so many launches; None: none yet."""

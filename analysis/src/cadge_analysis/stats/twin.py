@@ -27,9 +27,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import exp, lgamma, log, log1p
 
-from cadge_analysis import units
+from cadge_analysis import messages
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, FamilyKey, pair_twins
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.families import differing
@@ -37,6 +38,8 @@ from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.paired_verdicts import verdict
 from cadge_analysis.stats.sequential import ERROR
+
+say = partial(messages.say, "stats")
 
 QUANTILE = 0.999
 """Of so many campaigns whose cells are independent and whose test is right, none is withheld."""
@@ -162,10 +165,13 @@ def twin_rate(
 def reason(rate: TwinRate) -> str:
     """Return why verdicts are withheld, or would be."""
     names = ", ".join(series.label for series in rate.series[:3]) + (" and others" if len(rate.series) > 3 else "")
-    return (
-        f"{names} differed from itself in {'the p99 of ' if rate.ending else ''}{rate.called} of "
-        f"{units.count_of(rate.cells, 'cell')}, more than the "
-        f"{rate.quantile_999} that chance alone exceeds once in 1,000 campaigns"
+    return say(
+        "twin.differs_from_itself",
+        names=names,
+        of_what="the p99 of " if rate.ending else "",
+        called=rate.called,
+        cells=rate.cells,
+        limit=rate.quantile_999,
     )
 
 

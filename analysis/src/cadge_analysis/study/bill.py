@@ -104,7 +104,7 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
         remark = "The engine was measured by its own benchmark, not in this campaign."
     below = [name for name, part in parts.items() if part.value < 0]
     if below:
-        remark += f" Not drawn: {words.listing(below)} came out negative, so the medians do not fit together."
+        remark += f" Not drawn: {units.listing(below)} came out negative, so the medians do not fit together."
     return Item(label=label, detail=detail, total=total, parts=parts, remark=remark)
 
 

@@ -143,7 +143,7 @@ def _verdict(by_column: Mapping[Column, Found], spec: ContrastOf) -> str:
             columns.setdefault(verdict, []).append(heading)
     if len(columns) == 1:
         return spec.said[next(iter(columns))]
-    return "; ".join(f"{words.listing(found)}: {spec.said[verdict]}" for verdict, found in columns.items())
+    return "; ".join(f"{units.listing(found)}: {spec.said[verdict]}" for verdict, found in columns.items())
 
 
 def _lines(

@@ -111,7 +111,7 @@ def sentences(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
     """Yield, place by place, of how many layers a message is more processor than network, or why that is not said."""
     held = {why: None for one in fits if (why := comparison.why_not(one.pattern, one.place, one.wait))}
     if held:
-        yield f"Of how many a small message is more processor than network is withheld: {words.listing(list(held))}."
+        yield f"Of how many a small message is more processor than network is withheld: {units.listing(list(held))}."
     for place in words.PLACE_ORDER:
         here = [
             one.model

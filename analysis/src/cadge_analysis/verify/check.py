@@ -13,12 +13,16 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import program
 from cadge_analysis.page.embed import SCHEMA
 from cadge_analysis.page.pages import PAGE_SCHEMA
 from cadge_analysis.verify.places import Place, Sort, counted, places
+
+say = partial(messages.say, "verify")
 
 _DATA = re.compile(r'<script\b[^>]*\bid="data"[^>]*>(.*?)</script>', re.DOTALL)
 _NOTHING = "nothing"
@@ -93,13 +97,13 @@ def printed(text: str, source: str) -> PrintedReport:
     """Return a report with its embedded data. Raises BadInputError for what is none."""
     found = _DATA.findall(text)
     if len(found) != 1:
-        raise BadInputError(f"{source} is no report of cadge: it holds {len(found) or 'no'} embedded data")
+        raise BadInputError(say("check.no_report", source=source, n=len(found) or "no"))
     try:
         data = json.loads(found[0])
     except (ValueError, RecursionError) as error:
-        raise BadInputError(f"{source}: its embedded data cannot be read: {error}") from error
+        raise BadInputError(say("check.data_unreadable", source=source, error=error)) from error
     if not isinstance(data, Mapping) or data.get("schema") not in (SCHEMA, PAGE_SCHEMA):
-        raise BadInputError(f"{source}: its embedded data is not {SCHEMA}, which is what this version reads")
+        raise BadInputError(say("check.another_schema", source=source, schema=SCHEMA))
     return PrintedReport(text, data)
 
 
@@ -193,7 +197,7 @@ def _bytes(text: str, anew: str) -> PlaceDifference:
     at = _first_apart(text, anew)
     line = text.count("\n", 0, at) + 1
     return PlaceDifference(
-        place=f"line {line} of the file", printed=_around(text, anew), recomputed=_around(anew, text)
+        place=say("check.line", line=line), printed=_around(text, anew), recomputed=_around(anew, text)
     )
 
 
@@ -202,22 +206,16 @@ def words_of(found: ReportCheck) -> Iterator[str]:
     parts = ", ".join(f"{count} {sort}" for sort, count in found.recomputed.items() if count)
     whole = f"{found.numbers} numbers recomputed"
     if not found.same_program:
-        whole = f"Another version of cadge made this file, so it is compared by names and not byte by byte. {whole}"
+        whole = say("check.another_version", whole=whole)
     if found.agrees:
         yield f"{whole}, all agree ({parts})"
     elif found.differences:
-        yield f"{whole} and agree; what differs: {len(found.differences)}"
+        yield say("check.differs", whole=whole, n=len(found.differences))
     else:
-        yield f"{whole} and agree; not all: see below"
+        yield say("check.agrees", whole=whole)
     for one in found.differences:
         yield f"{one.place}: printed {one.printed!r}, recomputed {one.recomputed!r}"
     if found.unchecked:
-        yield (
-            f"{len(found.unchecked)} places were not recomputed, since this version words or draws them otherwise; "
-            f"among them {'; '.join(found.unchecked[:3])}"
-        )
+        yield say("check.not_recomputed", n=len(found.unchecked), unchecked=found.unchecked[:3])
     if found.left_out:
-        yield (
-            f"{len(found.left_out)} pages were not looked at: this is an excerpt that leaves them in its archive: "
-            f"{', '.join(found.left_out)}"
-        )
+        yield say("check.left_out", n=len(found.left_out), left_out=found.left_out)

@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from math import exp, fsum, log
 
-from cadge_analysis import words
+from cadge_analysis import messages, words
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.intervals import do_disagree, median
@@ -25,6 +26,8 @@ from cadge_analysis.versus.moved import Moved, moved
 from cadge_analysis.versus.names import ARROW, name_of, workloads
 from cadge_analysis.versus.sides import Key, Side
 from cadge_results.selftest import BetweenCampaigns
+
+say = partial(messages.say, "versus")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +182,7 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
             if shift is not None:
                 found.append(_Found(name, series, workload, ours, theirs, shift))
                 continue
-            why = "no round has both, or a number that is not above zero"
+            why = say("against.no_round_with_both")
         neither = key not in first.numbers and key not in second.numbers
         fate = Fate.REFUSED if forbidden else _fate(first, second, key)
         pattern = cell.case.pattern
@@ -308,7 +311,7 @@ def _wholes(changes: Sequence[Change], left: Sequence[Left]) -> Iterator[Whole]:
         by_pattern[change.series, change.pattern, change.quantity, change.better].append(change)
     for (series, pattern, quantity, better), found in sorted(by_pattern.items()):
         without = lacking[series, pattern]
-        why = f"{without} of its {len(found) + without} cells are not compared" if without else ""
+        why = say("against.cells_not_compared", left=without, every=len(found) + without) if without else ""
         mean = None if without else exp(fsum(one.shift.log_ratio for one in found) / len(found))
         yield Whole(
             series=series, pattern=pattern, quantity=quantity, better=better, cells=len(found), mean=mean, why=why

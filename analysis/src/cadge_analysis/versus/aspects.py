@@ -6,9 +6,10 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.page.provenance import NODE_FACTS, plain
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.intervals import median
@@ -20,6 +21,8 @@ from cadge_analysis.versus.moved import SPOKEN
 from cadge_analysis.versus.sides import Side
 from cadge_results import LaunchRecord
 from cadge_results.result import Result
+
+say = partial(messages.say, "versus")
 
 Key = tuple[str, str]
 """Group and name of what is told."""
@@ -54,11 +57,11 @@ def figures(side: Side, cell: Cell, numbers: Numbers | None) -> dict[Key, tuple[
     if numbers is not None:
         found.update(_costs(numbers))
         for name, often in numbers.counted.items():
-            found["counted by the layer, an operation", name] = (often, units.sig3(often))
+            found[say("aspects.counted_by_layer"), name] = (often, units.sig3(often))
         found["trouble", "lost"] = _count(numbers.lost)
         found["trouble", "late"] = _count(numbers.late)
-        found["trouble", "launches that were disturbed"] = _count(numbers.hindered)
-        found["trouble", "launches that did not warm up steadily"] = _count(numbers.unsteady)
+        found["trouble", say("aspects.launches_disturbed")] = _count(numbers.hindered)
+        found["trouble", say("aspects.launches_unsteady")] = _count(numbers.unsteady)
         if numbers.operations:
             found.update(_waits(cell, numbers.operations))
     records = _records(side, cell)
@@ -109,7 +112,7 @@ def _of_record(record: LaunchRecord, cell: Cell) -> Iterator[tuple[Key, str]]:
     yield ("settings", "processors of endpoints"), pinned(record)
     for link in record.link:
         before = link.before
-        rate = f"{units.grouped(before.rate_bits)} bit/s" if before.rate_bits else "as much as it can"
+        rate = f"{units.grouped(before.rate_bits)} bit/s" if before.rate_bits else say("aspects.unlimited_rate")
         yield ("settings", f"link of {link.host}, rate"), rate if before.rate_bits is not None else ""
         yield ("settings", f"link of {link.host}, offloads"), plain(before.offloads) if before.offloads else ""
 
@@ -123,18 +126,21 @@ def _of_result(result: Result, cell: Cell) -> Iterator[tuple[Key, str]]:
     limits = result.limits
     if limits is not None:
         known = limits.short_bytes_max > 0
-        yield ("protocol", "short messages up to"), units.size(limits.short_bytes_max) if known else "not stated"
-        yield ("protocol", "short messages go by"), limits.short_path
-        yield ("protocol", "longer messages go by"), limits.long_path
+        yield (
+            ("protocol", say("aspects.short_up_to")),
+            units.size(limits.short_bytes_max) if known else "not stated",
+        )
+        yield ("protocol", say("aspects.short_path")), limits.short_path
+        yield ("protocol", say("aspects.long_path")), limits.long_path
         yield ("protocol", "largest message"), units.size(limits.message_bytes_max)
-        yield ("protocol", "operations under way, at most"), units.grouped(limits.depth_max)
-        yield ("protocol", "bytes added to a message"), units.size(limits.wire_overhead_bytes)
-        yield ("protocol", "pieces of a message, at most"), units.grouped(limits.iov_max) if limits.iov_max else ""
+        yield ("protocol", say("aspects.depth_max")), units.grouped(limits.depth_max)
+        yield ("protocol", say("aspects.overhead")), units.size(limits.wire_overhead_bytes)
+        yield ("protocol", say("aspects.pieces_max")), units.grouped(limits.iov_max) if limits.iov_max else ""
         for size in sorted(set(cell.case.file.moved_bytes(cell.case.workload))) if known else ():
             short = size <= limits.short_bytes_max
             by = limits.short_path if short else limits.long_path
             yield (
-                ("protocol", "messages of this cell"),
+                ("protocol", say("aspects.own_messages")),
                 f"{units.size(size)}: {'short' if short else 'longer'}" + (f", by {by}" if by else ""),
             )
     adapter, library = result.adapter, result.library
@@ -202,8 +208,8 @@ def _waits(cell: Cell, operations: int) -> Iterator[tuple[Key, tuple[float, str]
     uses = [use for sample in cell.samples for _, use in sample.cpu]
     for what, values, unit in (
         ("context switches (involuntary)", [use.involuntary_switches for use in uses], ""),
-        ("ready, and not running", [use.run_wait_ns for use in uses], " ns"),
-        ("taken by the hypervisor", [use.stolen_ns for use in uses], " ns"),
+        (say("aspects.run_wait"), [use.run_wait_ns for use in uses], " ns"),
+        (say("aspects.stolen"), [use.stolen_ns for use in uses], " ns"),
     ):
         known = [value for value in values if value is not None]
         if known and len(known) == len(values):

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import exp
 
-from cadge_analysis import units
+from cadge_analysis import messages, units
 from cadge_analysis.versus.against import Change
+
+say = partial(messages.say, "versus")
 
 
 def interval(change: Change, say: Callable[[float], str] = units.sig3) -> str:
@@ -26,6 +29,6 @@ def more(change: Change) -> str:
     if change.judged.withheld:
         return "withheld"
     if change.judged.drowned:
-        return "the machine's drift is as large"
+        return say("change_words.drift_as_large")
     launches = change.judged.more
     return f"about {units.count_of(launches, 'launch', 'launches')} more" if launches else "far more launches"

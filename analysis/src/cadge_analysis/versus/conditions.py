@@ -6,14 +6,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.page.provenance import NODE_FACTS, STEERING, plain
 from cadge_analysis.stats.load import Dataset, LaunchFacts, launch_facts, without_numbers
 from cadge_analysis.stats.steered import forced, objects, schedulings
 from cadge_analysis.versus.forbidden import MACHINE, of_the_machine
 from cadge_analysis.versus.sides import Side
 from cadge_results import LaunchRecord, NodeFacts
+
+say = partial(messages.say, "versus")
 
 PASSING: Mapping[str, frozenset[str]] = {
     "memory": frozenset({"MemAvailable"}),
@@ -89,7 +92,7 @@ def _said(side: Side) -> dict[str, str]:
         "shared memory": _distinct(words.SHARED_MEMORY[one.kind] for record in records for one in record.shared_memory),
         "environment": _distinct(environment(record) for record in records),
         "scheduling": _distinct(schedulings(data)),
-        "libraries that nobody needs": _distinct(f"{one.file} ({one.how})" for one in forced(data)),
+        say("conditions.forced_libraries"): _distinct(f"{one.file} ({one.how})" for one in forced(data)),
     }
 
 

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import expm1
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.versus.drift import Told
+
+say = partial(messages.say, "versus")
 
 
 def where(one: Told) -> str:
@@ -24,33 +27,26 @@ def moved_alike(one: Told) -> str:
     """Return one sentence: how far all series moved alike, whether floors did, and how far apart they are otherwise."""
     drift = one.drift
     rest = (
-        f"; beside that a cell drifts by {_size(drift.spread)}, so that of a single one no change below "
-        f"{_size(one.least)} can be told, with however many launches"
+        say("drift_words.cell_drifts", spread=_size(drift.spread), least=_size(one.least))
         if _size(one.least) != _size(0.0)
         else ""
     )
     layers, floors = drift.layers, drift.floors
     if drift.is_apart and layers is not None and floors is not None:
-        return (
-            f"layers moved by {_by(layers)} in time, and floors by {_by(floors)}: that is no drift which floors "
-            f"show, so layers are freed of what floors did alone{rest}"
-        )
-    text = f"all {drift.series} series moved by {_by(drift.common)} in time"
+        return say("drift_words.layers_and_floors_apart", layers=_by(layers), floors=_by(floors), rest=rest)
+    text = say("drift_words.all_moved", series=drift.series, common=_by(drift.common))
     if drift.has_witness and floors is not None:
-        return f"{text}, floors by {signed(floors.value)}: taken for the machine's, and out of each change{rest}"
+        return say("drift_words.taken_out", text=text, floors=signed(floors.value), rest=rest)
     beside = f", floors by {signed(floors.value)}" if floors is not None else ""
-    return (
-        f"{text}{beside}: with so few floors and layers it cannot be told whether that is the machine or what layers "
-        f"share, so a verdict has to hold with it and without it{rest}"
-    )
+    return say("drift_words.too_few_to_separate", text=text, beside=beside, rest=rest)
 
 
 def unknown(*, has_usual: bool) -> str:
     """Return what is said where the campaigns themselves do not show their drift."""
-    few = "too few series in common to see the machine's drift"
+    few = say("drift_words.too_few_series")
     if has_usual:
-        return f"{few}: taken for as wide as the self-test of this machine found it"
-    return f"{few}, and no self-test of this machine says how wide it is: `cadge selftest` finds out"
+        return say("drift_words.width_of_selftest", few=few)
+    return say("drift_words.width_unknown", few=few)
 
 
 def sharing(told: Sequence[Told], margin_log: float) -> Told | None:

@@ -8,12 +8,16 @@ settings of the system) forbids nothing: it is told beside.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.page.provenance import NODE_FACTS, plain
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.versus.sides import Side
 from cadge_results import NodeFacts, PatternFile
+
+say = partial(messages.say, "versus")
 
 MACHINE = ("cpu", "cores", "virtualisation")
 """Facts of hosts which make them other machines."""
@@ -35,7 +39,7 @@ def _reasons(first: Side, second: Side, ours: Cell, theirs: Cell, *, across_host
     yield from filter(None, [unlike((ours, theirs))])
     here, there = first.hosts(ours), second.hosts(theirs)
     if here and there and _seats(here) != _seats(there):
-        yield f"its processes were spread otherwise: {_said(here)} in the first, {_said(there)} in the second"
+        yield say("forbidden.spread_otherwise", here=_said(here), there=_said(there))
     if not across_hosts and first.data.campaign_id != second.data.campaign_id:
         yield from _of_machines(first, second, {host for _, host in here}, {host for _, host in there})
 
@@ -44,8 +48,15 @@ def _of_patterns(ours: PatternFile, theirs: PatternFile) -> Iterator[str]:
     one, other = ours.main_quantity, theirs.main_quantity
     if ours.main != theirs.main or (one.kind, one.unit, one.better) != (other.kind, other.unit, other.better):
         yield (
-            f"its pattern measures something else: {one.title} ({one.kind}, {one.unit}) in the first, "
-            f"{other.title} ({other.kind}, {other.unit}) in the second"
+            say(
+                "forbidden.measures_something_else",
+                title=one.title,
+                kind=one.kind,
+                unit=one.unit,
+                other_title=other.title,
+                other_kind=other.kind,
+                other_unit=other.unit,
+            )
         )
 
 
@@ -62,12 +73,17 @@ def _said(hosts: tuple[tuple[str, str], ...]) -> str:
 def _of_machines(first: Side, second: Side, here: set[str], there: set[str]) -> Iterator[str]:
     kinds = {side.data.meta.testbed.kind for side in (first, second)}
     if not kinds <= ONE_MACHINE and here != there:
-        yield f"other hosts: {', '.join(sorted(here))} in the first, {', '.join(sorted(there))} in the second"
+        yield say("forbidden.other_hosts", here=sorted(here), there=sorted(there))
     titles = dict(NODE_FACTS)
     for name in MACHINE:
         ours, theirs = _facts(first, here, name), _facts(second, there, name)
         if ours != theirs:
-            yield f"another machine: {titles[name]} {' | '.join(ours)} in the first, {' | '.join(theirs)} in the second"
+            yield say(
+                "forbidden.another_machine",
+                fact=titles[name],
+                ours=" | ".join(ours),
+                theirs=" | ".join(theirs),
+            )
 
 
 def _facts(side: Side, hosts: set[str], name: str) -> list[str]:
@@ -94,5 +110,5 @@ def other_parameters(side: Side, cell: Cell) -> str:
         if key[:3] == place and other.case.pattern == case.pattern:
             values = other.case.workload
             if all(case.workload[name] == values[name] for name in shared):
-                return f"its pattern has other parameters: {', '.join(sorted(apart))} on one side alone"
+                return say("forbidden.other_parameters", names=sorted(apart))
     return ""

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import exp, log, log1p
 from statistics import median
 
 import numpy as np
 
-from cadge_analysis import words
+from cadge_analysis import messages, words
 from cadge_analysis.stats.change_points import LEVEL, change_points, needed
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.load import Case
@@ -26,6 +26,8 @@ from cadge_analysis.versus.conditions import HARMLESS, OF_LAYERS, differences, m
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.names import name_of, workloads
 from cadge_analysis.versus.sides import Side
+
+say = partial(messages.say, "versus")
 
 LEAST = 2
 """Campaigns that a course has at least."""
@@ -195,7 +197,9 @@ def _courses(campaigns: Sequence[Side], left: Counter[str], margin: float) -> It
             numbers = side.numbers.get(key)
             if numbers is None or numbers.central.value <= 0:
                 continue
-            why = side.withheld and f"verdicts of {side.data.campaign_id} are withheld: {side.withheld}"
+            why = side.withheld and say(
+                "history.verdicts_withheld", campaign_id=side.data.campaign_id, withheld=side.withheld
+            )
             why = why or forbids(side, last, numbers.cell, cells[key])
             if why:
                 left[why] += 1
@@ -241,7 +245,7 @@ def _machine(campaigns: Sequence[Side], margin: float) -> Course | None:
     if len(ratios) < LEAST:
         return None
     stops = tuple(Stop(at=at, value=median(found), low=None, high=None) for at, found in sorted(ratios.items()))
-    name = "The machine itself: floors, without any layer"
+    name = say("history.machine")
     return Course(name=name, series=None, case=None, unit="", better="low", stops=stops, margin=margin)
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.judged import judged
 from cadge_analysis.stats.campaign_verdicts import FamilyKey
 from cadge_analysis.stats.compare import Numbers, compare
@@ -21,6 +23,8 @@ from cadge_analysis.stats.pairing import Pairing
 from cadge_analysis.stats.shift import Shift
 from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, judge
 from cadge_analysis.versus.drift import Drift
+
+say = partial(messages.say, "versus")
 
 Pair = tuple[Numbers, Numbers, Shift]
 
@@ -63,10 +67,7 @@ def between_campaigns(
     return Ruling(
         shifts=tuple(one or Drifted(pair[2]) for one, pair in zip(freed, pairs, strict=True)),
         judged=tuple(unknown if one is None else next(verdicts_of) for one in freed),
-        withheld=""
-        if len(known) == len(pairs)
-        else f"what the machine did between the campaigns is not known for {len(pairs) - len(known)} of them: both "
-        "have too few series in common, and no self-test of this machine says how far campaigns lie apart",
+        withheld="" if len(known) == len(pairs) else say("judging.drift_unknown", n=len(pairs) - len(known)),
     )
 
 
@@ -86,7 +87,7 @@ def within_campaign(data: Dataset, pairs: Sequence[Pair], margin: float) -> Ruli
         families, withheld, looks = {one.key: one for one in found.families}, found.withheld, found.looks
     concerned = [one for ours, _, _ in pairs if (one := families.get(_family(ours.cell))) is not None]
     if not withheld and any(one.withheld for one in concerned):
-        withheld = "neighbouring rounds of the campaign are too much alike"
+        withheld = say("judging.rounds_alike")
     correlation = max((one.correlation for one in concerned), default=0.0)
     pairing = Pairing(data, looks)
     paired = [pairing.compared(theirs.cell, ours.cell, theirs.by_round, ours.by_round) for ours, theirs, _ in pairs]

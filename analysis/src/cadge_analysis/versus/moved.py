@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import exp, log
 
+from cadge_analysis import messages
 from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.witness import WITNESSES, around
 from cadge_analysis.versus.sides import Side
 
-SPOKEN = {
-    "line_ns": "a cache line to the other process and back",
-    "copy_ns": "a copy of 64 KiB in memory",
-    "clock_ns": "a reading of the clock",
-}
+say = partial(messages.say, "versus")
+
+SPOKEN = {one: say(f"moved.spoken.{one}") for one in ("line_ns", "copy_ns", "clock_ns")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import exp, log
 from typing import Literal
 
+from cadge_analysis import messages
 from cadge_analysis.stats.hindrance import DISTURBED_MOST, HINDERED_SHARE, hindered_share
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagree, median, over_launches
 from cadge_analysis.stats.shift import Shift, paired
@@ -35,6 +37,8 @@ from cadge_results import (
     PointOutcome,
 )
 from cadge_results.histogram import decode
+
+say = partial(messages.say, "versus")
 
 SHORT_BYTES = 4096
 """Below this a difference is told in ns, from here on as a ratio."""
@@ -279,11 +283,11 @@ def _why(
 ) -> str:
     """Return why a pair has no figure."""
     if refused:
-        return f"Cadge has no such point: {reason}"
+        return say("natives.no_such_point", reason=reason)
     if both:
-        return "in every round a process waited for its processor, and the tool prints means"
+        return say("natives.all_disturbed")
     if said := next((one.reason for one in readings if one.reason), ""):
         return f"the tool: {said}"
     if bad := next((one.reason for one in outcomes.values() if one.status != "valid" and one.reason), ""):
         return f"Cadge: {bad}"
-    return "there is no round with a reading of both"
+    return say("natives.no_round_with_both")

@@ -87,7 +87,7 @@ def _loads(app: Application) -> Iterator[str]:
     given = sorted({rate for one in app.clustered if (rate := given_rate(one.values, app.spec))})
     shared = [one for one in app.clustered if not given_rate(one.values, app.spec)]
     if given:
-        rates = words.listing([units.grouped(round(rate)) for rate in given])
+        rates = units.listing([units.grouped(round(rate)) for rate in given])
         yield f"All points of a column were offered the same rate: {rates} requests a second."
     if shared:
         yield (
@@ -132,7 +132,7 @@ def _rows(app: Application, place: str, wait: str) -> Iterator[TableLine]:
                 _said(Counter(_carried(path) for path in paths)),
                 _said(Counter(clipped(path.used, USED_MOST) for path in paths), most=1),
                 _system_calls(app, points[0]),
-                Value(text=words.listing(list(offered)) or units.MISSING),
+                Value(text=units.listing(list(offered)) or units.MISSING),
             ),
         )
 

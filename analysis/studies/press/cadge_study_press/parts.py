@@ -206,7 +206,7 @@ def _beside(app: Application, points: Sequence[Point]) -> Iterator[str]:
     more = [name for name, one in ratios.items() if speaks(one, above=1.0) == "for"]
     open_ = [name for name in ratios if name not in (*less, *more)]
     said = [
-        f"{word} {words.listing(names)}"
+        f"{word} {units.listing(names)}"
         for word, names in (
             ("less of the processors is taken by", less),
             ("more of the processors is taken by", more),

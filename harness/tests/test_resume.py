@@ -310,6 +310,14 @@ def test_last_is_the_newest_campaign_with_launches(checkout: Checkout, cadge: Ca
     assert last(checkout).campaign_id == empty
 
 
+@pytest.mark.usefixtures("checkout", "runner")
+def test_a_self_test_is_chosen_where_a_campaign_begins(cadge: Cadge) -> None:
+    assert cadge(*RUN).code == 0
+    assert "--selftest" in cadge("run", "--help").out
+    assert "--selftest" not in cadge("resume", "--help").out
+    assert cadge("resume", "last", "--selftest", "last").code == 2
+
+
 @pytest.mark.parametrize("stopped", [False, True])
 def test_interrupted_is_said_where_somebody_interrupted(
     stopped: bool, checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch

@@ -20,6 +20,7 @@ from cadge_cli.options import (
     patterns_option,
     places_option,
     refuse_options,
+    selftest_option,
     sizes_of,
     sizes_option,
     words_of,
@@ -91,6 +92,7 @@ class Limits:
 )
 @click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
 @measuring_options
+@selftest_option
 @json_option
 @click.pass_context
 def crosscheck(

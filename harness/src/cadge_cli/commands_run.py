@@ -29,7 +29,7 @@ from cadge_cli.options import (
     looks_option,
     measuring_options,
     output_of,
-    refuse_options,
+    selftest_option,
     split_names,
     sweep_options,
     trace_option,
@@ -100,6 +100,7 @@ class CampaignRun:
 @looks_option
 @trace_option
 @measuring_options
+@selftest_option
 @json_option
 @click.pass_context
 def run(
@@ -247,7 +248,6 @@ def measure(
 def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how: Measuring, as_json: bool) -> int:
     """Make the missing launches of a campaign by the same plan; with --failed or --hindered, such launches too."""
     output = output_of(ctx, as_json)
-    refuse_options(ctx, ("selftest_id",), "is for a new campaign; this one keeps what counted when it was begun")
     checkout = find_checkout()
     found = Store(how.results or checkout.campaigns).open(campaign, measured=False)
     found.check()

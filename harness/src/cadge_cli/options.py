@@ -94,11 +94,11 @@ def hosts_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def measuring_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the same, and what becomes of a campaign afterwards."""
-    return _selftest_option(_report_option(hosts_options(command)))
+    return _report_option(hosts_options(command))
 
 
-def _selftest_option(command: _F) -> _F:
-    """Add --selftest."""
+def selftest_option(command: _F) -> _F:
+    """Add --selftest, beside measuring_options, where a campaign begins: a later resume keeps what counted then."""
     return click.option(
         "--selftest",
         "selftest_id",

@@ -115,6 +115,21 @@ def test_our_own_sweeps_measure_all_that_they_list(path: Path) -> None:
     assert not list(idle_values(read_sweep(path, WORKLOADS)[0], WORKLOADS))
 
 
+SHARES = {"knee", "load", "generator", "selftest-stall"}
+"""Sweeps that offer each layer shares of its own closed loop: where its own maximum is the question."""
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "harness/sweeps").glob("*.yml")), ids=lambda path: path.stem)
+def test_layers_are_offered_one_rate_where_they_are_to_be_ranked(path: Path) -> None:
+    sweep = read_sweep(path, WORKLOADS)[0]
+    rules = {name: one.one_load for name, one in WORKLOADS.patterns.items() if one.one_load is not None}
+    given = [
+        bool(entry.parameters.get(rules[entry.pattern].given)) for entry in sweep.patterns if entry.pattern in rules
+    ]
+    assert path.stem in SHARES or all(given)
+    assert path.stem != "load" or any(given)
+
+
 def test_places_and_waits_of_a_pattern_go_before_the_sweep_s(tmp_path: Path) -> None:
     text = "waits: [poll, block]\npatterns: [{pattern: rpc, request_bytes: 8B, waits: block, places: between}]\n"
     assert [(item.place, item.wait) for item in wanted(sweep_of(text, tmp_path), WORKLOADS)] == [("between", "block")]

@@ -582,26 +582,36 @@ CATALOGUE = _catalogue("a-one")
 def test_what_is_said_beside_a_limited_layer_goes_over_the_management_network(
     catalogue: Catalogue, site: PlanSite
 ) -> None:
-    entries = ["a-one", {"layer": "a-one", "settings": {"link.rate": "100Mbit"}}]
+    """So it goes in points without the limit: what the limit is worth is divided by these."""
+    limited = ["a-one", {"layer": "a-one", "settings": {"link.rate": "100Mbit"}}]
     patterns = [
         {"pattern": "press", "nodes": 2, "working_percent": 50},
         {"pattern": "rpc", "request_bytes": "8B"},
     ]
-    sweep = tiny(layers=entries, patterns=patterns, places="between", floors=False, twin="none")
     roomy = replace(site, hosts=tuple(replace(host, cpus=(0, 1, 2, 3)) for host in site.hosts))
-    plan = make_plan(sweep, catalogue, WORKLOADS, roomy)
-    assert not [point.reason for point in plan.points if point.reason], "all are planned"
     testbed = make_testbed()
-    found = set()
-    for block in make_blocks(plan, testbed, "20261121T013042Z-1f3a9c2e"):
-        for launch in block.launches:
-            patterns_of = {point.workload.pattern for point in launch.points}
-            given = {end.management_address for end in launch.endpoints}
-            found.add((*sorted(patterns_of), dict(launch.settings).get("link.rate"), *sorted(given)))
-    addresses = sorted(host.management_address for host in testbed.hosts)
-    assert ("press", None, "") in found
-    assert ("rpc", "100Mbit", "") in found
-    assert any(one[:2] == ("press", "100Mbit") and set(one[2:]) <= set(addresses) - {""} for one in found)
+    addresses = {host.management_address for host in testbed.hosts}
+
+    def apart(layers: list[Any]) -> dict[tuple[str, str | None], bool]:
+        sweep = tiny(layers=layers, patterns=patterns, places="between", floors=False, twin="none")
+        plan = make_plan(sweep, catalogue, WORKLOADS, roomy)
+        assert not [point.reason for point in plan.points if point.reason], "all are planned"
+        found = {}
+        for block in make_blocks(plan, testbed, "20261121T013042Z-1f3a9c2e"):
+            for launch in block.launches:
+                (pattern,) = {point.workload.pattern for point in launch.points}
+                given = {end.management_address for end in launch.endpoints}
+                assert given <= addresses or given == {""}
+                found[pattern, dict(launch.settings).get("link.rate")] = given <= addresses
+        return found
+
+    assert apart(limited) == {
+        ("press", None): True,
+        ("press", "100Mbit"): True,
+        ("rpc", None): False,
+        ("rpc", "100Mbit"): False,
+    }
+    assert apart(["a-one"]) == {("press", None): False, ("rpc", None): False}
 
 
 def test_a_budget_leaves_out_sizes_first_and_never_launches(catalogue: Catalogue, site: PlanSite) -> None:

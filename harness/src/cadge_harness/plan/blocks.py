@@ -8,7 +8,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from cadge_harness.plan import timemodel
-from cadge_harness.plan.link import RATE
+from cadge_harness.plan.link import limits_rate
 from cadge_results import Block, BlockHost, Endpoint, LaunchFile, LaunchPoint, LaunchTrace, Plan, PlanLaunch, PlanPoint
 from cadge_results.parameter_tables import digest_of
 from cadge_results.pattern import declared
@@ -50,8 +50,8 @@ def make_blocks(plan: Plan, testbed: Testbed, campaign_id: str, *, done: Contain
 def _endpoints(launch: PlanLaunch, testbed: Testbed, *, own_traffic: bool) -> tuple[Endpoint, ...]:
     """Return who runs where. Within one host the loopback is the device; between hosts, the data network's.
 
-    `own_traffic`: what its processes say beside the layer goes over the management network where the rate of the data
-    network is limited: the limit is for the layer.
+    `own_traffic`: what its processes say beside the layer goes over the management network where the plan limits the
+    rate of the data network anywhere: the limit is for the layer, and what it is compared with goes the same way.
     """
     hosts = {host.name: host for host in testbed.hosts}
     first = testbed.hosts[0].name
@@ -66,7 +66,7 @@ def _endpoints(launch: PlanLaunch, testbed: Testbed, *, own_traffic: bool) -> tu
         return tuple(_cpu(host, begun + number) for number in range(count))
 
     between = launch.subject.place == "between"
-    apart = own_traffic and between and launch.subject.setting(RATE) is not None
+    apart = own_traffic and between
     cpus = [take(hosts[seat.host], seat.threads) for seat in launch.endpoints]
     # Last, so that whoever has a context is where it is without hands: with too few processors, they share one.
     hands = [take(hosts[seat.host], seat.hands) for seat in launch.endpoints]
@@ -112,7 +112,9 @@ def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: 
         seed=launch.seed,
         deadline_ms=launch.deadline_ms,
         ports=testbed.ports,
-        endpoints=_endpoints(launch, testbed, own_traffic=any(one.own_traffic for one in used.values())),
+        endpoints=_endpoints(
+            launch, testbed, own_traffic=limits_rate(plan) and any(one.own_traffic for one in used.values())
+        ),
         system_calls=launch.round == plan.launches[0].round,
         rights=plan.floors[subject.layer].rights if subject.kind == "floor" else (),
         trace=LaunchTrace(file=TRACE_FILE, sha256=replayed.sha256) if replayed else None,

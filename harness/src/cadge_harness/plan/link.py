@@ -14,7 +14,7 @@ from cadge_harness.errors import UsageError
 from cadge_harness.plan.catalogue import Context, LayerInfo, Refusal
 from cadge_harness.plan.site import PlanSite
 from cadge_harness.plan.sweep import WantedPoint
-from cadge_results import Reason
+from cadge_results import Plan, Reason
 from cadge_results.sweep import LayerEntry
 from cadge_results.units import parse_rate
 
@@ -45,6 +45,11 @@ def check_link(settings: Mapping[str, str]) -> None:
 def states_rate(entries: Iterable[LayerEntry]) -> bool:
     """Tell whether any of some layers is measured at a rate."""
     return any(RATE in entry.settings for entry in entries)
+
+
+def limits_rate(plan: Plan) -> bool:
+    """Tell whether any launch of a plan is made at a rate."""
+    return any(launch.subject.setting(RATE) is not None for launch in plan.launches)
 
 
 def refuse_rate(info: LayerInfo, settings: Mapping[str, str], wanted: WantedPoint, site: PlanSite) -> Refusal | None:

@@ -377,16 +377,16 @@ def test_a_command_to_try_by_hand_is_quoted() -> None:
         assert said.endswith("Check once by hand: ssh 'n1;touch x' true")
 
 
-def test_the_readme_lists_the_variables_and_no_others() -> None:
+def test_the_page_of_clusters_lists_the_variables_and_no_others() -> None:
     """Its table is the one place; `cadge testbed example` has the same ones (test_inventory_example.py)."""
-    text = (PLAYBOOKS.parent / "README.md").read_text()
+    text = (PLAYBOOKS / "CLUSTER.md").read_text()
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `cadge_")]
     listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(listed) == sorted(name for name in KNOWN if name.startswith("cadge_"))
     rules = HostVariables.model_fields
     assert f"({rules['cadge_port_first'].default}-{rules['cadge_port_last'].default})" in text
     for command in ("testbed example", "doctor --inventory hosts.yml", "plan --inventory hosts.yml"):
-        assert f"\ncadge {command}" in text
+        assert f"\n.venv/bin/cadge {command}" in text
 
 
 def test_roles_take_no_variable_of_an_inventory_that_is_not_checked() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -236,6 +237,26 @@ def test_a_changed_file_is_never_answered_from_the_cache(stored: Campaign, tmp_p
     with pytest.raises(DamagedError, match="ends early"):
         read(stored)
     assert cache_file(tmp_path).is_file()
+
+
+@pytest.mark.parametrize("first", ["-1", "01", "1.5", "null", '"1"', "1,", "9" * 19, ",".join(["1"] * 1001), "[1]"])
+def test_first_samples_that_no_record_may_have_are_refused(stored: Campaign, first: str) -> None:
+    """Columns leave out lists that are whole and valid, and no other."""
+    path = min(stored.layout.launches.glob("*.json"))
+    content = path.read_bytes()
+    [*lists] = re.findall(rb'"first_ns":\[[^]]*\]', content)
+    assert lists
+    changed(path, content.replace(lists[0], b'"first_ns":[%s]' % first.encode(), 1), proven=True)
+    with pytest.raises(DamagedError, match=path.name):
+        read(stored)
+
+
+@pytest.mark.parametrize("first", ["", "0", "7", "9" * 18, ",".join(["1"] * 1000)])
+def test_first_samples_that_a_record_may_have_are_left_out(stored: Campaign, first: str) -> None:
+    path = min(stored.layout.launches.glob("*.json"))
+    content = re.sub(rb'"first_ns":\[[^]]*\]', b'"first_ns":[%s]' % first.encode(), path.read_bytes())
+    changed(path, content, proven=True)
+    assert [without_texts(one) for one in read(stored)] == [without_texts(one) for one in stored.launches()]
 
 
 def test_a_damaged_cache_is_made_anew_and_a_lost_one_is_no_loss(

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_results import FormatError, NodeFacts
+from cadge_results import FormatError, NodeFacts, strict
 from cadge_results.catalogue import load_yaml, read_yaml
 from cadge_results.strict import LARGEST, refusal
 
@@ -43,6 +43,27 @@ def test_what_is_refused(value: str) -> None:
 @pytest.mark.parametrize("value", TAKEN)
 def test_what_is_taken(value: str) -> None:
     assert NodeFacts.parse(node(value), source="t").kernel == json.loads(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("5452017587594899081", False),  # a seed has 19 digits, and fits
+        (str(LARGEST), False), (str(-(2**63)), False), (str(2**63), True), ("[1," + "9" * 19 + "]", True),
+        ("0.1234567890123456789", True), ('"NaN+InfinityAA=="', False), ("NaN", True), ("[1,-Infinity]", True),
+    ],
+)  # fmt: skip
+def test_numbers_are_looked_at_one_by_one_only_where_one_may_not_fit(value: str, *, expected: bool) -> None:
+    """Each record has a seed, and most have a histogram whose base64 holds `NaN`: both took four times as long."""
+    assert strict._is_suspicious(node(value)) is expected
+
+
+@pytest.mark.parametrize(
+    "text", ['{"[1]": 1, "[2]": 2}', '{"a[1,2]": 1, "a": {"a[]": 1}, "a[3]": [1,2]}', "[[1,2],[3]]"]
+)
+def test_keys_that_look_like_lists_are_keys(text: str) -> None:
+    assert refusal(node(text)) is None
+    assert refusal(node(f'{{"x": {text}, "[1]": 1, "[1]": 2}}')) is not None
 
 
 def test_a_key_of_the_document_itself_stands_once() -> None:

@@ -84,6 +84,20 @@ def test_a_question_has_a_time_limit(campaign: Campaign, cadge: Cadge) -> None:
     assert cadge("query", COUNT, "--time-limit", "60").out == cadge("query", COUNT).out
 
 
+def test_a_question_that_heeds_no_interruption_ends_too(campaign: Campaign) -> None:
+    """In a process of its own, which is ended: 4 GB of one letter, of which the database stops at none."""
+    one_value = "SELECT repeat('x', 4000000000)"
+    program = "import sys; from cadge_cli import cli; sys.exit(cli.invoke(sys.argv[1:]))"
+    given = ["query", one_value, "--time-limit", "0.3", "--results", str(campaign.path.parent), "--json"]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *given], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.returncode == 2
+    answer = json.loads(ended.stdout)
+    assert (answer["ok"], answer["code"], answer["data"]) == (False, 2, None)
+    assert "not answered within 0.3 s" in answer["problems"][0]
+
+
 MISTAKES: tuple[tuple[list[str], int, str], ...] = (
     (["query"], 2, "--tables to see"),
     (["query", "SELECT 1", "--tables"], 2, "or --tables"),

@@ -41,6 +41,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 LeaveOut = Callable[[Campaign, ResultsError], None]
 LIMIT_S = 60.0
+GRACE_S = 2.0
+"""An interrupted database ends within that, unless it is inside a function on one value, where it looks at nothing."""
 _TAKEN_MOST = 1000
 """Rows that are taken from DuckDB at a time."""
 
@@ -75,13 +77,18 @@ def parquet(table: Table, campaign: Campaign) -> bytes:
 
 
 def ask(
-    sql: str, campaigns: Sequence[Campaign], leave_out: LeaveOut | None = None, *, limit_s: float = LIMIT_S
+    sql: str,
+    campaigns: Sequence[Campaign],
+    leave_out: LeaveOut | None = None,
+    *,
+    limit_s: float = LIMIT_S,
+    stuck: Callable[[TooLongError], None] = lambda _error: None,
 ) -> QueryAnswer:
     """Ask one question. Raises ExtraMissingError, and BadInputError with what is wrong in the SQL.
 
     limit_s: how long the database may work on it, reading its answer included; raises TooLongError. leave_out: is told
     of a campaign that cannot be read, which a table then goes without; where there is none, raises as readers of
-    campaigns do.
+    campaigns do. stuck: called in another thread where the database works on for GRACE_S after it was interrupted.
     """
     database = _connected()
     import duckdb
@@ -96,7 +103,7 @@ def ask(
         database.execute("SET enable_external_access = false")
         database.execute("SET lock_configuration = true")
         database.execute("BEGIN TRANSACTION READ ONLY")  # EXPLAIN ANALYZE carries out whatever it explains
-        watch = _Watch(database, limit_s)
+        watch = _Watch(database, limit_s, stuck)
         with watch:
             found = database.execute(sql)
     except duckdb.Error as error:
@@ -107,26 +114,33 @@ def ask(
 class _Watch:
     """Interrupts a database that has worked for too long; what its reader takes in between does not count."""
 
-    def __init__(self, database: DuckDBPyConnection, limit_s: float) -> None:
+    def __init__(self, database: DuckDBPyConnection, limit_s: float, stuck: Callable[[TooLongError], None]) -> None:
         self._database = database
-        self._limit_s = limit_s
+        self._stuck = stuck
+        self._error = TooLongError(say("queries.too_long", limit_s=limit_s))
         self._left_s = limit_s
         self._begun_s = 0.0
-        self._timer = threading.Timer(0, database.interrupt)
+        self._ended = threading.Event()
 
     def __enter__(self) -> None:
         self._begun_s = time.monotonic()
-        self._timer = threading.Timer(max(0.0, self._left_s), self._database.interrupt)
-        self._timer.daemon = True
-        self._timer.start()
+        self._ended = threading.Event()
+        threading.Thread(target=self._watch, args=(self._ended, max(0.0, self._left_s)), daemon=True).start()
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         import duckdb
 
-        self._timer.cancel()
+        self._ended.set()
         self._left_s -= time.monotonic() - self._begun_s
         if isinstance(error, duckdb.InterruptException):
-            raise TooLongError(say("queries.too_long", limit_s=self._limit_s)) from error
+            raise self._error from error
+
+    def _watch(self, ended: threading.Event, left_s: float) -> None:
+        if ended.wait(left_s):
+            return
+        self._database.interrupt()
+        if not ended.wait(GRACE_S):
+            self._stuck(self._error)
 
 
 def _fetched(database: DuckDBPyConnection, watch: _Watch) -> Iterator[tuple[Any, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -16,7 +17,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import json_option, out_option, output_of, results_option
 from cadge_cli.output import Output, table
-from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, UsageError, printable
+from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, EXIT_USAGE, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Campaign, Store, write_output
 from cadge_results.command import command
@@ -91,7 +92,13 @@ def query(
         damaged.append(campaign)
         output.problem(f"the answer is without {campaign.path.name}: {error}")
 
-    answer = ask(sql, found, None if campaigns else leave_out, limit_s=limit_s)
+    def stuck(error: Exception) -> None:
+        """End the process: nothing else ends a database that heeds no interruption."""
+        output.problem(str(error))
+        output.finish(EXIT_USAGE, None)
+        os._exit(EXIT_USAGE)
+
+    answer = ask(sql, found, None if campaigns else leave_out, limit_s=limit_s, stuck=stuck)
     if output.as_json and out is None:
         rows: list[JsonValue] = [[_plain(value) for value in row] for row in answer.rows]
         data: JsonValue = {"columns": list(answer.columns), "rows": rows}

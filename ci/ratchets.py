@@ -92,7 +92,8 @@ def sentences_in_code() -> Iterator[str]:
                 text = node.value
             else:
                 continue
-            if len(WORD.findall(text)) >= SENTENCE_WORDS:
+            words = [word for word in text.split() if WORD.fullmatch(word.strip("()[].,;:!?*`'\"\u201c\u201d"))]
+            if len(words) >= SENTENCE_WORDS:
                 yield f"{path}:{node.lineno}: {' '.join(text.split())[:100]}"
 
 

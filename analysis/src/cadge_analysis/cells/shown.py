@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict, Ratio
 from cadge_analysis.stats.compare import OPERATIONS_MIN, Numbers, Row
@@ -16,6 +17,8 @@ from cadge_analysis.stats.load import Case, Cell, Dataset, LaunchFacts
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import PatternFile, Workload
 from cadge_results.pattern import KneeRule
+
+say = partial(messages.say, "cells")
 
 SIGNS = {Verdict.FASTER: "\u25b2", Verdict.SLOWER: "\u25bc", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
 
@@ -147,7 +150,7 @@ def work_done_by(facts: LaunchFacts | None, case: Case) -> str:
 def share_value(share: float | None, rule: KneeRule | None) -> Value:
     """Return a rate as a share of the generator's limit, marked where it is above what the pattern says."""
     if share is None or rule is None:
-        return Value(text=units.MISSING, reason="the generator's limit was not measured with these values")
+        return Value(text=units.MISSING, reason=say("shown.generators_limit_not_measured"))
     marked = share > rule.marked
     detail = f"above {units.percent(rule.marked, 0)}" if marked else ""
     return Value(text=units.sig3(100 * share), detail=detail, raw=units.raw(share), flag="few" if marked else "")
@@ -169,7 +172,7 @@ def whose_calls(caps: Collection[str], file: PatternFile, workload: Workload) ->
     if file.calls_are_native(caps):
         return "native"
     request_bytes = file.moved_bytes(workload)[0]
-    return f"emulated, {units.size(request_bytes + EMULATED_CALL_BYTES)} on the wire"
+    return say("shown.emulated_wire", request_bytes=units.size(request_bytes + EMULATED_CALL_BYTES))
 
 
 def references_value(row: Row, data: Dataset) -> Value:
@@ -192,10 +195,10 @@ def more_text(one: CellVerdict) -> str:
     if one.verdict.withheld:
         return "withheld"
     if one.ratio is None:
-        return "no launch of both gave a number"
+        return say("shown.no_launch_both_gave")
     if one.verdict.more is None:
-        return "more launches alone would hardly decide it"
-    return f"about {units.count_of(one.verdict.more, 'launch', 'launches')} more would do"
+        return say("shown.more_launches_alone_would")
+    return say("shown.about_more_would_do", more=one.verdict.more)
 
 
 def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> Value:
@@ -207,7 +210,7 @@ def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts)
             return Value(text=units.MISSING, reason="the baseline")
         if not row.cell.case.does_rank:
             return Value(text=units.MISSING, reason=words.RANKS_NOTHING)
-        return Value(text=units.MISSING, reason="the baseline was not measured here")
+        return Value(text=units.MISSING, reason=say("shown.baseline_not_measured_here"))
     parts = [ratio_text(one.ratio)] if one.ratio else []
     if one.says == Verdict.UNKNOWN:
         parts.append(more_text(one))
@@ -216,7 +219,7 @@ def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts)
     if one.verdict.early:
         parts.append(f"early, after {units.count_of(one.verdict.launches, 'launch', 'launches')}")
     if one.verdict.two_levels and not one.verdict.withheld:
-        parts.append("launches switch between two levels: judged by signs alone")
+        parts.append(say("shown.launches_switch_between_two"))
     ratio = one.ratio
     ends = (ratio.value, ratio.low, ratio.high) if ratio else ()
     return Value(

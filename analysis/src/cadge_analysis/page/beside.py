@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import log1p
 
 from cadge_analysis import messages, units, words
@@ -51,20 +52,22 @@ from cadge_analysis.versus.as_data import with_launches
 from cadge_analysis.versus.conditions import HARMLESS, Difference, merged
 from cadge_analysis.versus.sides import Side
 
+say = partial(messages.say, "beside")
+
 FIRST_MOST = 15
 """So many changes stand in the first table; where there are more, all stand folded, pattern by pattern."""
 UNDECIDED_MOST = 100
 FATES_MOST = 40
 FLAGS = {Verdict.SLOWER: "worse", Verdict.FASTER: "better"}
 FATES = {
-    Fate.FAILING: ("Newly failing", "The first has a number, and the second tried in vain.", True),
-    Fate.LOST: ("No longer measured", "The first has a number; in the second it was refused, or did not run.", True),
-    Fate.DISAPPEARED: ("Disappeared", "The second did not plan them.", False),
-    Fate.APPEARED: ("Appeared", "The first did not plan them.", False),
-    Fate.WORKING: ("Newly measured", "The second has a number, and the first tried in vain, or could not.", False),
-    Fate.REFUSED: ("Refused", "Both sides have them, and they are not the same thing.", True),
-    Fate.UNMATCHED: ("Not to be matched", "Both sides have numbers, and no ratio can be made of them.", False),
-    Fate.NEITHER: ("On neither side", "Planned, and without a number on either side.", False),
+    Fate.FAILING: ("Newly failing", say("beside.failing"), True),
+    Fate.LOST: ("No longer measured", say("beside.lost"), True),
+    Fate.DISAPPEARED: ("Disappeared", say("beside.disappeared"), False),
+    Fate.APPEARED: ("Appeared", say("beside.appeared"), False),
+    Fate.WORKING: ("Newly measured", say("beside.working"), False),
+    Fate.REFUSED: ("Refused", say("beside.refused"), True),
+    Fate.UNMATCHED: (say("beside.unmatched_title"), say("beside.unmatched"), False),
+    Fate.NEITHER: ("On neither side", say("beside.neither"), False),
 }
 
 
@@ -92,34 +95,30 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
     )
 
 
-def _say(key: str) -> str:
-    return messages.say("beside", key)
-
-
 def _sections(
     found: Against, sides: tuple[Side, Side], looks: Mapping[str, Identity], vary: Sequence[str], command: str
 ) -> Iterator[Region]:
     findings = Items(tuple(map(_item, findings_of(found))), "found")
     yield Region(id="answer", title="Answer", role="first", blocks=(findings,))
-    conditions = tuple(_conditions(found, vary)) or (plain(_say("no_conditions")),)
-    yield Region(id="comparability", title=_say("comparability"), short="What differed", blocks=conditions)
+    conditions = tuple(_conditions(found, vary)) or (plain(say("no_conditions")),)
+    yield Region(id="comparability", title=say("comparability"), short="What differed", blocks=conditions)
     yield Region(id="changes", title="Changes", blocks=tuple(_changed(found, looks)))
     if figures := ratio_figures(found, looks):
-        yield _panels("ratios", _say("ratios"), _ratios_note(found), figures, short="Ratios")
+        yield _panels("ratios", say("ratios"), _ratios_note(found), figures, short="Ratios")
     if figures := tail_figures(found, looks):
-        yield _panels("tails", _say("tails"), _tails_note(found), figures, short="Tails")
+        yield _panels("tails", say("tails"), _tails_note(found), figures, short="Tails")
     if fates := tuple(_fates(found.left)):
-        yield Region(id="fates", title=_say("fates"), short="Came and went", blocks=fates)
+        yield Region(id="fates", title=say("fates"), short="Came and went", blocks=fates)
     if machine := machine_tables(found):
         tables = tuple(plain_table(one.title, one.columns, one.rows) for one in machine)
-        yield Region(id="machine", title=_say("machine"), short="Machine", blocks=tables)
+        yield Region(id="machine", title=say("machine"), short="Machine", blocks=tables)
     yield Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),))
     facts = (
         block
         for side in _distinct(*sides)
         for block in (Heading(3, side.name), Facts(provenance.campaign_facts(side.data)))
     )
-    again = (plain(_say("again")), Command(command, label="Command"))
+    again = (plain(say("again")), Command(command, label="Command"))
     yield Region(id="provenance", title="Provenance", blocks=(*facts, *again))
 
 
@@ -153,7 +152,7 @@ def _deck(found: Against, first: Side, second: Side) -> str:
         for side in _distinct(first, second)
         for made in (provenance.moment(side.data.meta.created_utc),)
     ]
-    how = "paired by round" if found.paired else "two campaigns, not paired"
+    how = "paired by round" if found.paired else say("beside.not_paired")
     return f"{units.count_of(len(found.changes), 'cell')} compared, {how}. {'; '.join(when)}."
 
 
@@ -168,18 +167,14 @@ def _command(found: Against, vary: Sequence[str]) -> str:
 
 def _verdict(found: Against, remarks: Iterable[Remark]) -> str:
     if not found.changes:
-        return "Nothing can be compared"
+        return say("beside.nothing")
     warnings = sum(remark.grave for remark in remarks)
     return f"Comparable, with {units.count_of(warnings, 'warning')}" if warnings else "Comparable"
 
 
 def _remarks(found: Against) -> Iterator[Remark]:
     if any(one.other_machine for one in found.conditions):
-        text = (
-            "What is compared is machines, not layers, as --across-hosts asked."
-            if found.across_hosts
-            else "Nothing that was measured on them is compared; --across-hosts compares the machines."
-        )
+        text = say("beside.machines_asked") if found.across_hosts else say("beside.machines_not_asked")
         yield Remark(grave=True, title="Other machines", text=text)
     if found.refused:
         cells = units.count_of(sum(found.refused.values()), "cell")
@@ -192,14 +187,14 @@ def _remarks(found: Against) -> Iterator[Remark]:
     one = drift_words.beyond(found.drift, log1p(found.margin))
     if one is not None:
         text = f"{_sentence(drift_words.where(one))}: {drift_words.moved_alike(one)}."
-        yield Remark(grave=False, title="The machine itself took another time", text=text)
+        yield Remark(grave=False, title=say("beside.machine_moved"), text=text)
     gone = Counter(left.fate for left in found.left)
     lost = gone[Fate.FAILING] + gone[Fate.LOST] + gone[Fate.DISAPPEARED]
     if lost:
-        text = "They are listed where cells came and went; nothing else here speaks of them."
+        text = say("beside.counterparts")
         yield Remark(
             grave=gone[Fate.FAILING] > 0,
-            title=f"{units.count_of(lost, 'cell')} of the first {'has' if lost == 1 else 'have'} no counterpart",
+            title=say("beside.counterparts_title", lost=lost),
             text=text,
         )
 
@@ -227,12 +222,12 @@ def _conditions(found: Against, vary: Sequence[str]) -> Iterator[Table]:
             return "varied"
         return "harmless" if one.what in HARMLESS else "may"
 
-    breaks = "What is compared is machines." if found.across_hosts else "Cells of these machines are not compared."
+    breaks = say("beside.across_hosts") if found.across_hosts else say("beside.not_across_hosts")
     for name, title, note, flag in (
         ("breaks", "Breaks the comparison", breaks, "breaks"),
-        ("varied", "Under study", "Declared with --vary: what changed is meant to come from it.", "varied"),
-        ("may", "May be the reason", "Whoever looks for the reason of a change begins here.", "may"),
-        ("harmless", "Harmless", "Says what was run, and how often; numbers do not depend on it.", "harmless"),
+        ("varied", "Under study", say("beside.varied"), "varied"),
+        ("may", say("beside.may_title"), say("beside.may"), "may"),
+        ("harmless", "Harmless", say("beside.harmless"), "harmless"),
     ):
         rows = merged([one for one in found.conditions if kind(one) == name])
         if rows:
@@ -258,7 +253,7 @@ def _changed(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
     yield from _changes(found, looks)
     yield from _counts(found)
     if means := tuple(_means(found)):
-        yield Fold(summary=(Span(_say("means")),), blocks=means)
+        yield Fold(summary=(Span(say("means")),), blocks=means)
 
 
 def _changes(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
@@ -266,7 +261,7 @@ def _changes(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
     if changed:
         most = changed[:FIRST_MOST]
         whole = len(most) == len(changed)
-        title = f"{'What' if whole else f'The {FIRST_MOST} that'} changed most: slower first, then faster"
+        title = say("beside.changed_title", which="What" if whole else f"The {FIRST_MOST} that")
         yield _change_table(title, _gist(found), most, looks)
     if len(changed) > FIRST_MOST:
         groups: dict[tuple[str, str, str], list[Change]] = {}
@@ -279,9 +274,9 @@ def _changes(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
     undecided = [one for one in found.changes if one.judged.verdict is Verdict.UNKNOWN]
     if undecided:
         more = len(undecided) - UNDECIDED_MOST
-        left = f"; the {UNDECIDED_MOST} that may have changed most" if more > 0 else ""
+        left = say("beside.undecided_first", n=UNDECIDED_MOST) if more > 0 else ""
         gist = f"{units.count_of(len(undecided), 'cell')}{left}"
-        yield _folded("What cannot be told", gist, undecided[:UNDECIDED_MOST], looks)
+        yield _folded(say("beside.undecided_title"), gist, undecided[:UNDECIDED_MOST], looks)
 
 
 def _folded(title: str, gist: str, changes: Sequence[Change], looks: Mapping[str, Identity]) -> Fold:
@@ -304,16 +299,16 @@ def _gist(found: Against) -> str:
     same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
     within = units.percent(found.margin, 0)
     said = [f"{units.count_of(same, 'cell')} the same within {within}"] if same else []
-    said += [f"{units.count_of(unknown, 'cell')} of which it cannot be told"] if unknown else []
+    said += [say("beside.undecided", unknown=unknown)] if unknown else []
     return f"Not listed here: {units.listing(said)}." if said else ""
 
 
 def _no_changes(found: Against) -> str:
     if not found.changes:
-        return "No cell is compared; the reasons stand above and below."
+        return say("beside.no_cell")
     if any(one.judged.verdict in CHANGED for one in found.changes):
         return ""
-    return f"No cell became slower or faster, as far as it can be told. {_gist(found)}".rstrip()
+    return say("beside.none_changed", counts=_gist(found)).rstrip()
 
 
 def _line(change: Change, looks: Mapping[str, Identity]) -> TableLine:
@@ -378,25 +373,14 @@ def _counts(found: Against) -> Iterator[Table]:
 
 
 def _ratios_note(found: Against) -> str:
-    stripe = f"The grey stripe is what counts as the same, {units.percent(found.margin, 0)} either way."
-    part = "" if found.paired or found.across_hosts else " What the machine did meanwhile is out of each ratio."
-    return (
-        "Second / first, against size; a small chart for each pattern, place and wait mode of which two sizes are "
-        f"compared, all on one scale. {stripe}{part} Bands are the intervals that verdicts are read from. A series "
-        "that changed in the chart has its colour and marker; all others are grey. A triangle at the edge is a ratio "
-        "beyond the scale, with its value."
-    )
+    stripe = say("beside.stripe", margin=found.margin)
+    part = "" if found.paired or found.across_hosts else " " + say("beside.without_drift")
+    return say("beside.ratios_caption", stripe=stripe, part=part)
 
 
 def _tails_note(found: Against) -> str:
-    return (
-        "Second / first for each percentile of launches' own times, where every launch of both sides has at least ten "
-        "samples beyond it. A median that stayed says nothing of the tail; here it shows. The band of a chart holds "
-        f"for all of its percentiles together, with {units.percent(1 - ERROR, 0)} (Bonferroni); it does not allow for "
-        "how many cells were looked through, so this is to look at, and no verdict. Shown are the cells of which some "
-        f"percentile leaves the stripe with its whole interval, the farthest first; of fewer than {TAILS_LEAST} such, "
-        "others as well, as evidence that nothing moved."
-        + ("" if found.paired else " The machine's part is that of the median; tails may drift otherwise.")
+    return say("beside.tails_caption", probability=1 - ERROR, tails_least=TAILS_LEAST) + (
+        "" if found.paired else " " + say("beside.tails_drift")
     )
 
 
@@ -413,7 +397,7 @@ def _fates(left: Sequence[Left]) -> Iterator[Fold]:
                 lines=tuple(TableLine(cells=(row_name(one.name), words_cell(one.why))) for one in of[:FATES_MOST]),
                 fits=True,
             )
-            text = f"{units.count_of(more, 'cell')} more in the data of this page."
+            text = say("beside.more_cells", more=more)
             rest = (plain(text, "dim"),) if more > 0 else ()
             yield Fold(summary=titled_spans(name, note), blocks=(table, *rest), is_open=grave)
 
@@ -429,29 +413,26 @@ def _means(found: Against) -> Iterator[Table]:
         )
         for one in found.wholes
     )
-    title = "Geometric means of changes, series by series: not judged, and no score"
+    title = say("beside.means_title")
     if rows:
         yield plain_table(title, ("series", "of", "better", "cells", "mean"), rows)
 
 
 def _method(found: Against) -> Iterator[Fact]:
-    yield Fact(name="Ratio", text="Second / first, of each cell's main quantity: medians over launches.")
+    yield Fact(name="Ratio", text=say("beside.ratio"))
     if found.paired:
-        allowed = f", allowing for rounds that correlate by up to {found.correlation:.2f}" if found.correlation else ""
-        yield Fact(name="Pairs", text=f"Launches of one round stand beside each other (sign test{allowed}).")
+        allowed = say("beside.correlation", correlation=found.correlation) if found.correlation else ""
+        yield Fact(name="Pairs", text=say("beside.pairs", allowed=allowed))
     elif found.across_hosts:
-        yield Fact(name="Pairs", text="None: launches of one machine against launches of another (rank sum).")
+        yield Fact(name="Pairs", text=say("beside.no_pairs"))
     else:
         yield Fact(
             name="Change",
-            text="The ratio less what the machine did between the campaigns, as floors, references and layers show it "
-            "together; intervals are wider by how far series drift apart by themselves.",
+            text=say("beside.change"),
         )
     yield Fact(
         name="Verdict",
-        text=f"Slower or faster where the interval leaves out 1{units.TIMES}, the same where it lies within "
-        f"{units.percent(found.margin, 0)}, else it cannot be told. On average at most {units.percent(ERROR, 0)} of "
-        "the cells called different are not, and of those called the same (Benjamini and Yekutieli, over all cells).",
+        text=say("beside.verdict", margin=found.margin, error=ERROR),
     )
-    yield Fact(name="p", text="Two-sided, and adjusted for all cells that are compared together.")
-    yield Fact(name="Launches", text="Of the first side, and of the second: what the interval rests on.")
+    yield Fact(name="p", text=say("beside.p"))
+    yield Fact(name="Launches", text=say("beside.launches"))

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import exp, log10
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Key, PanelFigure
 from cadge_analysis.draw import svg
 from cadge_analysis.draw.palette import Identity
@@ -20,6 +21,8 @@ from cadge_analysis.stats.load import Case
 from cadge_analysis.stats.tail_shift import TailShift, beyond, tail_shifts
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, Change
+
+say = partial(messages.say, "beside")
 
 TOLD_MOST = 6
 """Of more series that changed in one chart the others are grey, and named beside it."""
@@ -117,12 +120,12 @@ def _ratio_figure(group: _Group, panel: RatioPanel, looks: Looks) -> PanelFigure
     name = f"ratio-{case.pattern}-{case.place}-{case.wait}"
     title = f"{words.figure(case)}, {mode_of(case)}"
     better = (
-        "below 1\u00d7 the second is better" if changes[0].better == "low" else "above 1\u00d7 the second is better"
+        say("beside_charts.below_is_better") if changes[0].better == "low" else say("beside_charts.above_is_better")
     )
     changed = sum(one.judged.verdict in CHANGED for one in changes)
     note = f"{changed} of {units.count_of(len(changes), 'cell')} changed; {better}."
     if group.others:
-        note += f" Grey, and changed as well: {', '.join(group.others)}."
+        note += " " + say("beside_charts.grey", others=list(group.others))
     return PanelFigure(
         name=name,
         title=title,
@@ -142,7 +145,7 @@ def _described(panel: RatioPanel) -> str:
     if not told:
         ratios = [mark.ratio for line in panel.lines for mark in line.marks]
         of = units.count_of(len(panel.lines), "series", "series")
-        return f"Nothing is told apart: {of} from {units.times(min(ratios))} to {units.times(max(ratios))}."
+        return say("beside_charts.none_separated", of=of, low=min(ratios), high=max(ratios))
     return "; ".join(f"{line.label}: {', '.join(filter(None, _said(line, panel)))}" for line in told) + "."
 
 
@@ -204,7 +207,7 @@ def _tail_panel(change: Change, shifts: Sequence[TailShift], looks: Looks, margi
     line = RatioLine(label=change.series, look=looks[change.series], marks=marks, told=True)
     return RatioPanel(
         title="second / first",
-        along="percentile of a launch's own times",
+        along=say("beside_charts.axis"),
         names={_place(one.per_mille): percentile(one.per_mille) for one in shifts},
         lines=(line,),
         margin=margin,
@@ -233,9 +236,13 @@ def _tail_figure(
     has_ends = any(one.low is not None for one in shifts)
     note = f"The median: {change.judged.verdict}. "
     note += (
-        f"{'Some percentile lies' if away else 'No percentile lies'} beyond {within} with its whole interval."
+        say(
+            "beside_charts.beyond",
+            which="Some percentile lies" if away else "No percentile lies",
+            within=within,
+        )
         if has_ends
-        else "Too few launches for intervals that hold together."
+        else say("beside_charts.few_launches")
     )
     name = f"tail-{number}"
     return PanelFigure(

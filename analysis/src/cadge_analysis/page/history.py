@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import log
 
@@ -39,6 +40,8 @@ from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn
 from cadge_analysis.versus.history_data import document
+
+say = partial(messages.say, "history")
 
 CHANGED_MOST = 24
 OTHERS_MOST = 12
@@ -78,13 +81,13 @@ def page(found: History, *, generated: str) -> Document:
             id="answer",
             title="Answer",
             role="first",
-            blocks=(Items(tuple(_findings(found)), "found"), plain(_say("legend"), "dim")),
+            blocks=(Items(tuple(_findings(found)), "found"), plain(say("legend"), "dim")),
         ),
         *_courses(drawing),
         Region(
             id="campaigns",
             title="Campaigns",
-            blocks=(*_campaigns(found), plain(_say("again")), Command(command, label="Command")),
+            blocks=(*_campaigns(found), plain(say("again")), Command(command, label="Command")),
         ),
         Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),)),
     )
@@ -98,36 +101,29 @@ def page(found: History, *, generated: str) -> Document:
         banner=banner(_verdict(found), remarks) if remarks else (),
         blocks=blocks,
         sheet=dressed((), command, document(found), generated=generated, looks=by_label.values()),
-        carried=_say("carried"),
+        carried=say("carried"),
     )
-
-
-def _say(key: str) -> str:
-    return messages.say("history", key)
 
 
 def _courses(drawing: _Drawing) -> Iterator[Region]:
     """Yield the courses: of the machine, of what changed, of what lies farthest apart unchanged; and events."""
     found = drawing.found
     if found.machine:
-        yield _panels("machine", _say("machine"), [_figure(found.machine, drawing, "machine")], short="Machine")
+        yield _panels("machine", say("machine"), [_figure(found.machine, drawing, "machine")], short="Machine")
     if found.changed:
         changed = found.changed[:CHANGED_MOST]
         more = len(found.changed) - len(changed)
-        text = f"{units.count_of(more, 'cell')} more that changed stand in the table." if more > 0 else ""
+        text = say("history.more_cells", more=more) if more > 0 else ""
         figures = [_figure(one, drawing, f"changed-{at}") for at, one in enumerate(changed)]
-        yield _panels("changed", _say("changed"), figures, text, after=_changes(found))
+        yield _panels("changed", say("changed"), figures, text, after=_changes(found))
     rest = [one for one in found.courses if not one.turns]
     rest.sort(key=lambda one: (-_spread(one), one.name))
     if others := rest[:OTHERS_MOST]:
-        text = (
-            f"{len(others)} of {units.count_of(len(rest), 'cell')} in which no change was found: those whose values "
-            "lie farthest apart."
-        )
+        text = say("history.unchanged", shown=len(others), cells=len(rest))
         figures = [_figure(one, drawing, f"other-{at}") for at, one in enumerate(others)]
-        yield _panels("others", _say("others"), figures, text, short="What did not")
+        yield _panels("others", say("others"), figures, text, short="What did not")
     if found.events:
-        yield Region(id="events", title=_say("events"), short="Events", blocks=(_events(found),))
+        yield Region(id="events", title=say("events"), short="Events", blocks=(_events(found),))
 
 
 def _panels(
@@ -153,15 +149,15 @@ def _spread(course: Course) -> float:
 def _deck(found: History) -> str:
     first, last = (provenance.moment(found.campaigns[at].data.meta.created_utc) for at in (0, -1))
     cells = units.count_of(len(found.courses), "cell")
-    return f"{cells} in two or more of them; {units.day(first)} to {units.day(last)}."
+    return say("history.several", cells=cells, first=units.day(first), last=units.day(last))
 
 
 def _verdict(found: History) -> str:
     if found.testable < len(found.courses):
         if not found.testable:
-            return "Too few campaigns to tell a change"
-        return "Some cells have too few campaigns to tell a change"
-    return "Every cell has enough campaigns to tell a change"
+            return say("history.too_few")
+        return say("history.some_too_few")
+    return say("history.enough")
 
 
 def missing(found: History) -> str:
@@ -170,11 +166,7 @@ def missing(found: History) -> str:
     if not lacking:
         return ""
     have = max((len(one.stops) for one in found.courses), default=0)
-    return (
-        f"{units.count_of(lacking, 'cell has', 'cells have')} fewer than {found.needed} comparable campaigns (the most "
-        f"that a cell has is {have}): with fewer, values without any change stand in such an order more often than in "
-        f"{units.percent(found.level, 0)} of all cases. `cadge compare` judges two campaigns launch by launch"
-    )
+    return say("history.lacking", lacking=lacking, needed=found.needed, have=have, level=found.level)
 
 
 def _remarks(found: History) -> Iterator[Remark]:
@@ -184,23 +176,20 @@ def _remarks(found: History) -> Iterator[Remark]:
     if found.left:
         why, often = next(iter(found.left.items()))
         more = f"; and {units.count_of(len(found.left) - 1, 'further reason')}" if len(found.left) > 1 else ""
-        text = f"{units.count_of(often, 'value')}: {why}{more}. They are in no course, and in the table below."
-        yield Remark(grave=True, title="Not comparable with the newest campaign", text=text)
+        text = say("history.left_out", often=often, why=why, more=more)
+        yield Remark(grave=True, title=say("history.left_out_title"), text=text)
 
 
 def _findings(found: History) -> Iterator[Item]:
     by_campaign: Counter[int] = Counter(turn.at for one in found.changed for turn in one.turns)
     if not by_campaign:
         about = units.count_of(found.testable, "cell that has", "cells that have")
-        head = f"No change was found in {about} enough campaigns" if found.testable else "No cell can be told"
+        head = say("history.none_in_enough", about=about) if found.testable else say("history.nothing_known")
         yield Item(kind="none", spans=(Span(f"{head}.", strong=True),))
     for at, often in sorted(by_campaign.items(), reverse=True):
         yield _at_campaign(found, at, often)
     if by_campaign:
-        text = (
-            f"Of {units.count_of(found.testable, 'cell')} without any change {units.sig3(found.by_chance)} at most are "
-            "expected to show one by chance."
-        )
+        text = say("history.by_chance", testable=found.testable, by_chance=found.by_chance)
         yield Item(kind="chance", spans=(Span(text),))
 
 
@@ -221,14 +210,14 @@ def _at_campaign(found: History, at: int, often: int) -> Item:
     rest = len(here) - len(named)
     spans.append(Span(f"; and {units.grouped(rest)} more" if rest > 0 else ""))
     if found.machine_turned(at):
-        spans.append(Span(". Floors changed there as well, without any layer: it may be the machine"))
+        spans.append(Span(say("history.floors_too")))
     events = [one for one in found.events if one.at == at]
     if events:
         said = "; ".join(f"{one.what} {one.first or 'nothing'}, then {one.second or 'nothing'}" for one in events[:2])
         more = f"; and {units.count_of(len(events) - 2, 'condition')} more" if len(events) > 2 else ""
-        spans.append(Span(f". What else changed there: {said}{more}"))
+        spans.append(Span(say("history.events", said=said, more=more)))
     chance = often <= found.by_chance
-    spans.append(Span(". So many would be found by chance alone." if chance else "."))
+    spans.append(Span(say("history.chance") if chance else "."))
     return Item(kind="change", role="grave" if worse > 0 and not chance else "", spans=tuple(spans))
 
 
@@ -288,15 +277,20 @@ def _note(course: Course, drawing: _Drawing) -> str:
         better = "less is better" if course.better == "low" else "more is better"
         return f"{said}; {better}."
     if len(course.stops) < drawing.found.needed:
-        return f"{units.count_of(len(course.stops), 'campaign')}: a change cannot be told."
-    return "No change was found."
+        return say("history.few_campaigns", n=len(course.stops))
+    return say("history.no_change")
 
 
 def _said(turn: Turn, found: History) -> str:
-    too = ", and floors changed there too" if found.machine_turned(turn.at) else ""
-    return (
-        f"{units.times(turn.ratio)} from campaign {turn.at + 1} on ({units.sig3(turn.before)}, then "
-        f"{units.sig3(turn.after)}; p {turn.p:.2g}){too}"
+    too = say("history.floors_there") if found.machine_turned(turn.at) else ""
+    return say(
+        "history.change",
+        ratio=turn.ratio,
+        at=turn.at + 1,
+        before=turn.before,
+        after=turn.after,
+        p=turn.p,
+        too=too,
     )
 
 
@@ -333,8 +327,17 @@ def _changes(found: History) -> tuple[Table, ...]:
         )
         for one, turn, said in change_rows(found)
     )
-    heads = ("cell", "from campaign", "after / before", "which is", "before", "after", "p", "what else changed there")
-    return (plain_table("Every change that was found", heads, rows),) if rows else ()
+    heads = (
+        "cell",
+        "from campaign",
+        "after / before",
+        "which is",
+        "before",
+        "after",
+        "p",
+        say("history.events_head"),
+    )
+    return (plain_table(say("history.changes_title"), heads, rows),) if rows else ()
 
 
 def _events(found: History) -> Table:
@@ -362,10 +365,10 @@ def _campaigns(found: History) -> Iterator[Block]:
     yield plain_table("Campaigns", heads, rows)
     gaps = tuple((one.series, units.grouped(one.cells), _ranges([at + 1 for at in one.at])) for one in found.gaps)
     if gaps:
-        yield plain_table("Cells that only some campaigns have", ("layer", "cells", "in campaigns"), gaps)
+        yield plain_table(say("history.some_campaigns_title"), ("layer", "cells", "in campaigns"), gaps)
     left = tuple((why, units.grouped(often)) for why, often in found.left.items())
     if left:
-        title = "Values that are not comparable (first: the earlier campaign, second: the newest)"
+        title = say("history.not_comparable_title")
         yield plain_table(title, ("why", "values"), left)
 
 
@@ -377,33 +380,31 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _method(found: History) -> Iterator[Fact]:
-    yield Fact(
-        name="Value", text="Of each campaign the median over launches, with its interval: campaigns are what repeats."
-    )
+    yield Fact(name="Value", text=say("history.medians"))
     yield Fact(
         name="Change",
-        text="E-divisive (Matteson and James 2014) on logarithms: a cut is a change where no more than "
-        f"{units.percent(found.level, 0)} of {SHUFFLES} shuffled series are as far apart. A part has at least {LEAST} "
-        "campaigns, so that the newest one alone is never a change. With fewer than "
-        f"{found.needed} nothing can be told. Levels within {units.percent(found.margin, 0)} of each other count as "
-        "the same.",
+        text=say(
+            "history.method",
+            level=found.level,
+            shuffles=SHUFFLES,
+            least=LEAST,
+            needed=found.needed,
+            margin=found.margin,
+        ),
     )
     yield Fact(
         name="By chance",
-        text=f"Each cell is looked at by itself: of a hundred without a change {100 * found.level:g} at most show one.",
+        text=say("history.each_cell", per_hundred=100 * found.level),
     )
     yield Fact(
         name="Wandering",
-        text="The method takes campaigns for independent. Where a number wanders from one to the next it finds changes "
-        "more often: simulated, in 2 of 100 series of 10 campaigns, in 11 of 14 campaigns, in 30 of 20 "
-        "(harness/bench/change_points.py). Look at the course of the machine, and at what else changed.",
+        text=say("history.independent"),
     )
     yield Fact(
         name="Comparable",
-        text="A value is left out where it was measured on another machine than the newest of its cell, with processes "
-        "spread otherwise, or by a pattern that measures something else.",
+        text=say("history.comparable"),
     )
     yield Fact(
         name="The machine",
-        text="Floors have no layer in them: how many times as long they take as in the first campaign that has them.",
+        text=say("history.machine"),
     )

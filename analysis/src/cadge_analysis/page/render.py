@@ -6,14 +6,17 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from markupsafe import Markup
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.html import environment, tidy, whole
 from cadge_analysis.page.pages import PatternPage
 from cadge_analysis.page.viewmodel import Page
+
+say = partial(messages.say, "report")
 
 
 def html(page: Page) -> str:
@@ -47,7 +50,7 @@ def script_of(text: str) -> Script:
     Raises ValueError where it would end its element, or where a reader of the file would see other characters.
     """
     if not text.isascii() or any(mark in text.lower() for mark in ("</script", "<!--", "\r")):
-        raise ValueError("a script for a page is ASCII, and holds no '</script', '<!--' or carriage return")
+        raise ValueError(say("render.not_ascii"))
     first, *rest = text.splitlines(keepends=True)
     text = first + "".join(line for line in rest if not line.lstrip().startswith(("//", "/**")))
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
@@ -21,9 +22,11 @@ from cadge_analysis.study.distance import belongs, is_plain
 from cadge_analysis.study.engine import NS_BY_UNIT, EngineBench
 from cadge_analysis.study.published import BillOf, Published
 
+say = partial(messages.say, "study")
+
 FLOOR, ENGINE, REST = "floor", "engine", "contract and driver"
-TOGETHER = "engine, contract and driver together"
-SOFTWARE = "software above the floor"  # of the published system
+TOGETHER = say("bill.together")
+SOFTWARE = say("bill.software")  # of the published system
 PARTS = (FLOOR, SOFTWARE, ENGINE, REST, TOGETHER)
 
 
@@ -56,25 +59,23 @@ def published_item(published: Published, bill: BillOf) -> Item:
         detail="published",
         total=total,
         parts={FLOOR: floor, SOFTWARE: above},
-        remark="The paper separates the software from the floor, and no further.",
+        remark=say("bill.published"),
     )
 
 
 def _engine(cell: Cell, bill: BillOf, bench: EngineBench | None) -> Estimate | str:
     """Return what the engine takes for this round trip without Cadge, floor included, or why that is not known."""
     if bench is None:
-        return "no file of the engine's own benchmark was given (--engine-bench)"
+        return say("bill.no_file")
     pattern = bill.engine_reading.get(cell.case.place)
     if pattern is None:
-        return f"the study names no reading of the engine {words.PLACES[cell.case.place]}"
+        return say("bill.no_reading_named", place=words.PLACES[cell.case.place])
     name = pattern.replace("{substrate}", cell.series.layer.partition("-")[2])
     reading = bench.find(name)
     if reading is None:
-        return f"the engine's benchmark has no reading \u201c{name}\u201d"
+        return say("bill.no_reading", name=name)
     if reading.unit not in NS_BY_UNIT:
-        return (
-            f"the reading \u201c{name}\u201d is in {reading.unit}, which is no unit of time ({', '.join(NS_BY_UNIT)})"
-        )
+        return say("bill.no_time", name=name, unit=reading.unit, units=list(NS_BY_UNIT))
     scale = NS_BY_UNIT[reading.unit]
     return Estimate(
         value=reading.median * scale, low=reading.low * scale, high=reading.high * scale, coverage=0.0, launches=0
@@ -101,10 +102,10 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
             ENGINE: intervals.unpaired_difference(engine, floor),
             REST: intervals.unpaired_difference(total, engine),
         }
-        remark = "The engine was measured by its own benchmark, not in this campaign."
+        remark = say("bill.own_benchmark")
     below = [name for name, part in parts.items() if part.value < 0]
     if below:
-        remark += f" Not drawn: {units.listing(below)} came out negative, so the medians do not fit together."
+        remark += " " + say("bill.not_drawn", below=list(below))
     return Item(label=label, detail=detail, total=total, parts=parts, remark=remark)
 
 

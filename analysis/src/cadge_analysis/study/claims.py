@@ -7,18 +7,22 @@ What the file names has to be there: a study's figures and sections, a sweep, a 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self
 
 import yaml
 from pydantic import Field, JsonValue, model_validator
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.study.published import FILE, Figure
 from cadge_analysis.study.published import read as read_study
 from cadge_results import ResultsError
 from cadge_results.base import Document, Frozen
 from cadge_results.catalogue import read_yaml
+
+say = partial(messages.say, "study")
 
 HYPOTHESES = "hypotheses.yml"
 
@@ -44,9 +48,9 @@ class TestedBy(Frozen):
     @model_validator(mode="after")
     def _names_something(self) -> Self:
         if not (self.study or self.sweep or self.pattern):
-            raise ValueError("give a study, a sweep or a pattern")
+            raise ValueError(say("hypothesis_file.give_study_sweep_pattern"))
         if self.section and not self.study:
-            raise ValueError(f"section {self.section}: of which study?")
+            raise ValueError(say("hypothesis_file.section_study", section=self.section))
         return self
 
 
@@ -62,7 +66,7 @@ class Hypothesis(Frozen):
     @model_validator(mode="after")
     def _tested_or_not(self) -> Self:
         if bool(self.tested) == bool(self.cannot):
-            raise ValueError("give either where it is tested, or why it cannot be (cannot)")
+            raise ValueError(say("hypothesis_file.give_either_where_tested"))
         return self
 
 
@@ -98,17 +102,17 @@ def _problems(one: Hypothesis, studies: Path, sweeps: Collection[str], patterns:
     named = [figure.study for figure in one.published] + [test.study for test in one.tested if test.study]
     for study in named:
         if not (studies / study / FILE).is_file():
-            yield f"there is no study {study}"
+            yield say("hypothesis_file.there_no_study", study=study)
     for figure in one.published:
         if figure.figure not in read_study(studies / figure.study).figures:
-            yield f"study {figure.study} has no figure {figure.figure}"
+            yield say("hypothesis_file.study_no_figure", study=figure.study, figure=figure.figure)
     for test in one.tested:
         if test.section and test.section not in set(_titles(_raw(studies / test.study / FILE))):
-            yield f"study {test.study} has no section {test.section}"
+            yield say("hypothesis_file.study_no_section", study=test.study, section=test.section)
         if test.sweep and test.sweep not in sweeps:
-            yield f"there is no sweep {test.sweep}"
+            yield say("hypothesis_file.there_no_sweep", sweep=test.sweep)
         if test.pattern and test.pattern not in patterns:
-            yield f"there is no pattern {test.pattern}"
+            yield say("hypothesis_file.there_no_pattern", pattern=test.pattern)
 
 
 def _raw(path: Path) -> dict[str, JsonValue]:

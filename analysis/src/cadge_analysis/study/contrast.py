@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Literal
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import (
     Block,
     Fact,
@@ -40,6 +41,8 @@ from cadge_analysis.study.distance import shown
 from cadge_analysis.study.features import by_parameter
 from cadge_analysis.study.published import ContrastOf, FreeOf, Published
 from cadge_results.pattern import holds
+
+say = partial(messages.say, "study")
 
 Verdict = Literal["free", "costs", "open"]
 VERDICTS: tuple[Verdict, ...] = ("free", "costs", "open")
@@ -186,10 +189,14 @@ def _tables(comparison: Comparison, layers: str, spec: ContrastOf) -> Iterator[B
 def _criterion(spec: ContrastOf) -> str:
     free, costs, undecided = (f"\u201c{spec.said[name].capitalize()}\u201d" for name in VERDICTS)
     most = units.times(spec.free.times)
-    return (
-        f"A number is {spec.ratio}: the median over launches by round, its interval, and how much longer it took. "
-        f"{free}: the whole interval lies at {most} or below, or that of the difference at {spec.free.ns} ns or below. "
-        f"{costs}: neither, and the whole interval lies above 1. {undecided}: the interval reaches across 1 and {most}."
+    return say(
+        "contrast.legend",
+        ratio=spec.ratio,
+        free=free,
+        most=most,
+        ns=spec.free.ns,
+        costs=costs,
+        undecided=undecided,
     )
 
 

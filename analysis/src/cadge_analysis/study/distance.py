@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import (
@@ -33,11 +34,9 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.study.published import Against, Figure, Published
 
+say = partial(messages.say, "study")
+
 UNITS = {"us": "\u00b5s", "Mb/s": "Mb/s", "MB/s": "MB/s", "1/s": "1/s", "share": "", "times": "times"}
-
-
-def _say(key: str) -> str:
-    return messages.say("study", key)
 
 
 def shown(figure: Figure) -> str:
@@ -101,7 +100,7 @@ def _published_line(published: Published, against: Against, largest: float) -> T
     ratio = published_ratio(published, against)
     tag = figures[against.ratio].tag if against.ratio else "derived"
     is_rate = against.is_rate
-    above = "a rate has no time above its floor" if is_rate and against.above is None else against.no_floor
+    above = say("distance.rate_no_time_above") if is_rate and against.above is None else against.no_floor
     return line_of(
         row_name(f"{published.system}, {published.year}", "published"),
         (
@@ -136,7 +135,7 @@ def _our_line(cell: Cell, row: Row | None, largest: float, data: Dataset) -> Tab
     none = row.reason or ""
     if row.floor is not None:
         detail += f"; floor: {words.floor_name(row.floor, data)}"
-    above = "a rate has no time above its floor" if is_rate else none
+    above = say("distance.rate_no_time_above") if is_rate else none
     return line_of(
         row_name(cell.series.label, detail),
         (
@@ -150,7 +149,7 @@ def _our_line(cell: Cell, row: Row | None, largest: float, data: Dataset) -> Tab
 
 
 def _columns() -> tuple[Column, ...]:
-    numbers = number_columns(("total", "floor", "above the floor", _say("ratio")))
+    numbers = number_columns(("total", "floor", "above the floor", say("ratio")))
     return words_column("system"), *numbers, words_column("the ratio, drawn", "ratio")
 
 
@@ -162,7 +161,7 @@ def distance(comparison: Comparison, published: Published, against: Against) -> 
     ratios = [row.ratio.value for row in mine if row is not None and row.ratio is not None]
     largest = max([*ratios, published_ratio(published, against) or 1.0])
     ours = [_our_line(cell, row, largest, comparison.data) for cell, row in zip(cells, mine, strict=True)]
-    unit = "published as stated, ours in MB/s" if against.is_rate else "round trip, \u00b5s"
+    unit = say("distance.published_stated_ours_mb") if against.is_rate else "round trip, \u00b5s"
     yield Heading(3, against.title)
     if against.note:
         yield plain(against.note)
@@ -180,7 +179,7 @@ def distance(comparison: Comparison, published: Published, against: Against) -> 
 
 def _missing(layers: str, against: Against) -> str:
     what = f"{against.what} of {units.size(against.bytes)} {words.PLACES[against.place]}"
-    return f"Ours is blank: this campaign planned no {what} for {layers} as it is."
+    return say("distance.ours_blank_campaign_planned", what=what, layers=layers)
 
 
 def distances(comparison: Comparison, published: Published) -> tuple[Block, ...]:

@@ -7,14 +7,18 @@ its name and the ratio to it: `"of", "ratio", "ratio_low", "ratio_high"`. `"valu
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_results.base import Frozen
 from cadge_results.complaint import explain_json
+
+say = partial(messages.say, "study")
 
 NS_BY_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6}
 
@@ -36,7 +40,7 @@ class Reading(Frozen):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if not self.low <= self.median <= self.high:
-            raise ValueError(f"{self.name}: the median does not lie between low and high")
+            raise ValueError(say("engine.median_outside", name=self.name))
         return self
 
 

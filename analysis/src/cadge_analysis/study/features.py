@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import (
     Block,
     Heading,
@@ -34,9 +35,11 @@ from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.study.published import FeatureOf, PairOf, ParameterOf, Published, ReasonOf, SeriesOf
 
-NOT_SAID = "no reason is given"
-NOT_SWITCHED = "no campaign of this page switches it"
-NOT_HERE = "the campaigns do not have this layer without it"
+say = partial(messages.say, "study")
+
+NOT_SAID = say("features.no_reason_given")
+NOT_SWITCHED = say("features.no_campaign_page_switches")
+NOT_HERE = say("features.campaigns_do_not_layer")
 
 Where = tuple[str, str]
 """Place and pattern: a column."""
@@ -71,7 +74,7 @@ def _ratio(without: Cell, with_it: Cell, comparison: Comparison, label: str) -> 
         return _Price(label=label, case=with_it.case, ratio=None, why=apart)
     ratio = intervals.ratio(off.by_round, on.by_round) if off and on else None
     bare = with_it if on is None else without
-    why = "" if ratio is not None else reason(bare) if off is None or on is None else "no two of the same round"
+    why = "" if ratio is not None else reason(bare) if off is None or on is None else say("features.no_two_same_round")
     sides = (off, on) if off and on else None
     return _Price(label=label, case=with_it.case, ratio=ratio, why=why, sides=sides)
 
@@ -162,7 +165,9 @@ def _value(prices: Sequence[_Price]) -> Value:
     low, high = min(ratio.value for ratio in ratios), max(ratio.value for ratio in ratios)
     return Value(
         text=f"{units.sig3(low)} to {units.times(high)}",
-        detail=f"{'how many' if withheld else differing} of {len(ratios)} sizes differ from 1{held}",
+        detail=say(
+            "features.sizes_differ_from", differing="how many" if withheld else differing, n=len(ratios), held=held
+        ),
         raw=f"{low:.12g} {high:.12g}",
         flag=flag,
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from cadge_analysis import messages, units, words
@@ -26,6 +27,8 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.study import contrast, shares
 from cadge_analysis.study.published import HypothesisOf, Published
 from cadge_results.pattern import holds
+
+say = partial(messages.say, "study")
 
 UNKNOWN = "cannot be told"
 ANCHOR: Literal["hypotheses"] = "hypotheses"
@@ -48,13 +51,9 @@ class Claim:
     verdict: str
 
 
-def _say(key: str) -> str:
-    return messages.say("study", key)
-
-
 def section(claims: Sequence[Claim]) -> Region:
     """Return the section of a page that has claims."""
-    rule = plain(_say("claims"))
+    rule = plain(say("claims"))
     table = Table(label="Hypotheses", role="plain hypotheses", columns=COLUMNS, lines=tuple(map(_line, claims)))
     return Region(id=ANCHOR, title="Hypotheses", blocks=(rule, table))
 
@@ -100,14 +99,14 @@ def speaks(ratio: Estimate, *, most: float | None = None, above: float = 0.0) ->
 
 def _verdict(cases: int, counts: Counter[str]) -> str:
     if not cases:
-        return "not tested: no campaign of this page measured it"
+        return say("hypotheses.not_tested_no_campaign")
     if not counts["for"] and not counts["against"]:
         return UNKNOWN
     if not counts["against"]:
-        return "holds" if not counts["open"] else "holds where it can be told"
+        return "holds" if not counts["open"] else say("hypotheses.holds_where_can_told")
     if not counts["for"]:
-        return "does not hold" if not counts["open"] else "does not hold where it can be told"
-    return "depends on layer and size"
+        return "does not hold" if not counts["open"] else say("hypotheses.does_not_hold_where")
+    return say("hypotheses.depends_layer_size")
 
 
 def _value(labels: Sequence[str]) -> Value:

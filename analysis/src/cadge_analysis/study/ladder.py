@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Block, Fact, Facts, Region, TableLine, line_of, plain, row_name
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
@@ -23,6 +24,8 @@ from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.study.distance import belongs, shown
 from cadge_analysis.study.plugin import layer_table, titled
 from cadge_analysis.study.published import LadderOf, Published, RungOf
+
+say = partial(messages.say, "study")
 
 Where = tuple[str, str]
 """Place and wait mode."""
@@ -145,11 +148,11 @@ def _measures(case: Case) -> tuple[tuple[str, Callable[[_Found | None], Value]],
     return (
         (f"{main.head or main.title}, {words.shown(main).unit}", _main),
         (
-            "CPU time an operation, \u00b5s, all sides together",
+            say("ladder.cpu_time_operation_all"),
             lambda found: _taken(us, lambda numbers: numbers.costs.cpu_ns, found),
         ),
         (
-            "context switches an operation, all sides together",
+            say("ladder.context_switches_operation_all"),
             lambda found: _taken(1.0, lambda numbers: numbers.costs.switches, found),
         ),
     )
@@ -234,15 +237,13 @@ def ladder(comparison: Comparison, published: Published, spec: LadderOf) -> Regi
         return None
     have = "nobody counted them" if cores is None else f"here a host has {cores}"
     beside = (
-        f"Each rung is divided by the first, launch by launch. Published ratios stand beside; {have}."
+        say("ladder.each_rung_divided_first", have=have)
         if enough
-        else f"Published ratios stand beside ours where each host has {spec.cores} processors at least; {have}. With "
-        "so few, compare rungs by the processor time and context switches that an operation takes: rates say how well "
-        "threads take turns."
+        else say("ladder.published_ratios_stand_beside", cores=spec.cores, have=have)
     )
     figures = [published.figures[rung.figure] for rung in spec.rungs if rung.figure]
     if comparison.withheld:
-        beside += f" Which rungs differ from the first is withheld: {comparison.withheld}."
+        beside += " " + say("ladder.rungs_differ_from_first", withheld=comparison.withheld)
     seen = tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures)
     return Region(
         id="ladder",

@@ -7,9 +7,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import (
     Block,
     Figure,
@@ -35,6 +36,8 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Cell, LaunchFacts, Series, launch_facts
 from cadge_analysis.study.distance import belongs, is_plain
 from cadge_analysis.study.published import MatrixOf, MeasureOf
+
+say = partial(messages.say, "study")
 
 DRAWN_MIN = 2
 """Sizes of a figure."""
@@ -155,7 +158,13 @@ def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[Block]:
             f"{part.measure.title} on {spec.substrates[part.substrate]}, {words.PLACES[part.place]}, "
             f"{words.WAITS[part.wait]}"
         )
-        unit = f"{some.numbers.quantity.heading}, {shown.unit}; below each its ratio to {spec.base}-{part.substrate}"
+        unit = say(
+            "matrix.below_each_ratio",
+            heading=some.numbers.quantity.heading,
+            unit=shown.unit,
+            base=spec.base,
+            substrate=part.substrate,
+        )
         yield Heading(3, title)
         yield Table(
             label=title,
@@ -179,7 +188,7 @@ def answers(comparison: Comparison, spec: MatrixOf) -> Iterator[str]:
     Or why that is withheld, as the campaign's report does; nothing is divided of values that have no interval.
     """
     if comparison.withheld:
-        yield f"What is the style's and what the substrate's is withheld: {comparison.withheld}."
+        yield say("matrix.what_styles_what_substrates", withheld=comparison.withheld)
         return
     grouped: dict[tuple[MeasureOf, str, str], dict[str, _Part]] = {}
     for part in _parts(comparison, spec):
@@ -204,7 +213,7 @@ def _too_few(central: Iterable[Estimate]) -> str:
     fewest = min(central, key=lambda one: one.coverage)
     if fewest.coverage >= TARGET_COVERAGE:
         return ""
-    return f"{units.count_of(fewest.launches, 'launch', 'launches')} are too few for an interval"
+    return say("matrix.too_few_interval", launches=fewest.launches)
 
 
 def _shares(table: Sequence[Sequence[float]]) -> tuple[float, float, float]:
@@ -231,7 +240,4 @@ def _sentence(values: Mapping[tuple[str, str], float], spec: MatrixOf) -> str:
     told = ", ".join(
         f"{units.times(spread)} on {spec.substrates[on]}" for on, spread in zip(substrates, spreads, strict=True)
     )
-    return (
-        f"the styles lie within {told}. Of the variance of the logarithm the style explains {units.percent(style, 0)}, "
-        f"the substrate {units.percent(substrate, 0)}, and {units.percent(rest, 0)} belongs to single pairs of both."
-    )
+    return say("matrix.styles_lie_within_variance", told=told, style=style, substrate=substrate, rest=rest)

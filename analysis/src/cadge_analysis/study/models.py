@@ -7,6 +7,7 @@ Absolute times of machines decades apart say nothing of the software; the proces
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import (
@@ -29,14 +30,12 @@ from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.study.published import Figure, ModelledOf, ModelsOf, Published
 
+say = partial(messages.say, "study")
+
 NOT_SEEN = "not seen"
 COLUMNS = (words_column("system"), *number_columns(("o_s", "o_r", "L", "g", "one way", "processors")))
 MORE_PROCESSOR = 0.5
 """From this share on a message is more processor than network."""
-
-
-def _say(key: str) -> str:
-    return messages.say("study", key)
 
 
 def _figure(published: Published, name: str | None) -> Value:
@@ -111,7 +110,7 @@ def sentences(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
     """Yield, place by place, of how many layers a message is more processor than network, or why that is not said."""
     held = {why: None for one in fits if (why := comparison.why_not(one.pattern, one.place, one.wait))}
     if held:
-        yield f"Of how many a small message is more processor than network is withheld: {units.listing(list(held))}."
+        yield say("fits.how_many_small_message", held=list(held))
     for place in words.PLACE_ORDER:
         here = [
             one.model
@@ -124,8 +123,12 @@ def sentences(fits: Sequence[Fitted], comparison: Comparison) -> Iterator[str]:
         if shares:
             more = sum(share > MORE_PROCESSOR for share in shares)
             yield (
-                f"{words.PLACES[place].capitalize()} a small message is more processor than network in {more} of "
-                f"{units.count_of(len(shares), 'fit')}."
+                say(
+                    "fits.small_message_more_processor",
+                    capitalize=words.PLACES[place].capitalize(),
+                    more=more,
+                    n=len(shares),
+                )
             )
 
 
@@ -141,11 +144,11 @@ def _table(fits: Sequence[Fitted], comparison: Comparison, published: Published,
         role="plain range",
         columns=COLUMNS,
         lines=(*(_then(published, system) for system in spec.published), *map(_now, ordered)),
-        caption=(Span(_say("models")),),
+        caption=(Span(say("models")),),
         caption_role="dim",
     )
     if not fits:
-        yield plain("Ours is blank: this campaign has no points that a model is fitted to.", "dim")
+        yield plain(say("fits.ours_blank_campaign_no"), "dim")
 
 
 def has_points(data: Dataset) -> bool:

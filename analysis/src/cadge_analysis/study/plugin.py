@@ -14,12 +14,14 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.model import (
     Block,
     Heading,
@@ -36,6 +38,8 @@ from cadge_results.base import Frozen
 from cadge_results.complaint import explain
 from cadge_results.point import Value as ParameterValue
 from cadge_results.result import NOT_READ_BACK, PathFacts
+
+say = partial(messages.say, "study")
 
 __all__ = ["NOT_READ_BACK", "Frozen", "Own", "ParameterValue", "PathFacts", "layer_table", "load_own", "titled"]
 
@@ -59,19 +63,19 @@ def load_own(folder: Path, published: Published) -> Own | None:
     """Return the code of the study in a folder, None where it has none. Raises BadInputError where they do not fit."""
     found = sorted(path.parent for path in folder.glob(f"{PACKAGE}*/__init__.py"))
     if len(found) > 1:
-        raise BadInputError(f"{folder}: a study has one package {PACKAGE}NAME, not {len(found)}")
+        raise BadInputError(say("plugin.study_one_package_name", folder=folder, package=PACKAGE, n=len(found)))
     if not found:
         if published.own is not None:
-            raise BadInputError(f"{folder / FILE}: nothing reads `own`: no package {PACKAGE}NAME is here")
+            raise BadInputError(say("plugin.nothing_reads_own_no", folder=folder / FILE, package=PACKAGE))
         return None
     if published.own is None:
-        raise BadInputError(f"{folder / FILE}: `own` is missing, which {found[0].name} reads")
+        raise BadInputError(say("plugin.own_missing_reads", folder=folder / FILE, name=found[0].name))
     module = _module(found[0])
     try:
         kind, make = module.Spec, module.sections
         spec = kind.model_validate_json(json.dumps(published.own))
     except AttributeError as error:
-        raise BadInputError(f"{found[0]}: a study's package has the names Spec and sections: {error}") from error
+        raise BadInputError(say("plugin.studys_package_names_spec", found=found[0], error=error)) from error
     except ValidationError as error:
         raise BadInputError(f"{folder / FILE}: own: {explain(error, kind, published.own)}") from error
     return Own(make, spec, published)

@@ -3,23 +3,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import Field, PositiveInt, model_validator
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_results import ResultsError
 from cadge_results.base import Document, Frozen, Place
 from cadge_results.catalogue import read_yaml
 
+say = partial(messages.say, "study")
+
 FILE = "published.yml"
 Tag = Literal["seed", "found", "derived"]
 TAGS: dict[Tag, str] = {
-    "seed": "stated in the notes on the paper that this project began with",
-    "found": "read in a public copy or a public account of the paper",
-    "derived": "computed by us from figures that were stated or found",
+    "seed": say("published.stated_notes_paper_project"),
+    "found": say("published.read_public_copy_public"),
+    "derived": say("published.computed_us_from_figures"),
 }
 
 
@@ -102,7 +106,7 @@ class MatrixOf(Frozen):
     @model_validator(mode="after")
     def _base_is_a_style(self) -> Self:
         if self.base not in self.styles:
-            raise ValueError(f"base: {self.base} is none of the styles")
+            raise ValueError(say("published.base_none_styles", base=self.base))
         return self
 
 
@@ -119,7 +123,7 @@ class PropertyOf(Frozen):
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if bool(self.trait) == bool(self.cap):
-            raise ValueError(f"{self.name}: give either trait or cap")
+            raise ValueError(say("published.trait_or_cap", name=self.name))
         return self
 
 
@@ -204,7 +208,7 @@ class ContrastOf(Frozen):
     @model_validator(mode="after")
     def _all_said(self) -> Self:
         if len(self.said) < 3:
-            raise ValueError("said: give free, costs and open")
+            raise ValueError(say("published.said_give_free_costs"))
         return self
 
 
@@ -319,7 +323,7 @@ class GridOf(Frozen):
         names = {column.name for column in self.columns}
         for row in self.known:
             if unknown := sorted({*row.cells, *row.said} - names):
-                raise ValueError(f"{row.name}: no column is called {unknown[0]}")
+                raise ValueError(say("published.no_column_called", row=row.name, unknown=unknown[0]))
         return self
 
 
@@ -361,9 +365,9 @@ class HypothesisOf(Frozen):
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
         if (self.most is None) == (self.above is None):
-            raise ValueError(f"{self.claim}: give either most or above")
+            raise ValueError(say("published.give_either_most_above", claim=self.claim))
         if bool(self.contrast) == (self.size is not None):
-            raise ValueError(f"{self.claim}: give either a contrast or, for shares, a size")
+            raise ValueError(say("published.give_either_contrast_shares", claim=self.claim))
         return self
 
 
@@ -408,17 +412,17 @@ class Published(Document):
         used |= {rung.figure for one in self.ladders for rung in one.rungs if rung.figure}
         unknown = sorted(used - set(self.figures))
         if unknown:
-            raise ValueError(f"no figure is called {', '.join(unknown)}")
+            raise ValueError(say("published.no_figure_called", unknown=list(unknown)))
         values = self.ablation.values if self.ablation else {}
         for one in self.features:
             if one.switched and one.switched not in values:
-                raise ValueError(f"{one.name}: {one.switched} is no value of the ablation\u2019s setting")
+                raise ValueError(say("published.no_value_ablations_setting", one=one.name, switched=one.switched))
         titles = {one.title for one in self.contrasts}
         for claimed in self.hypotheses:
             if claimed.contrast and claimed.contrast not in titles:
-                raise ValueError(f"{claimed.claim}: no contrast is called {claimed.contrast}")
+                raise ValueError(say("published.no_contrast_called", claim=claimed.claim, contrast=claimed.contrast))
             if claimed.size is not None and claimed.size not in (self.shares.figures if self.shares else {}):
-                raise ValueError(f"{claimed.claim}: no share of {claimed.size} bytes is published")
+                raise ValueError(say("published.no_share_bytes_published", claim=claimed.claim, size=claimed.size))
         return self
 
 

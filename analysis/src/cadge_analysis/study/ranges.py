@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import (
     PUBLISHED,
     Block,
@@ -27,6 +28,8 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.study.distance import belongs, is_plain, shown
 from cadge_analysis.study.published import Published, RangeOf
+
+say = partial(messages.say, "study")
 
 
 def _rows(comparison: Comparison, spec: RangeOf, place: str, wait: str) -> list[Row]:
@@ -68,10 +71,7 @@ def _missing(comparison: Comparison, spec: RangeOf) -> str:
     """Return why no two layers of ours stand here."""
     if comparison.withheld:
         return f"Ours is withheld: {comparison.withheld}."
-    return (
-        f"Ours is blank: this campaign has no two of {', '.join(spec.layers)} with {spec.what} "
-        f"of {units.size(spec.bytes)}."
-    )
+    return say("ranges.ours_blank_campaign_no", layers=list(spec.layers), what=spec.what, bytes=units.size(spec.bytes))
 
 
 def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Iterator[Block]:

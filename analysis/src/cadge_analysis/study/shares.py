@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import PUBLISHED, Region, Table, line_of, number_columns, plain, row_name, words_column
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
@@ -19,6 +20,8 @@ from cadge_analysis.study import carried
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.published import Published, ShareOf
 from cadge_results.pattern import holds
+
+say = partial(messages.say, "study")
 
 Where = tuple[Series, str, str]
 
@@ -60,10 +63,10 @@ def _share(cell: Cell, stream: Cell | None, rows: Mapping[str, Row], spec: Share
     row, of = rows.get(cell.point_id), rows.get(stream.point_id) if stream else None
     if row is None or of is None or stream is None:
         bare = cell if row is None else stream
-        why = reason(bare) if bare is not None else f"no {spec.of} of {units.size(size)} was planned"
+        why = reason(bare) if bare is not None else say("shares.no_planned", of=spec.of, size=units.size(size))
         return Share(where=_where(cell), size=size, ratio=None, why=why, chosen=chosen)
     ratio = intervals.ratio(carried.by_round(cell, spec.carries), of.numbers.by_round)
-    return Share(where=_where(cell), size=size, ratio=ratio, why="no launch has both", chosen=chosen)
+    return Share(where=_where(cell), size=size, ratio=ratio, why=say("shares.no_launch_both"), chosen=chosen)
 
 
 def found(comparison: Comparison, layers: str, spec: ShareOf) -> Iterator[Share]:

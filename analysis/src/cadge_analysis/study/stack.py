@@ -8,13 +8,17 @@ stand above each bar. The order of the parts is the same in all bars, so nothing
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.draw import stacked
 from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
 from cadge_analysis.draw.palette import LIGHT
 from cadge_analysis.draw.stacked import StackedBar
 from cadge_analysis.draw.svg import Spec
 from cadge_analysis.study.bill import ENGINE, FLOOR, PARTS, REST, SOFTWARE, TOGETHER, Item, summary
+
+say = partial(messages.say, "study")
 
 SLOTS = {SOFTWARE: 2, ENGINE: 0, REST: 1, TOGETHER: 9}
 COLOURS = {FLOOR: FLOOR_INK} | {name: LIGHT[slot] for name, slot in SLOTS.items()}
@@ -36,7 +40,7 @@ def figure(items: Sequence[Item]) -> Spec:
         bars,
         {name: COLOURS[name] for name in PARTS},
         end=1.0,
-        title="share of the round trip",
+        title=say("stack.share_round_trip"),
         ticks=(0, 0.25, 0.5, 0.75, 1),
         tick_expr="format(datum.value*100,'d')+'\u202f%'",
     )

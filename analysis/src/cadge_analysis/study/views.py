@@ -67,8 +67,10 @@ from cadge_analysis.study.plugin import Own
 from cadge_analysis.study.prose import Prose, Section
 from cadge_analysis.study.published import TAGS, BillOf, Published, SettingOf
 
+say = partial(messages.say, "study")
+
 MINIMUM_PX = 620
-NOTHING_OF_OURS = "no point of this study has a number here"
+NOTHING_OF_OURS = say("views.no_point_study_number")
 NEVER_OURS = ("bill", "hypotheses")
 """Sections that tell nothing of whether a page has numbers of ours.
 
@@ -77,10 +79,6 @@ NUMBERED = ("contrast", "ladder")
 """Sections of which a page may have several."""
 T = TypeVar("T")
 S = TypeVar("S")
-
-
-def _say(key: str) -> str:
-    return messages.say("study", key)
 
 
 def has_ours(blocks: Iterable[Block]) -> bool:
@@ -121,14 +119,14 @@ def _bill(comparison: Comparison, published: Published, bill: BillOf, bench: Eng
             label=title,
             parts=tuple((stack.VARIABLES[name], name) for name in parts),
             svg=picture,
-            caption=_say("bill.figure"),
+            caption=say("bill.figure"),
         ),
         Table(
-            label=_say("bill.numbers"),
+            label=say("bill.numbers"),
             role="plain bill",
             columns=(words_column("system"), *number_columns(("round trip", *parts))),
             lines=tuple(_bill_line(item, parts) for item in found),
-            caption=(Span(_say("bill.caption")),),
+            caption=(Span(say("bill.caption")),),
         ),
     )
 
@@ -180,7 +178,7 @@ def _ablation_tables(found: Sequence[Ablation], setting: SettingOf) -> Iterator[
 
 def _ablation(found: Sequence[Ablation], of: Comparison, setting: SettingOf) -> Iterator[Block]:
     if not found:
-        yield plain(_say("no_ablation"))
+        yield plain(say("no_ablation"))
         return
     yield from _ablation_tables(found, setting)
     yield plain(note(found, of.withheld), "dim")
@@ -190,7 +188,7 @@ def _figures(published: Published) -> tuple[Block, ...]:
     """Return the paper, every figure of it, and what their tags mean."""
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     table = Table(
-        label=_say("titles.published"),
+        label=say("titles.published"),
         role="plain figures",
         columns=(
             words_column("figure"),
@@ -209,12 +207,12 @@ def _figures(published: Published) -> tuple[Block, ...]:
             )
             for figure in published.figures.values()
         ),
-        caption=(Span(_say("figures")),),
+        caption=(Span(say("figures")),),
     )
     return (
         Facts(tuple(Fact(name=name, text=text) for name, text in published.facts.items())),
         table,
-        plain(_say("tags"), "dim"),
+        plain(say("tags"), "dim"),
         Facts(tuple(Fact(name=tag, text=TAGS[tag]) for tag in tags)),
     )
 
@@ -226,7 +224,7 @@ def _provenance(comparisons: Sequence[Comparison], sections: Mapping[str, Compar
             yield Heading(3, one.data.meta.campaign_id)
             made = ", ".join(name for name, of in sections.items() if of is one)
             yield plain(f"{provenance.deck(one.data)}{f' Of it: {made}.' if made else ''}")
-        yield plain(_say("command"))
+        yield plain(say("command"))
         yield Command(provenance.command(one.data))
         yield Facts(provenance.campaign_facts(one.data))
 
@@ -242,14 +240,14 @@ def _mine(comparison: Comparison, published: Published) -> list[Ablation]:
 
 def _verdict(found: Sequence[Remark], grave: Sequence[Remark], comparisons: Sequence[Comparison]) -> str:
     if not found:
-        return "Our side is valid without warnings or notes"
-    own = "the campaign\u2019s own report" if len(comparisons) == 1 else "the campaigns\u2019 own reports"
-    rest = f"; the notes stand in {own}" if len(grave) < len(found) else ""
+        return say("views.our_side_valid_without")
+    own = say("views.campaigns_own_report") if len(comparisons) == 1 else say("views.campaigns_own_reports")
+    rest = say("views.notes_stand", own=own) if len(grave) < len(found) else ""
     held = sum(bool(one.withheld) for one in comparisons)
     if held:
         of = "" if len(comparisons) == 1 else f" from {held} of {len(comparisons)} campaigns"
         return f"Conclusions{of} are withheld: {counted(found)}{rest}"
-    return f"Our side is valid with {counted(found)}{rest}"
+    return say("views.our_side_valid", found=counted(found), rest=rest)
 
 
 def _first(comparisons: Sequence[Comparison], section: Callable[[Comparison], T]) -> tuple[T, Comparison]:
@@ -336,8 +334,8 @@ class _Sections:
             *kept,
             *contrasts,
             *self._semantics(),
-            self._section("published", _say("titles.published"), _figures(published)),
-            self._section("provenance", _say("titles.provenance"), _provenance(self._comparisons, self._of)),
+            self._section("published", say("titles.published"), _figures(published)),
+            self._section("provenance", say("titles.provenance"), _provenance(self._comparisons, self._of)),
         )
 
     def _section(self, name: Section, title: str, blocks: Iterable[Block], **given: str) -> Region:
@@ -367,12 +365,12 @@ class _Sections:
         told = tuple(matrix.answers(self.of_matrix, published.matrix)) if published.matrix else ()
         apart = ranges.ranges(self.of_matrix, published)
         if told or apart:
-            yield self._section("answer", _say("titles.answer"), (*([listed(told, "said")] if told else []), *apart))
+            yield self._section("answer", say("titles.answer"), (*([listed(told, "said")] if told else []), *apart))
         if self._tables:
-            yield self._section("matrix", _say("titles.matrix"), self._tables, short="Matrix")
+            yield self._section("matrix", say("titles.matrix"), self._tables, short="Matrix")
         if found := distances(self._comparisons[0], published):
             anchor = "distance" if told or apart else "answer"
-            yield self._section("distance", _say("titles.distance"), found, id=anchor)
+            yield self._section("distance", say("titles.distance"), found, id=anchor)
 
     def _ours(self) -> Iterator[Region]:
         published, prose = self._published, self._prose
@@ -382,16 +380,16 @@ class _Sections:
         if published.ablation:
             made = tuple(_ablation(self._mine, self._of_ablation, published.ablation))
             yield self._section(
-                "ablation", prose.ablation_title or _say("titles.ablation"), made, short=prose.ablation_short
+                "ablation", prose.ablation_title or say("titles.ablation"), made, short=prose.ablation_short
             )
         if priced := features.features(self._comparisons, published):
-            yield self._section("features", _say("titles.features"), priced, short="Features")
+            yield self._section("features", say("titles.features"), priced, short="Features")
 
     def _models(self) -> Iterator[Region]:
         of = next((one for one in self._comparisons if models.has_points(one.data)), self._comparisons[0])
         if found := models.models(of, self._published):
             self._of["LogGP"] = of
-            yield self._section("models", _say("titles.models"), found, short="LogGP")
+            yield self._section("models", say("titles.models"), found, short="LogGP")
 
     def _own_sections(self) -> list[Region]:
         own = self._own
@@ -408,5 +406,5 @@ class _Sections:
     def _semantics(self) -> Iterator[Region]:
         if self._published.semantics:
             found = semantics.matrix(self.of_matrix.data, self._published.semantics)
-            title = _say("titles.semantics")
+            title = say("titles.semantics")
             yield self._section("semantics", title, (found,), short="Semantics")

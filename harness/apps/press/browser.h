@@ -2,7 +2,7 @@
 /*
  * The client: it asks the nodes for files over HTTP, in turn, as if a name server had sent each request to the next one,
  * over a number of connections to each that it keeps. Either as many requests as there are connections are always open (a
- * closed loop), or they are due at instants that are fixed beforehand (an open loop, see pace.h). Every answer is compared
+ * closed loop), or they are due at instants that are fixed beforehand (an open loop, see arrivals.h). Every answer is compared
  * with the file, byte by byte.
  */
 #ifndef PRESS_BROWSER_H
@@ -10,7 +10,7 @@
 
 #include <llhttp.h>
 
-#include "traffic/pace.h"
+#include "traffic/arrivals.h"
 #include "launch/pattern.h"
 #include "press/directory.h"
 #include "press/files.h"
@@ -29,7 +29,7 @@ struct press_visit {
 	struct press_watch watch;
 	struct press_browser *browser;
 	uint32_t node;
-	/* of the request: in ticks; `due` as in pace.h */
+	/* of the request: in ticks; `due` as in arrivals.h */
 	uint64_t due, sent;
 	uint32_t file;
 	/* of the answer */

@@ -33,14 +33,6 @@ static inline size_t drv_ask_bytes(uint64_t key)
 int drv_ask_start(struct drv_play *play, drv_recv_fn recv, uint32_t slots, size_t bytes_max, bool touch,
 		  struct drv_fail *fail);
 
-/* Whether the body of an answer is what its sender wrote. */
-DRV_INLINE bool drv_ask_holds(struct drv_requester *requester, const void *data, size_t bytes, uint64_t key)
-{
-	struct drv_check *check = &requester->progress.check;
-
-	return DRV_LIKELY(!check->reads) || drv_check_read(check, data, bytes, key);
-}
-
 /*
  * For a pattern's `recv`: whether a message is the answer to the latest request, of so many bytes. Counts whatever else
  * it is. The body is the caller's to check; so is answered_at to set.
@@ -67,7 +59,7 @@ DRV_INLINE void drv_ask_take(struct drv_requester *requester, const void *data, 
 	struct drv_check *check = &requester->progress.check;
 
 	if (DRV_LIKELY(drv_load64((const uint8_t *)data + 8) == check->seed &&
-		       drv_ask_holds(requester, data, bytes, key)))
+		       drv_check_body(check, data, bytes, key)))
 		check->checked++;
 	else
 		drv_check_wrong(check, "an answer that holds other bytes (%" PRIu64 ")", key);

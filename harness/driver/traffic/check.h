@@ -63,6 +63,15 @@ DRV_INLINE bool drv_check_late(const struct drv_check *check, const void *data, 
 bool drv_check_read(struct drv_check *check, const void *data, size_t bytes, uint64_t key)
 	__attribute__((noinline));
 
+/* Whether the body of a message is what its sender wrote, where bodies are written: else it is not looked at. */
+DRV_INLINE bool drv_check_body(struct drv_check *check, const void *data, size_t bytes, uint64_t key)
+{
+	if (DRV_LIKELY(!check->reads))
+		return true;
+	return DRV_LIKELY(!check->full) ? drv_touch_read(data, bytes, check->seed, key)
+					: drv_check_read(check, data, bytes, key);
+}
+
 /* Enters a phase: full comparison or not, and which. */
 void drv_check_phase(struct drv_check *check, bool full, uint64_t phase);
 

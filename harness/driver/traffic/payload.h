@@ -199,8 +199,6 @@ struct drv_message {
 	/* its trailer: DRV_RPC_REQUEST or DRV_RPC_REPLY, and the id; 0: none */
 	uint32_t trailer;
 	uint64_t id;
-	/* of post */
-	uint32_t flags;
 	/* it lies in the buffer already: the layer was busy */
 	bool written;
 };
@@ -249,7 +247,7 @@ DRV_INLINE int drv_message_post(const struct drv_engine *engine, struct cadge_ch
 	if (message->touch && drv_in_place_grants(engine->layer))
 		return drv_message_post_in_place(engine, chan, message, token);
 	drv_message_write(message);
-	return engine->layer->post(chan, &iov, 1, message->flags, token);
+	return engine->layer->post(chan, &iov, 1, 0, token);
 }
 
 #endif

@@ -30,7 +30,7 @@ static void take_reply(struct drv_requester *requester, struct drv_op *op)
 	struct drv_check *check = &requester->thread.check;
 	const struct drv_clock *clock = &requester->progress.port.engine->clock;
 	const bool fits = op->bytes == requester->exchange.reply_bytes;
-	const bool whole = !check->reads || !fits || drv_check_read(check, op->data, op->bytes, op->key);
+	const bool whole = !fits || drv_check_body(check, op->data, op->bytes, op->key);
 	const uint64_t now = drv_clock_now(clock);
 
 	if (!requester->complete) {

@@ -7,23 +7,16 @@ int drv_requester_hand_written(struct drv_requester *requester, struct drv_op *o
 			       uint64_t token)
 {
 	struct drv_message *message = &requester->message;
-	int code;
 
 	message->key = op->number;
 	message->id = token;
 	if (requester->in_place)
 		return drv_message_post_in_place(requester->progress.port.engine, op->chan, message, token);
-	message->at = op->payload;
-	message->flags = flags;
-	message->written = op->filled;
-	if (requester->exchange.form == DRV_FORM_NATIVE) {
-		drv_message_write(message);
-		code = drv_requester_hand(requester, op, DRV_FORM_NATIVE, flags, token);
-	} else {
-		code = drv_message_post(requester->progress.port.engine, op->chan, message, token);
-	}
-	op->filled = message->written;
-	return code;
+	/* once, however often the layer is busy */
+	if (DRV_LIKELY(!op->filled))
+		drv_message_write_to(message, op->payload);
+	op->filled = true;
+	return drv_requester_hand(requester, op, requester->exchange.form, flags, token);
 }
 
 /* ---- over an unreliable layer ---- */

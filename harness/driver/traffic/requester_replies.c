@@ -26,7 +26,7 @@ DRV_INLINE void complete(struct drv_requester *requester, uint32_t index, const 
 
 	if (DRV_UNLIKELY(requester->copies) && DRV_LIKELY(bytes && bytes <= requester->exchange.reply_bytes))
 		data = memcpy(op->result, data, bytes);
-	whole = DRV_LIKELY(!check->reads) || drv_check_read(check, data, bytes, op->key);
+	whole = drv_check_body(check, data, bytes, op->key);
 	now = drv_clock_now(&engine->clock);
 	op->waiting = false;
 	requester->completed++;

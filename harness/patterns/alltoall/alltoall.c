@@ -3,6 +3,8 @@
  * Pattern alltoall: every endpoint sends a message to every other one, and begins the next round when it has one of each
  * and its own have left. So nobody is more than a round ahead of anybody. Endpoint 0 says in its messages which round is
  * the last one.
+ *
+ * Nobody answers anybody, so there is no requester (requester.h): the loop is its own, on progress.h.
  */
 #include "alltoall.params.h"
 

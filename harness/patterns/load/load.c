@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 
 #include "launch/pattern.h"
-#include "traffic/pace.h"
+#include "traffic/arrivals.h"
 #include "traffic/requester_parts.h"
 #include "traffic/roles.h"
 

@@ -87,7 +87,7 @@ static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, co
 	if (DRV_UNLIKELY(number > caller->number)) {
 		drv_check_wrong(check, "an answer to a call that was not made (%" PRIu64 ")", number);
 	} else if (DRV_LIKELY(number == caller->number && !caller->requester.answered_at)) {
-		if (DRV_LIKELY(drv_ask_holds(&caller->requester, data, bytes, number)))
+		if (DRV_LIKELY(drv_check_body(check, data, bytes, number)))
 			check->checked++;
 		else
 			drv_check_wrong(check, "an answer that holds other bytes (%" PRIu64 ")", number);

@@ -16,6 +16,9 @@
  * always from the same, which a layer with mem_reg was told of before; cold each from memory mapped anew, which such a
  * layer is told of inside the time. Mapping, writing and unmapping are outside it, and the same work in both.
  *
+ * An operation is no message and has no answer, and a round of puts ends by a quiet: so the loops are its own, on progress.h,
+ * and not those of requester.h.
+ *
  * Verification: gets fetch what the target wrote (heads in the loop, whole bodies before and after); puts are read back
  * by the target between the phases (the last round's heads; whole bodies before and after); the values that the atomic
  * operations returned add up to what the target's counter says.

@@ -416,7 +416,7 @@ def test_patterns(checkout: Checkout, cadge: Cadge) -> None:
     assert "measures where ways is both, else serves" in cadge("patterns", "stream").out
     wrong = cadge("patterns", "rpx")
     assert (wrong.code, wrong.out) == (2, "")
-    assert "unknown pattern 'rpx'; did you mean rpc?" in wrong.err
+    assert "unknown pattern 'rpx'; did you mean rpc? For example: cadge patterns rpc" in wrong.err
 
 
 def test_where_patterns_run(checkout: Checkout, cadge: Cadge) -> None:

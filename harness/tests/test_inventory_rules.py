@@ -22,7 +22,7 @@ from cadge_harness.paths import Checkout
 from cadge_harness.run import ansible_io
 from cadge_harness.run.lease import Peer
 from cadge_harness.testbed import testbeds
-from cadge_harness.testbed.inventory_rules import KNOWN, HostVariables, read_host
+from cadge_harness.testbed.inventory_rules import KNOWN, HostVariables, for_example, read_host
 from cadge_results.event import Event, Problem, Ready, TaskFailed
 
 from .conftest import Answer, FakeRunner, make_testbed
@@ -128,24 +128,56 @@ def test_values_that_are_refused(variable: str, said: str, values: list[object])
         sentence = refusal(**{variable: value})
         assert sentence.startswith(f"host n1: {variable} {said}"), sentence
         assert ", not " in sentence
+        assert variable in example(sentence)
+
+
+def example(sentence: str) -> Json:
+    """Return the variables that a refusal has for an example, read as an inventory's YAML is."""
+    found: Json = yaml.safe_load(f"{{{sentence.rpartition('; for example: ')[2]}}}")
+    return found
+
+
+@pytest.mark.parametrize("variable", KNOWN)
+def test_an_example_can_be_pasted(variable: str) -> None:
+    text = for_example("wrong", variable)
+    if variable == "inventory_hostname":
+        name = text.removeprefix("wrong; for example: ")
+        assert isinstance(read_host(name, GOOD), HostVariables)
+        return
+    pasted = example(text)
+    assert list(pasted) == [variable]
+    assert isinstance(read_host("n1", {**GOOD, **pasted}), HostVariables)
+    assert pasted[variable] != ""
 
 
 def test_refusals_that_say_more() -> None:
-    assert refusal(cadge_device=None).endswith("neither of the last two first), not None")
-    assert refusal(cadge_device="{{ x }}").endswith("not '{{ x }}'; Cadge fills in no templates")
-    assert refusal(cadge_device="x" * 10_000).endswith("x...")
+    assert refusal(cadge_device=None).endswith(
+        "neither of the last two first), not None; for example: cadge_device: eth0"
+    )
+    assert (
+        refusal(cadge_device="{{ x }}")
+        .partition("; for example")[0]
+        .endswith("not '{{ x }}'; Cadge fills in no templates")
+    )
+    assert "x...; for" in refusal(cadge_device="x" * 10_000)
     lacks = read_host("n1", {"cadge_address": "10.1.0.1"})
-    assert lacks == ["host n1 lacks the variable cadge_device in the inventory"]
+    assert lacks == ["host n1 lacks the variable cadge_device in the inventory; for example: cadge_device: eth0"]
     unknown = r"host n1: there is no variable 'cadge_\x1b[2Jx'; "
     assert refusal(**{"cadge_\x1b[2Jx": 1}).startswith(unknown)
     several = read_host("n1", {**GOOD, "cadge_device": "", "cadge_cpus": [-1, -2, -3]})
     assert isinstance(several, list)
     assert len(several) == 2
     own = refusal(cadge_raw_device="ib0")
-    assert own == "host n1: cadge_raw_device must be a link of its own, not cadge_device (ib0)"
+    assert own.startswith("host n1: cadge_raw_device must be a link of its own, not cadge_device (ib0); for example:")
+    assert isinstance(read_host("n1", {**GOOD, **example(own)}), HostVariables)
     narrow = refusal(cadge_port_first=20000, cadge_port_last=20030)
-    assert narrow == "host n1: cadge_port_first and cadge_port_last must span at least 32 ports, not 20000-20030"
-    assert "cadge_management_address is needed" in refusal(ansible_host="fd00::1")
+    assert "must span at least 32 ports, not 20000-20030; for example: " in narrow
+    assert isinstance(read_host("n1", {**GOOD, **example(narrow)}), HostVariables)
+    needed = refusal(ansible_host="fd00::1")
+    assert "cadge_management_address is needed" in needed
+    assert isinstance(read_host("n1", {**GOOD, "ansible_host": "fd00::1", **example(needed)}), HostVariables)
+    near = refusal(cadge_addres="10.1.0.1")
+    assert near.endswith('did you mean cadge_address? For example: cadge_address: "10.1.0.1"')
     assert isinstance(
         read_host("n1", {**GOOD, "ansible_host": "fd00::1", "cadge_management_address": "n1"}), HostVariables
     )
@@ -233,7 +265,7 @@ def test_hosts_that_do_not_go_together(tmp_path: Path, names: tuple[str, str], c
 
 def test_many_refusals_are_cut_short(tmp_path: Path) -> None:
     hosts = {f"n{number}": {**GOOD, "cadge_device": ""} for number in range(9)}
-    with pytest.raises(Exception, match=r"not ''\nand 4 more$"):
+    with pytest.raises(Exception, match=r"not ''; for example: cadge_device: eth0\nand 4 more$"):
         testbeds.resolve("auto", inventory(tmp_path, **hosts))
 
 

@@ -143,7 +143,7 @@ GOOD = "patterns:\n- {pattern: rpc, request_bytes: 8B}\n"
     [
         (
             "patterns:\n- {pattern: rpx, request_bytes: 8B}\n",
-            r"s.yml:6:13: patterns.0.pattern: 'rpx' is not allowed; did you mean rpc\?",
+            r"s.yml:6:13: patterns.0.pattern: 'rpx' is not allowed; did you mean rpc\? For example: pattern: rpc",
         ),
         (
             "patterns:\n- {pattern: rpc, requst: 8B}\n",

@@ -64,7 +64,7 @@ def patterns(
         check_driver(checkout)
         return output.finish(0, {}, [])
     if name is not None:
-        name = name_of(name, workloads.patterns, "pattern")
+        name = name_of(name, workloads.patterns, "pattern", before="cadge patterns ")
     if here:
         names = (name,) if name is not None else workloads.ordered
         cells = _cells(names, checkout, workloads, testbed_name, inventory)

@@ -443,13 +443,16 @@ def split_names(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for value in values for name in re.split(r"[\s,]+", value) if name)
 
 
-def name_of(given: str, known: Collection[str], what: str) -> str:
-    """Return a known name that a user gave, with '-' or '_' in it. Raises UsageError where it is unknown."""
+def name_of(given: str, known: Collection[str], what: str, *, before: str = "") -> str:
+    """Return a known name that a user gave, with '-' or '_' in it. Raises UsageError where it is unknown.
+
+    before: what a name is written behind, for an example in the error.
+    """
     from cadge_results.complaint import nearest
 
     alike = next((name for name in known if name.replace("_", "-") == given.replace("_", "-")), None)
     if alike is None:
-        raise UsageError(f"unknown {what} {given!r}{nearest(given, known)}")
+        raise UsageError(f"unknown {what} {given!r}{nearest(given, known, before=before)}")
     return alike
 
 

@@ -109,17 +109,19 @@ def explain_json(error: ValidationError, kind: Kind, text: str | bytes) -> str:
     return explain(error, kind, raw)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], *, before: str = "") -> str:
     """Return `; did you mean X?` where known names are near, else all of them.
 
     Names that have the whole of it as parts go first, in the order of `known`; then the one that is alike in spelling.
+    before: what a name is written behind (`--patterns `), for an example; none is given without it.
     """
     names = list(dict.fromkeys(known))
+    if not names:
+        return ""
     close = near_names(name, names)
-    if close:
-        listed = " or ".join([", ".join(close[:-1]), close[-1]] if close[1:] else close)
-        return f"; did you mean {listed}?"
-    return f"; known: {', '.join(sorted(names))}" if names else ""
+    listed = " or ".join([", ".join(close[:-1]), close[-1]] if close[1:] else close)
+    said = f"; did you mean {listed}?" if close else f"; known: {', '.join(sorted(names))}"
+    return with_example(said, f"{before}{(close or sorted(names))[0]}") if before else said
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
@@ -320,6 +322,14 @@ class SchemaParts:
         return {f"{name}{number or ''}": value for number in range(max(1, one.get("minProperties", 1)))}
 
 
+def example_of(path: Path, schema: SchemaParts) -> str:
+    """Return `key: value`, an example of the innermost key of a path."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    value = schema.example(schema.at(path))
+    return f"{flow(path[-1])}: {flow(value)}" if path else flow(value)
+
+
 def _number(one: Schema) -> str:
     what = "a whole number" if one["type"] == "integer" else "a number"
     least, most = one.get("minimum"), one.get("maximum")
@@ -356,35 +366,27 @@ def _value_at(raw: Any, path: Path) -> object:  # noqa: ANN401 - any JSON
     return raw
 
 
-def _example(path: Path, schema: SchemaParts) -> str:
-    """Return an example of the innermost key of a path."""
-    while path and isinstance(path[-1], int):
-        path = path[:-1]
-    value = schema.example(schema.at(path))
-    return f"{flow(path[-1])}: {flow(value)}" if path else flow(value)
-
-
 def _text(item: Mapping[str, Any], path: Path, schema: SchemaParts, raw: object) -> str:
     match item["type"]:
         case "extra_forbidden" if known := schema.keys(path[:-1]):
             near = near_names(str(path[-1]), known)
             said = f"unknown key{nearest(str(path[-1]), known)}"
-            return with_example(said, _example((*path[:-1], near[0]), schema)) if near else said
+            return with_example(said, example_of((*path[:-1], near[0]), schema)) if near else said
         case "json_invalid":
             return f"not JSON: {item['ctx']['error']}"
         case "missing":
-            return with_example(f"is missing; it must be {schema.allowed(schema.at(path))}", _example(path, schema))
+            return with_example(f"is missing; it must be {schema.allowed(schema.at(path))}", example_of(path, schema))
         case "value_error" | "assertion_error":
             text = str(item["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
             if not path or "like" in text or "for example" in text:
                 return text
-            return with_example(text, _example(path, schema))
+            return with_example(text, example_of(path, schema))
     here = schema.at(path)
     if "[key]" in item["loc"]:
         names = [found[0] for branch in schema.branches(schema.at(path[:-1])) if (found := schema.each(branch))]
-        return with_example(f"such a name must be {schema.allowed(names[0])}", _example(path[:-1], schema))
+        return with_example(f"such a name must be {schema.allowed(names[0])}", example_of(path[:-1], schema))
     value = _value_at(raw, path)
     words = [str(word) for branch in schema.branches(here) for word in branch.get("enum", ())]
     near = near_names(value, words) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]}?" if near else ""
-    return with_example(f"must be {schema.allowed(here)}, not {given(value)}{hint}", _example(path, schema))
+    return with_example(f"must be {schema.allowed(here)}, not {given(value)}{hint}", example_of(path, schema))

@@ -88,7 +88,8 @@ def _check_patterns(sweep: SweepFile, workloads: Workloads, asked: Asked, name: 
     here = dict.fromkeys(entry.pattern for entry in sweep.patterns)
     for pattern in asked.patterns:
         if pattern not in workloads.patterns:
-            raise UsageError(f"--patterns: unknown pattern {pattern!r}{nearest(pattern, workloads.patterns)}")
+            hint = nearest(pattern, workloads.patterns, before="--patterns ")
+            raise UsageError(f"--patterns: unknown pattern {pattern!r}{hint}")
         if pattern not in here:
             text = f"pattern: {pattern}"
             others = [path.stem for path in sorted(folder.glob("*.yml")) if _names(path, text)]

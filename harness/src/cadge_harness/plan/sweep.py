@@ -171,7 +171,8 @@ def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Complaint]:
 
 
 def _unknown(where: tuple[str | int, ...], name: str, workloads: Workloads) -> Complaint:
-    return Complaint(path=(*where, "pattern"), text=f"{name!r} is not allowed{nearest(name, workloads.patterns)}")
+    hint = nearest(name, workloads.patterns, before="pattern: ")
+    return Complaint(path=(*where, "pattern"), text=f"{name!r} is not allowed{hint}")
 
 
 def _value_problems(

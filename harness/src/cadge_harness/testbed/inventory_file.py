@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from cadge_harness.errors import UnfitError, UsageError, named, printable, shown
-from cadge_harness.testbed.inventory_rules import HostVariables, loops_back, read_host
+from cadge_harness.testbed.inventory_rules import HostVariables, for_example, loops_back, read_host
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
 from cadge_results.catalogue import SafeLoader
+from cadge_results.command import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +105,8 @@ def _shared(hosts: tuple[HostVariables, ...]) -> Iterator[str]:
             if other != host.inventory_hostname:
                 yield f"hosts {other} and {host.inventory_hostname} have the same {what}: {value}"
     if len({(host.cadge_port_first, host.cadge_port_last) for host in hosts}) > 1:
-        yield f"the hosts of group {GROUP} must agree on cadge_port_first and cadge_port_last"
+        text = f"the hosts of group {GROUP} must agree on cadge_port_first and cadge_port_last"
+        yield for_example(text, "cadge_port_first", "cadge_port_last")
 
 
 def _lonely(hosts: tuple[HostVariables, ...]) -> Iterator[str]:
@@ -112,13 +114,18 @@ def _lonely(hosts: tuple[HostVariables, ...]) -> Iterator[str]:
     if len(hosts) == 1:
         return
     for host in hosts:
-        for what, value in (
-            ("its name", host.inventory_hostname),
-            ("cadge_address", host.cadge_address),
-            ("cadge_management_address (else ansible_host, else its name)", host.management_address),
+        for variable, what, value in (
+            ("inventory_hostname", "its name", host.inventory_hostname),
+            ("cadge_address", "cadge_address", host.cadge_address),
+            (
+                "cadge_management_address",
+                "cadge_management_address (else ansible_host, else its name)",
+                host.management_address,
+            ),
         ):
             if loops_back(value):
-                yield f"host {host.inventory_hostname}: {what} must be one that the other hosts reach, not {value}"
+                text = f"host {host.inventory_hostname}: {what} must be one that the other hosts reach, not {value}"
+                yield for_example(text, variable)
 
 
 def _checked_path(path: Path) -> Path:
@@ -187,7 +194,10 @@ def load(path: Path) -> Testbed:
         near = difflib.get_close_matches(GROUP, groups, n=1)
         hint = f" Did you mean {shown(near[0])} to be it?" if near else ""
         have = ", ".join(map(named, groups)) if groups else "none"
-        raise UsageError(f"no host matches: {path} has no host in group {GROUP!r}. Groups there: {have}.{hint}")
+        raise UsageError(
+            f"no host matches: {path} has no host in group {GROUP!r}. Groups there: {have}.{hint}",
+            commands=(command("testbed", "example"),),
+        )
     everything = listing.get("_meta", {}).get("hostvars", {})
     variables = {name: dict(everything.get(name, {})) for name in names}
     hosts = _read_hosts(variables)

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from cadge_harness.errors import named, shown
 from cadge_harness.testbed.model import DEFAULT_PORTS
-from cadge_results.complaint import nearest
+from cadge_results.complaint import example_of, near_names, nearest, schema_parts, with_example
 
 CPUS_MOST = 8192  # what a kernel can be built for, and the driver's own bound
 PORTS_LEAST = 32
@@ -108,37 +108,41 @@ _Port = Annotated[int, Field(ge=1024, le=65535)]
 
 
 class HostVariables(BaseModel):
-    """A host's name and the variables that Cadge reads; the description of a field says what is allowed.
+    """A host's name and the variables that Cadge reads. A field says what is allowed, and gives an example.
 
     Strict, so that `true` is no number. A variable that is not given is its default, which no rule has to allow.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    inventory_hostname: Annotated[str, _rule(is_name)] = Field(description=f"{_A_NAME} or an IPv4 address")
-    ansible_host: _SshAddress = Field("", description=f"{_A_NAME} or an IP address")
-    ansible_ssh_host: _SshAddress = Field("", description=f"{_A_NAME} or an IP address")  # its old name
-    cadge_device: _Device = Field(description=_A_DEVICE)
+    inventory_hostname: Annotated[str, _rule(is_name)] = Field(
+        description=f"{_A_NAME} or an IPv4 address", examples=["n1"]
+    )
+    ansible_host: _SshAddress = Field("", description=f"{_A_NAME} or an IP address", examples=["10.0.0.1"])
+    ansible_ssh_host: _SshAddress = Field(  # its old name
+        "", description=f"{_A_NAME} or an IP address", examples=["10.0.0.1"]
+    )
+    cadge_device: _Device = Field(description=_A_DEVICE, examples=["eth0"])
     cadge_address: Annotated[str, _rule(is_address)] = Field(
-        description="an IPv4 address of one host, without leading zeros"
+        description="an IPv4 address of one host, without leading zeros", examples=["10.1.0.1"]
     )
     cadge_management_address: Annotated[str, _rule(is_name)] = Field(
-        "", description=f"an IPv4 address of one host or {_A_NAME}"
+        "", description=f"an IPv4 address of one host or {_A_NAME}", examples=["10.0.0.1"]
     )
     cadge_raw_device: Annotated[str, _rule(lambda text: text == "" or _is_device(text))] = Field(
-        "", description=f"{_A_DEVICE}, or empty"
+        "", description=f"{_A_DEVICE}, or empty", examples=["eth1"]
     )
     cadge_cpus: Annotated[list[_Cpu], _rule(_distinct)] = Field(
-        [], description=f"a list of processor numbers, each once, from 0 to {CPUS_MOST - 1}"
+        [], description=f"a list of processor numbers, each once, from 0 to {CPUS_MOST - 1}", examples=[[2, 3]]
     )
     cadge_port_first: _Port = Field(DEFAULT_PORTS[0], description=_A_PORT)
     cadge_port_last: _Port = Field(DEFAULT_PORTS[1], description=_A_PORT)
-    cadge_build_path: Annotated[str, _rule(_is_path)] = Field("", description=_A_PATH)
+    cadge_build_path: Annotated[str, _rule(_is_path)] = Field("", description=_A_PATH, examples=["/opt/cadge/build"])
     cadge_ld_library_path: Annotated[str, _rule(_is_search_path)] = Field(
-        "", description=f"{_A_PATH}, or several with ':' between, or empty"
+        "", description=f"{_A_PATH}, or several with ':' between, or empty", examples=["/opt/ucx/lib"]
     )
     cadge_opal_prefix: Annotated[str, _rule(lambda text: text == "" or _is_path(text))] = Field(
-        "", description=f"{_A_PATH}, or empty"
+        "", description=f"{_A_PATH}, or empty", examples=["/opt/openmpi"]
     )
     cadge_tunable: Annotated[bool, BeforeValidator(_truth)] = Field(True, description="true or false")
     cadge_link_own: Annotated[bool, BeforeValidator(_truth)] = Field(False, description="true or false")
@@ -152,18 +156,26 @@ class HostVariables(BaseModel):
     @model_validator(mode="after")
     def _together(self) -> Self:
         if self.cadge_raw_device == self.cadge_device:
-            raise ValueError(f"cadge_raw_device must be a link of its own, not cadge_device ({self.cadge_device})")
+            text = f"cadge_raw_device must be a link of its own, not cadge_device ({self.cadge_device})"
+            raise ValueError(for_example(text, "cadge_device", "cadge_raw_device"))
         if ":" in self.management_address:
-            raise ValueError("cadge_management_address is needed, an IPv4 address, where ansible_host is an IPv6 one")
+            text = "cadge_management_address is needed, an IPv4 address, where ansible_host is an IPv6 one"
+            raise ValueError(for_example(text, "cadge_management_address"))
         first, last = self.cadge_port_first, self.cadge_port_last
         if last - first + 1 < PORTS_LEAST:
-            raise ValueError(
-                f"cadge_port_first and cadge_port_last must span at least {PORTS_LEAST} ports, not {first}-{last}"
-            )
+            text = f"cadge_port_first and cadge_port_last must span at least {PORTS_LEAST} ports, not {first}-{last}"
+            raise ValueError(for_example(text, "cadge_port_first", "cadge_port_last"))
         return self
 
 
 KNOWN = tuple(HostVariables.model_fields)
+
+
+def for_example(text: str, *variables: str) -> str:
+    """Return what is wrong, with the examples of the variables that mend it."""
+    parts = schema_parts(HostVariables)
+    examples = [example_of((variable,), parts).removeprefix("inventory_hostname: ") for variable in variables]
+    return with_example(text, ", ".join(examples))
 
 
 def read_host(name: str, variables: Mapping[str, object]) -> HostVariables | list[str]:
@@ -175,8 +187,9 @@ def read_host(name: str, variables: Mapping[str, object]) -> HostVariables | lis
     given["inventory_hostname"] = name
     unknown = [key for key in given if key not in KNOWN]
     if unknown:
-        hint = nearest(unknown[0], (key for key in KNOWN if key.startswith("cadge_")))
-        return [f"host {named(name)}: there is no variable {named(unknown[0])}{hint}"]
+        own = [key for key in KNOWN if key.startswith("cadge_")]
+        text = f"host {named(name)}: there is no variable {named(unknown[0])}{nearest(unknown[0], own)}"
+        return [for_example(text, *near) if (near := near_names(unknown[0], own)[:1]) else text]
     try:
         return HostVariables.model_validate(given)
     except ValidationError as error:
@@ -190,9 +203,9 @@ def _sentence(where: tuple[int | str, ...], item: Mapping[str, Any], given: Mapp
         return f": {item['msg'].removeprefix('Value error, ')}"
     variable = str(where[0])
     if item["type"] == "missing":
-        return f" lacks the variable {variable} in the inventory"
+        return for_example(f" lacks the variable {variable} in the inventory", variable)
     allowed = HostVariables.model_fields[variable].description
-    called = "its name" if variable == "inventory_hostname" else variable
     value = given[variable]
     hint = "; Cadge fills in no templates" if isinstance(value, str) and "{{" in value else ""
-    return f": {called} must be {allowed}, not {shown(value)}{hint}"
+    called = "its name" if variable == "inventory_hostname" else variable
+    return for_example(f": {called} must be {allowed}, not {shown(value)}{hint}", variable)

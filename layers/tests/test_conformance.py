@@ -565,6 +565,8 @@ def test_a_fault_fails_the_test_of_its_name(fault: str, test: str, whole: bool) 
     report = run(BUILDS["release"], bad(fault), "--cycles", "60", *([] if whole else only(test)))
     assert list(report.failed) == [test]
     assert report.status == 1
+    if test == "poll_never_sleeps":
+        assert "known_faults in sleeps.layer.yml" in report.failed[test]
 
 
 def test_memory_that_was_freed_is_no_growth() -> None:
@@ -742,4 +744,5 @@ def test_a_leak_of_a_rank_is_found_whatever_its_launcher_says(tmp_path: Path) ->
     assert report.status == 1
     assert report.failed.keys() == {ENDS_CLEAN}
     assert "AddressSanitizer: " in report.failed[ENDS_CLEAN]
+    assert "leaks-under-a-launcher.supp" in report.failed[ENDS_CLEAN]
     assert "LeakSanitizer" in report.errors

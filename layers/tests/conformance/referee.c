@@ -233,6 +233,40 @@ static void say_status(char *out, size_t bytes, const char *who, int status)
 			 UNDER_SANITIZER && WEXITSTATUS(status) ? " (a sanitizer reports on stderr)" : "");
 }
 
+/* The part of a layer's name that its files have: of am-foo, of am-foo@label and of a module am-foo.so, foo. */
+static const char *say_substrate(const struct options *opt, int *letters)
+{
+	const char *name = opt->layer ? opt->layer : opt->module, *slash = strrchr(name, '/');
+	const char *dash = strchr(slash ? slash + 1 : name, '-');
+
+	*letters = dash ? (int)strcspn(dash + 1, "@.") : 4;
+	return dash ? dash + 1 : "NAME";
+}
+
+/* Adds what sanitizers reported of ranks to the reason, and what to do about a library's leak. False: nothing. */
+static bool say_reports(const struct options *opt, char *reason, size_t reason_bytes)
+{
+	size_t ended = strlen(reason);
+	char summary[REASON_BYTES];
+	const char *said, *substrate;
+	int letters;
+
+	if (!reports_take(summary, sizeof(summary)))
+		return false;
+	said = ended ? strchr(summary, ':') : summary; /* how a rank ended says that a sanitizer reports */
+	substrate = say_substrate(opt, &letters);
+	snprintf(reason + ended, reason_bytes - ended, "%s", said ? said : "");
+	ended = strlen(reason);
+	if (strstr(summary, " leaked in ")) { /* a sentence with a full stop, which goes on here */
+		ended -= ended && reason[ended - 1] == '.';
+		snprintf(reason + ended, reason_bytes - ended,
+			 "; if the library leaks and not the adapter, add leak:FUNCTION to %.*s.supp beside "
+			 "the layer file",
+			 letters, substrate);
+	}
+	return true;
+}
+
 int set_quit(struct set *set, char *reason, size_t reason_bytes)
 {
 	struct packet p = {.kind = PACKET_QUIT};
@@ -271,8 +305,8 @@ int set_quit(struct set *set, char *reason, size_t reason_bytes)
 	}
 	if (set->mpirun && !result)
 		memset(set->pids, 0, sizeof(set->pids));
-	/* Ranks that ended with 0, as far as their launcher says. */
-	if (!result && reports_take(reason, reason_bytes))
+	/* Ranks may have ended with 0, as far as their launcher says. */
+	if (say_reports(set->opt, reason, reason_bytes))
 		result = -1;
 	set_kill(set);
 	return result;

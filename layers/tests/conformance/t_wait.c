@@ -14,6 +14,9 @@
 
 #define POLLS        10000u
 #define SLOW_POLL_NS (200u * 1000u)
+#define LIBRARY_SLEEPS                                                                                       \
+	"; if the library sleeps and not the adapter, list poll_never_sleeps under known_faults in "         \
+	"%s.layer.yml, with the function"
 
 static enum cadge_keep any_recv(struct endpoint *ep, uint32_t peer, const void *data, size_t bytes,
 				struct cadge_lend *lend)
@@ -50,13 +53,15 @@ void test_poll_never_sleeps(struct rank *r)
 	}
 	slept = voluntary_switches() - before;
 	if (slept > POLLS / 100) {
-		fail(r, "%llu of %u polls with nothing to do yielded the processor: only wait may sleep",
-		     (unsigned long long)slept, POLLS);
+		fail(r,
+		     "%llu of %u polls with nothing to do yielded the processor: only wait may "
+		     "sleep" LIBRARY_SLEEPS,
+		     (unsigned long long)slept, POLLS, r->layer->substrate);
 		return;
 	}
 	if (slow > POLLS / 20) {
-		fail(r, "%u of %u polls with nothing to do took more than %u us", slow, POLLS,
-		     SLOW_POLL_NS / 1000);
+		fail(r, "%u of %u polls with nothing to do took more than %u us" LIBRARY_SLEEPS, slow, POLLS,
+		     SLOW_POLL_NS / 1000, r->layer->substrate);
 		return;
 	}
 	iov.base = buffer_new(ep, iov.bytes);
@@ -78,8 +83,10 @@ void test_poll_never_sleeps(struct rank *r)
 	}
 	slept = voluntary_switches() - before;
 	if (slept > 2000 / 50) {
-		fail(r, "%llu of 2000 posts and polls yielded the processor (%u posts were accepted)",
-		     (unsigned long long)slept, posts);
+		fail(r,
+		     "%llu of 2000 posts and polls yielded the processor (%u posts were "
+		     "accepted)" LIBRARY_SLEEPS,
+		     (unsigned long long)slept, posts, r->layer->substrate);
 		return;
 	}
 	if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0)

@@ -70,7 +70,6 @@ struct served {
 	struct drv_server server;
 	struct drv_jobs jobs;
 	struct drv_service service;
-	uint8_t replies[2 * ROOM * 64];
 	atomic_uint done;
 };
 
@@ -80,26 +79,29 @@ static uint64_t work(void *arg, uint32_t worker, uint64_t job)
 	struct served *served = arg;
 
 	(void)worker;
-	if (served->server.work[job].key == served->server.work[job].id + 7)
+	if (served->server.lines[0].work[job].key == served->server.lines[0].work[job].id + 7)
 		atomic_fetch_add(&served->done, 1);
 	return job;
 }
 
 static void start(struct served *served, struct drv_engine *engine, bool block)
 {
+	const struct drv_phase phase = {.full = false};
+	struct drv_counts counts = {0};
 	struct drv_fail fail;
 
 	memset(&state.posts, 0, sizeof(state) - offsetof(__typeof__(state), posts));
 	memset(served, 0, sizeof(*served));
 	engine->block = block;
-	if (!tap_ok(!drv_server_start_on(&served->server, engine, 0, served->replies, exchange, &fail) &&
+	if (!tap_ok(!drv_server_start(&served->server, engine, exchange, &fail) &&
 			    !drv_jobs_start(&served->jobs, engine, DRV_POLICY_FIFO, ROOM, work, served, NULL,
 					    &fail),
 		    "%s: %u workers start", block ? "block" : "poll", drv_workers_wanted(engine)))
 		exit(1);
-	drv_server_serve_by(&served->server, &served->service, &served->jobs);
+	drv_server_phase(&served->server, &phase, &counts);
+	drv_server_work(&served->server, &served->service, &served->jobs);
 	/* keys begin with 7 here, and come in any order */
-	served->server.check.by_number = false;
+	served->server.lines[0].check.by_number = false;
 }
 
 static void stop(struct served *served)
@@ -145,16 +147,18 @@ static void test_server(struct drv_engine *engine, bool block)
 
 	start(&served, engine, block);
 	all = serve(&served, engine);
-	tap_ok(all && !state.wrong && atomic_load(&served.done) == CALLS && !served.server.check.mismatches,
+	tap_ok(all && !state.wrong && atomic_load(&served.done) == CALLS &&
+		       !served.server.lines[0].check.mismatches,
 	       "each of %d requests is worked for and answered once: %u answers, %u wrong", CALLS,
 	       state.answers, state.wrong);
 	/* nothing is taken back now: as many as there is room for, and one that there is none for */
-	served.server.check.reliable = true;
+	served.server.lines[0].check.reliable = true;
 	for (uint64_t id = 0; id < ROOM; id++)
 		deliver(&served, id);
-	all = !served.server.check.mismatches;
+	all = !served.server.lines[0].check.mismatches;
 	deliver(&served, ROOM);
-	tap_ok(all && served.server.check.mismatches == 1, "%d are held, the next one is refused", ROOM);
+	tap_ok(all && served.server.lines[0].check.mismatches == 1, "%d are held, the next one is refused",
+	       ROOM);
 	stop(&served);
 	tap_ok(!engine->workers, "workers end with jobs on their way");
 }
@@ -337,6 +341,7 @@ int main(void)
 		       fail.reason == DRV_ARGUMENT,
 	       "without workers: %s", fail.text);
 	drv_jobs_stop(&nothing);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
 	close(state.fd);
 	return tap_done();
 }

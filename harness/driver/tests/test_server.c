@@ -32,7 +32,6 @@ static int note_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 struct site {
 	struct drv_engine engine;
 	struct drv_server server;
-	uint8_t *replies;
 	/* requests so far: the key of the next one */
 	uint64_t requests;
 };
@@ -45,6 +44,8 @@ static void start(struct site *site, uint64_t reply_bytes, uint32_t depth, enum 
 					      .depth = depth,
 					      .seed = SEED,
 					      .touch = touch};
+	const struct drv_phase phase = {.full = false};
+	struct drv_counts counts = {0};
 	struct drv_fail fail;
 
 	memset(site, 0, sizeof(*site));
@@ -52,19 +53,18 @@ static void start(struct site *site, uint64_t reply_bytes, uint32_t depth, enum 
 	layer_has.code = code;
 	site->engine.layer = &layer;
 	site->engine.offer.both.caps = CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK;
-	site->replies = calloc(1, drv_server_bytes(&exchange));
-	if (!site->replies ||
-	    drv_server_start_on(&site->server, &site->engine, 0, site->replies, exchange, &fail))
+	site->engine.channels_count = 1;
+	if (drv_server_start(&site->server, &site->engine, exchange, &fail))
 		abort();
-	drv_server_phase(&site->server, false, 0);
+	drv_server_phase(&site->server, &phase, &counts);
 }
 
 static void end(struct site *site)
 {
-	tap_ok(site->server.check.mismatches == 0 && !site->server.failed, "nothing was wrong: %s%s",
-	       site->server.check.mismatch, site->server.fail.text);
+	tap_ok(site->server.lines[0].check.mismatches == 0 && !site->server.failed, "nothing was wrong: %s%s",
+	       site->server.lines[0].check.mismatch, site->server.fail.text);
 	drv_server_stop(&site->server);
-	free(site->replies);
+	drv_memory_free(&site->engine, &site->engine.pools[DRV_POOL_SERVER]);
 }
 
 /* The client asks; the server answers inside the callback. */
@@ -182,7 +182,7 @@ static void test_written(void)
 
 	start(&site, BYTES, 1, DRV_TOUCH_WRITE_READ, CADGE_BUSY);
 	ask(&site);
-	body = site.replies + (layer_has.bases[0] - site.replies) + BYTES / 2;
+	body = site.server.lines[0].replies + (layer_has.bases[0] - site.server.lines[0].replies) + BYTES / 2;
 	other = *body ^ 0xff;
 	*body = other;
 	layer_has.code = CADGE_DONE;
@@ -205,14 +205,14 @@ static void test_twice(uint64_t reply_bytes)
 	ask(&site);
 	sent(&site, 0);
 	sent(&site, 0);
-	tap_ok(site.server.check.mismatches == 1, "a completion that comes twice: %s",
-	       site.server.check.mismatch);
+	tap_ok(site.server.lines[0].check.mismatches == 1, "a completion that comes twice: %s",
+	       site.server.lines[0].check.mismatch);
 	ask(&site);
 	ask(&site);
 	tap_ok(layer_has.posts == 3 && layer_has.bases[1] != layer_has.bases[2],
 	       "two answers have a buffer each after it");
 	drv_server_stop(&site.server);
-	free(site.replies);
+	drv_memory_free(&site.engine, &site.engine.pools[DRV_POOL_SERVER]);
 }
 
 int main(void)

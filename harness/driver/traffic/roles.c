@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The roles of patterns that exchange requests and replies, on top of requester and server. */
+/* The acting role of patterns that exchange requests and replies, on top of the requester. */
 #include "traffic/roles.h"
 
 enum drv_form drv_call_form(const struct drv_ability *both)
@@ -43,18 +43,6 @@ int drv_requester_role_prepare(struct drv_play *play, struct drv_exchange exchan
 	return 0;
 }
 
-int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
-{
-	struct drv_answerer *answerer = play->state;
-
-	if (drv_server_start(&answerer->server, play->engine, exchange, fail))
-		return -1;
-	drv_server_phase(&answerer->server, true, 1);
-	play->engine->sink = &answerer->server.port.sink;
-	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
-	return 0;
-}
-
 void drv_requester_role_stop(struct drv_play *play)
 {
 	drv_requester_stop(play->state);
@@ -89,27 +77,4 @@ void drv_requester_role_phase(struct drv_play *play, const struct drv_phase *pha
 {
 	(void)phase;
 	drv_requester_counts(play->state, counts_out);
-}
-
-void drv_answerer_stop(struct drv_play *play)
-{
-	drv_server_stop(&((struct drv_answerer *)play->state)->server);
-}
-
-int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
-{
-	return drv_server_run(&((struct drv_answerer *)play->state)->server, message_out, fail);
-}
-
-int drv_answerer_drain(struct drv_play *play, struct drv_fail *fail)
-{
-	return drv_server_drain(&((struct drv_answerer *)play->state)->server, fail);
-}
-
-void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
-{
-	struct drv_answerer *answerer = play->state;
-
-	drv_check_executed(&answerer->server.check, counts_out);
-	drv_server_phase(&answerer->server, phase->full, phase->serial);
 }

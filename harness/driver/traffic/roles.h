@@ -2,7 +2,7 @@
 /*
  * Driver helper for patterns that exchange requests and replies between two roles: the functions of their role tables.
  * A pattern writes `prepare` itself, which says what is exchanged and where the samples go, and takes the rest from
- * here. The state of the acting role begins with a struct drv_requester.
+ * here. The state of the acting role begins with a struct drv_requester; the other role is in server.h.
  */
 #ifndef DRV_ROLES_H
 #define DRV_ROLES_H
@@ -10,11 +10,6 @@
 #include "launch/pattern.h"
 #include "traffic/requester.h"
 #include "traffic/server.h"
-
-/* The role that answers. */
-struct drv_answerer {
-	struct drv_server server;
-};
 
 /* The form of a call between ends that can `both`: the layer's own, or made of messages. */
 enum drv_form drv_call_form(const struct drv_ability *both);
@@ -32,7 +27,6 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
 
 /* The samples go to the pattern's first quantity. */
 int drv_requester_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
-int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
 
 /* As in struct drv_role. */
 void drv_requester_role_stop(struct drv_play *play);
@@ -42,10 +36,6 @@ int drv_requester_role_measure(struct drv_play *play, struct drv_fail *fail);
 bool drv_requester_role_settle(struct drv_play *play);
 void drv_requester_role_phase(struct drv_play *play, const struct drv_phase *phase,
 			      struct drv_counts *counts_out);
-void drv_answerer_stop(struct drv_play *play);
-int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
-int drv_answerer_drain(struct drv_play *play, struct drv_fail *fail);
-void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare and the bounds of its channels. */
 #define DRV_REQUESTER_ROLE                                                                                   \
@@ -53,8 +43,5 @@ void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, st
 	.verify = drv_requester_role_verify, .warmup = drv_requester_role_warmup,                            \
 	.measure = drv_requester_role_measure, .settle = drv_requester_role_settle,                          \
 	.phase = drv_requester_role_phase
-#define DRV_ANSWERER_ROLE                                                                                    \
-	.state_bytes = sizeof(struct drv_answerer), .stop = drv_answerer_stop, .serve = drv_answerer_serve,  \
-	.drain = drv_answerer_drain, .phase = drv_answerer_phase
 
 #endif

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Driver helper for patterns that exchange requests and replies: the serving side. It answers whatever arrives on one
- * channel, or with several clients on the channel on which it came, until the out-of-band channel says what comes next.
- * It knows nothing of time: phases are told out of band.
+ * The responder: it answers the requests that arrive, each on the channel on which it came, until the out-of-band channel
+ * says what comes next. It knows nothing of time: phases are told out of band.
+ *
+ * What it keeps account of it keeps by line: order of requests, buffers, and requests that wait for their answer. Each
+ * channel has a line of its own, or all share one.
  */
 #ifndef DRV_SERVER_H
 #define DRV_SERVER_H
 
-#include "traffic/demux.h"
 #include "engine/engine.h"
+#include "launch/pattern.h"
 #include "threads/jobs.h"
 #include "traffic/check.h"
-#include "traffic/service.h"
+#include "traffic/demux.h"
 #include "traffic/payload.h"
+#include "traffic/service.h"
 
 /*
  * Bit of a token: of a second exchange on the same engine (see duet.h). A client's tokens hold the number of the
@@ -62,6 +65,8 @@ struct drv_exchange {
 	uint32_t depth;
 	/* how many clients ask one server, and servers one client asks; 0 stands for 1 */
 	uint32_t clients, servers;
+	/* a server keeps account of each channel by itself, and so many clients ask it on each */
+	bool by_channel;
 	uint64_t seed;
 	/* requests and replies are written anew and read whole */
 	enum drv_touch touch;
@@ -85,38 +90,48 @@ struct drv_work {
 	struct cadge_reply_to reply_to;
 };
 
-struct drv_server {
-	/* first: callbacks get a pointer to it */
-	struct drv_port port;
-	/* on which a message that came on a channel is answered, by that channel's number */
-	struct cadge_chan *chans[DRV_PEERS_MAX];
-	struct drv_exchange exchange;
-	/* answers from inside the callback */
-	bool in_sink;
-	/* what tokens hold beside the number of a buffer */
-	uint64_t mark;
+/* What belongs to one channel, or to all of them where they share a line. */
+struct drv_line {
 	struct drv_check check;
-
 	/* of the engine's pool; the first buffer's payload */
 	uint8_t *replies;
-	size_t stride;
-	uint32_t buffers;
 	/* indices of buffers that are ours; power of two */
 	uint32_t *free_ring;
-	uint32_t free_head, free_tail, free_mask;
-	/*
-	 * Large answers that nobody writes: the buffer that came back last leaves next. It is in the cache, as the only
-	 * one of native tools is.
-	 */
-	bool hot;
-	/* where bodies are written: what all replies have in common, and the one in progress */
-	struct drv_message message;
+	uint32_t free_head, free_tail;
 	/* the buffer whose body is written, plus one, and for which request, where the layer was busy; else 0 */
 	uint32_t written;
 	uint64_t written_key;
 	/* ring of requests without an answer */
 	struct drv_work *work;
-	uint32_t work_head, work_tail, work_mask;
+	uint32_t work_head, work_tail;
+	/* index in `work` of the request whose work is done and which has no answer yet, plus one */
+	uint32_t served;
+};
+
+struct drv_server {
+	/* first: callbacks get a pointer to it */
+	struct drv_port port;
+	struct drv_line *lines;
+	uint32_t lines_count;
+	/* of each line: sizes of its rings, less one; buffers, and where the next one begins */
+	uint32_t free_mask, work_mask, buffers;
+	size_t stride;
+	/* on which a message that came on a channel is answered, by that channel's number */
+	struct cadge_chan *chans[DRV_PEERS_MAX];
+	struct drv_exchange exchange;
+	/* of a request and an answer, with their trailers */
+	size_t request_bytes, answer_bytes;
+	/* answers from inside the callback */
+	bool in_sink;
+	/*
+	 * Large answers that nobody writes: the buffer that came back last leaves next. It is in the cache, as the only
+	 * one of native tools is.
+	 */
+	bool hot;
+	/* what tokens hold beside the number of a buffer */
+	uint64_t mark;
+	/* where bodies are written: what all replies have in common, and the one in progress */
+	struct drv_message message;
 
 	bool failed;
 	/* what happened inside a callback */
@@ -124,55 +139,76 @@ struct drv_server {
 
 	/* what it does before it answers; NULL: nothing */
 	struct drv_service *service;
-	/* of other threads that do it, by index in `work`, which is no ring then; NULL: this thread does */
+	/* of other threads that do it, by index in `work` of the only line, which is no ring then; NULL: this thread does */
 	struct drv_jobs *jobs;
-	/* index in `work` of the request whose work is done and which has no answer yet, plus one */
-	uint32_t served;
 };
 
-/* Requests that a server may have on its channel at a time. */
+/* Requests that one line may have at a time. */
 uint32_t drv_server_outstanding(const struct drv_exchange *exchange);
 
-/* Makes buffers for one attempt. */
+/* Makes lines for one attempt, and enters a phase of full comparisons. It is the engine's sink from now on. */
 int drv_server_start(struct drv_server *server, struct drv_engine *engine, struct drv_exchange exchange,
 		     struct drv_fail *fail);
-/*
- * The same for one of several channels of a context, see cluster.h. `replies`: drv_server_bytes of the engine's pool, the
- * caller's, for the length of the attempt.
- */
-int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, uint32_t channel,
-			uint8_t *replies, struct drv_exchange exchange, struct drv_fail *fail);
-size_t drv_server_bytes(const struct drv_exchange *exchange);
-/*
- * From now on it works before it answers each request: inside the callback where it may answer there, else after poll.
- * To be called right after drv_server_start. `service` stays the caller's.
- */
-void drv_server_serve(struct drv_server *server, struct drv_service *service);
-/* From now on it answers all messages on this one. To be called right after drv_server_start. */
-void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan);
-/* The same where other threads do the work: `jobs`, as many as `work` has room for; they stay the caller's. */
-void drv_server_serve_by(struct drv_server *server, struct drv_service *service, struct drv_jobs *jobs);
+/* Legal on zeroes. */
 void drv_server_stop(struct drv_server *server);
 
-/* Enters a phase: full comparison or not, and which. */
-void drv_server_phase(struct drv_server *server, bool full, uint64_t phase);
+/*
+ * From now on it works before it answers each request: inside the callback where it may answer there, else after poll.
+ * `service` stays the caller's. `jobs`: other threads do the work, for as many requests as `work` has room for; they stay
+ * the caller's. NULL: this thread does. To be called right after drv_server_start.
+ */
+void drv_server_work(struct drv_server *server, struct drv_service *service, struct drv_jobs *jobs);
+/* From now on it answers all messages on this channel. To be called right after drv_server_start. */
+void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan);
 
-/* Serves until a message comes from out of band: *message_out is a new reference. */
-int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_fail *fail);
+/* Ends a phase, whose counts it adds, and enters the next one. */
+void drv_server_phase(struct drv_server *server, const struct drv_phase *phase, struct drv_counts *counts);
 
-/* Answers what could not be answered at once. 0, or -1 with the reason. Called after poll. */
+/* Answers what could not be answered at once. 0, or -1 with the reason. Called after poll, where something is due. */
 int drv_server_drain(struct drv_server *server, struct drv_fail *fail);
+static inline bool drv_server_due(const struct drv_server *server)
+{
+	return server->jobs ? drv_jobs_due(server->jobs) || server->failed : server->port.due;
+}
 
-/* Callbacks that a sink of several servers hands on. */
-enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-				   struct cadge_lend *lend);
-void drv_server_on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
-			const struct cadge_reply_to *reply_to);
-/* The same for a server that works before it answers. */
-enum cadge_keep drv_server_on_recv_serving(struct cadge_sink *sink, uint32_t peer, const void *data,
-					   size_t bytes, struct cadge_lend *lend);
-void drv_server_on_call_serving(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args,
-				size_t bytes, const struct cadge_reply_to *reply_to);
+/* That of a channel; also of one that a layer made up. */
+DRV_INLINE struct drv_line *drv_server_line(const struct drv_server *server, uint32_t peer)
+{
+	if (DRV_LIKELY(server->lines_count == 1))
+		return server->lines;
+	return &server->lines[peer < server->lines_count ? peer : 0];
+}
+
+/* For who answers in another way: hands over an answer that is written, in buffer `slot` of the caller's. Codes as of post. */
+DRV_INLINE int drv_server_hand_over(const struct drv_server *server, const struct drv_work *work, void *at,
+				    uint64_t slot)
+{
+	const struct drv_engine *engine = server->port.engine;
+	const struct cadge_iov iov = {at, server->answer_bytes};
+
+	return server->exchange.form == DRV_FORM_NATIVE
+		       ? engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0, server->mark | slot)
+		       : engine->layer->post(server->chans[work->peer], &iov, 1, 0, server->mark | slot);
+}
+/* Its sink's `sent`, for a token that is none of the caller's. */
 void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code);
+/* That failed: the next drain says so. */
+void drv_server_fail(struct drv_server *server, int code) __attribute__((cold, noinline));
+/* A request beyond those that clients may have outstanding. Where losses are known it counts as lost. */
+void drv_server_drop(struct drv_line *line) __attribute__((cold, noinline));
+
+/* For `prepare`, of a role whose state begins with a struct drv_server. */
+int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+
+/* As in struct drv_role, of such a role. */
+void drv_answerer_stop(struct drv_play *play);
+int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+int drv_answerer_drain(struct drv_play *play, struct drv_fail *fail);
+void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+
+/* All members of a role table but name, prepare and the bounds of its channels. */
+#define DRV_ANSWERER_ROLE                                                                                    \
+	.state_bytes = sizeof(struct drv_server), .stop = drv_answerer_stop, .serve = drv_answerer_serve,    \
+	.drain = drv_answerer_drain, .phase = drv_answerer_phase
 
 #endif

@@ -51,7 +51,7 @@ struct delegate {
 };
 
 struct server {
-	struct drv_answerer answerer;
+	struct drv_server responder;
 	struct notes notes;
 };
 
@@ -166,7 +166,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	struct server *server = play->state;
-	struct cadge_sink *sink = &server->answerer.server.port.sink;
+	struct cadge_sink *sink = &server->responder.port.sink;
 
 	if (drv_answerer_prepare(play, exchange_in(play), fail))
 		return -1;
@@ -176,7 +176,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 		sink->call = server_call;
 	}
 	drv_server_answer_on(
-		&server->answerer.server,
+		&server->responder,
 		play->engine
 			->channels[route_in(play) == DRV_ROUTE_RELAY ? OF_SERVER_DELEGATE : OF_SERVER_CLIENT]
 			.chan);

@@ -36,9 +36,9 @@ struct acting {
 	struct drv_histogram slowdown;
 };
 
-/* The state of the role that answers. The same holds of `answerer`. */
+/* The state of the role that answers. The same holds of `server`. */
 struct serving {
-	struct drv_answerer answerer;
+	struct drv_server server;
 	struct drv_service service;
 	struct crew crew;
 };
@@ -93,7 +93,7 @@ static uint64_t do_work(void *arg, uint32_t worker, uint64_t job)
 	if (!crew->is_ready[worker])
 		drv_service_settle_in(service);
 	crew->is_ready[worker] = true;
-	drv_service_do(service, crew->server->work[job].key);
+	drv_service_do(service, crew->server->lines[0].work[job].key);
 	return job;
 }
 
@@ -127,7 +127,7 @@ static int start_crew(struct crew *crew, struct drv_engine *engine, struct drv_s
 	if (drv_jobs_start(&crew->jobs, engine, DRV_POLICY_FIFO, server->work_mask + 1, do_work, crew, NULL,
 			   fail))
 		return -1;
-	drv_server_serve_by(server, service, &crew->jobs);
+	drv_server_work(server, service, &crew->jobs);
 	return 0;
 }
 
@@ -150,7 +150,7 @@ static int serve(struct drv_play *play, struct drv_server *server, struct drv_se
 	const struct parameters *parameters = play->parameters;
 
 	if (!has_workers(play)) {
-		drv_server_serve(server, service);
+		drv_server_work(server, service, NULL);
 		return 0;
 	}
 	return start_crew(crew, play->engine, server, service, parameters->work_bytes, fail);
@@ -195,7 +195,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	if (drv_answerer_prepare(play, exchange_in(play), fail) ||
 	    start_service(play, &serving->service, true, fail))
 		return -1;
-	return serve(play, &serving->answerer.server, &serving->service, &serving->crew, fail);
+	return serve(play, &serving->server, &serving->service, &serving->crew, fail);
 }
 
 static void stop_acting(struct drv_play *play)

@@ -49,12 +49,12 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct drv_exchange exchange = exchange_in(play);
-	struct drv_answerer *answerer = play->state;
+	struct drv_server *server = play->state;
 
 	if (drv_answerer_prepare(play, exchange, fail))
 		return -1;
 	/* of one client the order is looked at */
-	answerer->server.check.next_number = first_call(play->engine->channels[0].endpoint);
+	server->lines[0].check.next_number = first_call(play->engine->channels[0].endpoint);
 	/* the next client's call may be there before this one's answer has left */
 	if (exchange.clients > 1)
 		play->sleep = DRV_SLEEP_FREE;

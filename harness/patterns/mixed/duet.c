@@ -157,13 +157,9 @@ int drv_duet_serve(struct drv_duet *duet, json_t **message_out, struct drv_fail 
 void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct drv_counts *counts)
 {
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
-		struct drv_server *server = duet->servers[voice];
-
 		if (duet->requesters[voice])
 			drv_requester_counts(duet->requesters[voice], counts);
-		if (!server)
-			continue;
-		drv_check_executed(&server->check, counts);
-		drv_server_phase(server, phase->full, phase->serial);
+		if (duet->servers[voice])
+			drv_server_phase(duet->servers[voice], phase, counts);
 	}
 }

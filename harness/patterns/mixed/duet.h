@@ -50,7 +50,7 @@ int drv_duet_end(struct drv_duet *duet, struct drv_fail *fail);
 /* Clients: after a failure, as drv_requester_settle. */
 bool drv_duet_settle(struct drv_duet *duet);
 
-/* Servers: until a message comes from out of band, as drv_server_run. */
+/* Servers: until a message comes from out of band, as of a role. */
 int drv_duet_serve(struct drv_duet *duet, json_t **message_out, struct drv_fail *fail);
 
 /* Servers: what is due after a poll. */

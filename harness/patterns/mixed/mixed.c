@@ -114,9 +114,6 @@ static int start_servers(struct drv_play *play, struct drv_server *servers[DRV_V
 		drv_server_answer_on(servers[DRV_VOICE_BULK],
 				     play->engine->channels[channels[aggressor]].chan);
 	}
-	for (int voice = 0; voice < DRV_VOICES; voice++)
-		if (servers[voice])
-			drv_server_phase(servers[voice], true, 1);
 	return 0;
 }
 

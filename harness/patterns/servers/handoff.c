@@ -5,15 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "traffic/progress.h"
+
+static struct drv_check *check_of(const struct drv_errand *errand, const struct drv_handoff *handoff)
+{
+	return &drv_server_line(&handoff->server, errand->work.peer)->check;
+}
+
 /* Any thread: reads the request, does what the handler does, writes the answer. */
 static uint64_t work_for(void *arg, uint32_t worker, uint64_t job)
 {
 	const struct drv_handoff *handoff = arg;
-	const struct drv_exchange *exchange = &handoff->exchange;
+	const struct drv_server *server = &handoff->server;
 	struct drv_errand *errand = &handoff->errands[job];
-	const struct drv_check *check = &errand->server->check;
+	const struct drv_check *check = check_of(errand, handoff);
+	const size_t bytes = (size_t)server->exchange.request_bytes;
 	/* key, id and place in there are the owner's, who may answer another request now */
-	const struct drv_message *like = &errand->server->message;
+	const struct drv_message *like = &server->message;
 	struct drv_message reply = {.at = errand->reply,
 				    .bytes = like->bytes,
 				    .seed = like->seed,
@@ -26,21 +34,12 @@ static uint64_t work_for(void *arg, uint32_t worker, uint64_t job)
 
 	(void)worker;
 	if (check->reads)
-		errand->good &= drv_check_late(check, errand->request, (size_t)exchange->request_bytes) ||
-				drv_check_holds(check, errand->request, (size_t)exchange->request_bytes,
-						errand->work.key);
-	if (handoff->service)
-		drv_service_do(handoff->service, errand->work.key);
+		errand->good &= drv_check_late(check, errand->request, bytes) ||
+				drv_check_holds(check, errand->request, bytes, errand->work.key);
+	if (server->service)
+		drv_service_do(server->service, errand->work.key);
 	drv_message_write(&reply);
 	return job;
-}
-
-static void __attribute__((cold, noinline)) note_failure(struct drv_handoff *handoff, const char *what,
-							 int code)
-{
-	if (!handoff->failed)
-		drv_engine_fail(what, code, &handoff->fail);
-	handoff->failed = true;
 }
 
 /* Counts an answer: whether one to a later request of the channel went before it. */
@@ -55,33 +54,27 @@ static void count_answer(struct drv_handoff *handoff, uint32_t channel, uint64_t
 /* Somebody has worked for it: gives the answer to the layer. False: it has no room now. */
 static bool answer(struct drv_handoff *handoff, uint32_t job)
 {
-	const struct drv_engine *engine = handoff->jobs.engine;
-	const struct drv_exchange *exchange = &handoff->exchange;
+	struct drv_server *server = &handoff->server;
 	struct drv_errand *errand = &handoff->errands[job];
-	struct drv_check *check = &errand->server->check;
-	const uint64_t token = DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF | job;
-	const struct cadge_iov iov = {errand->reply,
-				      (size_t)drv_form_bytes(exchange->form, exchange->reply_bytes)};
-	const bool native = exchange->form == DRV_FORM_NATIVE;
+	struct drv_check *check = check_of(errand, handoff);
 	const int code =
-		native ? engine->layer->reply(engine->ctx, &errand->work.reply_to, &iov, 1, 0, token)
-		       : engine->layer->post(errand->server->chans[errand->work.peer], &iov, 1, 0, token);
+		drv_server_hand_over(server, &errand->work, errand->reply, DRV_TOKEN_HANDED_OFF | job);
 
 	if (code == CADGE_BUSY)
 		return false;
 	check->full_checked += check->full;
-	drv_check_judge(check, errand->good, errand->work.key, (size_t)exchange->request_bytes);
-	count_answer(handoff, errand->channel, errand->place);
+	drv_check_judge(check, errand->good, errand->work.key, (size_t)server->exchange.request_bytes);
+	count_answer(handoff, errand->work.peer, errand->place);
 	if (code == CADGE_QUEUED)
 		return true;
 	drv_jobs_release(&handoff->jobs, job);
 	if (code != CADGE_DONE)
-		note_failure(handoff, native ? "reply" : "post", code);
+		drv_server_fail(server, code);
 	return true;
 }
 
-bool drv_handoff_pass(struct drv_handoff *handoff, struct drv_server *server, uint32_t channel,
-		      const void *request, size_t bytes, const struct drv_work *work)
+bool drv_handoff_pass(struct drv_handoff *handoff, const void *request, size_t bytes,
+		      const struct drv_work *work)
 {
 	struct drv_errand *errand;
 	uint32_t job;
@@ -89,44 +82,113 @@ bool drv_handoff_pass(struct drv_handoff *handoff, struct drv_server *server, ui
 	if (!drv_jobs_take(&handoff->jobs, &job))
 		return false;
 	errand = &handoff->errands[job];
-	errand->server = server;
-	errand->channel = channel;
 	errand->work = *work;
-	errand->place = handoff->lines[channel].came++;
-	errand->good = drv_check_head(&server->check, request, bytes, &errand->work.key);
+	errand->place = handoff->lines[work->peer].came++;
+	errand->good = drv_check_head(check_of(errand, handoff), request, bytes, &errand->work.key);
 	memcpy(errand->request, request, bytes);
 	handoff->came++;
 	drv_jobs_submit(&handoff->jobs, job);
 	return true;
 }
 
-void drv_handoff_answered(struct drv_handoff *handoff, uint32_t channel)
+/* Passes a request on, or drops it. False: it is to be answered in place. */
+static bool pass_on(struct drv_handoff *handoff, const void *request, size_t bytes,
+		    const struct drv_work *work)
+{
+	if (bytes != handoff->server.exchange.request_bytes || !drv_handoff_wants(handoff))
+		return false;
+	if (drv_handoff_pass(handoff, request, bytes, work))
+		return true;
+	if (handoff->jobs.policy == DRV_POLICY_SHARED)
+		return false;
+	drv_server_drop(drv_server_line(&handoff->server, work->peer));
+	return true;
+}
+
+/* A layer that made up a channel would have failed its conformance suite; memory is kept from it all the same. */
+static uint32_t channel_of(const struct drv_handoff *handoff, uint32_t peer)
+{
+	return (uint32_t)(drv_server_line(&handoff->server, peer) - handoff->server.lines);
+}
+
+static void answered_in_place(struct drv_handoff *handoff, uint32_t channel)
 {
 	count_answer(handoff, channel, handoff->lines[channel].came++);
 	handoff->came++;
 }
 
-int drv_handoff_drain(struct drv_handoff *handoff)
+static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+			       struct cadge_lend *lend)
+{
+	struct drv_handoff *handoff = (struct drv_handoff *)sink;
+	struct drv_work work = {.peer = channel_of(handoff, peer)};
+	enum cadge_keep keep;
+
+	if (drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id) &&
+	    pass_on(handoff, data, bytes - DRV_RPC_TRAILER_BYTES, &work))
+		return CADGE_TAKEN;
+	keep = handoff->in_place.recv(sink, peer, data, bytes, lend);
+	answered_in_place(handoff, work.peer);
+	return keep;
+}
+
+static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
+		    const struct cadge_reply_to *reply_to)
+{
+	struct drv_handoff *handoff = (struct drv_handoff *)sink;
+	const struct drv_work work = {.peer = channel_of(handoff, peer), .reply_to = *reply_to};
+
+	if (pass_on(handoff, args, bytes, &work))
+		return;
+	handoff->in_place.call(sink, peer, op, args, bytes, reply_to);
+	answered_in_place(handoff, work.peer);
+}
+
+static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	struct drv_handoff *handoff = (struct drv_handoff *)sink;
+	const uint64_t job = token & ~(DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF);
+
+	if (!(token & DRV_TOKEN_HANDED_OFF) || job >= handoff->jobs.count ||
+	    !drv_jobs_release(&handoff->jobs, (uint32_t)job))
+		drv_server_on_sent(sink, peer, token, code);
+	else if (code < 0 && code != CADGE_E_LOST)
+		drv_server_fail(&handoff->server, code);
+}
+
+int drv_handoff_drain(struct drv_handoff *handoff, struct drv_fail *fail)
 {
 	uint32_t job;
 
+	if (handoff->server.port.due && drv_server_drain(&handoff->server, fail))
+		return -1;
+	if (!handoff->jobs.engine)
+		return 0;
 	handoff->busy_polls = handoff->came == handoff->came_before ? 0 : handoff->busy_polls + 1;
 	handoff->came_before = handoff->came;
 	drv_jobs_collect(&handoff->jobs);
 	while (drv_jobs_first(&handoff->jobs, &job) && answer(handoff, job))
 		drv_jobs_pop(&handoff->jobs);
-	return handoff->failed ? -1 : 0;
+	return 0;
 }
 
-bool drv_handoff_sent(struct drv_handoff *handoff, uint64_t token, int code)
+DRV_INLINE bool due(void *arg)
 {
-	const uint64_t job = token & ~(DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF);
+	const struct drv_handoff *handoff = arg;
 
-	if (job >= handoff->jobs.count || !drv_jobs_release(&handoff->jobs, (uint32_t)job))
-		return false;
-	if (code < 0 && code != CADGE_E_LOST)
-		note_failure(handoff, "post", code);
-	return true;
+	return handoff->server.port.due || drv_jobs_due(&handoff->jobs);
+}
+
+DRV_INLINE int drain(void *arg, struct drv_fail *fail)
+{
+	return drv_handoff_drain(arg, fail);
+}
+
+int drv_handoff_run(struct drv_handoff *handoff, json_t **message_out, struct drv_fail *fail)
+{
+	struct drv_port *port = &handoff->server.port;
+
+	return drv_serve_loop(port->engine, &port->sink, handoff, due, drain, message_out, fail);
 }
 
 /* Twice as many as clients may have outstanding, so that a late completion holds up nothing; of a queue, its room. */
@@ -137,33 +199,39 @@ static uint32_t errands_of(const struct drv_engine *engine, const struct drv_exc
 	return shared && wanted > DRV_JOBS_SHARE ? DRV_JOBS_SHARE : wanted;
 }
 
-int drv_handoff_start(struct drv_handoff *handoff, struct drv_engine *engine, struct drv_exchange exchange,
-		      struct drv_service *service, struct drv_queue *common, struct drv_fail *fail)
+int drv_handoff_start(struct drv_handoff *handoff, struct drv_queue *common, struct drv_fail *fail)
 {
-	const size_t request_stride = drv_memory_stride(exchange.request_bytes);
-	const size_t reply_stride = drv_memory_stride(drv_form_bytes(exchange.form, exchange.reply_bytes));
-	const uint32_t count = errands_of(engine, &exchange, common != NULL);
+	struct drv_server *server = &handoff->server;
+	const struct drv_exchange *exchange = &server->exchange;
+	const size_t request_stride = drv_memory_stride(exchange->request_bytes);
+	const uint32_t count = errands_of(server->port.engine, exchange, common != NULL);
 	uint8_t *memory;
 
-	*handoff = (struct drv_handoff){.exchange = exchange, .service = service};
 	handoff->errands = calloc(count, sizeof(*handoff->errands));
 	if (!handoff->errands)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for requests that are passed on");
 	/* no client of this endpoint uses that pool */
-	memory = drv_pool_take(engine, DRV_POOL_CLIENT, count * (request_stride + reply_stride), fail);
+	memory = drv_pool_take(server->port.engine, DRV_POOL_CLIENT,
+			       count * (request_stride + server->stride), fail);
 	if (!memory)
 		return -1;
 	for (uint32_t i = 0; i < count; i++) {
 		handoff->errands[i].request = memory + i * request_stride;
-		handoff->errands[i].reply = memory + count * request_stride + i * reply_stride;
+		handoff->errands[i].reply = memory + count * request_stride + i * server->stride;
 	}
-	return drv_jobs_start(&handoff->jobs, engine, common ? DRV_POLICY_SHARED : DRV_POLICY_LEAST_LOADED,
-			      count, work_for, handoff, common, fail);
+	handoff->in_place = server->port.sink;
+	server->port.sink.recv = on_recv;
+	server->port.sink.call = on_call;
+	server->port.sink.sent = on_sent;
+	return drv_jobs_start(&handoff->jobs, server->port.engine,
+			      common ? DRV_POLICY_SHARED : DRV_POLICY_LEAST_LOADED, count, work_for, handoff,
+			      common, fail);
 }
 
 void drv_handoff_stop(struct drv_handoff *handoff)
 {
 	drv_jobs_stop(&handoff->jobs);
 	free(handoff->errands);
-	handoff->errands = NULL;
+	drv_server_stop(&handoff->server);
+	memset(handoff, 0, sizeof(*handoff));
 }

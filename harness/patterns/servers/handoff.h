@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that are not answered in place. The thread that owns the context copies one out of the layer's delivery and passes
- * it on; another thread works for it and writes the answer; and the owner, which alone touches the context, gives that to the
- * layer. The others are the owner's workers, or the server's threads by a queue that all of them look at (jobs.h).
+ * A responder some of whose requests are not answered in place. The thread that owns the context copies one out of the layer's
+ * delivery and passes it on; another thread works for it and writes the answer; and the owner, which alone touches the context,
+ * gives that to the layer. The others are the owner's workers, or the server's threads by a queue that all of them look at
+ * (jobs.h).
  *
  * Requests of one channel that several threads work for may be answered in another order than they came. How many were,
  * it counts.
@@ -21,9 +22,7 @@
 
 /* One request that was passed on, by job. */
 struct drv_errand {
-	struct drv_server *server;
 	struct drv_work work;
-	uint32_t channel;
 	/* of its channel's requests */
 	uint64_t place;
 	/* of the engine's pool: a copy of the payload, and where the answer is written */
@@ -33,10 +32,11 @@ struct drv_errand {
 };
 
 struct drv_handoff {
+	/* first: callbacks get a pointer to it. It answers in place, by channel; whoever works for a request does as it does. */
+	struct drv_server server;
+	/* what its sink did before it passed anything on */
+	struct cadge_sink in_place;
 	struct drv_jobs jobs;
-	struct drv_exchange exchange;
-	/* what whoever works for a request does; NULL: nothing but to read and to write */
-	struct drv_service *service;
 	struct drv_errand *errands;
 	/* by channel: requests that came, and the last of them that was answered, plus one */
 	struct {
@@ -47,17 +47,14 @@ struct drv_handoff {
 	uint32_t busy_polls;
 	/* answers out of order */
 	uint64_t reordered;
-	bool failed;
-	struct drv_fail fail;
 };
 
 /*
- * Gets ready for one attempt of the servers of all channels of the engine, and starts its workers. `common`: of all threads,
- * zeroed, theirs until all have stopped; NULL for workers. To be ended with drv_handoff_stop in any case.
+ * From now on its server, which was started, passes requests on: starts the workers. `common`: of all threads, zeroed, theirs
+ * until all have stopped; NULL for workers. To be ended with drv_handoff_stop in any case.
  */
-int drv_handoff_start(struct drv_handoff *handoff, struct drv_engine *engine, struct drv_exchange exchange,
-		      struct drv_service *service, struct drv_queue *common, struct drv_fail *fail);
-/* Legal on zeroes. */
+int drv_handoff_start(struct drv_handoff *handoff, struct drv_queue *common, struct drv_fail *fail);
+/* Stops its server as well. Legal on zeroes. */
 void drv_handoff_stop(struct drv_handoff *handoff);
 
 /* Whether the next request is to be passed on. Workers do all; in the common queue go those that come to a busy thread. */
@@ -66,22 +63,17 @@ static inline bool drv_handoff_wants(const struct drv_handoff *handoff)
 	return handoff->jobs.policy != DRV_POLICY_SHARED || handoff->busy_polls >= DRV_HANDOFF_BUSY_POLLS;
 }
 
-/* A request came to `server`, which is that of channel `channel`. Passes it on; false: there is no room for it. */
-bool drv_handoff_pass(struct drv_handoff *handoff, struct drv_server *server, uint32_t channel,
-		      const void *request, size_t bytes, const struct drv_work *work);
-/* The same was answered in place. */
-void drv_handoff_answered(struct drv_handoff *handoff, uint32_t channel);
+/* Passes a request on; false: there is no room for it. */
+bool drv_handoff_pass(struct drv_handoff *handoff, const void *request, size_t bytes,
+		      const struct drv_work *work);
 
-/* Whether there is something to be drained. */
-static inline bool drv_handoff_due(const struct drv_handoff *handoff)
-{
-	return drv_jobs_due(&handoff->jobs) || handoff->failed;
-}
+/*
+ * Works for what others passed on, answers what others have worked for, and what could not be answered in place at once. 0, or
+ * -1 with the reason. After poll.
+ */
+int drv_handoff_drain(struct drv_handoff *handoff, struct drv_fail *fail);
 
-/* Works for what others passed on, and answers what others have worked for. 0, or -1 with handoff->fail. After poll. */
-int drv_handoff_drain(struct drv_handoff *handoff);
-
-/* The layer is done with an answer; the token has the bit. False: it has no such answer. */
-bool drv_handoff_sent(struct drv_handoff *handoff, uint64_t token, int code);
+/* Serves until a message comes from out of band: *message_out is a new reference. */
+int drv_handoff_run(struct drv_handoff *handoff, json_t **message_out, struct drv_fail *fail);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "servers/batch.h"
 #include "traffic/roles.h"
-#include "servers/cluster.h"
+#include "servers/handoff.h"
 #include "launch/pattern.h"
 #include "traffic/service.h"
 #include "servers/shared.h"
@@ -35,10 +35,9 @@ static uint64_t outstanding(const struct parameters *parameters)
 
 /* The state of the role that answers. */
 struct serving {
-	struct drv_cluster cluster;
-	struct drv_service service;
-	/* a dispatcher's workers, or whoever steals */
+	/* passes requests on where the pattern's step has workers, or thieves */
 	struct drv_handoff handoff;
+	struct drv_service service;
 };
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -64,6 +63,7 @@ static struct drv_exchange exchange_served(const struct drv_play *play)
 	const struct parameters *parameters = play->parameters;
 	struct drv_exchange exchange = exchange_in(play);
 
+	exchange.by_channel = true;
 	exchange.clients = parameters->connection == CONNECTION_SHARED ? (uint32_t)parameters->clients : 1;
 	return exchange;
 }
@@ -181,26 +181,24 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	struct serving *serving = play->state;
-	struct drv_service *service = parameters->service_ns ? &serving->service : NULL;
+	struct drv_server *server = &serving->handoff.server;
+	struct drv_service *service = &serving->service;
 
-	if (drv_cluster_start(&serving->cluster, play->engine, exchange_served(play), fail))
+	if (drv_server_start(server, play->engine, exchange_served(play), fail))
 		return -1;
 	play->sleep = sleep_of(parameters);
-	if (service) {
+	if (parameters->service_ns) {
 		/* in every phase: it is the same each time, so that calls become steady with it */
 		if (drv_service_start(service, DRV_SERVICE_SPIN, DRV_SERVICE_FIXED, parameters->service_ns, 0,
 				      true, play->seed, &play->engine->clock, fail))
 			return -1;
 		drv_service_switch(service, true);
-		drv_cluster_serve(&serving->cluster, service);
+		drv_server_work(server, service, NULL);
 	}
-	if (!passes_on(parameters))
-		return 0;
-	if (drv_handoff_start(&serving->handoff, play->engine, exchange_served(play), service,
-			      parameters->step == STEP_STEALING ? play->shared : NULL, fail))
-		return -1;
-	drv_cluster_pass_on(&serving->cluster, &serving->handoff);
-	return 0;
+	return passes_on(parameters)
+		       ? drv_handoff_start(&serving->handoff,
+					   parameters->step == STEP_STEALING ? play->shared : NULL, fail)
+		       : 0;
 }
 
 static void stop_server(struct drv_play *play)
@@ -209,12 +207,11 @@ static void stop_server(struct drv_play *play)
 
 	drv_handoff_stop(&serving->handoff);
 	drv_service_stop(&serving->service);
-	drv_cluster_stop(&serving->cluster);
 }
 
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_cluster_run(&((struct serving *)play->state)->cluster, message_out, fail);
+	return drv_handoff_run(&((struct serving *)play->state)->handoff, message_out, fail);
 }
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
@@ -222,7 +219,7 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 	const struct parameters *parameters = play->parameters;
 	struct serving *serving = play->state;
 
-	drv_cluster_phase(&serving->cluster, phase, counts_out);
+	drv_server_phase(&serving->handoff.server, phase, counts_out);
 	if (phase->ended == DRV_STEP_MEASURE && !phase->last && passes_on(parameters)) {
 		drv_record_count(play->record, REORDERED, serving->handoff.reordered);
 		if (parameters->step == STEP_STEALING)

@@ -3,7 +3,7 @@
  * Many clients of one context: each gets the answers to its own requests, in order where they are given in place, also
  * when the layer is busy in between. And what is passed on: it is worked for once, by whoever takes it, and comes back.
  */
-#include "servers/cluster.h"
+#include "servers/handoff.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -58,6 +58,7 @@ static const struct drv_exchange exchange = {.form = DRV_FORM_EMULATED,
 					     .request_bytes = REQUEST,
 					     .reply_bytes = REPLY,
 					     .depth = DEPTH,
+					     .by_channel = true,
 					     .seed = 7,
 					     .touch = DRV_TOUCH_WRITE_READ};
 
@@ -73,33 +74,33 @@ static void start_engine(struct drv_engine *engine, uint64_t caps)
 }
 
 /* Delivers request `number` on a channel: its number is its id as well. */
-static void deliver(struct drv_cluster *cluster, uint32_t channel, uint64_t number)
+static void deliver(struct drv_server *server, uint32_t channel, uint64_t number)
 {
 	uint8_t message[REQUEST + DRV_RPC_TRAILER_BYTES];
 
 	drv_head_write(message, REQUEST, seed, number);
 	drv_touch_write(message, REQUEST, seed, number);
 	drv_trailer_write(message, REQUEST, number, DRV_RPC_REQUEST);
-	cluster->port.sink.recv(&cluster->port.sink, channel, message, sizeof(message), NULL);
+	server->port.sink.recv(&server->port.sink, channel, message, sizeof(message), NULL);
 }
 
-static void start(struct drv_cluster *cluster, struct drv_engine *engine)
+static void start(struct drv_server *server, struct drv_engine *engine)
 {
 	const struct drv_phase phase = {.full = false};
 	struct drv_counts counts = {0};
 	struct drv_fail fail;
 
-	if (drv_cluster_start(cluster, engine, exchange, &fail))
-		tap_ok(false, "a cluster starts: %s", fail.text);
-	drv_cluster_phase(cluster, &phase, &counts);
+	if (drv_server_start(server, engine, exchange, &fail))
+		tap_ok(false, "a server starts: %s", fail.text);
+	drv_server_phase(server, &phase, &counts);
 }
 
-static struct drv_counts counts_of(struct drv_cluster *cluster)
+static struct drv_counts counts_of(struct drv_server *server)
 {
 	const struct drv_phase phase = {.full = false};
 	struct drv_counts counts = {0};
 
-	drv_cluster_phase(cluster, &phase, &counts);
+	drv_server_phase(server, &phase, &counts);
 	return counts;
 }
 
@@ -115,42 +116,56 @@ static bool in_order(const struct cadge_chan *chan, uint32_t count)
 static void test_in_place(uint64_t caps)
 {
 	struct drv_engine engine;
-	struct drv_cluster cluster;
+	struct drv_server server;
 	struct drv_counts counts;
 	struct drv_fail fail;
 	bool right = true;
 
 	start_engine(&engine, caps);
-	start(&cluster, &engine);
+	start(&server, &engine);
 	for (uint64_t number = 0; number < DEPTH; number++)
 		for (uint32_t channel = 0; channel < CHANNELS; channel++) {
 			/* every second time there is no room: it waits, and nothing of its channel goes before it */
 			busy = (number + channel) % 2;
-			deliver(&cluster, channel, number);
+			deliver(&server, channel, number);
 		}
 	busy = 0;
-	for (uint32_t i = 0; i < CHANNELS; i++)
-		if (drv_server_drain(&cluster.servers[i], &fail))
-			tap_ok(false, "answers that had to wait");
+	if (drv_server_drain(&server, &fail))
+		tap_ok(false, "answers that had to wait");
 	for (uint32_t i = 0; i < CHANNELS; i++)
 		right &= in_order(&chans[i], DEPTH);
-	counts = counts_of(&cluster);
+	counts = counts_of(&server);
 	tap_ok(right && counts.executed == CHANNELS * DEPTH && counts.checked == CHANNELS * DEPTH &&
 		       !counts.mismatches,
 	       "%s: each client gets its answers in order, %" PRIu64 " of %d executed",
 	       caps ? "in the callback" : "after poll", counts.executed, CHANNELS * DEPTH);
-	deliver(&cluster, 1, DEPTH + 1);
-	tap_ok(counts_of(&cluster).mismatches == 1, "a request that is missing is noticed, on its channel");
-	drv_cluster_stop(&cluster);
+	deliver(&server, 1, DEPTH + 1);
+	tap_ok(counts_of(&server).mismatches == 1, "a request that is missing is noticed, on its channel");
+	drv_server_stop(&server);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
 }
 
 /* One poll of a thread: what it brought, and what the thread does then. */
-static void turn(struct drv_cluster *cluster, struct drv_handoff *handoff, uint32_t channel, uint64_t number)
+static void turn(struct drv_handoff *handoff, uint32_t channel, uint64_t number)
 {
-	deliver(cluster, channel, number);
-	if (drv_handoff_drain(handoff))
-		tap_ok(false, "a thread that passes on: %s", handoff->fail.text);
+	struct drv_fail fail;
+
+	deliver(&handoff->server, channel, number);
+	if (drv_handoff_drain(handoff, &fail))
+		tap_ok(false, "a thread that passes on: %s", fail.text);
+}
+
+/* Threads of a server that help each other. */
+static void start_two(struct drv_handoff handoffs[2], struct drv_engine engines[2], struct drv_queue *common)
+{
+	struct drv_fail fail;
+
+	for (int i = 0; i < 2; i++) {
+		memset(&handoffs[i], 0, sizeof(handoffs[i]));
+		start(&handoffs[i].server, &engines[i]);
+		if (drv_handoff_start(&handoffs[i], common, &fail))
+			tap_ok(false, "a thread starts: %s", fail.text);
+	}
 }
 
 /* Two threads of a server, played by this one: the first is busy, the second helps it out. */
@@ -158,7 +173,6 @@ static void test_stealing(void)
 {
 	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
-	struct drv_cluster busy_one;
 	struct drv_handoff handoffs[2];
 	struct drv_fail fail;
 	uint64_t number = 0;
@@ -166,42 +180,38 @@ static void test_stealing(void)
 	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	start_engine(&engines[1], CADGE_CAP_POST_IN_SINK);
 	start_engine(&engines[0], CADGE_CAP_POST_IN_SINK);
-	start(&busy_one, &engines[0]);
-	for (int i = 0; i < 2; i++)
-		if (drv_handoff_start(&handoffs[i], &engines[i], exchange, NULL, common, &fail))
-			tap_ok(false, "two threads start: %s", fail.text);
-	drv_cluster_pass_on(&busy_one, &handoffs[0]);
+	start_two(handoffs, engines, common);
 	while (handoffs[0].busy_polls < DRV_HANDOFF_BUSY_POLLS)
-		turn(&busy_one, &handoffs[0], 0, number++);
+		turn(&handoffs[0], 0, number++);
 	tap_ok(in_order(&chans[0], (uint32_t)number) && !handoffs[0].jobs.out,
 	       "a thread that is not busy yet answers %" PRIu64 " in place", number);
-	deliver(&busy_one, 0, number++);
-	deliver(&busy_one, 1, 0);
+	deliver(&handoffs[0].server, 0, number++);
+	deliver(&handoffs[0].server, 1, 0);
 	tap_ok(handoffs[0].jobs.out == 2 && chans[1].answers == 0, "once it is, it passes on");
-	drv_handoff_drain(&handoffs[1]);
+	drv_handoff_drain(&handoffs[1], &fail);
 	tap_ok(handoffs[1].jobs.helped == 1 && chans[0].answers == number - 1,
 	       "another takes one at a time, and does not touch the context");
 	/* its own, which nobody took, and what came back */
-	drv_handoff_drain(&handoffs[0]);
-	drv_handoff_drain(&handoffs[0]);
+	drv_handoff_drain(&handoffs[0], &fail);
+	drv_handoff_drain(&handoffs[0], &fail);
 	tap_ok(in_order(&chans[0], (uint32_t)number) && chans[1].answers == 1 && !handoffs[0].jobs.out &&
 		       handoffs[0].jobs.helped == 0 && handoffs[0].reordered == 0,
 	       "its owner answers both: %" PRIu64 " out of order", handoffs[0].reordered);
 
 	/* nothing came for a while: the next requests are answered in place, and overtake what is still out */
 	handoffs[0].busy_polls = DRV_HANDOFF_BUSY_POLLS;
-	deliver(&busy_one, 0, number++);
+	deliver(&handoffs[0].server, 0, number++);
 	handoffs[0].busy_polls = 0;
-	deliver(&busy_one, 0, number++);
-	drv_handoff_drain(&handoffs[0]);
+	deliver(&handoffs[0].server, 0, number++);
+	drv_handoff_drain(&handoffs[0], &fail);
 	tap_ok(handoffs[0].reordered == 1 && chans[0].answers == number &&
 		       chans[0].ids[number - 1] == number - 2,
 	       "an answer that was overtaken is counted");
-	tap_ok(counts_of(&busy_one).executed == number + 1 && !counts_of(&busy_one).mismatches,
+	tap_ok(counts_of(&handoffs[0].server).executed == number + 1 &&
+		       !counts_of(&handoffs[0].server).mismatches,
 	       "all are executed once");
 	drv_handoff_stop(&handoffs[0]);
 	drv_handoff_stop(&handoffs[1]);
-	drv_cluster_stop(&busy_one);
 	for (int i = 0; i < 2; i++) {
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_SERVER]);
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_CLIENT]);
@@ -213,9 +223,10 @@ static void test_stealing(void)
 static void *help(void *arg)
 {
 	struct drv_handoff *handoff = arg;
+	struct drv_fail fail;
 
 	while (!atomic_load(&all_done))
-		drv_handoff_drain(handoff);
+		drv_handoff_drain(handoff, &fail);
 	return NULL;
 }
 
@@ -225,7 +236,6 @@ static void test_both_at_once(void)
 	enum { REQUESTS = 20000 };
 	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
-	struct drv_cluster cluster;
 	struct drv_handoff handoffs[2];
 	struct drv_counts counts;
 	struct drv_fail fail;
@@ -235,27 +245,23 @@ static void test_both_at_once(void)
 	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	for (int i = 0; i < 2; i++)
 		start_engine(&engines[i], CADGE_CAP_POST_IN_SINK);
-	start(&cluster, &engines[0]);
-	for (int i = 0; i < 2; i++)
-		if (drv_handoff_start(&handoffs[i], &engines[i], exchange, NULL, common, &fail))
-			tap_ok(false, "two threads start: %s", fail.text);
-	drv_cluster_pass_on(&cluster, &handoffs[0]);
+	start_two(handoffs, engines, common);
 	pthread_create(&helper, NULL, help, &handoffs[1]);
 	for (uint64_t number = 0; number < REQUESTS; number++) {
 		handoffs[0].busy_polls = number % 2 ? DRV_HANDOFF_BUSY_POLLS : 0;
-		deliver(&cluster, 0, number);
+		deliver(&handoffs[0].server, 0, number);
 		/* all that was passed on is the helper's */
 		while (number % 8 == 7 && atomic_load(&common->taken) != atomic_load(&common->put))
 			sched_yield();
 		while (number % 8 == 7 && handoffs[0].jobs.out)
-			drv_handoff_drain(&handoffs[0]);
+			drv_handoff_drain(&handoffs[0], &fail);
 		if (chans[0].answers > ANSWERS_MAX / 2)
 			chans[0].answers = 0;
 		wrong |= chans[0].wrong;
 	}
 	atomic_store(&all_done, true);
 	pthread_join(helper, NULL);
-	counts = counts_of(&cluster);
+	counts = counts_of(&handoffs[0].server);
 	tap_ok(!wrong && counts.executed == REQUESTS && counts.checked == REQUESTS && !counts.mismatches,
 	       "%" PRIu64 " requests answered by two threads at once, %" PRIu64 " by the other",
 	       counts.executed, handoffs[1].jobs.helped);
@@ -264,7 +270,6 @@ static void test_both_at_once(void)
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_SERVER]);
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_CLIENT]);
 	}
-	drv_cluster_stop(&cluster);
 	free(common);
 }
 
@@ -273,43 +278,38 @@ static void test_waiting_answers(void)
 {
 	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
-	struct drv_cluster cluster;
 	struct drv_handoff handoffs[2];
 	struct drv_exchange deep = exchange;
+	struct cadge_sink *sink = &handoffs[0].server.port.sink;
 	struct drv_fail fail;
-	bool strange;
 
 	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	for (int i = 0; i < 2; i++)
 		start_engine(&engines[i], CADGE_CAP_POST_IN_SINK);
-	start(&cluster, &engines[0]);
-	for (int i = 0; i < 2; i++)
-		if (drv_handoff_start(&handoffs[i], &engines[i], exchange, NULL, common, &fail))
-			tap_ok(false, "two threads start: %s", fail.text);
-	drv_cluster_pass_on(&cluster, &handoffs[0]);
+	start_two(handoffs, engines, common);
 	handoffs[0].busy_polls = DRV_HANDOFF_BUSY_POLLS;
 	for (uint64_t number = 0; number < DEPTH; number++)
-		deliver(&cluster, 0, number);
+		deliver(&handoffs[0].server, 0, number);
 	for (int i = 0; i < DEPTH; i++)
-		drv_handoff_drain(&handoffs[1]);
-	strange = drv_handoff_sent(&handoffs[0],
-				   DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF | handoffs[0].jobs.count, 0);
+		drv_handoff_drain(&handoffs[1], &fail);
+	sink->sent(sink, 0, DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF | handoffs[0].jobs.count, 0);
 	busy = 1;
-	drv_handoff_drain(&handoffs[0]);
-	drv_handoff_drain(&handoffs[0]);
+	drv_handoff_drain(&handoffs[0], &fail);
+	drv_handoff_drain(&handoffs[0], &fail);
 	tap_ok(in_order(&chans[0], DEPTH) && handoffs[1].jobs.helped == DEPTH && !handoffs[0].reordered,
 	       "%d answers wait for room, and leave in order", DEPTH);
-	strange |= drv_handoff_sent(&handoffs[0], DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF, 0);
+	sink->sent(sink, 0, DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF, 0);
+	tap_ok(handoffs[0].server.lines[0].check.mismatches == 2,
+	       "a completion of no answer, and one too many, are refused");
 	deep.depth = 4096;
 	drv_handoff_stop(&handoffs[1]);
-	if (drv_handoff_start(&handoffs[1], &engines[1], deep, NULL, common, &fail))
+	if (drv_server_start(&handoffs[1].server, &engines[1], deep, &fail) ||
+	    drv_handoff_start(&handoffs[1], common, &fail))
 		tap_ok(false, "a thread of deep clients starts: %s", fail.text);
 	tap_ok(handoffs[1].jobs.count == DRV_JOBS_SHARE,
 	       "a thread's share of the queue is %u requests, however many may come", handoffs[1].jobs.count);
-	tap_ok(!strange, "a completion of no answer, and one too many, are refused");
 	drv_handoff_stop(&handoffs[0]);
 	drv_handoff_stop(&handoffs[1]);
-	drv_cluster_stop(&cluster);
 	for (int i = 0; i < 2; i++) {
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_SERVER]);
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_CLIENT]);
@@ -326,7 +326,6 @@ static void test_workers_share(void)
 	const uint32_t room = 2 * CHANNELS * drv_server_outstanding(&exchange);
 	const struct drv_work work = {.id = 0};
 	struct drv_engine engine;
-	struct drv_cluster cluster;
 	struct drv_handoff handoff;
 	struct drv_fail fail;
 	uint8_t request[REQUEST];
@@ -335,22 +334,22 @@ static void test_workers_share(void)
 
 	start_engine(&engine, 0);
 	engine.launch = &launch;
-	start(&cluster, &engine);
-	if (drv_handoff_start(&handoff, &engine, exchange, NULL, NULL, &fail))
+	memset(&handoff, 0, sizeof(handoff));
+	start(&handoff.server, &engine);
+	if (drv_handoff_start(&handoff, NULL, &fail))
 		tap_ok(false, "workers start: %s", fail.text);
 	drv_head_write(request, REQUEST, seed, 0);
-	while (passed <= room && drv_handoff_pass(&handoff, &cluster.servers[0], 0, request, REQUEST, &work))
+	while (passed <= room && drv_handoff_pass(&handoff, request, REQUEST, &work))
 		passed++;
 	even = handoff.jobs.load[0] == room / WORKERS && handoff.jobs.load[1] == room / WORKERS &&
 	       handoff.jobs.load[2] == room / WORKERS;
 	tap_ok(passed == room && room % WORKERS == 0 && even, "%u requests are shared by %d workers, %u each",
 	       passed, WORKERS, handoff.jobs.load[0]);
 	while (handoff.jobs.out)
-		drv_handoff_drain(&handoff);
+		drv_handoff_drain(&handoff, &fail);
 	back = !handoff.jobs.load[0] && !handoff.jobs.load[1] && !handoff.jobs.load[2];
 	tap_ok(back && chans[0].answers == room, "all of them come back");
 	drv_handoff_stop(&handoff);
-	drv_cluster_stop(&cluster);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
 }

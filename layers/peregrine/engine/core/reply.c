@@ -283,9 +283,31 @@ static int keep(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *io
 	return PGR_OK;
 }
 
+/* Memory ran out: nothing of the answer stays, and it may be given again. */
+static PGR_COLD int unkeep(struct pgr *pgr, struct pgr_work *work, size_t charged_bytes, int code)
+{
+	pgr_buffer_give(pgr, work->saved);
+	work->saved = NULL;
+	pgr_uncharge_to(pgr, work, charged_bytes);
+	return code;
+}
+
+/* A wire that loses nothing had no room: a copy waits. */
+static PGR_COLD int wait_as_copy(struct pgr *pgr, struct pgr_work *work)
+{
+	const int code = save(pgr, work, work->out.iov, work->out.count, work->out.bytes);
+
+	if (code != PGR_OK) { /* nothing of it has been sent */
+		pgr_timed_remove(pgr, work);
+		work->state = PGR_WORK_EXECUTING;
+	}
+	return code;
+}
+
 int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_iov *iov, uint32_t count,
 	      uint32_t flags, pgr_sent *sent, void *arg)
 {
+	size_t charged_bytes;
 	struct pgr_work *work;
 	uint32_t generation;
 	uint64_t bytes;
@@ -304,16 +326,12 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 		return PGR_E_ARGUMENT;
 	if (PGR_UNLIKELY(bytes > pgr->config.message_bytes_max))
 		return PGR_E_TOO_LARGE;
+	charged_bytes = work->charged_bytes;
 	code = keep(pgr, work, iov, count, bytes);
+	if (PGR_LIKELY(code == PGR_OK))
+		code = pgr_outgoing_start(&work->out, pgr_split(pgr, work->packet_bytes, work->out.bytes));
 	if (PGR_UNLIKELY(code != PGR_OK))
-		return code;
-	code = pgr_outgoing_start(&work->out, pgr_split(pgr, work->packet_bytes, work->out.bytes));
-	if (PGR_UNLIKELY(code != PGR_OK))
-		return code;
-	if (PGR_UNLIKELY(work->args != NULL)) {
-		pgr_buffer_give(pgr, work->args);
-		work->args = NULL;
-	}
+		return unkeep(pgr, work, charged_bytes, code);
 	borrowed = !work->saved && bytes &&
 		   (work->out.packets > 1 || pgr_is_reference(&work->out, work->reference));
 	work->state = borrowed ? PGR_WORK_REPLYING : PGR_WORK_KEPT;
@@ -330,16 +348,19 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 	}
 	generation = work->generation;
 	pgr_result_send(pgr, work, (flags & PGR_MORE) != 0);
+	if (PGR_UNLIKELY(work->generation != generation))
+		return PGR_OK; /* it has gone already */
+	if (PGR_UNLIKELY(!borrowed && bytes && !work->saved) && wait_as_copy(pgr, work) != PGR_OK)
+		return PGR_E_MEMORY;
+	if (PGR_UNLIKELY(work->args != NULL)) {
+		pgr_buffer_give(pgr, work->args);
+		work->args = NULL;
+	}
 	if (PGR_UNLIKELY(borrowed)) {
-		if (work->generation != generation)
-			return PGR_OK; /* it has gone already */
 		work->sent = sent;
 		work->sent_arg = arg;
 		return PGR_QUEUED;
 	}
-	if (PGR_UNLIKELY(bytes && work->generation == generation && !work->saved))
-		/* a wire that loses nothing had no room: a copy waits */
-		return save(pgr, work, work->out.iov, work->out.count, bytes);
 	return PGR_OK;
 }
 

@@ -108,6 +108,14 @@ bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes)
 	return true;
 }
 
+void pgr_uncharge_to(struct pgr *pgr, struct pgr_work *work, size_t bytes)
+{
+	pgr->stats.pool_bytes -= work->charged_bytes - bytes;
+	if (work->quota)
+		work->quota->pool_bytes -= work->charged_bytes - bytes;
+	work->charged_bytes = bytes;
+}
+
 void pgr_uncharge(struct pgr *pgr, struct pgr_work *work)
 {
 	pgr->stats.pool_bytes -= work->charged_bytes;

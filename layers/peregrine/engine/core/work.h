@@ -89,6 +89,8 @@ struct pgr_work *pgr_work_delegated(struct pgr *pgr, const struct pgr_to *from,
 				    const struct pgr_header *head);
 /* Charges so many bytes more of a work to the pool; false: it has no room, or not for this host. */
 bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes);
+/* What it was charged beyond `bytes`. */
+void pgr_uncharge_to(struct pgr *pgr, struct pgr_work *work, size_t bytes);
 /* All that it was charged. */
 void pgr_uncharge(struct pgr *pgr, struct pgr_work *work);
 

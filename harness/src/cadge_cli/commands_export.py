@@ -81,7 +81,7 @@ TAKES = {
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True)
 @click.option(
     "--table", "table_name", type=click.Choice(TABLES), default="cells", show_default=True,
-    help="Table to write as csv, jsonl or parquet.",
+    metavar="TABLE", help=f"Table to write as csv, jsonl or parquet: {', '.join(TABLES)}.",
 )  # fmt: skip
 @click.option(
     "-o",

@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-LAYER_SOURCES := rdma/verbs.c rdma/verbs_flow.c wire/verbs/device.c wire/verbs/memory.c wire/verbs/queue.c kit/adapter.c kit/adapter_net.c wire/rdma_device.c wire/mailbox.c wire/mailbox_send.c
-LAYER_PKGS := libibverbs
+WIRE := verbs
+RDMA_UNIT := wire/verbs/memory.c wire/verbs/remote.c wire/verbs/wire.c
+include $(LAYERS_ROOT)/rdma/style.mk

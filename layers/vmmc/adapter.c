@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The contract on VMMC: messages (vmmc/mail.h), channels and life. */
+/*
+ * The contract on VMMC: messages, channels and life. Messages are made of updates: each peer writes into a mailbox that is exported to
+ * it alone (wire/mail.h). In block mode each of these updates notifies, since an update alone wakes nobody.
+ */
 #include "vmmc/adapter.h"
 
 #include <stdio.h>
@@ -10,6 +13,59 @@
 #define NOTES         128u
 #define CACHE_PAGES   4096u
 #define POLLS_SKIPPED 16u
+
+/* ---- the mailbox on top ---- */
+
+static int mailbox_put(void *at, const void *local, size_t bytes, uint64_t offset_bytes,
+		       struct cadge_mailbox_op *op)
+{
+	const struct cadge_box *box = at;
+	const struct cadge_chan *chan = box->link;
+
+	return vmmc_send(box->outbox, offset_bytes, local, bytes, chan->ctx->update_flags,
+			 (struct vmmc_token){.owner = op});
+}
+
+static int mailbox_quiet(void *at, struct cadge_mailbox_op *op)
+{
+	const struct cadge_box *box = at;
+	const struct cadge_chan *chan = box->link;
+
+	return vmmc_quiet(chan->ctx->vmmc, box->peer, (struct vmmc_token){.owner = op});
+}
+
+/* Where puts are in order. */
+static int mailbox_fence(void *at)
+{
+	(void)at;
+	return CADGE_DONE;
+}
+
+static int mail_expose(struct cadge_box *box, size_t bytes, struct cadge_blob_out *key)
+{
+	const struct cadge_ctx *ctx = box->mail->user;
+	struct vmmc_export *export = NULL;
+	const int code =
+		vmmc_export(ctx->vmmc, box->area, bytes, CADGE_MAY_WRITE, box->peer, 0, key, &export);
+
+	box->inbox = export;
+	return code;
+}
+
+static void mail_unexpose(struct cadge_box *box)
+{
+	vmmc_unexport(box->inbox);
+}
+
+static int mail_attach(struct cadge_box *box, struct cadge_blob_in *key)
+{
+	const struct cadge_ctx *ctx = box->mail->user;
+	struct vmmc_import *import = NULL;
+	const int code = vmmc_import(ctx->vmmc, box->peer, key, CADGE_MAY_WRITE, &import);
+
+	box->outbox = import;
+	return code;
+}
 
 /* ---- messages ---- */
 
@@ -26,12 +82,13 @@ int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	int code = 0;
 
 	ctx->sink = sink;
-	ctx->events = vmmc_mail_look(&ctx->mail, sink);
+	ctx->events = 0;
+	cadge_mail_look(&ctx->mail, &ctx->sink, &ctx->events);
 	if (!ctx->events || ++ctx->skipped >= POLLS_SKIPPED) {
 		ctx->skipped = 0;
 		code = vmmc_progress(ctx->vmmc, 1);
 		if (code > 0)
-			ctx->events += vmmc_mail_look(&ctx->mail, sink);
+			cadge_mail_look(&ctx->mail, &ctx->sink, &ctx->events);
 	}
 	return code < 0 ? code : ctx->events;
 }
@@ -39,7 +96,7 @@ int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx)
 {
 	const bool busy = ctx->asked.wait_mode == CADGE_WAIT_BLOCK &&
-			  !(vmmc_may_sleep(ctx->vmmc) && vmmc_mail_may_sleep(&ctx->mail));
+			  !(vmmc_may_sleep(ctx->vmmc) && cadge_mail_may_sleep(&ctx->mail));
 
 	return busy ? NULL : vmmc_wire(ctx->vmmc);
 }
@@ -77,7 +134,7 @@ static void on_up(void *arg, uint32_t peer)
 {
 	struct cadge_ctx *ctx = arg;
 
-	vmmc_mail_begin(&ctx->mail.boxes[peer]);
+	cadge_mail_begin(&ctx->mail.boxes[peer]);
 }
 
 static void on_down(void *arg, uint32_t peer, int code)
@@ -86,16 +143,17 @@ static void on_down(void *arg, uint32_t peer, int code)
 
 	(void)code;
 	cadge_mailbox_fail(ctx->mail.boxes[peer].mailbox);
-	vmmc_mail_begin(&ctx->mail.boxes[peer]);
+	cadge_mail_begin(&ctx->mail.boxes[peer]);
 }
 
 int cadge_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
 {
 	struct cadge_blob_out out = cadge_blob_open(blob, *bytes_inout);
-	int code = vmmc_address(ctx->vmmc, peer, &out);
+	int code =
+		peer < ctx->mail.peers ? cadge_mail_address(&ctx->mail.boxes[peer], &out) : CADGE_E_ARGUMENT;
 
 	if (code == CADGE_DONE)
-		code = vmmc_mail_address(&ctx->mail.boxes[peer], &out);
+		code = vmmc_address(ctx->vmmc, peer, &out);
 	return cadge_blob_close(&out, code, bytes_inout);
 }
 
@@ -104,7 +162,7 @@ int cadge_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	int code = vmmc_disconnect(ctx->vmmc, chan->peer);
 
 	if (code == CADGE_DONE)
-		vmmc_mail_end(chan->box);
+		cadge_mail_end(chan->box);
 	return code;
 }
 
@@ -112,16 +170,17 @@ int cadge_slot_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 		       struct cadge_chan **chan_out)
 {
 	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
+	struct cadge_mail_peer mail;
 	struct cadge_chan *chan;
-	int code = vmmc_connect(ctx->vmmc, peer, &in);
+	int code = cadge_mail_take(&in, &mail) ? vmmc_connect(ctx->vmmc, peer, &in) : CADGE_E_ARGUMENT;
 
 	if (code != CADGE_DONE)
 		return code;
 	chan = &ctx->chans[peer];
 	*chan = (struct cadge_chan){.ctx = ctx, .box = &ctx->mail.boxes[peer], .peer = peer};
-	code = vmmc_mail_connect(chan->box, &in);
+	code = in.left_bytes ? CADGE_E_ARGUMENT : cadge_mail_connect(chan->box, chan, &mail);
 	if (code != CADGE_DONE) {
-		cadge_slot_disconnect(ctx, chan);
+		vmmc_disconnect(ctx->vmmc, peer);
 		return code;
 	}
 	ctx->direct = vmmc_reach(chan->box->outbox) == CADGE_PROGRESS_DIRECT && (ctx->direct || !ctx->proved);
@@ -152,7 +211,7 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 	if (!ctx)
 		return;
 	vmmc_close(ctx->vmmc);
-	vmmc_mail_destroy(&ctx->mail);
+	cadge_mail_destroy(&ctx->mail);
 	free(ctx);
 }
 
@@ -164,11 +223,33 @@ const struct cadge_style_facts cadge_style_facts = {
 	.separable = CADGE_PART_PROTECTION,
 };
 
+static int make_mail(struct cadge_ctx *ctx, const struct cadge_open_args *args)
+{
+	struct cadge_wire *wire = vmmc_wire(ctx->vmmc);
+	const struct cadge_wire_facts *facts = cadge_wire_facts(wire);
+
+	ctx->update_flags = ctx->asked.wait_mode == CADGE_WAIT_BLOCK ? VMMC_NOTIFY : 0;
+	ctx->mailbox_ops = (struct cadge_mailbox_ops){
+		.put = mailbox_put,
+		.quiet = mailbox_quiet,
+		.fence = facts->puts_in_order ? mailbox_fence : NULL,
+	};
+	ctx->mail_style = (struct cadge_mail_style){
+		.ops = &ctx->mailbox_ops,
+		.expose = mail_expose,
+		.unexpose = mail_unexpose,
+		.attach = mail_attach,
+		.maps = !facts->any_memory,
+		.put_anywhere = true,
+	};
+	return cadge_mail_create(&ctx->mail, &ctx->mail_style, ctx, wire, args, &ctx->asked);
+}
+
 int cadge_style_open(const struct cadge_open_args *args, const struct cadge_style_asked *asked,
 		     struct cadge_ctx *ctx)
 {
 	const struct vmmc_config config = {
-		.operations = asked->depth + VMMC_MAIL_OPERATIONS,
+		.operations = asked->depth + CADGE_MAIL_OPERATIONS,
 		.notes = NOTES,
 		.cache_pages = CACHE_PAGES,
 		.trusting = asked->off & CADGE_PART_PROTECTION,
@@ -181,10 +262,7 @@ int cadge_style_open(const struct cadge_open_args *args, const struct cadge_styl
 	code = vmmc_open(args, &config, &ctx->vmmc);
 	if (code != CADGE_DONE)
 		return code;
-	code = vmmc_mail_create(&ctx->mail, ctx->vmmc, args, asked);
-	if (code != CADGE_DONE)
-		cadge_refuse(args, code, "no memory for the mailboxes of %u peers", args->peers_max);
-	return code;
+	return make_mail(ctx, args);
 }
 
 void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
@@ -192,9 +270,7 @@ void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 	struct cadge_limits limits = cadge_style_limits(&ctx->asked, vmmc_wire(ctx->vmmc));
 
 	limits.rma_bytes_max = cadge_wire_facts(vmmc_wire(ctx->vmmc))->put_bytes_max;
-	limits.iov_max = CADGE_MAILBOX_IOV_MAX;
-	limits.wire_overhead_bytes = (uint32_t)cadge_mailbox_overhead_bytes();
-	limits.short_bytes_max = ctx->mail.shape.short_bytes;
+	cadge_mail_limits(&ctx->mail, &limits);
 	limits.short_path = "mailbox, one update";
 	limits.long_path = "mailbox, updates with pieces, an update that describes each";
 	cadge_fill(limits_out, &limits, sizeof(limits));
@@ -218,11 +294,8 @@ void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 				    ? CADGE_PROTECT_KERNEL_OR_NIC
 				    : CADGE_PROTECT_SENDER_LIBRARY;
 	traits.control_transfer = CADGE_CONTROL_POLL;
-	traits.flow = CADGE_FLOW_CREDITS;
-	traits.granule_bytes = ctx->mail.shape.chunk_bytes;
 	traits.copies_on_send++; /* a short message is gathered before it is put */
-	if (ctx->asked.wait_mode == CADGE_WAIT_BLOCK)
-		traits.waker = CADGE_WAKER_CADGE;
+	cadge_mail_traits(&ctx->mail, &ctx->asked, &traits);
 	cadge_style_fill_traits(&ctx->asked, &traits, traits_out);
 }
 
@@ -230,8 +303,7 @@ void cadge_slot_counters(const struct cadge_ctx *ctx,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	vmmc_counters(ctx->vmmc, each, arg);
-	for (uint32_t i = 0; i < ctx->mail.peers; i++)
-		cadge_mailbox_counters(ctx->mail.boxes[i].mailbox, each, arg);
+	cadge_mail_counters(&ctx->mail, each, arg);
 }
 
 const char *cadge_slot_why(const struct cadge_ctx *ctx)

@@ -6,22 +6,26 @@
 #ifndef CADGE_VMMC_ADAPTER_H
 #define CADGE_VMMC_ADAPTER_H
 
-#include "vmmc/mail.h"
+#include "vmmc/vmmc.h"
+#include "wire/mail.h"
 
 struct cadge_chan {
 	struct cadge_ctx *ctx;
-	struct vmmc_box *box;
+	struct cadge_box *box;
 	uint32_t peer, outstanding; /* of the caller's operations */
 };
 
 struct cadge_ctx {
 	struct vmmc *vmmc;
-	struct vmmc_mail mail;
+	struct cadge_mail mail;
+	struct cadge_mail_style mail_style;
+	struct cadge_mailbox_ops mailbox_ops;
 	struct cadge_sink *sink;
 	struct cadge_style_asked asked;
 	int events;
-	unsigned int skipped; /* polls without a look of the library */
-	bool direct, proved;  /* all peers so far are reached directly; there was one */
+	uint32_t update_flags; /* of messages */
+	unsigned int skipped;  /* polls without a look of the library */
+	bool direct, proved;   /* all peers so far are reached directly; there was one */
 	struct cadge_chan chans[];
 };
 

@@ -29,8 +29,8 @@ static struct cadge_packet_set *make_set(struct cadge_packet_sets *sets)
 
 	if (!set)
 		return NULL;
-	set->pool = cadge_packet_pool(sets->count, sets->stride_bytes);
-	if (!set->pool) {
+	set->pool = sets->count ? cadge_packet_pool(sets->count, sets->stride_bytes) : NULL;
+	if (sets->count && !set->pool) {
 		free(set);
 		return NULL;
 	}
@@ -92,7 +92,8 @@ void cadge_packet_sets_destroy(struct cadge_packet_sets *sets)
 
 	while ((set = sets->first)) {
 		sets->first = set->next;
-		munmap(set->pool, sets->count * sets->stride_bytes);
+		if (set->pool)
+			munmap(set->pool, sets->count * sets->stride_bytes);
 		free(set);
 	}
 }

@@ -38,16 +38,19 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx);
 	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |  \
 	 CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD | CADGE_CAP_COUNTERS | CADGE_CAP_WHY)
 
-/* Of a substrate that cannot sleep anywhere; the others have CADGE_STYLE_SLOTS. */
-#define CADGE_STYLE_SLOTS_AWAKE                                                                              \
+/* Without options, and without those that a substrate lacks which cannot sleep anywhere. */
+#define CADGE_STYLE_SLOTS_BARE                                                                               \
 	.abi = CADGE_ABI, .bytes = sizeof(struct cadge_layer), .substrate = cadge_wire_substrate,            \
-	.options = cadge_wire_options, .open = cadge_slot_open, .close = cadge_slot_close,                   \
-	.limits = cadge_slot_limits, .address = cadge_slot_address, .connect = cadge_slot_connect,           \
-	.disconnect = cadge_slot_disconnect, .post = cadge_slot_post, .poll = cadge_slot_poll,               \
-	.describe_path = cadge_slot_describe_path, .library = cadge_wire_library,                            \
-	.traits = cadge_slot_traits, .counters = cadge_slot_counters, .why = cadge_slot_why
+	.open = cadge_slot_open, .close = cadge_slot_close, .limits = cadge_slot_limits,                     \
+	.address = cadge_slot_address, .connect = cadge_slot_connect, .disconnect = cadge_slot_disconnect,   \
+	.post = cadge_slot_post, .poll = cadge_slot_poll, .describe_path = cadge_slot_describe_path,         \
+	.library = cadge_wire_library, .traits = cadge_slot_traits, .counters = cadge_slot_counters,         \
+	.why = cadge_slot_why
 
-#define CADGE_STYLE_SLOTS CADGE_STYLE_SLOTS_AWAKE, .wait = cadge_slot_wait, .event = cadge_slot_event
+#define CADGE_STYLE_SLOTS_SLEEP .wait = cadge_slot_wait, .event = cadge_slot_event
+
+#define CADGE_STYLE_SLOTS_AWAKE CADGE_STYLE_SLOTS_BARE, .options = cadge_wire_options
+#define CADGE_STYLE_SLOTS       CADGE_STYLE_SLOTS_AWAKE, CADGE_STYLE_SLOTS_SLEEP
 
 /*
  * What a substrate's file defines: the table, which the module's entry returns, and what its library does to a short message,

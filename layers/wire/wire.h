@@ -38,7 +38,10 @@ struct cadge_link; /* one peer of it */
 /* What a style needs beside packets. */
 #define CADGE_WIRE_KEEP   1u /* packets can be kept: costs UCX a descriptor for each */
 #define CADGE_WIRE_REMOTE 2u /* put, get, quiet, expose, attach, alloc */
-#define CADGE_WIRE_ADD    4u /* fetch_add; needs REMOTE */
+/* The rest needs REMOTE. */
+#define CADGE_WIRE_ATOMICS 4u  /* fetch_add and compare_swap, as far as the library has them: see facts */
+#define CADGE_WIRE_NOTES   8u  /* note */
+#define CADGE_WIRE_FLUSH   16u /* quiet asks the library also where nothing is known to be under way */
 
 /* Upcalls. `arg` as given to open, `peer` as given to connect. */
 struct cadge_wire_calls {
@@ -50,10 +53,19 @@ struct cadge_wire_calls {
 	void (*ended)(void *arg, uint32_t peer, uint64_t token, int code);
 };
 
+/* How a wire calls `ended`. Where a style and its wire are one unit (rdma/adapter.h), by name, so that it is no call. */
+#ifndef CADGE_WIRE_ENDED
+#define CADGE_WIRE_ENDED(wire) (wire)->calls->ended
+#endif
+
 struct cadge_wire_needs {
 	uint32_t features;     /* CADGE_WIRE_*: open refuses where one cannot be had */
 	uint32_t packet_bytes; /* longest packet wanted */
-	uint32_t packets;      /* of a life, taken or under way at a time, at most; >= 1 */
+	/*
+	 * Of a life, taken or under way at a time, at most. 0: there are none, and nothing is sent to greet: `up` follows
+	 * connect, or where connections are the device's, its word that both ends are there.
+	 */
+	uint32_t packets;
 	/*
 	 * KEEP: packets of a link that are kept at a time, at most. So many are kept, and one more still comes in.
 	 * Whoever keeps more stops its senders over libfabric; UCX takes memory without a bound instead.
@@ -79,6 +91,10 @@ struct cadge_wire_facts {
 	/* expose refuses what is not of cadge_wire_alloc; what puts send from needs no announcement. */
 	bool window_only;
 	bool any_memory; /* puts are always as direct to any exposed memory as to that of cadge_wire_alloc */
+	bool registers; /* what puts send from elsewhere than memory of cadge_wire_alloc is registered for each */
+	bool reads_late;     /* the library may read what a put sends after the link has ended */
+	bool adds, swaps;    /* fetch_add, compare_swap are there */
+	uint32_t operations; /* granted, of those wanted */
 	/* CADGE_WIRE_GUARDS_*: what the target's device itself refuses; the initiator is then told by `ended`. */
 	uint32_t device_guards;
 	uint32_t wire_overhead_bytes;
@@ -183,10 +199,19 @@ int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
 		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
 int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
 		   uint64_t offset_bytes, uint64_t token);
-/* On the 64-bit word at offset_bytes; E_ARGUMENT where that is not aligned. */
+/* On the 64-bit word at offset_bytes; E_ARGUMENT where that is not aligned, E_UNSUPPORTED where facts have none. */
 int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
 			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
+int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
+			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
+			    uint64_t token);
 /* DONE or `ended`: every earlier put of the link is visible to the peer's CPU. */
 int cadge_wire_quiet(struct cadge_link *link, uint64_t token);
+/*
+ * NOTES. Wakes a peer that sleeps: these bytes, which are copied, come to its upcall `packet`. They may overtake puts, and are
+ * never lost. Where each put wakes the peer by itself, nothing is sent. DONE, BUSY or E_DOWN.
+ */
+#define CADGE_WIRE_NOTE_BYTES 16u
+int cadge_wire_note(struct cadge_link *link, const void *note);
 
 #endif

@@ -16,6 +16,7 @@ int on_wire_conformance(int argc, char **argv)
 		{.name = "refused_at_every_length", .run = test_refused_at_every_length, .ranks = 2},
 		{.name = "device_refuses", .run = test_device_refuses, .ranks = 2},
 		{.name = "reach_proved", .run = test_reach_proved, .ranks = 2},
+		{.name = "swaps_and_adds", .run = test_swaps_and_adds, .ranks = 2},
 		{.name = "memory_goes_with_close", .run = test_memory_goes_with_close, .ranks = 2},
 		{.name = "peer_dies", .run = test_peer_dies, .ranks = 2, .dies = 2},
 		{.name = "new_life_after_death", .run = test_new_life_after_death, .ranks = 3, .dies = 2},

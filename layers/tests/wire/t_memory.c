@@ -240,7 +240,7 @@ void test_reach_proved(struct rank *rank)
 	struct end end;
 	pid_t pid = getpid();
 
-	end_pair(&end, rank, CADGE_WIRE_REMOTE | CADGE_WIRE_ADD);
+	end_pair(&end, rank, CADGE_WIRE_REMOTE | CADGE_WIRE_ATOMICS);
 	base[0] = cadge_wire_alloc(end.wire, PAGE_BYTES);
 	base[1] = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	EXPECT(rank, base[0] && base[1] != MAP_FAILED, "no memory");
@@ -305,6 +305,62 @@ void test_reach_proved(struct rank *rank)
 		       cadge_wire_reach(remote[0], CADGE_MAY_WRITE) ==
 			       cadge_wire_reach(remote[1], CADGE_MAY_WRITE),
 		       "it says `any_memory`, and other memory is not as direct");
+	end_meet(&end, 0, 2);
+	end_close(&end);
+}
+
+/* A word is swapped only where it holds what was expected; and each operation tells what stood there before. */
+void test_swaps_and_adds(struct rank *rank)
+{
+	const uint32_t other = 1 - rank->number;
+	struct cadge_remote *remote;
+	struct cadge_link *link;
+	uint64_t *words, before = 0;
+	struct end end;
+
+	end_pair(&end, rank, CADGE_WIRE_REMOTE | CADGE_WIRE_ATOMICS);
+	words = cadge_wire_alloc(end.wire, PAGE_BYTES);
+	EXPECT(rank, words, "no memory");
+	words[1] = 41;
+	if (rank->number == 1) {
+		end_expose(&end, words, PAGE_BYTES, CADGE_MAY_ALL, 0);
+		end_meet(&end, 0, 2);
+		EXPECT(rank,
+		       words[1] == (end.facts->swaps  ? 7
+				    : end.facts->adds ? 42
+						      : 41),
+		       "the word is %llu", (unsigned long long)words[1]);
+		end_meet(&end, 0, 2);
+		end_close(&end);
+		return;
+	}
+	remote = end_attach(&end, 1);
+	link = end.peer[other].link;
+	if (end.facts->adds) {
+		end_finish(&end, cadge_wire_fetch_add(link, 1, &before, remote, 8, 1), "fetch_add");
+		EXPECT(rank, before == 41, "fetch_add fetched %llu", (unsigned long long)before);
+	}
+	if (end.facts->swaps) {
+		const uint64_t now = end.facts->adds ? 42 : 41;
+
+		end_finish(&end, cadge_wire_compare_swap(link, 40, 6, &before, remote, 8, 2), "compare_swap");
+		EXPECT(rank, before == now, "a swap that does not fit fetched %llu",
+		       (unsigned long long)before);
+		end_finish(&end, cadge_wire_compare_swap(link, now, 7, &before, remote, 8, 3),
+			   "compare_swap");
+		EXPECT(rank, before == now, "compare_swap fetched %llu", (unsigned long long)before);
+		EXPECT(rank,
+		       cadge_wire_compare_swap(link, 7, 8, &before, remote, 12, 4) == CADGE_E_ARGUMENT &&
+			       cadge_wire_compare_swap(link, 7, 8, &before, remote, PAGE_BYTES, 5) ==
+				       CADGE_E_REFUSED,
+		       "a word that is not aligned, or is outside, was taken");
+	} else {
+		EXPECT(rank,
+		       cadge_wire_compare_swap(link, 41, 7, &before, remote, 8, 2) == CADGE_E_UNSUPPORTED,
+		       "compare_swap is taken, and facts have none");
+	}
+	EXPECT(rank, !end.failed, "an operation failed");
+	end_meet(&end, 0, 2);
 	end_meet(&end, 0, 2);
 	end_close(&end);
 }

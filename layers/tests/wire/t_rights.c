@@ -59,7 +59,7 @@ void test_refused_at_every_length(struct rank *rank)
 	uint8_t *base;
 	struct end end;
 
-	end_pair(&end, rank, CADGE_WIRE_REMOTE | CADGE_WIRE_ADD);
+	end_pair(&end, rank, CADGE_WIRE_REMOTE | CADGE_WIRE_ATOMICS);
 	base = cadge_wire_alloc(end.wire, GUARDED_BYTES);
 	EXPECT(rank, base, "no memory");
 	for (unsigned int i = 0; i < 3; i++)
@@ -97,7 +97,7 @@ void test_rights_and_bounds(struct rank *rank)
 	uint64_t before = 0;
 	struct end end;
 
-	end_pair(&end, rank, CADGE_WIRE_REMOTE | CADGE_WIRE_ADD);
+	end_pair(&end, rank, CADGE_WIRE_REMOTE | CADGE_WIRE_ATOMICS);
 	base = cadge_wire_alloc(end.wire, 3 * PAGE_BYTES);
 	EXPECT(rank, base, "no memory");
 	if (rank->number == 1) {

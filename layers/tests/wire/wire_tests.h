@@ -92,6 +92,7 @@ void test_rights_and_bounds(struct rank *rank);
 void test_refused_at_every_length(struct rank *rank);
 void test_device_refuses(struct rank *rank);
 void test_reach_proved(struct rank *rank);
+void test_swaps_and_adds(struct rank *rank);
 void test_memory_goes_with_close(struct rank *rank);
 
 #endif

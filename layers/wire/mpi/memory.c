@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire's remote memory on MPI: parts of the one window, opened to all by MPI_Win_lock_all. The wire opens only where the
- * target's library need not run, so that nothing here waits for the target.
+ * The wire's remote memory on MPI: parts of the one window, opened to all by MPI_Win_lock_all. Where the target's
+ * library need not run, nothing here waits for the target; elsewhere see far.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,10 +125,11 @@ void cadge_wire_detach_all(struct cadge_link *link)
 
 enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t right)
 {
-	const bool has = remote->rights & right &&
-			 (right != CADGE_MAY_ATOMIC || remote->link->wire->features & CADGE_WIRE_ADD);
+	const struct cadge_wire *wire = remote->link->wire;
 
-	return has ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_NONE;
+	if (!(remote->rights & right) || (right == CADGE_MAY_ATOMIC && !wire->facts.adds))
+		return CADGE_PROGRESS_NONE;
+	return wire->direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
 }
 
 static int may(const struct cadge_link *link, const struct cadge_remote *remote, uint32_t right,
@@ -144,6 +145,20 @@ static int may(const struct cadge_link *link, const struct cadge_remote *remote,
 	return UNLIKELY(bytes > WIRE_PUT_BYTES_MAX) ? CADGE_E_TOO_LARGE : CADGE_DONE;
 }
 
+/* The same for an atomic operation, where there is that. */
+static int may_change(const struct cadge_link *link, const struct cadge_remote *remote, uint64_t offset_bytes,
+		      bool has)
+{
+	int code;
+
+	if (!has)
+		return CADGE_E_UNSUPPORTED;
+	code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(uint64_t));
+	return code == CADGE_DONE && (remote->offset_bytes + offset_bytes) % sizeof(uint64_t)
+		       ? CADGE_E_ARGUMENT
+		       : code;
+}
+
 /* The library copies inside its call; where it has not quite finished, it needs nobody else for the rest. */
 static int finish(struct cadge_link *link, MPI_Request *request)
 {
@@ -156,37 +171,45 @@ static int finish(struct cadge_link *link, MPI_Request *request)
 		       : CADGE_E_DOWN;
 }
 
-int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
-		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+static inline int put_unchecked(struct cadge_link *link, const void *local, size_t bytes,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
+	const uint64_t at_bytes = remote->offset_bytes + offset_bytes;
 	MPI_Request request;
-	int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
 
-	(void)token;
-	if (code != CADGE_DONE || !bytes)
-		return code;
+	if (UNLIKELY(!link->wire->direct))
+		return cadge_wire_far_put(link, local, bytes, at_bytes, token);
 	if (!cadge_wire_went_well(link->wire, "MPI_Rput",
-				  MPI_Rput(local, (int)bytes, MPI_BYTE, link->rank,
-					   (MPI_Aint)(remote->offset_bytes + offset_bytes), (int)bytes,
-					   MPI_BYTE, mpi_window(), &request)))
+				  MPI_Rput(local, (int)bytes, MPI_BYTE, link->rank, (MPI_Aint)at_bytes,
+					   (int)bytes, MPI_BYTE, mpi_window(), &request)))
 		return CADGE_E_DOWN;
 	link->written = true;
 	return finish(link, &request);
 }
 
+int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
+		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	const int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
+
+	return code == CADGE_DONE && bytes ? put_unchecked(link, local, bytes, remote, offset_bytes, token)
+					   : code;
+}
+
 int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
 		   uint64_t offset_bytes, uint64_t token)
 {
+	const uint64_t at_bytes = remote->offset_bytes + offset_bytes;
+	const int code = may(link, remote, CADGE_MAY_READ, offset_bytes, bytes);
 	MPI_Request request;
-	int code = may(link, remote, CADGE_MAY_READ, offset_bytes, bytes);
 
-	(void)token;
 	if (code != CADGE_DONE || !bytes)
 		return code;
+	if (UNLIKELY(!link->wire->direct))
+		return cadge_wire_far_get(link, local, bytes, at_bytes, token);
 	if (!cadge_wire_went_well(link->wire, "MPI_Rget",
-				  MPI_Rget(local, (int)bytes, MPI_BYTE, link->rank,
-					   (MPI_Aint)(remote->offset_bytes + offset_bytes), (int)bytes,
-					   MPI_BYTE, mpi_window(), &request)))
+				  MPI_Rget(local, (int)bytes, MPI_BYTE, link->rank, (MPI_Aint)at_bytes,
+					   (int)bytes, MPI_BYTE, mpi_window(), &request)))
 		return CADGE_E_DOWN;
 	return finish(link, &request);
 }
@@ -194,15 +217,13 @@ int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const str
 int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
 			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	int code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(addend));
+	const int code = may_change(link, remote, offset_bytes, link->wire->facts.adds);
 
-	(void)token;
-	if (code == CADGE_DONE && !(link->wire->features & CADGE_WIRE_ADD))
-		return CADGE_E_UNSUPPORTED;
-	if (code == CADGE_DONE && (remote->offset_bytes + offset_bytes) % sizeof(addend))
-		return CADGE_E_ARGUMENT;
 	if (code != CADGE_DONE)
 		return code;
+	if (UNLIKELY(!link->wire->direct))
+		return cadge_wire_far_add(link, addend, before_out, remote->offset_bytes + offset_bytes,
+					  token);
 	return cadge_wire_went_well(link->wire, "MPI_Fetch_and_op",
 				    MPI_Fetch_and_op(&addend, before_out, MPI_UINT64_T, link->rank,
 						     (MPI_Aint)(remote->offset_bytes + offset_bytes), MPI_SUM,
@@ -213,15 +234,51 @@ int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *bef
 		       : CADGE_E_DOWN;
 }
 
-int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
+/* MPI has no request for it, and waits: see mpi_window_swaps. */
+int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
+			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
+			    uint64_t token)
 {
-	int code = cadge_usable(&link->state);
+	const int code = may_change(link, remote, offset_bytes, link->wire->facts.swaps);
 
 	(void)token;
-	if (code != CADGE_DONE || !link->written)
+	if (code != CADGE_DONE)
 		return code;
-	link->written = false;
+	return cadge_wire_went_well(
+		       link->wire, "MPI_Compare_and_swap",
+		       MPI_Compare_and_swap(&desired, &expected, before_out, MPI_UINT64_T, link->rank,
+					    (MPI_Aint)(remote->offset_bytes + offset_bytes), mpi_window())) &&
+			       cadge_wire_went_well(link->wire, "MPI_Win_flush_local",
+						    MPI_Win_flush_local(link->rank, mpi_window()))
+		       ? CADGE_DONE
+		       : CADGE_E_DOWN;
+}
+
+int cadge_wire_flush(struct cadge_link *link)
+{
+	link->wire->flushes++;
 	return cadge_wire_went_well(link->wire, "MPI_Win_flush", MPI_Win_flush(link->rank, mpi_window()))
 		       ? CADGE_DONE
 		       : CADGE_E_DOWN;
+}
+
+int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
+{
+	const int code = cadge_usable(&link->state);
+
+	if (code != CADGE_DONE)
+		return code;
+	if (UNLIKELY(!link->wire->direct))
+		return cadge_wire_far_quiet(link, token);
+	if (!link->written && !(link->wire->features & CADGE_WIRE_FLUSH))
+		return CADGE_DONE;
+	link->written = false;
+	return cadge_wire_flush(link);
+}
+
+/* Nobody sleeps. */
+int cadge_wire_note(struct cadge_link *link, const void *note)
+{
+	(void)link, (void)note;
+	return CADGE_E_UNSUPPORTED;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire on MPI, within a host: packets are messages (MPI_Isend) below the length that MPI sends with its envelope, remote
+ * The wire on MPI. Packets, within a host, are messages (MPI_Isend) below the length that MPI sends with its envelope, remote
  * memory is the window of window.h. Who sent a packet is told by rank and tag, and each life of a link has a tag
  * of its own. A greeting is a message without bytes.
  *
- * Between hosts the target's library has to run for a put to arrive, whatever serves the window; the styles that need a
- * wire promise that it need not, so open refuses.
+ * Between hosts the target's library has to run for a put to arrive, whatever serves the window; the styles that need packets
+ * promise that it need not, so open refuses them there.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -26,8 +26,9 @@
 #define PACKET_BYTES_MAX 3968u
 #define OVERHEAD_BYTES   64u /* most of MPI's own header */
 #define PEERS_MAX        1024u
-#define PEER_ALLOC_BYTES ((size_t)2 << 20) /* of the window, for what styles take for themselves */
+#define PEER_ALLOC_BYTES ((size_t)4 << 20) /* of the window, for what styles take for themselves */
 #define DRAIN_MS         200
+#define IDLE_LOOKS       64u
 
 const char cadge_wire_substrate[] = "mpi";
 const uint32_t cadge_wire_packet_bytes_max = PACKET_BYTES_MAX;
@@ -304,11 +305,33 @@ static void look(struct cadge_wire *wire)
 		look_for_left_over(wire);
 }
 
+static __attribute__((noinline)) void tell_ups(struct cadge_wire *wire)
+{
+	wire->news = false;
+	for (uint32_t i = 0; i < wire->peers; i++)
+		if (wire->links[i].connected && !wire->links[i].state.up)
+			link_up(&wire->links[i]);
+}
+
+/* Without packets MPI is given the processor where somebody needs it, and else every so many looks. DONE or E_LIBRARY. */
+static inline int look_without_packets(struct cadge_wire *wire)
+{
+	if (UNLIKELY(wire->news))
+		tell_ups(wire);
+	if (UNLIKELY(!wire->direct))
+		return cadge_wire_far_look(wire);
+	return ++wire->looks % IDLE_LOOKS ? CADGE_DONE : cadge_wire_serve(wire);
+}
+
 int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 {
 	wire->events = 0;
-	for (; rounds && !wire->events; rounds--)
-		look(wire);
+	for (; rounds && !wire->events; rounds--) {
+		if (wire->sets.count)
+			look(wire);
+		else if (look_without_packets(wire) < 0)
+			return CADGE_E_LIBRARY;
+	}
 	return wire->events;
 }
 
@@ -380,6 +403,7 @@ static void link_end(struct cadge_link *link)
 			CADGE_POOL_GIVE(wire->landings, link->landing);
 	}
 	leave_over(link);
+	cadge_wire_far_end(link);
 	cadge_packet_set_end(link->packets);
 	cadge_wire_detach_all(link);
 	absorb_past(link); /* it came before this life, since packets of a peer come in order */
@@ -390,6 +414,16 @@ static void link_end(struct cadge_link *link)
 	link->tag_in = 0;
 	link->connected = false;
 	link->state = (struct cadge_state){.up = false};
+}
+
+static int meet(struct cadge_link *link)
+{
+	if (!link->wire->sets.count) {
+		link->wire->news = true;
+		return CADGE_DONE;
+	}
+	post_receive(link);
+	return link->state.broken ? CADGE_E_LIBRARY : greet(link);
 }
 
 int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob_in *blob,
@@ -412,8 +446,8 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	link->tag_out = (int)tag;
 	link->connected = true;
 	link->written = false;
-	post_receive(link);
-	code = link->state.broken ? CADGE_E_LIBRARY : greet(link);
+	cadge_wire_far_begin(link);
+	code = meet(link);
 	if (code != CADGE_DONE) {
 		link_end(link);
 		return code;
@@ -432,21 +466,34 @@ int cadge_wire_disconnect(struct cadge_link *link)
 
 int cadge_wire_describe(struct cadge_link *link, struct cadge_path *path_out)
 {
+	const struct cadge_wire *wire = link->wire;
 	const char *component = mpi_window_component(), *asked = getenv("OMPI_MCA_osc");
-	struct cadge_path path = {.bytes = sizeof(path), .medium = CADGE_MEDIUM_MEMORY};
-	struct mpi_path messages;
+	const bool within = wire->place == CADGE_PLACE_HOST;
+	struct cadge_path path = {.bytes = sizeof(path)};
+	struct mpi_path beside;
 
-	mpi_path_read(MPI_COMM_WORLD, link->rank, &messages);
-	if (messages.not_read) {
-		mpi_path_not_read(&messages, CADGE_PLACE_HOST, path_out);
+	mpi_path_read(MPI_COMM_WORLD, link->rank, &beside);
+	if (beside.not_read) {
+		mpi_path_not_read(&beside, wire->place, path_out);
 		return CADGE_DONE;
 	}
-	path.as_asked = component[0] && (!asked || strcmp(asked, component) == 0) && !messages.mtl[0] &&
-			(strcmp(messages.btl, "vader") == 0 || strcmp(messages.btl, "sm") == 0);
-	snprintf(path.asked, sizeof(path.asked), "osc %s, shared memory",
-		 asked ? asked : "of Open MPI's choice");
+	path.medium = wire->direct ? CADGE_MEDIUM_MEMORY
+		      : within     ? CADGE_MEDIUM_UNKNOWN
+				   : CADGE_MEDIUM_NETWORK;
+	path.as_asked = component[0] && (!asked || strcmp(asked, component) == 0);
+	if (!within)
+		path.as_asked &= strncmp(beside.btl, "tcp", 3) == 0 && !strchr(beside.btl, ',');
+	else if (wire->sets.count)
+		path.as_asked &=
+			!beside.mtl[0] && (strcmp(beside.btl, "vader") == 0 || strcmp(beside.btl, "sm") == 0);
+	else
+		path.as_asked &= wire->direct;
+	snprintf(path.asked, sizeof(path.asked), "osc %s, %s", asked ? asked : "of Open MPI's choice",
+		 within ? "shared memory" : "tcp");
 	snprintf(path.used, sizeof(path.used), "osc %s; pml %s; btl %s", component[0] ? component : "unknown",
-		 messages.pml[0] ? messages.pml : "unknown", messages.btl[0] ? messages.btl : "none");
+		 beside.pml[0] ? beside.pml : "unknown", beside.btl[0] ? beside.btl : "none");
+	if (!within)
+		snprintf(path.device, sizeof(path.device), "%s", mpi_which_interface());
 	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }
@@ -459,7 +506,8 @@ void cadge_wire_library(struct cadge_library *library_out)
 void cadge_wire_counters(const struct cadge_wire *wire,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
-	(void)wire, (void)each, (void)arg;
+	if (!wire->sets.count)
+		each(arg, "flushes", wire->flushes);
 }
 
 const char *cadge_wire_why(const struct cadge_wire *wire)
@@ -492,6 +540,7 @@ void cadge_wire_close(struct cadge_wire *wire)
 		if (wire->links[i].connected)
 			link_end(&wire->links[i]);
 	drain(wire);
+	cadge_wire_far_close(wire);
 	for (uint32_t i = 0; i < wire->peers; i++)
 		absorb_past(&wire->links[i]);
 	if (cadge_packets_out(&wire->sets))
@@ -549,12 +598,13 @@ static int refuse(const struct cadge_open_args *args, const struct cadge_wire_ne
 	if (args->wait_mode == CADGE_WAIT_BLOCK)
 		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
 				    "MPI has no wait that sleeps: MPI_Wait polls, at best it yields");
-	if (args->place == CADGE_PLACE_NET)
+	if (args->place == CADGE_PLACE_NET && needs->packets)
 		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
 				    "between hosts the target's library has to run for a put to arrive");
 	return cadge_open_check(
 		args,
-		CADGE_CAP_HOST | (needs->features & CADGE_WIRE_REMOTE ? CADGE_CAP_MEM_ALLOC : UINT64_C(0)),
+		CADGE_CAP_HOST | CADGE_CAP_NET |
+			(needs->features & CADGE_WIRE_REMOTE ? CADGE_CAP_MEM_ALLOC : UINT64_C(0)),
 		needs->options ? needs->options : cadge_wire_options, PEERS_MAX);
 }
 
@@ -585,7 +635,7 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 					      MPI_WINDOW_BYTES_LEAST);
 	if (code)
 		return code;
-	code = refuse_later(args, eager_bytes());
+	code = needs->packets ? refuse_later(args, eager_bytes()) : CADGE_DONE;
 	wire = code ? NULL : calloc(1, sizeof(*wire) + args->peers_max * sizeof(wire->links[0]));
 	if (!wire) {
 		mpi_world_leave();
@@ -597,16 +647,24 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	wire->peers = args->peers_max;
 	wire->features = needs->features;
 	wire->trusting = needs->trusting;
+	wire->place = args->place;
+	wire->direct = mpi_window_direct(args->place);
 	wire->facts = (struct cadge_wire_facts){
 		.packet_bytes_max = (uint32_t)cadge_least(needs->packet_bytes, PACKET_BYTES_MAX),
 		.put_bytes_max = needs->features & CADGE_WIRE_REMOTE ? WIRE_PUT_BYTES_MAX : 0,
 		.window_only = true,
+		.reads_late = !wire->direct,
+		.adds = needs->features & CADGE_WIRE_ATOMICS,
+		.swaps = needs->features & CADGE_WIRE_ATOMICS && mpi_window_swaps(args->place),
+		.operations = needs->operations,
 	};
 	wire->sets = (struct cadge_packet_sets){
 		.count = needs->packets,
 		.stride_bytes = cadge_packet_stride(wire->facts.packet_bytes_max),
 	};
 	code = make(wire, needs);
+	if (!code && !wire->direct)
+		code = cadge_wire_far_open(wire, needs->operations);
 	if (code) {
 		cadge_wire_close(wire);
 		return cadge_refuse(args, code, "no memory for packets of %u peers", args->peers_max);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The wire on MPI: a style's style.mk includes this.
-WIRE_SOURCES := wire/mpi/wire.c wire/mpi/memory.c wire/mpi/window.c wire/mpi/world.c wire/mpi/which.c wire/mpi/path.c wire/packets.c kit/adapter.c kit/adapter_net.c
+WIRE_SOURCES := wire/mpi/wire.c wire/mpi/memory.c wire/mpi/far.c wire/mpi/window.c wire/mpi/world.c wire/mpi/which.c wire/mpi/path.c wire/packets.c kit/adapter.c kit/adapter_net.c
 WIRE_PKGS := ompi-c
 # As in mpi/p2p.mk, where each is explained.
 WIRE_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags pmix 2>/dev/null))

@@ -83,6 +83,17 @@ int cadge_wire_send_held(struct cadge_link *link, void *at, size_t bytes)
 	return CADGE_DONE;
 }
 
+int cadge_wire_note(struct cadge_link *link, const void *note)
+{
+	struct cadge_ofi *ofi = &link->wire->ofi;
+	const ssize_t ret = fi_injectdata(ofi->ep, note, CADGE_WIRE_NOTE_BYTES,
+					  cadge_stamp(&link->greeting, CADGE_STAMP_DATA), link->addr);
+
+	if (!ret)
+		return CADGE_DONE;
+	return ret == -FI_EAGAIN ? CADGE_BUSY : cadge_ofi_refused(ofi, ret);
+}
+
 /* ---- ups and downs ---- */
 
 static bool send_greeting(void *arg, enum cadge_stamp_kind kind)
@@ -105,7 +116,8 @@ static void greet_all(struct cadge_wire *wire)
 	for (uint32_t i = 0; i < wire->peers; i++) {
 		struct cadge_link *link = &wire->links[i];
 
-		if (!link->packets || link->announced || !cadge_greet(&link->greeting, send_greeting, link))
+		if (!link->packets || link->announced ||
+		    (wire->sets.count && !cadge_greet(&link->greeting, send_greeting, link)))
 			continue;
 		announce(link);
 		link->state.up = true;
@@ -236,7 +248,8 @@ static void completed(struct cadge_wire *wire, const struct fi_cq_data_entry *en
 		wire->posted--;
 		if (received(wire, entry, cadge_packet_data(packet)) == CADGE_TAKEN)
 			CADGE_POOL_GIVE(wire->landings, packet);
-	} else if (packet && wire->rma.ops && cadge_ofi_rma_owns(&wire->rma, packet)) {
+	} else if (packet &&
+		   (!wire->sets.count || (wire->rma.ops && cadge_ofi_rma_owns(&wire->rma, packet)))) {
 		cadge_ofi_rma_completed(&wire->rma, packet, CADGE_DONE);
 	} else if (packet) {
 		sent(packet, false);
@@ -259,10 +272,10 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 			if (code < 0)
 				return code;
 		}
-		if (wire->posted < WIRE_POSTED) {
+		if (wire->posted < wire->posted_max) {
 			/* One landing more when there is time to spare, so that posting it delays no answer. */
 			code = cadge_wire_post_landings(wire, count == -FI_EAGAIN ? wire->posted + 1
-										  : WIRE_POSTED_LOW);
+										  : wire->posted_low);
 			if (code < 0)
 				return code;
 		}
@@ -277,7 +290,7 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 
 static bool must_retry(const struct cadge_wire *wire)
 {
-	return wire->pending || !wire->posted;
+	return wire->pending || (wire->posted_max && !wire->posted);
 }
 
 int cadge_wire_wait(struct cadge_wire *wire, uint64_t timeout_ns)

@@ -32,7 +32,7 @@ static int on_ended(void *arg, struct cadge_ofi_link *rma, uint64_t token, void 
 
 	(void)owner;
 	wire->events++;
-	wire->calls->ended(wire->arg, link->peer, token, code);
+	CADGE_WIRE_ENDED(wire)(wire->arg, link->peer, token, code);
 	return 1;
 }
 
@@ -147,7 +147,7 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 {
 	const struct cadge_wire *wire = remote->link->wire;
 
-	if (!(remote->rights & right) || (right == CADGE_MAY_ATOMIC && !(wire->features & CADGE_WIRE_ADD)))
+	if (!(remote->rights & right) || (right == CADGE_MAY_ATOMIC && !wire->facts.adds))
 		return CADGE_PROGRESS_NONE;
 	if (right == CADGE_MAY_ATOMIC)
 		return CADGE_PROGRESS_LIBRARY; /* also over verbs: ofi_rxm carries them out itself */
@@ -167,19 +167,36 @@ static int may(const struct cadge_link *link, const struct cadge_remote *remote,
 	return UNLIKELY(bytes > link->wire->facts.put_bytes_max) ? CADGE_E_TOO_LARGE : CADGE_DONE;
 }
 
+/* The same for an atomic operation. */
+static int may_change(const struct cadge_link *link, const struct cadge_remote *remote, uint64_t offset_bytes,
+		      bool has)
+{
+	int code;
+
+	if (!has)
+		return CADGE_E_UNSUPPORTED;
+	code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(uint64_t));
+	return code == CADGE_DONE && offset_bytes % sizeof(uint64_t) ? CADGE_E_ARGUMENT : code;
+}
+
 static struct cadge_ofi_far far_at(const struct cadge_remote *remote, uint64_t offset_bytes)
 {
 	return (struct cadge_ofi_far){.addr = remote->far.addr + offset_bytes, .key = remote->far.key};
 }
 
+static inline int put_unchecked(struct cadge_link *link, const void *local, size_t bytes,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	return cadge_ofi_write(&link->rma, local, bytes, far_at(remote, offset_bytes), token, NULL);
+}
+
 int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
 		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
+	const int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
 
-	if (code != CADGE_DONE || !bytes)
-		return code;
-	return cadge_ofi_write(&link->rma, local, bytes, far_at(remote, offset_bytes), token, NULL);
+	return code == CADGE_DONE && bytes ? put_unchecked(link, local, bytes, remote, offset_bytes, token)
+					   : code;
 }
 
 int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
@@ -195,15 +212,23 @@ int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const str
 int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
 			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	int code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(addend));
+	const int code = may_change(link, remote, offset_bytes, link->wire->facts.adds);
 
-	if (code == CADGE_DONE && !(link->wire->features & CADGE_WIRE_ADD))
-		return CADGE_E_UNSUPPORTED;
-	if (code == CADGE_DONE && offset_bytes % sizeof(addend))
-		return CADGE_E_ARGUMENT;
 	if (code != CADGE_DONE)
 		return code;
 	return cadge_ofi_fetch_add(&link->rma, addend, before_out, far_at(remote, offset_bytes), token);
+}
+
+int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
+			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
+			    uint64_t token)
+{
+	const int code = may_change(link, remote, offset_bytes, link->wire->facts.swaps);
+
+	if (code != CADGE_DONE)
+		return code;
+	return cadge_ofi_compare_swap(&link->rma, expected, desired, before_out, far_at(remote, offset_bytes),
+				      token);
 }
 
 int cadge_wire_quiet(struct cadge_link *link, uint64_t token)

@@ -321,10 +321,12 @@ struct cadge_ofi_link *cadge_ofi_rma_link(const void *op_context)
 
 static int ofi_finish(struct cadge_ofi_rma *rma, struct cadge_ofi_op *op, int code)
 {
-	struct cadge_ofi_op done = *op;
+	struct cadge_ofi_link *link = op->link;
+	const uint64_t token = op->token;
+	void *owner = op->owner;
 
 	ofi_free_op(rma, op);
-	return done.link ? rma->done(rma->arg, done.link, done.token, done.owner, code) : 0;
+	return link ? rma->done(rma->arg, link, token, owner, code) : 0;
 }
 
 /* Counts one thing less that the quiets wait for for which `waits` is true, and finishes those that wait for

@@ -22,6 +22,7 @@
 enum {
 	WIRE_POSTED = 8, /* landings posted at a time; below POSTED_LOW at once, else when nothing is to do */
 	WIRE_POSTED_LOW = 4,
+	WIRE_NOTES = 64, /* of notes, all at once */
 	WIRE_SPARE = 16, /* landings beyond those that are kept */
 	WIRE_PEERS_MAX = CADGE_STAMP_SLOTS,
 };
@@ -54,7 +55,7 @@ struct cadge_wire {
 	uint8_t *landing_pool;
 	size_t landings_count;
 	struct cadge_packet *landings; /* free */
-	uint32_t posted;
+	uint32_t posted, posted_low, posted_max;
 	/* remote memory */
 	struct cadge_ofi_rma rma;
 	struct cadge_region *regions;

@@ -103,9 +103,11 @@ void cadge_wire_library(struct cadge_library *library_out)
 void cadge_wire_counters(const struct cadge_wire *wire,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
-	each(arg, "packets_sent_late", wire->sent_late);
-	each(arg, "packets_busy", wire->busy);
-	each(arg, "packets_stale", wire->stale);
+	if (wire->sets.count) {
+		each(arg, "packets_sent_late", wire->sent_late);
+		each(arg, "packets_busy", wire->busy);
+		each(arg, "packets_stale", wire->stale);
+	}
 	if (wire->rma.ops)
 		cadge_ofi_rma_counters(&wire->rma, each, arg);
 }
@@ -163,11 +165,14 @@ void cadge_wire_close(struct cadge_wire *wire)
 	free(wire);
 }
 
+/* For packets some that are kept and some that are posted; for notes alone, which are never kept, those that are posted. */
 static int make_landings(struct cadge_wire *wire, uint32_t kept)
 {
 	const size_t stride_bytes = wire->sets.stride_bytes;
 
-	wire->landings_count = (size_t)kept * wire->peers + WIRE_SPARE;
+	if (!wire->posted_max)
+		return CADGE_DONE;
+	wire->landings_count = wire->sets.count ? (size_t)kept * wire->peers + WIRE_SPARE : wire->posted_max;
 	wire->landing_pool = cadge_packet_pool(wire->landings_count, stride_bytes);
 	if (!wire->landing_pool)
 		return CADGE_E_MEMORY;
@@ -177,7 +182,7 @@ static int make_landings(struct cadge_wire *wire, uint32_t kept)
 
 		CADGE_POOL_GIVE(wire->landings, landing);
 	}
-	return cadge_wire_post_landings(wire, WIRE_POSTED);
+	return cadge_wire_post_landings(wire, wire->posted_max);
 }
 
 /*
@@ -197,11 +202,11 @@ static int start(struct cadge_wire *wire, const struct cadge_open_args *args,
 	const bool remote = needs->features & CADGE_WIRE_REMOTE;
 	const size_t operations = remote ? (size_t)needs->operations * args->peers_max : 0;
 	const struct cadge_ofi_needs ofi = {
-		.caps = FI_MSG | (remote ? (uint64_t)FI_RMA : 0) |
-			(needs->features & CADGE_WIRE_ADD ? (uint64_t)FI_ATOMIC : 0),
-		.msg_order = FI_ORDER_SAS,
+		.caps = FI_MSG | (remote ? (uint64_t)FI_RMA : 0),
+		.caps_wanted = needs->features & CADGE_WIRE_ATOMICS ? (uint64_t)FI_ATOMIC : 0,
+		.msg_order = needs->packets ? FI_ORDER_SAS : 0,
 		.mr_mode = remote ? FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY : 0,
-		.completions = (size_t)needs->packets * args->peers_max + WIRE_POSTED + operations,
+		.completions = (size_t)needs->packets * args->peers_max + wire->posted_max + operations,
 	};
 	int code = cadge_ofi_open(&wire->ofi, args, &ofi);
 
@@ -215,6 +220,7 @@ static int start(struct cadge_wire *wire, const struct cadge_open_args *args,
 		.device_guards = guards_of(wire),
 		.puts_in_order = wire->ofi.network && !wire->ofi.verbs, /* one byte stream to a peer */
 		.any_memory = true,
+		.operations = needs->operations,
 	};
 	wire->sets = (struct cadge_packet_sets){
 		.count = needs->packets,
@@ -225,9 +231,8 @@ static int start(struct cadge_wire *wire, const struct cadge_open_args *args,
 		code = cadge_wire_memory_open(wire, operations);
 	if (code != CADGE_DONE)
 		return cadge_refuse(args, code, "no packets and operations for %u peers", args->peers_max);
-	if (needs->features & CADGE_WIRE_ADD && !wire->rma.fetches)
-		return cadge_refuse(args, CADGE_E_UNSUPPORTED, "provider %s has no 64-bit fetch-and-add",
-				    wire->ofi.info->fabric_attr->prov_name);
+	wire->facts.adds = needs->features & CADGE_WIRE_ATOMICS && wire->rma.fetches;
+	wire->facts.swaps = needs->features & CADGE_WIRE_ATOMICS && wire->rma.swaps;
 	return CADGE_DONE;
 }
 
@@ -248,6 +253,8 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	wire->features = needs->features;
 	wire->trusting = needs->trusting;
 	wire->peers = args->peers_max;
+	wire->posted_max = needs->packets ? WIRE_POSTED : needs->features & CADGE_WIRE_NOTES ? WIRE_NOTES : 0;
+	wire->posted_low = needs->packets ? WIRE_POSTED_LOW : wire->posted_max;
 	for (uint32_t i = 0; i < wire->peers; i++) {
 		wire->links[i].wire = wire;
 		wire->links[i].peer = i;

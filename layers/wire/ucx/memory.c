@@ -6,9 +6,10 @@
  */
 #include "wire/ucx/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-/* The tag of a flush carries the number of the last put before it; that of other operations is NULL. */
+/* The tag of a flush carries the number of the last put before it; that of a note, the link; that of others is NULL. */
 static void *tag_of(uint64_t last_put)
 {
 	return (void *)(uintptr_t)last_put;
@@ -17,7 +18,7 @@ static void *tag_of(uint64_t last_put)
 static void tell_end(struct cadge_link *link, uint64_t token, int code)
 {
 	link->wire->events++;
-	link->wire->calls->ended(link->wire->arg, link->peer, token, code);
+	CADGE_WIRE_ENDED(link->wire)(link->wire->arg, link->peer, token, code);
 }
 
 static void on_ended(void *user, void *tag, uint64_t token, int code)
@@ -27,8 +28,15 @@ static void on_ended(void *user, void *tag, uint64_t token, int code)
 
 	if (code == CADGE_DONE && (uintptr_t)tag > link->flushed)
 		link->flushed = (uintptr_t)tag;
-	if (code == CADGE_E_DOWN)
-		cadge_wire_break(link);
+	if (code < 0) {
+		if (!*wire->ucx.why)
+			snprintf(wire->ucx.why, sizeof(wire->ucx.why), "a one-sided operation failed (%d)",
+				 code);
+		if (code == CADGE_E_DOWN || tag == link)
+			cadge_wire_break(link);
+		if (tag == link)
+			return;
+	}
 	if (wire->inside) {
 		tell_end(link, token, code);
 		return;
@@ -122,8 +130,7 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 {
 	const struct cadge_link *link = remote->rma->user;
 
-	if (!(remote->rights & right) ||
-	    (right == CADGE_MAY_ATOMIC && !(link->wire->features & CADGE_WIRE_ADD)))
+	if (!(remote->rights & right) || (right == CADGE_MAY_ATOMIC && !link->wire->facts.adds))
 		return CADGE_PROGRESS_NONE;
 	if (link->wire->ucx.verbs) /* by the device; but not every one has atomic operations */
 		return right != CADGE_MAY_ATOMIC || link->operations->device_atomics ? CADGE_PROGRESS_DIRECT
@@ -145,17 +152,36 @@ static int may(const struct cadge_link *link, const struct cadge_remote *remote,
 	return UNLIKELY(bytes > WIRE_PUT_BYTES_MAX) ? CADGE_E_TOO_LARGE : CADGE_DONE;
 }
 
-int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
-		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+/* The same for an atomic operation. */
+static int may_change(const struct cadge_link *link, const struct cadge_remote *remote, uint64_t offset_bytes)
 {
-	int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
+	int code;
 
-	if (code != CADGE_DONE || !bytes)
-		return code;
-	code = cadge_ucx_put(&link->operations->rma, local, bytes, remote, offset_bytes, NULL, token);
+	if (!link->wire->facts.adds)
+		return CADGE_E_UNSUPPORTED;
+	code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(uint64_t));
+	return code == CADGE_DONE && (remote->base + offset_bytes) % sizeof(uint64_t) ? CADGE_E_ARGUMENT
+										      : code;
+}
+
+static inline int put_unchecked(struct cadge_link *link, const void *local, size_t bytes,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	const int code =
+		cadge_ucx_put(&link->operations->rma, local, bytes, remote, offset_bytes, NULL, token);
+
 	if (code == CADGE_QUEUED || (code == CADGE_DONE && !is_direct(remote)))
 		link->last_put++;
 	return code;
+}
+
+int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
+		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	const int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
+
+	return code == CADGE_DONE && bytes ? put_unchecked(link, local, bytes, remote, offset_bytes, token)
+					   : code;
 }
 
 int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
@@ -171,16 +197,24 @@ int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const str
 int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
 			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	int code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(addend));
+	const int code = may_change(link, remote, offset_bytes);
 
-	if (code == CADGE_DONE && !(link->wire->features & CADGE_WIRE_ADD))
-		return CADGE_E_UNSUPPORTED;
-	if (code == CADGE_DONE && (remote->base + offset_bytes) % sizeof(addend))
-		return CADGE_E_ARGUMENT;
 	if (code != CADGE_DONE)
 		return code;
 	return cadge_ucx_fetch_add(&link->operations->rma, addend, before_out, remote, offset_bytes, NULL,
 				   token);
+}
+
+int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
+			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
+			    uint64_t token)
+{
+	const int code = may_change(link, remote, offset_bytes);
+
+	if (code != CADGE_DONE)
+		return code;
+	return cadge_ucx_compare_swap(&link->operations->rma, expected, desired, before_out, remote,
+				      offset_bytes, NULL, token);
 }
 
 int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
@@ -189,7 +223,7 @@ int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
 
 	if (code != CADGE_DONE)
 		return code;
-	if (link->flushed == link->last_put) {
+	if (link->flushed == link->last_put && !(link->wire->features & CADGE_WIRE_FLUSH)) {
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		return CADGE_DONE;
 	}
@@ -199,7 +233,26 @@ int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
 	return code;
 }
 
+int cadge_wire_note(struct cadge_link *link, const void *note)
+{
+	return link->writes_wake ? CADGE_DONE
+				 : cadge_ucx_note(&link->operations->rma, link->id_out, note, link);
+}
+
 /* ---- lives ---- */
+
+/*
+ * What the lanes say. All of them TCP: whatever is written to the peer passes through its library, which has to read it, and so
+ * wakes it.
+ */
+static void ask_whether_writes_wake(struct cadge_link *link)
+{
+	struct cadge_ucx_path path;
+
+	link->writes_wake = link->wire->features & CADGE_WIRE_NOTES &&
+			    cadge_ucx_path_of(link->ep, "", &path) == CADGE_DONE && path.network &&
+			    !path.other;
+}
 
 static struct cadge_wire_operations *make_operations(struct cadge_wire *wire)
 {
@@ -230,6 +283,7 @@ int cadge_wire_operations_begin(struct cadge_link *link)
 	operations->unmapped = CADGE_PROGRESS_NONE;
 	link->operations = operations;
 	link->last_put = link->flushed = 0;
+	ask_whether_writes_wake(link);
 	return CADGE_DONE;
 }
 

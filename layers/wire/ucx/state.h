@@ -19,6 +19,7 @@ struct cadge_link {
 	unsigned int id_out, id_in;       /* id_in: CADGE_UCX_IDS until the address is asked for */
 	uint32_t peer;
 	bool greeted, greeting_left; /* the peer's came, ours has left */
+	bool writes_wake;            /* a peer that sleeps is woken by each put */
 	struct cadge_state state;
 	/* Puts that only a flush makes visible have numbers; those up to `flushed` are. */
 	uint64_t last_put, flushed;
@@ -53,7 +54,7 @@ struct cadge_wire {
 	bool inside; /* progress */
 	bool news;   /* something waits for tell_news */
 	uint32_t features, peers;
-	bool trusting; /* see cadge_wire_needs */
+	bool trusting, messages; /* see cadge_wire_needs; messages: packets or notes */
 	struct cadge_wire_facts facts;
 	struct cadge_packet_sets sets;
 	struct cadge_ucx_memory memory;

@@ -220,16 +220,25 @@ static __attribute__((noinline)) void tell_news(struct cadge_wire *wire)
 	}
 }
 
-int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
+/* Returns what the library says that it has done: over TCP a peer's puts come so, and no upcall tells of them. */
+static inline unsigned int look_once(struct cadge_wire *wire)
 {
+	unsigned int done;
+
 	wire->events = 0;
 	wire->inside = true;
-	for (; rounds && !wire->events; rounds--) {
-		ucp_worker_progress(wire->ucx.worker);
-		if (UNLIKELY(wire->news))
-			tell_news(wire);
-	}
+	done = ucp_worker_progress(wire->ucx.worker);
+	if (UNLIKELY(wire->news))
+		tell_news(wire);
 	wire->inside = false;
+	return done;
+}
+
+int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
+{
+	do
+		look_once(wire);
+	while (--rounds && !wire->events);
 	return wire->events;
 }
 
@@ -264,7 +273,7 @@ int cadge_wire_address(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	if (peer >= wire->peers)
 		return CADGE_E_ARGUMENT;
 	link = &wire->links[peer];
-	if (link->id_in == CADGE_UCX_IDS) {
+	if (wire->messages && link->id_in == CADGE_UCX_IDS) {
 		code = cadge_ucx_take_id(&wire->ucx, on_packet, link,
 					 wire->features & CADGE_WIRE_KEEP ? UCP_AM_FLAG_PERSISTENT_DATA : 0,
 					 &link->id_in);
@@ -295,7 +304,8 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	struct cadge_link *link;
 	int code;
 
-	if (!in->ok || id >= CADGE_UCX_IDS || !address_bytes || peer >= wire->peers || wire->links[peer].ep)
+	if (!in->ok || id >= CADGE_UCX_IDS + !wire->messages || !address_bytes || peer >= wire->peers ||
+	    wire->links[peer].ep)
 		return CADGE_E_ARGUMENT;
 	link = &wire->links[peer];
 	link->packets = cadge_packet_set_begin(&wire->sets, link);
@@ -309,10 +319,11 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	}
 	link->id_out = id;
 	link->state = (struct cadge_state){.up = false};
-	link->greeting_left = false;
+	link->greeting_left = !wire->sets.count;
+	link->greeted |= !wire->sets.count;
 	if (wire->features & CADGE_WIRE_REMOTE)
 		code = cadge_wire_operations_begin(link);
-	if (code == CADGE_DONE)
+	if (code == CADGE_DONE && wire->sets.count)
 		code = greet(link);
 	if (code != CADGE_DONE) {
 		link_end(link);
@@ -327,7 +338,7 @@ int cadge_wire_disconnect(struct cadge_link *link)
 {
 	if (!link->ep)
 		return CADGE_E_ARGUMENT;
-	if (cadge_ucx_give_id(&link->wire->ucx, link->id_in) != CADGE_DONE)
+	if (link->id_in != CADGE_UCX_IDS && cadge_ucx_give_id(&link->wire->ucx, link->id_in) != CADGE_DONE)
 		return CADGE_E_LIBRARY;
 	link->id_in = CADGE_UCX_IDS;
 	link->greeted = link->state.up = false;
@@ -348,7 +359,8 @@ void cadge_wire_library(struct cadge_library *library_out)
 void cadge_wire_counters(const struct cadge_wire *wire,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
-	each(arg, "packets_sent_late", wire->sent_late);
+	if (wire->sets.count)
+		each(arg, "packets_sent_late", wire->sent_late);
 }
 
 const char *cadge_wire_why(const struct cadge_wire *wire)
@@ -426,9 +438,10 @@ void cadge_wire_close(struct cadge_wire *wire)
 int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_needs *needs,
 		    struct cadge_wire **wire_out)
 {
-	const uint64_t features = UCP_FEATURE_AM |
+	const bool messages = needs->packets || needs->features & CADGE_WIRE_NOTES;
+	const uint64_t features = (messages ? (uint64_t)UCP_FEATURE_AM : 0) |
 				  (needs->features & CADGE_WIRE_REMOTE ? (uint64_t)UCP_FEATURE_RMA : 0) |
-				  (needs->features & CADGE_WIRE_ADD ? (uint64_t)UCP_FEATURE_AMO64 : 0);
+				  (needs->features & CADGE_WIRE_ATOMICS ? (uint64_t)UCP_FEATURE_AMO64 : 0);
 	struct cadge_wire *wire;
 	int code = cadge_open_check(args, CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_WAIT,
 				    needs->options ? needs->options : cadge_wire_options, PEERS_MAX);
@@ -442,6 +455,7 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	wire->arg = needs->arg;
 	wire->features = needs->features;
 	wire->trusting = needs->trusting;
+	wire->messages = messages;
 	code = cadge_ucx_open(args, features, &wire->ucx);
 	if (code != CADGE_DONE) {
 		free(wire);
@@ -457,6 +471,9 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 		 */
 		.put_bytes_max = needs->features & CADGE_WIRE_REMOTE ? WIRE_PUT_BYTES_MAX : 0,
 		.sleeps = wire->ucx.wake_fd >= 0,
+		.adds = needs->features & CADGE_WIRE_ATOMICS,
+		.swaps = needs->features & CADGE_WIRE_ATOMICS,
+		.operations = needs->operations,
 		.wire_overhead_bytes = WIRE_OVERHEAD_BYTES,
 	};
 	wire->sets = (struct cadge_packet_sets){

@@ -49,6 +49,7 @@ void *cadge_wire_alloc(struct cadge_wire *wire, size_t bytes)
 		free(allocation);
 		return NULL;
 	}
+	allocation->registered.exposed = true;
 	allocation->base = base;
 	allocation->bytes = bytes;
 	CADGE_POOL_GIVE(wire->allocations, allocation);
@@ -83,6 +84,7 @@ int cadge_wire_expose(struct cadge_wire *wire, void *base, size_t bytes, uint32_
 		free(region);
 		return code;
 	}
+	region->registered.exposed = true;
 	cadge_blob_u32(key, rights);
 	cadge_blob_u64(key, bytes);
 	verbs_far_put(key, base, region->registered.mr->rkey);
@@ -138,8 +140,8 @@ void cadge_wire_detach_all(struct cadge_link *link)
 
 enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t right)
 {
-	const bool has = remote->rights & right &&
-			 (right != CADGE_MAY_ATOMIC || remote->link->wire->features & CADGE_WIRE_ADD);
+	const bool has =
+		remote->rights & right && (right != CADGE_MAY_ATOMIC || remote->link->wire->facts.adds);
 
 	return has ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_NONE;
 }
@@ -157,16 +159,22 @@ static int may(const struct cadge_link *link, const struct cadge_remote *remote,
 	return UNLIKELY(bytes > link->wire->facts.put_bytes_max) ? CADGE_E_TOO_LARGE : CADGE_DONE;
 }
 
+static inline int put_unchecked(struct cadge_link *link, const void *local, size_t bytes,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	struct verbs_op op = {.kind = VERBS_WORK, .token = token};
+
+	return verbs_transfer(&link->queue, IBV_WR_RDMA_WRITE, (void *)(uintptr_t)local, bytes,
+			      verbs_far_at(remote->far, offset_bytes), &op);
+}
+
 int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
 		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	struct verbs_op op = {.kind = VERBS_WORK, .token = token};
 	const int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
 
-	if (code != CADGE_DONE || !bytes)
-		return code;
-	return verbs_transfer(&link->queue, IBV_WR_RDMA_WRITE, (void *)(uintptr_t)local, bytes,
-			      verbs_far_at(remote->far, offset_bytes), &op);
+	return code == CADGE_DONE && bytes ? put_unchecked(link, local, bytes, remote, offset_bytes, token)
+					   : code;
 }
 
 int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
@@ -181,20 +189,39 @@ int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const str
 			      verbs_far_at(remote->far, offset_bytes), &op);
 }
 
+/* Both atomic operations; the word that stood there comes to the operation's landing place. */
+static inline int atomic(struct cadge_link *link, struct ibv_send_wr *wr, uint64_t *before_out,
+			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	const struct verbs_op op = {.kind = VERBS_WORK, .token = token, .before_out = before_out};
+	int code;
+
+	if (!link->wire->facts.adds)
+		return CADGE_E_UNSUPPORTED;
+	code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(uint64_t));
+	if (code == CADGE_DONE && (remote->far.addr + offset_bytes) % sizeof(uint64_t))
+		return CADGE_E_ARGUMENT;
+	if (code != CADGE_DONE)
+		return code;
+	return verbs_atomic(&link->queue, wr, verbs_far_at(remote->far, offset_bytes), &op);
+}
+
 int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
 			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .wr.atomic.compare_add = addend};
-	const struct verbs_op op = {.kind = VERBS_WORK, .token = token, .before_out = before_out};
-	const int code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(addend));
 
-	if (code == CADGE_DONE && !(link->wire->features & CADGE_WIRE_ADD))
-		return CADGE_E_UNSUPPORTED;
-	if (code == CADGE_DONE && (remote->far.addr + offset_bytes) % sizeof(addend))
-		return CADGE_E_ARGUMENT;
-	if (code != CADGE_DONE)
-		return code;
-	return verbs_atomic(&link->queue, &wr, verbs_far_at(remote->far, offset_bytes), &op);
+	return atomic(link, &wr, before_out, remote, offset_bytes, token);
+}
+
+int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
+			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
+			    uint64_t token)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+				 .wr.atomic = {.compare_add = expected, .swap = desired}};
+
+	return atomic(link, &wr, before_out, remote, offset_bytes, token);
 }
 
 int cadge_wire_quiet(struct cadge_link *link, uint64_t token)

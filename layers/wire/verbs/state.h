@@ -38,12 +38,21 @@ struct wire_landing {
 };
 _Static_assert(sizeof(struct wire_landing) <= CADGE_PACKET_HEAD_BYTES, "room before a packet");
 
+/* Without packets: a note is a message into a receive of which the peer knows that it is posted. */
+struct wire_notes {
+	struct verbs_far credit;  /* where the peer is told how many were taken */
+	uint32_t peer_room;       /* receives that it has posted for them; 0: it does not sleep */
+	uint32_t sent, told;      /* given to the peer, taken by it as it told */
+	uint32_t taken, credited; /* taken from the peer, told to it */
+};
+
 struct cadge_link {
 	struct verbs_queue queue; /* first, so that it is a link */
 	struct cadge_wire *wire;
 	struct cadge_packet_set *packets; /* of this life */
 	struct cadge_remote *remotes;
 	uint32_t posted; /* landings */
+	struct wire_notes notes;
 	bool connected;
 	struct cadge_state state;
 };
@@ -58,6 +67,7 @@ struct cadge_wire {
 	bool closing;
 	uint32_t features;
 	uint32_t meeting; /* links that are connected, and neither up nor down */
+	uint32_t notes;   /* receives of a link posted for them */
 	bool trusting;
 	struct cadge_wire_facts facts;
 	struct cadge_packet_sets sets;
@@ -73,6 +83,16 @@ struct cadge_wire {
 void cadge_wire_detach_all(struct cadge_link *link);
 /* After the queue pairs: what is still registered or allocated goes. */
 void cadge_wire_forget_memory(struct cadge_wire *wire);
+/* notes.c, which are there without packets: what a peer needs for them, and its counterpart. */
+void cadge_wire_notes_address(const struct cadge_link *link, struct cadge_blob_out *blob);
+void cadge_wire_notes_take(struct cadge_link *link, struct cadge_blob_in *blob);
+/* Tells peers how many were taken, where half of their room is used. */
+void cadge_wire_notes_credit(struct cadge_wire *wire);
+/* Whether that is still to be done for any. */
+bool cadge_wire_owes_credit(const struct cadge_wire *wire);
+/* Bytes that notes take of a link, behind the words and landing places of its queue pair. */
+#define WIRE_NOTES_BYTES VERBS_LINE_BYTES
+
 /* Registers memory of the wire's own until it closes; NULL where it cannot be. */
 struct ibv_mr *cadge_wire_register(struct cadge_wire *wire, void *base, size_t bytes);
 

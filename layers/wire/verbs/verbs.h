@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libibverbs for adapters: the device behind an interface, registered memory, and one reliable connection (RC queue pair) a
- * peer on one completion queue. rdma-verbs and the wire (wire.c) stand on it.
+ * peer on one completion queue. The wire (wire.c) stands on it.
  *
  *	device.c   the device, its GID, what it can
  *	queue.c    queue pairs: their states, operations given to them and completions of these
@@ -66,7 +66,7 @@ struct verbs_op {
 struct verbs_registered {
 	struct ibv_mr *mr;
 	struct verbs_registered *next;
-	bool exposed; /* a region's */
+	bool exposed; /* a region's, or the adapter's own: not for mem_dereg */
 };
 
 /* Where something lies in a peer's memory. */

@@ -15,6 +15,7 @@
 
 enum {
 	RECEIVES = 16, /* posted a link, beside those that the style keeps */
+	NOTES = 32,    /* posted a link for notes, where there are no packets */
 	SPARE = 32,    /* operations under way beside the style's */
 	CLOSE_MS = 200,
 };
@@ -54,7 +55,7 @@ void cadge_wire_drop(struct cadge_link *link, void *at)
 }
 
 /* The registration of a packet, which its set was given when it was made. */
-static struct ibv_mr **registration_of(struct cadge_packet *packet)
+static struct ibv_mr **packet_registration(struct cadge_packet *packet)
 {
 	return (struct ibv_mr **)(void *)packet->library;
 }
@@ -65,7 +66,7 @@ static int start_send(struct cadge_link *link, struct cadge_packet *packet, size
 	const bool travels_inside = bytes <= link->wire->verbs.inline_bytes;
 	struct ibv_sge piece = {.addr = (uintptr_t)cadge_packet_data(packet),
 				.length = (uint32_t)bytes,
-				.lkey = (*registration_of(packet))->lkey};
+				.lkey = (*packet_registration(packet))->lkey};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &piece, .num_sge = 1};
 	const struct verbs_op op = {.kind = travels_inside ? VERBS_SILENT : VERBS_WORK,
 				    .owner = travels_inside ? NULL : packet};
@@ -122,9 +123,9 @@ static bool post_landings(struct cadge_link *link)
 {
 	bool good = true;
 
-	while (good && link->posted < RECEIVES && link->wire->landings)
+	while (good && link->posted < link->wire->verbs.receives && link->wire->landings)
 		good = post_landing(link, CADGE_POOL_TAKE(link->wire->landings));
-	link->wire->lacking |= link->posted < RECEIVES;
+	link->wire->lacking |= link->posted < link->wire->verbs.receives;
 	return good;
 }
 
@@ -199,6 +200,7 @@ static bool received(struct verbs_queue *queue, uint32_t slot, uint32_t bytes)
 	if (UNLIKELY(!link->state.up)) /* who sends has had our hello, whatever our device has told yet */
 		link_up(link);
 	wire->events++;
+	link->notes.taken++;
 	if (wire->calls->packet(wire->arg, queue->peer, data_of(landing), bytes) != CADGE_KEEP)
 		return post_landing(link, landing);
 	return post_landings(link);
@@ -213,7 +215,7 @@ static int ended(struct verbs_queue *queue, const struct verbs_op *op, int code)
 		cadge_packet_back(op->owner);
 	} else if (!wire->closing) {
 		wire->events++;
-		wire->calls->ended(wire->arg, queue->peer, op->token, code);
+		CADGE_WIRE_ENDED(wire)(wire->arg, queue->peer, op->token, code);
 	}
 	return 0;
 }
@@ -262,13 +264,16 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 			return code;
 		if (UNLIKELY(wire->news || wire->meeting || (wire->lacking && wire->landings)))
 			tell_news(wire);
+		if (UNLIKELY(wire->notes))
+			cadge_wire_notes_credit(wire);
 	}
 	return wire->events;
 }
 
 static bool asleep(struct cadge_wire *wire)
 {
-	return !wire->news && !(wire->lacking && wire->landings) && verbs_armed(&wire->verbs);
+	return !wire->news && !(wire->lacking && wire->landings) && !cadge_wire_owes_credit(wire) &&
+	       verbs_armed(&wire->verbs);
 }
 
 int cadge_wire_wait(struct cadge_wire *wire, uint64_t timeout_ns)
@@ -306,6 +311,8 @@ int cadge_wire_address(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	if (code != CADGE_DONE)
 		return code;
 	verbs_queue_address(&wire->links[peer].queue, blob);
+	if (!wire->sets.count)
+		cadge_wire_notes_address(&wire->links[peer], blob);
 	return blob->ok ? CADGE_DONE : CADGE_E_TOO_LARGE;
 }
 
@@ -313,13 +320,17 @@ int cadge_wire_address(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 static bool register_packets(struct cadge_wire *wire, struct cadge_packet_set *set)
 {
 	const size_t stride_bytes = wire->sets.stride_bytes;
-	struct ibv_mr *mr = *registration_of((struct cadge_packet *)(void *)set->pool);
+	struct ibv_mr *mr;
+
+	if (!wire->sets.count)
+		return true;
+	mr = *packet_registration((struct cadge_packet *)(void *)set->pool);
 
 	if (mr)
 		return true;
 	mr = cadge_wire_register(wire, set->pool, wire->sets.count * stride_bytes);
 	for (uint32_t i = 0; mr && i < wire->sets.count; i++)
-		*registration_of((struct cadge_packet *)(void *)(set->pool + i * stride_bytes)) = mr;
+		*packet_registration((struct cadge_packet *)(void *)(set->pool + i * stride_bytes)) = mr;
 	return mr != NULL;
 }
 
@@ -352,6 +363,8 @@ static void link_end(struct cadge_link *link)
 	link->packets = NULL;
 	link->connected = false;
 	link->state = (struct cadge_state){.up = false};
+	if (!link->wire->sets.count && link->queue.word)
+		memset(link->queue.word + verbs_own_bytes(&link->wire->verbs), 0, WIRE_NOTES_BYTES);
 }
 
 int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob_in *blob,
@@ -364,6 +377,10 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	    !verbs_queue_take(&wire->links[peer].queue, blob))
 		return CADGE_E_ARGUMENT;
 	link = &wire->links[peer];
+	if (!wire->sets.count)
+		cadge_wire_notes_take(link, blob);
+	if (!blob->ok)
+		return CADGE_E_ARGUMENT;
 	link->packets = cadge_packet_set_begin(&wire->sets, link);
 	if (!link->packets || !register_packets(wire, link->packets)) {
 		if (link->packets)
@@ -473,10 +490,10 @@ void cadge_wire_close(struct cadge_wire *wire)
 /* Words and landing places, which peers read, and landings, in one piece. */
 static int make(struct cadge_wire *wire, const struct cadge_open_args *args, uint32_t kept)
 {
-	const size_t each_bytes = verbs_own_bytes(&wire->verbs);
+	const size_t each_bytes = verbs_own_bytes(&wire->verbs) + (wire->sets.count ? 0 : WIRE_NOTES_BYTES);
 	int code;
 
-	wire->landings_count = wire->verbs.peers * (kept + RECEIVES);
+	wire->landings_count = wire->verbs.peers * (kept + wire->verbs.receives);
 	wire->landings_at = (wire->verbs.peers * each_bytes + 4095) / 4096 * 4096;
 	wire->own_bytes = wire->landings_at + wire->landings_count * wire->sets.stride_bytes;
 	wire->own = mmap(NULL, wire->own_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -489,8 +506,9 @@ static int make(struct cadge_wire *wire, const struct cadge_open_args *args, uin
 		landing_at(wire, i)->number = i;
 		CADGE_POOL_GIVE(wire->landings, landing_at(wire, i));
 	}
-	code = verbs_register(&wire->verbs, &wire->verbs.own, wire->own, wire->own_bytes,
-			      verbs_access(&wire->verbs, CADGE_MAY_READ));
+	code = verbs_register(
+		&wire->verbs, &wire->verbs.own, wire->own, wire->own_bytes,
+		verbs_access(&wire->verbs, CADGE_MAY_READ | (wire->notes ? CADGE_MAY_WRITE : 0)));
 	for (uint32_t i = 0; code == CADGE_DONE && i < wire->verbs.peers; i++) {
 		wire->links[i].queue.word = wire->own + i * each_bytes;
 		/* Here, so that a device with too few queue pairs says so in open. */
@@ -505,18 +523,25 @@ static int open_device(struct cadge_wire *wire, const struct cadge_open_args *ar
 		       const struct cadge_wire_needs *needs)
 {
 	const uint32_t operations = needs->features & CADGE_WIRE_REMOTE ? needs->operations : 0;
-	int code = verbs_open(&wire->verbs, args, RECEIVES, SPARE, needs->packets + 2 * operations + SPARE);
+	const uint32_t besides = needs->packets + SPARE;
+	int code;
 
+	if (!needs->packets && needs->features & CADGE_WIRE_NOTES)
+		wire->notes = NOTES;
+	/* One more is for the hello. */
+	code = verbs_open(&wire->verbs, args, needs->packets ? RECEIVES : wire->notes + 1, besides,
+			  besides + 2 * operations);
 	if (code != CADGE_DONE)
 		return code;
-	if (needs->features & CADGE_WIRE_ADD && !verbs_has_atomics(&wire->verbs))
-		return cadge_refuse(args, CADGE_E_UNSUPPORTED, "%s has no atomic operations",
-				    wire->verbs.device.rdma.name);
 	wire->facts = (struct cadge_wire_facts){
 		.packet_bytes_max = (uint32_t)cadge_least(needs->packet_bytes, PACKET_BYTES_MAX),
 		.put_bytes_max = needs->features & CADGE_WIRE_REMOTE ? wire->verbs.bytes_max : 0,
 		.sleeps = args->wait_mode == CADGE_WAIT_BLOCK,
 		.any_memory = true,
+		.registers = true,
+		.adds = needs->features & CADGE_WIRE_ATOMICS && verbs_has_atomics(&wire->verbs),
+		.swaps = needs->features & CADGE_WIRE_ATOMICS && verbs_has_atomics(&wire->verbs),
+		.operations = (uint32_t)cadge_least(operations, (wire->verbs.send_room - besides) / 2),
 		/*
 		 * No device_guards, though each region is one of the device's, with its rights and bounds: a short put is done
 		 * at once, and of its refusal the end of the connection tells, no `ended`.

@@ -7,29 +7,39 @@ from pathlib import Path
 
 import pagereader
 import pytest
+from markupsafe import Markup
 
 from cadge_analysis.blocks import html
+from cadge_analysis.blocks.lines import lines_of
+from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import (
     Block,
     Column,
     Command,
+    DataTable,
+    Either,
     Fact,
     Facts,
     Fold,
     Heading,
     Item,
     Items,
+    Key,
+    PanelFigure,
     Region,
     Span,
     Table,
     TableCell,
     Text,
+    lede,
     line_of,
     number_columns,
     row_name,
     tables_of,
+    words_cell,
     words_column,
 )
+from cadge_analysis.blocks.text import text
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.study import prose
@@ -136,3 +146,47 @@ def test_prose_has_strong_words_and_tags(tmp_path: Path) -> None:
     assert first == Text((Span("All", strong=True), Span(" is "), Span("found", role="tag"), Span(", 2 * 3")), "lede")
     assert second == Text((Span("plain <b>"),))
     assert prose.read(tmp_path).of("bill") == ()
+
+
+def test_an_edition_says_all_that_a_page_says() -> None:
+    """Every text of each kind of block, but how it looks and what is for programs."""
+    numbers = DataTable(columns=("c1", "c2"), rows=(("d1", "d2"),))
+    panel = PanelFigure(name="-", title="f1", svg=Markup("<svg></svg>"), note="f2", table=numbers)
+    cells = (Value(text="v1", detail="v2", raw="-", reason="v3", flag="-"), words_cell("v4"))
+    named = TableCell(key=Key(label="k1", number=1), spans=(Span("k2"),), small=(("-", "k3"),), is_name=True)
+    columns = (words_column("h1"), Column(head="h2", unit="h3", below=("h4", "h5")), words_column("h6"))
+    whole = Table(
+        label="-",
+        role="-",
+        columns=columns,
+        lines=(line_of(named, cells),),
+        foot=(line_of(row_name("o1"), cells),),
+        caption=(Span("p1"), Span("p2", role="dim")),
+    )
+    silent = Table(label="-", role="-", columns=columns, lines=whole.lines, edition_caption="q1")
+    page = Region(
+        title="r1",
+        id="-",
+        short="-",
+        blocks=(
+            Heading(3, "g1"),
+            Text((Span("t1", strong=True), Span("t2", role="-", href="-")), "-"),
+            Items((Item(spans=(Span("i1"),), kind="-"), Item(spans=(Span("i2"),)))),
+            Facts((Fact(name="n1", text="n2"),)),
+            Command("cadge x1", label="-"),
+            whole,
+            Fold(summary=(Span("-"),), blocks=(silent, panel), role="-"),
+            Either(html=(Heading(3, "-"),), edition=(Heading(3, "e1"),)),
+        ),
+    )
+    for edition in (markdown(lines_of((page,))), text(lines_of((page,)))):
+        bare = edition.replace("\\", "")
+        wanted = "r1 g1 t1 t2 i1 i2 n1 n2 x1 h1 h2 h3 h4 h5 h6 k1 k2 k3 v1 v2 v3 v4 o1 p1 p2 q1 f1 f2 c1 c2 d1 d2 e1"
+        assert [one for one in wanted.split() if one not in bare] == []
+    (html_only,) = printed(Either(html=(Heading(3, "-"),), edition=(Heading(3, "e1"),))).all("h3")
+    assert html_only.text == "-"
+
+
+def test_what_says_nothing_is_left_out_of_editions() -> None:
+    empty = Table(label="", role="", columns=COLUMNS, lines=())
+    assert markdown(lines_of((Text(()), Items(()), Facts(()), empty, lede("only on a page")))) == ""

@@ -6,15 +6,18 @@ from __future__ import annotations
 import html
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.page.as_markdown import escaped
-from cadge_analysis.page.as_text import WIDE, _command, wrapped
-from cadge_analysis.page.plain import cells_wide, harmless
+from cadge_analysis.blocks.markdown import escaped
+from cadge_analysis.blocks.model import Facts, Region, tables_of
+from cadge_analysis.blocks.plain import cells_wide, harmless
+from cadge_analysis.blocks.text import WIDE, _command, wrapped
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats.load import read
 
@@ -49,14 +52,21 @@ def every_text(page: Page) -> list[str]:
         *page.cannot,
         *(cell.text for cell in cells),
         *(cell.text for cell in replies),
-        *(row.meaning for row in page.outcomes),
-        *(fact.text for fact in page.method),
+        *(cell for region in (page.coverage, page.without, page.floors) if region for cell in cells_of(region)),
+        *(fact.text for one in page.method.blocks if isinstance(one, Facts) for fact in one.facts),
         *(fact.text for fact in page.sheet.facts),
         *(figure.title for figure in figures),
         *(figure.caption for figure in figures),
         *(cell for figure in figures for row in figure.table.rows for cell in row),
         *(value.text for s in page.sections for t in s.tables for one in t.same for _, value in one.values),
     ]
+
+
+def cells_of(region: Region) -> Iterator[str]:
+    for table in tables_of((region,)):
+        for line in (*table.lines, *table.foot):
+            for cell in line.cells:
+                yield from (cell.text,) if isinstance(cell, Value) else (span.text for span in cell.spans)
 
 
 def letters(text: str) -> str:

@@ -10,9 +10,9 @@ import pytest
 import synthetic
 
 from cadge_analysis import report, units
+from cadge_analysis.blocks.plain import cells_wide
 from cadge_analysis.page import picture
 from cadge_analysis.page.picture import Bar, Picture, PicturedQuestion
-from cadge_analysis.page.plain import cells_wide
 from cadge_analysis.stats import compare, load
 
 ORDER = (5, 0, 9, 3, 11, 1, 7, 2, 10, 4, 8, 6)  # no round is like the one before

@@ -77,7 +77,7 @@ def test_a_child_that_is_killed(own: renderer.Renderer, tmp_path: Path) -> None:
     assert own.trouble == "the renderer ended by signal SIGKILL"
     page = report.page_of(data)
     assert [one.kind for one in page.told if one.kind == "pictures"] == ["pictures"]
-    assert page.outcomes == drawn.outcomes
+    assert page.without == drawn.without
     with pytest.raises(NoRendererError):
         own.draw("pdf", "<svg/>")
 

@@ -12,6 +12,7 @@ import synthetic
 
 from cadge_analysis import report
 from cadge_analysis.blocks.model import Fact, Span
+from cadge_analysis.page import sections
 from cadge_analysis.page.imported import ImportedColumn, ImportedTables, ImportedTest
 from cadge_analysis.page.scale_figures import ScaleView, Varied
 from cadge_analysis.page.viewmodel import FactTable, Finding, Page, Since
@@ -31,12 +32,14 @@ def whole(page: Page) -> Page:
     found = Finding(kind="changed", grave=False, spans=(Span(text="3 cells took 1.25 times as long."),))
     column = ImportedColumn(head="p50", unit="\u00b5s", printed="2.5 us")
     test = ImportedTest(name="latency", about="", columns=(column,), rows=(("8 B", (("5.0", "2.5"),)),))
+    before = Since(title="Since the earlier campaign", findings=(found,), note="Of 2 days ago.", tables=(table,))
     return replace(
         page,
         scale=ScaleView(
             figures=(figure,), varied=(Varied(anchor="rpc-within", title="RPC", numbers="pairs: 1 and 4"),)
         ),
-        since=Since(title="Since the earlier campaign", findings=(found,), note="Of 2 days ago.", tables=(table,)),
+        since=before.findings,
+        since_then=sections.since(before),
         imported=(ImportedTables(title="a tool", facts=(Fact(name="Version", text="7.3"),), tests=(test,)),),
     )
 

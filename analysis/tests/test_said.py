@@ -10,6 +10,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
+from cadge_analysis.blocks.model import Facts
 from cadge_analysis.page.compared import compared
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import _folded
@@ -106,7 +107,7 @@ def test_of_hosts_alike_what_differs_is_told(data: Dataset) -> None:
 
 
 def facts(page: Page) -> dict[str, str]:
-    return {one.name: one.text for one in page.method}
+    return {one.name: one.text for block in page.method.blocks if isinstance(block, Facts) for one in block.facts}
 
 
 def test_how_many_intervals_miss_is_that_of_this_campaign(page: Page) -> None:

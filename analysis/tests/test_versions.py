@@ -12,12 +12,11 @@ import pytest
 from synthetic import Options, make
 
 from cadge_analysis.judged import judged
-from cadge_analysis.page.as_markdown import markdown
 from cadge_analysis.page.compared import _carried
 from cadge_analysis.page.render import html
 from cadge_analysis.page.versions import versions
 from cadge_analysis.page.viewmodel import Since
-from cadge_analysis.report import page_of
+from cadge_analysis.report import edition, page_of
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Dataset, launch_facts, read
 from cadge_results.provider import Provider
@@ -100,7 +99,7 @@ def test_the_page_and_its_other_editions_have_it(data: Dataset) -> None:
     section = pagereader.read(html(page)).one("section", id="versions")
     assert NEW in section.text
     assert "wheel: lib 9.9" in section.text
-    told = markdown(page)
+    told = edition(page, "markdown")
     assert "## Versions side by side" in told
     assert "wheel: lib 9.9; no verbs" in told
 

@@ -96,13 +96,15 @@ def test_pages_in_which_emphasis_is_something_else_are_there() -> None:
 
 
 def test_what_a_report_says_of_its_sections_names_sections() -> None:
-    """`under “Floors”` in a sentence of a report: a heading of its templates or its outline."""
+    """`under “Floors”` in a sentence of a report: a heading of its templates, or the title of a region."""
     source = ROOT / "analysis/src/cadge_analysis"
-    texts = [path.read_text(encoding="utf-8") for end in ("py", "j2") for path in sorted(source.rglob(f"*.{end}"))]
+    texts = [
+        path.read_text(encoding="utf-8") for end in ("py", "j2", "yml") for path in sorted(source.rglob(f"*.{end}"))
+    ]
     headings = {
         name
         for text in texts
-        for name in re.findall(r"<h2[^>]*>([^<{]+)</h2>|Heading\(\d, \"([^\"]+)\"", text)
+        for name in re.findall(r"<h2[^>]*>([^<{]+)</h2>|Heading\(\d, \"([^\"]+)\"|title=\"([^\"]+)\"|title: (.+)", text)
         for name in name
     }
     said = {name for text in texts for name in re.findall(r"under (?:\\u201c|\u201c)(.+?)(?:\\u201d|\u201d)", text)}

@@ -9,9 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from cadge_analysis import messages, reopen
+from cadge_analysis.blocks.markdown import markdown
+from cadge_analysis.blocks.text import text
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making, epoch
-from cadge_analysis.page import as_markdown, as_text, pages, provenance, render, reopened, views
+from cadge_analysis.page import pages, provenance, render, reopened, views
+from cadge_analysis.page.outline import outline
 from cadge_analysis.page.since import since
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.placing import Placed, placed
@@ -123,7 +126,7 @@ def files(page: Page, name: str, *, parted: bool | None = None) -> dict[str, str
 
 def edition(page: Page, kind: str) -> str:
     """Return a page in an edition without figures: "markdown", or "text" of at most 100 columns."""
-    return {"markdown": as_markdown.markdown, "text": as_text.text}[kind](page)
+    return {"markdown": markdown, "text": text}[kind](outline(page))
 
 
 def write(page: Page, out_path: Path, *, one_file: bool = False) -> Written:

@@ -50,7 +50,7 @@ def closing_of(campaign: Campaign, data: Dataset | None = None) -> dict[str, Any
 
 def closing_lines(closing: Mapping[str, Any], output: Output, *, most: int) -> list[str]:
     """Return a picture of at most so many lines and what changed, for the terminal that the answer goes to."""
-    from cadge_analysis.page.as_text import wrapped
+    from cadge_analysis.blocks.text import wrapped
     from cadge_analysis.page.picture import WIDE, Picture, ascii_text, lines, reads_unicode
 
     stream = output.stdout

@@ -40,7 +40,6 @@ def environment(folder: Path | None = None) -> Environment:
         heads_rule=layout.heads_rule,
         column_heads=layout.column_heads,
         summary_heads=layout.summary_heads,
-        matrix_heads=layout.matrix_heads,
     )
     made.tests["value"] = lambda cell: isinstance(cell, Value)
     made.globals["heads_most"] = layout.MOST

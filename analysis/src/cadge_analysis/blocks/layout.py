@@ -53,8 +53,3 @@ def column_heads(columns: Sequence[Column]) -> list[str]:
 def summary_heads(sizes: Sequence[str], *, has_ratios: bool) -> list[str]:
     """Return the heads of a section's summary."""
     return ["", *(head for size in sizes for head in ((size, "") if has_ratios else (size,)))]
-
-
-def matrix_heads(columns: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Return the heads of the coverage."""
-    return ["", *(" ".join(column) for column in columns)]

@@ -98,14 +98,25 @@ class Command:
 class Column:
     """A table's column: `key` names its field for programs, `head` and `unit` are for people.
 
-    `role`: how its cells look.
+    `below`: what more its head says. `role`: how its cells look.
     """
 
     head: str
     key: str = ""
     unit: str = ""
+    below: tuple[str, ...] = ()
     number: bool = True
     role: str = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What stands below the head."""
+        return tuple(filter(None, (self.unit, *self.below)))
+
+    @property
+    def spoken(self) -> str:
+        """The head as it stands before a cell where a table gives way."""
+        return " ".join((self.head, *self.below))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +143,8 @@ class TableLine:
 
     cells: tuple[Value | TableCell, ...]
     role: str = ""
+    outcome: str = ""
+    """For programs: what became of the attempts that it counts."""
 
     @property
     def is_published(self) -> bool:
@@ -153,6 +166,9 @@ class Table:
     caption: tuple[Span, ...] = ()
     caption_role: str = ""
     fits: bool = False
+    foot: tuple[TableLine, ...] = ()
+    edition_caption: str = ""
+    """What editions call it, where the page has no caption since a fold or a section says what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +252,16 @@ class Region:
 CHOSEN = say("figures.chosen")
 """Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 
-Block = Heading | Text | Items | Facts | Command | Table | Figure | StackedFigure | PanelFigure | Fold | Region
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """What a page and its editions say otherwise, or one of them alone. Each is a debt."""
+
+    html: tuple[Block, ...] = ()
+    edition: tuple[Block, ...] = ()
+
+
+Block = Either | Heading | Text | Items | Facts | Command | Table | Figure | StackedFigure | PanelFigure | Fold | Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +310,11 @@ class Document:
 def plain(text: str, role: str = "") -> Text:
     """Return sentences without anything that stands out."""
     return Text((Span(text),), role)
+
+
+def lede(text: str, more: str = "") -> Either:
+    """Return what opens a section on a page, and goes on less loud; editions do without."""
+    return Either(html=(Text((Span(text), *((Span(" "), Span(more, role="dim")) if more else ())), "lede"),))
 
 
 def listed(texts: Iterable[str], role: str = "") -> Items:
@@ -358,3 +388,5 @@ def tables_of(blocks: Iterable[Block]) -> Iterator[Table]:
                 yield block
             case Fold() | Region():
                 yield from tables_of(block.blocks)
+            case Either():
+                yield from tables_of(block.html)

@@ -4,17 +4,38 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.layout import FEW
-from cadge_analysis.blocks.model import Key
-from cadge_analysis.page.viewmodel import Matrix, MatrixCell, OutcomeRow, TroubleRow
+from cadge_analysis.blocks.model import (
+    Block,
+    Column,
+    Either,
+    Fold,
+    Key,
+    Region,
+    Span,
+    Table,
+    TableCell,
+    TableLine,
+    lede,
+    line_of,
+    number_columns,
+    plain,
+    row_name,
+    words_cell,
+    words_column,
+)
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.load import STATES, Cell, Dataset, Series
 from cadge_results.catalogue import in_order
 
+REASONS_OPEN = 40
+"""So many reasons, or fewer, stand open."""
 
-def outcome_rows(data: Dataset) -> tuple[OutcomeRow, ...]:
+
+def outcomes(data: Dataset) -> Table:
     """Return points and attempts by state; both columns add up to what was planned.
 
     A point counts as what the best of its attempts became. A point refused in the plan has no attempts.
@@ -24,16 +45,27 @@ def outcome_rows(data: Dataset) -> tuple[OutcomeRow, ...]:
     for cell in data.planned:
         if cell.planned:
             attempts.update(cell.states)
-    return tuple(
-        OutcomeRow(
-            state=state,
-            meaning=words.STATES[state],
-            points=units.grouped(points[state]),
-            attempts=units.grouped(attempts[state]),
-            raw_points=points[state],
-            raw_attempts=attempts[state],
+    lines = tuple(
+        TableLine(
+            cells=(
+                row_name(state),
+                Value(text=units.grouped(points[state]), raw=str(points[state])),
+                Value(text=units.grouped(attempts[state]), raw=str(attempts[state])),
+                words_cell(words.STATES[state]),
+            ),
+            outcome=state,
         )
         for state in STATES
+    )
+    planned = (Value(text=units.grouped(sum(tally[state] for state in STATES))) for tally in (points, attempts))
+    return Table(
+        label="Outcomes",
+        role="plain outcomes",
+        columns=(words_column("outcome"), *number_columns(("points", "attempts")), words_column("meaning")),
+        lines=lines,
+        caption=(Span(_say("outcomes")),),
+        foot=(line_of(row_name("planned"), (*planned, words_cell(_say("sum")))),),
+        fits=True,
     )
 
 
@@ -54,8 +86,8 @@ def _where(cells: list[Cell]) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def trouble_rows(data: Dataset) -> tuple[TroubleRow, ...]:
-    """Return why points or attempts have no number, one row a reason and layer."""
+def _reasons(data: Dataset) -> Table:
+    """Return why points or attempts have no number, one line a reason and layer."""
     groups: dict[tuple[int, str, str, str, str], list[tuple[Cell, int]]] = defaultdict(list)
     for cell in data.planned:
         for trouble in cell.troubles:
@@ -65,22 +97,33 @@ def trouble_rows(data: Dataset) -> tuple[TroubleRow, ...]:
     for (state, label, code, reason, _), found in sorted(groups.items()):
         attempts = sum(n for _, n in found)
         rows.append(
-            TroubleRow(
-                state=STATES[state],
-                layer=label,
-                code=code,
-                where=_where([cell for cell, _ in found]),
-                reason=reason,
-                points=units.grouped(len(found)),
-                attempts=units.grouped(attempts) if attempts else units.MISSING,
+            TableLine(
+                cells=(
+                    TableCell(spans=(Span(STATES[state], role=f"tag st-{STATES[state]}"),)),
+                    TableCell(spans=(Span(label, role="bdi"),), is_name=True),
+                    TableCell(spans=(Span(reason, role="bdi"),), small=(("code", code),) if code else ()),
+                    words_cell(_where([cell for cell, _ in found])),
+                    Value(text=units.grouped(len(found))),
+                    Value(text=units.grouped(attempts) if attempts else units.MISSING),
+                )
             )
         )
-    return tuple(rows)
+    return Table(
+        label="Reasons",
+        role="plain reasons",
+        columns=(
+            *map(words_column, ("outcome", "layer", "reason", "where")),
+            *number_columns(("points affected", "attempts")),
+        ),
+        lines=tuple(rows),
+        caption=(Span("Reasons"),),
+        fits=True,
+    )
 
 
-def _matrix_cell(cells: list[Cell]) -> MatrixCell:
+def _matrix_cell(cells: list[Cell]) -> TableCell:
     if not cells:
-        return MatrixCell(state="none", text=units.MISSING, detail="not planned")
+        return _state_cell("none", units.MISSING, "not planned")
     tally = Counter(cell.state for cell in cells)
     valid, total = tally["valid"], len(cells)
     short = sum(1 for cell in cells if cell.state == "valid" and len(cell.states) > 1)
@@ -90,16 +133,21 @@ def _matrix_cell(cells: list[Cell]) -> MatrixCell:
         detail += f"; {short} on fewer launches"
     if valid == total:
         detail = f"{short} on fewer launches" if short else ""
-        return MatrixCell(state="partly" if short else "valid", text=f"{total}", detail=detail)
+        return _state_cell("partly" if short else "valid", f"{total}", detail)
     text = f"{valid}/{total}" if valid else worst
-    return MatrixCell(state="partly" if valid else worst, text=text, detail=detail)
+    return _state_cell("partly" if valid else worst, text, detail)
+
+
+def _state_cell(state: str, text: str, detail: str) -> TableCell:
+    small = (("", detail),) if detail else ()
+    return TableCell(spans=(Span(text, role="span"),), small=small, role=f"st-{state}")
 
 
 def _some(number: int) -> str:
     return units.grouped(number) if number else units.MISSING
 
 
-def matrix(data: Dataset, keys: Mapping[Series, Key]) -> Matrix:
+def coverage(data: Dataset, keys: Mapping[Series, Key]) -> Region:
     """Return layers against pattern, place and wait mode: how many points have a result."""
     groups: dict[tuple[Series, str, str, str], list[Cell]] = defaultdict(list)
     for cell in data.cells:
@@ -117,20 +165,57 @@ def matrix(data: Dataset, keys: Mapping[Series, Key]) -> Matrix:
         for series in data.layers
     }
     states = tuple(state for state in STATES if any(tally[state] for tally in tallies.values()))
-    return Matrix(
-        states=states,
-        sums=tuple(
-            (
-                keys[series],
-                (units.grouped(tallies[series].total()), *(_some(tallies[series][state]) for state in states)),
-            )
-            for series in data.layers
-        )
-        if len(columns) >= FEW
-        else (),
-        columns=tuple((data.patterns[a].title, words.PLACES_SHORT[b], words.WAITS[c]) for a, b, c in columns),
-        rows=tuple(
-            (keys[series], tuple(_matrix_cell(groups.get((series, *column), [])) for column in columns))
+    names = {series: TableCell(key=keys[series], is_name=True) for series in data.layers}
+    matrix = Table(
+        label="Coverage",
+        role="matrix",
+        columns=(
+            words_column("layer"),
+            *(
+                Column(head=data.patterns[a].title, below=(words.PLACES_SHORT[b], words.WAITS[c]), number=False)
+                for a, b, c in columns
+            ),
+        ),
+        lines=tuple(
+            line_of(names[series], (_matrix_cell(groups.get((series, *column), [])) for column in columns))
             for series in data.layers
         ),
+        fits=True,
+        edition_caption=_say("matrix"),
     )
+    blocks: tuple[Block, ...] = (matrix,)
+    if len(columns) >= FEW:
+        sums = Table(
+            label="Coverage by layer",
+            role="plain covered",
+            columns=(words_column("layer"), *number_columns(("planned points", *states))),
+            lines=tuple(line_of(names[series], _sums(tallies[series], states)) for series in data.layers),
+            caption=(Span(_say("by_layer")),),
+            fits=True,
+        )
+        blocks = (sums, Fold(summary=(Span(_say("by_place")),), blocks=(matrix,)))
+    return Region(id="coverage", title="Coverage", blocks=(lede(_say("lede")), *blocks))
+
+
+def _sums(tally: Counter[str], states: Sequence[str]) -> Iterator[Value]:
+    yield Value(text=units.grouped(tally.total()))
+    yield from (Value(text=_some(tally[state])) for state in states)
+
+
+def without(data: Dataset, *, measured: bool) -> Region:
+    """Return what became of all that was planned, and why some has no number. `measured`: attempts were planned."""
+    reasons = _reasons(data)
+    rest: tuple[Block, ...] = ()
+    if len(reasons.lines) > REASONS_OPEN:
+        text = f"Reasons, layer by layer ({len(reasons.lines)} rows)"
+        rest = (Fold(summary=(Span(text),), blocks=(reasons,)),)
+    elif reasons.lines:
+        rest = (reasons,)
+    elif measured:
+        rest = (Either(html=(plain(_say("complete")),)),)
+    opening = lede(_say("without.lede"), _say("without.more"))
+    return Region(id="without", title=_say("without.title"), blocks=(opening, outcomes(data), *rest))
+
+
+def _say(key: str) -> str:
+    return messages.say("coverage", key)

@@ -7,10 +7,10 @@ A figure is told by its caption and its numbers. What the page has beside that, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from cadge_analysis.blocks.layout import column_heads
-from cadge_analysis.blocks.model import Command, Fact, Figure, Heading
+from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, lines_of
+from cadge_analysis.blocks.model import Fact, Figure, Heading
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.imported import ImportedTables
 from cadge_analysis.page.questions_model import QuestionTable, Reply
@@ -28,7 +28,6 @@ from cadge_analysis.page.viewmodel import (
 )
 
 FLOORS = "In brackets: how many times a number is its floor, what the machine itself can do."
-ELSEWHERE = "The pictures stand in the HTML report of the same campaign."
 _DRAWN = "a picture, or what belongs to one"
 _LINKED = "where a link of the page leads"
 _FOR_PROGRAMS = "for programs, which have `cadge export`"
@@ -37,7 +36,7 @@ _ONE_FILE = "an edition is one file, whatever the page is"
 ONLY_IN_HTML = {
     **dict.fromkeys(("Figure.svg", "Figure.back", "Figure.small_title"), _DRAWN),
     **dict.fromkeys(("SmallPicture.svg", "SmallPicture.heading", "Questions.bars"), _DRAWN),
-    **dict.fromkeys(("scale: Key.label", "strips: Key.label"), _DRAWN),
+    **dict.fromkeys(("scale: Key.label",), _DRAWN),
     **dict.fromkeys(("Sheet.palette_light", "Sheet.palette_dark", "Reply.bar", "SummaryCell.bar"), _DRAWN),
     **dict.fromkeys(
         ("Figure.name", "Section.anchor", "Section.short", "Varied.anchor", "Remark.anchor", "Span.href"), _LINKED
@@ -46,44 +45,19 @@ ONLY_IN_HTML = {
     **dict.fromkeys(("CaseTable.case", "KneeTable.case", "Summary.cases", "Column.key"), _FOR_PROGRAMS),
     **dict.fromkeys(("TableRow.point_id", "TableRow.wait", "Summary.wait", "Sheet.data_json"), _FOR_PROGRAMS),
     **dict.fromkeys(
-        ("Value.flag", "MatrixCell.state", "SummaryCell.reason", "Reply.spoken", "Span.role", "Column.role"),
+        ("Value.flag", "Column.below", "SummaryCell.reason", "Reply.spoken", "Span.role", "Column.role"),
         _SHOWN_OTHERWISE,
     ),
     **dict.fromkeys(("Section.pattern", "Section.pattern_title", "split", "PageLink.href", "PageLink.text"), _ONE_FILE),
     "SummaryCell.p90": "what a switch of the page shows in place of the median",
     "opened_from": "a report opened again is HTML alone, and a warning of its own says where it came from",
+    "sheet": "the section on provenance tells it",
     "findings": "they are told among the warnings and notes, or in the sentence of what changed",
 }
 """Fields of the view model that the editions leave out, or whole parts of the page, and why; all else is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
-    """Sentences."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Items, each of its own."""
-
-    items: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FlatTable:
-    """Rows below heads; the first column names the row. `caption` may be empty."""
-
-    caption: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-Block = Heading | Paragraph | Listed | Command | FlatTable
-
-
-def outline(page: Page) -> Iterator[Block]:
+def outline(page: Page) -> Iterator[Lines]:
     """Yield all of a report that can be said without a picture, in the page's order."""
     yield Heading(1, page.title)
     yield Paragraph(page.deck)
@@ -94,38 +68,22 @@ def outline(page: Page) -> Iterator[Block]:
     yield _layers(page)
     for section in page.sections:
         yield from _section(section)
-    if page.versions:
-        yield Heading(2, page.versions.title)
-        yield Paragraph(page.versions.note)
-        yield Listed(tuple(one.text for one in page.versions.findings))
-        yield from map(_fact_table, page.versions.tables)
+    yield from lines_of(filter(None, (page.versions,)))
     yield from _scale(page)
-    if page.since:
-        yield Heading(2, page.since.title)
-        yield Paragraph(page.since.note)
-        yield from map(_fact_table, page.since.tables)
-    yield Heading(2, "What this run says of itself")
-    yield _facts(page.itself)
-    if page.strips:
-        yield from _figure(page.strips)
-    yield from _coverage(page)
-    yield Heading(2, "Floors")
-    yield _fact_table(page.floors)
+    rest = (page.since_then, page.itself, page.coverage, page.without, page.floors)
+    yield from lines_of(filter(None, rest))
     yield from _imported(page.imported)
-    yield Heading(2, "Method")
-    yield _facts(page.method)
-    yield _fact_table(page.families)
-    yield from _provenance(page)
+    yield from lines_of((page.method, page.provenance))
 
 
-def _first_screen(page: Page) -> Iterator[Block]:
+def _first_screen(page: Page) -> Iterator[Lines]:
     compared = [
         _joined(f"{one.name}: {', '.join(one.layers)}", one.paths, between=" - ") for one in page.compared.libraries
     ]
     yield Listed((*compared, _joined(f"Measured: {page.compared.workloads}", page.compared.attempts, between=". ")))
     if page.since:
         yield Heading(2, "Since then")
-        yield Listed(tuple(one.text for one in page.since.findings))
+        yield Listed(tuple(one.text for one in page.since))
     yield Heading(2, "Answer")
     if page.warned.stops:
         stops = "; ".join(_joined(one.title, one.size, between=", ") for one in page.warned.stops)
@@ -155,7 +113,7 @@ def _remark(one: Remark) -> str:
     return _joined(f"{head}.", one.told, between=" ")
 
 
-def _questions(page: Page) -> Iterator[Block]:
+def _questions(page: Page) -> Iterator[Lines]:
     if not (page.questions.tables or page.questions.without):
         return
     yield Heading(2, "Layer by question")
@@ -198,7 +156,7 @@ def _layers(page: Page) -> FlatTable:
     )
 
 
-def _section(section: Section) -> Iterator[Block]:
+def _section(section: Section) -> Iterator[Lines]:
     yield Heading(2, section.heading)
     yield Paragraph(_joined(section.lede, section.note, between=" "))
     yield from map(_summary, section.summaries)
@@ -214,13 +172,13 @@ def _section(section: Section) -> Iterator[Block]:
             yield from _case(table, section)
 
 
-def _figure(figure: Figure) -> Iterator[Block]:
+def _figure(figure: Figure) -> Iterator[Lines]:
     yield Heading(3, figure.title)
     yield Paragraph(figure.caption)
     yield FlatTable("", figure.table.columns, figure.table.rows)
 
 
-def _scale(page: Page) -> Iterator[Block]:
+def _scale(page: Page) -> Iterator[Lines]:
     if page.scale is None:
         return
     yield Heading(2, "Scale")
@@ -231,7 +189,7 @@ def _scale(page: Page) -> Iterator[Block]:
         yield from _figure(figure)
 
 
-def _glossary(page: Page) -> Iterator[Block]:
+def _glossary(page: Page) -> Iterator[Lines]:
     if page.glossary:
         yield Heading(3, "Words used here")
         yield _facts(page.glossary)
@@ -255,7 +213,7 @@ def _knees(table: KneeTable) -> FlatTable:
     return FlatTable(_joined(table.title, table.note, between=": "), ("layer", *heads), _rows(table.rows))
 
 
-def _case(table: CaseTable, section: Section) -> Iterator[Block]:
+def _case(table: CaseTable, section: Section) -> Iterator[Lines]:
     heads = column_heads(section.columns)[1:]
     yield FlatTable(_joined(table.title, table.gist, between=": "), ("layer", *heads), _rows(table.rows))
     if table.same:
@@ -279,39 +237,7 @@ def _value(one: Value) -> str:
     return " ".join(filter(None, (one.text, one.detail, one.reason)))
 
 
-def _coverage(page: Page) -> Iterator[Block]:
-    yield Heading(2, "Coverage")
-    yield FlatTable(
-        "Planned points of each layer, by what became of them",
-        ("layer", "planned points", *page.matrix.states),
-        tuple((key.label, *numbers) for key, numbers in page.matrix.sums),
-    )
-    yield FlatTable(
-        "How many of the planned points have a result",
-        ("layer", *(", ".join(filter(None, column)) for column in page.matrix.columns)),
-        tuple(
-            (key.label, *(_joined(cell.text, cell.detail, between=" ") for cell in cells))
-            for key, cells in page.matrix.rows
-        ),
-    )
-    yield Heading(2, "Points without a result")
-    planned = ("planned", page.planned_points, page.planned_attempts, "the sum of the above")
-    yield FlatTable(
-        "Planned points and attempts, floors included, by what became of them",
-        ("outcome", "points", "attempts", "meaning"),
-        (*((one.state, one.points, one.attempts, one.meaning) for one in page.outcomes), planned),
-    )
-    yield FlatTable(
-        "Reasons",
-        ("outcome", "layer", "reason", "where", "points affected", "attempts"),
-        tuple(
-            (one.state, one.layer, _joined(one.reason, one.code, between=" "), one.where, one.points, one.attempts)
-            for one in page.troubles
-        ),
-    )
-
-
-def _imported(files: Sequence[ImportedTables]) -> Iterator[Block]:
+def _imported(files: Sequence[ImportedTables]) -> Iterator[Lines]:
     if files:
         yield Heading(2, "Imported")
         yield Paragraph(
@@ -326,18 +252,6 @@ def _imported(files: Sequence[ImportedTables]) -> Iterator[Block]:
             yield FlatTable(_joined(test.name, test.about, between=" "), ("message size", *heads), rows)
 
 
-def _provenance(page: Page) -> Iterator[Block]:
-    yield Heading(2, "Provenance")
-    yield Paragraph("The command that makes this campaign again, from a checkout of the revision below:")
-    yield Command(page.sheet.command)
-    yield _facts(page.sheet.facts)
-    yield from map(_fact_table, page.fact_tables)
-    for host, facts in page.hosts:
-        yield Heading(3, f"Host {host}")
-        yield _facts(facts)
-    yield Paragraph(f"Made by cadge from raw records ({page.sheet.generated}). {ELSEWHERE}")
-
-
 def _facts(facts: Iterable[Fact]) -> Listed:
     return Listed(tuple(f"{one.name}: {one.text}" for one in facts))
 
@@ -348,17 +262,3 @@ def _fact_table(table: FactTable) -> FlatTable:
 
 def _joined(first: str, second: str, *, between: str) -> str:
     return f"{first}{between}{second}" if first and second else first or second
-
-
-def filled(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Leave out what says nothing: an empty sentence, a list or a table without a row."""
-    for block in blocks:
-        match block:
-            case Heading() | Command():
-                yield block
-            case Paragraph(text) if text:
-                yield block
-            case Listed(items) if items:
-                yield block
-            case FlatTable() if block.rows:
-                yield block

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import cast, get_args
 
 from cadge_analysis import messages
+from cadge_analysis.blocks.markdown import escaped
 from cadge_analysis.blocks.model import CHOSEN, Figure
 from cadge_analysis.draw.alone import Kind, alone, picture
 from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.errors import BadInputError, NoRendererError
 from cadge_analysis.flat import lines
-from cadge_analysis.page.as_markdown import escaped
 from cadge_analysis.page.viewmodel import Page
 
 say = partial(messages.say, "figures")

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.plain import cells_wide, harmless
+from cadge_analysis.blocks.text import wrapped
 from cadge_analysis.judged import disturbed, judged
 from cadge_analysis.page.answers import first_questions, leading_group
-from cadge_analysis.page.as_text import wrapped
-from cadge_analysis.page.plain import cells_wide, harmless
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Dataset

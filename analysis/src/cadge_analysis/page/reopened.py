@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.model import Column
-from cadge_analysis.page import provenance
+from cadge_analysis.page import provenance, sections
 from cadge_analysis.page.questions_model import Questions
 from cadge_analysis.page.tables import uncounted as uncounted_of
 from cadge_analysis.page.viewmodel import CaseTable, Page, Remark, Section, TableRow
@@ -38,6 +38,12 @@ def narrowed(page: Page, comparison: Comparison, carried: ReportNumbers, *, file
     """Return a page without what needs raw data. `carried`: what the file of that name carries beside its numbers."""
     uncounted = tuple(uncounted_of(comparison.rows))
     whole = {name: value for name, value in carried.whole.items() if name not in ("report", "pages")}
+    sheet = replace(
+        page.sheet,
+        facts=carried.facts,
+        command="",
+        data_json=Markup(provenance.as_json({**whole, "opened_again": True})),  # noqa: S704 - escaped by as_json
+    )
     return replace(
         page,
         title=carried.title,
@@ -50,19 +56,11 @@ def narrowed(page: Page, comparison: Comparison, carried: ReportNumbers, *, file
         cannot=(*(text for text in page.cannot if text not in uncounted), *NEEDS_RAW),
         layers=(),
         sections=tuple(_section(one) for one in page.sections if one.tables),
-        itself=(),
-        outcomes=(),
-        troubles=(),
-        fact_tables=(),
-        hosts=(),
-        sheet=replace(
-            page.sheet,
-            facts=carried.facts,
-            command="",
-            data_json=Markup(provenance.as_json({**whole, "opened_again": True})),  # noqa: S704 - escaped by as_json
-        ),
+        itself=None,
+        without=None,
+        provenance=sections.provenance(sheet),
+        sheet=sheet,
         versions=None,
-        strips=None,
         scale=None,
         opened_from=file,
     )

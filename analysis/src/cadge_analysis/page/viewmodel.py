@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Sheet, Span
+from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Region, Sheet, Span
 from cadge_analysis.cells.shown import Value
 
 if TYPE_CHECKING:
@@ -183,57 +183,6 @@ class LayerCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixCell:
-    """Coverage of one layer in one column: `state` decides its hatching, `text` says it in words."""
-
-    state: str
-    text: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
-    """Coverage: layers against pattern, place and wait mode.
-
-    Where these are so many that cells stand in blocks, `sums` has a row a layer before them; else it has none.
-    """
-
-    columns: tuple[tuple[str, str, str], ...]
-    rows: tuple[tuple[Key, tuple[MatrixCell, ...]], ...]
-    states: tuple[str, ...] = ()
-    sums: tuple[tuple[Key, tuple[str, ...]], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeRow:
-    """How many planned points and attempts ended in one state."""
-
-    state: str
-    meaning: str
-    points: str
-    attempts: str
-    raw_points: int
-    raw_attempts: int
-
-
-REASONS_OPEN = 40
-"""So many reasons, or fewer, stand open."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TroubleRow:
-    """Why some points have no number."""
-
-    state: str
-    layer: str
-    code: str
-    where: str
-    reason: str
-    points: str
-    attempts: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FactTable:
     """A small table of provenance."""
 
@@ -309,7 +258,7 @@ class Page:
     compared: Compared
     warned: Warned
     findings: tuple[Finding, ...]
-    since: Since | None
+    since: tuple[Finding, ...]
     opening: tuple[str, ...]
     answers: tuple[Answer, ...]
     bracket: str
@@ -317,22 +266,17 @@ class Page:
     cannot: tuple[str, ...]
     layers: tuple[LayerCard, ...]
     sections: tuple[Section, ...]
-    itself: tuple[Fact, ...]
-    matrix: Matrix
-    outcomes: tuple[OutcomeRow, ...]
-    planned_points: str
-    planned_attempts: str
-    troubles: tuple[TroubleRow, ...]
-    floors: FactTable
-    method: tuple[Fact, ...]
-    families: FactTable
-    fact_tables: tuple[FactTable, ...]
-    hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
+    since_then: Region | None
+    itself: Region | None
+    coverage: Region
+    without: Region | None
+    floors: Region
+    method: Region
+    provenance: Region
     sheet: Sheet
-    versions: Since | None = None
+    versions: Region | None = None
     """Layers of the same adapter with several builds of its library."""
     imported: tuple[ImportedTables, ...] = ()
-    strips: Figure | None = None
     split: Split | None = None
     scale: ScaleView | None = None
     glossary: tuple[Fact, ...] = ()
@@ -340,13 +284,8 @@ class Page:
     """The report that it was made of, where that was no campaign."""
 
     @property
-    def folds_reasons(self) -> bool:
-        """Whether the table of reasons is so long that it is folded on a screen."""
-        return len(self.troubles) > REASONS_OPEN
-
-    @property
     def told(self) -> tuple[Finding, ...]:
         """All that was found, as it is to be read: what is grave, then what an earlier campaign says, then notes."""
         grave = tuple(one for one in self.findings if one.grave)
         notes = tuple(one for one in self.findings if not one.grave)
-        return (*grave, *(self.since.findings if self.since else ()), *notes)
+        return (*grave, *self.since, *notes)

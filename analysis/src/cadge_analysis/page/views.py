@@ -15,6 +15,7 @@ from cadge_analysis.judged import gated, judged
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables, verdict_words
+from cadge_analysis.page import sections as parts
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.bill_figure import bill_figure
 from cadge_analysis.page.compared import compared
@@ -257,17 +258,18 @@ def page(
     found = remarks(comparison, rate, of_tails)
     strips, spread = strips_figure(data, keys, looks), scale(data, keys, looks)
     wrong = (*findings(data), *no_pictures())  # after the last picture
-    outcomes = coverage.outcome_rows(data)
+    several, found_of = versions(data, every_fact, verdicts.delta), compared(data)
     nobody, answered = answers(comparison, verdicts)
     told = warned(found, wrong, nothing_found=NOTHING, undecided=bool(nobody) and not verdicts.decided)
     said = Heading(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
+    the_sheet = sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said)
     return Page(
         title=said.title,
         deck=said.deck,
-        compared=compared(data),
+        compared=found_of,
         warned=told,
         findings=wrong,
-        since=since,
+        since=since.findings if since else (),
         opening=(*opening(data, comparison.rows, answered=bool(answered)), *([nobody] if nobody else [])),
         answers=answered,
         bracket=bracket(comparison.rows),
@@ -275,29 +277,27 @@ def page(
         cannot=_cannot(comparison, verdicts),
         layers=provenance.layer_cards(data, keys, every_fact),
         sections=tuple(sections.values()),
-        itself=itself(data, rate, of_tails),
-        matrix=coverage.matrix(data, keys),
-        outcomes=outcomes,
-        planned_points=units.grouped(sum(row.raw_points for row in outcomes)),
-        planned_attempts=units.grouped(sum(row.raw_attempts for row in outcomes)),
-        troubles=coverage.trouble_rows(data),
-        floors=provenance.floor_table(comparison),
-        method=method(
-            data.patterns,
-            verdict_words.facts(verdicts, titles),
-            several_ends=any(row.numbers.apart for row in comparison.rows),
-            launches=usual(comparison.rows),
-            floors=comparison.floors.items(),
-            own=provenance.own(data, every_fact),
-            chosen=_chosen(data),
+        since_then=parts.since(since) if since else None,
+        versions=parts.versions(several) if several else None,
+        itself=parts.itself(itself(data, rate, of_tails), strips),
+        coverage=coverage.coverage(data, keys),
+        without=coverage.without(data, measured=bool(found_of.attempts)),
+        floors=parts.floors(provenance.floor_table(comparison)),
+        method=parts.method(
+            method(
+                data.patterns,
+                verdict_words.facts(verdicts, titles),
+                several_ends=any(row.numbers.apart for row in comparison.rows),
+                launches=usual(comparison.rows),
+                floors=comparison.floors.items(),
+                own=provenance.own(data, every_fact),
+                chosen=_chosen(data),
+            ),
+            verdict_words.table(verdicts, titles),
         ),
-        families=verdict_words.table(verdicts, titles),
-        fact_tables=provenance.fact_tables(data, every_fact),
-        hosts=provenance.host_facts(data),
-        sheet=sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said),
-        versions=versions(data, every_fact, verdicts.delta),
+        provenance=parts.provenance(the_sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
+        sheet=the_sheet,
         imported=imported_tables(data),
-        strips=strips,
         scale=spread,
         glossary=glossary(comparison.rows, data.patterns),
     )

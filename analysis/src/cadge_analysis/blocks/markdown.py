@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Markdown edition of a report, in the dialect of GitHub and GitLab (GFM): tables with pipes, no HTML of its own.
+"""The Markdown edition of a page, in the dialect of GitHub and GitLab (GFM): tables with pipes, no HTML of its own.
 
 Names from a campaign are text: what Markdown would read as markup, a link or a mention stands behind a backslash or as
 a character reference, inside tables as well (GFM 0.29, 2.4, 2.5, 4.10, 6.9).
@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, filled
 from cadge_analysis.blocks.model import Command, Heading
-from cadge_analysis.page.outline import Block, FlatTable, Listed, Paragraph, filled, outline
-from cadge_analysis.page.plain import harmless
-from cadge_analysis.page.viewmodel import Page
+from cadge_analysis.blocks.plain import harmless
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>#~!{}$]")
 _REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;"}
@@ -21,9 +20,9 @@ _LINKS = re.compile(r"(?i)\bwww\.|://|\bmailto:|\bxmpp:")
 _BEGINS = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])")
 
 
-def markdown(page: Page) -> str:
-    """Return the edition."""
-    return "".join(f"{line}\n" for line in _spaced(filled(outline(page))))
+def markdown(lines: Iterable[Lines]) -> str:
+    """Return lines as an edition."""
+    return "".join(f"{line}\n" for line in _spaced(filled(lines)))
 
 
 def escaped(text: str) -> str:
@@ -35,14 +34,14 @@ def escaped(text: str) -> str:
     return _BEGINS.sub(lambda found: f"\\{found[3]}" if found[3] else f"{found[1]}\\{found[2]}", made)
 
 
-def _spaced(blocks: Iterable[Block]) -> Iterator[str]:
+def _spaced(blocks: Iterable[Lines]) -> Iterator[str]:
     for number, block in enumerate(blocks):
         if number:
             yield ""
         yield from _lines(block)
 
 
-def _lines(block: Block) -> Iterator[str]:
+def _lines(block: Lines) -> Iterator[str]:
     match block:
         case Heading(level, text):
             yield f"{'#' * level} {escaped(text)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The text edition of a report: no line is wider than 100 columns of a terminal.
+"""The text edition of a page: no line is wider than 100 columns of a terminal.
 
 A table that fits stands in columns. One that is wider stands in several, below each other, each with the rows' names
 and as many of the columns as fit; a cell that is too long for a column goes on below itself.
@@ -10,10 +10,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
+from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, filled
 from cadge_analysis.blocks.model import Command, Heading
-from cadge_analysis.page.outline import Block, FlatTable, Listed, Paragraph, filled, outline
-from cadge_analysis.page.plain import cells_wide, harmless
-from cadge_analysis.page.viewmodel import Page
+from cadge_analysis.blocks.plain import cells_wide, harmless
 
 WIDE = 100
 _CELL_MOST = 34
@@ -22,9 +21,9 @@ _GAP = "  "
 _UNDER = {1: "=", 2: "-"}
 
 
-def text(page: Page) -> str:
-    """Return the edition."""
-    return "".join(f"{line}\n" for line in _spaced(filled(outline(page))))
+def text(lines: Iterable[Lines]) -> str:
+    """Return lines as an edition."""
+    return "".join(f"{line}\n" for line in _spaced(filled(lines)))
 
 
 def wrapped(said: str, width: int, hanging: str = "") -> list[str]:
@@ -52,14 +51,14 @@ def wrapped(said: str, width: int, hanging: str = "") -> list[str]:
     return [*lines, line]
 
 
-def _spaced(blocks: Iterable[Block]) -> Iterator[str]:
+def _spaced(blocks: Iterable[Lines]) -> Iterator[str]:
     for number, block in enumerate(blocks):
         if number:
             yield ""
         yield from _lines(block)
 
 
-def _lines(block: Block) -> Iterator[str]:
+def _lines(block: Lines) -> Iterator[str]:
     match block:
         case Heading(level, said):
             lines = wrapped(harmless(said), WIDE)

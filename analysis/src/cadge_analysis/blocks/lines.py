@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Blocks as lines of an edition without pictures: headings, sentences, lists, commands and tables of plain text.
+
+A figure is told by its caption and its numbers; a fold and a region by what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from cadge_analysis.blocks.model import (
+    Block,
+    Command,
+    Either,
+    Facts,
+    Figure,
+    Fold,
+    Heading,
+    Items,
+    PanelFigure,
+    Region,
+    Span,
+    Table,
+    TableCell,
+    TableLine,
+    Text,
+)
+from cadge_analysis.cells.shown import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Sentences."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Items, each of its own."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlatTable:
+    """Rows below heads; the first column names the row. `caption` may be empty."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Lines = Heading | Paragraph | Listed | Command | FlatTable
+
+
+def lines_of(blocks: Iterable[Block]) -> Iterator[Lines]:
+    """Yield what an edition says of blocks."""
+    for block in blocks:
+        match block:
+            case Heading() | Command():
+                yield block
+            case Text():
+                yield Paragraph(_said(block.spans))
+            case Items():
+                yield Listed(tuple(_said(one.spans) for one in block.items))
+            case Facts():
+                yield Listed(tuple(f"{one.name}: {one.text}" for one in block.facts))
+            case Table():
+                yield _flat(block)
+            case Figure() | PanelFigure():
+                yield Heading(3, block.title)
+                yield Paragraph(block.caption if isinstance(block, Figure) else block.note)
+                yield FlatTable("", block.table.columns, block.table.rows)
+            case Region():
+                if block.title:
+                    yield Heading(2, block.title)
+                yield from lines_of(block.blocks)
+            case Fold():
+                yield from lines_of(block.blocks)
+            case Either():
+                yield from lines_of(block.edition)
+            case _:
+                yield Paragraph(block.caption)
+
+
+def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
+    """Leave out what says nothing: an empty sentence, a list or a table without a row."""
+    for one in lines:
+        match one:
+            case Heading() | Command():
+                yield one
+            case Paragraph(text) if text:
+                yield one
+            case Listed(items) if items:
+                yield one
+            case FlatTable() if one.rows:
+                yield one
+
+
+def _said(spans: Iterable[Span]) -> str:
+    return "".join(one.text for one in spans)
+
+
+def _flat(table: Table) -> FlatTable:
+    heads = (", ".join(filter(None, (one.head, *one.notes))) for one in table.columns)
+    rows = map(_row, (*table.lines, *table.foot))
+    return FlatTable(table.edition_caption or _said(table.caption), tuple(heads), tuple(rows))
+
+
+def _row(line: TableLine) -> tuple[str, ...]:
+    return tuple(map(_cell, line.cells))
+
+
+def _cell(cell: Value | TableCell) -> str:
+    if isinstance(cell, Value):
+        return " ".join(filter(None, (cell.text, cell.detail, cell.reason)))
+    label = cell.key.label if cell.key else ""
+    return " ".join(filter(None, (label, _said(cell.spans), *(text for _, text in cell.small))))

@@ -17,7 +17,14 @@ import pytest
 from rich.console import Console
 
 from cadge_cli.output import Output, is_terminal, table
-from cadge_cli.progress import LiveProgress, PlainProgress, launch_troubles, make_progress, summary_line
+from cadge_cli.progress import (
+    LiveProgress,
+    PlainProgress,
+    attempts_words,
+    launch_troubles,
+    make_progress,
+    summary_line,
+)
 from cadge_harness.paths import Checkout
 from cadge_harness.run.runstate import RunState, attempt_counts
 from cadge_harness.words import clock
@@ -170,6 +177,26 @@ def test_a_terminal_gets_a_live_display(campaign: Campaign, monkeypatch: pytest.
     assert "a note" in shown
     assert "cadge resume" in shown
     assert shown.count("\x1b[") > 3
+
+
+def test_attempts_of_floors_are_counted_apart(campaign: Campaign) -> None:
+    """Verdicts, and sentences on what was disturbed, count those of layers."""
+    now = Clock()
+    state = state_of(campaign, now)
+    made = {"layer": 0, "floor": 0}
+    kinds = {launch.launch_id: launch.subject.kind for launch in campaign.plan.launches}
+    for record in campaign.launches():
+        counts = attempt_counts(record)
+        made[kinds[record.launch_id]] += sum(counts.values())
+        state.add(record, counts)
+    assert made["floor"]
+    assert (sum(state.attempts.values()), sum(state.floor_attempts.values())) == (made["layer"], made["floor"])
+    words = attempts_words(state.attempts, state.floor_attempts)
+    assert [int(word) for word in re.findall(r"\d+", words)] == [
+        *(state.attempts[name] for name in sorted(state.attempts)),
+        *(state.floor_attempts[name] for name in sorted(state.floor_attempts)),
+    ]
+    assert summary_line(state, now()).endswith(words)
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

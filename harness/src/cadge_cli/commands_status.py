@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from cadge_cli import again
 from cadge_cli.options import json_option, output_of, results_option
+from cadge_cli.progress import attempts_words
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import clock, count_of
 from cadge_results import Campaign, Store
@@ -77,11 +78,13 @@ def campaign_state(campaign: Campaign, *, running: bool) -> str:
 def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
     """Return how far a campaign is, for people."""
     missing = campaign.missing_launch_ids()
-    counts = Counter(item.status for item in campaign.outcomes())
+    counts: dict[str, Counter[str]] = {"layer": Counter(), "floor": Counter()}
+    for item in campaign.outcomes():
+        counts[item.point.subject.kind][item.status] += 1
     lines = [
         _first_line(campaign, campaign_state(campaign, running=running)),
         f"sweep {campaign.meta.sweep}: {campaign.plan.sweep['title']}",
-        "attempts: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
+        attempts_words(counts["layer"], counts["floor"]),
         *campaign.meta.problems,
     ]
     looks = looks_state(campaign)

@@ -159,13 +159,20 @@ class LiveProgress:
 
 def summary_line(state: RunState, now_s: float) -> str:
     """Return one line that says how far a campaign is."""
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(state.attempts.items()))
     look = f"{state.look}: " if state.look else ""
     done = f"{state.done} of {count_of(state.total, 'launch', 'launches')}"
     return (
         f"{look}{done}, {clock(now_s - state.started_s)} so far, "
-        f"about {clock(state.left_s(now_s))} left; attempts: {counts or 'none yet'}"
+        f"about {clock(state.left_s(now_s))} left; " + attempts_words(state.attempts, state.floor_attempts)
     )
+
+
+def attempts_words(of_layers: Mapping[str, int], of_floors: Mapping[str, int]) -> str:
+    """Return attempts by outcome, floors' apart: what is said of a campaign's attempts is said of its layers'."""
+    layers, floors = (
+        ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) for counts in (of_layers, of_floors)
+    )
+    return f"attempts: {layers or 'none yet'}" + (f"; of floors: {floors}" if floors else "")
 
 
 def short_line(state: RunState, now_s: float) -> str:

@@ -22,6 +22,8 @@ class RunState:
     stage: str = "prepare"
     done: int = 0
     attempts: dict[str, int] = field(default_factory=dict)
+    """Of layers, by outcome: those that verdicts and sentences of the end count."""
+    floor_attempts: dict[str, int] = field(default_factory=dict)
     current: str = ""
     last: str = ""
     wall_done_ms: int = 0
@@ -51,9 +53,11 @@ class RunState:
         """Count a stored launch; `soundness` counts its attempts by outcome."""
         self.done += 1
         self._made_here += 1
+        launch = next((one for one in self.plan.launches if one.launch_id == record.launch_id), None)
+        counts = self.floor_attempts if launch is not None and launch.subject.kind == "floor" else self.attempts
         for name, count in soundness.items():
-            self.attempts[name] = self.attempts.get(name, 0) + count
-        self.wall_done_ms += next((x.wall_ms for x in self.plan.launches if x.launch_id == record.launch_id), 0)
+            counts[name] = counts.get(name, 0) + count
+        self.wall_done_ms += launch.wall_ms if launch is not None else 0
         self.last = self._describe(record.launch_id)
 
     def left_s(self, now_s: float) -> float:

@@ -316,18 +316,51 @@ def test_doctor_says_that_sessions_may_starve_each_other(
 
 
 @pytest.mark.parametrize(
-    ("above", "kind", "warned"), [(0.0, "local", False), (0.1, "local", True), (9.0, "cluster", False)]
+    ("load_above", "used_above", "kind", "warned"),
+    [
+        (0.0, 9.0, "local", False),
+        (0.1, 0.0, "local", False),  # a build has just ended
+        (0.1, 0.01, "local", True),
+        (9.0, 9.0, "cluster", False),
+    ],
 )
 def test_a_sweep_warns_where_the_doctor_would(
-    monkeypatch: pytest.MonkeyPatch, above: float, kind: str, warned: bool
+    monkeypatch: pytest.MonkeyPatch, load_above: float, used_above: float, kind: str, warned: bool
 ) -> None:
-    load = findings.BUSY_LOAD_PER_CORE * len(os.sched_getaffinity(0)) + 0.5 + above
-    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    limit = findings.BUSY_LOAD_PER_CORE * len(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "getloadavg", lambda: (limit + 0.5 + load_above, 0.0, 0.0))
+    monkeypatch.setattr(findings, "cores_used", lambda: limit + used_above)
     [doctor] = [finding for finding in findings._noise() if finding.code == "D50"]
-    assert doctor.level == ("warn" if above else "ok")
+    assert doctor.level == ("warn" if load_above and used_above else "ok")
     output = Output(stderr=None)
     commands_run._say_of(replace(testbeds.local(), kind=kind), output)
     assert [text.startswith(doctor.text) for text in output.problems] == [True] * warned
+
+
+def test_how_busy_processors_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Idle time and waiting for disks do not count, stolen time does; nor do others' processors and guests twice."""
+    stat = tmp_path / "stat"
+    stat.write_text(
+        "cpu 9 9 9 9\ncpu0 100 0 100 100 100 0 0 0 50 0\ncpu1 9 9 9 9 9 9 9 9 9 9\ncpu2 0 0 0 0 0 0 0 0 0 0\n"
+    )
+
+    def sleep(_seconds: float) -> None:
+        stat.write_text(
+            "cpu 9 9 9 9\ncpu0 110 1 102 110 105 1 1 0 60 0\n"
+            "cpu1 99 9 9 9 9 9 9 9 9 9\ncpu2 0 0 0 15 5 0 0 10 0 0\nintr 5\n"
+        )
+
+    monkeypatch.setattr(findings, "PROC_STAT", stat)
+    monkeypatch.setattr(findings.time, "sleep", sleep)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 2})
+    assert findings.cores_used() == pytest.approx(2 * (15 + 10) / 60)
+    monkeypatch.setattr(os, "getloadavg", lambda: (1.5, 0.0, 0.0))
+    for text in (None, "cpu 1 2 3 4\n"):
+        stat.unlink(missing_ok=True)
+        if text is not None:
+            stat.write_text(text)
+        monkeypatch.setattr(findings.time, "sleep", lambda _seconds: None)
+        assert findings.cores_used() == 1.5
 
 
 def test_doctor_says_which_programs_patterns_lack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

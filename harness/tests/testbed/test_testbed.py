@@ -589,8 +589,9 @@ def test_what_is_wrong_with_an_inventory_is_said(tmp_path: Path, change: dict[st
 
 def test_no_host_matches_is_an_error(tmp_path: Path) -> None:
     path = inventory(tmp_path, "cage", n1=GOOD)
-    with pytest.raises(UsageError, match=r"no host matches.*Groups there: cage. Did you mean 'cage'"):
+    with pytest.raises(UsageError, match=r"no host matches.*Groups there: cage. Did you mean 'cage'") as refused:
         testbeds.resolve("auto", path)
+    assert [line.split()[-2:] for line in refused.value.commands] == [["testbed", "example"]]
 
 
 def test_reading_an_inventory_leaves_the_users_ansible_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from cadge_harness.run.session import Ended, OnEvent, OnLaunch
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_results import Campaign, PatternFile, Workload, read_workloads
+from cadge_results.command import Caller, called
 from cadge_results.event import LaunchStarted
 from cadge_results.parameter_tables import digest_of
 from cadge_results.reason import OF_THE_DRIVER
@@ -47,6 +48,13 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else runs on the machine of the tests is no problem of the campaign that a test makes."""
     monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_typed_before() -> Iterator[None]:
+    """What a test typed is in no command that a later test of this process is told to type."""
+    yield
+    called(Caller())
 
 
 @pytest.fixture

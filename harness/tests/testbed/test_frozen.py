@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from agent_helpers import CAMPAIGN, Start, block_here, one, wait_until
-from testbed_helpers import AGENT, make_block, make_launch, node_folder, processes
+from testbed_helpers import AGENT, make_block, make_launch, node_folder, processes, signal_processes
 
 from cadge_harness.run import ansible_io, lease
 from cadge_harness.run.ansible_io import RunOutcome
@@ -22,12 +22,6 @@ from cadge_harness.testbed.model import Testbed
 from cadge_results.event import Event, LaunchStarted, Problem, Stage
 
 NAME = f"frozen-{os.getpid()}"
-
-
-def freeze(work: Path, *words: str) -> None:
-    for pid, line in processes(NAME, str(work)).items():
-        if all(word in line for word in words):
-            os.kill(pid, signal.SIGSTOP)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +49,7 @@ def test_who_is_frozen_is_said(
 
     def on_event(event: Event) -> None:
         if isinstance(event, kind) and not any(isinstance(one, kind) for one in events):
-            freeze(tmp_path, *words)
+            signal_processes(signal.SIGSTOP, (NAME, str(tmp_path)), *words)
         events.append(event)
 
     used = testbeds.resolve("local")

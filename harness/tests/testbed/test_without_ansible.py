@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from agent_helpers import wait_until
-from testbed_helpers import make_block, make_launch, node_folder, processes
+from testbed_helpers import make_block, make_launch, node_folder, processes, signal_processes
 
 from cadge_harness.run import ansible_io, lease
 from cadge_harness.run import here as play
@@ -62,13 +62,18 @@ class Campaign:
         )
 
     @property
+    def marks(self) -> tuple[str, str]:
+        """What its processes have on their command line or in their environment."""
+        return self.name, str(self.work)
+
+    @property
     def stored(self) -> dict[str, str]:
         """What became of each launch."""
         return {one["launch"]["launch_id"]: one["status"] for one in self.records}
 
     def gone(self) -> None:
         """Nothing of it is left."""
-        wait_until(lambda: not processes(self.name, str(self.work)))
+        wait_until(lambda: not processes(*self.marks))
         assert not self.folder.exists()
 
 
@@ -130,9 +135,7 @@ def test_what_is_killed_loses_no_launch_that_ended(campaign: Campaign, victim: s
 
     def kill(event: Event) -> None:
         if isinstance(event, LaunchStarted) and event.launch_id == "l3":
-            for pid, line in processes(campaign.name, str(campaign.work)).items():
-                if victim in line and "setpriv" not in line:
-                    os.kill(pid, signal.SIGKILL)
+            signal_processes(signal.SIGKILL, campaign.marks, victim, but="setpriv")
 
     outcome = campaign.run(launches, on_event=kill)
     assert (outcome.ok, outcome.exit_code, outcome.clean) == (False, 6, True), outcome
@@ -170,9 +173,7 @@ def test_a_frozen_agent_is_said(campaign: Campaign, monkeypatch: pytest.MonkeyPa
 
     def freeze(event: Event) -> None:
         if isinstance(event, LaunchStarted) and event.launch_id == "l1":
-            for pid, line in processes(campaign.name, str(campaign.work)).items():
-                if "agent.pyz run" in line:
-                    os.kill(pid, signal.SIGSTOP)
+            signal_processes(signal.SIGSTOP, campaign.marks, "agent.pyz run")
 
     outcome = campaign.run([here(f"l{number}", sleep_ms=300) for number in range(40)], on_event=freeze)
     assert any(one.startswith("no sign of life from localhost for 1 s: ") for one in outcome.problems), outcome

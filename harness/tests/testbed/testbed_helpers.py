@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import shutil
@@ -155,6 +156,17 @@ def processes(*words: str) -> dict[int, str]:
         if line and any(word.encode() in text for word in words):
             found[int(folder.name)] = line.replace(b"\0", b" ").decode(errors="replace")
     return found
+
+
+def signal_processes(number: int, marks: tuple[str, ...], *words: str, but: str = "") -> None:
+    """Sends a signal to those processes of `marks` whose command line holds every word, and `but` nowhere.
+
+    Where the first that is killed takes another with it, that one is gone before its turn.
+    """
+    for pid, line in processes(*marks).items():
+        if all(word in line for word in words) and not (but and but in line):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 def read_json(path: Path) -> Json:

@@ -245,6 +245,40 @@ def test_no_self_test_ends_a_command_by_surprise(
         assert mutant.sealed or named.code == 7, mutant
 
 
+PROVIDER = {
+    "schema": "cadge.provider/1", "library": "exact", "title": "Exact", "version": "9.9.9", "source": "prefix",
+    "origin": "/opt/exact", "file": "root/lib/libexact.so.9", "build_id": "ab" * 20, "launcher": "root/bin/go",
+    "environment": {"EXACT_HOME": "root"}, "lacks": {"block": "it does not sleep"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.first(1)
+def test_no_provider_ends_a_command_by_surprise(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, seed: int
+) -> None:
+    """Whatever was changed: whoever reads it names its file and how it goes away, or takes it for what it says."""
+    assert runner
+    dice = random.Random(seed)
+    folder = checkout.build / "providers"
+    path = folder / "exact-9.9.9/provider.json"
+    path.parent.mkdir(parents=True)
+    content = json.dumps(PROVIDER).encode()
+    for name, text in (("a-one@exact-9.9.9.so", ""), ("a-one@exact-9.9.9.provider", "exact-9.9.9\n")):
+        (checkout.modules / name).write_text(text)
+    (checkout.sweeps / "tiny.yml").write_text(SWEEP.replace("a-one, b-two", "a-one, b-two, a-one@exact-9.9.9"))
+    path.write_bytes(content)
+    assert cadge("plan", "--sweep", "tiny").code == 0
+    for _ in range(4 * MUTANTS):
+        mutant = change(folder, path, content, dice)
+        answers = [cadge(*line.split()) for line in ("provider list", "layers", "plan --sweep tiny")]
+        if [one.code for one in answers] == [3, 3, 3]:
+            assert all(str(path) in one.err for one in answers), mutant
+            assert all("cadge provider remove exact-9.9.9" in one.err for one in answers), mutant
+        else:  # it is as good as it was, or no longer the one that the layer was built with
+            assert [one.code for one in answers] in ([0, 0, 0], [0, 0, 2]), mutant
+
+
 KINDS: dict[str, tuple[str, Steps, object]] = {
     "nesting": ("launches/*.json", ("result", "adapter"), "@100,000 brackets@"),
     "5,000 digits": ("launches/*.json", ("result", "wall_ns"), "@5,000 digits@"),

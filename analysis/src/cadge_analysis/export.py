@@ -114,7 +114,7 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
     meta = comparison.data.meta
     verdicts = judged(comparison)
     comparison = gated(comparison, verdicts)
-    known = fields_of(comparison.data.plan)
+    known, offered = fields_of(comparison.data.plan), loads(comparison)
 
     def whole(row: CellRow) -> dict[str, object]:
         numbers, record = row.numbers, _record(known, row)
@@ -136,9 +136,9 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         },
         "columns": ["campaign_id", *(field.name for field in known)],
         "by_launch_unit": say("export.by_launch_unit"),
-        "rows": [whole(row) for row in first_rows(comparison, verdicts)],
+        "rows": [whole(row) for row in first_rows(comparison, verdicts, offered)],
         "verdicts": _verdicts(verdicts),
-        "knees": [_record(summaries.knees((one.case.file,)), one) for one in loads(comparison).knees],
+        "knees": [_record(summaries.knees((one.case.file,)), one) for one in offered.knees],
         **({"twins": [whole(row) for row in second_rows(comparison, verdicts)]} if comparison.data.twins else {}),
         **_against_itself(comparison, verdicts),
     }

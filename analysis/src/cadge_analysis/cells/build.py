@@ -11,7 +11,7 @@ from math import exp
 from cadge_analysis.cells.table import Scalar
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, numbers_of
-from cadge_analysis.stats.knee import loads
+from cadge_analysis.stats.knee import Loads, loads
 from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_cells
@@ -85,21 +85,21 @@ class CellRow:
 
 def build(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[CellRow]:
     """Yield a row for every planned point in the report's order, then for what was measured a second time."""
-    yield from first_rows(comparison, verdicts)
+    yield from first_rows(comparison, verdicts, loads(comparison))
     yield from second_rows(comparison, verdicts)
 
 
-def first_rows(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[CellRow]:
+def first_rows(comparison: Comparison, verdicts: CampaignVerdicts, offered: Loads) -> Iterator[CellRow]:
     """Yield a row for every planned point, floors and refused ones included."""
     data = comparison.data
     rows = {row.cell.point_id: row for row in comparison.rows}
     floors = {numbers.cell.point_id: numbers for numbers in comparison.floor_numbers}
-    shares, hosts, facts = loads(comparison).shares, _hosts(data), _facts(data)
+    hosts, facts = _hosts(data), _facts(data)
     for cell in data.cells:
         name = cell.point_id
         row = rows.get(name)
         numbers = row.numbers if row else floors.get(name)
-        share = shares.get(name) if row else None
+        share = offered.shares.get(name) if row else None
         yield CellRow(
             cell, data, verdicts, numbers, row, share=share, hosts=hosts.get(name), facts=facts.get(_where(cell))
         )

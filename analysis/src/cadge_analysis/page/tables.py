@@ -19,7 +19,7 @@ from cadge_analysis.page import verdict_words
 from cadge_analysis.page.viewmodel import CaseTable, Summary, SummaryCell, SummaryRow, TableRow
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.load import STATES, Case, Cell, Dataset, LaunchFacts, Series
+from cadge_analysis.stats.load import STATES, Case, Cell, Series
 from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
 
@@ -101,64 +101,47 @@ def baseline_of(rows: Iterable[Row], verdicts: CampaignVerdicts) -> str | None:
 
 
 def case_tables(
-    rows: Sequence[Row],
+    rows: Sequence[CellRow],
     keys: Mapping[Series, Key],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    data: Dataset,
-    shares: Mapping[str, float],
     verdicts: CampaignVerdicts,
+    columns: tuple[Sequence[Column], Sequence[Column]],
 ) -> tuple[CaseTable, ...]:
     """Return one table a workload, with a row for each layer and wait mode that has numbers.
 
-    `shares`: of the generator's limit, by point.
+    rows: of one pattern's layers, those that have numbers. `columns`: of the first table, and of the second one.
     """
-    groups: dict[Case, list[Row]] = defaultdict(list)
-    every = list(rows)
-    for row in every:
-        groups[_without_wait(row.cell.case)].append(row)
-    tables: list[CaseTable] = []
-    if not every:
-        return ()
-    file, baseline = every[0].cell.case.file, baseline_of(every, verdicts)
-    columns, rest = parted(file, columns_of(file, every, baseline))
-    entries = catalogue(file)
-    for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
-        ordered = sorted(members, key=lambda r: (words.WAIT_ORDER.index(r.cell.case.wait), r.cell.series))
-        shown, more = [], []
-        for row in ordered:
-            series, wait = row.cell.series, row.cell.case.wait
-            name = row.cell.point_id
-            asked = CellRow(
-                row.cell, data, verdicts, row.numbers, row,
-                share=shares.get(name), facts=facts.get((series, case.place, wait)),
-            )  # fmt: skip
-            one = TableRow(
-                key=keys[series],
+    groups: dict[Case, list[CellRow]] = defaultdict(list)
+    for row in rows:
+        groups[replace(row.cell.case, wait="")].append(row)
+
+    def shown(members: Sequence[CellRow], which: Sequence[Column]) -> tuple[TableRow, ...]:
+        entries = catalogue(members[0].cell.case.file)
+        return tuple(
+            TableRow(
+                key=keys[row.cell.series],
                 point_id=row.cell.point_id,
-                wait=wait,
-                cells=tuple(entries[column.key].show(asked) for column in columns),
+                wait=row.cell.case.wait,
+                cells=tuple(entries[column.key].show(row) for column in which),
             )
-            shown.append(one)
-            more.append(replace(one, cells=tuple(entries[column.key].show(asked) for column in rest)))
-        tables.append(
-            CaseTable(
-                title=words.workload(case),
-                case=case_key(case),
-                gist=_gist(members, verdicts),
-                rows=tuple(shown),
-                more=tuple(more) if rest else (),
-            )
+            for row in sorted(members, key=lambda row: (words.WAIT_ORDER.index(row.cell.case.wait), row.cell.series))
         )
-    return tuple(tables)
+
+    first, rest = columns
+    return tuple(
+        CaseTable(
+            title=words.workload(case),
+            case=case_key(case),
+            gist=_gist([row.compared for row in members], verdicts),
+            rows=shown(members, first),
+            more=shown(members, rest) if rest else (),
+        )
+        for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key)
+    )
 
 
 def case_key(case: Case) -> str:
     """Return a workload and its place as one word for programs: pattern/place, then the parameters in their order."""
     return "/".join(str(part) for part in (case.pattern, case.place, *(case.workload[k] for k in case.file.parameters)))
-
-
-def _without_wait(case: Case) -> Case:
-    return replace(case, wait="")
 
 
 def summary_sizes(sizes: Iterable[int], *, known: bool = True) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Figure, Key
+from cadge_analysis.cells.build import CellRow, first_rows
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.judged import gated, judged
@@ -45,7 +46,7 @@ from cadge_analysis.page.viewmodel import Page, Section, Since, Summary
 from cadge_analysis.page.warned import warned
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.knee import Knee, Loads
+from cadge_analysis.stats.knee import Knee
 from cadge_analysis.stats.knee import loads as loads_of
 from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
 from cadge_analysis.stats.measures import MAIN, TAIL
@@ -157,8 +158,9 @@ def _section(
     looks: dict[Series, Identity],
     facts: FirstFacts,
     fits: Sequence[Fitted],
-    loads: Loads,
+    knees: Sequence[Knee],
     verdicts: CampaignVerdicts,
+    shown: Mapping[str, CellRow],
 ) -> Section | None:
     file = comparison.data.patterns[pattern]
     cells = [
@@ -171,9 +173,10 @@ def _section(
         return None
     anchor = f"{pattern}-{place}"
     columns, more = tables.parted(file, tables.columns_of(file, rows, tables.baseline_of(rows, verdicts)))
-    cases, sets = said_once(tables.case_tables(rows, keys, facts, comparison.data, loads.shares, verdicts), more)
+    in_tables = [shown[row.cell.point_id] for row in rows]
+    cases, sets = said_once(tables.case_tables(in_tables, keys, verdicts, (columns, more)), more)
     here_fits = [one for one in fits if (one.pattern, one.place) == (pattern, place)]
-    knees = [knee for knee in loads.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
+    knees = [knee for knee in knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
     return Section(
         anchor=anchor,
         short=f"{file.title}, {words.PLACES_SHORT[place]}",
@@ -247,11 +250,12 @@ def page(
     verdicts = judged(comparison, withhold)
     comparison = gated(comparison, verdicts)
     loads = loads_of(comparison)
+    shown = {row.cell.point_id: row for row in first_rows(comparison, verdicts, loads)}
     titles = {name: file.title for name, file in data.patterns.items()}
     sections: dict[tuple[str, str], Section] = {}
     for pattern in data.patterns:
         for place in words.PLACE_ORDER:
-            made = _section(comparison, pattern, place, keys, looks, first, fits, loads, verdicts)
+            made = _section(comparison, pattern, place, keys, looks, first, fits, loads.knees, verdicts, shown)
             if made is not None:
                 sections[pattern, place] = made
     rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))

@@ -11,6 +11,7 @@ import ablated
 import pytest
 import synthetic
 
+from cadge_analysis import messages
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.page.ablation_table import answer
 from cadge_analysis.stats import compare, load
@@ -85,7 +86,7 @@ def test_a_family_is_a_setting_with_a_pattern_at_a_place(found: tuple[Ablation, 
 
 def test_few_launches_tell_nothing_apart(tmp_path: Path) -> None:
     found = answer(ablated.make(tmp_path, launches=4))
-    assert found.note == "No ratio can be told apart from 1: that takes 6 launches in common."
+    assert found.note == messages.say("report", "ablation_table.few_launches", least=6)
     assert not any("*" in cell for table in found.tables for row in table.rows for cell in row)
     assert found.data["differ"] == 0
 
@@ -93,9 +94,7 @@ def test_few_launches_tell_nothing_apart(tmp_path: Path) -> None:
 def test_the_table(campaign: Campaign) -> None:
     found = answer(campaign)
     assert len(found.tables) == 4
-    assert found.note.startswith(
-        "* told apart from 1, beside all ratios of its setting, pattern, place and wait mode: "
-    )
+    assert found.note.startswith("* ")
     assert "18 ratios, in 2 families" in found.note
     within = found.tables[0]
     assert within.title.startswith("peregrine-shm, within one host, polling, RPC: p50, \u00b5s")

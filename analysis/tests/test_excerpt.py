@@ -113,7 +113,7 @@ def test_a_large_summary_goes_in_packed(parted: Bundled) -> None:
 
 
 def test_what_is_too_large_even_so_is_refused(parted: Bundled) -> None:
-    with pytest.raises(BadInputError, match="bytes over the 50000 of an excerpt"):
+    with pytest.raises(BadInputError, match="bytes over the 50\u202f000 of an excerpt"):
         excerpt.files(parted, ARCHIVE, 50_000)
 
 

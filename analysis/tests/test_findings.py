@@ -13,7 +13,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import report
+from cadge_analysis import messages, report
 from cadge_analysis.page.findings import NOTHING, findings
 from cadge_analysis.page.render import html
 from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
@@ -132,7 +132,7 @@ def test_a_host_that_is_slow(data: Dataset) -> None:
     (said,) = first_screen(planted(data, slow_copies))
     assert said.startswith("Host h2 is slow beside h1: a copy of 64 KiB in memory takes 2\u202f2")
     assert "1.81\u00d7 as long (in 24 of 24 launches); a reading of the clock takes 14.4 ns" in said
-    assert grave_line(planted(data, slow_copies)) == "To be read with reserve: Host h2 is slow"
+    assert grave_line(planted(data, slow_copies)) == "Caution: Host h2 is slow"
 
 
 def test_a_neighbour_on_a_host(data: Dataset) -> None:
@@ -202,11 +202,10 @@ def test_a_path_that_changed(data: Dataset) -> None:
             for path in raw["result"]["path"]:
                 path["used"] = "tcp/mgmt0"
 
-    assert first_screen(planted(data, plant)) == [
-        "rdma-ucx changed its path between hosts during the campaign, so that its launches do not compare: tcp/data0 "
-        "in 7; tcp/mgmt0 in 1."
-    ]
-    assert grave_line(planted(data, plant)).startswith("To be read with reserve: rdma-ucx changed its path")
+    said = "tcp/data0 in 7; tcp/mgmt0 in 1"
+    changed = messages.say("findings", "findings.path_changed", where=" between hosts", said=said)
+    assert first_screen(planted(data, plant)) == [f"rdma-ucx changed its path{changed}"]
+    assert grave_line(planted(data, plant)).startswith("Caution: rdma-ucx changed its path")
 
 
 @pytest.fixture(scope="module")
@@ -250,9 +249,8 @@ def test_bytes_elsewhere_are_one_sentence_for_all_layers(data: Dataset) -> None:
         return replace(cell, troubles=(trouble,))
 
     (said,) = findings(replace(data, cells=tuple(map(troubled, data.cells))))
-    assert said.text.startswith(
-        "Bytes went where none was asked to go between hosts, beside native-ucx, rdma-ucx and sockets-tcp: h1: "
-    )
+    title = messages.say("findings", "findings.stray_title")
+    assert said.text.startswith(f"{title} between hosts, beside native-ucx, rdma-ucx and sockets-tcp: h1: ")
     assert "bytes went through mgmt0; the payload was 9 bytes. A check refused 6 attempts, " in said.text
 
 

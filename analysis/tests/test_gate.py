@@ -17,7 +17,7 @@ import test_knee_report
 import test_study_models
 from test_loggp_report import by_hand
 
-from cadge_analysis import export, report
+from cadge_analysis import export, messages, report
 from cadge_analysis.blocks.model import Text
 from cadge_analysis.judged import disturbed, gated, judged, withheld_of
 from cadge_analysis.page import ablation_table
@@ -92,7 +92,7 @@ def test_a_fifth_is_not_too_many_and_more_is(calm: Campaign, disturbed_one: Camp
 
 def test_the_first_screen_says_so(disturbed_one: Campaign, calm: Campaign) -> None:
     made_page = page(compare(read(disturbed_one)), title=None, generated="now")
-    assert made_page.warned.headline.startswith("To be read with reserve: 1 grave condition")
+    assert made_page.warned.headline.startswith(f"{messages.say('remarks', 'warned.reserve')}: 1 ")
     assert ["all verdicts are withheld" in one.size for one in made_page.warned.stops] == [True]
     assert page(compare(read(calm)), title=None, generated="now").warned.stops == ()
 

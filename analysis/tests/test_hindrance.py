@@ -11,7 +11,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import report
+from cadge_analysis import messages, report
 from cadge_analysis.stats.hindrance import WAKE_NS, hindered, hindered_share
 from cadge_results.result import CpuUse
 
@@ -116,5 +116,5 @@ def test_few_operations_are_marked(tmp_path: Path) -> None:
             attempt["operations"] = 49
 
     page = remarks(tmp_path, few)
-    assert "2 numbers on few operations" in page["banner"]
+    assert messages.say("remarks", "few_operations.title", n=2) in page["banner"]
     assert page[""].count("under 50 in a launch") == 1, "of both rows, above them"

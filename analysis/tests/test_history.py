@@ -15,6 +15,7 @@ from chromium import Browser
 from over_time import LAYERS, OPTIONS, SLOW
 from test_browser import OPEN_ALL, TOO_WIDE
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.html import printed
 from cadge_analysis.page import history as pages
 from cadge_analysis.versus.history import History, history
@@ -74,9 +75,9 @@ def test_too_few_campaigns_tell_nothing_and_say_how_many_would(two: tuple[Side, 
     assert (few.testable, few.needed) == (0, 10)
     shown = pagereader.read(printed(pages.page(few, generated="then")))
     banner = shown.one("section", class_="banner")
-    assert banner.one("h2").text == "Too few campaigns to tell a change"
+    assert banner.one("h2").text == messages.say("history", "history.too_few")
     assert "10 campaigns are needed" in shown.text
-    assert "No cell can be told" in shown.text
+    assert messages.say("history", "history.nothing_known") in shown.text
 
 
 def test_every_marker_beside_a_name_is_drawn(found: History) -> None:

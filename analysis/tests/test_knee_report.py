@@ -14,7 +14,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import export, report, units
+from cadge_analysis import export, messages, report, units
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.knee import Knee, Loads, loads
 from cadge_results import Campaign
@@ -212,7 +212,7 @@ def few_samples(point: dict[str, Any], attempt: dict[str, Any], number: int) -> 
 def test_a_p99_of_few_samples_decides_no_knee(tmp_path: Path) -> None:
     made = campaign(tmp_path / "store", hooked=few_samples)
     knees, _ = found(made)
-    assert knees["sockets-tcp"].withheld == "a launch's p99 rests on 999 samples here, and needs 1000"
+    assert knees["sockets-tcp"].withheld == messages.say("stats", "knee.few_samples", fewest=999, needed=1000)
     root = text_of(made, tmp_path)
     rows = {row.one("bdi").text: row for row in root.one("table", class_="knees").one("tbody").all("tr")}
     cells = [cell.text for cell in rows["sockets-tcp"].all("td")]

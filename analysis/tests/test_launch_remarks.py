@@ -10,7 +10,7 @@ import pytest
 import synthetic
 from test_witness import with_witness
 
-from cadge_analysis import report
+from cadge_analysis import messages, report
 from cadge_analysis.page import launch_remarks
 from cadge_analysis.page.viewmodel import Page, Remark
 from cadge_analysis.stats import compare, load
@@ -40,7 +40,7 @@ def page(data: Dataset) -> Page:
 
 
 def test_that_nothing_is_decided_stands_once_and_in_the_headline(page: Page) -> None:
-    assert [text for text in page.opening if text.startswith("Nothing is decided: 2 launches tell no layer apart")]
+    assert messages.say("findings", "answers.nothing_decided", launches="2 launches", n=2) in page.opening
     assert len(page.answers) == 2
     for answer in page.answers:
         said = "".join(span.text for span in answer.spans)
@@ -75,7 +75,7 @@ def test_a_median_that_no_launch_gave_is_named_with_both(data: Dataset) -> None:
     assert told(data, {"native-ucx": (1000.0, 1999.0)}) == []
     assert told(data, {"native-ucx": (1000.0, 3000.0, 9000.0)}) == [], "the middle one of three was measured"
     (one,) = told(data, {"native-ucx": (1000.0, 8_000_000.0), "sockets-tcp": (2000.0, 4000.0, 1000.0, 9000.0)})
-    assert one.title == "2 numbers that no launch gave"
+    assert one.title == messages.say("remarks", "launch_remarks.apart_title", n=2)
     assert "native-ucx, RPC of 8 B within one host, polling: 1.00 and 8\u202f000 \u00b5s; " in one.text
     assert "sockets-tcp, RPC of 8 B within one host, polling: 2.00 and 4.00 \u00b5s." in one.text
     assert one.size == "25.0\u202f% of 8 numbers"

@@ -12,7 +12,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import report, words
+from cadge_analysis import messages, report, words
 from cadge_analysis.stats import load
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -63,7 +63,7 @@ def test_an_empty_campaign(tmp_path: Path) -> None:
     assert said(root) == ["Nothing was measured: no launch of 4 planned points was made."]
     assert not root.all("ul", class_="answers")
     [stop] = root.all("p", class_="stops")
-    assert stop.text.startswith("To be read with reserve: The campaign is incomplete, ")
+    assert stop.text.startswith("Caution: The campaign is incomplete, ")
     assert "never opened" in root.one("dl", class_="compared").text
     assert "0 of 12 planned attempts gave a number" in root.one("dl", class_="compared").text
     assert "Within one host, polling: no layer has a number" in root.one("section", id="questions").text
@@ -119,10 +119,8 @@ def test_what_ranks_nobody_says_so(tmp_path: Path) -> None:
     """Two layers whose data nobody touched: without a word the first screen would be empty."""
     root = page_of(tmp_path, touches=("none",))
     assert not root.all("ul", class_="answers")
-    assert said(root) == [
-        "No layer is named: no point of this campaign ranks layers (under \u201cMethod\u201d stands which do). "
-        "Every number stands below."
-    ]
+    why = messages.say("report", "opening.no_point_ranks")
+    assert said(root) == [messages.say("report", "opening.no_layer_named", why=why)]
 
 
 def test_a_usual_campaign_needs_no_such_words(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import export, report
+from cadge_analysis import export, messages, report
 from cadge_analysis.judged import judged
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.ablation import ablations
@@ -155,7 +155,9 @@ def test_the_report_ranks_nothing_and_says_why(tmp_path: Path) -> None:
     assert "offered 120 to 9\u202f564/s: no comparison. Give all of them one rate, with offered_per_s" in first.text
     assert WHY in text
     assert "Leading group" not in first.text
-    assert "Lines are not to be compared with one another" in text
+    values = {"n": 3, "values": 3, "axis": "load", "first": ""}
+    unlike = messages.say("findings", "verdict_words.unlike_loads", **values)
+    assert unlike.partition(" (")[0] in text
     again = report.opened_again(path.read_text(), "report.html", None)
     assert WHY in pagereader.read(again).text
 

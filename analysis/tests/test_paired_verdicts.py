@@ -53,11 +53,11 @@ def test_what_a_plan_can_decide_is_what_by_decides() -> None:
         (40, 9, "9 launches decide a difference among the 40 comparisons of p, self, poll where all rounds agree and "
          "the smallest is at least 0.38 times the span from it to the largest, and smaller ones if all rounds agree "
          "in at least 14 comparisons; one alone needs 13"),
-        (2000, 9, "9 launches decide a difference among the 2,000 comparisons of p, self, poll where all rounds agree "
-         "and the smallest is at least 1.4 times the span from it to the largest, and smaller ones if all rounds agree "
-         "in at least 1,278 comparisons; one alone needs 20"),
-        (2000, 6, "6 launches cannot decide anything among the 2,000 comparisons of p, self, poll: a single difference "
-         "needs 20"),
+        (2000, 9, "9 launches decide a difference among the 2\u202f000 comparisons of p, self, poll where all rounds "
+         "agree and the smallest is at least 1.4 times the span from it to the largest, and smaller ones if all rounds "
+         "agree in at least 1\u202f278 comparisons; one alone needs 20"),
+        (2000, 6, "6 launches cannot decide anything among the 2\u202f000 comparisons of p, self, poll: a single "
+         "difference needs 20"),
         (12, 7, "7 launches decide differences among the 12 comparisons of p, self, poll if all rounds agree in at "
          "least 12 of them; one alone needs 11"),
         (40, 13, "13 launches decide a difference among the 40 comparisons of p, self, poll if all rounds agree, even "

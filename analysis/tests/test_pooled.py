@@ -43,7 +43,7 @@ def test_a_sound_instrument_passes() -> None:
     told = spoken(found)
     assert all(holds for _, holds, _ in told)
     assert told[2][2] == "3.0 %, 4.5 %, 4.0 %, 5.5 %, 3.5 % beside a load"
-    assert told[3][2] == "0 of 1,000 within a campaign; 0 of 200 by its rounds of all campaigns, up to 45"
+    assert told[3][2] == "0 of 1\u202f000 within a campaign; 0 of 200 by its rounds of all campaigns, up to 45"
     assert found.tails is None
 
 
@@ -82,7 +82,7 @@ def test_a_cell_that_differs_from_itself_in_every_campaign_fails() -> None:
     assert not found.few_corrected
     assert spoken(found)[3][1:] == (
         False,
-        "0 of 1,000 within a campaign; 3 of 200 by its rounds of all campaigns, up to 45",
+        "0 of 1\u202f000 within a campaign; 3 of 200 by its rounds of all campaigns, up to 45",
     )
     assert pooled([shifted(one, 1) for one in sound]).passes, "one in all is allowed"
 
@@ -93,7 +93,7 @@ def test_the_p99_is_told_and_not_asked_for() -> None:
     assert found.passes
     assert found.tails is not None
     assert not found.tails.in_band
-    assert "of the p99, which is told and not asked for, 30.0 %, 300 of 1,000, outside" in spoken(found)[1][2]
+    assert "30.0 %, 300 of 1\u202f000, outside" in spoken(found)[1][2]
 
 
 def test_the_spread_is_that_of_all_draws_of_campaigns() -> None:

@@ -10,7 +10,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import report
+from cadge_analysis import messages, report
 from cadge_analysis.judged import judged
 from cadge_analysis.page import questions
 from cadge_analysis.stats import compare, load
@@ -181,7 +181,7 @@ def test_too_few_launches_rank_nobody(tmp_path: Path) -> None:
     """All layers would share the first rank, and each of them look like a leader."""
     root = page_of(tmp_path, launches=4)
     few = matrix(root)
-    assert "Nothing is ranked here: launches tell no layer apart" in root.one("section", id="questions").text
+    assert messages.say("report", "questions.nothing_separated") in root.one("section", id="questions").text
     assert not [rank for cells in few.values() for cell in cells.values() for rank in cell.all("i", class_="rank")]
     assert list(few)[2:] == ["mpi-p2p", "rdma-ucx", "sockets-tcp"], "sorted by value alone"
 

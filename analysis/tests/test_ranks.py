@@ -10,7 +10,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import report
+from cadge_analysis import report, words
 from cadge_analysis.page import remarks
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import judge_campaign
@@ -102,13 +102,9 @@ def test_it_is_shown_beside(page: pagereader.Node) -> None:
     assert "\u00b5s; touch none, which ranks nothing " in captions[1]
     titles = [node.text.split("  ")[0] for node in section.all("summary")]
     sizes = [text for text in titles if text.startswith(("8 B", "4 KiB", "1 MiB"))]
+    beside = f", touch none {words.RANKS_NOTHING}"
     assert [text.partition(" polling")[0] for text in sizes] == [
-        "8 B",
-        "8 B, touch none stands beside, and ranks nothing",
-        "4 KiB",
-        "4 KiB, touch none stands beside, and ranks nothing",
-        "1 MiB",
-        "1 MiB, touch none stands beside, and ranks nothing",
+        f"{size}{how}" for size in ("8 B", "4 KiB", "1 MiB") for how in ("", beside)
     ]
     method = page.one("section", id="method").text
     assert "RPC and Stream: by points with touch write+read; those with none stand beside." in method

@@ -100,7 +100,7 @@ def test_a_tail_needs_a_hundred_samples_beyond_it() -> None:
     assert enough.samples == 10_000
     short = tail([counted((5, 9_999))], 990)
     assert short.value is None
-    assert short.reason == "9,999 samples; needs 10,000"
+    assert short.reason == "9\u202f999 samples; needs 10\u202f000"
     assert tail([counted((5, 99_999))], 999).value is None
     assert tail([counted((5, 100_000))], 999).value == 5
 

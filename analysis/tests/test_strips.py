@@ -14,7 +14,7 @@ import pytest
 import synthetic
 from test_witness import with_witness
 
-from cadge_analysis import report
+from cadge_analysis import messages, report
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.scales import Axis
 from cadge_analysis.draw.strips import ticked
@@ -159,8 +159,8 @@ def test_two_launches_have_no_effects_but_a_witness(tmp_path: Path) -> None:
     seen = [with_witness(record, {at: {"line_ns": 100.0 + at} for at in range(9)}) for record in data.records]
     figure = strips_figure(replace(data, records=tuple(seen)), views.keys_of(looks), looks)
     assert figure is not None
-    assert figure.caption.startswith("Each grey mark is one launch: the launch's witness (a bounced cache line)")
-    assert "with fewer than 3 launches of a point none can be called unusual" in figure.caption
-    assert ">within: witness<" in figure.svg
+    seen_of = messages.say("figures", "strips.witness", seen=["a bounced cache line"])
+    assert figure.caption == messages.say("figures", "strips.grey_marks", witness=seen_of, samples_min=3, few="")
+    assert ">within: machine probe<" in figure.svg
     assert ": effect<" not in figure.svg
     assert figure.keys == (), "nothing is drawn in the look of a layer"

@@ -241,7 +241,7 @@ def test_the_sweep_has_what_the_study_sets_side_by_side() -> None:
     ("old", "new", "says"),
     [
         ("    above: 0.87\n", "    above: 0.87\n    most: 2\n", "give either most or above"),
-        ("    size: 4096\n", "    size: 4095\n", "no share of 4095 bytes is published"),
+        ("    size: 4096\n", "    size: 4095\n", "no share of 4\u202f095 bytes is published"),
         ("    contrast: Placed or not\n", "    contrast: Placed\n", "no contrast is called Placed"),
         ("    contrast: Placed or not\n", "    contrast: Placed or not\n    size: 4096\n", "either a contrast or"),
         ('said: {"MB/s, 8 KiB": more than}', 'said: {"MB/s, 9 KiB": more than}', "no column is called MB/s, 9 KiB"),

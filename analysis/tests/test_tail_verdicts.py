@@ -15,7 +15,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import export, report
+from cadge_analysis import export, messages, report
 from cadge_analysis.judged import judged
 from cadge_analysis.page.remarks import remarks
 from cadge_analysis.stats import compare, load
@@ -27,6 +27,7 @@ from cadge_results import Campaign
 pytestmark = pytest.mark.spare
 
 BASE, CALM, WILD, FEW = "sockets-tcp", "native-ucx", "native-ofi", "mpi-p2p"
+TOO_FEW = messages.say("stats", "measures.few_samples", fewest=999, needed=1000)
 SAMPLES = 1000
 Hook = Callable[[dict[str, Any], dict[str, Any], int], None]
 
@@ -110,7 +111,7 @@ def test_one_launch_without_samples_enough_takes_the_point_out_of_its_family(
 ) -> None:
     _, _, tails = found(campaign)
     assert len(tails.without) == 3
-    assert set(tails.without.values()) == {"not enough samples: 999 in a launch; needs 1,000"}
+    assert set(tails.without.values()) == {TOO_FEW}
     enough = found(made(tmp_path, world(few=1000)))[2]
     assert not enough.without
     assert by_layer(enough)[FEW] == {"same"}
@@ -120,7 +121,7 @@ def test_where_the_baseline_has_too_few_nothing_is_compared(tmp_path: Path) -> N
     _, verdicts, tails = found(made(tmp_path, world(), sweep={"baseline": FEW}))
     assert verdicts.comparisons == 18
     assert not tails.by_point
-    assert set(tails.without.values()) == {f"{FEW}: not enough samples: 999 in a launch; needs 1,000"}
+    assert set(tails.without.values()) == {f"{FEW}: {TOO_FEW}"}
 
 
 def test_a_point_without_a_number_is_no_comparison_by_the_p99(tmp_path: Path) -> None:
@@ -164,9 +165,11 @@ def test_the_report_says_it(campaign: Campaign, tmp_path: Path) -> None:
     }
     assert {layer for layer, text in cells if "slower" in text} == {WILD}
     assert {layer for layer, text in cells if "same" in text} == {CALM}
-    assert "not enough samples: 999 in a launch; needs 1\u202f000" in root.text
+    assert TOO_FEW in root.text
     assert "How 3 further points compare by the p99" in root.text
-    assert "Of 3 cells with samples enough none were called different" in root.text
+    rates = {"rate": 0.0, "nominal": 0.0, "after_correction": 0, "limit": 0}
+    none = messages.say("remarks", "itself.p99", cells=3, called="none", called_n=0, **rates)
+    assert none.partition(" (")[0] in root.text
 
 
 def test_the_export_says_it_with_its_twins(campaign: Campaign) -> None:
@@ -180,9 +183,7 @@ def test_the_export_says_it_with_its_twins(campaign: Campaign) -> None:
     assert {row["p99_verdict"] for row in rows if row["layer"] == WILD and row["pattern"] == "rpc"} == {"slower"}
     assert {row["p99_verdict"] for row in rows if row["pattern"] == "stream"} == {""}
     few = [row for row in rows if row["layer"] == FEW and row["pattern"] == "rpc"]
-    assert {(row["p99_verdict"], row["p99_verdict_without"]) for row in few} == {
-        ("", "not enough samples: 999 in a launch; needs 1,000")
-    }
+    assert {(row["p99_verdict"], row["p99_verdict_without"]) for row in few} == {("", TOO_FEW)}
     twins = [row for row in rows if row["twin"] == "True"]
     assert rows[-len(twins) :] == twins
     assert {row["layer"] for row in twins} == {BASE}

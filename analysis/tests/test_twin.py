@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from synthetic import Options, make, set_samples
 
-from cadge_analysis import export, report
+from cadge_analysis import export, messages, report
 from cadge_analysis.judged import judged
 from cadge_analysis.page.coverage import outcomes
 from cadge_analysis.page.itself import itself
@@ -108,7 +108,7 @@ def test_verdicts_are_withheld_where_a_layer_differs_from_itself(tmp_path: Path)
     assert rate is not None
     assert (rate.called, rate.quantile_999, rate.withhold) == (4, 3, True)
     assert rate.after_correction == 4, "two of four with a p of 0.0039 each, where 2 x 0.05 / (4 x 2.08) would do"
-    why = "sockets-tcp differed from itself in 4 of 8 cells, more than the 3 that chance alone exceeds once in 1,000"
+    why = messages.say("stats", "twin.differs_from_itself", names="sockets-tcp", of_what="", called=4, cells=8, limit=3)
     assert verdicts.withheld.startswith(why)
     assert {one.says for one in verdicts.by_point.values()} <= {Verdict.UNKNOWN}
     assert all(group.best is None for group in verdicts.groups.values())

@@ -11,6 +11,7 @@ import pagereader
 import pytest
 from synthetic import Options, make
 
+from cadge_analysis import messages
 from cadge_analysis.judged import judged
 from cadge_analysis.page.compared import _carried
 from cadge_analysis.page.render import html
@@ -106,4 +107,4 @@ def test_the_page_and_its_other_editions_have_it(data: Dataset) -> None:
 
 def test_a_path_that_is_not_read_back_is_told_as_that() -> None:
     path = PathFacts(medium="unknown", as_asked=False, used="not read back: this MPI has no call that tells it")
-    assert _carried(path) == "what the library does not tell"
+    assert _carried(path) == messages.say("report", "compared.unknown_path")

@@ -10,7 +10,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import report
+from cadge_analysis import messages, report
 from cadge_analysis.blocks.model import Span
 from cadge_analysis.page.viewmodel import Finding, Remark
 from cadge_analysis.page.warned import warned
@@ -30,7 +30,7 @@ def test_the_widest_stands_first_and_what_stops_before_all() -> None:
     assert [one.title for one in found.notes] == ["note"]
     assert [one.title for one in found.stops] == ["stop"]
     assert [one.anchor for one in (*found.warnings, *found.notes)] == [f"warning-{n}" for n in (1, 2, 3, 4)]
-    assert found.headline == "To be read with reserve: 1 grave condition, 2 warnings, 1 note"
+    assert found.headline == f"{messages.say('remarks', 'warned.reserve')}: 1 serious problem, 2 warnings, 1 note"
     assert found.nothing_found == "Nothing."
 
 

@@ -166,7 +166,7 @@ def test_other_machines_are_refused_unless_they_are_meant(
     assert all(one["refused"] for one in left if not one["why"].startswith("refused in"))
     meant = cadge("compare", campaigns[0], campaigns[1], "--across-hosts")
     assert meant.code == 0, meant.err
-    assert "other machines: what is compared is machines, not layers" in meant.out
+    assert "other machines: this compares machines, not layers" in meant.out
 
 
 def test_what_decides_the_exit_code(campaigns: list[str], cadge: Cadge) -> None:

@@ -251,7 +251,7 @@ def _about(found: Against) -> Iterator[str]:
         yield "nothing differed in the conditions that are known"
     if any(one.other_machine for one in found.conditions):
         yield (
-            "other machines: what is compared is machines, not layers"
+            "other machines: this compares machines, not layers"
             if found.across_hosts
             else "other machines: nothing of them is compared (--across-hosts compares the machines)"
         )

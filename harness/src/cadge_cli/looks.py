@@ -85,7 +85,7 @@ def decided(decision: Decision) -> str:
     text = f"look {decision.look} of {len(decision.looks)}, after {count_of(decision.launches, 'launch', 'launches')}: "
     said = [f"{yes} of {count_of(yes + no, 'comparison')} decided"] if yes + no else []
     if groups := len(decision.leading):
-        said.append(f"{count_of(groups, 'leading group')} not told apart")
+        said.append(f"{count_of(groups, 'leading group')} not separated")
     return text + (", ".join(said) or "all is decided")
 
 

@@ -112,6 +112,6 @@ def _moved(data: Dataset) -> Iterator[Remark]:
         grave=share > _GRAVE_SHARE,
         title=say("launch_remarks.moved_title", launches=moved),
         text=say("launch_remarks.moved", times=MOVED, parts=parts),
-        size=f"{units.percent(share)} of {units.count_of(every, 'launch', 'launches')} with a witness",
+        size=say("launch_remarks.moved_size", share=share, every=every),
         share=share,
     )

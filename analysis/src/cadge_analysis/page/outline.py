@@ -87,7 +87,7 @@ def _first_screen(page: Page) -> Iterator[Lines]:
     yield Heading(2, "Answer")
     if page.warned.stops:
         stops = "; ".join(_joined(one.title, one.size, between=", ") for one in page.warned.stops)
-        yield Paragraph(f"To be read with reserve: {stops}.")
+        yield Paragraph(f"Caution: {stops}.")
     yield from map(Paragraph, page.opening)
     if page.answers:
         yield Listed(

@@ -101,7 +101,7 @@ def _witness(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place:
     seen = [one for one in ran if name in one.witness]
     usual = median(one.witness[name] for one in seen)
     return Strip(
-        title=f"{place}witness",
+        title=f"{place}machine probe",
         dots=tuple(
             LaunchDot(label=one.series.label, minutes=minutes[one.launch_id], ratio=one.witness[name] / usual or None)
             for one in seen

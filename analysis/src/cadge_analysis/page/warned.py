@@ -63,7 +63,7 @@ def _headline(found: Sequence[Remark], *, undecided: bool) -> str:
     stops = sum(one.stops for one in found)
     warnings = sum(one.grave and not one.stops for one in found)
     notes = sum(not one.grave for one in found)
-    parts = [units.count_of(stops, "grave condition")] * bool(stops)
+    parts = [units.count_of(stops, "serious problem")] * bool(stops)
     parts += [units.count_of(warnings, "warning")] * bool(warnings)
     parts += [units.count_of(notes, "note")] * bool(notes)
     valid = say("warned.undecided") if undecided else "Valid"

@@ -31,7 +31,7 @@ from functools import partial
 from itertools import combinations_with_replacement
 from math import factorial, prod, sqrt
 
-from cadge_analysis import messages
+from cadge_analysis import messages, units
 from cadge_analysis.selftest.across import Across, Rounds, across
 from cadge_analysis.stats.campaign_verdicts import judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import compare
@@ -213,18 +213,19 @@ def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
         (
             say("pooled.enough", cells=CELLS_LEAST, campaigns=CAMPAIGNS_LEAST),
             found.enough,
-            f"{of_all.cells:,} cells of {sum(bool(one.cells) for one in found.campaigns)} campaigns",
+            f"{units.grouped(of_all.cells)} cells of {sum(bool(one.cells) for one in found.campaigns)} campaigns",
         ),
         (
             say("pooled.within_band", band=_band_said(of_all)),
             of_all.in_band,
-            f"{100 * of_all.rate:.1f} %, {of_all.called} of {of_all.cells:,}{_of_tails(found.tails)}",
+            f"{100 * of_all.rate:.1f} %, {of_all.called} of {units.grouped(of_all.cells)}{_of_tails(found.tails)}",
         ),
         (f"no campaign above {100 * HIGHEST:.0f} %", found.none_high, by_campaign),
         (
             say("pooled.corrected", level=100 * CORRECTED_ERROR, most=CORRECTED_MOST),
             found.few_corrected,
-            f"{found.after_correction} of {found.of_all.cells:,} within a campaign; {_across(found.across)}",
+            f"{found.after_correction} of {units.grouped(found.of_all.cells)} within a campaign; "
+            f"{_across(found.across)}",
         ),
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import comb, log, log1p
 
-from cadge_analysis import messages
+from cadge_analysis import messages, units
 from cadge_results.histogram import Histogram, merge, mergeable
 
 say = partial(messages.say, "stats")
@@ -136,7 +136,13 @@ def _tail(pooled: Histogram, histograms: Sequence[Histogram], per_mille: int) ->
     beyond = n * (1000 - per_mille) // 1000
     if beyond < TAIL_SAMPLES:
         needed = TAIL_SAMPLES * 1000 // (1000 - per_mille)
-        return Tail(value=None, low=None, high=None, samples=n, reason=f"{n:,} samples; needs {needed:,}")
+        return Tail(
+            value=None,
+            low=None,
+            high=None,
+            samples=n,
+            reason=f"{units.grouped(n)} samples; needs {units.grouped(needed)}",
+        )
     own = [quantile(histogram, per_mille) for histogram in histograms if histogram]
     return Tail(value=quantile(pooled, per_mille), low=min(own), high=max(own), samples=n, reason=None)
 

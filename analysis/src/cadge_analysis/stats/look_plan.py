@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from cadge_analysis import messages
+from cadge_analysis import messages, units
 from cadge_analysis.stats.families import level_of
 from cadge_analysis.stats.plan_power import PlannedFamily, families_of
 from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan
@@ -42,7 +42,7 @@ def sentence(plan: Plan) -> str | None:
     if looks is None or not families:
         return None
     size = families[0].comparisons
-    of = f"the {size:,} comparisons" if size > 1 else "the one comparison"
+    of = f"the {units.grouped(size)} comparisons" if size > 1 else "the one comparison"
     where = f"among {of} of {families[0].pattern}, {families[0].place}"
     more = " " + say("look_plan.largest_family", n=len(families)) if len(families) > 1 else ""
     return say("look_plan.looks_decide", where=where, looks=decidable(looks, families[0]), more=more)

@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from math import ceil, sqrt
 from statistics import NormalDist
 
-from cadge_analysis import messages
+from cadge_analysis import messages, units
 from cadge_analysis.stats.families import level_of
 from cadge_analysis.stats.range_test import distance_needed
 from cadge_analysis.stats.sequential import ERROR
@@ -133,7 +133,7 @@ def _ranked(plan: Plan) -> Iterator[PlanPoint]:
 def said(family: PlannedFamily) -> str:
     """Say what the launches of a family can decide, in one sentence."""
     size, launches = family.comparisons, family.launches
-    of = f"the {size:,} comparisons" if size > 1 else "the one comparison"
+    of = f"the {units.grouped(size)} comparisons" if size > 1 else "the one comparison"
     where = f"among {of} of {family.pattern}, {family.place}, {family.wait}"
     level = level_of(1, size)
     alone = launches_needed(level)

@@ -2,7 +2,8 @@
 """Check the catalogues of sentences: each sentence is said somewhere, with every value that it names.
 
 A catalogue NAME.yml of cadge_analysis/messages is said by the files that have `say = partial(messages.say, "NAME")`, or
-call it in a function of theirs whose first argument is the key. A key may be an f-string: its holes stand for one part
+call it in a function of theirs whose first argument is the key; a study's own `messages.yml` by the files beside it
+that have or import `say = partial(messages.say, MESSAGES)`. A key may be an f-string: its holes stand for one part
 of a key. A function that says several sentences under one key names them: `# says: title, text, size` in the line of
 its `def`.
 Exit 1 with a line for each sentence that nobody says, and each value that nobody gives.
@@ -21,6 +22,7 @@ from pathlib import Path
 from cadge_analysis import messages
 
 ROOT = Path(__file__).resolve().parent.parent
+STUDIES = "analysis/studies/*/cadge_study_*/messages.yml"
 SAYS = re.compile(r"# says: ([\w, ]+)")
 HOLE = r"[a-z_0-9]+"
 
@@ -38,17 +40,19 @@ def fields(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
-def speakers(tree: ast.Module, lines: list[str], name: str) -> dict[str, Speaker]:
-    """Return the functions of a file that say sentences of a catalogue, by their names."""
+def speakers(tree: ast.Module, lines: list[str], called: str) -> dict[str, Speaker]:
+    """Return the functions of a file that say sentences of a catalogue, `called` so in Python, by their names."""
     found = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and ast.unparse(node.value) == f"partial(messages.say, {name!r})":
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) == f"partial(messages.say, {called})":
             found[ast.unparse(node.targets[0])] = Speaker(("",), frozenset())
+        if called == "MESSAGES" and isinstance(node, ast.ImportFrom) and "say" in {one.name for one in node.names}:
+            found["say"] = Speaker(("",), frozenset())
         if not isinstance(node, ast.FunctionDef):
             continue
         said = SAYS.search("\n".join(lines[node.lineno - 1 : node.body[0].lineno]))
         direct = any(
-            isinstance(one, ast.Call) and ast.unparse(one.func) == "messages.say" and _text(one.args[0]) == name
+            isinstance(one, ast.Call) and ast.unparse(one.func) == "messages.say" and ast.unparse(one.args[0]) == called
             for one in ast.walk(node)
         )
         if direct:
@@ -80,12 +84,12 @@ def _keys(node: ast.expr) -> str | None:
     return None
 
 
-def problems(name: str, sentences: dict[str, str], sources: dict[str, str]) -> Iterator[str]:
+def problems(name: str, called: str, sentences: dict[str, str], sources: dict[str, str]) -> Iterator[str]:
     """Yield what is wrong between a catalogue and the files that say its sentences."""
     said: set[str] = set()
     for path, source in sources.items():
         tree, lines = ast.parse(source), source.splitlines()
-        known = speakers(tree, lines, name)
+        known = speakers(tree, lines, called)
         inside = {id(one) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in known
                   for one in ast.walk(node)}  # fmt: skip
         for call in ast.walk(tree):
@@ -107,8 +111,8 @@ def problems(name: str, sentences: dict[str, str], sources: dict[str, str]) -> I
                     if lacks and not spread and end not in replaced:
                         yield f"{path}:{call.lineno}: {key} is not given {', '.join(lacks)}"
             if not hit:
-                yield f"{path}:{call.lineno}: {name}.yml has no sentence {ast.unparse(call.args[0])}"
-    yield from (f"{name}.yml: nobody says {key}" for key in sentences if key not in said)
+                yield f"{path}:{call.lineno}: {name} has no sentence {ast.unparse(call.args[0])}"
+    yield from (f"{name}: nobody says {key}" for key in sentences if key not in said)
 
 
 def check() -> list[str]:
@@ -120,7 +124,11 @@ def check() -> list[str]:
     for path in sorted(messages.FOLDER.glob("*.yml")):
         says = (f'messages.say("{path.stem}"', f'messages.say, "{path.stem}"')
         mine = {where: text for where, text in sources.items() if any(one in text for one in says)}
-        found += problems(path.stem, messages.catalogue(path.stem), mine)
+        found += problems(path.name, repr(path.stem), messages.catalogue(path.stem), mine)
+    for path in sorted(ROOT.glob(STUDIES)):
+        folder = path.parent.relative_to(ROOT)
+        mine = {where: text for where, text in sources.items() if folder in Path(where).parents}
+        found += problems(str(path.relative_to(ROOT)), "MESSAGES", messages.catalogue(path), mine)
     return found
 
 

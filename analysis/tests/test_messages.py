@@ -18,7 +18,10 @@ from cadge_analysis import messages
 
 KEPT = Path(__file__).parent / "messages"
 COUNTS = (0, 1, 2, 12345)
-CATALOGUES = sorted(path.stem for path in messages.FOLDER.glob("*.yml"))
+STUDIES = Path(__file__).parents[1] / "studies"
+CATALOGUES: dict[str, str | Path] = {path.stem: path.stem for path in sorted(messages.FOLDER.glob("*.yml"))} | {
+    path.parent.name: path for path in sorted(STUDIES.glob("*/*/messages.yml"))
+}
 
 
 def _value(name: str, spec: str, count: int) -> object:
@@ -39,12 +42,12 @@ def _value(name: str, spec: str, count: int) -> object:
 def rendered(name: str) -> str:
     """Return all sentences of a catalogue with their keys; of one that counts, one for each count."""
     lines = []
-    for key, text in messages.catalogue(name).items():
+    for key, text in messages.catalogue(CATALOGUES[name]).items():
         fields = [(field, spec) for _, field, spec, _ in string.Formatter().parse(text) if field]
         said = {}
         for count in COUNTS:
             values = {field: _value(field, str(spec), count) for field, spec in fields}
-            said[messages.say(name, key, **values)] = None
+            said[messages.say(CATALOGUES[name], key, **values)] = None
         lines += [f"{key}:", *(f"    {sentence}" for sentence in said)]
     return "\n".join(lines) + "\n"
 
@@ -57,7 +60,7 @@ def test_sentences_are_those_that_are_kept(name: str) -> None:
 @pytest.mark.parametrize("name", CATALOGUES)
 def test_sentences_are_written_as_they_are_printed(name: str) -> None:
     """No doubled space, none before a stop, and nothing that a reader would take for a hole."""
-    for key, text in messages.catalogue(name).items():
+    for key, text in messages.catalogue(CATALOGUES[name]).items():
         prose = "\n".join(line for line in text.splitlines() if not line.startswith("    "))
         assert "  " not in prose, key
         assert not re.search(r" [.,;:](\s|$)", prose), key

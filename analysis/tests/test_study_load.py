@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import test_study_application as whole
 from test_study_application import PRESS, numbers, rows, said, with_versions
 
 from cadge_analysis.stats import compare, load
-from cadge_analysis.study import plugin, published
+from cadge_analysis.study import published
 from cadge_analysis.study.build import build
 from cadge_results.result import PathFacts
 from cadge_study_press.application import Application
@@ -133,10 +134,7 @@ def test_the_model_is_fitted_to_given_rates_as_to_shares(tmp_path: Path) -> None
     loads = tuple({"version": "v0", "offered_per_s": rate, "working_percent": 100} for rate in (80, 320))
     campaign = whole.make(tmp_path / "c", sizes=(48,), given=(*given, *loads), patterns=(("press", 1),))
     data = load.read(campaign)
-    own = plugin.load_own(PRESS, published.read(PRESS))
-    assert own is not None
-    spec = own.spec
-    assert isinstance(spec, ApplicationOf)
+    spec = ApplicationOf.model_validate_json(json.dumps(published.read(PRESS).own))
     models = Models(Application(compare.compare(data), spec, "*"))
     [points] = [points for subject, points in models.subjects.items() if subject[0] == "sockets-tcp"]
     fitted = {

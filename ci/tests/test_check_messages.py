@@ -31,7 +31,7 @@ SENTENCES = {
 
 
 def found(code: str, sentences: dict[str, str]) -> list[str]:
-    return list(check_messages.problems("words", sentences, {"x.py": code}))
+    return list(check_messages.problems("words.yml", "'words'", sentences, {"x.py": code}))
 
 
 def test_all_is_well() -> None:
@@ -56,3 +56,9 @@ def test_all_is_well() -> None:
 )
 def test_what_is_wrong_is_found(code: str, sentences: dict[str, str], said: list[str]) -> None:
     assert found(code, SENTENCES | sentences) == said
+
+
+def test_the_code_of_a_study_imports_what_says_its_sentences() -> None:
+    code = "from cadge_study_x.spec import say\nsay('plain')\n"
+    found = check_messages.problems("x/messages.yml", "MESSAGES", {"plain": "the {name}", "other": "1"}, {"x.py": code})
+    assert list(found) == ["x.py:2: plain is not given name", "x/messages.yml: nobody says other"]

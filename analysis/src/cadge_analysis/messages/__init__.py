@@ -9,7 +9,8 @@ A catalogue holds whole sentences with named values. How a value is written stan
     {names:,} {names:;}     a list                                      {names:and}      a, b and c
     {n:d} {time:.1f}        1234 and 0.5, as Python writes them         {path} {error}   their text
 
-A module says its sentences by `say = partial(messages.say, "NAME")`. Code chooses between sentences; no sentence holds
+A module says its sentences by `say = partial(messages.say, "NAME")`; a study's own code, which is loaded from its
+folder, names the path of its catalogue instead. Code chooses between sentences; no sentence holds
 a condition. `ci/check_messages.py` finds sentences that nobody says and values that nobody gives;
 `analysis/tests/messages/NAME.txt` shows every sentence as it is read, with 0, 1, 2, many.
 """
@@ -53,9 +54,10 @@ class _Sentence(Formatter):
 
 
 @cache
-def catalogue(name: str) -> dict[str, str]:
-    """Return the sentences of a catalogue by their keys, `remark.title`."""
-    return dict(_flat(read_yaml((FOLDER / f"{name}.yml").read_text(encoding="utf-8"))))
+def catalogue(of: str | Path) -> dict[str, str]:
+    """Return the sentences of a catalogue, by its name or its path, by their keys, `remark.title`."""
+    path = of if isinstance(of, Path) else FOLDER / f"{of}.yml"
+    return dict(_flat(read_yaml(path.read_text(encoding="utf-8"))))
 
 
 def _flat(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -69,6 +71,6 @@ def _flat(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str
 _SENTENCE = _Sentence()
 
 
-def say(name: str, key: str, /, **values: object) -> str:
+def say(of: str | Path, key: str, /, **values: object) -> str:
     """Return a sentence of a catalogue. Raises KeyError for one that is not there, or a value that it lacks."""
-    return _SENTENCE.vformat(catalogue(name)[key], (), values)
+    return _SENTENCE.vformat(catalogue(of)[key], (), values)

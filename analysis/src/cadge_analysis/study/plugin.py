@@ -5,6 +5,8 @@ It is loaded by path, knows of ours `cadge_analysis` alone, and has two names:
 
 - `Spec`, a model (`Frozen`) of what stands under `own` in the study's published.yml;
 - `sections(comparison, published, spec)`, which returns what one campaign has for the study as sections of its page.
+
+Its sentences stand in a catalogue of its own, `messages.yml` beside its code (see cadge_analysis/messages).
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ from cadge_analysis.stats.load import Cell, RoundKey, Sample, Series
 from cadge_analysis.study.plugin import ParameterValue as Value
 from cadge_analysis.study.plugin import titled
 from cadge_study_press.load import Offered, given_rate, offered
-from cadge_study_press.spec import ApplicationOf, Sections
+from cadge_study_press.spec import ApplicationOf, Sections, say
 
 Setting = tuple[tuple[str, Value], ...]
 """Values of all parameters but the version and whose servers run."""
 ByRound = Mapping[RoundKey, float]
 PERCENT = 100.0
-NO_ALONE = "no single node that holds everything was measured"
+NO_ALONE = say("application.no_alone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class Application:
         if point.numbers is None:
             return point
         if point.offered is None:
-            return replace(point, numbers=None, withheld="how many requests a second it was offered is not recorded")
+            return replace(point, numbers=None, withheld=say("application.offered_unknown"))
         why = point.offered.refused(self.spec.one_load)
         if not why and of is not None and of.offered is not None:
             name = of.cell.series.label if of.server == self.spec.outside.own else of.server
@@ -227,12 +227,12 @@ class Application:
         axis = self.spec.parameters.working_percent
         return min(mine, key=lambda one: abs(int(dict(one)[axis]) - self.spec.at)) if mine else None
 
-    def say(self, setting: Setting) -> str:
+    def setting_text(self, setting: Setting) -> str:
         """Return how a setting differs from the main family, or where on the axis it stands."""
         axis, file = self.spec.parameters.working_percent, self.comparison.data.patterns[self.spec.pattern]
         values, names = dict(setting), self.spec.parameters
         is_one = values[names.nodes] == 1
-        said = ["one node with all of it"] if is_one else []
+        said = [say("application.one_node")] if is_one else []
         for name, value in setting:
             if is_one and name in (names.nodes, names.cache_kib, names.connections):
                 continue
@@ -242,20 +242,24 @@ class Application:
         size = f"{units.grouped(int(values[axis]))}{units.THIN}%"
         return ", ".join((*said, f"working set {size}")) if said else size
 
-    def say_main(self) -> str:
+    def main_text(self) -> str:
         """Return the values that the main family has in common and that are worth saying."""
         values, names = dict(self.main), self.spec.parameters
         if not values:
             return ""
         rate = given_rate(values, self.spec)
         load = (
-            f"{units.grouped(round(rate))} requests a second"
+            say("application.rate", rate=round(rate))
             if rate
-            else f"offered {values[names.load]}{units.THIN}% of what the closed loop of the same attempt reached"
+            else say("application.share_of_closed_loop", percent=values[names.load])
         )
-        return (
-            f"{values[names.nodes]} nodes with caches of {values[names.cache_kib]} KiB each, files as of "
-            f"{values[names.files]}, Zipf exponent {float(values[names.alpha_percent]) / PERCENT:.2g}, {load}"
+        return say(
+            "application.main",
+            nodes=values[names.nodes],
+            kib=values[names.cache_kib],
+            files=values[names.files],
+            alpha=float(values[names.alpha_percent]) / PERCENT,
+            load=load,
         )
 
     def load(self, setting: Setting) -> tuple[Value, float]:
@@ -360,7 +364,7 @@ class Application:
         nearest = below if below is not None else above
         if nearest is not None and abs(nearest - size) <= micro.apart * size:
             return by_size[nearest]
-        return f"this campaign has no calls with replies of about {units.size(round(size))}"
+        return say("application.no_calls", size=units.size(round(size)))
 
     def calls(self, point: Point) -> Iterator[Cell]:
         """Yield the microbenchmark of a point's layer, at its place and in its wait mode."""

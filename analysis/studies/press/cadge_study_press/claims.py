@@ -13,7 +13,7 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.study.hypotheses import Claim, judged, speaks
 from cadge_analysis.study.plugin import layer_table
 from cadge_study_press.application import Application, ByRound, Point, divided, estimate, less, rank_correlation
-from cadge_study_press.spec import FactorOf
+from cadge_study_press.spec import FactorOf, say
 
 ALIKE = 0.8
 """From this rank correlation on two orders of layers are called nearly the same."""
@@ -34,27 +34,25 @@ def claims(app: Application) -> Iterator[Claim]:
 def _claims(app: Application) -> Iterator[Claim]:
     said = app.spec.said
     yield judged(
-        "Layers rank by the processors\u2019 time of communication as they do by their microbenchmark",
+        say("claims.ranking.claim"),
         said.ranking,
-        f"Spearman\u2019s rank correlation over launches, at least {ALIKE:g}; once for each place and working set that "
-        "has four layers or more",
+        say("claims.ranking.measure", least=ALIKE),
         list(_ranking(app)),
-        none="not tested: no place has four layers with calls of that size",
+        none=say("claims.ranking.none"),
     )
     yield judged(
-        "Each version takes less of the processors than the one before",
+        say("claims.versions.claim"),
         said.versions,
-        "processors\u2019 time a request of the version before \u00f7 its own, above 1\u00d7",
+        say("claims.versions.measure"),
         list(_steps(app)),
-        none="not tested: no layer has two versions in this campaign",
+        none=say("claims.versions.none"),
     )
     yield judged(
-        "The application gains far less from a faster layer than a microbenchmark does",
+        say("claims.far_below.claim"),
         said.far_below,
-        f"of layers whose calls take less of the processors than {app.spec.base}\u2019s: gain of the application, at "
-        "most half of that of the call",
+        say("claims.far_below.measure", base=app.spec.base),
         list(_far_below(app)),
-        none=f"not tested: of no layer a call takes less than of {app.spec.base}, or none was measured",
+        none=say("claims.far_below.none", base=app.spec.base),
     )
 
 
@@ -87,10 +85,8 @@ def correlations(app: Application) -> Iterator[tuple[str, Estimate]]:
             }
             one_of_all = estimate(found)
             if one_of_all is not None:
-                yield (
-                    f"{words.PLACES[place]}, {app.say(setting)}: {one_of_all.value:.2g} of {len(pairs)} layers",
-                    one_of_all,
-                )
+                where = f"{words.PLACES[place]}, {app.setting_text(setting)}"
+                yield f"{where}: {one_of_all.value:.2g} of {len(pairs)} layers", one_of_all
 
 
 def _ranking(app: Application) -> Iterator[Case]:
@@ -172,14 +168,14 @@ def versions(app: Application) -> Region:
                 tuple(rows),
             )
         )
-    said = [f"Not measured in this campaign beside the version before: {', '.join(missing)}."] if missing else []
+    said = [say("claims.not_measured", versions=missing)] if missing else []
     return app.part("versions", tuple(said), tuple(tables))
 
 
 def _step_row(app: Application, point: Point, before: Point) -> TableLine:
     label, detail = point.cell.series.label, f"{words.PLACES[point.where[0]]}, {words.WAITS[point.where[1]]}"
     if point.setting != app.at_main():
-        detail += f", working set {app.say(point.setting)}"
+        detail += f", working set {app.setting_text(point.setting)}"
     if why := _withheld(point, before):
         return line_of(row_name(label, detail), (), why)
     ratio = estimate(divided(app.cpu(before), app.cpu(point)))
@@ -189,13 +185,13 @@ def _step_row(app: Application, point: Point, before: Point) -> TableLine:
     return line_of(
         row_name(label, detail),
         (
-            estimate_value(ratio, scale=1.0, reason="no launch has both", sign=units.TIMES, flag=flag),
+            estimate_value(ratio, scale=1.0, reason=say("no_launch"), sign=units.TIMES, flag=flag),
             estimate_value(
                 estimate(divided(before.numbers.by_round, point.numbers.by_round))
                 if before.numbers and point.numbers
                 else None,
                 scale=1.0,
-                reason="no launch has both",
+                reason=say("no_launch"),
                 sign=units.TIMES,
             ),
             *(_before_after(before, point, counted) for counted in (names.messages, silent)),
@@ -242,7 +238,7 @@ def factors(app: Application) -> Region:
         (),
         (
             layer_table(
-                "Without it \u00f7 with it",
+                say("claims.factors"),
                 ("processors\u2019 time a request", "difference, \u00b5s", "response time, p50"),
                 tuple(rows),
                 head="factor",
@@ -287,7 +283,7 @@ def _bare(app: Application, point: Point) -> Point | None:
 
 def _factor_row(app: Application, name: str, without: Point, having: Point) -> TableLine:
     who = having.version if having.server == app.spec.outside.own else having.server
-    detail = f"{having.cell.series.layer} {who}, {words.PLACES[having.where[0]]}, {app.say(having.setting)}"
+    detail = f"{having.cell.series.layer} {who}, {words.PLACES[having.where[0]]}, {app.setting_text(having.setting)}"
     if why := _withheld(without, having):
         return line_of(row_name(name, detail), (), why)
     ratio = estimate(divided(app.cpu(without), app.cpu(having)))
@@ -298,7 +294,7 @@ def _factor_row(app: Application, name: str, without: Point, having: Point) -> T
         else None
     )
     flag = _flag(app, having, ratio)
-    none = "no launch has both"
+    none = say("no_launch")
     return line_of(
         row_name(name, detail),
         (
@@ -325,8 +321,8 @@ def _far_below(app: Application) -> Iterator[Case]:
         whole = estimate(divided(app.cpu(base), app.cpu(point)))
         if call is None or whole is None or speaks(call, above=1.0) != "for" or call.low is None:
             continue
-        label = f"{point.cell.series.label} {point.version} {words.PLACES[point.where[0]]}, {app.say(point.setting)}"
-        yield label, speaks(whole, most=1 + HALF * (call.low - 1))
+        label = f"{point.cell.series.label} {point.version} {words.PLACES[point.where[0]]}"
+        yield f"{label}, {app.setting_text(point.setting)}", speaks(whole, most=1 + HALF * (call.low - 1))
 
 
 def _of_base(app: Application, point: Point) -> Point | None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from cadge_analysis.models.least_squares import can_tell, costs
 from cadge_study_press.popularity import Site
+from cadge_study_press.spec import say
 
 KIB = 1024
 STEPS = 30
@@ -248,7 +249,7 @@ def fit(points: Sequence[Seen], head_bytes: float) -> Demands | str:
     slept = len({one.load for one in points}) > 1
     count = UNKNOWNS - (not slept)
     if len(points) < count:
-        return f"the model has {count} costs, and {len(points)} of the points that it is fitted to have a number"
+        return say("cluster.too_few", costs=count, points=len(points))
     rows = [_units(one.flow, one.sleeps if slept else 0.0) for one in points]
     cpu = [one.cpu_ns for one in points]
     told_apart = can_tell([row[:count] for row in rows], cpu)
@@ -278,7 +279,7 @@ def fit(points: Sequence[Seen], head_bytes: float) -> Demands | str:
         forward_pause_ns=forward,
         points=len(points),
         slept=slept,
-        unknown="" if told_apart else "the points do not tell all costs apart",
+        unknown="" if told_apart else say("cluster.not_separated"),
         by_round={key: costs(rows, [one.cpu_by_round[key] for one in points]) for key in sorted(rounds)},
     )
 

@@ -14,16 +14,17 @@ from cadge_analysis.study.plugin import layer_table
 from cadge_study_press.application import PERCENT, Application, Point, Setting
 from cadge_study_press.cluster import Cluster
 from cadge_study_press.popularity import Site
+from cadge_study_press.spec import say
 
 KIB = 1024
 COLUMNS = (
     "hits, measured",
-    "of a cache that forgets (Che)",
-    "of the most popular (Zipf\u2019s mass)",
+    say("flow.che"),
+    say("flow.zipf"),
     "forwarded, measured",
     "rule with h = 0",
-    "rule, of what some node holds",
-    "h that the measured share implies",
+    say("flow.rule"),
+    say("flow.implied"),
 )
 
 
@@ -32,7 +33,7 @@ def cluster_of(app: Application, values: dict[str, Given]) -> Cluster | str:
     names = app.spec.parameters
     means = app.spec.files.get(str(values[names.files]))
     if means is None:
-        return f"the lengths of the files of {values[names.files]} are not in the study"
+        return say("flow.unknown_files", files=values[names.files])
     nodes = int(values[names.nodes])
     cache = int(values[names.cache_kib]) * KIB
     total = nodes * cache * int(values[names.working_percent]) / PERCENT
@@ -72,7 +73,7 @@ def _row(app: Application, place: str, setting: Setting) -> TableLine | None:
     if not points:
         return None
     hits, forwarded = _of_layers(points, names.hits), _of_layers(points, names.forwarded)
-    label, detail = app.say(setting), units.count_of(len(points), "layer")
+    label, detail = app.setting_text(setting), units.count_of(len(points), "layer")
     cluster = cluster_of(app, dict(setting))
     if isinstance(cluster, str):
         blank = Value(text=units.MISSING, reason=cluster)
@@ -106,6 +107,6 @@ def hits(app: Application) -> Region:
             tables.append(layer_table(title, COLUMNS, rows, head="working set", wide=True))
     return app.part(
         "hits",
-        ("Measured: the median of all layers\u2019 medians, and under it the lowest and the highest of them.",),
+        (say("flow.measured"),),
         tuple(tables),
     )

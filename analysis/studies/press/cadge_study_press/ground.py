@@ -18,8 +18,9 @@ from cadge_analysis.page.findings import MEDIA, clipped
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Series, series_of
 from cadge_analysis.study.plugin import NOT_READ_BACK, PathFacts, layer_table
-from cadge_study_press.application import PERCENT, Application, Point
+from cadge_study_press.application import Application, Point
 from cadge_study_press.load import given_rate
+from cadge_study_press.spec import say
 
 USED_MOST = 80
 _PROTOCOLS = re.compile(r"\b(?:tcp|udp|ip|sockets|unix)\b", re.IGNORECASE)
@@ -42,15 +43,15 @@ def through_kernel(path: PathFacts) -> str:
         return "no"
     if path.medium == "memory":
         copies = _COPIES.search(path.used) and not _NO_COPIES.search(path.used)
-        return "no, but for copies of long messages" if copies else "no"
+        return say("ground.copies") if copies else "no"
     if path.medium == "network":
         if _DEVICE.search(path.used):
-            return "no, a device's own queues"
+            return say("ground.device")
         if _FRAMES.search(path.used):
-            return "yes, its driver, without its protocols"
+            return say("ground.driver")
         if _PROTOCOLS.search(path.used):
             return "yes, its protocols"
-    return "not known: the library does not tell"
+    return say("ground.unknown")
 
 
 def ground(app: Application) -> Region:
@@ -64,7 +65,7 @@ def ground(app: Application) -> Region:
         if rows:
             tables.append(
                 layer_table(
-                    f"The way of messages between nodes, {words.PLACES[place]}, {words.WAITS[wait]}",
+                    say("ground.way", place=words.PLACES[place], wait=words.WAITS[wait]),
                     (
                         "through the kernel",
                         "carried by",
@@ -87,14 +88,9 @@ def _loads(app: Application) -> Iterator[str]:
     given = sorted({rate for one in app.clustered if (rate := given_rate(one.values, app.spec))})
     shared = [one for one in app.clustered if not given_rate(one.values, app.spec)]
     if given:
-        rates = units.listing([units.grouped(round(rate)) for rate in given])
-        yield f"All points of a column were offered the same rate: {rates} requests a second."
+        yield say("ground.same_rate", rates=[units.grouped(round(rate)) for rate in given])
     if shared:
-        yield (
-            f"{units.count_of(len(shared), 'point')} had no rate: each attempt offered a share of what its own closed "
-            "loop had reached shortly before. Points of that kind are compared where all launches were offered within "
-            f"{app.spec.one_load * PERCENT:.0f}{units.THIN}% of what {app.spec.base} was."
-        )
+        yield say("ground.no_rate", points=len(shared), within=app.spec.one_load, base=app.spec.base)
 
 
 def unlike(app: Application) -> Iterator[str]:
@@ -104,11 +100,11 @@ def unlike(app: Application) -> Iterator[str]:
         return
     known = [one.offered for one in held if one.offered]
     low, high = (min(one.low for one in known), max(one.high for one in known)) if known else (0.0, 0.0)
-    offered = f", offered {units.grouped(round(low))} to {units.grouped(round(high))} requests a second" if high else ""
+    offered = say("ground.offered", low=round(low), high=round(high)) if high else ""
     measured = sum(bool(one.numbers) for one in app.every) + len(held)
-    text = f"{len(held)} of {units.count_of(measured, 'point')} are withheld: they stand at another load{offered}."
+    text = say("ground.withheld", held=len(held), measured=measured, offered=offered)
     if any(one.offered and not one.offered.given for one in held):
-        text += f" Give all of them one rate, with {app.spec.parameters.rate} in the sweep."
+        text = f"{text} {say('ground.give_rate', parameter=app.spec.parameters.rate)}"
     yield text
 
 
@@ -170,7 +166,7 @@ def _system_calls(app: Application, point: Point) -> Value:
     """Return how many system calls both ends of a call took, of the shortest reply of the microbenchmark."""
     cells = sorted(app.calls(point), key=lambda cell: cell.case.workload.integer(app.spec.micro.reply))
     if not cells:
-        return Value(text=units.MISSING, reason="no calls in this campaign")
+        return Value(text=units.MISSING, reason=say("ground.no_calls"))
     found = costs_of(cells[0].samples, cells[0].case.file.roles_of(cells[0].case.workload)).system_calls
     if found is None:
         return Value(text=units.MISSING, reason="not counted")

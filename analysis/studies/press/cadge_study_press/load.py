@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cadge_analysis import units
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats import offered as loads
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.offered import are_one_load, rate_s
 from cadge_analysis.study.plugin import ParameterValue as Value
-from cadge_study_press.spec import ApplicationOf
+from cadge_study_press.spec import ApplicationOf, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +33,16 @@ class Offered(loads.OfferedLoad):
     def refused(self, within: float) -> str:
         """Return why the point stands at no one load itself; empty where it does."""
         if not are_one_load((self,), within):
-            return f"offered {self.text} requests a second from launch to launch"
+            return say("load.several", offered=self.text)
         if self.answered is not None and self.answered < 1 - within:
-            return f"offered {self.text} requests a second, of which {units.percent(self.answered, 0)} were answered"
+            return say("load.unanswered", offered=self.text, share=self.answered)
         return ""
 
     def apart(self, other: Offered, name: str, within: float) -> str:
         """Return why two points cannot be compared, of which the other is called `name`; empty where they can."""
         if are_one_load((self, other), within):
             return ""
-        return f"offered {self.text} requests a second, {name} {other.text}"
+        return say("load.apart", offered=self.text, name=name, other=other.text)
 
 
 def offered(cell: Cell, spec: ApplicationOf) -> Offered | None:

@@ -20,16 +20,14 @@ from cadge_analysis.study.plugin import layer_table
 from cadge_study_press.application import PERCENT, Application, Point, cpu_by_round, estimate, number
 from cadge_study_press.cluster import KIB, Cluster, Demands, Flow, Machine, Seen, Throughput, fit, throughput
 from cadge_study_press.flow import cluster_of
+from cadge_study_press.spec import say
 
 US = 1 / units.NS_PER_US
 Subject = tuple[str, str, str, str]
 """Layer, version, place, wait mode."""
 Beside = tuple[str, float, float]
-NO_MODEL = "No model was fitted, so nothing is predicted."
-NO_LOADS = (
-    "Nothing is predicted: the model was fitted at one load, where what a node takes to be woken is in its other costs."
-    " At its limit no node sleeps, and what it takes then such a fit does not know."
-)
+NO_MODEL = say("model.no_model")
+NO_LOADS = say("model.no_loads")
 
 
 def machine_of(app: Application, point: Point) -> Machine | None:
@@ -181,7 +179,7 @@ class Models:
                     Case(
                         subject=one.subject,
                         what="" if point in fitted else self._new(point, fitted),
-                        label=self.app.say(point.setting),
+                        label=self.app.setting_text(point.setting),
                         seen=seen,
                         flow=flow,
                         cpu_ns=one.demands.cpu_ns(seen.cluster, flow, seen.rate_s),
@@ -202,9 +200,7 @@ class Models:
             for name, value in point.setting
             if name not in free and value not in {one.values[name] for one in fitted}
         ]
-        return (
-            " and ".join(self._file.parameters[name].title for name in apart) or "other combinations of the same values"
-        )
+        return " and ".join(self._file.parameters[name].title for name in apart) or say("model.combinations")
 
 
 def _mean(sample: Sample, quantity: str) -> float:
@@ -232,7 +228,7 @@ def _several(models: Models) -> bool:
 
 def _us(value_ns: float) -> Value:
     if value_ns == float("inf"):
-        return Value(text="no end", detail="more than it can bear")
+        return Value(text="no end", detail=say("model.overload"))
     return Value(text=units.us(value_ns), raw=f"{value_ns:.12g}")
 
 
@@ -252,18 +248,13 @@ def _model(app: Application, models: Models) -> Region:
 def _stations(models: Models) -> str:
     machines = {seen.machine for points in models.subjects.values() for _, seen in points if seen.machine}
     if not machines:
-        return (
-            "Endpoints were not pinned, so that nobody knows which processors they share: no response times are "
-            "predicted."
-        )
+        return say("model.not_pinned")
     said = [
-        f"the client and all nodes share {units.count_of(one.processors, 'processor')}: one station"
-        if one.shared
-        else f"each node has {units.count_of(one.processors, 'processor')} of its own: a station each"
+        say("model.one_station", n=one.processors) if one.shared else say("model.station_each", n=one.processors)
         for one in sorted(machines, key=lambda one: (not one.shared, one.processors))
     ]
-    apart = f" (where there is room for all: {said[1]})" if len(said) > 1 else ""
-    return f"In this campaign {said[0]}{apart}."
+    apart = f" {say('model.with_room', said=said[1])}" if len(said) > 1 else ""
+    return say("model.stations", said=said[0], apart=apart)
 
 
 def _demands(models: Models) -> Table:
@@ -278,7 +269,7 @@ def _demands(models: Models) -> Table:
         rounds = list(found.by_round.values())
         every = [_fitted_cost(cost, [costs[at] for costs in rounds]) for at, cost in enumerate(found.costs)]
         if not found.slept:
-            every[-1] = Value(text=units.MISSING, reason="one load: in the other costs")
+            every[-1] = Value(text=units.MISSING, reason=say("model.one_load"))
         cells = (
             *every,
             Value(text=units.sig3(found.replicas * cache / KIB), raw=f"{found.replicas:.12g}"),
@@ -298,7 +289,7 @@ def _demands(models: Models) -> Table:
             "a message",
             "a KiB of messages",
             "a sleep",
-            "copies in a cache, KiB",
+            say("model.copies"),
             "the client",
             "pause of a request",
             "of a forwarded one",
@@ -341,7 +332,7 @@ def _at(one: Case) -> str:
 
 def _error(found: HeldOut | None) -> tuple[Value, Value]:
     if found is None:
-        none = Value(text=units.MISSING, reason="no point that it can bear")
+        none = Value(text=units.MISSING, reason=say("model.all_overload"))
         return none, none
     median = Value(text=units.percent(found.median_error, 0), raw=f"{found.median_error:.12g}")
     sign = "+" if found.worst_error >= 0 else units.MINUS
@@ -369,23 +360,23 @@ def _held_out(held: Sequence[Case]) -> Table:
     blank = Value(text=units.MISSING, reason="as above")
     rows.append(
         line_of(
-            row_name("all of them", "misses, messages and sleeps as measured, costs alone predicted"),
+            row_name("all of them", say("model.costs_alone")),
             (Value(text=str(len(held)), raw=str(len(held))), *_error(given), *[blank] * 4),
         )
     )
     return layer_table(
-        "Predicted \u00f7 measured \u2212 1, of points that no fit has seen",
+        say("model.held_out"),
         (
             "points",
             "processors, median error",
             "at worst",
-            "p50 of the response time, median error",
+            say("model.p50_error"),
             "at worst",
-            "its mean, median error",
+            say("model.mean_error"),
             "at worst",
         ),
         tuple(rows),
-        head="new to the model",
+        head=say("model.new"),
         wide=True,
     )
 
@@ -395,21 +386,16 @@ def judgement(models: Models) -> str:
     held = [one for one in models.cases if one.what]
     cpu = judged("", map(_cpu, held))
     if cpu is None:
-        return "No point is left to try the model on."
-    said = (
-        f"Of {units.count_of(cpu.points, 'point')} that the model was not fitted to, the processors\u2019 time a "
-        f"request is off by {_off(cpu)}"
-    )
-    for what, of in (("the p50 of the response time", _usual), ("its mean", _response)):
+        return say("model.no_point_left")
+    said = [say("model.is_off", points=cpu.points, off=_off(cpu))]
+    for key, of in (("p50", _usual), ("mean", _response)):
         found = judged("", map(of, held))
-        said += f"; {what} by {_off(found)}" if found else ""
-    return f"{said}."
+        said += [say(f"model.also_off.{key}", off=_off(found))] if found else []
+    return f"{'; '.join(said)}."
 
 
 def _off(found: HeldOut) -> str:
-    return (
-        f"{units.percent(found.median_error, 0)} in the median and {units.percent(abs(found.worst_error), 0)} at worst"
-    )
+    return say("model.errors", median=found.median_error, worst=abs(found.worst_error))
 
 
 def _every(models: Models) -> Table:
@@ -436,7 +422,7 @@ def _every(models: Models) -> Table:
         fitted = f"new: {one.what}" if one.what else "fitted to it"
         rows.append(line_of(row_name(label, f"{detail}; {one.label}; {fitted}"), cells))
     return layer_table(
-        "Every point: predicted | measured",
+        say("model.every"),
         ("hits", "forwarded", "messages", "processors, \u00b5s", "p50, \u00b5s", "mean, \u00b5s"),
         tuple(rows),
         wide=True,
@@ -454,8 +440,8 @@ def _further(app: Application, models: Models) -> Region:
     one_load = any(isinstance(one.demands, Demands) and not one.demands.slept for one in models.fits)
     tables = []
     generations = (
-        ("Machines as they are", 1, 1),
-        (f"Processors {spec.faster} times as fast, memory {spec.memory} times as large", spec.faster, spec.memory),
+        (say("model.as_they_are"), 1, 1),
+        (say("model.next_generation", faster=spec.faster, memory=spec.memory), spec.faster, spec.memory),
     )
     for place in words.PLACE_ORDER:
         here = [one for one in ready if one.subject[2] == place]
@@ -472,14 +458,7 @@ def _further(app: Application, models: Models) -> Region:
                     wide=True,
                 )
             )
-    said = []
-    if held is not None and tables:
-        said.append(
-            f"With the same parameters, processors\u2019 time a request was off by "
-            f"{units.percent(held.median_error, 0)} in the median and {units.percent(abs(held.worst_error), 0)} at "
-            "worst on the points above. No cluster of these sizes was measured: a gain smaller than that error is "
-            "none. Intervals are over fits to one round each."
-        )
+    said = [say("model.further", off=_off(held))] if held is not None and tables else []
     return app.part("further", tuple(said) if tables else (NO_LOADS if one_load else NO_MODEL,), tuple(tables))
 
 
@@ -517,7 +496,7 @@ def gain(
     # a round alone may have found that nothing but misses and sleeps costs anything: then there is no limit
     rounds = [pair for pair in rounds if all(one.rate_s < float("inf") for one in pair)]
     if not rounds:
-        return Value(text=units.MISSING, reason="no fit to one round has a limit")
+        return Value(text=units.MISSING, reason=say("model.no_limit"))
     rate = intervals.median([ours.rate_s for ours, _ in rounds])
     limits = [ours.limit for ours, _ in rounds]
     said = f"{units.sig3(rate)}/s, by {max(sorted(set(limits)), key=limits.count)}"

@@ -17,7 +17,7 @@ from cadge_analysis.study.plugin import layer_table
 from cadge_analysis.study.published import Published
 from cadge_study_press import claims, flow, ground, model
 from cadge_study_press.application import Application, ByRound, Point, Setting, divided, estimate
-from cadge_study_press.spec import ApplicationOf
+from cadge_study_press.spec import ApplicationOf, say
 
 US = 1 / units.NS_PER_US
 MICRO, PER_CENT = " \u00b5s", f"{units.THIN}%"
@@ -98,7 +98,7 @@ def _table(
         rows.append(line_of(row_name(name, detail), cells))
     for why, names in bare.items() if reasons else ():
         rows.append(line_of(row_name(", ".join(dict.fromkeys(names))), (), why))
-    return layer_table(title, tuple(app.say(one) for one in settings), tuple(rows), wide=wide)
+    return layer_table(title, tuple(app.setting_text(one) for one in settings), tuple(rows), wide=wide)
 
 
 def _cell(point: Point | None, value: Callable[[Point], Value]) -> Value:
@@ -117,7 +117,7 @@ def _both(
         rest = [one for one in app.settings if not app.is_main(one)]
         first.append(_table(app, f"{what}, {where(block)}", by_who, main, value, reasons=reasons))
         if any(setting in by_setting for by_setting in by_who.values() for setting in rest):
-            title = f"{what}, {where(block)}: one factor at a time"
+            title = say("parts.one_factor", what=what, where=where(block))
             more.append(_table(app, title, by_who, rest, value, reasons=False, wide=True))
     return tuple(one for one in first if one.lines), tuple(one for one in more if one.lines)
 
@@ -135,8 +135,7 @@ def _us(by_round: ByRound, why: str, detail: str = "") -> Value:
 def _answer(app: Application, judgement: str) -> Region:
     """Return what a reader takes away, place by place."""
     if held := app.comparison.withheld:
-        text = f"What the layers do to the application is withheld: {held}."
-        return app.part("answer", (text,))
+        return app.part("answer", (say("parts.withheld", held=held),))
     said = [*ground.unlike(app)]
     for block, by_who in blocks(app).items():
         if why := app.comparison.why_not(app.spec.pattern, *block):
@@ -171,14 +170,12 @@ def _of_each(points: Sequence[Point], read: Callable[[Point], ByRound]) -> dict[
 
 def _taken(app: Application, block: Block, points: Sequence[Point]) -> Iterator[str]:
     setting = app.at_main()
-    size = app.say(setting) if setting else ""
-    yield (
-        f"{where(block).capitalize()}, {app.say_main()}, working set {size}: a request takes "
-        f"{_spread(_of_each(points, app.cpu), US, MICRO)} of all nodes\u2019 processors."
-    )
+    size = app.setting_text(setting) if setting else ""
+    taken = _spread(_of_each(points, app.cpu), US, MICRO)
+    yield say("parts.taken", where=where(block).capitalize(), main=app.main_text(), size=size, taken=taken)
     parts = _of_each(points, lambda one: divided(app.communication(one), app.cpu(one)))
     if parts:
-        yield f"Communication is {_spread(parts, 100.0, PER_CENT)} of it."
+        yield say("parts.communication", share=_spread(parts, 100.0, PER_CENT))
 
 
 def _priced(app: Application, points: Sequence[Point]) -> Iterator[str]:
@@ -187,13 +184,8 @@ def _priced(app: Application, points: Sequence[Point]) -> Iterator[str]:
         points, lambda one: {} if isinstance(micro := app.micro(one), str) else divided(app.price(one), micro)
     )
     if prices:
-        text = f"A forwarded request costs {_spread(prices, US, MICRO)}"
-        text += (
-            f", {_spread(ratios, 1.0, ' times')} what one call of that size takes in the microbenchmark"
-            if ratios
-            else ""
-        )
-        yield f"{text}."
+        calls = say("parts.price_in_calls", ratios=_spread(ratios, 1.0, " times")) if ratios else ""
+        yield say("parts.price", price=_spread(prices, US, MICRO), calls=calls)
 
 
 def _beside(app: Application, points: Sequence[Point]) -> Iterator[str]:
@@ -206,12 +198,8 @@ def _beside(app: Application, points: Sequence[Point]) -> Iterator[str]:
     more = [name for name, one in ratios.items() if speaks(one, above=1.0) == "for"]
     open_ = [name for name in ratios if name not in (*less, *more)]
     said = [
-        f"{word} {units.listing(names)}"
-        for word, names in (
-            ("less of the processors is taken by", less),
-            ("more of the processors is taken by", more),
-            ("it cannot be told of", open_),
-        )
+        say(f"parts.beside.{key}", layers=names)
+        for key, names in (("less", less), ("more", more), ("undecided", open_))
         if names
     ]
     yield f"Beside {app.spec.base}: {'; '.join(said)}."
@@ -232,16 +220,16 @@ def _communication(app: Application) -> Callable[[Point], Value]:
         part = app.communication(point)
         share = estimate(divided(part, app.cpu(point)))
         said = f"{units.percent(share.value, 0)} of it" if share else ""
-        return _us(part, "no launch has both", said)
+        return _us(part, say("no_launch"), said)
 
     return value
 
 
 def _processors(app: Application) -> Region:
-    total, total_more = _both(app, "All nodes together, \u00b5s a request", _total(app), reasons=True)
-    part, part_more = _both(app, "Of it communication, \u00b5s a request", _communication(app))
+    total, total_more = _both(app, say("parts.all_nodes"), _total(app), reasons=True)
+    part, part_more = _both(app, say("parts.of_it"), _communication(app))
     said = [
-        f"Columns are working sets, in percent of what all caches hold; the others are {app.say_main()}.",
+        say("parts.columns", main=app.main_text()),
         *_stand_ins(app),
     ]
     return app.part("processors", tuple(said), (*total, *part), more=(*total_more, *part_more))
@@ -254,18 +242,10 @@ def _stand_ins(app: Application) -> Iterator[str]:
     ]
     others = dict.fromkeys(alone.from_ for _, alone in found if alone.from_)
     if others:
-        yield (
-            "A single node speaks to nobody, so that it is not measured over each layer and place: where it was not, "
-            f"it is that of {'; '.join(others)}. Where nodes are on two hosts, half of what clients ask crosses the "
-            "hosts\u2019 link, which it does not on one; that difference is counted as communication here."
-        )
+        yield say("parts.stand_ins", others=list(others))
     name = app.spec.parameters.connections
     if any(alone.connections < app.nodes(point) * int(point.values[name]) for point, alone in found):
-        yield (
-            "The single node has fewer connections than the cluster has together. Where requests wait for disks it is "
-            "then less busy, sleeps more often for each request, and takes more time for it, so that communication "
-            "seems cheaper than it is."
-        )
+        yield say("parts.fewer_connections")
 
 
 def _price(app: Application) -> Region:
@@ -280,7 +260,7 @@ def _price(app: Application) -> Region:
                         "measured",
                         "its microbenchmark",
                         "measured \u00f7 microbenchmark",
-                        "file with heads, bytes",
+                        say("parts.file_bytes"),
                     ),
                     rows,
                 )
@@ -293,7 +273,7 @@ def _price(app: Application) -> Region:
     )
     return app.part(
         "price",
-        (f"At a working set of {app.say(setting)}.",) if setting else (),
+        (say("parts.at", setting=app.setting_text(setting)),) if setting else (),
         tuple(tables),
         more=(*all_prices, *more),
     )
@@ -302,7 +282,7 @@ def _price(app: Application) -> Region:
 def _no_price(app: Application, point: Point) -> str:
     """Return why a point has no price."""
     alone = app.alone(point)
-    return alone if isinstance(alone, str) else "no launch has both"
+    return alone if isinstance(alone, str) else say("no_launch")
 
 
 def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]]) -> Iterator[TableLine]:
@@ -320,11 +300,9 @@ def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]])
         cells = (
             _us(price, _no_price(app, point)),
             Value(text=units.MISSING, reason=micro) if isinstance(micro, str) else _us(micro, "no launch"),
-            Value(text=units.MISSING, reason="one of both is missing")
+            Value(text=units.MISSING, reason=say("parts.one_missing"))
             if isinstance(micro, str) or not price
-            else estimate_value(
-                estimate(divided(price, micro)), scale=1.0, reason="no launch has both", sign=units.TIMES
-            ),
+            else estimate_value(estimate(divided(price, micro)), scale=1.0, reason=say("no_launch"), sign=units.TIMES),
             Value(text=units.MISSING, reason="nothing was forwarded")
             if size is None
             else Value(text=units.grouped(round(size)), raw=f"{size:.12g}"),
@@ -347,7 +325,7 @@ def _counts(app: Application) -> Region:
             continue
         tables.append(
             layer_table(
-                f"Response time, \u00b5s, and processors, {where(block)}",
+                say("parts.response", where=where(block)),
                 ("p50", "p99", "requests/s", "context switches", "system calls"),
                 tuple(_row(app, who, measured[who], _times(measured[who])) for who in sorted(measured)),
             )
@@ -360,7 +338,7 @@ def _counts(app: Application) -> Region:
                 wide=True,
             )
         )
-    said = [f"At a working set of {app.say(setting)}; under a number its interval over launches."] if setting else []
+    said = [say("parts.at_with_intervals", setting=app.setting_text(setting))] if setting else []
     return app.part("counts", tuple(said), tuple(tables))
 
 

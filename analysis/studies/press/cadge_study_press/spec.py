@@ -7,11 +7,18 @@ have yet, or no longer, has the first value that is named here.
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Literal, Self, get_args
 
 from pydantic import Field, PositiveInt, model_validator
 
+from cadge_analysis import messages
 from cadge_analysis.study.plugin import Frozen
+
+MESSAGES = Path(__file__).with_name("messages.yml")
+"""The sentences of this study's code."""
+say = partial(messages.say, MESSAGES)
 
 
 class FilesOf(Frozen):
@@ -169,5 +176,5 @@ class ApplicationOf(Frozen):
         for factor in self.factors:
             for name in (factor.version_on, factor.version_off):
                 if name and name not in self.versions.values:
-                    raise ValueError(f"{factor.name}: there is no version {name}")
+                    raise ValueError(say("spec.no_version", factor=factor.name, version=name))
         return self

@@ -14,13 +14,13 @@ LIBRARY = ROOT / "build/libcadge-harness.a"
 pytestmark = pytest.mark.spare
 
 
-def build(program: Path, sources: list[Path]) -> None:
+def build(program: Path, sources: list[Path], harness: Path = DRIVER.parent) -> None:
     if not LIBRARY.exists():
         pytest.skip("the driver is not built: make build")
     flavour = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", "-pthread"]
     libraries = [LIBRARY, "-l:libjansson.a", "-l:libsodium.a", "-l:libz.a", "-ldl"]
     tables = ROOT / "build/obj/harness/params"
-    folders = (DRIVER, DRIVER / "tests", DRIVER.parent / "patterns", ROOT / "layers/include", tables)
+    folders = (harness / "driver", harness / "driver/tests", harness / "patterns", ROOT / "layers/include", tables)
     includes = [f"-I{folder}" for folder in folders]
     built = subprocess.run(
         ["clang", *flavour, *includes, "-o", program, *sources, *libraries], capture_output=True, text=True, check=False

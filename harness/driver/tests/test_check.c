@@ -75,8 +75,27 @@ static void test_found(void)
 	       "where nothing is lost, nothing comes late");
 }
 
+/* Messages that come in order are numbered; below a head's length they hold their number alone. */
+static void test_order(size_t bytes)
+{
+	struct drv_check check = {.seed = SEED, .by_number = true, .reliable = true};
+
+	tap_ok(take(&check, measured, measured, bytes, 0) == 0 &&
+		       take(&check, measured, measured, bytes, 1) == 0,
+	       "%zu bytes: messages that come in order", bytes);
+	tap_ok(take(&check, measured, measured, bytes, 1) == 1, "one that comes twice is found");
+	check.next_number = 2;
+	tap_ok(take(&check, measured, measured, bytes, 3) == 2, "one that is left out is found");
+	check.reliable = false;
+	check.next_number = 4;
+	tap_ok(take(&check, measured, measured, bytes, 6) == 2, "and is none where messages are lost");
+	tap_ok(take(&check, measured, measured, bytes, 5) == 3, "but one that was overtaken");
+}
+
 int main(void)
 {
+	test_order(BYTES);
+	test_order(SHORT);
 	test_late(false);
 	test_late(true);
 	test_found();

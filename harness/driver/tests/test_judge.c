@@ -72,8 +72,41 @@ static void check(const struct end *end)
 	json_decref(attempt.counters);
 }
 
+struct executed {
+	const char *what;
+	uint64_t posted, executed, operations;
+	bool reliable, sound;
+};
+
+static const struct executed EXECUTED[] = {
+	{"all are executed", 10, 10, 10, true, true},
+	{"one is not", 10, 9, 9, true, false},
+	{"one is executed twice", 10, 11, 10, true, false},
+	{"some are lost", 10, 9, 8, false, true},
+	{"more are executed than were handed over", 10, 11, 10, false, false},
+	{"more are completed than were executed", 10, 8, 9, false, false},
+};
+
+static void check_executed(const struct executed *executed)
+{
+	struct drv_usage usage = {.wall_ns = MS};
+	struct drv_attempt attempt = {.cpu = &usage, .record.operations = executed->operations};
+	const struct drv_account account = {.role = "server",
+					    .sleep = DRV_SLEEP_FREE,
+					    .usage = usage,
+					    .counts[DRV_AFTER] = {.executes = true,
+								  .posted = executed->posted,
+								  .executed = executed->executed}};
+
+	drv_judge(&attempt, &account, 1, executed->reliable, false);
+	tap_ok((attempt.status == DRV_DONE) == executed->sound, "%s: %s", executed->what, attempt.fail.text);
+	json_decref(attempt.counters);
+}
+
 int main(void)
 {
+	for (size_t i = 0; i < sizeof(EXECUTED) / sizeof(EXECUTED[0]); i++)
+		check_executed(&EXECUTED[i]);
 	for (size_t i = 0; i < sizeof(ENDS) / sizeof(ENDS[0]); i++)
 		check(&ENDS[i]);
 	return tap_done();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Threads beside the one that owns the context: every number comes once and in order, whoever has nothing to do sleeps
- * in block mode and is woken, and all of them end, wherever they are.
+ * in block mode and is woken (test_wakes.c tries every order of steps), and all of them end, wherever they are.
  */
 #include "threads/workers.h"
 
@@ -18,8 +18,6 @@
 enum { WORKERS = 3, ROOM = 8, NUMBERS = 20000 };
 /* nobody is to be left to it */
 #define WAIT_NS UINT64_C(30000000000)
-/* whoever got nothing for so long was not woken */
-#define LOST_NS UINT64_C(10000000000)
 
 /* A layer that never has anything to do, with a descriptor that never becomes readable. */
 static struct {
@@ -155,72 +153,6 @@ static void test_sleep(struct drv_engine *engine)
 	       (unsigned long long)spent.voluntary_switches, (double)spent.wall_ns / 1e6);
 }
 
-static void spin(unsigned steps)
-{
-	for (; steps; steps--)
-		__asm__ volatile("" ::: "memory");
-}
-
-/* The owner takes a number without sleeping. False: its worker sleeps. */
-static bool take_awake(struct drv_engine *engine)
-{
-	const uint64_t began_ns = drv_now_ns();
-	uint64_t number;
-	uint32_t worker;
-
-	for (unsigned looks = 1; !drv_workers_take(engine, &worker, &number); looks++) {
-		if (drv_now_ns() - began_ns > LOST_NS)
-			return false;
-		if (looks % 256 == 0)
-			sched_yield();
-	}
-	return true;
-}
-
-/*
- * Store buffering: each side says that it sleeps, or gives, and then looks whether the other gave, or sleeps. Without the
- * fence between the two steps both may miss the other, on x86 as well, where both steps of both sides are nearly at the same time.
- * That is tried with all distances that matter, as often as goes into a second. One number that nobody is woken for fails.
- */
-static void test_fences(struct drv_engine *engine)
-{
-	enum { AWAKE = 8, BURST = 2, STEPS = 400 };
-	const uint64_t until_ns = drv_now_ns() + UINT64_C(1000000000);
-	uint64_t number, tries = 0, given = 0, taken = 0;
-	bool right = true;
-	uint64_t began_ns;
-	struct drv_fail fail;
-	uint32_t worker;
-
-	if (!tap_ok(start(engine, true, echo), "block: workers start"))
-		return;
-	for (; right && drv_now_ns() < until_ns; tries++) {
-		/* a worker that goes to sleep, while it is given something: the owner stays awake */
-		for (unsigned i = 0; right && i < AWAKE; i++) {
-			drv_workers_give(engine, 0, given++);
-			right = take_awake(engine);
-			taken += right;
-			spin((unsigned)(tries * AWAKE + i) % STEPS);
-		}
-		/* an owner that goes to sleep, while a worker that is awake gives it the last number of a few */
-		for (unsigned i = 0; i < BURST; i++)
-			drv_workers_give(engine, 0, given++);
-		while (right && taken < given) {
-			if (drv_workers_take(engine, &worker, &number)) {
-				taken++;
-				spin((unsigned)(tries / STEPS % STEPS));
-				continue;
-			}
-			began_ns = drv_now_ns();
-			right = !drv_workers_wait(engine, LOST_NS, &fail) &&
-				drv_now_ns() - began_ns < LOST_NS;
-		}
-	}
-	drv_workers_end(engine);
-	tap_ok(right && taken == given, "%llu tries: nobody sleeps through what it was given",
-	       (unsigned long long)tries);
-}
-
 /* Each worker has given numbers back: they are taken in turn. And the owner sleeps no longer than until the layer is due. */
 static void test_turns(struct drv_engine *engine)
 {
@@ -327,7 +259,6 @@ int main(void)
 	test_echo(&engine, false);
 	test_echo(&engine, true);
 	test_sleep(&engine);
-	test_fences(&engine);
 	test_turns(&engine);
 	test_ends(&engine);
 	tap_ok(drv_workers_pinned(&engine, detail, sizeof(detail)), "none of them left its cores");

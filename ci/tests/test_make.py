@@ -130,3 +130,13 @@ def test_a_build_says_each_part_as_it_is_made(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["built  null-self"]
     again = subprocess.run(argv, cwd=ROOT, env=PLAIN, capture_output=True, text=True, check=True, timeout=120)
     assert again.stdout == ""
+
+
+@pytest.mark.parametrize(("part", "name"), [("layers/build.mk", "unit-gone"), ("harness/build.mk", "driver-test_gone")])
+def test_the_program_of_a_test_that_is_gone_goes(tmp_path: Path, part: str, name: str) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / name).touch()
+    said = make("-f", part, f"BUILD={tmp_path}", "unit-programs").stdout
+    assert [line for line in said.splitlines() if line.startswith("rm -f ") and "/tests/" in line] == [
+        f"rm -f {tmp_path}/tests/{name}"
+    ]

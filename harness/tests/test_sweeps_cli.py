@@ -154,3 +154,12 @@ def test_the_page_shows_what_is_so(cadge: Cadge, tmp_path: Path, monkeypatch: py
     assert cadge("plan", "--sweep", "mine.yml").err == f"cadge: {said}"
     needed = schema_parts(SweepFile).at(())["required"]
     assert {*needed, "launches"} == {"schema", "title", "patterns", "launches", "duration"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "offered"), [("exmaple", "example"), ("examples", "example"), ("defualt", "default")]
+)
+def test_a_misspelt_name_is_offered_the_example_too(cadge: Cadge, wrong: str, offered: str) -> None:
+    answer = cadge("sweeps", wrong)
+    assert answer.code == 2
+    assert offered in answer.err.partition("did you mean")[2]

@@ -19,7 +19,7 @@ from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.words import clock, count_of
 from cadge_results import SweepFile
 from cadge_results.command import command
-from cadge_results.complaint import flow
+from cadge_results.complaint import flow, near_names, nearest
 from cadge_results.sweep import PatternEntry
 from cadge_results.units import format_bytes
 
@@ -71,6 +71,9 @@ def sweeps(ctx: click.Context, name: str | None, testbed_name: str, inventory: P
         return output.finish(EXIT_OK, {"sweep": text}, text.splitlines())
     from cadge_harness.run.request import read_request
 
+    known = [path.stem for path in find_checkout().sweeps.glob("*.yml")]
+    if name not in known and EXAMPLE in near_names(name, [*known, EXAMPLE]):
+        raise UsageError(f"unknown sweep {name!r}{nearest(name, [*known, EXAMPLE])}")
     request = read_request(name)
     made, why = _planned(request, testbed_name, inventory)
     planned: JsonValue = None

@@ -58,7 +58,10 @@ endef
 $(foreach n,$(UNIT_TESTS),$(eval $(call unit-read,$(n),$(call unit-file,$(n)))))
 $(foreach n,$(UNIT_TESTS),$(eval $(call unit-rules,$(n))))
 
+# A program whose test is gone would still be run, by whoever runs all that lie there.
+UNIT_STRANGERS := $(if $(filter file,$(origin UNIT_TESTS)),$(filter-out $(UNIT_PROGRAMS),$(wildcard $(BUILD)/tests/unit-*)))
 unit-programs: $(UNIT_PROGRAMS)
+	$(if $(UNIT_STRANGERS),@rm -f $(UNIT_STRANGERS))
 
 unit: layers unit-programs
 	@failed=; for test in $(UNIT_PROGRAMS) $(UNIT_SCRIPTS); do \

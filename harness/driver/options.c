@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/out.h"
+#include "launch/launch_file.h"
 
 /* A result that cannot be written is better known before than after. */
 static int check_out(const char *path, struct drv_fail *fail)

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "launch/launch.h"
-#include "oob/oob.h"
+#include "oob/proof.h"
 
 struct drv_run_options {
 	const char *launch_path;

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The launch file (schema cadge.launch/2): what the processes of a launch are to measure. Reading is strict: every
- * key that is unknown, missing, of the wrong type or out of range is refused with a sentence that names the field.
- * What a pattern's parameters may be stands in the file itself; their names and types stand in the pattern's table.
- */
+/* A launch: what its processes are to measure, as its file says (launch_file.h). */
 #ifndef DRV_LAUNCH_H
 #define DRV_LAUNCH_H
 
@@ -97,16 +93,6 @@ struct drv_launch {
 	char digest[65];
 };
 
-/* Reads and checks a launch file. On success the caller frees *launch_out; on failure it is untouched. */
-int drv_launch_read(const char *path, struct drv_launch *launch_out, struct drv_fail *fail);
-
-/* The same from text of `text_bytes` bytes, for tests. */
-int drv_launch_parse(const char *text, size_t text_bytes, struct drv_launch *launch_out,
-		     struct drv_fail *fail);
-
-/* Reads the trace that a launch names, if any, from the folder of its launch file. */
-int drv_launch_trace_read(struct drv_launch *launch, const char *launch_path, struct drv_fail *fail);
-
 /* Frees what a launch holds, not the struct itself. Legal on a zeroed one. */
 void drv_launch_free(struct drv_launch *launch);
 
@@ -135,7 +121,6 @@ size_t drv_launch_channels(const struct drv_launch *launch, size_t endpoint, siz
 			   struct drv_end *out, size_t room);
 
 /* The words of the launch file. */
-const char *drv_place_name(enum drv_place place);
-const char *drv_wait_name(enum drv_wait wait);
+extern const char *const drv_place_names[3], *const drv_wait_names[2];
 
 #endif

@@ -126,7 +126,7 @@ int drv_negotiate_launch(enum drv_place place, enum drv_wait wait, uint64_t caps
 
 	if (!(caps & places[place]))
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted place %s, the layer does not connect there",
-				    drv_place_name(place));
+				    drv_place_names[place]);
 	if (wait == DRV_WAIT_BLOCK && !(caps & CADGE_CAP_WAIT))
 		return drv_fail_set(fail, DRV_NO_WAIT,
 				    "wanted to sleep while waiting, the layer can only poll");

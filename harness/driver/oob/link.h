@@ -6,7 +6,14 @@
 #ifndef DRV_OOB_LINK_H
 #define DRV_OOB_LINK_H
 
-#include "oob/oob.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+
+/* one message; 64 endpoints with 64 addresses of some hundred bytes each fit many times */
+#define DRV_OOB_FRAME_MAX (UINT32_C(64) << 20)
 
 struct drv_link {
 	/* -1: closed */

@@ -6,7 +6,7 @@
  *
  * - Endpoint 0 listens on the one address it was given; all others connect, again and again until their deadline.
  * - Both ends of a connection prove that they hold the token of the launch before anything else is said (see
- *   oob_auth.h). A connection that does not is closed and the listener listens on: a port scan must not end a
+ *   proof.h). A connection that does not is closed and the listener listens on: a port scan must not end a
  *   measurement.
  * - Then each says who it is (hello), and from there on messages travel: JSON objects with a string "m". What is
  *   received carries "from", the number of its sender.
@@ -25,31 +25,16 @@
 #include <stdint.h>
 
 #include "base/fail.h"
-
-#define DRV_OOB_TOKEN_MAX 256
-/* one message; 64 endpoints with 64 addresses of some hundred bytes each fit many times */
-#define DRV_OOB_FRAME_MAX (UINT32_C(64) << 20)
+#include "oob/proof.h"
 
 /* one endpoint's end of the channel */
 struct drv_oob;
-
-struct drv_oob_token {
-	uint8_t bytes[DRV_OOB_TOKEN_MAX];
-	/* 16 at least */
-	size_t count;
-};
 
 /* What is called while a wait finds nothing. A negative return ends the wait with `fail` set by the step. */
 struct drv_idle {
 	int (*step)(void *arg, struct drv_fail *fail);
 	void *arg;
 };
-
-/*
- * Reads a token file: regular, owned by this user, mode 0600 exactly, 16 to 256 bytes without the last
- * newline. The token is never printed.
- */
-int drv_oob_token_read(const char *path, struct drv_oob_token *token_out, struct drv_fail *fail);
 
 /*
  * Meets all endpoints: 0 listens at "HOST:PORT" ("[v6]:PORT"), all others connect to it. Only a literal address or a

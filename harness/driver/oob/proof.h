@@ -12,16 +12,31 @@
  * What follows is neither encrypted nor signed: it steers a measurement whose payload is in the clear
  * anyway. The token keeps stray connections and other users' runs out.
  */
-#ifndef DRV_OOB_AUTH_H
-#define DRV_OOB_AUTH_H
+#ifndef DRV_OOB_PROOF_H
+#define DRV_OOB_PROOF_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "oob/oob.h"
+#include "base/fail.h"
 
+#define DRV_OOB_TOKEN_MAX     256
 #define DRV_OOB_NONCE_BYTES   32
 #define DRV_OOB_PROOF_BYTES   32
 #define DRV_OOB_OPENING_BYTES (8 + DRV_OOB_NONCE_BYTES)
+
+struct drv_oob_token {
+	uint8_t bytes[DRV_OOB_TOKEN_MAX];
+	/* 16 at least */
+	size_t count;
+};
+
+/*
+ * Reads a token file: regular, owned by this user, mode 0600 exactly, 16 to 256 bytes without the last
+ * newline. The token is never printed.
+ */
+int drv_oob_token_read(const char *path, struct drv_oob_token *token_out, struct drv_fail *fail);
 
 /*
  * The proof of a holder of the token: HMAC-SHA-256, with the token as its key, of label ("client" or "server"),

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "measure/clock.h"
-#include "oob/proof.h"
 #include "base/text.h"
 #include "launch/watchdog.h"
 

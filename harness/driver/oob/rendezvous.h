@@ -4,6 +4,7 @@
 #define DRV_OOB_MEET_H
 
 #include "oob/link.h"
+#include "oob/proof.h"
 
 /*
  * Endpoint 0: listens and takes connections until each of the other `endpoints` - 1 has proved that it holds the token

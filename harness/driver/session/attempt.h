@@ -26,7 +26,4 @@ int drv_attempt_run(struct drv_engine *engine, size_t index, struct drv_attempt 
 /* All others: takes part in attempts until endpoint 0 says that it is done. */
 int drv_serve(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail);
 
-/* The seed of attempt `index` of a launch. */
-uint64_t drv_attempt_seed(const struct drv_launch *launch, size_t index);
-
 #endif

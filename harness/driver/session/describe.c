@@ -192,11 +192,8 @@ int drv_describe(const struct drv_describe_args *args)
 			json_t *row = in_child(&trial);
 			const bool opened = row && !json_object_get(row, "reason_code");
 
-			if (!row ||
-			    drv_json_set(row, "place",
-					 json_string(drv_place_name((enum drv_place)trial.place))) ||
-			    drv_json_set(row, "wait",
-					 json_string(drv_wait_name((enum drv_wait)trial.wait))) ||
+			if (!row || drv_json_set(row, "place", json_string(drv_place_names[trial.place])) ||
+			    drv_json_set(row, "wait", json_string(drv_wait_names[trial.wait])) ||
 			    drv_json_set(row, "opens", json_boolean(opened)) ||
 			    json_array_append_new(opens, row))
 				status = 70;

@@ -9,17 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/attempt.h"
 #include "session/self.h"
 #include "threads/crew.h"
 #include "traffic/payload.h"
 
 #define COUNT_NS UINT64_C(15000000)
-
-uint64_t drv_attempt_seed(const struct drv_launch *launch, size_t index)
-{
-	return drv_mix(launch->seed, index + 1);
-}
 
 const struct drv_role *drv_play_role(const struct drv_engine *engine, const struct drv_point *point)
 {
@@ -57,7 +51,7 @@ static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	play->pattern = point->pattern;
 	play->role = role;
 	play->parameters = point->parameters;
-	play->seed = drv_attempt_seed(engine->launch, job->index);
+	play->seed = drv_mix(engine->launch->seed, job->index + 1);
 	play->duration_ns = point->duration_ns;
 	play->shared = job->play->shared;
 	play->state = drv_zeroed(role->state_bytes);

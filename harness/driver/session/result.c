@@ -315,8 +315,8 @@ char *drv_result_text(const struct drv_result *result)
 	put_text(&object, "launch_id", launch->launch_id);
 	put_text(&object, "kind", launch->kind == DRV_KIND_FLOOR ? "floor" : "layer");
 	put_text(&object, "layer", launch->layer);
-	put_text(&object, "place", drv_place_name(launch->place));
-	put_text(&object, "wait", drv_wait_name(launch->wait));
+	put_text(&object, "place", drv_place_names[launch->place]);
+	put_text(&object, "wait", drv_wait_names[launch->wait]);
 	put_count(&object, "seed", launch->seed);
 	put_text(&object, "status", status_names[result->status]);
 	put_text(&object, "reason", explained ? result->fail.text : NULL);

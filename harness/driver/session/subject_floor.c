@@ -56,10 +56,10 @@ static int suits(const struct drv_launch *launch, const struct drv_floor *floor,
 	if (launch->place == DRV_PLACE_SELF || (launch->place == DRV_PLACE_WITHIN && !floor->within) ||
 	    (launch->place == DRV_PLACE_BETWEEN && !floor->between))
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted place %s, where %s is not measured",
-				    drv_place_name(launch->place), floor->name);
+				    drv_place_names[launch->place], floor->name);
 	if (launch->wait == DRV_WAIT_BLOCK ? !floor->block : !floor->poll)
 		return drv_fail_set(fail, DRV_NO_WAIT, "wanted wait %s, but %s can only %s",
-				    drv_wait_name(launch->wait), floor->name,
+				    drv_wait_names[launch->wait], floor->name,
 				    floor->block ? "block" : "poll");
 	if (launch->endpoints_count != 2)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted %zu endpoints, a floor joins 2",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launch/launch_file.h"
 #include "launch/patterns.h"
 #include "points.h"
 #include "tap.h"

@@ -244,7 +244,7 @@ static void print_account(struct soak *soak)
 	const bool refused = lives->refusal[0], failed = !refused && lives->trouble[0];
 	json_t *account = json_pack(
 		"{s:s, s:s, s:i, s:s, s:s, s:i, s:I, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I}", "layer",
-		soak->plan.layer, "place", drv_place_name(soak->plan.place), "version",
+		soak->plan.layer, "place", drv_place_names[soak->plan.place], "version",
 		(int)soak->plan.version, "status",
 		refused  ? "refused"
 		: failed ? "failed"

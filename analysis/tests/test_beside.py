@@ -191,7 +191,7 @@ def test_what_cannot_be_told_is_not_called_unchanged(tmp_path: Path) -> None:
     few = {"launches": 2, "samples": 400, "patterns": (("rpc", 1),), "sizes": (8,)}
     one, other = side(tmp_path / "a", **few), side(tmp_path / "b", seed=8, **few)
     text = pagereader.read(page_of(against(one, other, 0.05), (one, other))).text
-    assert "nothing can be told" in text
+    assert "nothing can be decided" in text
     assert "nothing became slower" not in text
 
 

@@ -137,7 +137,7 @@ def test_a_host_that_is_slow(data: Dataset) -> None:
 
 def test_a_neighbour_on_a_host(data: Dataset) -> None:
     (said,) = first_screen(planted(data, lambda raw, _: waits(raw, ends_on(raw, "h2"), 0.5)))
-    assert said.startswith("Host h2 is slow beside h1: what ran there was ready and had no processor for 50\u202f% of")
+    assert said.startswith("Host h2 is slow beside h1: processes there were ready but had no processor for 50\u202f% ")
 
 
 def test_a_neighbour_on_a_processor(data: Dataset) -> None:
@@ -190,8 +190,8 @@ def test_a_layer_that_goes_another_way_than_its_kind(data: Dataset) -> None:
                 path |= {"medium": "loopback", "used": "tcp/lo"}
 
     assert first_screen(planted(data, plant)) == [
-        "native-ucx goes another way than its kind within one host: the network inside the host, where rdma-ucx and "
-        "sockets-tcp over the same library have shared memory."
+        "native-ucx takes another path than others of its kind within one host: the network inside the host, where "
+        "rdma-ucx and sockets-tcp over the same library have shared memory."
     ]
 
 
@@ -218,7 +218,7 @@ def test_a_path_that_a_check_refused(whole: Dataset) -> None:
     (one,) = (way for way in strayed(whole) if way.kind == "strayed")
     assert (one.series.label, one.place) == ("native-ucx", "within")
     (said,) = (found.text for found in findings(whole) if found.kind == "wrong transport")
-    assert said.startswith("native-ucx went another way than asked within one host: ")
+    assert said.startswith("native-ucx took another path than asked within one host: ")
     assert "ran tcp/lo" in said
     assert f"A check refused {one.often} of {one.of} attempts, and none of these has a number." in said
 
@@ -235,7 +235,7 @@ def test_a_path_that_was_not_as_asked_is_named_with_what_was_asked(whole: Datase
     (said,) = findings(replace(whole, records=tuple(map(changed, whole.records))))[:1]
     assert said.grave
     assert said.text.startswith(
-        "native-ucx went another way than asked within one host: asked was \u201cmemory of this "
+        "native-ucx took another path than asked within one host: asked was \u201cmemory of this "
     )
     assert "host\u201d, used was the network inside the host, \u201ctcp/lo\u201d. A check refused 1 of 4 " in said.text
 

@@ -64,7 +64,7 @@ def test_an_empty_campaign(tmp_path: Path) -> None:
     assert not root.all("ul", class_="answers")
     [stop] = root.all("p", class_="stops")
     assert stop.text.startswith("Caution: The campaign is incomplete, ")
-    assert "never opened" in root.one("dl", class_="compared").text
+    assert "not run" in root.one("dl", class_="compared").text
     assert "0 of 12 planned attempts gave a number" in root.one("dl", class_="compared").text
     assert "Within one host, polling: no layer has a number" in root.one("section", id="questions").text
 

@@ -107,7 +107,7 @@ def test_it_is_shown_beside(page: pagereader.Node) -> None:
         f"{size}{how}" for size in ("8 B", "4 KiB", "1 MiB") for how in ("", beside)
     ]
     method = page.one("section", id="method").text
-    assert "RPC and Stream: by points with touch write+read; those with none stand beside." in method
+    assert "RPC and Stream: by points with touch write+read; those with none are shown beside them." in method
 
 
 def test_where_nothing_ranks_there_is_no_verdict(tmp_path: Path) -> None:

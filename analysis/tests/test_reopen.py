@@ -85,7 +85,7 @@ def test_it_names_what_it_cannot_say(text: str) -> None:
     assert "Measured on a virtual machine" in again, "the warnings of the file stay"
     assert 'class="chart"' not in again
     for heading in (
-        "Layers, and what really ran",
+        "Layers and their paths",
         "Every planned attempt gave a result",
         "an operation takes: not recorded",
     ):

@@ -14,6 +14,7 @@ import synthetic
 
 from cadge_analysis import messages, report, units
 from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign, OutputError
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -108,7 +109,7 @@ def test_the_first_screen_answers(report_text: str) -> None:
     assert len(answers) == 6
     assert "RPC of 8 B, within one host, polling" in answers[0].text
     assert "Lowest: rdma-ucx 0.356" in answers[0].text
-    unknown = messages.say("findings", "verdict_words.unknown")
+    unknown = Verdict.UNKNOWN.word
     assert messages.say("findings", "answers.nothing_decided", launches="4 to 6 launches", n=6) in root.text
     assert f"{unknown}: from rdma-ucx" in answers[0].text
     assert root.one("h1").text == "Communication layers compared, within one host and between hosts"
@@ -282,7 +283,7 @@ def test_too_few_launches_are_no_verdict(tmp_path: Path) -> None:
     assert f"No layer leads: {none}. They measured rdma-ucx 0.358 [" in answer
     assert "] \u00b5s and sockets-tcp 9.09 [" in answer.replace("\u00a0", " "), "each with its interval"
     assert "Leading group" not in answer, "where nothing is decided nobody leads"
-    unknown = messages.say("findings", "verdict_words.unknown")
+    unknown = Verdict.UNKNOWN.word
     more = messages.say("cells", "shown.about_more_would_do", more=1)
     assert f"1 {unknown}: rdma-ucx 0.0393\u00d7 ({more})" in answer
     assert "lowest" not in answer

@@ -171,7 +171,9 @@ def test_the_method_tells_of_choices_that_were_planned(data: Dataset) -> None:
         return {one.name: one.text for one in found}["Ranked by"]
 
     assert "touch" not in said("write+read")
-    assert said("write+read", "none").startswith("RPC: by points with touch write+read; those with none stand beside.")
+    assert said("write+read", "none").startswith(
+        "RPC: by points with touch write+read; those with none are shown beside them."
+    )
 
 
 def test_what_is_known_of_no_size_is_told_once_for_all_layers() -> None:

@@ -168,7 +168,7 @@ def test_servers_that_are_not_ours_stand_beside_and_are_compared_with_no_node_of
     total = rows(root, "processors", "All nodes together")
     assert numbers(total[outside]) == pytest.approx([15 * US * MIDDLE] * 2)
     assert "only over TCP" in said(total["nginx",][0])
-    assert "no single node" in said(rows(root, "processors", "Of it communication")[outside][0])
+    assert "no single node" in said(rows(root, "processors", "Communication")[outside][0])
     counted = rows(root, "counts", "Counts a request")
     assert "not counted" in said(counted[outside][0])
     assert numbers(counted["sockets-tcp", "v0"])[0] == pytest.approx(0.5)
@@ -177,11 +177,11 @@ def test_servers_that_are_not_ours_stand_beside_and_are_compared_with_no_node_of
 
 
 def test_communication_is_the_difference_to_one_node_of_the_same_round(root: pagereader.Node) -> None:
-    found = rows(root, "processors", "Of it communication")
+    found = rows(root, "processors", "Communication")
     assert numbers(found["am-ucx", "v0"]) == pytest.approx([40 * US * MIDDLE] * 2)
     assert "80 % of it" in said(found["am-ucx", "v0"][0])
     # the exponent of 60 % has no single node
-    title = "Of it communication, \u00b5s a request, within one host, blocking: one"
+    title = "Communication, \u00b5s a request, within one host, blocking: one"
     other = rows(root, "processors", title)
     assert "no single node" in said(other["am-ucx", "v0"][0])
 

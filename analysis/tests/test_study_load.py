@@ -75,7 +75,7 @@ def test_points_at_other_loads_are_withheld_with_the_reason(tmp_path: Path) -> N
     assert "sockets-tcp 1 000" in said(price["am-ucx", "v0"][0])
     answer = said(root.one("section", id="answer"))
     assert "am-ucx" not in answer
-    assert "points are withheld: they stand at another load, offered 120 to 9 564" in answer
+    assert "points are withheld: they were offered another load, 120 to 9 564" in answer
     assert "am-ucx" not in said(root.one("section", id="hypotheses"))
 
 
@@ -95,7 +95,7 @@ def test_a_base_at_no_one_load_is_none_for_the_others(tmp_path: Path) -> None:
 
 def test_one_node_at_another_load_is_not_subtracted(tmp_path: Path) -> None:
     root = page(tmp_path, attempt_hook=offering(lambda known, _: 1000 if known["nodes"] > 1 else 2000))
-    found = rows(root, "processors", "Of it communication")
+    found = rows(root, "processors", "Communication")
     assert "offered 1 000 requests a second, the single node 2 000" in said(found["am-ucx", "v0"][0])
     price = rows(root, "price", "\u00b5s a forwarded request")
     assert "the single node 2 000" in said(price["am-ucx", "v0"][0])
@@ -157,7 +157,7 @@ def test_the_model_is_fitted_to_given_rates_as_to_shares(tmp_path: Path) -> None
         ("network", "xdp 198.19.0.11 on raw0, generic attachment", "yes, its driver, without its protocols"),
         ("network", "am: rc_mlx5/mlx5_0:1", "no, a device's own queues"),
         ("network", "RC queue pair on rxe0 port 1, to GID ::ffff:1, MTU 1024", "no, a device's own queues"),
-        ("network", "something new", "not known: the library does not tell"),
+        ("network", "something new", "not known: the library does not report it"),
         ("network", "not read back: the library is closed", "not known: the library is closed"),
         ("loopback", "unix stream; peer in another process", "yes, its sockets"),
         ("memory", "shared memory, rings of 2048 KiB", "no"),
@@ -165,7 +165,7 @@ def test_the_model_is_fitted_to_given_rates_as_to_shares(tmp_path: Path) -> None
         ("memory", "provider shm, domain shm; disable_cma no", "no, but for copies of long messages"),
         ("memory", "provider shm, domain shm; disable_cma yes", "no"),
         ("process", "", "no"),
-        ("unknown", "", "not known: the library does not tell"),
+        ("unknown", "", "not known: the library does not report it"),
     ],
 )
 def test_the_kernel_is_in_the_way(medium: str, used: str, says: str) -> None:
@@ -174,7 +174,7 @@ def test_the_kernel_is_in_the_way(medium: str, used: str, says: str) -> None:
 
 def test_the_page_says_which_way_each_layer_went(tmp_path: Path) -> None:
     root = page(tmp_path, places=("between",))
-    found = rows(root, "ground", "The way of messages")
+    found = rows(root, "ground", "Path of messages")
     kernel, carried, used, calls, offered = found["am-ucx",]
     assert said(kernel).startswith("yes")
     assert "data0" in said(carried)

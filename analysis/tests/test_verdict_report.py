@@ -19,12 +19,13 @@ import synthetic
 from test_campaign_verdicts import BASE, made, world
 
 from cadge_analysis import export, messages, report
+from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 LAUNCHES = 12
-SIGNED = {"faster": "\u25b2 faster", "slower": "\u25bc slower", "same": "= same", "cannot tell": "? cannot tell"}
+SIGNED = {"faster": "\u25b2 faster", "slower": "\u25bc slower", "same": "= same", "cannot tell": "? undecided"}
 Key = tuple[str, int, str]  # pattern, size, layer
 
 
@@ -119,7 +120,7 @@ def test_the_first_screen_names_the_group_and_all_verdicts(root: pagereader.Node
         assert f"Against {BASE}, as a ratio of {of}: 2 faster: native-" in answer.text
         assert "1 slower: mpi-p2p " in answer.text
         assert "1 the same within 5\u202f%: rdma-ucx " in answer.text
-    assert "What this campaign cannot tell" in root.text
+    assert "Not decided, or not measured" in root.text
     assert "which is faster, or whether they are the same" not in root.text, "all was decided"
 
 
@@ -176,11 +177,11 @@ def test_a_case_whose_baseline_failed_cannot_be_told(tmp_path: Path) -> None:
     report.build(made(tmp_path / "store", layers=layers, patterns=(("rpc", 1),), attempt_hook=broken).path, path)
     root = pagereader.read(path.read_text())
     cells = {(row.layer, row.case.split("/")[2]): row.fields["verdict"] for row in pagereader.full_rows(root)}
-    assert (cells["native-ucx", "8"].text, cells["native-ucx", "4096"].text) == ("? cannot tell", "\u25b2 faster")
+    assert (cells["native-ucx", "8"].text, cells["native-ucx", "4096"].text) == ("? undecided", "\u25b2 faster")
     assert cells["native-ucx", "8"].smalls == ["no launch of both gave a number"]
     [answer] = root.one("ul", class_="answers").all("li")
     assert "native-ucx has the lowest median round trip" in answer.text
-    unknown = messages.say("findings", "verdict_words.unknown")
+    unknown = Verdict.UNKNOWN.word
     assert (
         f"Against {BASE}, as a ratio of p50 (lower is better): 2 {unknown}: mpi-p2p (no launch of both" in answer.text
     )

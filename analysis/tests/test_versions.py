@@ -73,7 +73,7 @@ def test_cells_stand_with_a_ratio_and_a_verdict(data: Dataset) -> None:
     assert len(table.rows) == cells == 8
     ratios = [float(row[4].split("\u00d7")[0].replace("\u202f", "")) for row in table.rows]
     assert min(ratios) < 0.9 or max(ratios) > 1.1
-    assert {row[5] for row in table.rows} <= {"faster", "slower", "same", "cannot tell"}
+    assert {row[5] for row in table.rows} <= {"faster", "slower", "same", "undecided"}
     assert any(row[5] in {"faster", "slower"} for row in table.rows)
     assert found.findings[0].text.startswith(f"{NEW} beside sockets-tcp: ")
 

@@ -34,7 +34,7 @@ def test_two_campaigns(campaigns: list[str], cadge: Cadge) -> None:
     assert answer.code == 0, answer.err
     assert answer.out.splitlines()[0].split() == ["first", campaigns[0]]
     assert "not paired; the same is within 5 %" in answer.out
-    assert "cannot tell (about 1 launch more)" in answer.out or "same" in answer.out
+    assert "undecided (about 1 more launch)" in answer.out or "same" in answer.out
     markdown = cadge("compare", campaigns[0], campaigns[1], "--format", "markdown")
     assert "| verdict | change | second / first | first | second | cell |" in markdown.out
     data = json.loads(cadge("compare", campaigns[0], campaigns[1], "--json").out)["data"]
@@ -91,7 +91,7 @@ def test_a_report_against_an_earlier_campaign(
     # of one campaign with itself nothing differs; what --against alone has a meaning for is refused without it
     data = json.loads(cadge("report", campaigns[0], "--against", campaigns[0], "-o", str(path), "--json").out)["data"]
     assert [one["kind"] for one in data["findings"]] == ["since"]
-    assert "nothing can be told" in data["findings"][0]["text"]
+    assert "nothing can be decided" in data["findings"][0]["text"]
     refused = cadge("report", campaigns[0], "--margin", "20%", "-o", str(path))
     assert (refused.code, "--margin is for --against" in refused.err) == (2, True)
 
@@ -245,13 +245,13 @@ second  C:b-two
 nothing differed in the conditions that are known
 paired by round; the same is within 5 %
 
-verdict                              second / first  first    second   cell
-cannot tell (about 6 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, between, poll, rpc, 4 KiB, round trip
-cannot tell (about 6 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, between, poll, rpc, 8 B, round trip
-cannot tell (about 6 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 4 KiB, round trip
-cannot tell (about 6 launches more)  1.000           1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 8 B, round trip
+verdict                            second / first  first    second   cell
+undecided (about 6 more launches)  1.000           1.00 us  1.00 us  a-one > b-two, between, poll, rpc, 4 KiB, round trip
+undecided (about 6 more launches)  1.000           1.00 us  1.00 us  a-one > b-two, between, poll, rpc, 8 B, round trip
+undecided (about 6 more launches)  1.000           1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 4 KiB, round trip
+undecided (about 6 more launches)  1.000           1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 8 B, round trip
 
-4 cells: 4 cannot tell; on average at most 5 % of those called different are not, and of those called the same (Benjamini and Yekutieli, over all cells)
+4 cells: 4 undecided; on average at most 5 % of those called different are not, and of those called the same (Benjamini and Yekutieli, over all cells)
 a-one > b-two, rpc, round trip (less is better): 1.000, geometric mean of 4 cells, not judged
 """  # noqa: E501
 

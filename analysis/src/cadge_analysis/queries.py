@@ -60,10 +60,7 @@ def _connected() -> DuckDBPyConnection:
     try:
         import duckdb  # the extra
     except ImportError as error:
-        raise ExtraMissingError(
-            f"this needs DuckDB, which is not installed. From the checkout: {INSTALL} (69 MB); where cadge is "
-            "installed as a package, its extra: pip install 'cadge[queries]'"
-        ) from error
+        raise ExtraMissingError(say("queries.no_duckdb", install=INSTALL)) from error
     return duckdb.connect(":memory:", config=_CONFIG)
 
 

@@ -317,12 +317,13 @@ def _rows(found: Against, *, everything: bool) -> list[tuple[str, ...]]:
 
 def _row(change: Change) -> tuple[str, ...]:
     from cadge_analysis import units
+    from cadge_analysis.stats.verdict import Verdict
     from cadge_analysis.versus.change_words import disagreement, interval, more
 
     judged = change.judged
     ends = f" {interval(change, lambda end: f'{end:.3f}')}".rstrip().replace("\u00a0", " ")
-    verdict = str(judged.verdict)
-    if judged.verdict == "cannot tell":
+    verdict = judged.verdict.word
+    if judged.verdict is Verdict.UNKNOWN:
         verdict += f" ({more(change)})"
     first, second = (f"{units.sig3(value)} {change.unit}" for value in (change.first, change.second))
     ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}{disagreement(change)}"
@@ -334,7 +335,7 @@ def _counts(found: Against) -> Iterator[str]:
     from cadge_analysis.stats.sequential import ERROR
     from cadge_analysis.stats.verdict import Verdict
 
-    said = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in Verdict if found.count(verdict))
+    said = ", ".join(f"{found.count(verdict)} {verdict.word}" for verdict in Verdict if found.count(verdict))
     yield (
         f"{units.count_of(len(found.changes), 'cell')}: {said}; on average at most {100 * ERROR:.0f} % of those "
         "called different are not, and of those called the same (Benjamini and Yekutieli, over all cells)"

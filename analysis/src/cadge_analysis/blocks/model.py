@@ -303,7 +303,7 @@ class Document:
     banner: tuple[Block, ...]
     blocks: tuple[Block, ...]
     sheet: Sheet
-    carried: str = "The numbers of each launch"
+    carried: str = say("carried")
     """What is embedded in the file for programs."""
 
 

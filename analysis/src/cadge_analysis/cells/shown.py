@@ -223,7 +223,7 @@ def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts)
     ratio = one.ratio
     ends = (ratio.value, ratio.low, ratio.high) if ratio else ()
     return Value(
-        text=f"{SIGNS[one.says]} {one.says}",
+        text=f"{SIGNS[one.says]} {one.says.word}",
         detail="; ".join(parts),
         raw=units.raw(*ends),
     )

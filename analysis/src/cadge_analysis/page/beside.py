@@ -329,7 +329,7 @@ def _line(change: Change, looks: Mapping[str, Identity]) -> TableLine:
     return TableLine(
         cells=(
             row_name(
-                f"{SIGNS[judged.verdict]} {judged.verdict}",
+                f"{SIGNS[judged.verdict]} {judged.verdict.word}",
                 change_words.more(change) if judged.verdict is Verdict.UNKNOWN else "",
             ),
             TableCell(key=key_of(change.series, looks[change.series])),
@@ -365,7 +365,7 @@ def _counts(found: Against) -> Iterator[Table]:
         tally = Counter(one.judged.verdict for one in of)
         case = of[0].sides[0].cell.case
         rows.append((words.pattern(case), mode_of(case), units.grouped(len(of)), *(f"{tally[one]}" for one in order)))
-    heads = tuple(f"{SIGNS[one]} {one}" for one in order)
+    heads = tuple(f"{SIGNS[one]} {one.word}" for one in order)
     yield plain_table("Cells by verdict", ("pattern", "where", "compared", *heads), rows)
 
 

@@ -16,7 +16,7 @@ from cadge_results.result import PathFacts
 
 say = partial(messages.say, "report")
 
-NEVER = "never opened"
+NEVER = "not run"
 _LOCAL = re.compile(r"\b(?:unix|ipc)\b", re.IGNORECASE)
 """Of a path that goes through sockets with a name in the file system, and through no network."""
 WORKLOADS_MOST = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.layout import FEW
@@ -30,6 +31,8 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.load import STATES, Cell, Dataset, Series
 from cadge_results.catalogue import in_order
+
+say = partial(messages.say, "coverage")
 
 REASONS_OPEN = 40
 """So many reasons, or fewer, stand open."""
@@ -63,8 +66,8 @@ def outcomes(data: Dataset) -> Table:
         role="plain outcomes",
         columns=(words_column("outcome"), *number_columns(("points", "attempts")), words_column("meaning")),
         lines=lines,
-        caption=(Span(_say("outcomes")),),
-        foot=(line_of(row_name("planned"), (*planned, words_cell(_say("sum")))),),
+        caption=(Span(say("outcomes")),),
+        foot=(line_of(row_name("planned"), (*planned, words_cell(say("sum")))),),
         fits=True,
     )
 
@@ -181,7 +184,7 @@ def coverage(data: Dataset, keys: Mapping[Series, Key]) -> Region:
             for series in data.layers
         ),
         fits=True,
-        edition_caption=_say("matrix"),
+        edition_caption=say("matrix"),
     )
     blocks: tuple[Block, ...] = (matrix,)
     if len(columns) >= FEW:
@@ -190,11 +193,11 @@ def coverage(data: Dataset, keys: Mapping[Series, Key]) -> Region:
             role="plain covered",
             columns=(words_column("layer"), *number_columns(("planned points", *states))),
             lines=tuple(line_of(names[series], _sums(tallies[series], states)) for series in data.layers),
-            caption=(Span(_say("by_layer")),),
+            caption=(Span(say("by_layer")),),
             fits=True,
         )
-        blocks = (sums, Fold(summary=(Span(_say("by_place")),), blocks=(matrix,)))
-    return Region(id="coverage", title="Coverage", blocks=(lede(_say("lede")), *blocks))
+        blocks = (sums, Fold(summary=(Span(say("by_place")),), blocks=(matrix,)))
+    return Region(id="coverage", title="Coverage", blocks=(lede(say("lede")), *blocks))
 
 
 def _sums(tally: Counter[str], states: Sequence[str]) -> Iterator[Value]:
@@ -207,15 +210,11 @@ def without(data: Dataset, *, measured: bool) -> Region:
     reasons = _reasons(data)
     rest: tuple[Block, ...] = ()
     if len(reasons.lines) > REASONS_OPEN:
-        text = f"Reasons, layer by layer ({len(reasons.lines)} rows)"
+        text = say("without.reasons", n=len(reasons.lines))
         rest = (Fold(summary=(Span(text),), blocks=(reasons,)),)
     elif reasons.lines:
         rest = (reasons,)
     elif measured:
-        rest = (Either(html=(plain(_say("complete")),)),)
-    opening = lede(_say("without.lede"), _say("without.more"))
-    return Region(id="without", title=_say("without.title"), blocks=(opening, outcomes(data), *rest))
-
-
-def _say(key: str) -> str:
-    return messages.say("coverage", key)
+        rest = (Either(html=(plain(say("complete")),)),)
+    opening = lede(say("without.lede"), say("without.more"))
+    return Region(id="without", title=say("without.title"), blocks=(opening, outcomes(data), *rest))

@@ -64,7 +64,7 @@ def outline(page: Page) -> Iterator[Lines]:
     yield from _first_screen(page)
     yield from _glossary(page)
     yield from _questions(page)
-    yield Heading(2, "Layers, and what really ran")
+    yield Heading(2, "Layers and their paths")
     yield _layers(page)
     for section in page.sections:
         yield from _section(section)
@@ -104,7 +104,7 @@ def _first_screen(page: Page) -> Iterator[Lines]:
         yield Listed(tuple(map(_remark, page.warned.notes)))
     yield Paragraph(page.warned.nothing_found)
     if page.cannot:
-        yield Heading(3, "What this campaign cannot tell")
+        yield Heading(3, "Not decided, or not measured")
         yield Listed(page.cannot)
 
 
@@ -191,7 +191,7 @@ def _scale(page: Page) -> Iterator[Lines]:
 
 def _glossary(page: Page) -> Iterator[Lines]:
     if page.glossary:
-        yield Heading(3, "Words used here")
+        yield Heading(3, "Glossary")
         yield _facts(page.glossary)
 
 

@@ -170,7 +170,7 @@ def layer_cards(
         cards.append(
             LayerCard(
                 key=keys[series],
-                library=_unique(f"{one.library} {one.version}".strip() for one in every) or "never opened",
+                library=_unique(f"{one.library} {one.version}".strip() for one in every) or "not run",
                 file=_unique(one.file for one in every),
                 paths=tuple((place, distinct_paths(used)) for place, used in paths.items()),
                 rpc=_unique(one.rpc for one in every),

@@ -249,7 +249,7 @@ def _changes(found: Against) -> FactTable | None:
         return None
     rows = [
         (
-            str(one.judged.verdict),
+            one.judged.verdict.word,
             one.name,
             f"{units.sig3(one.first)} {one.unit}",
             f"{units.sig3(one.second)} {one.unit}",

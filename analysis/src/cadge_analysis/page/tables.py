@@ -225,7 +225,7 @@ def _without(found: Mapping[Series, Sequence[Cell]]) -> str:
         states = [state for state in STATES if any(cell.state == state for cell in cells)]
         by_state[" or ".join(states) or "not planned"].append(words.isolated(series.label))
     said = "; ".join(f"{', '.join(labels)} ({state})" for state, labels in by_state.items())
-    return f"Without a number here: {said}." if said else ""
+    return f"No number: {said}." if said else ""
 
 
 def _unit(quantity: Quantity) -> str:

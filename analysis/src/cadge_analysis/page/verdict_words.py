@@ -67,7 +67,7 @@ def _by_size(one: CellVerdict) -> tuple[float, str]:
 def _of_verdict(verdict: Verdict, delta: float) -> str:
     if verdict == Verdict.SAME:
         return f"the same within {units.percent(delta, 0 if round(delta * 100, 6).is_integer() else 1)}"
-    return say("verdict_words.unknown") if verdict == Verdict.UNKNOWN else str(verdict)
+    return verdict.word
 
 
 def mark(cell: Cell, verdicts: CampaignVerdicts) -> str:
@@ -352,7 +352,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
             "waits by",
             "compared by",
             "comparisons",
-            *(f"{SIGNS[verdict]} {verdict}" for verdict in ORDER),
+            *(f"{SIGNS[verdict]} {verdict.word}" for verdict in ORDER),
             "decided",
             "on two levels",
             say("verdict_words.own_correlation"),

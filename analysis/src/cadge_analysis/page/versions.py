@@ -101,7 +101,7 @@ def _changes(found: Against) -> FactTable | None:
             f"{units.sig3(one.first)} {one.unit}",
             f"{units.sig3(one.second)} {one.unit}",
             f"{units.times(one.ratio)} {change_words.interval(one)}".strip() + change_words.disagreement(one),
-            str(one.judged.verdict),
+            one.judged.verdict.word,
         )
         for one in order
     )

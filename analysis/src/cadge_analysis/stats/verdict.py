@@ -46,6 +46,11 @@ class Verdict(StrEnum):
     SAME = "same"
     UNKNOWN = "cannot tell"
 
+    @property
+    def word(self) -> str:
+        """The word that a reader sees; the value is what files hold."""
+        return "undecided" if self is Verdict.UNKNOWN else self.value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:

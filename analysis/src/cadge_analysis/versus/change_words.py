@@ -31,4 +31,4 @@ def more(change: Change) -> str:
     if change.judged.drowned:
         return say("change_words.drift_as_large")
     launches = change.judged.more
-    return f"about {units.count_of(launches, 'launch', 'launches')} more" if launches else "far more launches"
+    return f"about {units.count_of(launches, 'more launch', 'more launches')}" if launches else "far more launches"

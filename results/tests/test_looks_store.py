@@ -19,9 +19,11 @@ from cadge_results import (
     LaterLook,
     Plan,
 )
+from cadge_results.belongs import looks_of
 from cadge_results.checksum import beside
 from cadge_results.errors import DamageKind
-from cadge_results.looks import looks_state
+from cadge_results.looks import added_rounds, looks_state, next_step
+from cadge_results.plan import PlanLook
 from cadge_results.verify import repair, verify
 
 from .conftest import make_meta, make_plan, make_record
@@ -85,7 +87,7 @@ def plan_look(campaign: Campaign, look: int, **changes: object) -> LaterLook:
         look=look,
         launches_before=look,
         launches_after=look + 1,
-        decision_sha256=campaign.decision_sha256(look - 1),
+        decision_sha256=campaign.decision_sha256(look - 1) if looks_of(first.sweep) else None,
         blocks=(first.blocks[0].model_copy(update={"block_id": block, "launch_ids": (name,)}),),
         launches=(launch,),
         wall_s=1.0,
@@ -203,3 +205,84 @@ def test_a_kill_while_a_look_is_stored(writer: CampaignWriter) -> None:
     repair(Campaign(campaign.path))
     assert not beside(path).exists()
     assert state(Campaign(campaign.path)) == (1, "plan", "")
+
+
+# --- rounds that are added without a decision ---
+
+
+@pytest.fixture
+def with_time(tmp_path: Path) -> CampaignWriter:
+    """A campaign without looks whose two planned rounds were measured, and which may have four."""
+    later = (PlanLook(launches=4, wall_s=1.0, disk_bytes=10),)
+    plan = make_plan().model_copy(update={"later": later})
+    plan = plan.model_copy(update={"plan_hash": plan.expected_hash()})
+    made = CampaignWriter.create(tmp_path, meta=make_meta(plan), plan=plan, sweep_text="title: tiny\n")
+    for number in range(2):
+        made.add_launch(make_record(plan, number))
+    return made
+
+
+def add_round(writer: CampaignWriter, look: int, **changes: object) -> None:
+    writer.add_look(plan_look(writer.campaign, look, **changes))
+
+
+def test_rounds_are_added_up_to_the_last_that_may_be(with_time: CampaignWriter) -> None:
+    campaign = with_time.campaign
+    with with_time:
+        assert (next_step(campaign), looks_state(campaign)) == ("plan", None)
+        add_round(with_time, 2)
+        assert (next_step(campaign), added_rounds(campaign)) == ("measure", 1)
+        with_time.add_launch(make_record(campaign.plan, 2))
+        assert next_step(campaign) == "plan"
+        add_round(with_time, 3)
+        with_time.add_launch(make_record(campaign.plan, 3))
+    again = Campaign(campaign.path)
+    assert (next_step(again), added_rounds(again), again.plan.rounds) == ("done", 2, 4)
+    assert verify(again).damages == []
+
+
+def test_the_clock_ends_it_for_good(with_time: CampaignWriter) -> None:
+    with with_time:
+        add_round(with_time, 2, launches=(), blocks=(), ended="no time")
+        assert (next_step(with_time.campaign), added_rounds(with_time.campaign)) == ("done", 0)
+        add_round(with_time, 3)
+    (damage,) = verify(Campaign(with_time.campaign.path)).damages
+    assert damage.path == with_time.campaign.layout.later_look(3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"launches_before": 1},
+        {"launches_after": 4},
+        {"launches_after": 5},
+        {"launches_before": 3, "launches_after": 4},
+        {"launches_after": 5, "launches": (), "blocks": (), "ended": "no time"},
+    ],
+)
+def test_rounds_that_do_not_follow_are_damage(with_time: CampaignWriter, changes: dict[str, object]) -> None:
+    with with_time:
+        add_round(with_time, 2, **changes)
+    found = verify(Campaign(with_time.campaign.path)).damages
+    assert [(one.path, one.kind) for one in found] == [(with_time.campaign.layout.later_look(2), DamageKind.SWAPPED)]
+    repair(Campaign(with_time.campaign.path))
+    assert next_step(Campaign(with_time.campaign.path)) == "plan"
+
+
+def test_a_plan_that_lets_nothing_be_added(tmp_path: Path) -> None:
+    plan = make_plan()
+    with CampaignWriter.create(tmp_path, meta=make_meta(plan), plan=plan, sweep_text="title: tiny\n") as writer:
+        writer.add_launch(make_record(plan, 0))
+        writer.add_launch(make_record(plan, 1))
+        assert next_step(writer.campaign) == "done"
+        with pytest.raises(FormatError, match="was not planned from"):
+            add_round(writer, 2, decision_sha256="0" * 64)
+        add_round(writer, 2)
+    assert [one.kind for one in verify(Campaign(writer.campaign.path)).damages] == [DamageKind.SWAPPED]
+
+
+def test_a_look_needs_its_decision(writer: CampaignWriter) -> None:
+    with writer:
+        writer.add_decision(decide(writer.campaign, 1, PAIR))
+        with pytest.raises(FormatError, match="was not planned from"):
+            writer.add_look(plan_look(writer.campaign, 2, decision_sha256=None))

@@ -40,6 +40,7 @@ from cadge_harness.run.room import OF_HOSTS
 from cadge_harness.testbed.model import Testbed
 from cadge_harness.words import clock, count_of
 from cadge_results import Plan, PlanBlock, Subject, write_output
+from cadge_results.belongs import looks_of
 from cadge_results.units import format_bytes
 
 HOSTS_NAMED = 8
@@ -213,9 +214,15 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
 
 
 def _looks_lines(made: Plan) -> list[str]:
-    """Return what further looks may take, where there are any."""
+    """Return what further looks may take, or rounds that are added, where there may be any."""
     if not made.later:
         return []
+    if not looks_of(made.sweep):
+        most = made.later[-1].launches
+        return [
+            "where the budget has time left in the end, rounds that fit into it are added, up to "
+            f"{count_of(most, 'launch', 'launches')} of each point (--launches {made.rounds} adds none)"
+        ]
     most_s = made.estimate.wall_s + sum(one.wall_s for one in made.later)
     looks = ", ".join(str(one.launches) for one in made.later)
     budget = made.sweep.get("budget")

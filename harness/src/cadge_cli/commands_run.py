@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from cadge_cli import again
 from cadge_cli.ablation import PREFIX, ablation_answer
 from cadge_cli.closing import MadeReport, closing_lines, report_of
-from cadge_cli.looks import go_on
+from cadge_cli.looks import due_words, go_on, state_words
 from cadge_cli.options import (
     Measuring,
     asking_options,
@@ -69,7 +69,7 @@ from cadge_results import (
     campaign_id,
 )
 from cadge_results.command import command, typed, typed_with
-from cadge_results.looks import looks_state
+from cadge_results.looks import added_rounds, looks_state, next_step
 from cadge_results.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
 
 EXAMPLES = "\b\nExamples:\n"
@@ -254,10 +254,11 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
     asked: dict[again.Why, bool] = {"failed": failed, "hindered": hindered}
     reasons = [why for why, is_asked in asked.items() if is_asked]
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
-    looks = looks_state(found)
     complete = not found.missing_launch_ids() and not again.alone(found, in_vain=failed)
-    if looks:  # after the last launch it is decided, and marked as finished
-        complete = looks.step == "done" and found.meta.status == "finished"
+    if found.stored_plan.later or looks_state(
+        found
+    ):  # after the last launch more may follow, else it is marked as finished
+        complete = complete and next_step(found) == "done" and found.meta.status == "finished"
     if complete and ended and not again.launch_ids(found, reasons):
         lines = [f"campaign {found.campaign_id} is complete: no launch {again.none_of(reasons)}"]
         lines += again.advice(found, again.launch_ids(found, ["failed"]))
@@ -356,9 +357,7 @@ def _carry_out(
         runner = InterleavingRunner(runner, writer, native)
 
     def run_what_is_missing() -> Ended:
-        looks = looks_state(campaign)
-        look = f"look {looks.look} of {len(looks.looks)}" if looks else ""
-        state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s, look)
+        state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s, due_words(campaign))
         state.already(campaign.launch_ids())
         progress = make_progress(state, output)
         session = Session(writer, testbed, progress, stopping.event, beside=partial(_of_others, turn))
@@ -370,7 +369,7 @@ def _carry_out(
             again.set_aside(writer, lonely, output.say)
         elif again.repeats_left(campaign) and (found := again.of_this_look(campaign, ["hindered"])):
             again.set_aside(writer, found, output.say)
-        elif not go_on(writer, output.say):
+        elif not go_on(writer, output.say, time.monotonic() - begun_s):
             break
         ended = run_what_is_missing()
     ended = _closed(writer, ended, stopping)
@@ -392,12 +391,12 @@ def _carry_out(
 def _closed(writer: CampaignWriter, ended: Ended, stopping: Stopping) -> Ended:
     """Mark how a campaign ended in which no launch may be missing, and which yet is not complete.
 
-    It stands between two looks, or native tools have still to run after its last launches.
+    It is not decided what follows, or native tools have still to run after its last launches.
     """
-    looks, lonely = looks_state(writer.campaign), again.alone(writer.campaign)
-    if (looks is None and not lonely) or not ended.ok:
+    campaign = writer.campaign
+    done = not again.alone(campaign) and next_step(campaign) == "done"
+    if not ended.ok or (done and campaign.meta.status == "finished"):
         return ended
-    done = not lonely and (looks is None or looks.step == "done")
     writer.finish("finished" if done else "interrupted", at=datetime.now(UTC))
     return ended if done else replace(ended, ok=False, exit_code=stopping.exit_code or EXIT_STOPPED)
 
@@ -406,9 +405,10 @@ def _run(session: Session, runner: Runner, progress: Progress, state: RunState) 
     """Run one session to its end, and leave of the campaign's working folder what a later one needs."""
     campaign = session.writer.campaign
     look = f", {state.look}" if state.look else ""
+    left_s = state.left_s(time.monotonic()) if state.done else campaign.plan.estimate.wall_s
     progress.note(
         f"campaign {campaign.campaign_id}{look}: {count_of(state.total - state.done, 'launch', 'launches')} "
-        f"on testbed {session.testbed.name}, about {clock(campaign.plan.estimate.wall_s)}"
+        f"on testbed {session.testbed.name}, about {clock(left_s)}"
     )
     whole = False
     try:
@@ -515,6 +515,7 @@ def _answer(
         "hindered_launches": len(poor.get("hindered", ())),
         "wall_s": round(wall_s, 1),
         "planned_wall_s": campaign.plan.estimate.wall_s,
+        "rounds_added": added_rounds(campaign),
         "report": str(made.path) if made else None,
         **(dict(made.closing) if made else {}),
         **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
@@ -532,10 +533,11 @@ def _answer(
         lines.append(f"{some} missing; continue with: {command('resume', campaign.campaign_id)}")
     elif lonely := again.alone(campaign):
         lines.append(f"{again.said(lonely)}; continue with: {command('resume', campaign.campaign_id)}")
-    elif looks and looks.step != "done":
-        lines.append(f"{looks.said()}, undecided; continue with: {command('resume', campaign.campaign_id)}")
+    elif next_step(campaign) != "done":
+        what = f"{looks.said()}, undecided" if looks else "rounds may be added in time that is left"
+        lines.append(f"{what}; continue with: {command('resume', campaign.campaign_id)}")
     else:
-        lines += [looks.said()] if looks else []
+        lines += filter(None, [state_words(campaign)])
         lines += again.advice(campaign, poor)
     lines += ["", *shown, ""] if shown else []
     lines.append(f"campaign  {campaign.path}")

@@ -11,13 +11,14 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
+from cadge_cli.looks import state_words
 from cadge_cli.options import json_option, output_of, results_option
 from cadge_cli.progress import attempts_words
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import clock, count_of
 from cadge_results import Campaign, Store
 from cadge_results.command import command
-from cadge_results.looks import looks_state
+from cadge_results.looks import added_rounds, looks_state, next_step
 from cadge_results.writer import is_held
 
 EXAMPLES = "\b\nExamples:\n"
@@ -63,6 +64,7 @@ def status_data(campaign: Campaign, *, running: bool) -> JsonValue:
         "launches": {"planned": len(plan.launches), "stored": len(plan.launches) - len(missing)},
         "outcomes": dict(Counter(item.status for item in campaign.outcomes())),
         "left_s": round(_left_s(campaign, missing), 1),
+        "rounds_added": added_rounds(campaign),
         "problems": list(campaign.meta.problems),
         **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
     }
@@ -77,7 +79,6 @@ def campaign_state(campaign: Campaign, *, running: bool) -> str:
 
 def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
     """Return how far a campaign is, for people."""
-    missing = campaign.missing_launch_ids()
     counts: dict[str, Counter[str]] = {"layer": Counter(), "floor": Counter()}
     for item in campaign.outcomes():
         counts[item.point.subject.kind][item.status] += 1
@@ -87,19 +88,18 @@ def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
         attempts_words(counts["layer"], counts["floor"]),
         *campaign.meta.problems,
     ]
-    looks = looks_state(campaign)
-    if not running and (missing or again.alone(campaign) or (looks and looks.step != "done")):
+    if not running and (again.alone(campaign) or next_step(campaign) != "done"):
         lines.append(f"continue with: {command('resume', campaign.campaign_id)}")
     return lines
 
 
 def _first_line(campaign: Campaign, state: str) -> str:
-    planned, looks = len(campaign.plan.launches), looks_state(campaign)
+    planned, words = len(campaign.plan.launches), state_words(campaign)
     missing = campaign.missing_launch_ids()
     left = f", about {clock(_left_s(campaign, missing))} of measuring left" if missing else ""
     return (
         f"{campaign.path.name}  {state}  {planned - len(missing)} of {count_of(planned, 'launch', 'launches')}{left}"
-        + (f"; {looks.said()}" if looks else "")
+        + (f"; {words}" if words else "")
     )
 
 

@@ -18,6 +18,7 @@ from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.words import clock, count_of
 from cadge_results import SweepFile
+from cadge_results.belongs import looks_of
 from cadge_results.command import command
 from cadge_results.complaint import flow, near_names, nearest
 from cadge_results.sweep import PatternEntry
@@ -195,4 +196,9 @@ def _time(made: Plan | None, why: str) -> str:
     return (
         f"about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}: "
         f"{count_of(points, 'point')} in {count_of(len(made.launches), 'launch', 'launches')}"
+        + (
+            "; time that is left of the budget goes to further rounds"
+            if made.later and not looks_of(made.sweep)
+            else ""
+        )
     )

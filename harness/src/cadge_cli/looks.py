@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Looks: the analysis decides from the stored launches, the planner plans from the stored decision, and both are kept.
 
-The command line alone knows both. What is stored is never decided or planned again.
+The command line alone knows both. What is stored is never decided or planned again. Without looks, the clock says
+whether rounds are added.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cadge_harness import __version__
-from cadge_harness.plan.looks import next_look
+from cadge_harness.plan.looks import Took, more_rounds, next_look
 from cadge_harness.words import count_of
 from cadge_results import Campaign, CampaignWriter, Damage
 from cadge_results.errors import DamageKind
-from cadge_results.looks import looks_state
+from cadge_results.looks import added_rounds, looks_state, most_rounds, next_step, spent_s
 
 if TYPE_CHECKING:
     from cadge_results import Decision, LaterLook
@@ -22,14 +23,20 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
-def go_on(writer: CampaignWriter, say: Say) -> bool:
+def go_on(writer: CampaignWriter, say: Say, run_s: float) -> bool:
     """Decide and plan what is due, and store it; return whether there are launches to make.
 
-    Nothing where the sweep names no looks. Raises StoreUnwritableError, StoreFullError, DamagedError.
+    run_s: how long the command runs so far. Raises StoreUnwritableError, StoreFullError, DamagedError.
     """
     campaign = writer.campaign
-    while (state := looks_state(campaign)) is not None and state.step in {"decide", "plan"}:
-        if state.step == "decide":
+    while (step := next_step(campaign)) in {"decide", "plan"}:
+        state = looks_state(campaign)
+        if state is None:
+            number = 2 + len(campaign.later_looks())
+            part = more_rounds(campaign.plan, number, most_rounds(campaign), took=_took(campaign, run_s))
+            writer.add_look(part)
+            say(planned(part))
+        elif step == "decide":
             from cadge_analysis.stats.decide import decide  # takes time to import
 
             decision = decide(campaign, state.look, version=__version__)
@@ -42,7 +49,32 @@ def go_on(writer: CampaignWriter, say: Say) -> bool:
             part = next_look(campaign.plan, decision, campaign.decision_sha256(state.look))
             writer.add_look(part)
             say(planned(part))
-    return state is not None and state.step == "measure"
+    return step == "measure"
+
+
+def _took(campaign: Campaign, run_s: float) -> Took:
+    """Return what a campaign took so far: by its launches, or by the command that made the last of them."""
+    seen_s = spent_s(campaign.launches(), campaign.meta.created_utc, to_end=True)
+    planned_ms = sum(block.wall_ms for block in campaign.plan.blocks)
+    return Took(spent_s=max(seen_s, run_s), pace=seen_s * 1000 / planned_ms if planned_ms else 1.0)
+
+
+def due_words(campaign: Campaign) -> str:
+    """Say which of several looks, or which added rounds, are measured; "" where there are neither."""
+    if looks := looks_state(campaign):
+        return f"look {looks.look} of {len(looks.looks)}"
+    missing = set(campaign.missing_launch_ids())
+    rounds = sorted({launch.round for launch in campaign.plan.launches if launch.launch_id in missing})
+    is_added = bool(rounds) and rounds[0] >= campaign.stored_plan.rounds
+    return f"rounds {rounds[0] + 1} to {rounds[-1] + 1}" if is_added else ""
+
+
+def state_words(campaign: Campaign) -> str:
+    """Say how far looks are, or how many rounds were added; "" where there are neither."""
+    if looks := looks_state(campaign):
+        return looks.said()
+    added = added_rounds(campaign)
+    return f"{count_of(added, 'round')} added in time that was left" if added else ""
 
 
 def other_records(campaign: Campaign, decision: Decision) -> str:
@@ -90,7 +122,12 @@ def decided(decision: Decision) -> str:
 
 
 def planned(part: LaterLook) -> str:
-    """Say what is planned for a look."""
+    """Say what is planned for a look, or for time that is left."""
+    if part.decision_sha256 is None and part.ended is not None:
+        return f"no round is added: {part.ended}"
+    if part.decision_sha256 is None:
+        launches = count_of(len(part.launches), "launch", "launches")
+        return f"time is left: {launches} more, up to {part.launches_after} each"
     if part.ended is not None:
         return f"no further look: {part.ended}"
     points = len({name for launch in part.launches for name in launch.point_ids})

@@ -175,7 +175,7 @@ def asking_options(command: Callable[..., int]) -> Callable[..., int]:
         "--launches",
         metavar="N",
         envvar="CADGE_LAUNCHES",
-        help="How often each point is measured, by fresh processes, e.g. 9; the sweep's budget grows with it.",
+        help="How often each point is measured, by fresh processes, e.g. 9, and no more often; the budget grows too.",
     )(gathered)
     return patterns_option("those of the sweep")(sizes_option("those of the sweep")(gathered))
 

@@ -55,6 +55,7 @@ def _of_plan(plan: Plan) -> Iterator[str]:
         yield from _of_launch(launch, plan)
         if launch.block not in blocks or launch.launch_id not in blocks[launch.block].launch_ids:
             yield f"launch {launch.launch_id} is in no block of the plan"
+    yield from (f"block {one.block_id} has no launch" for one in plan.blocks if not one.launch_ids)
     launches = {one.launch_id for one in plan.launches}
     yield from (
         f"block {one.block_id} has a launch that is not planned"

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was decided at a look, and what was planned from it (`cadge.decision/1`, `cadge.look/1`).
+"""What was decided at a look, and what was planned after the plan was made (`cadge.decision/1`, `cadge.look/1`).
 
 A sweep may name looks: after so many launches its campaign is looked at, and only what is undecided then gets more. The
 analysis writes the decision, from the records of the launches so far; the planner makes the next look's blocks from the
 plan and the decision alone. Both are stored before anything of the next look runs and never change, so that a campaign
 that was broken off goes on by what it had decided.
+
+A sweep without looks may get rounds that were not planned: as many as fit into what its budget has left. The clock says
+so, and no result: there is no decision, and the store keeps why no more were added.
 """
 
 from __future__ import annotations
@@ -111,7 +114,7 @@ class Decision(Document):
 
 
 class LaterLook(Document):
-    """What is measured for a look after the first one; nothing, where `ended` says why it is not made."""
+    """What is measured for a look after the first one, or because time is left; nothing, where `ended` says why not."""
 
     NAME: ClassVar[str] = "cadge.look"
 
@@ -120,14 +123,14 @@ class LaterLook(Document):
     launches_before: PositiveInt
     launches_after: PositiveInt
     """The rounds up to the look before, and up to this one."""
-    decision_sha256: str = Field(pattern=SHA256)
-    """Of the stored decision that it was planned from."""
+    decision_sha256: str | None = Field(default=None, pattern=SHA256, exclude_if=lambda value: value is None)
+    """Of the stored decision that it was planned from; None where time was left, and nothing was looked at."""
     blocks: tuple[PlanBlock, ...] = ()
     launches: tuple[PlanLaunch, ...] = ()
     wall_s: NonNegativeFloat = 0.0
     disk_bytes: NonNegativeInt = 0
     ended: str | None = None
-    """Why the campaign ends before this look."""
+    """Why the campaign ends before this look, or before further rounds."""
 
     @model_validator(mode="after")
     def _some_or_ended(self) -> Self:

@@ -87,7 +87,10 @@ class Estimate(Frozen):
 
 
 class PlanLook(Frozen):
-    """A look after the first one: up to how many launches it goes, and what it takes where nothing is decided yet."""
+    """A look after the first one: up to how many launches it goes, and what it takes where nothing is decided yet.
+
+    Where the sweep names no looks: the rounds that may be added in time that is left of the budget.
+    """
 
     launches: PositiveInt
     wall_s: float
@@ -119,7 +122,7 @@ class Plan(Document):
     estimate: Estimate
     """Where the sweep names looks, of what is measured up to the first one, which is all that is planned here."""
     later: tuple[PlanLook, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """What each further look takes at most."""
+    """What each further look takes at most, or what is added where time is left."""
     notices: tuple[str, ...] = ()
     """What a reader should know: shortened points, oversubscribed cores."""
 
@@ -132,6 +135,11 @@ class Plan(Document):
         """Return those of a testbed's hosts on which a launch has an endpoint, in the testbed's order."""
         used = {end.host for launch in self.launches for end in launch.endpoints}
         return tuple(name for name in testbed if name in used)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are."""
+        return 1 + max((launch.round for launch in self.launches), default=-1)
 
     @property
     def baseline(self) -> str | None:

@@ -294,14 +294,21 @@ class _Copy:
             if point["point_id"] in self.points:
                 why = self.withheld[point["subject"]["layer"]]
                 point |= {"state": "refused", "reason": f"not published: {why}", "reason_code": None}
-        plan["launches"] = [one for one in plan["launches"] if one["launch_id"] not in self.launches]
-        for block in plan["blocks"]:
-            block["launch_ids"] = [one for one in block["launch_ids"] if one not in self.launches]
-        plan["blocks"] = [block for block in plan["blocks"] if block["launch_ids"]]
-        made = cast(Json, self.redactor.value(plan))
+        made = cast(Json, self.redactor.value(self._without_withheld(plan)))
         made["plan_hash"] = digest_without("plan_hash", json.dumps(made))
         self._put(self.new.plan, as_stored(Plan, made))
         return made
+
+    def _without_withheld(self, plan: Json) -> Json:
+        """Return a plan, or what was planned after it, without the launches of withheld layers."""
+        blocks = [
+            block | {"launch_ids": [one for one in block["launch_ids"] if one not in self.launches]}
+            for block in plan["blocks"]
+        ]
+        return plan | {
+            "launches": [one for one in plan["launches"] if one["launch_id"] not in self.launches],
+            "blocks": [block for block in blocks if block["launch_ids"]],
+        }
 
     def _block(self, path: Path) -> None:
         block = self._read(path, Block)
@@ -347,9 +354,15 @@ class _Copy:
             later = self.old.later_look(number + 1)
             if later.exists():
                 sha = hashlib.sha256(self.new.decision(number).read_bytes()).hexdigest()
-                part = self._read(later, LaterLook) | {"plan_hash": plan_hash, "decision_sha256": sha}
-                self._document(self.new.later_look(number + 1), LaterLook, part)
+                self._later(later, {"plan_hash": plan_hash, "decision_sha256": sha})
                 copied.grown()
+        added = stored(self.old.later) if not number and copied.stored_plan.launches else []  # after no decision
+        for later in added:
+            self._later(later, {"plan_hash": plan_hash})
+
+    def _later(self, path: Path, changes: Json) -> None:
+        part = self._without_withheld(self._read(path, LaterLook) | changes)
+        self._document(self.new.later / path.name, LaterLook, part)
 
     def _records(self, copied: Campaign, rounds: int) -> tuple[int, str]:
         have = frozenset(path.stem for path in stored(self.new.launches))
@@ -364,9 +377,10 @@ class _Copy:
         before = meta.get("redacted")
         meta["plan_hash"] = plan["plan_hash"]
         if self.withheld:
-            meta["planned"]["launches"] -= len(self.launches)
-            lost = sum(len(one.point_ids) for one in self.campaign.plan.launches if one.launch_id in self.launches)
-            meta["planned"]["attempts"] = max(0, meta["planned"]["attempts"] - lost)
+            lost = [one for one in self.campaign.stored_plan.launches if one.launch_id in self.launches]
+            meta["planned"]["launches"] -= len(lost)
+            attempts = sum(len(one.point_ids) for one in lost)
+            meta["planned"]["attempts"] = max(0, meta["planned"]["attempts"] - attempts)
             says = (meta.get("selftest") or {}).get("says", {})
             for part, text in says.items():
                 if any(name in text for name in self.withheld):

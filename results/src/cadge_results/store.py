@@ -135,12 +135,29 @@ class Campaign:
         found = self._document(LaterLook, path)[0]
         if found.look != look or found.plan_hash != self.stored_plan.plan_hash:
             self._refuse(Damage(path, DamageKind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
-        if found.decision_sha256 != self.decision_sha256(look - 1):
+        looks, rounds = looks_of(self.stored_plan.sweep), (found.launches_before, found.launches_after)
+        if looks and found.decision_sha256 != self.decision_sha256(look - 1):
             self._refuse(Damage(path, DamageKind.SWAPPED, f"it was planned from another decision than {look - 1}"))
-        rounds = (found.launches_before, found.launches_after)
-        if rounds != looks_of(self.stored_plan.sweep)[look - 2 : look]:
+        if rounds != looks[look - 2 : look] if looks else not self._follows(found):
             self._refuse(Damage(path, DamageKind.SWAPPED, "the plan has no such look"))
         return found
+
+    def _follows(self, part: LaterLook) -> bool:
+        """Tell whether rounds that were added are those after all before them, and no more than the plan lets be added.
+
+        Raises DamagedError.
+        """
+        first = self.stored_plan
+        before = self.later_look(part.look - 1) if part.look > 2 else None
+        begins = before.launches_after if before else first.rounds
+        most = first.later[-1].launches if first.later else 0
+        is_open = part.decision_sha256 is None and (before is None or before.ended is None)
+        rounds = {launch.round for launch in part.launches}
+        return (
+            is_open
+            and part.launches_before == begins < part.launches_after <= most
+            and rounds == (set() if part.ended else set(range(begins, part.launches_after)))
+        )
 
     def _looks(self, file: Callable[[int], Path], first: int = 1) -> Iterator[int]:
         """Yield the looks of which a file is stored; one of which only the checksum is left is not."""

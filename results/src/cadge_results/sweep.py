@@ -397,7 +397,8 @@ class SweepFile(Document):
     )
     budget: Millis | None = Field(
         default=None,
-        description="How long the whole may take. Durations are shortened to keep it, then points are left out.",
+        description="How long the whole may take. Durations are shortened to keep it, then points are left out. "
+        "In time that is left further rounds are measured, at most as many again.",
         examples=["5min"],
     )
     duration: Annotated[Durations, _OrMillis()] = Field(

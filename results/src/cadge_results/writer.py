@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from cadge_results import aside
-from cadge_results.belongs import record_problem
+from cadge_results.belongs import looks_of, record_problem
 from cadge_results.campaign import CampaignMeta, CampaignStatus
 from cadge_results.checksum import Checksum, beside
 from cadge_results.decision import Decision, LaterLook
@@ -154,7 +154,8 @@ class CampaignWriter:
         """
         campaign, look = self.campaign, part.look
         fits = part.plan_hash == campaign.stored_plan.plan_hash and look == len(campaign.later_looks()) + 2
-        if not fits or part.decision_sha256 != campaign.decision_sha256(look - 1):
+        from_decision = campaign.decision_sha256(look - 1) if looks_of(campaign.stored_plan.sweep) else None
+        if not fits or part.decision_sha256 != from_decision:
             raise FormatError(f"look {look} was not planned from what {campaign.path.name} has decided")
         known = {launch.launch_id for launch in campaign.plan.launches}
         known |= {block.block_id for block in campaign.plan.blocks}

@@ -306,10 +306,12 @@ def _redacted_facts(data: Dataset) -> tuple[Fact, ...]:
 
 
 def _looks_facts(data: Dataset) -> tuple[Fact, ...]:
-    """Return after how many launches the campaign was looked at, and why it ended, where its sweep names looks."""
+    """Return after how many launches the campaign was looked at, and why it ended; or which rounds were added."""
     looks = data.looks
     if looks is None:
-        return ()
+        planned = data.plan.sweep.get("launches")
+        added = data.rounds - planned if data.plan.later and isinstance(planned, int) else 0
+        return (Fact(name="Added", text=say("provenance.added", n=added)),) if added > 0 else ()
     listed = ", ".join(str(launches) for launches in looks.looks)
     return (Fact(name="Looks", text=say("provenance.looks", listed=listed, said=looks.said())),)
 

@@ -9,7 +9,6 @@ that no longer stands up to its family goes on again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from functools import partial
 
 from cadge_analysis import messages
@@ -23,12 +22,11 @@ from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
 from cadge_results.base import Place, Wait
+from cadge_results.looks import spent_s
 
 say = partial(messages.say, "stats")
 
 RULE = "signs, range and levels"
-PAUSE_MOST_S = 60.0
-"""More than this after its deadline, what follows a launch was made another time."""
 
 
 def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
@@ -112,14 +110,6 @@ def _leading(groups: Mapping[Case, LeadingGroup], data: Dataset) -> Iterator[tup
 def pace(records: Iterable[LaunchRecord], created_utc: str, planned_s: float) -> float:
     """Return how many times the planned time a campaign took so far, with what Ansible took before and between looks.
 
-    Never less than once, since not all is seen. While it was interrupted, no time passed.
+    Never less than once, since not all is seen.
     """
-    made = sorted((one.result.started_utc, one.launch_id, one) for one in records if one.result is not None)
-    spent_s, before = 0.0, datetime.fromisoformat(created_utc)
-    patience_s = PAUSE_MOST_S
-    for started_utc, _, record in made:
-        started = datetime.fromisoformat(started_utc)
-        gap_s = (started - before).total_seconds()
-        spent_s += gap_s if 0 < gap_s <= patience_s else 0.0
-        before, patience_s = started, record.launch.deadline_ms / 1000 + PAUSE_MOST_S
-    return max(1.0, round(spent_s / planned_s, 2)) if planned_s else 1.0
+    return max(1.0, round(spent_s(records, created_utc) / planned_s, 2)) if planned_s else 1.0

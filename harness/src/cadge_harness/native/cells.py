@@ -217,7 +217,7 @@ def by_size(plan: Plan, tool_runs: int) -> Plan:
         blocks.append(block.model_copy(update={"launch_ids": names, "wall_ms": wall_ms}))
     wall_ms = sum(one.wall_ms for one in blocks) + tool_runs * TOOL_MS + round(TimeModel().campaign_ms)
     estimate = plan.estimate.model_copy(update={"wall_s": round(wall_ms / 1000, 1)})
-    update = {"launches": tuple(launches), "blocks": tuple(blocks), "estimate": estimate}
+    update = {"launches": tuple(launches), "blocks": tuple(blocks), "estimate": estimate, "later": ()}
     split = plan.model_copy(update=update)
     return split.model_copy(update={"plan_hash": split.expected_hash()})
 

@@ -4,6 +4,8 @@
 Each look is a block of its own wherever the first one had one: launches in further rounds of what goes on, numbered on
 and shuffled anew in each round. A launch has the points of its layer that go on, and no others; floors are measured up
 to the first look.
+
+Without looks the same rounds, of all points, are added where a campaign ends before its budget: by the clock alone.
 """
 
 from __future__ import annotations
@@ -22,17 +24,33 @@ from cadge_harness.plan.timemodel import (
     STORE_ATTEMPT_MS,
     TimeModel,
     launch_deadline_ms,
+    report_ms,
     touched_bytes,
 )
 from cadge_results import Decision, FormatError, LaterLook, Plan, PlanBlock, PlanLaunch
 from cadge_results.base import digest
 from cadge_results.belongs import looks_of
 from cadge_results.plan import PlanLook
+from cadge_results.sweep import LAUNCHES_MAX
 
 
 def identity_of(launch: PlanLaunch) -> str:
     """Return a hash that depends on what is launched alone: the same in each round."""
     return digest([launch.subject.model_dump(mode="json"), [one.model_dump(mode="json") for one in launch.endpoints]])
+
+
+ROUNDS_MOST = 2
+"""Where time is left, there are at most so many times as many rounds as were planned."""
+RESERVE = 0.05
+"""This share of the budget stays free when rounds are added: what Ansible takes, and how even the pace is, vary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """What a campaign took so far, and how many times what was planned for its launches."""
+
+    spent_s: float
+    pace: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +93,12 @@ def next_look(plan: Plan, decision: Decision, decision_sha256: str) -> LaterLook
 def most(plan: Plan) -> tuple[PlanLook, ...]:
     """Return what each look after the first one takes if nothing is decided before it; none where there are no looks.
 
-    The plan is that of the first look.
+    The plan is that of the first look. Without looks, what is added at most where time of the budget is left.
     """
-    looks, parts = looks_of(plan.sweep), list(_parts(plan, compared(plan)))
+    looks, points = looks_of(plan.sweep), compared(plan)
+    if not looks:
+        looks, points = (plan.rounds, min(ROUNDS_MOST * plan.rounds, LAUNCHES_MAX)), _planned(plan)
+    parts = list(_parts(plan, points))
     each = [launch for part in parts for launch in part.launches]
     around_ms = TimeModel().campaign_ms + sum(part.around_ms for part in parts)
     found = []
@@ -87,6 +108,42 @@ def most(plan: Plan) -> tuple[PlanLook, ...]:
         look = PlanLook(launches=after, wall_s=round(wall_ms / 1000, 1), disk_bytes=rounds * _disk_bytes(each))
         found.append(look)
     return tuple(found)
+
+
+def more_rounds(plan: Plan, look: int, most_rounds: int, *, took: Took) -> LaterLook:
+    """Plan as many whole rounds more as the time left of the budget allows, or none, with the reason.
+
+    plan: as it has grown so far; look: the number of this part of it.
+    """
+    budget_ms = plan.sweep.get("budget")
+    assert isinstance(budget_ms, int)  # noqa: S101 - else no rounds may be added
+    points, before = _planned(plan), plan.rounds
+    parts = list(_parts(plan, points))
+    attempts = sum(len(one.point_ids) for one in plan.launches)
+    around_ms = TimeModel().campaign_ms + sum(part.around_ms for part in parts)
+    each_ms = took.pace * sum(one.wall_ms for part in parts for one in part.launches)
+    each_ms += report_ms(sum(len(one.point_ids) for part in parts for one in part.launches)) - report_ms(0)
+    begins_ms = took.spent_s * 1000 + max(1.0, took.pace) * around_ms + report_ms(attempts)
+    left_ms = budget_ms * (1 - RESERVE) - begins_ms
+    count = max(0, min(most_rounds - before, int(left_ms / max(each_ms, 1))))
+    blocks, launches = _rounds(plan, points, range(before, before + count))
+    ended = f"a round more could end after {spoken(round(begins_ms + each_ms))}, of a budget of {spoken(budget_ms)}"
+    return LaterLook(
+        schema_=LaterLook.schema_id(),
+        plan_hash=plan.plan_hash,
+        look=look,
+        launches_before=before,
+        launches_after=before + max(count, 1),
+        blocks=tuple(blocks) if count else (),
+        launches=tuple(launches),
+        wall_s=round((TimeModel().campaign_ms + sum(block.wall_ms for block in blocks)) / 1000, 1) if count else 0,
+        disk_bytes=_disk_bytes(launches),
+        ended=None if count else ended,
+    )
+
+
+def _planned(plan: Plan) -> frozenset[str]:
+    return frozenset(point.point_id for point in plan.points if point.state == "planned")
 
 
 def with_twins(plan: Plan, points: frozenset[str]) -> frozenset[str]:

@@ -162,10 +162,12 @@ def make_plan(
     only: Sequence[str] = (),
     trace: TraceFacts | None = None,
     all_sizes: bool = False,
+    add_rounds: bool = True,
 ) -> Plan:
     """Plan a sweep; `only` narrows it to some layers, `trace` is what some of its points may replay.
 
-    all_sizes: no size is dropped for the budget, since they were asked for.
+    all_sizes: no size is dropped for the budget, since they were asked for. add_rounds: where the budget has time left
+    in the end, there may be more launches than the sweep has.
 
     Raises UsageError (unknown layer or shim, values that a pattern does not have, budget too small),
     NothingSelectedError (nothing could be measured).
@@ -217,7 +219,10 @@ def make_plan(
     ]
     notes = [*([f"{trace.said()}."] if trace else []), *notices, *([shortened] if shortened else [])]
     sealed = _seal(making, [*points, *making.refused.values()], launches, blocks, notes, trace)
-    return _with_layers(sealed, catalogue)
+    if sweep.looks or (add_rounds and sweep.budget is not None):
+        sealed = sealed.model_copy(update={"later": most(sealed)})
+    plan = _with_layers(sealed, catalogue)
+    return plan.model_copy(update={"plan_hash": plan.expected_hash()})
 
 
 def _with_layers(plan: Plan, catalogue: Catalogue) -> Plan:
@@ -231,8 +236,7 @@ def _with_layers(plan: Plan, catalogue: Catalogue) -> Plan:
     beside = {info.name: info.file.beside_native for info in used if info.file.beside_native and not info.provider}
     if not providers and not beside:
         return plan
-    said = plan.model_copy(update={"providers": providers, "beside_native": beside})
-    return said.model_copy(update={"plan_hash": said.expected_hash()})
+    return plan.model_copy(update={"providers": providers, "beside_native": beside})
 
 
 def _baseline_missing(making: _Making) -> list[str]:
@@ -588,7 +592,7 @@ def _seal(
         ports=site.ports,
         basis=site.times.basis,
     )
-    plan = Plan(
+    return Plan(
         schema_=Plan.schema_id(),
         plan_hash="0" * 64,
         sweep=sweep.to_object(),
@@ -602,9 +606,6 @@ def _seal(
         estimate=estimate,
         notices=tuple(notices),
     )
-    if sweep.looks:
-        plan = plan.model_copy(update={"later": most(plan)})
-    return plan.model_copy(update={"plan_hash": plan.expected_hash()})
 
 
 def _nothing(refused: Iterable[PlanPoint]) -> str:

@@ -47,6 +47,8 @@ class Request:
     """What of it replays a trace replays this one."""
     all_sizes: bool = False
     """Whether its sizes were asked for, so that none is dropped for a budget."""
+    add_rounds: bool = True
+    """Whether there may be more launches than planned where the budget has time left: unless they were asked for."""
     notices: tuple[str, ...] = ()
     """What a reader should know of how the sweep differs from its file."""
 
@@ -69,6 +71,7 @@ class Request:
             only=self.only,
             trace=self.replay.facts if self.replay else None,
             all_sizes=self.all_sizes,
+            add_rounds=self.add_rounds,
         )
         return plan.with_notices(
             [*self.notices, *(f"not planned with its times: {error} ({error.commands[0]})" for error in damaged)]
@@ -133,6 +136,7 @@ def read_request(
         only=only,
         replay=read_log(log, bounds(workloads)) if log is not None else None,
         all_sizes=bool(asked.sizes),
+        add_rounds=asked.launches is None,
         notices=notices,
     )
 

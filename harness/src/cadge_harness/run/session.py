@@ -28,7 +28,7 @@ from cadge_results import (
 from cadge_results.campaign import CampaignStatus
 from cadge_results.command import command
 from cadge_results.event import Event, LaunchStarted, Note, Problem, Ready, Stage
-from cadge_results.looks import looks_state
+from cadge_results.looks import next_step
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
@@ -125,8 +125,8 @@ class Session:
         if not missing and not ended.clean:  # where launches are missing, the same advice is given for them
             again = command("resume", campaign.campaign_id)
             self.problems.append(f"not every host could be cleaned; once all of them answer: {again}")
-        looks = looks_state(campaign)  # until it is decided what follows, the campaign goes on
-        whole: CampaignStatus = "finished" if looks is None or looks.step == "done" else "running"
+        # until it is decided what follows, the campaign goes on
+        whole: CampaignStatus = "finished" if next_step(campaign) == "done" else "running"
         self._finish("interrupted" if missing or not ended.clean else whole)
         return Ended(
             ok=not missing and ended.clean,

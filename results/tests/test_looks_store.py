@@ -286,3 +286,15 @@ def test_a_look_needs_its_decision(writer: CampaignWriter) -> None:
         writer.add_decision(decide(writer.campaign, 1, PAIR))
         with pytest.raises(FormatError, match="was not planned from"):
             writer.add_look(plan_look(writer.campaign, 2, decision_sha256=None))
+
+
+def test_a_block_without_launches_is_damage(with_time: CampaignWriter) -> None:
+    """Who learns how long a testbed takes reads the first launch of every block."""
+    campaign = with_time.campaign
+    with with_time:
+        block = plan_look(campaign, 2).blocks[0].model_copy(update={"launch_ids": ()})
+        add_round(with_time, 2, launches=(), blocks=(block,), ended="no time")
+    with pytest.raises(DamagedError, match="block b2 has no launch"):
+        _ = Campaign(campaign.path).plan
+    (damage,) = verify(Campaign(campaign.path)).damages
+    assert damage.path == campaign.layout.later_look(2)

@@ -198,7 +198,8 @@ class _Look:
                     read(int(number))
         try:
             self.plan = campaign.plan
-        except DamagedError:  # told above
+        except DamagedError as error:  # each file may be right, and the plan that they make together not fit itself
+            self._damaged(error.damage)
             self.plan = None
 
     def _launch(self, path: Path) -> None:

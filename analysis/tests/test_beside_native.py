@@ -91,6 +91,7 @@ def test_what_is_said(campaign: Campaign) -> None:
     note = tax_note(cell, known)
     assert note.startswith(f"{MARK} mpi-p2p: {SAYS} (2026-11, Open MPI 4.1.4)")
     assert "`cadge crosscheck --layers mpi-p2p` measures it here" in note
+    assert "`cadge layers mpi-p2p` names the cause" in note
     one = known.model_copy(update={"ratio": (0.78, 0.78)})
     assert tax_text(cell, one) == "a plain program over the same library reaches 1.28\u00d7 this rate"
 
@@ -166,3 +167,4 @@ def test_what_layer_files_say_can_be_measured_and_matches_points() -> None:
             for tool in file.natives
         )
         assert file.name in one.command
+        assert "plain program" in file.notes, "the mark's note sends readers there for the cause"

@@ -54,6 +54,7 @@ static int p2p_make_buffers(struct cadge_ctx *ctx)
 	ctx->receive_pool =
 		p2p_pool(&receives, ctx->message_bytes_max, &stride_bytes, &ctx->receive_pool_bytes);
 	ctx->posted_most = (uint32_t)cadge_least(P2P_SPARE, receives / ctx->peers);
+	ctx->lend_count = receives;
 	ctx->lends = calloc(receives, sizeof(*ctx->lends));
 	if (!ctx->receive_pool || !ctx->lends)
 		return CADGE_E_MEMORY;
@@ -214,29 +215,47 @@ static int p2p_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	return CADGE_DONE;
 }
 
-/* Ends one receive: taken back if nothing came for it, else left to MPI together with its buffer. */
-static void p2p_take_back(struct cadge_ctx *ctx, struct cadge_lend *lend, MPI_Request *request)
+/* The buffer is of no channel from here on; `free`: and the caller does not keep it. */
+static void p2p_unbind(struct cadge_ctx *ctx, struct cadge_lend *lend, bool free)
 {
-	int done = 0;
-
-	if (MPI_Cancel(request) == MPI_SUCCESS &&
-	    MPI_Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
+	if (MPI_Request_free(&lend->request) != MPI_SUCCESS)
+		mpi_world_spoil();
+	lend->chan = NULL;
+	if (free)
 		CADGE_POOL_GIVE(ctx->free_lend, lend);
-		return;
+}
+
+/* Ends the receives of a channel. One that MPI does not take back is left to it together with its buffer. */
+static void p2p_take_back(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	struct cadge_lend *lend, *next;
+
+	for (lend = chan->receive_head; lend; lend = next) {
+		int done = 0;
+
+		next = lend->next;
+		if (MPI_Cancel(&lend->request) == MPI_SUCCESS &&
+		    MPI_Test(&lend->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
+			p2p_unbind(ctx, lend, true);
+		} else {
+			mpi_world_spoil();
+			lend->chan = NULL;
+		}
 	}
-	mpi_world_spoil();
+	for (lend = chan->free_lend; lend; lend = next) {
+		next = lend->next;
+		p2p_unbind(ctx, lend, true);
+	}
+	for (lend = ctx->lends; lend < ctx->lends + ctx->lend_count; lend++)
+		if (lend->chan == chan)
+			p2p_unbind(ctx, lend, false);
 }
 
 static int p2p_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
-	struct cadge_lend *lend, *next_lend;
 	struct p2p_send *send, *next_send;
 
-	for (lend = chan->receive_head; lend; lend = next_lend) {
-		next_lend = lend->next;
-		p2p_take_back(ctx, lend,
-			      lend == chan->receive_head ? &chan->oldest[P2P_RECEIVE] : &lend->request);
-	}
+	p2p_take_back(ctx, chan);
 	for (send = chan->send_head; send; send = next_send) {
 		MPI_Request *request = send == chan->send_head ? &chan->oldest[P2P_SEND] : &send->request;
 		int done = 0;

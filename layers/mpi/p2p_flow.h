@@ -35,7 +35,9 @@ struct p2p_send {
 
 /* A receive buffer; what a caller keeps of a message is this. */
 struct cadge_lend {
-	MPI_Request request;
+	MPI_Request
+		request; /* a persistent receive from the peer of chan; MPI_REQUEST_NULL where chan is NULL */
+	struct cadge_chan *chan;
 	void *data;
 	struct cadge_lend *next;
 };
@@ -52,6 +54,7 @@ struct cadge_chan {
 	/* Oldest first; the requests of the oldest are in oldest[], where one call tests both. */
 	MPI_Request oldest[2];
 	struct cadge_lend *receive_head, *receive_tail;
+	struct cadge_lend *free_lend; /* whose request is made for this channel */
 	struct p2p_send *send_head, *send_tail;
 };
 enum { P2P_RECEIVE = 0, P2P_SEND = 1 };
@@ -59,11 +62,12 @@ enum { P2P_RECEIVE = 0, P2P_SEND = 1 };
 struct cadge_ctx {
 	uint32_t peers, depth;
 	uint32_t posted_most; /* receives of a channel */
+	uint32_t lend_count;
 	enum cadge_place place;
 	uint64_t message_bytes_max, eager_bytes;
 	uint64_t rendezvous_eager_bytes; /* see mpi_path_limits */
 	struct cadge_chan *chan;
-	struct cadge_lend *lends, *free_lend;
+	struct cadge_lend *lends, *free_lend; /* free: of no channel */
 	struct p2p_send *sends, *free_send;
 	void *receive_pool, *send_pool;
 	size_t receive_pool_bytes, send_pool_bytes;

@@ -46,7 +46,7 @@ def tax_text(cell: Cell, one: BesideNative) -> str:
 
 
 def tax_note(cell: Cell, one: BesideNative) -> str:
-    """Return it as a sentence, with what measures it on the reader's machine."""
+    """Return it as a sentence, with what measures it on the reader's machine, and where its cause stands."""
     return say(
         "beside_native.note",
         mark=MARK,
@@ -54,4 +54,5 @@ def tax_note(cell: Cell, one: BesideNative) -> str:
         tax=tax_text(cell, one),
         measured=one.measured,
         command=one.command,
+        layer=cell.series.layer,
     )

@@ -376,6 +376,14 @@ def test_messages_built_in_the_librarys_memory(pair: Pair, wait: str) -> None:
     assert "RESERVE" in result["adapter"]["caps"]
 
 
+@pytest.mark.parametrize("size", [0, 1, 8, 15])
+@pytest.mark.first(2)
+def test_a_message_shorter_than_a_head_is_built_there_too(pair: Pair, size: int) -> None:
+    """Where it is the largest of its launch: the layer is asked for the room that a head needs."""
+    need("null-self")
+    check_sound(pair.run(launch("null-self", [pingpong(size, "write+read")], place="self")))
+
+
 REPLIES = ((0, "none"), (8, "write+read"), (4096, "none"), (100000, "write+read"))
 
 

@@ -172,7 +172,7 @@ struct drv_needs drv_point_needs(const struct drv_point *point)
 
 struct drv_needs drv_launch_needs(const struct drv_launch *launch)
 {
-	struct drv_needs most = {.depth = 1};
+	struct drv_needs most = {.message_bytes = DRV_MESSAGE_ROOM_BYTES, .depth = 1};
 
 	for (size_t i = 0; i < launch->points_count; i++) {
 		const struct drv_needs needs = drv_point_needs(&launch->points[i]);

@@ -41,6 +41,9 @@ struct drv_ability drv_ability_both(const struct drv_ability *left, const struct
  * the reason. */
 int drv_negotiate_launch(enum drv_place place, enum drv_wait wait, uint64_t caps, struct drv_fail *fail);
 
+/* What a launch asks for at least: the head of a message is written whole, also where a shorter one is sent. */
+#define DRV_MESSAGE_ROOM_BYTES 16u
+
 /* What a point asks of a layer, known before it is opened. */
 struct drv_needs {
 	/* largest message, control messages of the pattern included */

@@ -115,6 +115,8 @@ void drv_message_fill(const struct drv_message *message, uint8_t *at)
 		drv_store64(at + 8, message->seed + message->phase);
 }
 
+_Static_assert(DRV_HEAD_BYTES <= DRV_MESSAGE_ROOM_BYTES, "every layer was asked for the room of a head");
+
 int drv_message_post_in_place(const struct drv_engine *engine, struct cadge_chan *chan,
 			      const struct drv_message *message, uint64_t token)
 {

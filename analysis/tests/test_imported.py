@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from cadge_analysis.blocks.model import Figure
-from cadge_analysis.page.imported import imported_lines, imported_tables
+from cadge_analysis.blocks.lines import lines_of
+from cadge_analysis.blocks.markdown import markdown
+from cadge_analysis.blocks.model import Facts, Figure, Heading, Region, tables_of
+from cadge_analysis.page.imported import imported, imported_lines
 from cadge_analysis.page.render import html
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.report import page_of
@@ -71,26 +73,33 @@ def case_of(data: Dataset, wait: str = "poll") -> Case:
     )
 
 
+def facts_of(region: Region | None) -> dict[str, str]:
+    assert region is not None
+    return {fact.name: fact.text for block in region.blocks if isinstance(block, Facts) for fact in block.facts}
+
+
 def test_a_table_has_whole_round_trips_and_what_was_printed(data: Dataset) -> None:
-    (found,) = imported_tables(replace(data, imported=(file("any"),)))
-    assert found.title == "</script><script>alert(1)</script>"
-    (test,) = found.tests
-    assert [(one.head, one.unit) for one in test.columns] == [
+    assert imported(data) is None
+    found = imported(replace(data, imported=(file("any"),)))
+    assert found is not None
+    assert Heading(3, "</script><script>alert(1)</script>") in found.blocks
+    (test,) = tables_of((found,))
+    assert [(one.head, one.unit) for one in test.columns[1:]] == [
         ("mean, whole round trip", "\u00b5s"),
         ("p50, whole round trip", "\u00b5s"),
         ("overall, both ways together", "MB/s"),
     ]
-    assert test.columns[0].printed == "Latency (us), half"
-    assert dict(test.rows) == {
-        "8 B": (("2.46", "1.23"), ("0.78", "0.39"), ("", "")),
-        "64 B": (("", ""), ("", ""), ("3\u202f800", "3804.93")),
-        "1 KiB": (("0", "0.00"), ("", ""), ("", "")),
-    }
-    facts = {fact.name: fact.text for fact in found.facts}
+    assert test.columns[1].below == ("printed: Latency (us), half",)
+    edition = markdown(lines_of((test,))).replace("\\", "").splitlines()
+    assert edition[-3:] == [
+        "| 8 B | 2.46 (1.23) | 0.78 (0.39) |  |",
+        "| 64 B |  |  | 3\u202f800 (3804.93) |",
+        "| 1 KiB | 0 (0.00) |  |  |",
+    ]
+    facts = facts_of(found)
     assert facts["Place"] == "within one host"
     assert facts["Tool, as printed"] == "it prints no version"
-    (apart,) = imported_tables(replace(data, imported=(file("any", None),)))
-    assert {fact.name: fact.text for fact in apart.facts}["Place"] == "not said"
+    assert facts_of(imported(replace(data, imported=(file("any", None),))))["Place"] == "not said"
 
 
 def test_a_figure_gets_the_median_of_its_own_pattern_place_and_wait_mode(data: Dataset) -> None:
@@ -117,7 +126,7 @@ def without_figures(page: Page) -> Page:
 def test_a_report_with_an_import_differs_in_that_alone(data: Dataset) -> None:
     bare = page_of(data)
     with_it = page_of(replace(data, imported=(file(case_of(data).pattern),)))
-    assert without_figures(replace(with_it, imported=())) == without_figures(bare)
+    assert without_figures(replace(with_it, imported=None)) == without_figures(bare)
     changed = [one for one in zip(figures(with_it), figures(bare), strict=True) if one[0] != one[1]]
     ((drawn, before),) = changed
     assert "imported: " in drawn.svg

@@ -11,10 +11,8 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.blocks.model import Fact, Span
+from cadge_analysis.blocks.model import Fact, Facts, Region, Span, listed, plain_table
 from cadge_analysis.page import sections
-from cadge_analysis.page.imported import ImportedColumn, ImportedTables, ImportedTest
-from cadge_analysis.page.scale_figures import ScaleView, Varied
 from cadge_analysis.page.viewmodel import FactTable, Finding, Page, Since
 from cadge_analysis.stats.load import read
 from cadge_analysis.verify.check import ReportCheck, check, printed
@@ -30,17 +28,15 @@ def whole(page: Page) -> Page:
     figure = replace(page.sections[0].figures[0], name="connect", title="Time to connect")
     table = FactTable(title="What changed", columns=("cell", "ratio"), rows=(("8 B", "1.25"),))
     found = Finding(kind="changed", grave=False, spans=(Span(text="3 cells took 1.25 times as long."),))
-    column = ImportedColumn(head="p50", unit="\u00b5s", printed="2.5 us")
-    test = ImportedTest(name="latency", about="", columns=(column,), rows=(("8 B", (("5.0", "2.5"),)),))
+    listing = listed(("RPC, pairs: 1 and 4",))
+    test = plain_table("latency", ("message size", "p50"), (("8 B", "5.0"),))
     before = Since(title="Since the earlier campaign", findings=(found,), note="Of 2 days ago.", tables=(table,))
     return replace(
         page,
-        scale=ScaleView(
-            figures=(figure,), varied=(Varied(anchor="rpc-within", title="RPC", numbers="pairs: 1 and 4"),)
-        ),
+        scale=Region(id="scale", title="Scale", blocks=(listing, figure)),
         since=before.findings,
         since_then=sections.since(before),
-        imported=(ImportedTables(title="a tool", facts=(Fact(name="Version", text="7.3"),), tests=(test,)),),
+        imported=Region(id="imported", title="Imported", blocks=(Facts((Fact(name="Version", text="7.3"),)), test)),
     )
 
 

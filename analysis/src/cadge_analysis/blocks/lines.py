@@ -117,4 +117,5 @@ def _cell(cell: Value | TableCell) -> str:
     if isinstance(cell, Value):
         return " ".join(filter(None, (cell.text, cell.detail, cell.reason)))
     label = cell.key.label if cell.key else ""
-    return " ".join(filter(None, (label, _said(cell.spans), *(text for _, text in cell.small))))
+    named = "; ".join(f"{name}: {text}" for name, text in cell.named)
+    return " ".join(filter(None, (label, _said(cell.spans), named, *(text for _, text in cell.small))))

@@ -123,11 +123,12 @@ class Column:
 class TableCell:
     """A cell that is no number alone: words, a row's name (`is_name`), or a value with more below it.
 
-    `small`: small print below it, each with how it looks. `bar`: the length of a bar in percent. `is_rest`: it takes
-    the place of all cells that would follow.
+    `named`: values by name, a line each. `small`: small print below it, each with how it looks. `bar`: the length of a
+    bar in percent. `is_rest`: it takes the place of all cells that would follow.
     """
 
     spans: tuple[Span, ...] = ()
+    named: tuple[tuple[str, str], ...] = ()
     small: tuple[tuple[str, str], ...] = ()
     role: str = ""
     raw: str = ""

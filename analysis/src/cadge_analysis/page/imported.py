@@ -7,16 +7,38 @@ Nothing of it has an interval, a verdict or a rank, and no figure of the campaig
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.model import Fact
+from cadge_analysis.blocks.model import (
+    Block,
+    Column,
+    Either,
+    Fact,
+    Facts,
+    Heading,
+    Region,
+    Span,
+    Table,
+    TableCell,
+    Text,
+    caption,
+    line_of,
+    plain,
+    row_name,
+    words_column,
+)
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results.imported import ImportedFile, ImportedSeries
 
 say = partial(messages.say, "report")
+
+
+def _say(key: str) -> str:
+    return messages.say("sections", f"imported.{key}")
+
 
 MB = 1_000_000
 SHOWN_DIGITS = 3
@@ -32,34 +54,6 @@ _STATISTICS = {"min": "least", "max": "greatest", "overall": "overall"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedColumn:
-    """A column: its statistic, what it is of and in which unit, and how the tool prints it."""
-
-    head: str
-    unit: str
-    printed: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedTest:
-    """One test: a row a size, of each column the value and what was printed."""
-
-    name: str
-    about: str
-    columns: tuple[ImportedColumn, ...]
-    rows: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedTables:
-    """All of one file."""
-
-    title: str
-    facts: tuple[Fact, ...]
-    tests: tuple[ImportedTest, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedLine:
     """A series that a figure may show in grey: (bytes, value) in the stored unit of the figure's quantity."""
 
@@ -67,9 +61,14 @@ class ImportedLine:
     marks: tuple[tuple[int, float], ...]
 
 
-def imported_tables(data: Dataset) -> tuple[ImportedTables, ...]:
-    """Return a file's tables each, in the order in which they were imported."""
-    return tuple(map(_tables, data.imported))
+def imported(data: Dataset) -> Region | None:
+    """Return a table a test, by files in the order in which they were imported; None where nothing was."""
+    if not data.imported:
+        return None
+    text = Text((Span(_say("lede")), Span(" "), Span(_say("more"), role="dim")), "lede")
+    opened = Either(html=(text,), edition=(plain(_say("edition")),))
+    blocks = (block for file in data.imported for block in _file(file))
+    return Region(id="imported", title="Imported", blocks=(opened, *blocks))
 
 
 def imported_lines(data: Dataset, case: Case) -> tuple[ImportedLine, ...]:
@@ -101,7 +100,7 @@ def imported_lines(data: Dataset, case: Case) -> tuple[ImportedLine, ...]:
 _PREFERRED = {"p50": 0, "mean": 1, "overall": 2}
 
 
-def _tables(file: ImportedFile) -> ImportedTables:
+def _file(file: ImportedFile) -> Iterator[Block]:
     by_test: dict[tuple[str, str], list[ImportedSeries]] = defaultdict(list)
     for one in file.series:
         by_test[one.test, one.about].append(one)
@@ -114,33 +113,37 @@ def _tables(file: ImportedFile) -> ImportedTables:
         Fact(name="Imported", text=f"{file.imported_utc}, as {file.imported_id}"),
         *([Fact(name="Note", text=file.note)] if file.note else []),
     )
-    tests = tuple(_test(name, about, several) for (name, about), several in by_test.items())
-    return ImportedTables(title=file.label, facts=facts, tests=tests)
+    yield Heading(3, file.label)
+    yield Facts(facts)
+    for (name, about), several in by_test.items():
+        yield _test(file.label, name, about, several)
 
 
 _PLACES = {one: say(f"imported.places.{one}") for one in ("within", "between", "self")}
 
 
-def _test(name: str, about: str, several: Sequence[ImportedSeries]) -> ImportedTest:
-    by_size: dict[int, list[tuple[str, str]]] = {}
-    for one in several:
-        for value in one.values:
-            by_size.setdefault(value.bytes, [("", "")] * len(several))
+def _test(label: str, name: str, about: str, several: Sequence[ImportedSeries]) -> Table:
+    """Return a row a size, of each column the value and what was printed."""
+    by_size: dict[int, list[TableCell]] = {}
     for index, one in enumerate(several):
         for value in one.values:
-            by_size[value.bytes][index] = _as_sure(_shown(one, value.value), value.printed), value.printed
-    return ImportedTest(
-        name=name,
-        about=about,
-        columns=tuple(map(_column, several)),
-        rows=tuple((units.size(size), tuple(cells)) for size, cells in sorted(by_size.items())),
+            row = by_size.setdefault(value.bytes, [TableCell(role="num")] * len(several))
+            text = _as_sure(_shown(one, value.value), value.printed)
+            row[index] = TableCell(spans=(Span(text),), role="num", small=(("", f"({value.printed})"),))
+    lines = (line_of(row_name(units.size(size)), cells) for size, cells in sorted(by_size.items()))
+    return Table(
+        label=f"{label}: {name}",
+        role="plain imported",
+        columns=(words_column("message size"), *map(_column, several)),
+        lines=tuple(lines),
+        caption=caption(name, about),
     )
 
 
-def _column(one: ImportedSeries) -> ImportedColumn:
+def _column(one: ImportedSeries) -> Column:
     unit = {"time": "\u00b5s", "bandwidth": "MB/s", "rate": "messages/s"}[one.kind]
     printed = f"{one.column}, half" if one.moves == "half round trip" else one.column
-    return ImportedColumn(head=f"{_statistic(one)}, {_OF[one.moves]}", unit=unit, printed=printed)
+    return Column(head=f"{_statistic(one)}, {_OF[one.moves]}", unit=unit, below=(f"printed: {printed}",))
 
 
 def _statistic(one: ImportedSeries) -> str:

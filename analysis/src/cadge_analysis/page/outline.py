@@ -6,13 +6,12 @@ A figure is told by its caption and its numbers. What the page has beside that, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from cadge_analysis.blocks.layout import column_heads
 from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, lines_of
 from cadge_analysis.blocks.model import Fact, Figure, Heading
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page.imported import ImportedTables
 from cadge_analysis.page.questions_model import QuestionTable, Reply
 from cadge_analysis.page.viewmodel import (
     CaseTable,
@@ -36,11 +35,8 @@ _ONE_FILE = "an edition is one file, whatever the page is"
 ONLY_IN_HTML = {
     **dict.fromkeys(("Figure.svg", "Figure.back", "Figure.small_title"), _DRAWN),
     **dict.fromkeys(("SmallPicture.svg", "SmallPicture.heading", "Questions.bars"), _DRAWN),
-    **dict.fromkeys(("scale: Key.label",), _DRAWN),
     **dict.fromkeys(("Sheet.palette_light", "Sheet.palette_dark", "Reply.bar", "SummaryCell.bar"), _DRAWN),
-    **dict.fromkeys(
-        ("Figure.name", "Section.anchor", "Section.short", "Varied.anchor", "Remark.anchor", "Span.href"), _LINKED
-    ),
+    **dict.fromkeys(("Figure.name", "Section.anchor", "Section.short", "Remark.anchor", "Span.href"), _LINKED),
     **dict.fromkeys(("Finding.kind", "Remark.kind", "Reply.question", "Reply.raw", "Value.raw"), _FOR_PROGRAMS),
     **dict.fromkeys(("CaseTable.case", "KneeTable.case", "Summary.cases", "Column.key"), _FOR_PROGRAMS),
     **dict.fromkeys(("TableRow.point_id", "TableRow.wait", "Summary.wait", "Sheet.data_json"), _FOR_PROGRAMS),
@@ -64,16 +60,12 @@ def outline(page: Page) -> Iterator[Lines]:
     yield from _first_screen(page)
     yield from _glossary(page)
     yield from _questions(page)
-    yield Heading(2, "Layers and their paths")
-    yield _layers(page)
+    yield from lines_of(filter(None, (page.layers,)))
     for section in page.sections:
         yield from _section(section)
-    yield from lines_of(filter(None, (page.versions,)))
-    yield from _scale(page)
-    rest = (page.since_then, page.itself, page.coverage, page.without, page.floors)
+    sure = (page.since_then, page.itself, page.coverage, page.without, page.floors)
+    rest = (page.versions, page.scale, *sure, page.imported, page.method, page.provenance)
     yield from lines_of(filter(None, rest))
-    yield from _imported(page.imported)
-    yield from lines_of((page.method, page.provenance))
 
 
 def _first_screen(page: Page) -> Iterator[Lines]:
@@ -138,24 +130,6 @@ def _reply(one: Reply) -> str:
     return rank + " ".join(filter(None, (one.text, one.detail, one.floor and f"({one.floor})")))
 
 
-def _layers(page: Page) -> FlatTable:
-    return FlatTable(
-        "",
-        ("layer", "library, as loaded", "path that ran", "RPC", "done by", "planned points"),
-        tuple(
-            (
-                one.key.label,
-                _joined(one.library, one.file, between=" "),
-                "; ".join(f"{place}: {used}" for place, used in one.paths),
-                one.rpc,
-                one.work,
-                one.state,
-            )
-            for one in page.layers
-        ),
-    )
-
-
 def _section(section: Section) -> Iterator[Lines]:
     yield Heading(2, section.heading)
     yield Paragraph(_joined(section.lede, section.note, between=" "))
@@ -176,17 +150,6 @@ def _figure(figure: Figure) -> Iterator[Lines]:
     yield Heading(3, figure.title)
     yield Paragraph(figure.caption)
     yield FlatTable("", figure.table.columns, figure.table.rows)
-
-
-def _scale(page: Page) -> Iterator[Lines]:
-    if page.scale is None:
-        return
-    yield Heading(2, "Scale")
-    if page.scale.without:
-        yield Paragraph(page.scale.without)
-    yield Listed(tuple(f"{one.title}, in a section of its own: {one.numbers}" for one in page.scale.varied))
-    for figure in page.scale.figures:
-        yield from _figure(figure)
 
 
 def _glossary(page: Page) -> Iterator[Lines]:
@@ -235,21 +198,6 @@ def _rows(rows: Iterable[TableRow]) -> tuple[tuple[str, ...], ...]:
 
 def _value(one: Value) -> str:
     return " ".join(filter(None, (one.text, one.detail, one.reason)))
-
-
-def _imported(files: Sequence[ImportedTables]) -> Iterator[Lines]:
-    if files:
-        yield Heading(2, "Imported")
-        yield Paragraph(
-            "What other tools printed, set beside this campaign by its user: no interval, no verdict, never ranked."
-        )
-    for file in files:
-        yield Heading(3, file.title)
-        yield _facts(file.facts)
-        for test in file.tests:
-            heads = (f"{one.head}, {one.unit} (printed: {one.printed})" for one in test.columns)
-            rows = tuple((size, *(f"{value} ({printed})" for value, printed in cells)) for size, cells in test.rows)
-            yield FlatTable(_joined(test.name, test.about, between=" "), ("message size", *heads), rows)
 
 
 def _facts(facts: Iterable[Fact]) -> Listed:

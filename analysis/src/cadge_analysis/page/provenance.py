@@ -8,12 +8,13 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Fact, Key
-from cadge_analysis.page.viewmodel import FactTable, LayerCard
+from cadge_analysis.blocks.model import Fact, Key, TableCell, TableLine, words_cell
+from cadge_analysis.page.viewmodel import FactTable
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.floors import Floor, Group
@@ -155,11 +156,11 @@ def _count_of_processors(cores: object) -> int:
     return cores if isinstance(cores, int) else 0
 
 
-def layer_cards(
+def layer_lines(
     data: Dataset, keys: Mapping[Series, Key], facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
-) -> tuple[LayerCard, ...]:
+) -> tuple[TableLine, ...]:
     """Return every planned layer: library, file, and the path that ran, by place."""
-    cards = []
+    lines = []
     for series in data.layers:
         mine = {key: found for key, found in facts.items() if key[0] == series}
         every = [one for found in mine.values() for one in found]
@@ -167,18 +168,21 @@ def layer_cards(
         for (_, place, _), found in sorted(mine.items(), key=lambda item: words.PLACE_ORDER.index(item[0][1])):
             paths[words.PLACES_SHORT[place]].extend(tidied(one.used) for one in found if one.used)
         tally = Counter(cell.state for cell in data.cells if cell.series == series)
-        cards.append(
-            LayerCard(
-                key=keys[series],
-                library=_unique(f"{one.library} {one.version}".strip() for one in every) or "not run",
-                file=_unique(one.file for one in every),
-                paths=tuple((place, distinct_paths(used)) for place, used in paths.items()),
-                rpc=_unique(one.rpc for one in every),
-                work=_unique(_semantics(one) for one in every),
-                state=", ".join(f"{tally[s]} {s}" for s in words.STATES if tally[s]),
-            )
+        library = words_cell(_unique(f"{one.library} {one.version}".strip() for one in every) or "not run")
+        file = _unique(one.file for one in every)
+        rest = (
+            _unique(one.rpc for one in every),
+            _unique(_semantics(one) for one in every),
+            ", ".join(f"{tally[s]} {s}" for s in words.STATES if tally[s]),
         )
-    return tuple(cards)
+        cells = (
+            TableCell(key=keys[series], is_name=True),
+            replace(library, small=(("code", file),)) if file else library,
+            TableCell(named=tuple((place, distinct_paths(used)) for place, used in paths.items())),
+            *map(words_cell, rest),
+        )
+        lines.append(TableLine(cells=cells))
+    return tuple(lines)
 
 
 def tidied(used: str) -> str:

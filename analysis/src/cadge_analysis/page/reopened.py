@@ -54,7 +54,7 @@ def narrowed(page: Page, comparison: Comparison, carried: ReportNumbers, *, file
         opening=(),
         questions=Questions(reading="", bars="", tables=(), without=()),
         cannot=(*(text for text in page.cannot if text not in uncounted), *NEEDS_RAW),
-        layers=(),
+        layers=None,
         sections=tuple(_section(one) for one in page.sections if one.tables),
         itself=None,
         without=None,

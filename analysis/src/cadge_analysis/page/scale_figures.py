@@ -9,12 +9,12 @@ its layer was loaded. Older records hold none.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import DataTable, Figure, Key
+from cadge_analysis.blocks.model import DataTable, Either, Figure, Item, Items, Key, Region, Span, lede, plain
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page.figures import emphasised, estimate_text, figure_of
@@ -37,27 +37,6 @@ Asked = tuple[tuple[str, ...], int]
 """Launches whose layers were asked for the same: the patterns that they make, and the threads of that process."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Varied:
-    """A pattern that was measured with several numbers of processes, by the id of its section."""
-
-    anchor: str
-    title: str
-    numbers: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleView:
-    """The section: figures of the time to connect and of memory, and the patterns whose own sections show values.
-
-    `without`: what the records do not hold, in words.
-    """
-
-    figures: tuple[Figure, ...]
-    varied: tuple[Varied, ...]
-    without: str = ""
-
-
 def counts(file: PatternFile) -> tuple[str, ...]:
     """Return the parameters that say how many processes play a role, or how many threads act in one."""
     every: set[object] = {role.count for role in file.roles.values()}
@@ -73,36 +52,35 @@ def _named(number: object) -> Collection[object]:
     return {number}
 
 
-def scale(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> ScaleView | None:
+def scale(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> Region | None:
     """Return the section; None where all was measured with one number of processes."""
     figures = (*_connect_figures(data, keys, looks), *_memory_figures(data, keys, looks))
     varied = tuple(_varied(data))
     told = not data.records or any(taken(record) for record in data.records if record.launch.kind == "layer")
     without = "" if told else NO_MEMORY
-    return ScaleView(figures=figures, varied=varied, without=without) if figures or varied else None
+    if not figures and not varied:
+        return None
+    said = partial(messages.say, "sections")
+    text = lede(said("scale.lede"), without)
+    untold = (Either(edition=(plain(without),)),) if without else ()
+    listing = (plain(said("scale.varied")), Items(varied)) if varied else ()
+    return Region(id="scale", title="Scale", blocks=(text, *untold, *listing, *figures))
 
 
-def _varied(data: Dataset) -> list[Varied]:
+def _varied(data: Dataset) -> Iterator[Item]:
     seen: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for cell in data.cells:
         if cell.series.kind == "layer" and cell.samples:
             for name in counts(cell.case.file):
                 seen[cell.case.pattern, cell.case.place, name].add(cell.case.workload.integer(name))
-    found = []
     for pattern, file in data.patterns.items():
         for place in words.PLACE_ORDER:
             for name in counts(file):
                 numbers = sorted(seen[pattern, place, name])
                 if len(numbers) > 1:
                     said = units.listing([units.grouped(number) for number in numbers])
-                    found.append(
-                        Varied(
-                            anchor=f"{pattern}-{place}",
-                            title=f"{file.title} {words.PLACES[place]}",
-                            numbers=f"{file.parameters[name].title}: {said}",
-                        )
-                    )
-    return found
+                    section = Span(f"{file.title} {words.PLACES[place]}", href=f"#{pattern}-{place}")
+                    yield Item(spans=(section, Span(f", {file.parameters[name].title}: {said}")))
 
 
 def channels(record: LaunchRecord) -> int:

@@ -21,10 +21,12 @@ from cadge_analysis.blocks.model import (
     Sheet,
     Span,
     Table,
+    TableLine,
     Text,
     lede,
     plain,
     plain_table,
+    words_column,
 )
 from cadge_analysis.page.viewmodel import FactTable, Since
 
@@ -36,6 +38,16 @@ def _say(key: str, **values: object) -> str:
 def table_of(table: FactTable) -> Table:
     """Return a small table of words as a block."""
     return plain_table(table.title, table.columns, table.rows)
+
+
+def layers(lines: tuple[TableLine, ...]) -> Region:
+    """Return what the layers are and what really ran, a line each."""
+    heads = ("layer", "library, as loaded", "path that ran", "RPC", "done by", "planned points")
+    columns = tuple(map(words_column, heads))
+    table = Table(label="Layers", role="plain layers", columns=columns, lines=lines, fits=True)
+    more = " ".join(_say(f"layers.{name}") for name in ("rpc", "work", "state"))
+    text = lede(_say("layers.lede"), more)
+    return Region(id="layers", title=_say("layers.title"), blocks=(text, table))
 
 
 def since(found: Since) -> Region:

@@ -10,10 +10,8 @@ from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Region, Sheet
 from cadge_analysis.cells.shown import Value
 
 if TYPE_CHECKING:
-    from cadge_analysis.page.imported import ImportedTables
     from cadge_analysis.page.pages import PageLink, Split
     from cadge_analysis.page.questions_model import Questions
-    from cadge_analysis.page.scale_figures import ScaleView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,19 +168,6 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerCard:
-    """A layer: what it is, which library served it, and the path that really ran."""
-
-    key: Key
-    library: str
-    file: str
-    paths: tuple[tuple[str, str], ...]
-    rpc: str
-    work: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FactTable:
     """A small table of provenance."""
 
@@ -264,7 +249,7 @@ class Page:
     bracket: str
     questions: Questions
     cannot: tuple[str, ...]
-    layers: tuple[LayerCard, ...]
+    layers: Region | None
     sections: tuple[Section, ...]
     since_then: Region | None
     itself: Region | None
@@ -276,9 +261,9 @@ class Page:
     sheet: Sheet
     versions: Region | None = None
     """Layers of the same adapter with several builds of its library."""
-    imported: tuple[ImportedTables, ...] = ()
+    imported: Region | None = None
     split: Split | None = None
-    scale: ScaleView | None = None
+    scale: Region | None = None
     glossary: tuple[Fact, ...] = ()
     opened_from: str = ""
     """The report that it was made of, where that was no campaign."""

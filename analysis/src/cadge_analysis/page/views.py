@@ -27,7 +27,7 @@ from cadge_analysis.page.embed import Heading
 from cadge_analysis.page.figures import beside, far_tail_figure, figure, in_family, main_family, tail_figure
 from cadge_analysis.page.findings import NOTHING, findings, no_pictures
 from cadge_analysis.page.glossary import glossary
-from cadge_analysis.page.imported import imported_tables
+from cadge_analysis.page.imported import imported
 from cadge_analysis.page.itself import itself
 from cadge_analysis.page.knee_table import knee_tables
 from cadge_analysis.page.method import method
@@ -279,7 +279,7 @@ def page(
         bracket=bracket(comparison.rows),
         questions=questions(comparison, verdicts, keys),
         cannot=_cannot(comparison, verdicts),
-        layers=provenance.layer_cards(data, keys, every_fact),
+        layers=parts.layers(provenance.layer_lines(data, keys, every_fact)),
         sections=tuple(sections.values()),
         since_then=parts.since(since) if since else None,
         versions=parts.versions(several) if several else None,
@@ -301,7 +301,7 @@ def page(
         ),
         provenance=parts.provenance(the_sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
         sheet=the_sheet,
-        imported=imported_tables(data),
+        imported=imported(data),
         scale=spread,
         glossary=glossary(comparison.rows, data.patterns),
     )

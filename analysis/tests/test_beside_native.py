@@ -13,6 +13,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import export, report
+from cadge_analysis.blocks.model import Matrix
 from cadge_analysis.judged import judged
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.views import page
@@ -118,7 +119,13 @@ def test_answer_table_and_summary_have_the_mark(campaign: Campaign) -> None:
     rows = [row for made_ in built.sections for table in made_.tables for row in table.rows]
     details = {row.point_id: cell.detail for row in rows for cell in row.cells if SAYS in cell.detail}
     assert details.keys() == verdicts.taxes.keys()
-    replies = [cell for table in built.questions.tables for row in table.rows for cell in row.cells]
+    replies = [
+        cell
+        for table in built.questions.blocks
+        if isinstance(table, Matrix)
+        for row in table.rows
+        for cell in row.cells
+    ]
     assert [SAYS in cell.detail for cell in replies].count(True) == 1
 
 

@@ -14,7 +14,7 @@ import synthetic
 
 from cadge_analysis import report
 from cadge_analysis.blocks.markdown import escaped
-from cadge_analysis.blocks.model import Facts, Region, tables_of
+from cadge_analysis.blocks.model import Facts, Matrix, Region, tables_of
 from cadge_analysis.blocks.plain import cells_wide, harmless
 from cadge_analysis.blocks.text import WIDE, _command, wrapped
 from cadge_analysis.cells.shown import Value
@@ -43,7 +43,8 @@ def every_text(page: Page) -> list[str]:
     """Return what both editions have to say, among much else."""
     cells = [cell for s in page.sections for table in s.tables for row in table.rows for cell in row.cells]
     figures = [figure for section in page.sections for figure in section.figures]
-    replies = [cell for table in page.questions.tables for row in table.rows for cell in row.cells]
+    asked = page.questions.blocks if page.questions else ()
+    replies = [cell for one in asked if isinstance(one, Matrix) for row in one.rows for cell in row.cells]
     return [
         page.deck,
         *page.opening,

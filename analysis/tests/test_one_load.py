@@ -15,6 +15,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import export, messages, report
+from cadge_analysis.blocks.model import Matrix
 from cadge_analysis.judged import judged
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.ablation import ablations
@@ -164,7 +165,7 @@ def test_the_report_ranks_nothing_and_says_why(tmp_path: Path) -> None:
 
 def test_the_summary_is_sorted_by_name(unlike: Campaign) -> None:
     built = page(compare(read(unlike)), title=None, generated="now")
-    [table] = built.questions.tables
+    [table] = [one for one in built.questions.blocks if isinstance(one, Matrix)]
     assert table.sorted_by == "sorted by name"
     assert {cell.rank for row in table.rows for cell in row.cells} == {""}
     assert ["no comparison" in one.of for one in table.questions] == [True] * len(table.questions)

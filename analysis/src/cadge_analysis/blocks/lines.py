@@ -18,8 +18,10 @@ from cadge_analysis.blocks.model import (
     Fold,
     Heading,
     Items,
+    Matrix,
     PanelFigure,
     Region,
+    Reply,
     Span,
     Table,
     TableCell,
@@ -69,6 +71,8 @@ def lines_of(blocks: Iterable[Block]) -> Iterator[Lines]:
                 yield Listed(tuple(f"{one.name}: {one.text}" for one in block.facts))
             case Table():
                 yield _flat(block)
+            case Matrix():
+                yield _matrix(block)
             case Figure() | PanelFigure():
                 yield Heading(3, block.title)
                 yield Paragraph(block.caption if isinstance(block, Figure) else block.note)
@@ -107,6 +111,19 @@ def _flat(table: Table) -> FlatTable:
     heads = (", ".join(filter(None, (one.head, *one.notes))) for one in table.columns)
     rows = map(_row, (*table.lines, *table.foot))
     return FlatTable(table.edition_caption or _said(table.caption), tuple(heads), tuple(rows))
+
+
+def _matrix(matrix: Matrix) -> FlatTable:
+    heads = (f"{one.head} ({'; '.join(filter(None, (one.of, one.floor)))})" for one in matrix.questions)
+    rows = ((row.key.label, *map(_reply, row.cells)) for row in matrix.rows)
+    return FlatTable(f"{matrix.title}, {matrix.sorted_by}", ("layer", *heads), tuple(rows))
+
+
+def _reply(one: Reply) -> str:
+    if one.reason:
+        return f"{one.reason} ({one.why})" if one.why else one.reason
+    rank = f"{one.rank}: " if one.rank else ""
+    return rank + " ".join(filter(None, (one.text, one.detail, one.floor and f"({one.floor})")))
 
 
 def _row(line: TableLine) -> tuple[str, ...]:

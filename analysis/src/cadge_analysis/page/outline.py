@@ -12,7 +12,6 @@ from cadge_analysis.blocks.layout import column_heads
 from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, lines_of
 from cadge_analysis.blocks.model import Fact, Figure, Heading
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page.questions_model import QuestionTable, Reply
 from cadge_analysis.page.viewmodel import (
     CaseTable,
     FactTable,
@@ -26,7 +25,6 @@ from cadge_analysis.page.viewmodel import (
     TableRow,
 )
 
-FLOORS = "In brackets: how many times a number is its floor, what the machine itself can do."
 _DRAWN = "a picture, or what belongs to one"
 _LINKED = "where a link of the page leads"
 _FOR_PROGRAMS = "for programs, which have `cadge export`"
@@ -34,14 +32,14 @@ _SHOWN_OTHERWISE = "how something looks that is said in words beside it"
 _ONE_FILE = "an edition is one file, whatever the page is"
 ONLY_IN_HTML = {
     **dict.fromkeys(("Figure.svg", "Figure.back", "Figure.small_title"), _DRAWN),
-    **dict.fromkeys(("SmallPicture.svg", "SmallPicture.heading", "Questions.bars"), _DRAWN),
-    **dict.fromkeys(("Sheet.palette_light", "Sheet.palette_dark", "Reply.bar", "SummaryCell.bar"), _DRAWN),
+    **dict.fromkeys(("SmallPicture.svg", "SmallPicture.heading"), _DRAWN),
+    **dict.fromkeys(("Sheet.palette_light", "Sheet.palette_dark", "SummaryCell.bar"), _DRAWN),
     **dict.fromkeys(("Figure.name", "Section.anchor", "Section.short", "Remark.anchor", "Span.href"), _LINKED),
-    **dict.fromkeys(("Finding.kind", "Remark.kind", "Reply.question", "Reply.raw", "Value.raw"), _FOR_PROGRAMS),
+    **dict.fromkeys(("Finding.kind", "Remark.kind", "Value.raw"), _FOR_PROGRAMS),
     **dict.fromkeys(("CaseTable.case", "KneeTable.case", "Summary.cases", "Column.key"), _FOR_PROGRAMS),
     **dict.fromkeys(("TableRow.point_id", "TableRow.wait", "Summary.wait", "Sheet.data_json"), _FOR_PROGRAMS),
     **dict.fromkeys(
-        ("Value.flag", "Column.below", "SummaryCell.reason", "Reply.spoken", "Span.role", "Column.role"),
+        ("Value.flag", "Column.below", "SummaryCell.reason", "Span.role", "Column.role"),
         _SHOWN_OTHERWISE,
     ),
     **dict.fromkeys(("Section.pattern", "Section.pattern_title", "split", "PageLink.href", "PageLink.text"), _ONE_FILE),
@@ -59,8 +57,7 @@ def outline(page: Page) -> Iterator[Lines]:
     yield Paragraph(page.deck)
     yield from _first_screen(page)
     yield from _glossary(page)
-    yield from _questions(page)
-    yield from lines_of(filter(None, (page.layers,)))
+    yield from lines_of(filter(None, (page.questions, page.layers)))
     for section in page.sections:
         yield from _section(section)
     sure = (page.since_then, page.itself, page.coverage, page.without, page.floors)
@@ -103,31 +100,6 @@ def _first_screen(page: Page) -> Iterator[Lines]:
 def _remark(one: Remark) -> str:
     head = _joined(one.title, one.size, between=", ")
     return _joined(f"{head}.", one.told, between=" ")
-
-
-def _questions(page: Page) -> Iterator[Lines]:
-    if not (page.questions.tables or page.questions.without):
-        return
-    yield Heading(2, "Layer by question")
-    yield Paragraph(_joined(page.questions.reading, FLOORS if page.questions.bars else "", between=" "))
-    yield from map(_asked, page.questions.tables)
-    yield from map(Paragraph, page.questions.without)
-
-
-def _asked(table: QuestionTable) -> FlatTable:
-    heads = (f"{one.head} ({'; '.join(filter(None, (one.of, one.floor)))})" for one in table.questions)
-    return FlatTable(
-        f"{table.title}, {table.sorted_by}",
-        ("layer", *heads),
-        tuple((row.key.label, *map(_reply, row.cells)) for row in table.rows),
-    )
-
-
-def _reply(one: Reply) -> str:
-    if one.reason:
-        return _joined(one.reason, one.why and f"({one.why})", between=" ")
-    rank = f"{one.rank}: " if one.rank else ""
-    return rank + " ".join(filter(None, (one.text, one.detail, one.floor and f"({one.floor})")))
 
 
 def _section(section: Section) -> Iterator[Lines]:

@@ -15,10 +15,9 @@ from functools import partial
 from itertools import pairwise
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Key
+from cadge_analysis.blocks.model import Either, Key, Matrix, Question, Region, Replies, Reply, plain
 from cadge_analysis.page.answers import first_screen
 from cadge_analysis.page.figures import in_family, main_family
-from cadge_analysis.page.questions_model import Question, Questions, QuestionTable, Replies, Reply
 from cadge_analysis.page.tables import SUMMARY_SIZES
 from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_order
@@ -57,8 +56,8 @@ class _Asked:
     has_floor: bool = False
 
 
-def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[Series, Key]) -> Questions:
-    """Return the matrix: a table a place and wait mode, and further ones where there are many questions."""
+def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[Series, Key]) -> Region | None:
+    """Return a matrix a place and wait mode, and further ones of many questions; None where no layer was planned."""
     cells = [cell for cell in comparison.data.cells if cell.series.kind == "layer"]
     spots = [(place, wait) for wait in words.WAIT_ORDER for place in words.PLACE_ORDER]
     planned = [spot for spot in spots if any((cell.case.place, cell.case.wait) == spot for cell in cells)]
@@ -76,12 +75,14 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
             more = f": further questions{f', {number}' if len(parts) > 2 else ''}" if number else ""
             opened = wait == first_wait and not number
             tables.append(_table(f"{title}{more}", part, comparison, here, ranked, keys, verdicts, opened=opened))
-    return Questions(
-        reading=_reading(tables, verdicts, any(map(_is_undecided, ranked.values()))),
-        bars=_bars(tables),
-        tables=tuple(tables),
-        without=tuple(without),
-    )
+    if not tables and not without:
+        return None
+    reading, bars = _reading(tables, verdicts, any(map(_is_undecided, ranked.values()))), _bars(tables)
+    floors = say("questions.floors") if bars else ""
+    said, edition = (" ".join(filter(None, (reading, more))) for more in (bars, floors))
+    how = Either(html=(plain(said, "lede"),), edition=(plain(edition),))
+    rest = (plain(text, "dim") for text in without)
+    return Region(id="questions", title=say("questions.title"), blocks=(how, *tables, *rest))
 
 
 # ---- which questions ----
@@ -249,7 +250,7 @@ def _table(
     verdicts: CampaignVerdicts,
     *,
     opened: bool,
-) -> QuestionTable:
+) -> Matrix:
     columns = [_column(one, comparison, cells, ranked, verdicts) for one in asked]
     first, first_ranks = columns[0], _ranks_of(asked[0], ranked)
     series = {cell.series for cell in cells}
@@ -263,7 +264,7 @@ def _table(
     ordered.sort(key=lambda one: all(column[one].reason for column in columns))
     place_of = {one: first_ranks.get(one, (0, 0))[0] for one in ordered}
     begins = {later for earlier, later in pairwise(ordered) if place_of[earlier] != place_of[later]}
-    return QuestionTable(
+    return Matrix(
         title=title,
         opened=opened,
         sorted_by="sorted by name" if asked[0].unlike else f"sorted by {asked[0].head}",
@@ -344,7 +345,7 @@ def _without(cell: Cell | None) -> Reply:
     return _none(WORDS.get(cell.state, cell.state), why)
 
 
-def _reading(tables: Collection[QuestionTable], verdicts: CampaignVerdicts, undecided: bool) -> str:
+def _reading(tables: Collection[Matrix], verdicts: CampaignVerdicts, undecided: bool) -> str:
     cells = [cell for table in tables for row in table.rows for cell in row.cells]
     said = []
     if any(cell.rank for cell in cells):
@@ -359,7 +360,7 @@ def _reading(tables: Collection[QuestionTable], verdicts: CampaignVerdicts, unde
     return " ".join(said)
 
 
-def _bars(tables: Collection[QuestionTable]) -> str:
+def _bars(tables: Collection[Matrix]) -> str:
     if not any(cell.bar for table in tables for row in table.rows for cell in row.cells):
         return ""
     return say("questions.bars", farthest=FARTHEST)

@@ -12,7 +12,6 @@ from markupsafe import Markup
 from cadge_analysis import messages
 from cadge_analysis.blocks.model import Column
 from cadge_analysis.page import provenance, sections
-from cadge_analysis.page.questions_model import Questions
 from cadge_analysis.page.tables import uncounted as uncounted_of
 from cadge_analysis.page.viewmodel import CaseTable, Page, Remark, Section, TableRow
 from cadge_analysis.page.warned import warned
@@ -52,7 +51,7 @@ def narrowed(page: Page, comparison: Comparison, carried: ReportNumbers, *, file
         warned=warned((_opened(comparison.data, file), *carried.remarks), (), nothing_found=""),
         findings=(),
         opening=(),
-        questions=Questions(reading="", bars="", tables=(), without=()),
+        questions=None,
         cannot=(*(text for text in page.cannot if text not in uncounted), *NEEDS_RAW),
         layers=None,
         sections=tuple(_section(one) for one in page.sections if one.tables),

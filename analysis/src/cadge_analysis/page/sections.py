@@ -45,7 +45,7 @@ def layers(lines: tuple[TableLine, ...]) -> Region:
     heads = ("layer", "library, as loaded", "path that ran", "RPC", "done by", "planned points")
     columns = tuple(map(words_column, heads))
     table = Table(label="Layers", role="plain layers", columns=columns, lines=lines, fits=True)
-    more = " ".join(_say(f"layers.{name}") for name in ("rpc", "work", "state"))
+    more = " ".join(_say(f"layers.{name}") for name in ("calls", "work", "state"))
     text = lede(_say("layers.lede"), more)
     return Region(id="layers", title=_say("layers.title"), blocks=(text, table))
 

@@ -11,7 +11,6 @@ from cadge_analysis.cells.shown import Value
 
 if TYPE_CHECKING:
     from cadge_analysis.page.pages import PageLink, Split
-    from cadge_analysis.page.questions_model import Questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +246,7 @@ class Page:
     opening: tuple[str, ...]
     answers: tuple[Answer, ...]
     bracket: str
-    questions: Questions
+    questions: Region | None
     cannot: tuple[str, ...]
     layers: Region | None
     sections: tuple[Section, ...]

@@ -3,17 +3,9 @@
 
 import pytest
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
+from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
-
-PATTERNS = {
-    "alltoall": {
-        "bytes": {"type": "integer", "min": 16, "max": 4 << 20},
-        "touch": DECLARED["stream"]["touch"],
-        "endpoints": {"type": "integer", "min": 2, "max": 64},
-    }
-}
 
 
 def rounds(count: int, size: int = 64, touch: str = "write+read", duration: int = 60) -> Json:
@@ -23,7 +15,7 @@ def rounds(count: int, size: int = 64, touch: str = "write+read", duration: int 
 def document(layer: str, count: int, points: list[Json], wait: str = "block", **more: object) -> Json:
     every = range(count)
     ends = [endpoint(n, "node", [other for other in every if other != n], pin=False) for n in every]
-    return launch(layer, points, wait=wait, endpoints=ends, patterns=PATTERNS, **more)
+    return launch(layer, points, wait=wait, endpoints=ends, **more)
 
 
 def check_accounts(attempt: Json, count: int) -> None:

@@ -5,18 +5,12 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
+from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
 
 ROUTES = {"direct": 2, "delegated": 3, "relay": 4}
 """How many messages an operation takes."""
-PATTERNS = {
-    "delegated": {
-        **DECLARED["rpc"],
-        "route": {"type": "choice", "values": ["delegated", "relay", "direct"]},
-    },
-}
 
 
 def call(
@@ -38,7 +32,7 @@ def document(layer: str, points: list[Json], hands: int = 0, **more: object) -> 
         endpoint(1, "delegate", [0, 2], pin=False),
         endpoint(2, "server", [0, 1], pin=False),
     ]
-    return launch(layer, points, wait="block", endpoints=ends, patterns=PATTERNS, **more)
+    return launch(layer, points, wait="block", endpoints=ends, **more)
 
 
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", *in_long_form("sockets-udp", "native-zmq")])

@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cadge_results.catalogue import load_yaml
-from cadge_results.pattern import PatternFile
-
 from .test_driver_run import (
     BUILD,
-    DECLARED,
-    SIZE,
     Json,
     Pair,
     endpoint,
@@ -28,11 +23,7 @@ from .test_driver_run import (
 
 pytestmark = pytest.mark.alone
 
-ROOT = Path(__file__).parents[2]
 DRIVER = BUILD / "tests" / "cadge-driver"
-RING = {"bytes": SIZE, "way": {"type": "choice", "values": ["forward", "backward"]}}
-CLOSED = load_yaml(ROOT / "harness/driver/tests/patterns/closed_loop/closed_loop.pattern.yml", PatternFile)
-SIZES = {name: {**SIZE, "min": one.min, "max": one.max} for name, one in CLOSED.parameters.items()}
 
 
 @pytest.fixture
@@ -65,7 +56,7 @@ def closed(request: int, reply: int) -> Json:
 def ring(layer: str, count: int, points: list[Json], wait: str = "block", **more: object) -> Json:
     """Return the launch of a ring: each endpoint has channels to the one before and the one after."""
     neighbours = [endpoint(n, "node", [(n - 1) % count, (n + 1) % count], pin=False) for n in range(count)]
-    return launch(layer, points, "within", wait, endpoints=neighbours, patterns={"ring": RING}, **more)
+    return launch(layer, points, "within", wait, endpoints=neighbours, **more)
 
 
 def check_ring(result: Json, count: int) -> None:
@@ -127,7 +118,7 @@ def test_the_stock_responder_answers_as_many_bytes_as_asked(many: Pair, layer: s
     need(layer)
     sizes = [(16, 16), (64, 5000), (5000, 17)]
     points = [closed(*pair) for pair in sizes]
-    result = many.run(launch(layer, points, wait=wait, patterns={"closed_loop": SIZES}))
+    result = many.run(launch(layer, points, wait=wait))
     assert (result["status"], result["reason"]) == ("done", None)
     for pair, attempt in zip(sizes, result["attempts"], strict=True):
         failed = [check for check in attempt["checks"] if not check["ok"]]
@@ -148,7 +139,7 @@ def test_sixty_four_channels_of_one_endpoint(many: Pair) -> None:
     need("null-self")
     alone = [endpoint(0, "node", [0] * 64)]
     points = [lap(64), rpc(8, 8, 4), lap(1000)]
-    document = launch("null-self", points, "self", endpoints=alone, patterns={"ring": RING, "rpc": DECLARED["rpc"]})
+    document = launch("null-self", points, "self", endpoints=alone)
     result = many.run(document)
     assert [(path["endpoint"], path["peer"]) for path in result["path"]] == [(0, 0)] * 64
     assert [attempt["status"] for attempt in result["attempts"]] == ["done"] * 3

@@ -89,40 +89,6 @@ def need(*layers: str) -> None:
             pytest.skip(f"layer {layer} is not built in {LAYERS}")
 
 
-SIZE = {"type": "integer", "min": 0, "max": 1 << 30}
-DEPTH = {"type": "integer", "min": 1, "max": 4096}
-TOUCH: Json = {"type": "choice", "values": ["none", "write+read"]}
-DECLARED: dict[str, Json] = {
-    "pingpong": {"bytes": SIZE, "touch": TOUCH, "pairs": {"type": "integer", "min": 1, "max": 32}},
-    "rpc": {
-        "request_bytes": SIZE,
-        "reply_bytes": SIZE,
-        "depth": DEPTH,
-        "touch": TOUCH,
-        "payload": {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]},
-        "reply": {"type": "choice", "values": ["cont", "wait", "defer"]},
-    },
-    "stream": {
-        "bytes": SIZE,
-        "depth": DEPTH,
-        "touch": TOUCH,
-        "buffers": {"type": "choice", "values": ["rotated", "same"]},
-        "spread": {"type": "integer", "min": 0, "max": 1 << 30},
-        "ways": {"type": "choice", "values": ["one", "both"]},
-        "pairs": {"type": "integer", "min": 1, "max": 32},
-    },
-    "onesided": {
-        "bytes": SIZE,
-        "depth": DEPTH,
-        "operation": {"type": "choice", "values": ["put", "get", "fetch_add", "compare_swap"]},
-        "target": {"type": "choice", "values": ["active", "passive"]},
-        "notify": {"type": "choice", "values": ["none", "each"]},
-        "spread": {"type": "integer", "min": 0, "max": 1 << 30},
-        "registration": {"type": "choice", "values": ["library", "warm", "cold"]},
-    },
-}
-
-
 def point(pattern: str, duration: int = 30, **parameters: int | str) -> Json:
     return {
         "attempt_id": "",
@@ -183,7 +149,6 @@ def endpoint(number: int, role: str, peers: list[int], pin: bool = True) -> Json
 
 def launch(layer: str, points: list[Json], place: str = "within", wait: str = "poll", **more: object) -> Json:
     ends = [endpoint(0, "client", [1]), endpoint(1, "server", [0])]
-    patterns = {p["workload"]["pattern"] for p in points}
     return {
         "schema": "cadge.launch/2",
         "launch_id": "t",
@@ -199,7 +164,7 @@ def launch(layer: str, points: list[Json], place: str = "within", wait: str = "p
         "deadline_ms": 60000,
         "ports": [0, 0],
         "endpoints": [endpoint(0, "client", [0])] if place == "self" else ends,
-        "patterns": {name: DECLARED[name] for name in patterns if name in DECLARED},
+        "patterns": {p["workload"]["pattern"]: {} for p in points},
         "points": [{**p, "attempt_id": str(i)} for i, p in enumerate(points)],
         **more,
     }

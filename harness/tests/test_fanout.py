@@ -10,7 +10,6 @@ from cadge_results.histogram import decode
 
 from .attempts import only
 from .test_driver_run import (
-    DECLARED,
     Json,
     Pair,
     endpoint,
@@ -25,13 +24,6 @@ from .test_driver_run import (
 
 pytestmark = pytest.mark.paired
 
-PATTERNS = {
-    "fanout": {
-        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "touch")},
-        "servers": {"type": "integer", "min": 1, "max": 63},
-    },
-}
-
 
 def rounds(servers: int, request: int = 64, reply: int = 64, touch: str = "write+read", duration: int = 60) -> Json:
     return point("fanout", duration, servers=servers, request_bytes=request, reply_bytes=reply, touch=touch)
@@ -43,7 +35,7 @@ def document(layer: str, servers: int, points: list[Json], **more: object) -> Js
         endpoint(0, "client", list(range(1, servers + 1)), pin=False),
         *(endpoint(n, "server", [0], pin=False) for n in range(1, servers + 1)),
     ]
-    return launch(layer, points, wait="block", endpoints=ends, patterns=PATTERNS, **more)
+    return launch(layer, points, wait="block", endpoints=ends, **more)
 
 
 def check_accounts(attempt: Json, servers: int) -> None:

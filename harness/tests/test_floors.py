@@ -37,15 +37,6 @@ PREFIX = f"cadge-e-{os.getpid()}"
 AS_ROOT = os.geteuid() == 0
 
 
-SIZE = {"type": "integer", "min": 0, "max": 1 << 30}
-DEPTH = {"type": "integer", "min": 1, "max": 4096}
-TOUCH = {"type": "choice", "values": ["none", "write+read"]}
-FORMS: dict[str, dict[str, Any]] = {
-    "exchange": {"bytes": SIZE, "touch": TOUCH},
-    "flow": {"bytes": SIZE, "depth": DEPTH, "touch": TOUCH},
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
     """Where the two endpoints run and what their links are called."""
@@ -119,7 +110,7 @@ class Launch:
                 }
                 for index in (0, 1)
             ],
-            "patterns": FORMS,
+            "patterns": {"exchange": {}, "flow": {}},
             "points": self.points,
         }
         (self.folder / "launch.json").write_text(json.dumps(document))

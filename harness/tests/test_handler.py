@@ -8,21 +8,10 @@ from pathlib import Path
 import pytest
 
 from .attempts import only, quantile
-from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import Json, Pair, endpoint, launch, need, point
 
 pytestmark = pytest.mark.alone
 
-PATTERNS = {
-    "handler": {
-        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
-        "service_ns": {"type": "integer", "min": 0, "max": 10_000_000},
-        "work_bytes": SIZE,
-        "workers": {"type": "integer", "min": 0, "max": 16},
-        "dispatch": {"type": "choice", "values": ["inline", "workers"]},
-        "work": {"type": "choice", "values": ["spin", "sleep", "touch"]},
-        "spread": {"type": "choice", "values": ["fixed", "exponential", "bimodal"]},
-    },
-}
 TEN_US = 10_000
 
 
@@ -58,7 +47,7 @@ def with_workers(layer: str, points: list[Json], workers: int, place: str = "wit
     ends = [endpoint(0, "client", [1], pin=False), endpoint(1, "server", [0], pin=False)]
     ends = [endpoint(0, "client", [0], pin=False)] if place == "self" else ends
     ends[-1]["hands"] = [-1] * workers
-    return launch(layer, points, place, endpoints=ends, patterns=PATTERNS, **more)
+    return launch(layer, points, place, endpoints=ends, **more)
 
 
 def check_accounts(attempt: Json, given: Json) -> None:
@@ -109,7 +98,7 @@ def test_every_call_is_worked_for(two: Pair, layer: str, wait: str) -> None:
     """Over messages, native calls and what may lose them, whatever the work is."""
     need(layer)
     points = [*every_kind(1), *every_kind(16)]
-    result = two.run(launch(layer, points, wait=wait, patterns=PATTERNS))
+    result = two.run(launch(layer, points, wait=wait))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
@@ -118,7 +107,7 @@ def test_every_call_is_worked_for(two: Pair, layer: str, wait: str) -> None:
 def test_one_process_plays_both(two: Pair) -> None:
     need("null-self")
     points = [*every_kind(1), *every_kind(16)]
-    result = two.run(launch("null-self", points, "self", patterns=PATTERNS))
+    result = two.run(launch("null-self", points, "self"))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
@@ -131,7 +120,7 @@ def test_ten_microseconds_are_seen_as_such(two: Pair) -> None:
     need("null-self")
     seen = []
     for _ in range(3):
-        none, ten = two.run(launch("null-self", [handled(0), handled()], "self", patterns=PATTERNS))["attempts"]
+        none, ten = two.run(launch("null-self", [handled(0), handled()], "self"))["attempts"]
         check_accounts(ten, handled())
         assert only(ten, "service")["min_ns"] >= TEN_US
         assert only(ten, "latency")["min_ns"] >= TEN_US
@@ -145,7 +134,7 @@ def test_a_seed_repeats_the_draws(two: Pair) -> None:
     need("null-self")
     first = []
     for seed in (1, 1, 2):
-        document = launch("null-self", [handled(500_000, "exponential")], "self", patterns=PATTERNS, seed=seed)
+        document = launch("null-self", [handled(500_000, "exponential")], "self", seed=seed)
         [attempt] = two.run(document)["attempts"]
         first.append(only(attempt, "service")["first_ns"][:20])
     same, other = (
@@ -158,7 +147,7 @@ def test_a_seed_repeats_the_draws(two: Pair) -> None:
 def test_the_mean_is_that_of_every_spread(two: Pair) -> None:
     need("null-self")
     points = [handled(1000, spread, duration=300) for spread in ("fixed", "exponential", "bimodal")]
-    result = two.run(launch("null-self", points, "self", patterns=PATTERNS))
+    result = two.run(launch("null-self", points, "self"))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
         drawn = only(attempt, "latency")["sum_ns"] - only(attempt, "overhead")["sum_ns"]
@@ -170,7 +159,7 @@ def test_calls_wait_for_those_in_front(two: Pair) -> None:
     """Depth 1 has nobody in front. With 8 in flight a short call may stand behind a long one, whose time it waits."""
     need("sockets-unix")
     points = [handled(TEN_US, "bimodal", depth=depth, duration=400) for depth in (1, 8)]
-    alone, crowd = two.run(launch("sockets-unix", points, patterns=PATTERNS))["attempts"]
+    alone, crowd = two.run(launch("sockets-unix", points))["attempts"]
     for given, attempt in zip(points, (alone, crowd), strict=True):
         check_accounts(attempt, given)
     short_ns = TEN_US * 200 // 299
@@ -186,7 +175,7 @@ def test_more_memory_takes_longer(two: Pair) -> None:
     need("sockets-unix")
     sizes = (4096, 65536, 1 << 22)
     points = [handled(0, work="touch", touched=size) for size in sizes]
-    result = two.run(launch("sockets-unix", points, patterns=PATTERNS))
+    result = two.run(launch("sockets-unix", points))
     medians = []
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)

@@ -5,16 +5,9 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
+from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
-
-PATTERNS = {
-    "incast": {
-        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
-        "clients": {"type": "integer", "min": 1, "max": 63},
-    },
-}
 
 
 def calls(clients: int, request: int = 64, depth: int = 1, touch: str = "write+read", duration: int = 60) -> Json:
@@ -28,7 +21,7 @@ def document(layer: str, clients: int, points: list[Json], wait: str = "block", 
         endpoint(0, "server", list(range(1, clients + 1)), pin=False),
         *(endpoint(n, "client", [0], pin=False) for n in range(1, clients + 1)),
     ]
-    return launch(layer, points, wait=wait, endpoints=ends, patterns=PATTERNS, **more)
+    return launch(layer, points, wait=wait, endpoints=ends, **more)
 
 
 def check_accounts(attempt: Json, clients: int) -> None:

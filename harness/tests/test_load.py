@@ -8,20 +8,11 @@ import pytest
 from cadge_results.histogram import decode
 
 from .attempts import only
-from .test_driver_run import DECLARED, Json, Pair, in_long_form, launch, need, point, quantile, rpc
+from .test_driver_run import Json, Pair, in_long_form, launch, need, point, quantile, rpc
 
 pytestmark = pytest.mark.alone
 
 OWN = ("request_bytes", "reply_bytes", "depth", "touch")
-PATTERNS = {
-    "load": {
-        **{name: DECLARED["rpc"][name] for name in OWN},
-        "load_percent": {"type": "integer", "min": 1, "max": 150},
-        "offered_per_s": {"type": "integer", "min": 0, "max": 1_000_000_000},
-        "arrivals": {"type": "choice", "values": ["poisson", "fixed"]},
-    },
-    "rpc": DECLARED["rpc"],
-}
 
 
 def load(
@@ -100,7 +91,7 @@ def test_every_call_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
             (4096, 16, "fixed", "write+read"),
         )
     ]
-    result = pair.run(launch(layer, points, wait=wait, patterns=PATTERNS))
+    result = pair.run(launch(layer, points, wait=wait))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
@@ -113,7 +104,7 @@ def test_a_given_rate_is_offered_whatever_the_layer_can_do(pair: Pair) -> None:
     for layer in ("sockets-unix", "peregrine-shm"):
         need(layer)
         points = [load(50, offered=2000, arrivals=arrivals, duration=200) for arrivals in ("poisson", "fixed")]
-        result = pair.run(launch(layer, points, wait="block", patterns=PATTERNS))
+        result = pair.run(launch(layer, points, wait="block"))
         for given, attempt in zip(points, result["attempts"], strict=True):
             check_accounts(attempt, given)
         offered[layer] = [only(attempt, "offered")["amount"] for attempt in result["attempts"]]
@@ -127,7 +118,7 @@ def test_the_layer_that_does_nothing_shows_what_the_client_can_offer(pair: Pair)
     """At place self one thread asks and answers. What it achieves where more is offered is the client's own limit."""
     need("null-self")
     points = [load(percent, arrivals=arrivals) for percent in (1, 150) for arrivals in ("poisson", "fixed")]
-    result = pair.run(launch("null-self", points, "self", patterns=PATTERNS))
+    result = pair.run(launch("null-self", points, "self"))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
         if given["workload"]["parameters"]["load_percent"] == 150:
@@ -140,7 +131,7 @@ def test_the_seed_decides_when_calls_are_due(pair: Pair) -> None:
     need("null-self")
     counts = []
     for seed in (1, 2):
-        document = launch("null-self", [load(10)], "self", patterns=PATTERNS, seed=seed)
+        document = launch("null-self", [load(10)], "self", seed=seed)
         [attempt] = pair.run(document)["attempts"]
         check_accounts(attempt, load(10))
         counts.append(only(attempt, "offered")["amount"])
@@ -164,9 +155,7 @@ def test_a_stall_shows_under_load_and_in_no_closed_loop(pair: Pair) -> None:
     points = [rpc(duration=500), load(10, duration=500)]
     for _ in range(8):
         before, after = (
-            pair.run(launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS))[
-                "attempts"
-            ]
+            pair.run(launch("null-self", points, "self", shims=["delay"], settings=settings))["attempts"]
             for settings in (steady, stalling)
         )
         check_accounts(after[1], points[1])

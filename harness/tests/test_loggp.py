@@ -12,18 +12,10 @@ from cadge_analysis.models.loggp import Fits, Fitted, Parameters, Refused
 
 from .attempts import only, quantile
 from .test_cli_campaign import run, surroundings  # noqa: F401 - a fixture
-from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
+from .test_driver_run import Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.alone
 
-PATTERNS: Json = {
-    "loggp": {
-        "bytes": {**SIZE, "min": 16, "max": 1 << 24},
-        "messages": {"type": "integer", "min": 2, "max": 64},
-        "delay_percent": {"type": "integer", "min": 0, "max": 1000},
-        "touch": TOUCH,
-    }
-}
 SEND_NS, RECEIVE_NS, GAP_NS, BYTE_PS, LATENCY_NS = 1000, 2000, 5000, 100, 50_000
 """More than all messages of a burst take their one receiver: they overlap with the last one's way."""
 LINK = {
@@ -84,7 +76,7 @@ EVERY = [
 def test_every_burst_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
     """Over messages of the kernel, of a ring, and of a library with protocols of its own; how it waits is judged."""
     need(layer)
-    result = pair.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    result = pair.run(launch(layer, EVERY, wait=wait))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
@@ -93,7 +85,7 @@ def test_every_burst_is_accounted_for(pair: Pair, layer: str, wait: str) -> None
 def test_one_process_plays_both(pair: Pair) -> None:
     """In memory of the library as well: the null layer reserves."""
     need("null-self")
-    result = pair.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+    result = pair.run(launch("null-self", EVERY, "self"))
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
@@ -102,7 +94,7 @@ def test_a_burst_that_lost_a_message_is_not_timed(pair: Pair) -> None:
     """Datagrams may be dropped: whole bursts alone are answered."""
     need("sockets-udp")
     points = [burst(16, duration=200), burst(1000, 16, 100, duration=200), burst(8000, 16, duration=200)]
-    result = pair.run(launch("sockets-udp", points, patterns=PATTERNS))
+    result = pair.run(launch("sockets-udp", points))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
@@ -121,7 +113,7 @@ def test_a_known_link_shows_its_parameters(pair: Pair) -> None:
     slack = {"d": 0.02, "g": 50, "G": 5, "o_s": 250, "o_r": 600, "L": 1500}
     nearest: dict[str, float] = {}
     for _ in range(10):
-        result = pair.run(launch("null-self", points, "self", shims=["delay"], settings=LINK, patterns=PATTERNS))
+        result = pair.run(launch("null-self", points, "self", shims=["delay"], settings=LINK))
         for given, attempt in zip(points, result["attempts"], strict=True):
             check_accounts(attempt, given)
         bare, delayed, large, _ = result["attempts"]
@@ -147,7 +139,7 @@ def test_delays_that_would_hold_up_a_launch_fail_their_attempt_alone(pair: Pair)
     need("null-self", "shim-delay")
     points = [burst(64, 64, 1000), burst(64, 16)]
     settings = {"delay.delay_ns": "1000000"}
-    launched = launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS)
+    launched = launch("null-self", points, "self", shims=["delay"], settings=settings)
     failed, done = pair.run(launched)["attempts"]
     assert (failed["status"], failed["reason_code"]) == ("failed", "DEADLINE")
     assert "a burst with its delays would take more than a second" in failed["reason"]

@@ -8,17 +8,9 @@ import math
 import pytest
 
 from .attempts import only, quantile
-from .test_driver_run import TOUCH, Json, Pair, in_long_form, launch, need, point
+from .test_driver_run import Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
-
-PATTERNS: Json = {
-    "loss": {
-        "bytes": {"type": "integer", "min": 16, "max": 1 << 20},
-        "timeout_ns": {"type": "integer", "min": 10_000, "max": 1_000_000_000},
-        "touch": TOUCH,
-    }
-}
 
 
 def calls(size: int = 64, timeout: int = 1_000_000, touch: str = "write+read", duration: int = 100) -> Json:
@@ -27,7 +19,7 @@ def calls(size: int = 64, timeout: int = 1_000_000, touch: str = "write+read", d
 
 def dropping(ppm: int, **more: int) -> Json:
     settings = {"fault.drop_ppm": str(ppm), **{f"fault.{name}": str(value) for name, value in more.items()}}
-    return {"shims": ["fault"], "settings": settings, "patterns": PATTERNS}
+    return {"shims": ["fault"], "settings": settings}
 
 
 def check_accounts(attempt: Json, given: Json) -> None:
@@ -74,7 +66,7 @@ def test_calls_survive_what_is_dropped(pair: Pair, layer: str, wait: str) -> Non
 def test_a_layer_that_loses_nothing_sends_nothing_again(pair: Pair) -> None:
     """At place self, where nobody is ever late: one thread asks and answers."""
     need("null-self")
-    [attempt] = pair.run(launch("null-self", [calls(timeout=1_000_000_000)], "self", patterns=PATTERNS))["attempts"]
+    [attempt] = pair.run(launch("null-self", [calls(timeout=1_000_000_000)], "self"))["attempts"]
     check_accounts(attempt, calls())
     assert (only(attempt, "retransmits")["value"], only(attempt, "repeated")["value"]) == (0, 0)
 

@@ -8,21 +8,11 @@ import pytest
 from cadge_results.histogram import decode
 
 from .attempts import only
-from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, in_long_form, launch, need, point
+from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
 CALL = {"type": "integer", "min": 0, "max": 4096}
-PATTERNS = {
-    "mixed": {
-        "request_bytes": CALL,
-        "reply_bytes": CALL,
-        "bulk_bytes": SIZE,
-        "window": {"type": "integer", "min": 1, "max": 64},
-        "aggressor": {"type": "choice", "values": ["same", "channel", "endpoint", "none"]},
-        "touch": DECLARED["rpc"]["touch"],
-    },
-}
 BULK = 32768
 
 
@@ -38,7 +28,7 @@ def document(layer: str, points: list[Json], wait: str = "poll", third: bool = F
     pin = wait == "poll"
     made = [endpoint(0, "client", [1, 1], pin=pin), endpoint(1, "server", [0, 0] + [2] * third, pin=pin)]
     made += [endpoint(2, "aggressor", [1], pin=False)] * third
-    return launch(layer, points, wait=wait, endpoints=made, patterns=PATTERNS, **more)
+    return launch(layer, points, wait=wait, endpoints=made, **more)
 
 
 def p50_us(attempt: Json) -> float:
@@ -114,7 +104,7 @@ def test_one_process_plays_all(some: Pair) -> None:
     need("null-self")
     points = [mixed(aggressor) for aggressor in (*WHERE, "endpoint")]
     alone = [endpoint(0, "client", [0, 0])]
-    *made, other = some.run(launch("null-self", points, "self", endpoints=alone, patterns=PATTERNS))["attempts"]
+    *made, other = some.run(launch("null-self", points, "self", endpoints=alone))["attempts"]
     for given, attempt in zip(points, made, strict=False):
         check_accounts(attempt, given)
     assert (other["status"], other["reason_code"]) == ("refused", "NO_CAP")
@@ -143,7 +133,7 @@ def test_a_call_waits_for_the_message_that_its_thread_writes(some: Pair) -> None
     alone = [endpoint(0, "client", [0, 0])]
     seen = []
     for _ in range(3):
-        attempts = some.run(launch("null-self", points, "self", endpoints=alone, patterns=PATTERNS))["attempts"]
+        attempts = some.run(launch("null-self", points, "self", endpoints=alone))["attempts"]
         for given, attempt in zip(points, attempts, strict=True):
             check_accounts(attempt, given)
         seen.append([p50_us(attempt) for attempt in attempts])

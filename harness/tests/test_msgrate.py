@@ -3,17 +3,9 @@
 
 import pytest
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, waited_ns
+from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need, point, waited_ns
 
 pytestmark = pytest.mark.paired
-
-PATTERNS = {
-    "msgrate": {
-        "bytes": {"type": "integer", "min": 0, "max": 65536},
-        **{name: DECLARED["stream"][name] for name in ("depth", "touch")},
-        "pairs": DECLARED["pingpong"]["pairs"],
-    },
-}
 
 
 def rate(depth: int, size: int = 8, touch: str = "write+read", duration: int = 50, pairs: int = 1) -> Json:
@@ -53,7 +45,7 @@ POINTS = [
 def test_every_message_is_acknowledged(some: Pair, layer: str, wait: str) -> None:
     """Over what copies, what lends, what queues, and what may lose a message; how both ends wait is judged."""
     need(layer)
-    result = some.run(launch(layer, POINTS, wait=wait, patterns=PATTERNS))
+    result = some.run(launch(layer, POINTS, wait=wait))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(POINTS, result["attempts"], strict=True):
         refused = {"sockets-udp": "MSG_TOO_LARGE", "peregrine-shm": "DEPTH_TOO_DEEP"}.get(layer)
@@ -63,7 +55,7 @@ def test_every_message_is_acknowledged(some: Pair, layer: str, wait: str) -> Non
 
 def test_one_process_plays_both(some: Pair) -> None:
     need("null-self")
-    result = some.run(launch("null-self", POINTS, "self", patterns=PATTERNS))
+    result = some.run(launch("null-self", POINTS, "self"))
     for given, attempt in zip(POINTS, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
@@ -80,7 +72,7 @@ def test_a_window_takes_two_known_delays(some: Pair) -> None:
     need("sockets-unix", "shim-delay")
     depths = (1, 8, 64)
     points = [rate(depth, duration=400) for depth in depths]
-    document = launch("sockets-unix", points, wait="block", shims=["delay"], patterns=PATTERNS)
+    document = launch("sockets-unix", points, wait="block", shims=["delay"])
     result = some.run({**document, "settings": {"delay.delay_ns": "13000000"}})
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
@@ -97,6 +89,6 @@ def test_two_pairs_add_up(some: Pair) -> None:
         *(endpoint(2 + n, "server", [n], pin=False) for n in range(2)),
     ]
     points = [rate(1, pairs=2), rate(64, pairs=2)]
-    result = some.run(launch("sockets-unix", points, wait="block", endpoints=ends, patterns=PATTERNS))
+    result = some.run(launch("sockets-unix", points, wait="block", endpoints=ends))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given, clients=2)

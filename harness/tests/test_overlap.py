@@ -8,18 +8,9 @@ import statistics
 import pytest
 
 from .attempts import only, quantile
-from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
+from .test_driver_run import Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.alone
-
-PATTERNS: Json = {
-    "overlap": {
-        "bytes": {**SIZE, "min": 16},
-        "work_percent": {"type": "integer", "min": 1, "max": 1000},
-        "touch": TOUCH,
-        "direction": {"type": "choice", "values": ["out", "in"]},
-    }
-}
 
 
 def moved(size: int, direction: str = "out", work: int = 100, touch: str = "write+read", duration: int = 60) -> Json:
@@ -64,7 +55,7 @@ EVERY = [
 @pytest.mark.first(1)
 def test_every_transfer_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
     need(layer)
-    result = pair.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    result = pair.run(launch(layer, EVERY, wait=wait))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
@@ -73,7 +64,7 @@ def test_every_transfer_is_accounted_for(pair: Pair, layer: str, wait: str) -> N
 def test_what_may_be_lost_is_counted(pair: Pair) -> None:
     need("sockets-udp")
     points = [moved(16, duration=200), moved(8000, "in", duration=200)]
-    result = pair.run(launch("sockets-udp", points, patterns=PATTERNS))
+    result = pair.run(launch("sockets-udp", points))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
@@ -83,7 +74,7 @@ def test_one_thread_has_nothing_to_overlap(pair: Pair) -> None:
     need("null-self")
     seen = []
     for _ in range(3):
-        result = pair.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+        result = pair.run(launch("null-self", EVERY, "self"))
         for given, attempt in zip(EVERY, result["attempts"], strict=True):
             check_accounts(attempt, given)
         seen.append([only(attempt, "available")["value"] for attempt in result["attempts"][4:6]])
@@ -102,7 +93,7 @@ def test_a_known_delay_overlaps_with_known_work(pair: Pair, work: int, share: in
     settings = {"delay.delay_ns": "50000"}
     seen = []
     for _ in range(3):
-        launched = launch("null-self", [given], "self", shims=["delay"], settings=settings, patterns=PATTERNS)
+        launched = launch("null-self", [given], "self", shims=["delay"], settings=settings)
         [attempt] = pair.run(launched)["attempts"]
         check_accounts(attempt, given)
         assert quantile(attempt, "pure") == pytest.approx(100_000, rel=0.05)
@@ -114,7 +105,7 @@ def test_work_that_would_hold_up_a_launch_fails_its_attempt_alone(pair: Pair) ->
     need("null-self", "shim-delay")
     points = [moved(64, work=1000), moved(64, work=1)]
     settings = {"delay.delay_ns": "60000000"}
-    launched = launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS)
+    launched = launch("null-self", points, "self", shims=["delay"], settings=settings)
     failed, done = pair.run(launched)["attempts"]
     assert (failed["status"], failed["reason_code"]) == ("failed", "DEADLINE")
     assert "the work during one would take more than a second" in failed["reason"]

@@ -8,11 +8,10 @@ import statistics
 import pytest
 
 from .attempts import only, quantile
-from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
+from .test_driver_run import Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
-PATTERNS: Json = {"phases": {"bytes": {**SIZE, "min": 16}, "touch": TOUCH}}
 PARTS = ("post", "transfer", "progress")
 
 
@@ -51,7 +50,7 @@ EVERY = [sent(16), sent(5000), sent(1 << 20), sent(65536, "none")]
 def test_the_parts_add_up(pair: Pair, layer: str, wait: str) -> None:
     """Between two processes, whose readings of the clock are compared."""
     need(layer)
-    result = pair.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    result = pair.run(launch(layer, EVERY, wait=wait))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
@@ -59,7 +58,7 @@ def test_the_parts_add_up(pair: Pair, layer: str, wait: str) -> None:
 
 def test_one_process_plays_both(pair: Pair) -> None:
     need("null-self")
-    result = pair.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+    result = pair.run(launch("null-self", EVERY, "self"))
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
@@ -67,7 +66,7 @@ def test_one_process_plays_both(pair: Pair) -> None:
 def test_what_may_be_lost_is_counted(pair: Pair) -> None:
     need("sockets-udp")
     points = [sent(16, duration=200), sent(8000, duration=200)]
-    result = pair.run(launch("sockets-udp", points, patterns=PATTERNS))
+    result = pair.run(launch("sockets-udp", points))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
@@ -90,7 +89,6 @@ def test_a_known_part_shows_as_such(pair: Pair, setting: str, part: str, known: 
             "self",
             shims=["delay"],
             settings={f"delay.{setting}": str(known)},
-            patterns=PATTERNS,
         )
         [attempt] = pair.run(launched)["attempts"]
         check_accounts(attempt, sent(64))

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.alone
 
 FILE = Path(__file__).resolve().parents[1] / "patterns/press/press.pattern.yml"
 PATTERN = PatternFile.from_object(yaml.safe_load(FILE.read_text()), source=FILE.name)
-DECLARED = {name: one.limits().model_dump() for name, one in PATTERN.parameters.items()}
 DEFAULTS = {name: one.default for name, one in PATTERN.parameters.items()}
 
 
@@ -41,7 +40,7 @@ def site(layer: str, nodes: int = 3, duration: int = 300, **parameters: int | st
     for number in range(1, nodes + 1):
         others = [other for other in range(1, nodes + 1) if other != number]
         ends.append(endpoint(number, "node", [0, *others], pin=False))
-    return launch(layer, [point], wait="block", endpoints=ends, patterns={"press": DECLARED})
+    return launch(layer, [point], wait="block", endpoints=ends)
 
 
 def only_attempt(result: Json) -> Json:

@@ -5,11 +5,10 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import SIZE, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
+from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
 
-PATTERNS = {"reconnect": {"bytes": SIZE, "clients": {"type": "integer", "min": 1, "max": 31}}}
 SPANS = ("setup", "first", "next", "addresses", "teardown")
 
 
@@ -24,7 +23,7 @@ def document(layer: str, clients: int, points: list[Json], wait: str = "poll", *
         endpoint(0, "server", numbers + numbers, pin=False),
         *(endpoint(n, "client", [0, 0], pin=False) for n in numbers),
     ]
-    return launch(layer, points, wait=wait, endpoints=ends, patterns=PATTERNS, **more)
+    return launch(layer, points, wait=wait, endpoints=ends, **more)
 
 
 def check_accounts(attempt: Json, clients: int) -> None:

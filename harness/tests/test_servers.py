@@ -10,7 +10,6 @@ from cadge_results.histogram import decode
 
 from .attempts import only
 from .test_driver_run import (
-    DECLARED,
     Json,
     Pair,
     endpoint,
@@ -27,17 +26,6 @@ pytestmark = pytest.mark.paired
 STEPS = ["per_connection", "dispatcher", "clusters", "stealing"]
 SHARED = ["cont", "wait"]
 """How threads that share a connection take their replies: each polls, or one more dispatches to them."""
-PATTERNS = {
-    "servers": {
-        "clients": {"type": "integer", "min": 1, "max": 64},
-        "step": {"type": "choice", "values": STEPS},
-        "server_threads": {"type": "integer", "min": 1, "max": 64},
-        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch", "reply")},
-        "batch": {"type": "integer", "min": 1, "max": 64},
-        "service_ns": {"type": "integer", "min": 0, "max": 100_000},
-        "connection": {"type": "choice", "values": ["private", "shared"]},
-    },
-}
 
 
 @pytest.fixture
@@ -86,7 +74,7 @@ def document(layer: str, points: list[Json], wait: str = "block", **more: object
         ends[0]["hands"] = [-1] * clients
     elif connections < clients:
         ends[0]["hands"] = [-1] * (clients - 1)
-    return launch(layer, points, wait=wait, patterns=PATTERNS, endpoints=ends, **more)
+    return launch(layer, points, wait=wait, endpoints=ends, **more)
 
 
 def rate(attempt: Json) -> float:

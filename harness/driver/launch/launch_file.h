@@ -2,7 +2,7 @@
 /*
  * The launch file (schema cadge.launch/2): what the processes of a launch are to measure. Reading is strict: every
  * key that is unknown, missing, of the wrong type or out of range is refused with a sentence that names the field.
- * What a pattern's parameters may be stands in the file itself; their names and types stand in the pattern's table.
+ * What a pattern's parameters are called and may be stands in the pattern's table.
  */
 #ifndef DRV_LAUNCH_FILE_H
 #define DRV_LAUNCH_FILE_H

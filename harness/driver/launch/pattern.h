@@ -4,7 +4,7 @@
  * found because it is there. NAME.pattern.yml beside it says the rest. Of that file the build makes NAME.params.h: the
  * struct of the parameters, words of choices, quantities, and what points need of a layer.
  *
- * The driver fills the struct from the launch file, checked against the limits that the launch file declares. Each
+ * The driver fills the struct from the launch file, checked against the limits of that file. Each
  * endpoint of a launch plays one role. An attempt goes through the same steps for every pattern; endpoint 0
  * coordinates them:
  *
@@ -57,6 +57,8 @@ struct drv_parameter {
 	size_t offset;
 	/* choice: its words, ends with NULL; the order gives the index */
 	const char *const *words;
+	/* integer: its limits */
+	int64_t least, most;
 };
 
 /* The steps of an attempt. */

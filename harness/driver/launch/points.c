@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the points of a launch file. Names and types of parameters come from the pattern's table, their limits from
- * the launch file's "patterns".
+ * Reads the points of a launch file. Names, types and limits of parameters are those of the pattern's table; "patterns"
+ * of the launch file says which patterns there are, and to people what their limits were where it was planned.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,81 +11,6 @@
 #include "launch/patterns.h"
 
 #define POINTS_MAX 100000u
-
-/* What one declaration says of one parameter, read again for each point: the document is small. */
-static int read_limits(const struct drv_reader *reader, const struct drv_parameter *parameter, int64_t *least,
-		       int64_t *most)
-{
-	static const char *const integer_keys[] = {"type", "min", "max", NULL};
-	static const char *const choice_keys[] = {"type", "values", NULL};
-	static const char *const types[] = {"integer", "choice"};
-	const json_t *values;
-	int type;
-
-	if (drv_read_word(reader, "type", types, DRV_COUNT(types), &type))
-		return -1;
-	if (type != (int)parameter->type)
-		return drv_read_wrong(reader, "type",
-				      parameter->type == DRV_CHOICE
-					      ? "must be choice, as this program was built"
-					      : "must be integer, as this program was built");
-	if (parameter->type == DRV_INTEGER) {
-		if (drv_read_keys(reader, integer_keys) ||
-		    drv_read_integer(reader, "min", 0, INT64_MAX, least) ||
-		    drv_read_integer(reader, "max", *least, INT64_MAX, most))
-			return -1;
-		return 0;
-	}
-	if (drv_read_keys(reader, choice_keys) || drv_read_list(reader, "values", 1, 1000, &values))
-		return -1;
-	for (size_t i = 0; i < json_array_size(values); i++) {
-		const char *value = json_string_value(json_array_get(values, i));
-		size_t word = 0;
-
-		while (value && parameter->words[word] && strcmp(parameter->words[word], value) != 0)
-			word++;
-		if (!value || !parameter->words[word])
-			return drv_read_wrong(reader, "values",
-					      "holds a value that this program does not know");
-	}
-	return 0;
-}
-
-static struct drv_reader limits_reader(const struct drv_reader *declaration,
-				       const struct drv_parameter *parameter)
-{
-	struct drv_reader reader = {.json = json_object_get(declaration->json, parameter->name),
-				    .fail = declaration->fail};
-
-	snprintf(reader.where, sizeof(reader.where), "%.90s.%.60s", declaration->where, parameter->name);
-	return reader;
-}
-
-/* The declaration of one pattern: exactly the table's parameters, each of the table's type. */
-static int check_declaration(const struct drv_reader *declaration, const struct drv_pattern *pattern)
-{
-	const char *known[DRV_PARAMETERS_MAX + 1];
-	int64_t least, most;
-	size_t count = 0;
-
-	if (!json_is_object(declaration->json))
-		return drv_read_wrong(declaration, "", "must be an object");
-	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++)
-		known[count++] = parameter->name;
-	known[count] = NULL;
-	if (drv_read_keys(declaration, known))
-		return -1;
-	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++) {
-		const struct drv_reader reader = limits_reader(declaration, parameter);
-
-		if (!json_is_object(reader.json))
-			return drv_read_wrong(declaration, parameter->name,
-					      reader.json ? "must be an object" : "is missing");
-		if (read_limits(&reader, parameter, &least, &most))
-			return -1;
-	}
-	return 0;
-}
 
 /* Whether endpoint `e` can play a role at all, and then with the channels that it has. */
 static int check_role(const struct drv_reader *declaration, const struct drv_launch *launch,
@@ -154,17 +79,9 @@ static int check_roles(const struct drv_reader *declaration, const struct drv_pa
 	return acts ? 0 : drv_read_wrong(declaration, "", "gives no endpoint a role that measures");
 }
 
-static struct drv_reader declaration_reader(const struct drv_reader *patterns, const char *name)
-{
-	struct drv_reader reader = {.json = json_object_get(patterns->json, name), .fail = patterns->fail};
-
-	snprintf(reader.where, sizeof(reader.where), "patterns.%.60s", name);
-	return reader;
-}
-
 /*
  * Whoever planned the launch and this program must mean the same pattern: an older build may lie on a host, and a campaign
- * that goes on may be older. A launch file that names no digest, which somebody wrote by hand, is held to its limits alone.
+ * that goes on may be older. A launch file that somebody wrote by hand may name no digests.
  */
 static int check_digest(const struct drv_reader *top, const struct drv_pattern *pattern)
 {
@@ -193,40 +110,33 @@ static int check_patterns(const struct drv_reader *top, const struct drv_reader 
 	json_object_foreach((json_t *)patterns->json, name, value)
 	{
 		const struct drv_pattern *pattern = drv_pattern_find(name, launch->kind == DRV_KIND_FLOOR);
-		const struct drv_reader reader = declaration_reader(patterns, name);
+		struct drv_reader reader = {.json = value, .fail = patterns->fail};
 
 		if (!pattern)
 			return drv_read_wrong(patterns, name,
 					      launch->kind == DRV_KIND_FLOOR
 						      ? "is not a form of floors that this program knows"
 						      : "is not a pattern that this program was built with");
-		if (check_digest(top, pattern) || check_declaration(&reader, pattern) ||
-		    check_roles(&reader, pattern, launch))
+		snprintf(reader.where, sizeof(reader.where), "patterns.%.60s", name);
+		if (!json_is_object(value))
+			return drv_read_wrong(&reader, "", "must be an object");
+		if (check_digest(top, pattern) || check_roles(&reader, pattern, launch))
 			return -1;
 	}
 	return 0;
 }
 
-static int read_choice(const struct drv_reader *reader, const struct drv_parameter *parameter,
-		       const struct drv_reader *limits, uint8_t *to)
+static size_t words_of(const struct drv_parameter *parameter)
 {
-	const json_t *values = json_object_get(limits->json, "values");
-	const char *words[1000];
-	uint32_t number = 0;
-	int index;
+	size_t count = 0;
 
-	for (size_t i = 0; i < json_array_size(values); i++)
-		words[i] = json_string_value(json_array_get(values, i));
-	if (drv_read_word(reader, parameter->name, words, json_array_size(values), &index))
-		return -1;
-	while (strcmp(parameter->words[number], words[index]) != 0)
-		number++;
-	memcpy(to, &number, sizeof(number));
-	return 0;
+	while (parameter->words[count])
+		count++;
+	return count;
 }
 
-static int read_parameters(const struct drv_reader *reader, const struct drv_reader *declaration,
-			   const struct drv_pattern *pattern, uint8_t *parameters)
+static int read_parameters(const struct drv_reader *reader, const struct drv_pattern *pattern,
+			   uint8_t *parameters)
 {
 	const char *known[DRV_PARAMETERS_MAX + 1];
 	size_t count = 0;
@@ -237,17 +147,18 @@ static int read_parameters(const struct drv_reader *reader, const struct drv_rea
 	if (drv_read_keys(reader, known))
 		return -1;
 	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name; parameter++) {
-		const struct drv_reader limits = limits_reader(declaration, parameter);
 		uint8_t *to = parameters + parameter->offset;
-		int64_t least, most, value;
+		int64_t value;
+		int word;
 
 		if (parameter->type == DRV_CHOICE) {
-			if (read_choice(reader, parameter, &limits, to))
+			if (drv_read_word(reader, parameter->name, parameter->words, words_of(parameter),
+					  &word))
 				return -1;
+			memcpy(to, &(uint32_t){(uint32_t)word}, sizeof(uint32_t));
 			continue;
 		}
-		if (read_limits(&limits, parameter, &least, &most) ||
-		    drv_read_integer(reader, parameter->name, least, most, &value))
+		if (drv_read_integer(reader, parameter->name, parameter->least, parameter->most, &value))
 			return -1;
 		memcpy(to, &(uint64_t){(uint64_t)value}, sizeof(uint64_t));
 	}
@@ -259,7 +170,6 @@ static int read_workload(const struct drv_reader *point_reader, const struct drv
 {
 	static const char *const keys[] = {"pattern", "parameters", NULL};
 	struct drv_reader reader = {.fail = point_reader->fail}, parameters = {.fail = point_reader->fail};
-	struct drv_reader declaration;
 	const char *name;
 
 	if (drv_read_object(point_reader, "workload", &reader.json))
@@ -270,7 +180,6 @@ static int read_workload(const struct drv_reader *point_reader, const struct drv
 	name = json_string_value(json_object_get(reader.json, "pattern"));
 	if (!name || !json_object_get(patterns->json, name))
 		return drv_read_wrong(&reader, "pattern", "must name one of the launch's patterns");
-	declaration = declaration_reader(patterns, name);
 	point->pattern = drv_pattern_find(name, launch->kind == DRV_KIND_FLOOR);
 	if (drv_read_object(&reader, "parameters", &parameters.json))
 		return -1;
@@ -279,7 +188,7 @@ static int read_workload(const struct drv_reader *point_reader, const struct drv
 	point->workload = json_incref((json_t *)(uintptr_t)reader.json);
 	if (!point->parameters)
 		return drv_fail_set(reader.fail, DRV_MEMORY, "no memory for the launch file");
-	return read_parameters(&parameters, &declaration, point->pattern, point->parameters);
+	return read_parameters(&parameters, point->pattern, point->parameters);
 }
 
 static int read_point(const struct drv_reader *reader, const struct drv_reader *patterns,

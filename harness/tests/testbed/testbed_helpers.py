@@ -69,17 +69,13 @@ def _endpoint(number: int, host: str, count: int) -> Json:
 
 def real_launch(name: str, layer: str) -> Json:
     """A launch of the real driver: one small rpc point between two endpoints of this host."""
-    number = {"type": "integer", "min": 0, "max": 4096}
-    touch = {"type": "choice", "values": ["none", "write+read"]}
-    payload = {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]}
-    reply = {"type": "choice", "values": ["cont", "wait", "defer"]}
     values = {"request_bytes": 8, "reply_bytes": 8, "depth": 1}
     words = {"touch": "none", "payload": "usual", "reply": "cont"}
     point = {"attempt_id": "0", "point_id": "0" * 16, "duration_ms": 20, "deadline_ms": 5000}
     launch = make_launch(name, ["localhost", "localhost"], layer=layer)
     return {
         **launch,
-        "patterns": {"rpc": {**dict.fromkeys(values, number), "touch": touch, "payload": payload, "reply": reply}},
+        "patterns": {"rpc": {}},
         "points": [{**point, "workload": {"pattern": "rpc", "parameters": {**values, **words}}}],
     }
 
@@ -95,12 +91,11 @@ def ring_launch(name: str, used: Testbed, hosts: list[str]) -> Json:
         end.update(role="node", peers=[(number - 1) % count, (number + 1) % count])
         if between:
             end.update(device=host.device, address=host.address)
-    way = {"type": "choice", "values": ["forward", "backward"]}
     point = {"attempt_id": "0", "point_id": "0" * 16, "duration_ms": 50, "deadline_ms": 20000}
     return {
         **launch,
         "wait": "block",
-        "patterns": {"ring": {"bytes": {"type": "integer", "min": 0, "max": 4096}, "way": way}},
+        "patterns": {"ring": {}},
         "points": [{**point, "workload": {"pattern": "ring", "parameters": {"bytes": 64, "way": "forward"}}}],
     }
 

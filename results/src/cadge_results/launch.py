@@ -79,7 +79,7 @@ class LaunchFile(Document):
     trace: LaunchTrace | None = Field(default=None, exclude_if=lambda value: value is None)
     """Only where some of its points replay one."""
     patterns: dict[str, dict[str, Declared]]
-    """Type and limits of every parameter of the patterns used: the driver has none of its own."""
+    """Type and limits of every parameter of the patterns used, as planned; the driver's are those it was built with."""
     digests: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Of each of these (see cadge_results.parameter_tables): a driver that was built with another version refuses."""
     points: tuple[LaunchPoint, ...]

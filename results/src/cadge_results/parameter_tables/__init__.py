@@ -46,6 +46,11 @@ def _words(name: str, one: Parameter) -> Iterable[str]:
     yield f"static const char *const {name}_words[] = {{{quoted}NULL}};"
 
 
+def _row(name: str, one: Parameter) -> str:
+    may_be = f".words = {name}_words" if one.type == "choice" else f".least = {one.min}, .most = {one.max}"
+    return f'{{"{name}", DRV_{one.type.upper()}, offsetof(struct parameters, {name}), {may_be}}}'
+
+
 def _condition(file: PatternFile, name: str, value: Value) -> str:
     number = file.parameters[name].values.index(value) if isinstance(value, str) else value
     return f"{{{list(file.parameters).index(name)}, {number}}}"
@@ -68,13 +73,7 @@ def header(name: str, file: PatternFile) -> str:
             lines += _words(key, one)
     lines += ["struct parameters {"]
     lines += [f"\t{'uint32_t' if one.type == 'choice' else 'uint64_t'} {key};" for key, one in file.parameters.items()]
-    table = [
-        f'{{"{key}", '
-        + (f"DRV_CHOICE, offsetof(struct parameters, {key}), {key}_words" if one.type == "choice" else "")
-        + (f"DRV_INTEGER, offsetof(struct parameters, {key}), NULL" if one.type != "choice" else "")
-        + "}, "
-        for key, one in file.parameters.items()
-    ]
+    table = [f"{_row(key, one)}, " for key, one in file.parameters.items()]
     quantities = [f'{{"{key}", {KINDS[one.kind]}}}, ' for key, one in file.quantities.items()]
     needs = [f"{_need(file, need.when, need.caps)}, " for need in file.needs]
     lines += ["};", "/* begins the pattern's table */", "#define PATTERN_TABLE \\"]

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import re
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -310,6 +313,27 @@ def test_what_is_no_question_is_refused_and_touches_nothing(
     with pytest.raises(BadInputError, match=why):
         list(queries.ask(sql.format(folder=tmp_path), [small]).rows)
     assert {path.name for path in tmp_path.iterdir()} == {"secret", "secret.csv"}
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1", "SELECT nothing", "EXPLAIN ANALYZE DELETE FROM launches"])
+def test_who_watches_the_time_is_gone_with_the_answer(
+    sql: str,
+    small: Campaign,
+    duckdb: Any,  # noqa: ANN401, ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread that drops the database last, while the interpreter ends, aborts the process: status 134."""
+
+    class Slow(threading.Thread):
+        def run(self) -> None:
+            super().run()
+            time.sleep(0.3)  # as on a busy machine
+
+    before = set(threading.enumerate())
+    monkeypatch.setattr(queries.threading, "Thread", Slow)  # type: ignore[attr-defined]
+    with contextlib.suppress(BadInputError):
+        list(queries.ask(sql, [small]).rows)
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_damaged_campaign_is_left_out_or_refused(small: Campaign, tmp_path: Path, duckdb: Any) -> None:  # noqa: ANN401, ARG001

@@ -118,16 +118,20 @@ class _Watch:
         self._left_s = limit_s
         self._begun_s = 0.0
         self._ended = threading.Event()
+        self._thread = threading.Thread()
 
     def __enter__(self) -> None:
         self._begun_s = time.monotonic()
         self._ended = threading.Event()
-        threading.Thread(target=self._watch, args=(self._ended, max(0.0, self._left_s)), daemon=True).start()
+        args = (self._ended, max(0.0, self._left_s))
+        self._thread = threading.Thread(target=self._watch, args=args, daemon=True)
+        self._thread.start()
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         import duckdb
 
         self._ended.set()
+        self._thread.join()  # else it may be the last that has the database, and end it while the interpreter ends
         self._left_s -= time.monotonic() - self._begun_s
         if isinstance(error, duckdb.InterruptException):
             raise self._error from error

@@ -1,12 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The folder of an nginx, for the process that works there. */
+/* An nginx, its folder and its configuration: what nginx.c, nginx_folder.c and nginx_text.c share. */
 #ifndef PRESS_NGINX_PARTS_H
 #define PRESS_NGINX_PARTS_H
 
-#include "press/nginx.h"
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/fail.h"
+#include "press/files.h"
+#include "press/message.h"
 #include "press/ring.h"
 
+#define PRESS_NGINX_NAME_BYTES 64u
 #define PRESS_NGINX_SAID_BYTES 256u
+
+/* What it listens for: its clients' requests; those of all nodes' nginx for files that it has, and ours for its counts. */
+enum press_nginx_door { PRESS_NGINX_FRONT, PRESS_NGINX_BACK, PRESS_NGINX_DOORS };
+
+/* What a configuration says. */
+struct press_nginx_plan {
+	const char *folder;
+	/* where each door is, and how that is written in an address, [...] of IPv6 */
+	const char *hosts[PRESS_NGINX_DOORS];
+	uint16_t ports[PRESS_NGINX_DOORS];
+	/* the back doors of all nodes, "HOST:PORT", in the same order everywhere */
+	const char *const *owners;
+	uint32_t nodes, connections;
+	/* that it keeps open, and connections that it may have */
+	uint32_t files, sockets;
+};
+
+struct press_nginx {
+	/* 0: it does not run */
+	pid_t pid;
+	/* bound to the ports where it is to listen, and listening to nobody: nobody else gets them. -1: none */
+	int reserved[PRESS_NGINX_DOORS];
+	uint16_t ports[PRESS_NGINX_DOORS];
+	/* "" : none was made */
+	char folder[PATH_MAX];
+	char hosts[PRESS_NGINX_DOORS][PRESS_NGINX_NAME_BYTES];
+	char addresses[PRESS_NGINX_DOORS][PRESS_NGINX_NAME_BYTES];
+	/* requests for its counts */
+	uint64_t asked;
+};
+
+/* Whether a path can stand in a configuration. */
+bool press_nginx_allows(const char *path);
+
+/* The configuration. 0, or -1 with errno. */
+int press_nginx_write(FILE *out, const struct press_nginx_plan *plan);
 
 /* Makes the folder, and one for files in it. 0, or -1 with the reason; press_nginx_clear removes what there is. */
 int press_nginx_folder(struct press_nginx *nginx, struct drv_fail *fail);

@@ -6,7 +6,6 @@
 #include <sys/epoll.h>
 
 #include "press/dial.h"
-#include "press/service.h"
 
 #define HELPERS 8u
 #define WAIT_NS UINT64_C(10000000)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "press/service.h"
+#include "press/node.h"
 
 #define ENDPOINTS 4
 #define ATTEMPT   1

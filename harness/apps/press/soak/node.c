@@ -11,7 +11,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "press/service.h"
 #include "press/soak/plan.h"
 #include "press/soak/word.h"
 #include "traffic/payload.h"

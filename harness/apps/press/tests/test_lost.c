@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "press/service.h"
+#include "press/node.h"
 #include "press/writes.h"
 #include "tap.h"
 #include "traffic/payload.h"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every sentence of every catalogue, as it is read: with 0, 1, 2 and many of what it counts.
 
-`analysis/tests/messages/NAME.txt` keeps them, one page to proof-read. After a change of words write it anew:
+`analysis/tests/messages/NAME.txt` keeps them, one page to proof-read; `examples.yml` beside them has the values, and a
+field without one fails. After a change of words write the pages anew:
 
     .venv/bin/python analysis/tests/test_messages.py
 """
@@ -15,18 +16,23 @@ from pathlib import Path
 import pytest
 
 from cadge_analysis import messages
+from cadge_results.catalogue import read_yaml
 
 KEPT = Path(__file__).parent / "messages"
 COUNTS = (0, 1, 2, 12345)
+EXAMPLES = read_yaml((KEPT / "examples.yml").read_text(encoding="utf-8"))
 STUDIES = Path(__file__).parents[1] / "studies"
 CATALOGUES: dict[str, str | Path] = {path.stem: path.stem for path in sorted(messages.FOLDER.glob("*.yml"))} | {
     path.parent.name: path for path in sorted(STUDIES.glob("*/*/messages.yml"))
 }
 
 
-def _value(name: str, spec: str, count: int) -> object:
-    """Return a value that fits a field: a count where it is counted or bare."""
-    if "|" in spec:
+def _value(key: str, name: str, spec: str, count: int) -> object:
+    """Return a value that fits a field of a sentence: a count where it is counted, or else its example."""
+    own = EXAMPLES["sentences"].get(key, {})
+    if name in own:
+        return own[name]
+    if "|" in spec or (not spec and name in EXAMPLES["counts"]):
         return count
     if spec in {",", ";", "and"}:
         return ["a", "b", "c"][: max(1, min(count, 3))]
@@ -36,7 +42,7 @@ def _value(name: str, spec: str, count: int) -> object:
         return count
     if spec in {"x", "3"} or spec.endswith(("f", "g")):
         return {0: 0.0, 1: 0.5, 2: 1.18}.get(count, 12345.0)
-    return f"<{name}>"
+    return EXAMPLES["texts"][name]
 
 
 def rendered(name: str) -> str:
@@ -44,9 +50,9 @@ def rendered(name: str) -> str:
     lines = []
     for key, text in messages.catalogue(CATALOGUES[name]).items():
         fields = [(field, spec) for _, field, spec, _ in string.Formatter().parse(text) if field]
-        said = {}
+        said: dict[str, None] = {}
         for count in COUNTS:
-            values = {field: _value(field, str(spec), count) for field, spec in fields}
+            values = {field: _value(f"{name}:{key}", field, str(spec), count) for field, spec in fields}
             said[messages.say(CATALOGUES[name], key, **values)] = None
         lines += [f"{key}:", *(f"    {sentence}" for sentence in said)]
     return "\n".join(lines) + "\n"
@@ -55,6 +61,17 @@ def rendered(name: str) -> str:
 @pytest.mark.parametrize("name", CATALOGUES)
 def test_sentences_are_those_that_are_kept(name: str) -> None:
     assert rendered(name).splitlines() == (KEPT / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_every_example_is_of_a_field() -> None:
+    fields = {
+        f"{name}:{key}": {field for _, field, _, _ in string.Formatter().parse(text) if field}
+        for name, of in CATALOGUES.items()
+        for key, text in messages.catalogue(of).items()
+    }
+    every = set().union(*fields.values())
+    assert sorted({*EXAMPLES["counts"], *EXAMPLES["texts"]} - every) == []
+    assert [key for key, own in EXAMPLES["sentences"].items() if not own.keys() <= fields.get(key, set())] == []
 
 
 @pytest.mark.parametrize("name", CATALOGUES)

@@ -254,7 +254,7 @@ def test_launches_without_a_number_are_told_and_their_means_are_not_made(tmp_pat
     assert told.objections == "second: of 14 launches 1 failed"
     means = {(one.series, one.pattern): one for one in found.wholes}
     assert means[SLOW, "rpc"].mean is None
-    assert means[SLOW, "rpc"].why == "1 of its 2 cells are not compared"
+    assert means[SLOW, "rpc"].why == "1 of its 2 cells is not compared"
     assert means[FAST, "rpc"].mean == pytest.approx(1, abs=0.05)
 
 

@@ -25,6 +25,7 @@ from cadge_analysis.page import beside
 from cadge_analysis.stats import load
 from cadge_analysis.stats.tail_shift import PER_MILLES, beyond, tail_shifts
 from cadge_analysis.versus.against import Against, Fate, against
+from cadge_analysis.versus.as_data import PAIRS
 from cadge_analysis.versus.sides import Side
 
 pytestmark = pytest.mark.spare
@@ -130,7 +131,7 @@ def test_cells_that_came_and_went(text: str, found: Against) -> None:
 
 
 def test_a_tail_that_moved_under_a_median_that_stayed_is_shown(text: str, found: Against) -> None:
-    (change,) = (one for one in found.changes if (one.series, one.pattern, one.workload) == (TAILED, "rpc", "8 B"))
+    (change,) = (one for one in found.changes if (one.series, one.case.pattern, one.workload) == (TAILED, "rpc", "8 B"))
     assert change.judged.verdict == "same"
     shifts = {one.per_mille: one for one in tail_shifts(*change.sides, change.shift)}
     assert tuple(shifts) == PER_MILLES
@@ -164,10 +165,13 @@ def test_it_is_one_file_that_never_differs(text: str, found: Against, sides: tup
 
 def test_its_numbers_are_there_for_programs(text: str, found: Against) -> None:
     data = json.loads(pagereader.read(text).one("script", id="data").text)
-    assert data["schema"] == "cadge.compare/1"
-    assert len(data["changes"]) == len(found.changes)
-    for one, change in zip(data["changes"], found.changes, strict=True):
-        assert one["launches_second"] == [change.sides[1].by_round[at] for at in sorted(change.sides[1].by_round)]
+    assert data["schema"] == "cadge.compare/2"
+    assert len(data["pairs"]) == len(found.changes)
+    for one, change in zip(data["pairs"], found.changes, strict=True):
+        assert list(one) == [*(field.name for field in PAIRS), "first_by_launch", "second_by_launch"]
+        assert (one["unit"], one["second_value"]) == (change.quantity.unit, change.sides[1].central.value)
+        assert sorted(one["second_by_launch"].values()) == sorted(change.sides[1].by_round.values())
+        assert one["second_launches"] == len(one["second_by_launch"])
 
 
 def test_what_is_under_study_is_told_apart(found: Against, sides: tuple[Side, Side]) -> None:

@@ -22,6 +22,8 @@ from cadge_analysis.report import page_of
 from cadge_analysis.stats.intervals import Tail
 from cadge_analysis.stats.load import read
 from cadge_analysis.tables import TABLES
+from cadge_analysis.versus.as_data import PAIRS
+from cadge_analysis.versus.history_data import COURSE, STOP, TURN
 from cadge_results import Campaign, PatternFile, read_workloads
 
 WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
@@ -37,6 +39,12 @@ def test_no_column_stands_twice_whatever_patterns_a_campaign_has() -> None:
     assert len(names()) == len(set(names()))
     for file in WORKLOADS.patterns:
         assert len(names(file)) == len(set(names(file))), file
+
+
+def test_each_column_of_pairs_is_described_and_each_description_is_of_one() -> None:
+    """Comparisons and histories have them."""
+    told = {one.name for known in (PAIRS, COURSE, STOP, TURN) for one in known}
+    assert told == set(described("pairs"))
 
 
 def test_each_description_is_of_a_column_that_every_campaign_has() -> None:

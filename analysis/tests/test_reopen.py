@@ -14,6 +14,7 @@ from cadge_analysis import report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page.reopened import NEEDS_RAW
 from cadge_analysis.stats import load
+from cadge_analysis.verify.check import check, printed
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -114,6 +115,22 @@ def test_it_is_the_page_of_a_campaign_without_what_needs_raw_data(twice: Campaig
     assert ids[1] <= ids[0]
 
 
+def test_data_of_the_form_before_is_read(text: str) -> None:
+    """Of a file that an older version wrote, launches' values have other names."""
+    begun, cells = text.replace("cadge.report-data/4", "cadge.report-data/3").split('"cells":[', 1)
+    for name, then in (("value", "values"), ("p99_ns", "p99"), ("fewest_samples", "samples")):
+        cells = re.sub(rf'(?<=[,{{])"{name}":(?=[\[\d])', f'"{then}":', cells)
+    older = f'{begun}"cells":[{cells}'
+    assert '"values":[' in older
+    for baseline in (None, "native-ucx"):
+        again = report.opened_again(older, "report.html", baseline)
+        assert again == report.opened_again(text, "report.html", baseline)
+    of_another_program = re.sub(r'"program":"\w+"', '"program":"0"', older)
+    held = check(printed(of_another_program, "report.html"), text)
+    assert not held.differences
+    assert not [place for place in held.unchecked if place.startswith("data, cells")]
+
+
 def test_damaged_data_is_refused(text: str) -> None:
     for pattern, by in (
         (r'"launches":\[\[', '"launches":[7,['),
@@ -122,8 +139,8 @@ def test_damaged_data_is_refused(text: str) -> None:
         (r'"subject":\d+', '"subject":"x"'),
         (r'"pattern":"rpc"', '"pattern":"rpx"'),
         (r'"withheld":"",', ""),
-        (r'("at":\d+,"values":)\[', r"\g<1>[1,"),
-        (r'("at":\d+,"values":)\[[\d.]+', r"\g<1>[NaN"),
+        (r'("at":\d+,"value":)\[', r"\g<1>[1,"),
+        (r'("at":\d+,"value":)\[[\d.]+', r"\g<1>[NaN"),
         (r'"remarks":\[\[', '"remarks":[7,['),
         (r'"axis":"[a-z_]+"', '"axis":"none"'),
     ):
@@ -138,7 +155,7 @@ def test_damaged_data_is_refused(text: str) -> None:
 def test_the_data_stays_small(text: str) -> None:
     """Each number of a launch takes a dozen bytes, and what many cells share stands once."""
     data = pagereader.read(text).one("script", id="data").text
-    values = sum(len(found.split(",")) for found in re.findall(r'"(?:values|p99)":\[([^\]]*)\]', data))
+    values = sum(len(found.split(",")) for found in re.findall(r'"(?:value|p99_ns)":\[([^\]]*)\]', data))
     cells = data.count('"point_id"')
     files = len(re.search(r'"patterns":.*"launches":', data)[0])  # type: ignore[index]
     runs = len(re.search(r'"runs":.*"cells":', data)[0])  # type: ignore[index]

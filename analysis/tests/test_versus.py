@@ -62,7 +62,7 @@ def slower(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
 def verdicts(found: Against) -> dict[tuple[str, str], set[Verdict]]:
     said: dict[tuple[str, str], set[Verdict]] = {}
     for change in found.changes:
-        said.setdefault((change.series, change.pattern), set()).add(change.judged.verdict)
+        said.setdefault((change.series, change.case.pattern), set()).add(change.judged.verdict)
     return said
 
 
@@ -85,9 +85,9 @@ def test_what_became_slower_stands_first_and_backwards_it_became_faster(tmp_path
     assert verdicts(there)[SLOW, "rpc"] == {Verdict.SLOWER}
     assert verdicts(back)[SLOW, "rpc"] == {Verdict.FASTER}
     assert not verdicts(there)[FAST, "rpc"] & {Verdict.SLOWER, Verdict.FASTER}
-    by_cell = {(one.series, one.pattern, one.workload): one for one in back.changes}
+    by_cell = {(one.series, one.case.pattern, one.workload): one for one in back.changes}
     for change in there.changes:
-        mirror = by_cell[change.series, change.pattern, change.workload]
+        mirror = by_cell[change.series, change.case.pattern, change.workload]
         assert mirror.shift == change.shift.mirrored()
 
 
@@ -98,7 +98,8 @@ def test_more_is_better_where_the_pattern_says_so(tmp_path: Path) -> None:
     assert found.paired
     for change in found.changes:
         if change.judged.verdict in (Verdict.FASTER, Verdict.SLOWER):
-            better = change.second > change.first if change.pattern == "stream" else change.second < change.first
+            is_stream = change.case.pattern == "stream"
+            better = change.second > change.first if is_stream else change.second < change.first
             assert better == (change.judged.verdict is Verdict.FASTER)
     assert any(change.judged.verdict is Verdict.FASTER for change in found.changes)
 
@@ -384,7 +385,7 @@ def layers_of(folder: Path, first: Sequence[int], second: Sequence[int]) -> Agai
 
 def test_pairs_that_disagree_with_both_medians_say_so(tmp_path: Path) -> None:
     (change,) = layers_of(tmp_path / "a", FIRST, SECOND).changes
-    assert (change.first, change.second) == pytest.approx((146, 261), rel=0.001)
+    assert (change.first, change.second) == pytest.approx((146_000, 261_000), rel=0.001)
     assert change.ratio == pytest.approx(0.9, rel=0.001)
     assert change.pairs_disagree
     (calm,) = layers_of(tmp_path / "b", FIRST, [round(0.9 * one) for one in FIRST]).changes
@@ -396,7 +397,7 @@ def test_medians_are_those_of_the_rounds_that_are_paired(tmp_path: Path) -> None
     """The second side has no number in the two fast rounds of the first: beside it, these do not count."""
     first, second = (100, 100, 300, 310, 320), (0, 0, 600, 620, 640)
     (change,) = layers_of(tmp_path, first, second).changes
-    assert (change.first, change.second) == pytest.approx((310, 620), rel=0.001)
+    assert (change.first, change.second) == pytest.approx((310_000, 620_000), rel=0.001)
     assert change.ratio == pytest.approx(2, rel=0.001)
 
 

@@ -39,8 +39,8 @@ def test_two_campaigns(campaigns: list[str], cadge: Cadge) -> None:
     assert "| verdict | change | second / first | first | second | cell |" in markdown.out
     data = json.loads(cadge("compare", campaigns[0], campaigns[1], "--json").out)["data"]
     assert (data["first"], data["second"], data["paired"]) == (campaigns[0], campaigns[1], False)
-    assert len(data["changes"]) > 2
-    assert {change["verdict"] for change in data["changes"]} <= {"faster", "slower", "same", "cannot tell"}
+    assert len(data["pairs"]) > 2
+    assert {change["verdict"] for change in data["pairs"]} <= {"faster", "slower", "same", "cannot tell"}
 
 
 def test_as_one_page(campaigns: list[str], cadge: Cadge, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_what_is_the_same_is_listed_only_when_asked_for(checkout: Checkout, cadg
     sweep = checkout.sweeps / "tiny.yml"
     sweep.write_text(sweep.read_text().replace("launches: 3", "launches: 14"))
     carry_out(cadge, checkout)
-    cells = len(json.loads(cadge("compare", "last", "last", "--json").out)["data"]["changes"])
+    cells = len(json.loads(cadge("compare", "last", "last", "--json").out)["data"]["pairs"])
     for kind in ("text", "markdown"):
         arguments = ("compare", "last", "last", "--format", kind)
         short, long = cadge(*arguments).out, cadge(*arguments, "--all").out
@@ -99,7 +99,7 @@ def test_a_report_against_an_earlier_campaign(
 def test_a_campaign_beside_itself(campaigns: list[str], cadge: Cadge) -> None:
     answer = cadge("compare", campaigns[0], campaigns[0], "--fail-on", "slower", "--fail-on", "faster", "--json")
     assert answer.code == 0
-    assert {change["ratio"] for change in json.loads(answer.out)["data"]["changes"]} == {1.0}
+    assert {change["measured_ratio"] for change in json.loads(answer.out)["data"]["pairs"]} == {1.0}
 
 
 def test_two_layers_of_one(campaigns: list[str], cadge: Cadge) -> None:
@@ -183,12 +183,12 @@ CELL = "within, poll, rpc, 8 B, round trip"
 @pytest.mark.long
 def test_a_cell_takes_the_names_that_compare_prints(campaigns: list[str], cadge: Cadge) -> None:
     data = json.loads(cadge("compare", *campaigns, "--json").out)["data"]
-    for name in (change["cell"] for change in data["changes"]):
+    for name in (change["cell"] for change in data["pairs"]):
         answer = cadge("compare", *campaigns, "--cell", name)
         assert answer.code == 0, answer.err
         assert answer.out.splitlines()[0] == f"first   {campaigns[0]}: {name}"
     of_layers = json.loads(cadge("compare", "last:a-one", "last:b-two", "--json").out)["data"]
-    answer = cadge("compare", "last", "last", "--cell", of_layers["changes"][0]["cell"])
+    answer = cadge("compare", "last", "last", "--cell", of_layers["pairs"][0]["cell"])
     assert answer.code == 0, answer.err
     assert [line.split(": ")[1].split(",")[0] for line in answer.out.splitlines()[:2]] == ["a-one", "b-two"]
 

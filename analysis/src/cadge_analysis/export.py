@@ -13,7 +13,6 @@ are of patterns that the row is not of; else `state` and `reason` say why.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
 from typing import TextIO
@@ -22,7 +21,7 @@ from cadge_analysis import messages
 from cadge_analysis.cells import summaries
 from cadge_analysis.cells.build import CellRow, build, first_rows, second_rows
 from cadge_analysis.cells.catalogue import fields_of
-from cadge_analysis.cells.entry import Field, Of, table_of
+from cadge_analysis.cells.entry import record, table_of
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.flat import lines
 from cadge_analysis.judged import gated, judged
@@ -43,10 +42,6 @@ say = partial(messages.say, "general")
 # cadge: another loggp, the model
 FORMATS = ("csv", "json", "loggp")
 SCHEMA = "cadge.export/4"
-
-
-def _record(known: Iterable[Field[Of]], item: Of) -> dict[str, object]:
-    return {field.name: field.of(item) for field in known}
 
 
 def _files(plan: Plan) -> list[PatternFile]:
@@ -92,7 +87,7 @@ def _families(verdicts: FamilyVerdicts) -> dict[str, object]:
         "withheld": verdicts.withheld,
         "comparisons": verdicts.comparisons,
         "decided": verdicts.decided,
-        "families": [_record(summaries.FAMILIES, one) for one in verdicts.families],
+        "families": [record(summaries.FAMILIES, one) for one in verdicts.families],
     }
 
 
@@ -106,7 +101,7 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
         **_families(verdicts),
         "without": dict(verdicts.without),
         "p99": {**_families(verdicts.tails), "without": dict(verdicts.tails.without)} if verdicts.tails else None,
-        "groups": [_record(summaries.leaders((case.file,)), group) for case, group in verdicts.groups.items()],
+        "groups": [record(summaries.leaders((case.file,)), group) for case, group in verdicts.groups.items()],
     }
 
 
@@ -117,11 +112,15 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
     known, offered = fields_of(comparison.data.plan), loads(comparison)
 
     def whole(row: CellRow) -> dict[str, object]:
-        numbers, record = row.numbers, _record(known, row)
-        own = {one.sample.launch_id: summaries.VALUE.of(one) for one in summaries.launch_values(numbers)}
+        numbers, fields = row.numbers, record(known, row)
         counted = {"counted_an_operation": dict(numbers.counted)} if numbers else {}
-        held = {name: value for name, value in record.items() if value is not None}
-        return {"campaign_id": comparison.data.campaign_id, **held, **counted, "by_launch": own}
+        held = {name: value for name, value in fields.items() if value is not None}
+        return {
+            "campaign_id": comparison.data.campaign_id,
+            **held,
+            **counted,
+            "by_launch": summaries.by_launch(numbers),
+        }
 
     document = {
         "schema": SCHEMA,
@@ -138,7 +137,7 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         "by_launch_unit": say("export.by_launch_unit"),
         "rows": [whole(row) for row in first_rows(comparison, verdicts, offered)],
         "verdicts": _verdicts(verdicts),
-        "knees": [_record(summaries.knees((one.case.file,)), one) for one in offered.knees],
+        "knees": [record(summaries.knees((one.case.file,)), one) for one in offered.knees],
         **({"twins": [whole(row) for row in second_rows(comparison, verdicts)]} if comparison.data.twins else {}),
         **_against_itself(comparison, verdicts),
     }

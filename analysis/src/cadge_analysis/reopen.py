@@ -148,17 +148,17 @@ def _cell(
 def _samples(
     raw: Mapping[str, Any], at: Sequence[int], file: PatternFile, launches: Sequence[tuple[str, int]]
 ) -> tuple[Sample, ...]:
-    values = raw.get("values", [])
-    tails = raw.get("p99", [0.0] * len(values))
+    values = raw.get("value", [])
+    tails = raw.get("p99_ns", [0.0] * len(values))
     rule = file.one_load
-    rates = raw.get("offered", [None] * len(values))
+    rates = raw.get("offered_per_s", [None] * len(values))
     used: Counter[int] = Counter()
     found = []
     for place, value, tail, rate in zip(at, values, tails, rates, strict=True):
         name, number = launches[place]
         if not (isfinite(value) and isfinite(tail)):
             raise ValueError(say("reopen.launch_without_number", name=name, value=value, tail=tail))
-        told = ReportedNumber(value=float(value), p99_ns=float(tail), samples=int(raw.get("samples", 0)))
+        told = ReportedNumber(value=float(value), p99_ns=float(tail), samples=int(raw.get("fewest_samples", 0)))
         quantities = {file.main: Measured(told=told)}
         if rule is not None and rate is not None:
             quantities[rule.offered] = Measured(told=ReportedNumber(value=float(rate)))

@@ -316,7 +316,6 @@ def _rows(found: Against, *, everything: bool) -> list[tuple[str, ...]]:
 
 
 def _row(change: Change) -> tuple[str, ...]:
-    from cadge_analysis import units
     from cadge_analysis.stats.verdict import Verdict
     from cadge_analysis.versus.change_words import disagreement, interval, more
 
@@ -325,7 +324,7 @@ def _row(change: Change) -> tuple[str, ...]:
     verdict = judged.verdict.word
     if judged.verdict is Verdict.UNKNOWN:
         verdict += f" ({more(change)})"
-    first, second = (f"{units.sig3(value)} {change.unit}" for value in (change.first, change.second))
+    first, second = change.values
     ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}{disagreement(change)}"
     return verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.name, change.objections
 

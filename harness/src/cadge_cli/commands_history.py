@@ -145,7 +145,7 @@ def _text(found: History) -> Iterator[str]:
     rows = []
     for one, turn, events in change_rows(found):
         too = "floors as well" if found.machine_turned(turn.at) else ""
-        before, after = (f"{units.sig3(value)} {one.unit}" for value in (turn.before, turn.after))
+        before, after = one.levels(turn)
         said = "; ".join(filter(None, (too, events)))
         what = f"{turn.ratio:.3f} {way(one, turn)}"
         rows.append((what, str(turn.at + 1), before, after, f"{turn.p:.2g}", one.name, said))

@@ -130,6 +130,11 @@ def of_numbers(name: str) -> Callable[[CellRow], Scalar]:
     return lambda row: getattr(row.numbers, name) if row.numbers is not None else None
 
 
+def record(known: Iterable[Field[Of]], item: Of) -> dict[str, Any]:
+    """Return the fields of a row by name, as JSON has them."""
+    return {field.name: field.of(item) for field in known}
+
+
 CAMPAIGN_ID = Column("campaign_id", "text", "the campaign")
 
 

@@ -40,6 +40,11 @@ def launch_values(numbers: Numbers | None) -> list[LaunchValue]:
     return [LaunchValue(numbers, sample) for sample in numbers.cell.samples] if numbers is not None else []
 
 
+def by_launch(numbers: Numbers | None) -> dict[str, Scalar]:
+    """Return each launch's own value, in the quantity's base unit."""
+    return {one.sample.launch_id: one.numbers.by_round[one.sample.round] for one in launch_values(numbers)}
+
+
 VALUE: Field[LaunchValue] = Field("value", lambda one: one.numbers.by_round[one.sample.round])
 P99: Field[LaunchValue] = Field("p99_ns", lambda one: one.numbers.own_p99.get(one.sample.round))
 OFFERED: Field[LaunchValue] = Field("offered_per_s", lambda one: one.offered_s)

@@ -48,7 +48,7 @@ from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus import change_words, drift_words
 from cadge_analysis.versus.against import Against, Change, Fate, Left
-from cadge_analysis.versus.as_data import with_launches
+from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.conditions import HARMLESS, Difference, merged
 from cadge_analysis.versus.sides import Side
 
@@ -91,7 +91,7 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
         sections=sections_of(blocks),
         banner=banner(_verdict(found, remarks), remarks),
         blocks=blocks,
-        sheet=dressed((), command, with_launches(found), generated=generated, looks=looks.values()),
+        sheet=dressed((), command, document(found, launches=True), generated=generated, looks=looks.values()),
     )
 
 
@@ -266,9 +266,9 @@ def _changes(found: Against, looks: Mapping[str, Identity]) -> Iterator[Block]:
     if len(changed) > FIRST_MOST:
         groups: dict[tuple[str, str, str], list[Change]] = {}
         for one in changed:
-            groups.setdefault((one.pattern, one.place, one.wait), []).append(one)
+            groups.setdefault(one.mode, []).append(one)
         for of in groups.values():
-            case = of[0].sides[0].cell.case
+            case = of[0].case
             title = f"{words.pattern(case)}, {mode_of(case)}"
             yield _folded(title, f"{units.count_of(len(of), 'cell')} changed", of, looks)
     undecided = [one for one in found.changes if one.judged.verdict is Verdict.UNKNOWN]
@@ -333,9 +333,9 @@ def _line(change: Change, looks: Mapping[str, Identity]) -> TableLine:
                 change_words.more(change) if judged.verdict is Verdict.UNKNOWN else "",
             ),
             TableCell(key=key_of(change.series, looks[change.series])),
-            _below(f"{change.pattern}, {change.workload}, {mode}", change.objections),
-            _below(f"{units.sig3(change.first)} {change.unit}", ends(ours.central.low, ours.central.high)),
-            _below(f"{units.sig3(change.second)} {change.unit}", ends(theirs.central.low, theirs.central.high)),
+            _below(f"{change.case.pattern}, {change.workload}, {mode}", change.objections),
+            _below(change.values[0], ends(ours.central.low, ours.central.high)),
+            _below(change.values[1], ends(theirs.central.low, theirs.central.high)),
             _below(changed, interval, f"as seen {ratio}" if ratio != changed else "", role="b"),
             words_cell(f"{first}, {second}"),
             words_cell(_p(judged.p)),
@@ -355,15 +355,15 @@ def _p(value: float) -> str:
 def _counts(found: Against) -> Iterator[Table]:
     """Yield how many cells have which verdict, by pattern, place and wait mode."""
     groups: dict[tuple[str, str, str], list[Change]] = {}
-    for one in sorted(found.changes, key=lambda one: (one.pattern, one.place, one.wait)):
-        groups.setdefault((one.pattern, one.place, one.wait), []).append(one)
+    for one in sorted(found.changes, key=lambda one: one.mode):
+        groups.setdefault(one.mode, []).append(one)
     if not groups:
         return
     order = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN)
     rows = []
     for of in groups.values():
         tally = Counter(one.judged.verdict for one in of)
-        case = of[0].sides[0].cell.case
+        case = of[0].case
         rows.append((words.pattern(case), mode_of(case), units.grouped(len(of)), *(f"{tally[one]}" for one in order)))
     heads = tuple(f"{SIGNS[one]} {one.word}" for one in order)
     yield plain_table("Cells by verdict", ("pattern", "where", "compared", *heads), rows)

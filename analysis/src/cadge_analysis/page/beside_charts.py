@@ -62,7 +62,7 @@ def ratio_figures(found: Against, looks: Looks) -> tuple[PanelFigure, ...]:
     """Return a chart for each pattern, place and wait mode of which two sizes are compared; what changed most first."""
     groups: dict[tuple[str, str, str], list[Change]] = defaultdict(list)
     for change in found.changes:
-        groups[change.pattern, change.place, change.wait].append(change)
+        groups[change.mode].append(change)
     made = [one for changes in groups.values() if (one := _group(changes, looks, found.margin)) is not None]
     reach = reach_of((line for one in made for line in one.panel.lines), found.margin)
     return tuple(_ratio_figure(one, replace(one.panel, reach=reach), looks) for one in made)
@@ -73,10 +73,10 @@ def _group(changes: Sequence[Change], looks: Looks, margin: float) -> _Group | N
     family = main_family(rows)
     if family is None:
         return None
-    members = [one for one in changes if in_family(one.sides[0].cell.case, family)]
-    case = members[0].sides[0].cell.case
+    members = [one for one in changes if in_family(one.case, family)]
+    case = members[0].case
     axis = case.file.parameters[case.file.axis]
-    sizes = {one.sides[0].cell.case.size for one in members}
+    sizes = {one.case.size for one in members}
     if len(sizes) < 2:
         return None
     spots = positions(sizes, proportional=axis.unit == "percent")
@@ -108,7 +108,7 @@ def _group(changes: Sequence[Change], looks: Looks, margin: float) -> _Group | N
 def _mark(change: Change, spots: Mapping[int, float]) -> RatioMark:
     low, high = change.judged.interval or (None, None)
     return RatioMark(
-        at=spots[change.sides[0].cell.case.size],
+        at=spots[change.case.size],
         ratio=change.change,
         low=None if low is None else exp(low),
         high=None if high is None else exp(high),
@@ -120,7 +120,9 @@ def _ratio_figure(group: _Group, panel: RatioPanel, looks: Looks) -> PanelFigure
     name = f"ratio-{case.pattern}-{case.place}-{case.wait}"
     title = f"{words.figure(case)}, {mode_of(case)}"
     better = (
-        say("beside_charts.below_is_better") if changes[0].better == "low" else say("beside_charts.above_is_better")
+        say("beside_charts.below_is_better")
+        if changes[0].quantity.better == "low"
+        else say("beside_charts.above_is_better")
     )
     changed = sum(one.judged.verdict in CHANGED for one in changes)
     note = f"{changed} of {units.count_of(len(changes), 'cell')} changed; {better}."
@@ -219,7 +221,7 @@ def _tail_figure(
     change: Change, shifts: Sequence[TailShift], panel: RatioPanel, looks: Looks, number: int
 ) -> PanelFigure:
     shown = words.shown(change.sides[0].quantity)
-    case = change.sides[0].cell.case
+    case = change.case
     title = f"{words.pattern(case)} of {change.workload}, {mode_of(case)}"
     away = beyond(tuple(shifts), change_margin := panel.margin) > 0
     within = units.percent(change_margin, 0)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The numbers that a report carries for programs: each launch's own value, cell by cell.
 
-`cadge.report-data/3`. Lists that cells point into by place stand once: `subjects` (what was measured, where it ran, how
+`cadge.report-data/4`. Lists that cells point into by place stand once: `subjects` (what was measured, where it ran, how
 it waited), `workloads` (a pattern with its parameters), `launches` (id and round), `runs` (launches, by their places:
 those of one cell, and of every other that they made). A cell holds, launch by launch, its main quantity in its base
-unit: `values`, of the launches of the run `at`. `p99` are those launches' own p99 in ns, of `samples` samples in the
-one that has the fewest; `offered` the rate in 1/s that each launch was offered, of a pattern that compares at one load
+unit: `value`, of the launches of the run `at`. `p99_ns` are those launches' own, of `fewest_samples` in the one that
+has the fewest; `offered_per_s` the rate in 1/s that each launch was offered, of a pattern that compares at one load
 alone. A planned launch that is not in its run gave no number: `planned` has them all, and `states`
 counts what became of them. `patterns` and `floors` are the files that say what all of this means.
 
@@ -27,7 +27,9 @@ from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.load import Cell
 from cadge_results import Plan
 
-SCHEMA = "cadge.report-data/3"
+SCHEMA = "cadge.report-data/4"
+_THIRD = "cadge.report-data/3"
+_NAMES_OF_THIRD = {"values": "value", "p99": "p99_ns", "offered": "offered_per_s", "samples": "fewest_samples"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +136,25 @@ def _cell(
     if numbers is None:
         return found
     found["at"] = runs.of(at)
-    for name, field in (("values", VALUE), ("offered", OFFERED), ("p99", P99)):
+    for field in (VALUE, OFFERED, P99):
         values = [field.of(one) for one in launch_values(numbers)]
         known = [_short(float(one)) for one in values if isinstance(one, float | int)]
         if len(known) == len(values):
-            found[name] = known
+            found[field.name] = known
     if numbers.own_p99:
-        found["samples"] = numbers.fewest
+        found["fewest_samples"] = numbers.fewest
     return found
+
+
+def upgraded(data: object) -> object:
+    """Return what a report carries under the names of today, where it is of the form before."""
+    if not isinstance(data, dict) or data.get("schema") != _THIRD or not isinstance(data.get("cells"), list):
+        return data
+    cells = [
+        {_NAMES_OF_THIRD.get(name, name): value for name, value in cell.items()} if isinstance(cell, dict) else cell
+        for cell in data["cells"]
+    ]
+    return {**data, "schema": SCHEMA, "cells": cells}
 
 
 def _short(value: float) -> float | int:

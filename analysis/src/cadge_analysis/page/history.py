@@ -235,14 +235,16 @@ def _figure(course: Course, drawing: _Drawing, name: str) -> PanelFigure:
     turns = [turn.at for turn in course.turns]
     ends = [-0.5, *(at - 0.5 for at in turns), len(drawing.dates) - 0.5]
     middles = [*(turn.before for turn in course.turns[:1]), *(turn.after for turn in course.turns)]
+    unit, scale = course.shown
+    values = [(one.at, one.shown(scale)) for one in course.stops]
     events = {one.at: drawing.numbers[one.at] for one in drawing.found.events_of(course.series)}
     chart = CourseChart(
-        title=course.unit or units.TIMES,
+        title=unit or units.TIMES,
         look=drawing.looks[course.series] if course.series else None,
         names=drawing.dates,
-        marks=tuple(CourseMark(at=one.at, value=one.value, low=one.low, high=one.high) for one in course.stops),
+        marks=tuple(CourseMark(at=at, value=value, low=low, high=high) for at, (value, low, high) in values),
         levels=tuple(
-            Level(begin=begin, end=end, value=value)
+            Level(begin=begin, end=end, value=value * scale)
             for (begin, end), value in zip(pairwise(ends), middles, strict=False)
         ),
         turns=tuple(turns),
@@ -258,10 +260,8 @@ def _figure(course: Course, drawing: _Drawing, name: str) -> PanelFigure:
         ),
         note=_note(course, drawing),
         table=DataTable(
-            columns=("campaign", course.unit or "times"),
-            rows=tuple(
-                (drawing.found.campaigns[one.at].name, _value(one.value, one.low, one.high)) for one in course.stops
-            ),
+            columns=("campaign", unit or "times"),
+            rows=tuple((drawing.found.campaigns[at].name, _value(*value)) for at, value in values),
         ),
     )
 
@@ -273,7 +273,7 @@ def _value(value: float, low: float | None, high: float | None) -> str:
 
 def _note(course: Course, drawing: _Drawing) -> str:
     if course.turns:
-        said = "; ".join(_said(turn, drawing.found) for turn in course.turns)
+        said = "; ".join(_said(turn, course.shown[1], drawing.found) for turn in course.turns)
         better = "less is better" if course.better == "low" else "more is better"
         return f"{said}; {better}."
     if len(course.stops) < drawing.found.needed:
@@ -281,25 +281,24 @@ def _note(course: Course, drawing: _Drawing) -> str:
     return say("history.no_change")
 
 
-def _said(turn: Turn, found: History) -> str:
+def _said(turn: Turn, scale: float, found: History) -> str:
     too = say("history.floors_there") if found.machine_turned(turn.at) else ""
     return say(
         "history.change",
         ratio=turn.ratio,
         at=turn.at + 1,
-        before=turn.before,
-        after=turn.after,
+        before=turn.before * scale,
+        after=turn.after * scale,
         p=turn.p,
         too=too,
     )
 
 
 def _described(course: Course, drawing: _Drawing) -> str:
-    first, last = course.stops[0], course.stops[-1]
-    text = (
-        f"{units.count_of(len(course.stops), 'campaign')}, from {units.sig3(first.value)} to {units.sig3(last.value)} "
-    )
-    return f"{text}{course.unit}. {_note(course, drawing)}"
+    unit, scale = course.shown
+    first, last = (units.sig3(course.stops[at].value * scale) for at in (0, -1))
+    campaigns = units.count_of(len(course.stops), "campaign")
+    return f"{campaigns}, from {first} to {last} {unit}. {_note(course, drawing)}"
 
 
 # ---- tables ----
@@ -320,8 +319,7 @@ def _changes(found: History) -> tuple[Table, ...]:
             f"{turn.at + 1}: {found.campaigns[turn.at].name}",
             units.times(turn.ratio),
             way(one, turn),
-            f"{units.sig3(turn.before)} {one.unit}",
-            f"{units.sig3(turn.after)} {one.unit}",
+            *one.levels(turn),
             f"{turn.p:.2g}",
             "; ".join(filter(None, ("floors as well" if found.machine_turned(turn.at) else "", said))),
         )

@@ -75,7 +75,7 @@ def sentence(found: Against, *, date: str) -> str:
 
 
 def _change(one: Change) -> str:
-    place = words.PLACES[one.place]
+    place = words.PLACES[one.case.place]
     return f"{one.series} {one.workload} {place} {one.judged.verdict} by {share_text(one)}"
 
 

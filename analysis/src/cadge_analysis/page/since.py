@@ -190,9 +190,11 @@ def _listed(word: str, changes: Sequence[Change], *, named: bool) -> Iterator[Sp
     for number, (series, of) in enumerate(shown):
         worst = of[0]
         yield Span("; " if number else "")
-        where = f"{words.PLACES[worst.place]}, {words.WAITS[worst.wait]}"
+        where = f"{words.PLACES[worst.case.place]}, {words.WAITS[worst.case.wait]}"
         begin = f"{series}, " if named else ""
-        yield Span(f"{begin}{worst.pattern} of {worst.workload} {where}, is {share_text(worst)} {word}", strong=True)
+        yield Span(
+            f"{begin}{worst.case.pattern} of {worst.workload} {where}, is {share_text(worst)} {word}", strong=True
+        )
         if len(of) > 1:
             beyond = len(of) - 1
             of_it = " of it" if named else ""
@@ -205,7 +207,7 @@ def _listed(word: str, changes: Sequence[Change], *, named: bool) -> Iterator[Sp
 
 def share_text(change: Change) -> str:
     """Return by how much a cell's number is worse, or better, with the interval: "22 % [18, 27]"."""
-    sign = 1 if change.better == "low" else -1
+    sign = 1 if change.quantity.better == "low" else -1
     shares = [_share(change.shift.log_ratio * sign)]
     if change.judged.interval is not None:
         shares += sorted((_share(end * sign) for end in change.judged.interval), key=abs)
@@ -251,8 +253,7 @@ def _changes(found: Against) -> FactTable | None:
         (
             one.judged.verdict.word,
             one.name,
-            f"{units.sig3(one.first)} {one.unit}",
-            f"{units.sig3(one.second)} {one.unit}",
+            *one.values,
             f"{units.times(one.ratio)}{change_words.disagreement(one)}",
             f"{units.times(one.change)} {change_words.interval(one)}".strip(),
             one.objections,

@@ -96,10 +96,9 @@ def _changes(found: Against) -> FactTable | None:
     order = sorted(found.changes, key=_place_of)
     rows = tuple(
         (
-            f"{one.pattern}, {words.PLACES[one.place]}, {words.WAITS[one.wait]}",
+            f"{one.case.pattern}, {words.PLACES[one.case.place]}, {words.WAITS[one.case.wait]}",
             one.workload,
-            f"{units.sig3(one.first)} {one.unit}",
-            f"{units.sig3(one.second)} {one.unit}",
+            *one.values,
             f"{units.times(one.ratio)} {change_words.interval(one)}".strip() + change_words.disagreement(one),
             one.judged.verdict.word,
         )
@@ -110,8 +109,8 @@ def _changes(found: Against) -> FactTable | None:
 
 
 def _place_of(change: Change) -> tuple[str, int, str, int, str]:
-    place = words.PLACE_ORDER.index(change.place)
-    return change.pattern, place, change.wait, change.sides[0].cell.case.size, change.workload
+    case = change.case
+    return case.pattern, words.PLACE_ORDER.index(case.place), case.wait, case.size, change.workload
 
 
 def _left(found: Against) -> FactTable | None:

@@ -18,7 +18,7 @@ from functools import partial
 from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import program
-from cadge_analysis.page.embed import SCHEMA
+from cadge_analysis.page.embed import SCHEMA, upgraded
 from cadge_analysis.page.pages import PAGE_SCHEMA
 from cadge_analysis.verify.places import Place, Sort, counted, places
 
@@ -99,7 +99,7 @@ def printed(text: str, source: str) -> PrintedReport:
     if len(found) != 1:
         raise BadInputError(say("check.no_report", source=source, n=len(found) or "no"))
     try:
-        data = json.loads(found[0])
+        data = upgraded(json.loads(found[0]))
     except (ValueError, RecursionError) as error:
         raise BadInputError(say("check.data_unreadable", source=source, error=error)) from error
     if not isinstance(data, Mapping) or data.get("schema") not in (SCHEMA, PAGE_SCHEMA):

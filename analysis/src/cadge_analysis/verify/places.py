@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from html.parser import HTMLParser
 
+from cadge_analysis.page.embed import upgraded
+
 NUMBER = re.compile(r"\d+(?:[.\u202f,]\d+)*(?:[eE][+-]?\d+)?")
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6", "title", "legend", "summary", "figcaption"}
@@ -238,7 +240,7 @@ def _chart(parts: Sequence[_Part], section: str) -> Iterator[tuple[str, Place]]:
 def _data(text: str) -> Iterator[tuple[str, Place]]:
     """Yield every value of the embedded data by its path; items of lists go by what names them."""
     try:
-        value = json.loads(text)
+        value = upgraded(json.loads(text))
     except ValueError:
         yield "data", Place(Sort.DATA, text[:60], ())
         return

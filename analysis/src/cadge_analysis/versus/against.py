@@ -15,7 +15,7 @@ from cadge_analysis import messages, words
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.intervals import do_disagree, median
-from cadge_analysis.stats.load import Cell
+from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.shift import Shift, paired
 from cadge_analysis.stats.verdict import Judged, Verdict
 from cadge_analysis.versus.conditions import Difference, differences
@@ -25,6 +25,7 @@ from cadge_analysis.versus.judging import between_campaigns, within_campaign
 from cadge_analysis.versus.moved import Moved, moved
 from cadge_analysis.versus.names import ARROW, name_of, workloads
 from cadge_analysis.versus.sides import Key, Side
+from cadge_results.pattern import Quantity
 from cadge_results.selftest import BetweenCampaigns
 
 say = partial(messages.say, "versus")
@@ -32,21 +33,15 @@ say = partial(messages.say, "versus")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One cell on both sides. The ratio is second / first, of the main quantity."""
+    """One cell on both sides. The ratio is second / first, of the main quantity, which both have in its base unit."""
 
     name: str
     series: str
-    place: str
-    wait: str
-    pattern: str
     workload: str
-    quantity: str
-    unit: str
     first: float
     second: float
     shift: Drifted
     """What it is once the machine's part is out; `shift.shift` is what was seen."""
-    better: str
     judged: Judged
     objections: str
     """Of how many launches there is no number, on either side; empty where there are none."""
@@ -54,6 +49,27 @@ class Change:
     """All that was measured of it, first and second."""
     pairs_disagree: bool = False
     """The ratio, which is the median over pairs, is not what both medians say, by more than the margin."""
+
+    @property
+    def case(self) -> Case:
+        """The first side's case."""
+        return self.sides[0].cell.case
+
+    @property
+    def quantity(self) -> Quantity:
+        """What both sides measured."""
+        return self.sides[0].quantity
+
+    @property
+    def mode(self) -> tuple[str, str, str]:
+        """Pattern, place and wait mode."""
+        return self.case.pattern, self.case.place, self.case.wait
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """What both sides measured, for people."""
+        shown = words.shown(self.quantity)
+        return shown.text(self.first), shown.text(self.second)
 
     @property
     def ratio(self) -> float:
@@ -268,24 +284,17 @@ def _medians(found: _Found) -> tuple[float, float]:
 
 def _change(found: _Found, shift: Drifted, judged: Judged, margin: float) -> Change:
     ours, theirs = found.ours, found.theirs
-    case, shown = ours.cell.case, words.shown(ours.quantity)
     first, second = _medians(found)
     return Change(
         name=found.name,
         series=found.series,
-        place=case.place,
-        wait=case.wait,
-        pattern=case.pattern,
         workload=found.workload,
-        quantity=ours.quantity.title,
-        unit=shown.unit,
-        first=first * shown.scale,
-        second=second * shown.scale,
+        first=first,
+        second=second,
         pairs_disagree=do_disagree(
             log(second / first), found.shift.log_ratio, found.shift.low, found.shift.high, margin
         ),
         shift=shift,
-        better=ours.quantity.better,
         judged=judged,
         objections="; ".join(chain(_objections("first", ours.cell), _objections("second", theirs.cell))),
         sides=(ours, theirs),
@@ -308,7 +317,8 @@ def _wholes(changes: Sequence[Change], left: Sequence[Left]) -> Iterator[Whole]:
     lacking = Counter((one.series, one.pattern) for one in left if not one.neither)
     by_pattern: dict[tuple[str, str, str, str], list[Change]] = defaultdict(list)
     for change in changes:
-        by_pattern[change.series, change.pattern, change.quantity, change.better].append(change)
+        of = change.quantity
+        by_pattern[change.series, change.case.pattern, of.title, of.better].append(change)
     for (series, pattern, quantity, better), found in sorted(by_pattern.items()):
         without = lacking[series, pattern]
         why = say("against.cells_not_compared", left=without, every=len(found) + without) if without else ""

@@ -7,14 +7,61 @@ from math import exp
 
 from pydantic import JsonValue
 
+from cadge_analysis.cells.entry import Field, bounded, record
+from cadge_analysis.cells.summaries import by_launch
+from cadge_analysis.stats.campaign_verdicts import Ratio
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.versus.against import Against, Change
 from cadge_analysis.versus.drift import Told
 
+SCHEMA = "cadge.compare/2"
 
-def document(found: Against) -> dict[str, JsonValue]:
-    """Return all that is said of two sides."""
+
+def _change(one: Change) -> Ratio:
+    """Return the change with the interval that its verdict is read from."""
+    low, high = one.judged.interval or (None, None)
+    return Ratio(value=one.change, low=None if low is None else exp(low), high=None if high is None else exp(high))
+
+
+PAIRS: tuple[Field[Change], ...] = (
+    Field("cell", lambda one: one.name),
+    Field("layer", lambda one: one.series),
+    Field("place", lambda one: one.case.place),
+    Field("wait", lambda one: one.case.wait),
+    Field("pattern", lambda one: one.case.pattern),
+    Field("workload", lambda one: one.workload),
+    Field("quantity", lambda one: one.case.file.main),
+    Field("unit", lambda one: one.quantity.unit),
+    Field("better", lambda one: one.quantity.better),
+    Field("first_value", lambda one: one.first),
+    Field("second_value", lambda one: one.second),
+    Field("first_launches", lambda one: one.shift.shift.launches[0]),
+    Field("second_launches", lambda one: one.shift.shift.launches[1]),
+    Field("measured_ratio", lambda one: one.ratio),
+    Field("verdict", lambda one: str(one.judged.verdict)),
+    *bounded("verdict_ratio", "", _change),
+    Field("verdict_pairs_disagree", lambda one: one.pairs_disagree),
+    Field("verdict_p", lambda one: one.shift.p),
+    Field("verdict_p_adjusted", lambda one: one.judged.p),
+    Field("verdict_level", lambda one: one.judged.level),
+    Field("verdict_withheld", lambda one: one.judged.withheld),
+    Field("verdict_more", lambda one: one.judged.more),
+    Field("drift_is_as_large", lambda one: one.judged.drowned),
+    Field("objections", lambda one: one.objections),
+)
+"""The rows of the table `pairs`."""
+
+
+def document(found: Against, *, launches: bool = False) -> dict[str, JsonValue]:
+    """Return all that is said of two sides. launches: with each launch's own value, as the page has them."""
+
+    def row(change: Change) -> dict[str, JsonValue]:
+        sides = zip(("first_by_launch", "second_by_launch"), change.sides, strict=True)
+        return record(PAIRS, change) | ({name: by_launch(side) for name, side in sides} if launches else {})
+
+    main = {one.case.pattern: one.case.file.main for one in found.changes}
     return {
+        "schema": SCHEMA,
         "first": found.first,
         "second": found.second,
         "paired": found.paired,
@@ -34,9 +81,9 @@ def document(found: Against) -> dict[str, JsonValue]:
         ],
         "means": [
             {
-                "series": one.series,
+                "layer": one.series,
                 "pattern": one.pattern,
-                "quantity": one.quantity,
+                "quantity": main[one.pattern],
                 "better": one.better,
                 "cells": one.cells,
                 "ratio": one.mean,
@@ -50,21 +97,8 @@ def document(found: Against) -> dict[str, JsonValue]:
         "correlation": found.correlation,
         "drift": [_drifted(one) for one in found.drift],
         "drift_of_selftest": [one.model_dump(mode="json") for one in found.usual],
-        "changes": [_change(change) for change in found.changes],
+        "pairs": [row(change) for change in found.changes],
     }
-
-
-def with_launches(found: Against) -> dict[str, JsonValue]:
-    """Return the same, and each launch's own number of both sides, in the quantity's base unit, by round."""
-    made = document(found)
-    changes: list[JsonValue] = []
-    for change in found.changes:
-        sides: dict[str, JsonValue] = {
-            name: [*(numbers.by_round[at] for at in sorted(numbers.by_round))]
-            for name, numbers in zip(("launches_first", "launches_second"), change.sides, strict=True)
-        }
-        changes.append({**_change(change), "base_unit": change.sides[0].quantity.unit, **sides})
-    return {"schema": "cadge.compare/1", **made, "changes": changes}
 
 
 def _drifted(one: Told) -> dict[str, JsonValue]:
@@ -83,35 +117,4 @@ def _drifted(one: Told) -> dict[str, JsonValue]:
         "spread": drift.spread,
         "freedom": drift.freedom,
         "least_for_a_single_cell": one.least,
-    }
-
-
-def _change(change: Change) -> dict[str, JsonValue]:
-    shift, judged = change.shift, change.judged
-    low, high = judged.interval or (None, None)
-    return {
-        "cell": change.name,
-        "series": change.series,
-        "place": change.place,
-        "wait": change.wait,
-        "pattern": change.pattern,
-        "workload": change.workload,
-        "quantity": change.quantity,
-        "unit": change.unit,
-        "better": change.better,
-        "first": change.first,
-        "second": change.second,
-        "ratio": change.ratio,
-        "pairs_disagree": change.pairs_disagree,
-        "change": change.change,
-        "change_low": None if low is None else exp(low),
-        "change_high": None if high is None else exp(high),
-        "level": judged.level,
-        "launches": [*shift.shift.launches],
-        "p": shift.p,
-        "p_adjusted": judged.p,
-        "verdict": str(judged.verdict),
-        "more_launches": judged.more,
-        "drift_is_as_large": judged.drowned,
-        "objections": change.objections,
     }

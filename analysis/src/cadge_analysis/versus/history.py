@@ -18,7 +18,7 @@ from statistics import median
 
 import numpy as np
 
-from cadge_analysis import messages, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.stats.change_points import LEVEL, change_points, needed
 from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.load import Case
@@ -26,6 +26,7 @@ from cadge_analysis.versus.conditions import HARMLESS, OF_LAYERS, differences, m
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.names import name_of, workloads
 from cadge_analysis.versus.sides import Side
+from cadge_results.pattern import Quantity
 
 say = partial(messages.say, "versus")
 
@@ -35,12 +36,17 @@ LEAST = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A cell in one campaign: which one, in order of time, and its number in the shown unit."""
+    """A cell in one campaign: which one, in order of time, and its number in the base unit."""
 
     at: int
     value: float
     low: float | None
     high: float | None
+
+    def shown(self, scale: float) -> tuple[float, float | None, float | None]:
+        """Return value, low and high in a unit that people read."""
+        low, high = (None if end is None else end * scale for end in (self.low, self.high))
+        return self.value * scale, low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +74,24 @@ class Course:
     name: str
     series: str | None
     case: Case | None
-    unit: str
-    better: str
     stops: tuple[Stop, ...]
     margin: float
+
+    @property
+    def quantity(self) -> Quantity | None:
+        """What was measured; None of the machine itself, which has a ratio."""
+        return self.case.file.main_quantity if self.case else None
+
+    @property
+    def shown(self) -> tuple[str, float]:
+        """The unit that people read, and what values are multiplied with for it."""
+        shown = words.shown(self.quantity) if self.quantity else None
+        return (shown.unit, shown.scale) if shown else ("", 1.0)
+
+    @property
+    def better(self) -> str:
+        """Whether low or high numbers are better."""
+        return self.quantity.better if self.quantity else "low"
 
     @cached_property
     def turns(self) -> tuple[Turn, ...]:
@@ -94,6 +114,11 @@ class Course:
     def farthest(self) -> float:
         """The logarithm of its largest change, whatever way; 0 of none."""
         return max((abs(log(turn.ratio)) for turn in self.turns), default=0.0)
+
+    def levels(self, turn: Turn) -> tuple[str, str]:
+        """Return the medians before and after a change, for people."""
+        unit, scale = self.shown
+        return f"{units.sig3(turn.before * scale)} {unit}", f"{units.sig3(turn.after * scale)} {unit}"
 
     def worse(self, turn: Turn) -> bool:
         """Tell whether it is worse after a change."""
@@ -204,24 +229,16 @@ def _courses(campaigns: Sequence[Side], left: Counter[str], margin: float) -> It
             if why:
                 left[why] += 1
             else:
-                stops.append(_stop(at, numbers))
+                central = numbers.central
+                stops.append(Stop(at=at, value=central.value, low=central.low, high=central.high))
         cell = cells[key]
-        quantity = cell.case.file.main_quantity
         yield Course(
             name=name_of(cell, said[cell.point_id]),
             series=cell.series.label,
             case=cell.case,
-            unit=words.shown(quantity).unit,
-            better=quantity.better,
             stops=tuple(stops),
             margin=margin,
         )
-
-
-def _stop(at: int, numbers: Numbers) -> Stop:
-    scale, central = words.shown(numbers.quantity).scale, numbers.central
-    low, high = (None if end is None else end * scale for end in (central.low, central.high))
-    return Stop(at=at, value=central.value * scale, low=low, high=high)
 
 
 def _gaps(courses: Sequence[Course], campaigns: int) -> Iterator[Gap]:
@@ -245,8 +262,7 @@ def _machine(campaigns: Sequence[Side], margin: float) -> Course | None:
     if len(ratios) < LEAST:
         return None
     stops = tuple(Stop(at=at, value=median(found), low=None, high=None) for at, found in sorted(ratios.items()))
-    name = say("history.machine")
-    return Course(name=name, series=None, case=None, unit="", better="low", stops=stops, margin=margin)
+    return Course(name=say("history.machine"), series=None, case=None, stops=stops, margin=margin)
 
 
 def _events(campaigns: Sequence[Side]) -> Iterator[Event]:

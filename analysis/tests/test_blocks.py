@@ -25,8 +25,14 @@ from cadge_analysis.blocks.model import (
     Item,
     Items,
     Key,
+    Matrix,
     PanelFigure,
+    Question,
     Region,
+    Remark,
+    Remarks,
+    Replies,
+    Reply,
     Span,
     Table,
     TableCell,
@@ -71,10 +77,13 @@ def table(*lines: tuple[Value | TableCell, ...], role: str = "", columns: tuple[
         Items((Item(spans=(Span(NASTY),), kind=NASTY),), NASTY),
         Facts((Fact(name="n", text=NASTY),)),
         Command(NASTY),
+        Remarks((Remark(grave=True, title=NASTY, text=NASTY, size=NASTY, items=(NASTY,), anchor=NASTY, kind=NASTY),)),
+        Items((Item(topic=NASTY, spans=(), more=NASTY),)),
         Fold(summary=(Span(NASTY),), blocks=()),
         Region(blocks=(), title=NASTY, id=NASTY),
         Region(blocks=(), label=NASTY, role=NASTY, title=NASTY),
         table((Value(text=NASTY, raw=NASTY, detail=NASTY, reason=NASTY, flag=NASTY),)),
+        table((TableCell(named=((NASTY, NASTY),)),)),
         table((TableCell(spans=(Span(NASTY),), small=((NASTY, NASTY),), role=NASTY, raw=NASTY, bar=NASTY),)),
     ],
 )
@@ -153,7 +162,9 @@ def test_an_edition_says_all_that_a_page_says() -> None:
     numbers = DataTable(columns=("c1", "c2"), rows=(("d1", "d2"),))
     panel = PanelFigure(name="-", title="f1", svg=Markup("<svg></svg>"), note="f2", table=numbers)
     cells = (Value(text="v1", detail="v2", raw="-", reason="v3", flag="-"), words_cell("v4"))
-    named = TableCell(key=Key(label="k1", number=1), spans=(Span("k2"),), small=(("-", "k3"),), is_name=True)
+    named = TableCell(
+        key=Key(label="k1", number=1), spans=(Span("k2"),), named=(("k4", "k5"),), small=(("-", "k3"),), is_name=True
+    )
     columns = (words_column("h1"), Column(head="h2", unit="h3", below=("h4", "h5")), words_column("h6"))
     whole = Table(
         label="-",
@@ -164,6 +175,18 @@ def test_an_edition_says_all_that_a_page_says() -> None:
         caption=(Span("p1"), Span("p2", role="dim")),
     )
     silent = Table(label="-", role="-", columns=columns, lines=whole.lines, edition_caption="q1")
+    replies = (
+        Reply(question="-", text="y1", detail="y2", rank="y3", spoken="-", floor="y4", bar="-", raw="-"),
+        Reply(question="-", text="-", reason="y5", why="y6"),
+    )
+    matrix = Matrix(
+        title="m1",
+        opened=False,
+        sorted_by="m2",
+        questions=(Question(head="m3", of="m4", floor="m5"), Question(head="m6", of="m7", floor="")),
+        rows=(Replies(key=Key(label="m8", number=1), begins=False, cells=replies),),
+    )
+    remark = Remark(grave=True, title="w1", text="w2", size="w3", items=("w4", "w5"), anchor="-", kind="-")
     page = Region(
         title="r1",
         id="-",
@@ -171,7 +194,9 @@ def test_an_edition_says_all_that_a_page_says() -> None:
         blocks=(
             Heading(3, "g1"),
             Text((Span("t1", strong=True), Span("t2", role="-", href="-")), "-"),
-            Items((Item(spans=(Span("i1"),), kind="-"), Item(spans=(Span("i2"),)))),
+            Items((Item(spans=(Span("i1"),), kind="-"), Item(spans=(Span("i2"),), topic="i3", more="i4"))),
+            Remarks((remark,)),
+            matrix,
             Facts((Fact(name="n1", text="n2"),)),
             Command("cadge x1", label="-"),
             whole,
@@ -181,7 +206,8 @@ def test_an_edition_says_all_that_a_page_says() -> None:
     )
     for edition in (markdown(lines_of((page,))), text(lines_of((page,)))):
         bare = edition.replace("\\", "")
-        wanted = "r1 g1 t1 t2 i1 i2 n1 n2 x1 h1 h2 h3 h4 h5 h6 k1 k2 k3 v1 v2 v3 v4 o1 p1 p2 q1 f1 f2 c1 c2 d1 d2 e1"
+        wanted = "r1 g1 t1 t2 i1 i2 i3 i4 w1 w2 w3 w4 w5 m1 m2 m3 m4 m5 m6 m7 m8 y1 y2 y3 y4 y5 y6"
+        wanted += " n1 n2 x1 h1 h2 h3 h4 h5 h6 k1 k2 k3 k4 k5 v1 v2 v3 v4 o1 p1 p2 q1 f1 f2 c1 c2 d1 d2 e1"
         assert [one for one in wanted.split() if one not in bare] == []
     (html_only,) = printed(Either(html=(Heading(3, "-"),), edition=(Heading(3, "e1"),))).all("h3")
     assert html_only.text == "-"

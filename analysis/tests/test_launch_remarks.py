@@ -11,8 +11,9 @@ import synthetic
 from test_witness import with_witness
 
 from cadge_analysis import messages, report
+from cadge_analysis.blocks.model import Remark
 from cadge_analysis.page import launch_remarks
-from cadge_analysis.page.viewmodel import Page, Remark
+from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.load import Dataset
 from cadge_results.record import HostLoad

@@ -11,8 +11,8 @@ import pytest
 import synthetic
 
 from cadge_analysis import messages, report
-from cadge_analysis.blocks.model import Span
-from cadge_analysis.page.viewmodel import Finding, Remark
+from cadge_analysis.blocks.model import Remark, Span
+from cadge_analysis.page.viewmodel import Finding
 from cadge_analysis.page.warned import warned
 
 

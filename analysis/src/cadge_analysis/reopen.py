@@ -11,9 +11,8 @@ from math import isfinite
 from typing import Any
 
 from cadge_analysis import messages
-from cadge_analysis.blocks.model import Fact
+from cadge_analysis.blocks.model import Fact, Remark
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, ReportedNumber, Sample, Series
 from cadge_results import CampaignMeta, FormatError, PatternFile, Plan
 from cadge_results.campaign import Planned, TestbedFacts, ToolFacts

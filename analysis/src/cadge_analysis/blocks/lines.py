@@ -17,10 +17,13 @@ from cadge_analysis.blocks.model import (
     Figure,
     Fold,
     Heading,
+    Item,
     Items,
     Matrix,
     PanelFigure,
     Region,
+    Remark,
+    Remarks,
     Reply,
     Span,
     Table,
@@ -66,7 +69,9 @@ def lines_of(blocks: Iterable[Block]) -> Iterator[Lines]:
             case Text():
                 yield Paragraph(_said(block.spans))
             case Items():
-                yield Listed(tuple(_said(one.spans) for one in block.items))
+                yield Listed(tuple(map(_item, block.items)))
+            case Remarks():
+                yield Listed(tuple(map(_remark, block.remarks)))
             case Facts():
                 yield Listed(tuple(f"{one.name}: {one.text}" for one in block.facts))
             case Table():
@@ -105,6 +110,16 @@ def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
 
 def _said(spans: Iterable[Span]) -> str:
     return "".join(one.text for one in spans)
+
+
+def _item(one: Item) -> str:
+    topic = f"{one.topic}: " if one.topic else ""
+    return topic + " ".join(filter(None, (_said(one.spans), one.more)))
+
+
+def _remark(one: Remark) -> str:
+    head = ", ".join(filter(None, (one.title, one.size)))
+    return " ".join(filter(None, (f"{head}.", one.told)))
 
 
 def _flat(table: Table) -> FlatTable:

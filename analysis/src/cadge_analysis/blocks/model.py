@@ -55,9 +55,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One of several: sentences, and for programs what kind of thing it says."""
+    """One of several: sentences, and for programs what kind of thing it says.
+
+    `topic`: what it is about; `more`: small print behind it.
+    """
 
     spans: tuple[Span, ...]
+    topic: str = ""
+    more: str = ""
     role: str = ""
     kind: str = ""
 
@@ -214,10 +219,7 @@ class Replies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """Layers against questions, sorted by the first question. opened: it is looked at first; others fold.
-
-    `sorted_by` says how its rows are sorted.
-    """
+    """Layers against questions, sorted as `sorted_by` says. opened: it is looked at first; others fold."""
 
     title: str
     opened: bool
@@ -293,6 +295,41 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """Something that limits what the numbers mean; `grave` ones are warnings, all others notes.
+
+    `size` says how much it touches, `share` which share of the campaign that is, for the order. `stops`: answers are
+    not to be read without it, so that it is told above them. `items`: several of a kind, told as one. `kind`: that of
+    findings, for programs.
+    """
+
+    grave: bool
+    title: str
+    text: str
+    size: str = ""
+    share: float = 0.0
+    stops: bool = False
+    items: tuple[str, ...] = ()
+    anchor: str = ""
+    kind: str = ""
+
+    @property
+    def told(self) -> str:
+        """The text and its items in one line: whole sentences follow each other, all else stands between semicolons."""
+        line = self.text
+        for item in self.items:
+            line += f"{'' if line[-1:] in '.:;?!' else ';'} {item}"
+        return line.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """Remarks, each folded below its title and size; in an edition a list."""
+
+    remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
     """Blocks that belong together. With a `title` they are a section of the page; lists of sections call it `short`."""
 
@@ -323,6 +360,7 @@ Block = (
     | Items
     | Facts
     | Command
+    | Remarks
     | Table
     | Matrix
     | Figure

@@ -22,6 +22,7 @@ from cadge_analysis.blocks.model import (
     Items,
     PanelFigure,
     Region,
+    Remark,
     Span,
     Table,
     TableCell,
@@ -42,7 +43,7 @@ from cadge_analysis.page import provenance
 from cadge_analysis.page.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.page.since import findings_of, machine_tables
-from cadge_analysis.page.viewmodel import Finding, Remark
+from cadge_analysis.page.viewmodel import Finding
 from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict

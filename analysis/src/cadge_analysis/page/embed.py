@@ -19,10 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis import words
-from cadge_analysis.blocks.model import Fact
+from cadge_analysis.blocks.model import Fact, Remark
 from cadge_analysis.cells.summaries import OFFERED, P99, VALUE, launch_values
 from cadge_analysis.judged import in_doubt
-from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.load import Cell
 from cadge_results import Plan

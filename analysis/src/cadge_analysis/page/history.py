@@ -23,6 +23,7 @@ from cadge_analysis.blocks.model import (
     Items,
     PanelFigure,
     Region,
+    Remark,
     Span,
     Table,
     plain,
@@ -35,7 +36,6 @@ from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import provenance
 from cadge_analysis.page.beside_charts import key_of
 from cadge_analysis.page.sheet import dressed
-from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn

@@ -9,8 +9,8 @@ from functools import partial
 from statistics import median
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import Remark
 from cadge_analysis.page.strips import WITNESSED
-from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.strips import launches

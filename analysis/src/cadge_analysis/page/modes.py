@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.page.viewmodel import Remark
+from cadge_analysis.blocks.model import Remark
 from cadge_analysis.stats import modes
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 
 from cadge_analysis.blocks.layout import column_heads
 from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, lines_of
-from cadge_analysis.blocks.model import Fact, Figure, Heading
+from cadge_analysis.blocks.model import Figure, Heading
 from cadge_analysis.cells.shown import Value
+from cadge_analysis.page.sections import first_screen
 from cadge_analysis.page.viewmodel import (
     CaseTable,
     FactTable,
     KneeTable,
     Page,
-    Remark,
     Same,
     Section,
     Summary,
@@ -55,9 +55,8 @@ def outline(page: Page) -> Iterator[Lines]:
     """Yield all of a report that can be said without a picture, in the page's order."""
     yield Heading(1, page.title)
     yield Paragraph(page.deck)
-    yield from _first_screen(page)
-    yield from _glossary(page)
-    yield from lines_of(filter(None, (page.questions, page.layers)))
+    yield from _compared(page)
+    yield from lines_of(filter(None, (*first_screen(page), page.questions, page.layers)))
     for section in page.sections:
         yield from _section(section)
     sure = (page.since_then, page.itself, page.coverage, page.without, page.floors)
@@ -65,41 +64,11 @@ def outline(page: Page) -> Iterator[Lines]:
     yield from lines_of(filter(None, rest))
 
 
-def _first_screen(page: Page) -> Iterator[Lines]:
+def _compared(page: Page) -> Iterator[Lines]:
     compared = [
         _joined(f"{one.name}: {', '.join(one.layers)}", one.paths, between=" - ") for one in page.compared.libraries
     ]
     yield Listed((*compared, _joined(f"Measured: {page.compared.workloads}", page.compared.attempts, between=". ")))
-    if page.since:
-        yield Heading(2, "Since then")
-        yield Listed(tuple(one.text for one in page.since))
-    yield Heading(2, "Answer")
-    if page.warned.stops:
-        stops = "; ".join(_joined(one.title, one.size, between=", ") for one in page.warned.stops)
-        yield Paragraph(f"Caution: {stops}.")
-    yield from map(Paragraph, page.opening)
-    if page.answers:
-        yield Listed(
-            tuple(
-                _joined(f"{one.topic}: {''.join(span.text for span in one.spans)}", one.against, between=" ")
-                for one in page.answers
-            )
-        )
-        yield Paragraph(page.bracket)
-    yield Heading(3, page.warned.headline)
-    yield Listed(tuple(map(_remark, page.warned.warnings)))
-    if page.warned.notes:
-        yield Paragraph("Notes:")
-        yield Listed(tuple(map(_remark, page.warned.notes)))
-    yield Paragraph(page.warned.nothing_found)
-    if page.cannot:
-        yield Heading(3, "Not decided, or not measured")
-        yield Listed(page.cannot)
-
-
-def _remark(one: Remark) -> str:
-    head = _joined(one.title, one.size, between=", ")
-    return _joined(f"{head}.", one.told, between=" ")
 
 
 def _section(section: Section) -> Iterator[Lines]:
@@ -122,12 +91,6 @@ def _figure(figure: Figure) -> Iterator[Lines]:
     yield Heading(3, figure.title)
     yield Paragraph(figure.caption)
     yield FlatTable("", figure.table.columns, figure.table.rows)
-
-
-def _glossary(page: Page) -> Iterator[Lines]:
-    if page.glossary:
-        yield Heading(3, "Glossary")
-        yield _facts(page.glossary)
 
 
 def _summary(table: Summary) -> FlatTable:
@@ -170,10 +133,6 @@ def _rows(rows: Iterable[TableRow]) -> tuple[tuple[str, ...], ...]:
 
 def _value(one: Value) -> str:
     return " ".join(filter(None, (one.text, one.detail, one.reason)))
-
-
-def _facts(facts: Iterable[Fact]) -> Listed:
-    return Listed(tuple(f"{one.name}: {one.text}" for one in facts))
 
 
 def _fact_table(table: FactTable) -> FlatTable:

@@ -19,9 +19,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.model import Figure, Sheet
+from cadge_analysis.blocks.model import Figure, Remark, Sheet
 from cadge_analysis.page.provenance import as_json
-from cadge_analysis.page.viewmodel import Compared, Page, Remark, Section
+from cadge_analysis.page.viewmodel import Compared, Page, Section
 
 say = partial(messages.say, "report")
 

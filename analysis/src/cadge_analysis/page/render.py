@@ -14,6 +14,7 @@ from markupsafe import Markup
 from cadge_analysis import messages
 from cadge_analysis.blocks.html import environment, tidy, whole
 from cadge_analysis.page.pages import PatternPage
+from cadge_analysis.page.sections import first_screen, stops
 from cadge_analysis.page.viewmodel import Page
 
 say = partial(messages.say, "report")
@@ -21,12 +22,20 @@ say = partial(messages.say, "report")
 
 def html(page: Page) -> str:
     """Return the report as one HTML document that needs nothing else."""
-    return whole(environment().get_template("report.html.j2").render(page=page, script=_script()))
+    return whole(
+        environment()
+        .get_template("report.html.j2")
+        .render(page=page, script=_script(), stops=stops(page.warned.stops), first=first_screen(page))
+    )
 
 
 def pattern(page: PatternPage) -> str:
     """Return one pattern's page of a report in several files as an HTML document of its own."""
-    return whole(environment().get_template("pattern.html.j2").render(page=page, script=_script()))
+    return whole(
+        environment()
+        .get_template("pattern.html.j2")
+        .render(page=page, script=_script(), stops=stops(page.stops, page.report))
+    )
 
 
 @cache

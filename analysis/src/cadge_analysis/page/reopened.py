@@ -10,10 +10,10 @@ from functools import partial
 from markupsafe import Markup
 
 from cadge_analysis import messages
-from cadge_analysis.blocks.model import Column
+from cadge_analysis.blocks.model import Column, Remark
 from cadge_analysis.page import provenance, sections
 from cadge_analysis.page.tables import uncounted as uncounted_of
-from cadge_analysis.page.viewmodel import CaseTable, Page, Remark, Section, TableRow
+from cadge_analysis.page.viewmodel import CaseTable, Page, Section, TableRow
 from cadge_analysis.page.warned import warned
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.compare import Comparison

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sections of a report that say how sure it is, and what was done: each as blocks, for the page and its editions."""
+"""Sections of a report as blocks, for the page and its editions: the first screen, how sure it is, what was done."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from cadge_analysis.blocks.model import (
     Item,
     Items,
     Region,
+    Remark,
+    Remarks,
     Sheet,
     Span,
     Table,
     TableLine,
     Text,
     lede,
+    listed,
     plain,
     plain_table,
     words_column,
 )
-from cadge_analysis.page.viewmodel import FactTable, Since
+from cadge_analysis.page.viewmodel import Answer, FactTable, Finding, Page, Since, Warned
 
 
 def _say(key: str, **values: object) -> str:
@@ -112,3 +115,73 @@ def _host(host: str, facts: tuple[Fact, ...]) -> Iterator[Block]:
         yield Fold(summary=spans, blocks=(Facts(facts),))
     else:
         yield Either(html=(Text(spans),), edition=(heading,))
+
+
+# ---- the first screen: what changed, the answer, how sure it is, and what the run leaves open ----
+
+
+def first_screen(page: Page) -> tuple[Region, ...]:
+    """Return the sections that stand before all others."""
+    return (*_found(page.since), _answer(page))
+
+
+def stops(remarks: Sequence[Remark], report: str = "") -> tuple[Text, ...]:
+    """Return the line above all answers: what they are not to be read without. report: the address of its file."""
+    if not remarks:
+        return ()
+    spans = [Span("Caution:", role="b"), Span(" ")]
+    for number, one in enumerate(remarks):
+        end = "; " if number < len(remarks) - 1 else ""
+        spans += [Span(one.title, href=f"{report}#{one.anchor}"), Span(f", {one.size}{end}" if one.size else end)]
+    return (Text(tuple(spans), "stops"),)
+
+
+def _found(found: Sequence[Finding]) -> Iterator[Region]:
+    if found:
+        items = (Item(spans=one.spans, role="grave" if one.grave else "", kind=one.kind) for one in found)
+        yield Region(id="found", title="Since then", role="first", blocks=(Items(tuple(items), "found"),))
+
+
+def _answer(page: Page) -> Region:
+    answers: tuple[Block, ...] = (Items(tuple(map(_item, page.answers)), "answers"), plain(page.bracket, "bracket"))
+    said: tuple[Block, ...] = (
+        *(plain(text, "opening") for text in page.opening),
+        *(answers if page.answers else ()),
+        *_glossary(page, here=True),
+    )
+    sure = Region(role="sure", blocks=(_validity(page.warned), *_left_open(page.cannot)))
+    screen = Region(role="screen", blocks=(Region(blocks=said), sure))
+    caution = tuple(Text((*one.spans, Span("."))) for one in stops(page.warned.stops))
+    return Region(id="answer", title="Answer", blocks=(Either(edition=caution), screen, *_glossary(page, here=False)))
+
+
+def _item(one: Answer) -> Item:
+    return Item(topic=one.topic, spans=one.spans, more=one.against)
+
+
+def _glossary(page: Page, *, here: bool) -> Iterator[Either]:
+    """Yield the glossary: here, below the answers of a page, or behind all of the first screen of an edition."""
+    facts = Facts(page.glossary)
+    if page.glossary and here:
+        yield Either(html=(Fold(summary=(Span("Glossary"),), blocks=(facts,), role="glossary"),))
+    elif page.glossary:
+        yield Either(edition=(Heading(3, "Glossary"), facts))
+
+
+def _validity(warned: Warned) -> Region:
+    """Return warnings with their sizes, the widest first; the details of each fold."""
+    blocks: list[Block] = [Heading(3, warned.headline), Remarks(warned.warnings)]
+    if warned.notes:
+        blocks.append(Either(edition=(plain("Notes:"),)))
+        blocks.append(Fold(summary=(Span("Notes"),), blocks=(Remarks(warned.notes),), role="notes"))
+    if warned.nothing_found:
+        blocks.append(plain(warned.nothing_found, "dim nothing"))
+    return Region(role="banner", label="Validity", blocks=tuple(blocks))
+
+
+def _left_open(texts: tuple[str, ...]) -> Iterator[Block]:
+    """Yield what the campaign leaves open."""
+    if texts:
+        title = _say("open")
+        yield Either(edition=(Heading(3, title),))
+        yield Fold(summary=(Span(title, role="h3"),), blocks=(listed(texts, "cannot"),), role="cannots", is_open=True)

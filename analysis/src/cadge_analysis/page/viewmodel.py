@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Region, Sheet, Span
+from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Region, Remark, Sheet, Span
 from cadge_analysis.cells.shown import Value
 
 if TYPE_CHECKING:
@@ -20,37 +20,6 @@ class Answer:
     topic: str
     spans: tuple[Span, ...]
     against: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
-    """Something that limits what the numbers mean; `grave` ones are warnings, all others notes.
-
-    `size` says how much it touches, `share` which share of the campaign that is, for the order. `stops`: answers are
-    not to be read without it, so that it is told above them. `items`: several of a kind, told as one. `kind`: that of
-    findings, for programs.
-    """
-
-    grave: bool
-    title: str
-    text: str
-    size: str = ""
-    share: float = 0.0
-    stops: bool = False
-    items: tuple[str, ...] = ()
-    anchor: str = ""
-    kind: str = ""
-
-    @property
-    def told(self) -> str:
-        """The text and its items in one line: whole sentences follow each other, all else stands between semicolons."""
-        line = self.text
-        for item in self.items:
-            line += f"{'' if not line or line.endswith(_ENDS) else ';'} {item}"
-        return line.strip()
-
-
-_ENDS = (".", ":", ";", "?", "!")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

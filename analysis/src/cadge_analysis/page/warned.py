@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Span, Text, plain
-from cadge_analysis.page.viewmodel import Finding, Remark, Warned
+from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Remark, Span, Text, plain
+from cadge_analysis.page.viewmodel import Finding, Warned
 
 say = partial(messages.say, "remarks")
 

@@ -20,6 +20,7 @@ from cadge_analysis.blocks.model import (
     Facts,
     Heading,
     Region,
+    Remark,
     Span,
     StackedFigure,
     Table,
@@ -42,7 +43,6 @@ from cadge_analysis.page import provenance
 from cadge_analysis.page.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.remarks import counted, remarks
 from cadge_analysis.page.sheet import sheet
-from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison

@@ -34,11 +34,7 @@ from cadge_analysis.stats.load import Case, Dataset
 from cadge_results.imported import ImportedFile, ImportedSeries
 
 say = partial(messages.say, "report")
-
-
-def _say(key: str) -> str:
-    return messages.say("sections", f"imported.{key}")
-
+in_section = partial(messages.say, "sections")
 
 MB = 1_000_000
 SHOWN_DIGITS = 3
@@ -65,8 +61,8 @@ def imported(data: Dataset) -> Region | None:
     """Return a table a test, by files in the order in which they were imported; None where nothing was."""
     if not data.imported:
         return None
-    text = Text((Span(_say("lede")), Span(" "), Span(_say("more"), role="dim")), "lede")
-    opened = Either(html=(text,), edition=(plain(_say("edition")),))
+    text = Text((Span(in_section("imported.lede")), Span(" "), Span(in_section("imported.more"), role="dim")), "lede")
+    opened = Either(html=(text,), edition=(plain(in_section("imported.edition")),))
     blocks = (block for file in data.imported for block in _file(file))
     return Region(id="imported", title="Imported", blocks=(opened, *blocks))
 

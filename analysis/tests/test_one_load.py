@@ -17,6 +17,7 @@ import synthetic
 from cadge_analysis import export, messages, report
 from cadge_analysis.blocks.model import Matrix
 from cadge_analysis.judged import judged
+from cadge_analysis.page.answers import answers
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.ablation import ablations
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
@@ -161,6 +162,35 @@ def test_the_report_ranks_nothing_and_says_why(tmp_path: Path) -> None:
     assert unlike.partition(" (")[0] in text
     again = report.opened_again(path.read_text(), "report.html", None)
     assert WHY in pagereader.read(again).text
+
+
+def at_rates(*rates: int) -> tuple[dict[str, int], ...]:
+    return ({"request_bytes": 8}, *({"request_bytes": 8, "offered_per_s": rate} for rate in rates))
+
+
+@pytest.mark.parametrize(("rates", "asked"), [((100,), "100"), ((100, 400, 200), "200"), ((100, 200), "100")])
+def test_a_rate_that_was_given_answers_where_shares_are_unlike_loads(
+    tmp_path: Path, rates: tuple[int, ...], asked: str
+) -> None:
+    """The middle one of them: on the first screen and in the summary."""
+    comparison = compare(read(made(tmp_path, given=at_rates(*rates))))
+    found = judged(comparison)
+    _, [first] = answers(comparison, found)
+    assert f"{asked} calls/s" in first.topic
+    said = "".join(span.text for span in first.spans)
+    assert "sockets-tcp" in said
+    assert "no comparison" not in said
+    built = page(comparison, title=None, generated="now")
+    [table] = [one for one in built.questions.blocks if isinstance(one, Matrix)]
+    assert {question.head.partition(",")[0] for question in table.questions} == {f"Load {asked} calls/s offered"}
+    assert [row.cells[0].rank for row in table.rows] == ["1", "2=", "2="]
+
+
+def test_shares_answer_where_they_are_one_load_or_no_rate_was_given(unlike: Campaign, tmp_path: Path) -> None:
+    alike = compare(read(made(tmp_path / "alike", lambda _, __: 100, given=at_rates(100))))
+    for comparison in (alike, compare(read(unlike))):
+        _, [first] = answers(comparison, judged(comparison))
+        assert "50 %" in first.topic.replace("\u00a0", " ").replace("\u202f", " ")
 
 
 def test_the_summary_is_sorted_by_name(unlike: Campaign) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Span
 from cadge_analysis.page import verdict_words
-from cadge_analysis.page.figures import estimate_text, in_family, main_family
+from cadge_analysis.page.figures import answering, estimate_text
 from cadge_analysis.page.viewmodel import Answer
 from cadge_analysis.stats import modes
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
@@ -25,16 +25,6 @@ say = partial(messages.say, "findings")
 _Member = TypeVar("_Member")
 MEMBERS_MOST = 4
 """So many members of a leading group are named in a sentence; of more, one less."""
-
-
-def _pick(rows: Sequence[Row], size: int) -> list[Row]:
-    """Return the rows of the main family at one size, or at the size next to it that was measured."""
-    family = main_family(rows)
-    if family is None:
-        return []
-    members = [r for r in rows if in_family(r.cell.case, family)]
-    sizes = sorted({r.cell.case.size for r in members}, key=lambda s: (abs(s - size), s))
-    return [r for r in members if sizes and r.cell.case.size == sizes[0]]
 
 
 def _ratio_text(ratio: Estimate) -> str:
@@ -225,5 +215,6 @@ def first_questions(comparison: Comparison) -> Iterator[list[Row]]:
             if wait not in screen.waits:
                 continue
             for place in words.PLACE_ORDER:
-                if rows := _pick(groups.get((pattern, place, wait), []), screen.at):
-                    yield rows
+                rows = groups.get((pattern, place, wait), [])
+                if (chosen := answering(rows)) is not None:
+                    yield [row for row in rows if row.cell.case == chosen]

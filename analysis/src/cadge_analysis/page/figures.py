@@ -65,6 +65,30 @@ def in_family(case: Case, family: Family) -> bool:
     return case.on_diagonal and case.family == family
 
 
+def answering(rows: Sequence[Row]) -> Case | None:
+    """Return the case of a pattern that answers for it: of the main family, at the size nearest to the first screen's.
+
+    Where layers stand at unlike loads there, it is one whose rate was given to two layers or more: the middle rate.
+    """
+    family = main_family(rows)
+    if family is None:
+        return None
+    members = {row.cell.case for row in rows if in_family(row.cell.case, family)}
+    usual = min(members, key=lambda case: (abs(case.size - case.file.first_screen.at), case.size))
+    rule = usual.file.one_load
+    if rule is None or not unlike(row.cell for row in rows if row.cell.case == usual):
+        return usual
+    alike = {item for item in family if item[0] != rule.given}
+    layers: Counter[Case] = Counter(row.cell.case for row in rows)
+    rated = [
+        case
+        for case, count in layers.items()
+        if count > 1 and case.on_diagonal and alike <= set(case.family) and case.workload.integer(rule.given)
+    ]
+    rated.sort(key=lambda case: case.workload.integer(rule.given))
+    return rated[(len(rated) - 1) // 2] if rated else usual
+
+
 def beside(rows: Sequence[Row]) -> Family | None:
     """Return the family that stands beside the main one: alike but for what ranks; None where there is none."""
     main = main_family(rows)

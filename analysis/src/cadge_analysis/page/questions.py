@@ -17,7 +17,7 @@ from itertools import pairwise
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Either, Key, Matrix, Question, Region, Replies, Reply, plain
 from cadge_analysis.page.answers import first_screen
-from cadge_analysis.page.figures import in_family, main_family
+from cadge_analysis.page.figures import answering, in_family
 from cadge_analysis.page.tables import SUMMARY_SIZES
 from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_order
@@ -102,36 +102,32 @@ def _asked(comparison: Comparison, spot: tuple[str, str]) -> list[_Asked]:
 
 
 def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
-    family = main_family(rows)
-    cases = {
-        row.cell.case.size: row.cell.case for row in rows if family is not None and in_family(row.cell.case, family)
-    }
-    if not cases:
+    case = answering(rows)
+    if case is None:
         return
-    file = next(iter(cases.values())).file
-    timed = file.main_quantity.kind == "histogram"
-    at = min(cases, key=lambda size: (abs(size - file.first_screen.at), size))
-    yield _main(cases[at], rows)
-    if not in_full or not timed:
+    file = case.file
+    yield _main(case, rows)
+    if not in_full or file.main_quantity.kind != "histogram":
         return
     if file.parameters[file.axis].unit == "bytes":
-        further = next((size for size in SUMMARY_SIZES if size > at and size in cases), None)
+        cases = {row.cell.case.size: row.cell.case for row in rows if in_family(row.cell.case, case.family)}
+        further = next((size for size in SUMMARY_SIZES if size > case.size and size in cases), None)
         if further is not None:
             yield _main(cases[further], rows)
-    what = f"{words.pattern(cases[at])} {words.size(cases[at])}"
-    apart = _unlike(cases[at], rows)
+    what = f"{words.pattern(case)} {words.stands_at(case)}"
+    apart = _unlike(case, rows)
     yield _Asked(
-        case=cases[at],
+        case=case,
         head=f"{what}, p99",
         of=f"p99, {file.main_quantity.title}",
         reply=_p99,
         measure=TAIL,
         unlike=apart,
     )
-    if any(row.numbers.costs.cpu_ns for row in rows if row.cell.case == cases[at]):
+    if any(row.numbers.costs.cpu_ns for row in rows if row.cell.case == case):
         noun = file.words.operations.partition("/")[0].removesuffix("s")
         yield _Asked(
-            case=cases[at],
+            case=case,
             head=f"{what}, CPU",
             of=say("questions.processors", noun=noun),
             reply=_cpu,
@@ -150,7 +146,7 @@ def _main(case: Case, rows: Sequence[Row]) -> _Asked:
     what = f"p50, {quantity.title}" if quantity.kind == "histogram" else quantity.title
     return _Asked(
         case=case,
-        head=f"{words.pattern(case)} {words.size(case)}",
+        head=f"{words.pattern(case)} {words.stands_at(case)}",
         of=what,
         reply=_central,
         measure=MAIN,

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 import cadge_analysis.page as package
 from cadge_analysis.blocks.lines import filled
-from cadge_analysis.blocks.model import Region
+from cadge_analysis.blocks.model import Region, Table
 from cadge_analysis.page.outline import ONLY_IN_HTML, outline
 from cadge_analysis.page.viewmodel import Page
 
@@ -43,6 +43,8 @@ def made_up(kind: Any, field: str, without: str, told: dict[str, str], part: str
     """
     if kind is Region:  # its blocks are told by what they are: test_blocks.py
         return Region(blocks=())
+    if kind is Table:
+        return Table(label="", role="", columns=(), lines=())
     origin, parts = get_origin(kind), get_args(kind)
     if is_dataclass(kind) and isinstance(kind, type):
         hints = get_type_hints(kind, localns=NAMES)

@@ -12,6 +12,8 @@ import pytest
 from synthetic import Options, make
 
 from cadge_analysis import messages
+from cadge_analysis.blocks.lines import FlatTable, lines_of
+from cadge_analysis.blocks.model import Table
 from cadge_analysis.judged import judged
 from cadge_analysis.page.compared import _carried
 from cadge_analysis.page.render import html
@@ -47,6 +49,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return replace(found, plan=found.plan.model_copy(update={"providers": {NEW: PROVIDER}}))
 
 
+def flat(table: Table) -> FlatTable:
+    """Return a table as an edition has it."""
+    (found,) = lines_of((table,))
+    assert isinstance(found, FlatTable)
+    return found
+
+
 def said(data: Dataset) -> Since:
     comparison = compare(data)
     found = versions(data, launch_facts(data), judged(comparison).delta)
@@ -55,7 +64,7 @@ def said(data: Dataset) -> Since:
 
 
 def test_each_build_stands_with_what_was_loaded(data: Dataset) -> None:
-    builds = said(data).tables[0]
+    builds = flat(said(data).tables[0])
     rows = {row[0]: row[1:] for row in builds.rows}
     assert rows.keys() == {"sockets-tcp", NEW}
     assert rows["sockets-tcp"][2] == "as the build found it"
@@ -65,8 +74,8 @@ def test_each_build_stands_with_what_was_loaded(data: Dataset) -> None:
 
 def test_cells_stand_with_a_ratio_and_a_verdict(data: Dataset) -> None:
     found = said(data)
-    (table,) = found.tables[1:]
-    assert table.title == f"{NEW} beside sockets-tcp"
+    (table,) = map(flat, found.tables[1:])
+    assert table.caption == f"{NEW} beside sockets-tcp"
     cells = len(
         {(cell.case.pattern, cell.case.place, cell.case.size) for cell in data.cells if cell.series.layer == NEW}
     )
@@ -84,8 +93,8 @@ def test_cells_without_numbers_stand_with_the_reason(tmp_path: Path) -> None:
             attempt.update(status="unsound", reason="path: not the one asked for", reason_code="CHECK")
 
     options = Options(layers=("sockets-tcp", NEW), sizes=(8,), waits=("poll",), troubles=False, attempt_hook=spoiled)
-    left = said(read(make(tmp_path, options))).tables[-1]
-    assert left.title == f"{NEW} beside sockets-tcp: cells that are not compared"
+    left = flat(said(read(make(tmp_path, options))).tables[-1])
+    assert left.caption == f"{NEW} beside sockets-tcp: cells that are not compared"
     assert left.rows == ((f"unsound in {NEW}", "2"),)
 
 

@@ -469,12 +469,12 @@ def caption(title: str, note: str = "") -> tuple[Span, ...]:
     return (Span(title, role="span"), *((Span(" "), Span(note, role="dim")) if note else ()))
 
 
-def plain_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+def plain_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
     """Return a table of words that gives way on a narrow page."""
     return Table(
         label=title,
         role="plain",
-        columns=tuple(map(words_column, heads)),
+        columns=tuple(map(words_column, columns)),
         lines=tuple(TableLine(cells=tuple(map(words_cell, row))) for row in rows),
         caption=caption(title),
         fits=True,

@@ -111,8 +111,7 @@ def _sections(
     if fates := tuple(_fates(found.left)):
         yield Region(id="fates", title=say("fates"), short="Came and went", blocks=fates)
     if machine := machine_tables(found):
-        tables = tuple(plain_table(one.title, one.columns, one.rows) for one in machine)
-        yield Region(id="machine", title=say("machine"), short="Machine", blocks=tables)
+        yield Region(id="machine", title=say("machine"), short="Machine", blocks=machine)
     yield Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),))
     facts = (
         block

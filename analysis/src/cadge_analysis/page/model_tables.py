@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units
+from cadge_analysis.blocks.model import Table, plain_table
 from cadge_analysis.models.fit import TOLERANCE
 from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Piece, Refused
-from cadge_analysis.page.viewmodel import FactTable
 
 say = partial(messages.say, "report")
 
@@ -36,7 +36,7 @@ _NOTHING = " is known of 0 of "
 """What the fit says of a parameter that no point tells of."""
 
 
-def model_tables(fits: Sequence[Fitted], why_not: Callable[[str, str, str], str]) -> tuple[FactTable, ...]:
+def model_tables(fits: Sequence[Fitted], why_not: Callable[[str, str, str], str]) -> tuple[Table, ...]:
     """Return the fits of one pattern at one place, what was refused, and what they predict of points held out.
 
     why_not: of pattern, place and wait mode, why nothing may be concluded of them; "" where it may.
@@ -55,10 +55,12 @@ def model_tables(fits: Sequence[Fitted], why_not: Callable[[str, str, str], str]
         ),
     )
     made = (
-        FactTable(title=title, columns=columns, rows=_folded((*_first(one), *row) for one in fits for row in rows(one)))
+        plain_table(
+            title=title, columns=columns, rows=_folded((*_first(one), *row) for one in fits for row in rows(one))
+        )
         for title, columns, rows in tables
     )
-    return tuple(table for table in made if table.rows)
+    return tuple(table for table in made if table.lines)
 
 
 def _folded(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator
 
 from cadge_analysis.blocks.layout import column_heads
 from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, lines_of
-from cadge_analysis.blocks.model import Figure, Heading
+from cadge_analysis.blocks.model import Heading
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.sections import first_screen
 from cadge_analysis.page.viewmodel import (
     CaseTable,
-    FactTable,
     KneeTable,
     Page,
     Same,
@@ -76,21 +75,14 @@ def _section(section: Section) -> Iterator[Lines]:
     yield Paragraph(_joined(section.lede, section.note, between=" "))
     yield from map(_summary, section.summaries)
     yield from map(_knees, section.knees)
-    for figure in section.figures:
-        yield from _figure(figure)
+    yield from lines_of(section.figures)
     if section.models:
         yield Heading(3, "The model fitted to it")
-        yield from map(_fact_table, section.models)
+        yield from lines_of(section.models)
     if section.tables:
         yield Heading(3, "Every size")
         for table in section.tables:
             yield from _case(table, section)
-
-
-def _figure(figure: Figure) -> Iterator[Lines]:
-    yield Heading(3, figure.title)
-    yield Paragraph(figure.caption)
-    yield FlatTable("", figure.table.columns, figure.table.rows)
 
 
 def _summary(table: Summary) -> FlatTable:
@@ -133,10 +125,6 @@ def _rows(rows: Iterable[TableRow]) -> tuple[tuple[str, ...], ...]:
 
 def _value(one: Value) -> str:
     return " ".join(filter(None, (one.text, one.detail, one.reason)))
-
-
-def _fact_table(table: FactTable) -> FlatTable:
-    return FlatTable(table.title, table.columns, table.rows)
 
 
 def _joined(first: str, second: str, *, between: str) -> str:

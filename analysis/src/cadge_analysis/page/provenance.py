@@ -13,8 +13,7 @@ from datetime import datetime
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Fact, Key, TableCell, TableLine, words_cell
-from cadge_analysis.page.viewmodel import FactTable
+from cadge_analysis.blocks.model import Fact, Key, Table, TableCell, TableLine, plain_table, words_cell
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.floors import Floor, Group
@@ -209,7 +208,7 @@ def _unique(values: Iterable[str]) -> str:
     return " | ".join(dict.fromkeys(value for value in values if value))
 
 
-def floor_table(comparison: Comparison) -> FactTable:
+def floor_table(comparison: Comparison) -> Table:
     """Return the floor at every size, and the references beside it: value with interval, and which it is."""
     floors, references = comparison.floors, comparison.references
     columns = sorted({key[:4] for key in (*floors, *references)}, key=_floor_order)
@@ -222,7 +221,7 @@ def floor_table(comparison: Comparison) -> FactTable:
         rows.append((units.size(size), *(_floors_text(found, comparison.data) for found in cells)))
     heads = [_floor_head(column, comparison.data) for column in columns]
     heads += [f"{_floor_head(column, comparison.data)}; references" for column in beside]
-    return FactTable(
+    return plain_table(
         title=say("provenance.floors_title"),
         columns=("size", *heads),
         rows=tuple(rows),
@@ -366,7 +365,7 @@ def command(data: Dataset) -> str:
     return shlex.join(data.meta.command)
 
 
-def _library_table(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> FactTable:
+def _library_table(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> Table:
     rows = dict.fromkeys(
         (
             series.label,
@@ -380,7 +379,7 @@ def _library_table(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[
         if series in data.layers
         for one in found
     )
-    return FactTable(
+    return plain_table(
         title=say("provenance.libraries_title"),
         columns=("layer", "library", "file", "build id", "adapter", "build id"),
         rows=tuple(rows),
@@ -392,7 +391,7 @@ def _step_text(steps_ns: Sequence[float | None]) -> str:
     return f"{units.sig3(max(known))} ns" if known else "not stored"
 
 
-def _clock_table(data: Dataset) -> FactTable:
+def _clock_table(data: Dataset) -> Table:
     groups: dict[tuple[str, str, int], list[tuple[float, float, float, float | None]]] = defaultdict(list)
     for record in data.records:
         result = record.result
@@ -401,7 +400,7 @@ def _clock_table(data: Dataset) -> FactTable:
         for endpoint, clock in zip(result.endpoints, result.clock, strict=False):
             key = (endpoint.host, clock.source, clock.hz // 1_000_000)
             groups[key].append((clock.read_cost_ns, abs(clock.drift_ppm), clock.bracket_ns, clock.step_ns))
-    return FactTable(
+    return plain_table(
         title="Clocks",
         columns=("host", "source", "MHz", "read cost, median", "drift, worst", "bracket, worst", "step", "readings"),
         rows=tuple(
@@ -420,7 +419,7 @@ def _clock_table(data: Dataset) -> FactTable:
     )
 
 
-def _pin_table(data: Dataset) -> FactTable:
+def _pin_table(data: Dataset) -> Table:
     tally: Counter[tuple[str, str, str, str, str]] = Counter()
     for record in data.records:
         result = record.result
@@ -434,16 +433,14 @@ def _pin_table(data: Dataset) -> FactTable:
             actual = ", ".join(f"CPU {cpu}" for cpu in pin.actual)
             name = role if roles.count(role) == 1 else f"{role} {number}"
             tally[endpoint.host, name, asked, actual, "yes" if pin.ok else "no"] += 1
-    return FactTable(
+    return plain_table(
         title="Pinning, read back",
         columns=("host", "endpoint", "asked", "found", "as asked", "launches"),
         rows=tuple((*key, units.grouped(often)) for key, often in sorted(tally.items())),
     )
 
 
-def fact_tables(
-    data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
-) -> tuple[FactTable, ...]:
+def fact_tables(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> tuple[Table, ...]:
     """Return libraries, clocks and pinning."""
     return _library_table(data, facts), _clock_table(data), _pin_table(data)
 

@@ -28,19 +28,13 @@ from cadge_analysis.blocks.model import (
     lede,
     listed,
     plain,
-    plain_table,
     words_column,
 )
-from cadge_analysis.page.viewmodel import Answer, FactTable, Finding, Page, Since, Warned
+from cadge_analysis.page.viewmodel import Answer, Finding, Page, Since, Warned
 
 
 def _say(key: str, **values: object) -> str:
     return messages.say("sections", key, **values)
-
-
-def table_of(table: FactTable) -> Table:
-    """Return a small table of words as a block."""
-    return plain_table(table.title, table.columns, table.rows)
 
 
 def layers(lines: tuple[TableLine, ...]) -> Region:
@@ -55,16 +49,14 @@ def layers(lines: tuple[TableLine, ...]) -> Region:
 
 def since(found: Since) -> Region:
     """Return the tables of what is said beside an earlier campaign; its sentences stand at the top of the page."""
-    return Region(
-        id="since", title=found.title, blocks=(Text((Span(found.note),), "lede"), *map(table_of, found.tables))
-    )
+    return Region(id="since", title=found.title, blocks=(Text((Span(found.note),), "lede"), *found.tables))
 
 
 def versions(found: Since) -> Region:
     """Return layers of the same adapter with several builds of its library, side by side."""
     sentences = Items(tuple(Item(spans=one.spans) for one in found.findings))
     note = Text((Span(found.note),), "lede")
-    return Region(id="versions", title=found.title, blocks=(note, sentences, *map(table_of, found.tables)))
+    return Region(id="versions", title=found.title, blocks=(note, sentences, *found.tables))
 
 
 def itself(facts: tuple[Fact, ...], strips: Figure | None) -> Region:
@@ -73,20 +65,20 @@ def itself(facts: tuple[Fact, ...], strips: Figure | None) -> Region:
     return Region(id="itself", title=_say("itself.title"), blocks=(lede(_say("itself.lede")), Facts(facts), *drawn))
 
 
-def floors(table: FactTable) -> Region:
+def floors(table: Table) -> Region:
     """Return the floors, or that none was measured."""
-    found: Block = table_of(table) if table.rows else Either(html=(plain(_say("floors.none")),))
+    found: Block = table if table.lines else Either(html=(plain(_say("floors.none")),))
     return Region(id="floors", title="Floors", blocks=(lede(_say("floors.lede")), found))
 
 
-def method(facts: tuple[Fact, ...], families: FactTable) -> Region:
+def method(facts: tuple[Fact, ...], families: Table) -> Region:
     """Return how raw data became numbers and verdicts."""
-    judged = (table_of(families),) if families.rows else ()
+    judged = (families,) if families.lines else ()
     return Region(id="method", title="Method", blocks=(lede(_say("method.lede")), Facts(facts), *judged))
 
 
 def provenance(
-    sheet: Sheet, tables: Sequence[FactTable] = (), hosts: Iterable[tuple[str, tuple[Fact, ...]]] = ()
+    sheet: Sheet, tables: Sequence[Table] = (), hosts: Iterable[tuple[str, tuple[Fact, ...]]] = ()
 ) -> Region:
     """Return what was run, of which code, on which machines."""
     command: tuple[Block, ...] = ()
@@ -101,7 +93,7 @@ def provenance(
             lede(_say("provenance.lede")),
             *command,
             Facts(sheet.facts),
-            *map(table_of, tables),
+            *tables,
             *(block for host, facts in hosts for block in _host(host, facts)),
             made,
         ),

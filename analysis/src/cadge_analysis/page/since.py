@@ -8,10 +8,10 @@ from functools import partial
 from math import exp, log1p
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Span
+from cadge_analysis.blocks.model import Span, Table, plain_table
 from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.provenance import told_command
-from cadge_analysis.page.viewmodel import FactTable, Finding, Since
+from cadge_analysis.page.viewmodel import Finding, Since
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
@@ -53,7 +53,7 @@ def findings_of(found: Against) -> tuple[Finding, ...]:
     return tuple(_findings(found))
 
 
-def machine_tables(found: Against) -> tuple[FactTable, ...]:
+def machine_tables(found: Against) -> tuple[Table, ...]:
     """Return what the machine did between two campaigns; nothing of one campaign."""
     return tuple(filter(None, (_drift(found), _machine(found))))
 
@@ -227,26 +227,26 @@ def _share(log_ratio: float) -> float:
 # ---- tables ----
 
 
-def _conditions(found: Against) -> FactTable | None:
+def _conditions(found: Against) -> Table | None:
     if not found.conditions:
         return None
     rows = tuple((one.what, one.first or "nothing", one.second or "nothing") for one in found.conditions)
-    return FactTable(title=say("since.conditions_title"), columns=("condition", "then", "now"), rows=rows)
+    return plain_table(title=say("since.conditions_title"), columns=("condition", "then", "now"), rows=rows)
 
 
-def _machine(found: Against) -> FactTable | None:
+def _machine(found: Against) -> Table | None:
     if not found.moved:
         return None
     rows = tuple((one.what, units.times(one.ratio), _spread(one)) for one in found.moved)
     title = say("since.machine_title")
-    return FactTable(title=title, columns=("what", "now / then", "least and most"), rows=rows)
+    return plain_table(title=title, columns=("what", "now / then", "least and most"), rows=rows)
 
 
 def _spread(one: Moved) -> str:
     return f"{units.times(one.least)} to {units.times(one.most)}, of {one.parts}" if one.parts > 1 else ""
 
 
-def _changes(found: Against) -> FactTable | None:
+def _changes(found: Against) -> Table | None:
     if not found.changes:
         return None
     rows = [
@@ -262,24 +262,26 @@ def _changes(found: Against) -> FactTable | None:
     ]
     heads = ("verdict", "cell", "then", "now", "now / then", "change", "launches without a number")
     columns = len(heads) if any(one.objections for one in found.changes) else len(heads) - 1
-    return FactTable(
+    return plain_table(
         title=say("since.cells_title"),
         columns=heads[:columns],
         rows=tuple(row[:columns] for row in rows),
     )
 
 
-def _drift(found: Against) -> FactTable | None:
+def _drift(found: Against) -> Table | None:
     rows = [(drift_words.where(one), drift_words.moved_alike(one)) for one in found.drift]
     if found.drift_is_unknown:
         rows.append(("the others", drift_words.unknown(has_usual=bool(found.usual))))
     title = say("since.drift_title")
-    return FactTable(title=title, columns=("of", "what it did"), rows=tuple(rows)) if rows else None
+    return plain_table(title=title, columns=("of", "what it did"), rows=tuple(rows)) if rows else None
 
 
-def _left(found: Against) -> FactTable | None:
+def _left(found: Against) -> Table | None:
     counts = [("refused", found.refused), (say("since.one_campaign"), found.missing)]
     rows = tuple((what, why, units.grouped(often)) for what, of in counts for why, often in of.items())
     return (
-        FactTable(title=say("since.not_compared_title"), columns=("what", "why", "cells"), rows=rows) if rows else None
+        plain_table(title=say("since.not_compared_title"), columns=("what", "why", "cells"), rows=rows)
+        if rows
+        else None
     )

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Fact
+from cadge_analysis.blocks.model import Fact, Table, plain_table
 from cadge_analysis.cells.shown import SIGNS, more_text, ratio_text
-from cadge_analysis.page.viewmodel import FactTable
 from cadge_analysis.stats.beside_native import MARK, tax_note
 from cadge_analysis.stats.campaign_verdicts import (
     RANKED_LEAST,
@@ -320,7 +319,7 @@ def _allowed(found: Serial | None) -> str:
     return "withheld" if found.withheld else units.sig3(found.used)
 
 
-def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
+def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> Table:
     """Return the families, and how many comparisons of each came to which verdict."""
     rows = []
     tails = verdicts.tails.families if verdicts.tails else ()
@@ -342,7 +341,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
                 _allowed(family.serial),
             )
         )
-    return FactTable(
+    return plain_table(
         title=say("verdict_words.families_title", baseline=words.isolated(verdicts.baseline))
         if verdicts.baseline
         else "Families",

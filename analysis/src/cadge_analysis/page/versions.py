@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import Table, plain_table
 from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.since import findings_of
-from cadge_analysis.page.viewmodel import FactTable, Since
+from cadge_analysis.page.viewmodel import Since
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.versus import change_words
@@ -63,7 +64,7 @@ def _held(data: Dataset, first: Series, second: Series, delta: float) -> Against
     return against(Side(first.label, data, first), Side(second.label, data, second), delta)
 
 
-def _builds(data: Dataset, facts: Facts, groups: Sequence[Sequence[Series]]) -> FactTable:
+def _builds(data: Dataset, facts: Facts, groups: Sequence[Sequence[Series]]) -> Table:
     def said(series: Series) -> Iterator[LaunchFacts]:
         for (of, _, _), several in facts.items():
             if of == series:
@@ -87,10 +88,10 @@ def _builds(data: Dataset, facts: Facts, groups: Sequence[Sequence[Series]]) -> 
                 joined(one.build_id[:BUILD_ID_DIGITS] for one in said(series)) or say("versions.no_build_id"),
             )
         )
-    return FactTable(title="What was loaded", columns=HEADS, rows=tuple(rows))
+    return plain_table(title="What was loaded", columns=HEADS, rows=tuple(rows))
 
 
-def _changes(found: Against) -> FactTable | None:
+def _changes(found: Against) -> Table | None:
     if not found.changes:
         return None
     order = sorted(found.changes, key=_place_of)
@@ -105,7 +106,7 @@ def _changes(found: Against) -> FactTable | None:
         for one in order
     )
     heads = ("pattern", "workload", found.first, found.second, "second / first", say("versions.verdict"))
-    return FactTable(title=f"{found.second} beside {found.first}", columns=heads, rows=rows)
+    return plain_table(title=f"{found.second} beside {found.first}", columns=heads, rows=rows)
 
 
 def _place_of(change: Change) -> tuple[str, int, str, int, str]:
@@ -113,9 +114,9 @@ def _place_of(change: Change) -> tuple[str, int, str, int, str]:
     return case.pattern, words.PLACE_ORDER.index(case.place), case.wait, case.size, change.workload
 
 
-def _left(found: Against) -> FactTable | None:
+def _left(found: Against) -> Table | None:
     """Return what could not be compared, and why."""
     counts = {**found.refused, **found.missing}
     rows = tuple((why, units.grouped(often)) for why, often in counts.items())
     title = say("versions.not_compared", second=found.second, first=found.first)
-    return FactTable(title=title, columns=("why", "cells"), rows=rows) if rows else None
+    return plain_table(title=title, columns=("why", "cells"), rows=rows) if rows else None

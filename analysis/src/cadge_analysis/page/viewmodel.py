@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Region, Remark, Sheet, Span
+from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Region, Remark, Sheet, Span, Table
 from cadge_analysis.cells.shown import Value
 
 if TYPE_CHECKING:
@@ -128,20 +128,11 @@ class Section:
     columns: tuple[Column, ...]
     more: tuple[tuple[Column, ...], ...]
     tables: tuple[CaseTable, ...]
-    models: tuple[FactTable, ...]
+    models: tuple[Table, ...]
     note: str
     pattern: str
     pattern_title: str
     elsewhere: PageLink | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactTable:
-    """A small table of provenance."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +161,7 @@ class Since:
     title: str
     findings: tuple[Finding, ...]
     note: str
-    tables: tuple[FactTable, ...]
+    tables: tuple[Table, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from cadge_analysis import units
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.cells.table import Column, Scalar, Table
+from cadge_analysis.cells.table import Column, Scalar, Table, with_parameters
 from cadge_analysis.stats.compare import Row
 from cadge_results import Campaign, PatternFile, Plan
 from cadge_results.catalogue import read_yaml
@@ -154,7 +154,19 @@ def table_of(
             values = (_flat(field.of(item)) for field in known)
             yield dict(zip(names, (campaign.campaign_id, *values), strict=True))
 
-    return Table(name, _tables()[name][0], (CAMPAIGN_ID, *described(name).values()), columns, rows)
+    return Table(name, _tables()[name][0], fixed_columns(name), columns, rows)
+
+
+def fixed_columns(name: str) -> tuple[Column, ...]:
+    """Return the columns that a table has in every campaign."""
+    return CAMPAIGN_ID, *described(name).values()
+
+
+def table_of_rows(name: str, rows: Callable[[Campaign], Iterator[dict[str, Scalar]]]) -> Table:
+    """Return a table whose rows are made whole; parameters have columns where it names patterns."""
+    fixed = fixed_columns(name)
+    columns = with_parameters(fixed) if "pattern" in described(name) else lambda _: fixed
+    return Table(name, _tables()[name][0], fixed, columns, rows)
 
 
 def _flat(value: Scalar | list[str]) -> Scalar:

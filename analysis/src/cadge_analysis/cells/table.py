@@ -37,11 +37,6 @@ class Table:
     rows: Callable[[Campaign], Iterator[Row]]
 
 
-def column_of(kind: Kind, /, **about: str) -> tuple[Column, ...]:
-    """Return columns of one kind."""
-    return tuple(Column(name, kind, text) for name, text in about.items())
-
-
 def parameters_of(files: Iterable[PatternFile]) -> tuple[Column, ...]:
     """Return a column for each parameter of some patterns, in their order; text where one is a word somewhere."""
     return together(

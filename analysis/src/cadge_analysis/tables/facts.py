@@ -3,62 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from pydantic import JsonValue
 
-from cadge_analysis.cells.table import Row, Table, column_of
-from cadge_results import Campaign
-
-_HOSTS = (
-    *column_of(
-        "text",
-        campaign_id="the campaign",
-        host="the host's name; a pseudonym in what was published",
-        cpu_model="what the processor calls itself",
-        microcode="of the processor",
-        kernel_release="as uname says",
-        machine="the architecture",
-        libc="name and version",
-        python="version that the host's own script ran with",
-        virtualisation="what it runs in; none on bare metal",
-        governor="of processor frequency",
-        clocksource="the kernel's",
-        thp="transparent huge pages; the chosen mode stands in brackets",
-    ),
-    *column_of(
-        "integer",
-        logical_cores="processors as the kernel counts",
-        physical_cores="cores",
-        sockets="packages",
-        memory_bytes="main memory",
-    ),
-)
-_CAMPAIGNS = (
-    *column_of(
-        "text",
-        campaign_id="the campaign",
-        created_utc="when it was begun",
-        finished_utc="when it was finished",
-        status="running, finished or interrupted",
-        sweep="the sweep's name",
-        testbed="the testbed's name",
-        testbed_kind="local, emulated or inventory",
-        cadge_version="which made it",
-        cadge_revision="of its source",
-    ),
-    *column_of("boolean", dirty="whether that source had changes which were not committed"),
-    *column_of(
-        "integer",
-        hosts="how many it had",
-        planned_points="points, refused ones included",
-        planned_launches="launches",
-        planned_attempts="attempts",
-        stored_launches="launches whose records are there",
-        seed="of every random choice",
-    ),
-    *column_of("text", hosts_used="names of those that launches were planned on", path="its folder"),
-)
+from cadge_analysis.cells.entry import Field, table_of
+from cadge_results import Campaign, NodeFacts
 
 
 def _part(value: JsonValue, *keys: str) -> JsonValue:
@@ -68,63 +18,57 @@ def _part(value: JsonValue, *keys: str) -> JsonValue:
     return value
 
 
-def _text(value: JsonValue, *keys: str) -> str | None:
-    found = _part(value, *keys)
-    return found if isinstance(found, str) else None
+def _text(fact: str, *keys: str) -> Callable[[NodeFacts], str | None]:
+    def of(facts: NodeFacts) -> str | None:
+        found = _part(getattr(facts, fact), *keys)
+        return found if isinstance(found, str) else None
+
+    return of
 
 
-def _integer(value: JsonValue, *keys: str) -> int | None:
-    found = _part(value, *keys)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+def _integer(fact: str, *keys: str) -> Callable[[NodeFacts], int | None]:
+    def of(facts: NodeFacts) -> int | None:
+        found = _part(getattr(facts, fact), *keys)
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+    return of
 
 
-def hosts(campaign: Campaign) -> Iterator[Row]:
-    """Yield a row for every host."""
-    for facts in campaign.nodes():
-        yield {
-            "campaign_id": campaign.campaign_id,
-            "host": facts.host,
-            "cpu_model": _text(facts.cpu, "model name"),
-            "microcode": _text(facts.cpu, "microcode"),
-            "kernel_release": _text(facts.kernel, "release"),
-            "machine": _text(facts.kernel, "machine"),
-            "libc": _text(facts.libc),
-            "python": _text(facts.python),
-            "virtualisation": _text(facts.virtualisation),
-            "governor": _text(facts.governor),
-            "clocksource": _text(facts.clocksource, "current"),
-            "thp": _text(facts.thp),
-            "logical_cores": _integer(facts.cores, "logical"),
-            "physical_cores": _integer(facts.cores, "physical"),
-            "sockets": _integer(facts.cores, "sockets"),
-            "memory_bytes": _integer(facts.memory, "MemTotal"),
-        }
-
-
-def campaigns(campaign: Campaign) -> Iterator[Row]:
-    """Yield the one row of a campaign."""
-    meta = campaign.meta
-    yield {
-        "campaign_id": meta.campaign_id,
-        "created_utc": meta.created_utc,
-        "finished_utc": meta.finished_utc,
-        "status": meta.status,
-        "sweep": meta.sweep,
-        "testbed": meta.testbed.name,
-        "testbed_kind": meta.testbed.kind,
-        "cadge_version": meta.tool.version,
-        "cadge_revision": meta.tool.revision,
-        "dirty": meta.tool.dirty,
-        "hosts": len(meta.testbed.hosts),
-        "planned_points": meta.planned.points,
-        "planned_launches": meta.planned.launches,
-        "planned_attempts": meta.planned.attempts,
-        "stored_launches": len(campaign.launch_ids()),
-        "seed": meta.seed,
-        "hosts_used": " ".join(campaign.plan.hosts_used(meta.testbed.hosts)),
-        "path": str(campaign.path),
-    }
-
-
-HOSTS = Table("hosts", "a row for every host of a campaign", _HOSTS, lambda _: _HOSTS, hosts)
-CAMPAIGNS = Table("campaigns", "a row for every campaign", _CAMPAIGNS, lambda _: _CAMPAIGNS, campaigns)
+_HOSTS: tuple[Field[NodeFacts], ...] = (
+    Field("host", lambda facts: facts.host),
+    Field("cpu_model", _text("cpu", "model name")),
+    Field("microcode", _text("cpu", "microcode")),
+    Field("kernel_release", _text("kernel", "release")),
+    Field("machine", _text("kernel", "machine")),
+    Field("libc", _text("libc")),
+    Field("python", _text("python")),
+    Field("virtualisation", _text("virtualisation")),
+    Field("governor", _text("governor")),
+    Field("clocksource", _text("clocksource", "current")),
+    Field("thp", _text("thp")),
+    Field("logical_cores", _integer("cores", "logical")),
+    Field("physical_cores", _integer("cores", "physical")),
+    Field("sockets", _integer("cores", "sockets")),
+    Field("memory_bytes", _integer("memory", "MemTotal")),
+)
+_CAMPAIGNS: tuple[Field[Campaign], ...] = (
+    Field("created_utc", lambda one: one.meta.created_utc),
+    Field("finished_utc", lambda one: one.meta.finished_utc),
+    Field("status", lambda one: one.meta.status),
+    Field("sweep", lambda one: one.meta.sweep),
+    Field("testbed", lambda one: one.meta.testbed.name),
+    Field("testbed_kind", lambda one: one.meta.testbed.kind),
+    Field("cadge_version", lambda one: one.meta.tool.version),
+    Field("cadge_revision", lambda one: one.meta.tool.revision),
+    Field("dirty", lambda one: one.meta.tool.dirty),
+    Field("hosts", lambda one: len(one.meta.testbed.hosts)),
+    Field("planned_points", lambda one: one.meta.planned.points),
+    Field("planned_launches", lambda one: one.meta.planned.launches),
+    Field("planned_attempts", lambda one: one.meta.planned.attempts),
+    Field("stored_launches", lambda one: len(one.launch_ids())),
+    Field("seed", lambda one: one.meta.seed),
+    Field("hosts_used", lambda one: " ".join(one.plan.hosts_used(one.meta.testbed.hosts))),
+    Field("path", lambda one: str(one.path)),
+)
+HOSTS = table_of("hosts", lambda _: _HOSTS, lambda campaign: campaign.nodes())
+CAMPAIGNS = table_of("campaigns", lambda _: _CAMPAIGNS, lambda campaign: (campaign,))

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from cadge_analysis.cells.table import Column, Row, Table, beside, column_of, parameters, with_parameters
+from cadge_analysis.cells.entry import fixed_columns, table_of_rows
+from cadge_analysis.cells.table import Row, beside, parameters
 from cadge_analysis.stats.resident import taken
 from cadge_analysis.words import slug
 from cadge_results import Campaign
@@ -15,26 +16,6 @@ from cadge_results.point import Subject
 from cadge_results.record import LaunchRecord
 from cadge_results.result import Attempt, CpuUse, Number, Rate, Reading, Samples
 
-_OF = (
-    *column_of("text", campaign_id="the campaign", launch_id="the launch; none for a point that the plan refused"),
-    *column_of("integer", round="the round of launches, from 0"),
-)
-_SUBJECT = (
-    *column_of(
-        "text",
-        kind="layer or floor",
-        layer="the layer's name, or the floor's",
-        shims="what was set before it, outermost first, joined by +",
-        settings="options that it was opened with, as name=value",
-    ),
-    *column_of("boolean", twin="true: a second series of the same thing"),
-    *column_of("text", place="within a host, or between hosts", wait="poll or block"),
-)
-_POINT = (
-    *column_of("text", point_id="the point"),
-    *_SUBJECT,
-    *column_of("text", pattern="the workload; its parameters follow, a column each"),
-)
 _CPU = {
     "cpu_user_ns": "user_ns",
     "cpu_system_ns": "system_ns",
@@ -47,100 +28,6 @@ _CPU = {
     "cycles": "cycles",
     "instructions": "instructions",
 }
-_ATTEMPT = (
-    *_OF,
-    *_POINT,
-    *column_of(
-        "text",
-        status="valid, unsound, failed, refused or missing",
-        reason="why it is not valid",
-        reason_code="the same as one word",
-        failed_checks="names of the checks that speak against it",
-    ),
-    *column_of(
-        "integer",
-        attempt_order="its place among the attempts of its launch, from 0",
-        started_ns_since_launch="when it began",
-        elapsed_ns="length of the measured region",
-        operations="operations in the measured region",
-        bytes="bytes of payload in the measured region",
-        lost="messages that were lost",
-        late="messages that came after their time",
-        warmup_operations="operations before the measured region",
-        warmup_ns="length of the warm-up",
-    ),
-    *column_of("boolean", warmup_steady="whether it settled before its time limit"),
-    *column_of(
-        "integer",
-        mismatches="messages whose payload differed from what was sent",
-        executions_expected="operations that those who act expect the others to have carried out",
-        executions="operations that the others counted",
-        cpu_user_ns="time in user space, all endpoints together",
-        cpu_system_ns="time in the kernel, all endpoints together",
-        voluntary_switches="switches because a thread waited, all endpoints together",
-        involuntary_switches="switches because another thread had to run, all endpoints together",
-        minor_faults="page faults without a disk, all endpoints together",
-        major_faults="page faults with a disk, all endpoints together",
-        run_wait_ns="how long measuring threads were ready and did not run",
-        stolen_ns="what the host took of their processors",
-        cycles="cycles of processors, where they were counted",
-        instructions="instructions, where they were counted",
-    ),
-)
-_SAMPLES = (
-    *_OF,
-    *_POINT,
-    *column_of(
-        "text",
-        status="what became of the attempt: valid or unsound",
-        quantity="what was measured, by its name in the pattern",
-        unit="of amount, of amount a second, or of value",
-    ),
-    *column_of(
-        "integer",
-        endpoint="which endpoint recorded it, from 0",
-        count="of a histogram: how many times were recorded",
-        sum_ns="their sum, exact",
-        min_ns="the shortest, exact",
-        max_ns="the longest, exact",
-        p50_ns="the median, of three significant digits",
-        p90_ns="90th percentile, of three significant digits",
-        p99_ns="99th percentile, of three significant digits",
-        p999_ns="99.9th percentile, of three significant digits",
-        amount="of a rate: what was counted",
-        elapsed_ns="in which time",
-    ),
-    *column_of("number", sd_ns="their standard deviation, of exact sums", value="of a count or a fit: the number"),
-)
-_LAUNCH = (
-    *_OF,
-    *column_of("text", block_id="the block that it ran in"),
-    *_SUBJECT,
-    *column_of(
-        "text",
-        status="done, refused, failed or missing",
-        reason="why it is not done",
-        started_utc="when its driver began",
-        hosts="the hosts of its endpoints, in order",
-        library="the library that served the layer",
-        library_version="its version as it states it",
-        driver_revision="of the source that the driver was built from",
-        log="the last that its processes printed, a process a line",
-    ),
-    *column_of(
-        "integer",
-        attempts="attempts that it had to make",
-        channels="channels of the process that has the most of them",
-        memory_bytes="what opening the layer and its channels added to that process's resident memory, without files",
-        memory_shared_bytes="the part of it in mappings made to be shared",
-        memory_shared_part_bytes="the same, each page divided by the processes that touched it",
-        interface_bytes="received and sent by its hosts' interfaces, all together",
-        interface_packets="packets that they received and sent, all together",
-        wall_ns="how long its driver ran",
-        steal_ns="what hypervisors took of its hosts' processors",
-    ),
-    *column_of("number", loadavg="the highest load average of its hosts, over a minute"),
-)
 
 
 def _subject(subject: Subject) -> Row:
@@ -169,13 +56,13 @@ def _point(campaign_id: str, outcome: PointOutcome, names: Mapping[str, str]) ->
     }
 
 
-def _parameters(fixed: Iterable[Column], campaign: Campaign) -> dict[str, str]:
-    return {name: one.name for name, one in beside(fixed, parameters(campaign.plan)).items()}
+def _parameters(table: str, campaign: Campaign) -> dict[str, str]:
+    return {name: one.name for name, one in beside(fixed_columns(table), parameters(campaign.plan)).items()}
 
 
 def attempts(campaign: Campaign) -> Iterator[Row]:
     """Yield a row for every planned attempt, and one for every point that the plan refused."""
-    campaign_id, names = campaign.campaign_id, _parameters(_ATTEMPT, campaign)
+    campaign_id, names = campaign.campaign_id, _parameters("attempts", campaign)
     for outcome in outcomes_of(campaign.plan, campaign.readings()):
         yield {
             **_point(campaign_id, outcome, names),
@@ -217,7 +104,7 @@ def _sum(cpu: tuple[CpuUse, ...], key: str) -> int | None:
 
 def samples(campaign: Campaign) -> Iterator[Row]:
     """Yield a row for everything that an endpoint recorded in an attempt that was made."""
-    campaign_id, names = campaign.campaign_id, _parameters(_SAMPLES, campaign)
+    campaign_id, names = campaign.campaign_id, _parameters("samples", campaign)
     units = {
         (key, name): one.unit if one.kind == "histogram" else slug(one)
         for key, file in campaign.plan.patterns.items()
@@ -306,14 +193,6 @@ def _passed(record: LaunchRecord | None, what: str) -> int | None:
     return sum(counted) if counted else None
 
 
-ATTEMPTS = Table(
-    "attempts", "a row for every planned attempt, and what became of it", _ATTEMPT, with_parameters(_ATTEMPT), attempts
-)
-SAMPLES = Table(
-    "samples",
-    "a row for everything that an endpoint recorded in an attempt",
-    _SAMPLES,
-    with_parameters(_SAMPLES),
-    samples,
-)
-LAUNCHES = Table("launches", "a row for every planned launch", _LAUNCH, lambda _: _LAUNCH, launches)
+ATTEMPTS = table_of_rows("attempts", attempts)
+SAMPLES = table_of_rows("samples", samples)
+LAUNCHES = table_of_rows("launches", launches)

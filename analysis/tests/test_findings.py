@@ -16,7 +16,8 @@ import synthetic
 from cadge_analysis import messages, report
 from cadge_analysis.page.findings import NOTHING, findings
 from cadge_analysis.page.render import html
-from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
+from cadge_analysis.stats.attempt_columns import attempt_columns
+from cadge_analysis.stats.load import Cell, Dataset, Trouble, read, without_attempts
 from cadge_analysis.stats.slow_hosts import slow_hosts
 from cadge_analysis.stats.transports import strayed
 from cadge_analysis.versus.against import against
@@ -52,14 +53,14 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 @pytest.fixture(scope="module")
 def data(sound: Campaign) -> Dataset:
-    return planted(read(sound), lambda _raw, _chance: None)
+    return planted(sound, lambda _raw, _chance: None)
 
 
-def planted(data: Dataset, plant: Plant) -> Dataset:
+def planted(campaign: Campaign, plant: Plant) -> Dataset:
     """Return a campaign whose launches have a witness, and waits that go one way as often as the other; and a fault."""
     chance = random.Random(11)
-    records = []
-    for record in data.records:
+    data, records = read(campaign), []
+    for record in campaign.readings():
         raw = record.to_object()
         result = raw["result"]
         result["witness"] = [
@@ -78,7 +79,8 @@ def planted(data: Dataset, plant: Plant) -> Dataset:
                 use |= {"wall_ns": 10_000_000, "run_wait_ns": chance.choice((0, 10_000, 3_000_000)), "stolen_ns": 0}
         plant(raw, chance)
         records.append(LaunchRecord.from_object(raw, source=record.launch_id))
-    return replace(data, records=tuple(records))
+    attempts = {record.launch_id: attempt_columns(record) for record in records}
+    return replace(data, records=tuple(map(without_attempts, records)), attempts=attempts)
 
 
 def ends_on(raw: Raw, host: str) -> list[int]:
@@ -128,74 +130,74 @@ def test_nothing_is_found_where_nothing_was_planted(data: Dataset) -> None:
     assert first_screen(data) == []
 
 
-def test_a_host_that_is_slow(data: Dataset) -> None:
-    (said,) = first_screen(planted(data, slow_copies))
+def test_a_host_that_is_slow(sound: Campaign) -> None:
+    (said,) = first_screen(planted(sound, slow_copies))
     assert said.startswith("Host h2 is slow beside h1: a copy of 64 KiB in memory takes 2\u202f2")
     assert "1.81\u00d7 as long (in 24 of 24 launches); a reading of the clock takes 14.4 ns" in said
-    assert grave_line(planted(data, slow_copies)) == "Caution: Host h2 is slow"
+    assert grave_line(planted(sound, slow_copies)) == "Caution: Host h2 is slow"
 
 
-def test_a_neighbour_on_a_host(data: Dataset) -> None:
-    (said,) = first_screen(planted(data, lambda raw, _: waits(raw, ends_on(raw, "h2"), 0.5)))
+def test_a_neighbour_on_a_host(sound: Campaign) -> None:
+    (said,) = first_screen(planted(sound, lambda raw, _: waits(raw, ends_on(raw, "h2"), 0.5)))
     assert said.startswith("Host h2 is slow beside h1: processes there were ready but had no processor for 50\u202f% ")
 
 
-def test_a_neighbour_on_a_processor(data: Dataset) -> None:
+def test_a_neighbour_on_a_processor(sound: Campaign) -> None:
     def plant(raw: Raw, _: random.Random) -> None:
         waits(raw, [1] if raw["launch"]["place"] == "within" else [], 0.5)
 
-    (said,) = first_screen(planted(data, plant))
+    (said,) = first_screen(planted(sound, plant))
     assert said.startswith("Processor 1 of host h1 is slow beside processor 0: ")
 
 
-def test_a_load_that_wanders_is_of_no_host(data: Dataset) -> None:
+def test_a_load_that_wanders_is_of_no_host(sound: Campaign) -> None:
     def plant(raw: Raw, chance: random.Random) -> None:
         waits(raw, [chance.randrange(2)], 0.6)
 
-    assert slow_hosts(planted(data, plant)) == ()
+    assert slow_hosts(planted(sound, plant)) == ()
 
 
-def test_a_load_that_lasts_for_a_while_is_of_no_host(data: Dataset) -> None:
+def test_a_load_that_lasts_for_a_while_is_of_no_host(sound: Campaign) -> None:
     def plant(raw: Raw, _: random.Random) -> None:
         early = raw["result"]["started_utc"] < "2026-11-21T03:17:00"
         waits(raw, [0, 1], 0.0)
         waits(raw, ends_on(raw, "h2") if early else [], 0.6)
 
-    assert slow_hosts(planted(data, plant)) == ()
+    assert slow_hosts(planted(sound, plant)) == ()
 
 
-def test_a_layer_whose_own_threads_take_its_processor_is_no_host(data: Dataset) -> None:
+def test_a_layer_whose_own_threads_take_its_processor_is_no_host(sound: Campaign) -> None:
     def plant(raw: Raw, _: random.Random) -> None:
         waits(raw, [0, 1], 0.0)
         waits(raw, [1] if raw["launch"]["layer"] != "sockets-tcp" else [], 0.5)
 
-    assert slow_hosts(planted(data, plant)) == ()
+    assert slow_hosts(planted(sound, plant)) == ()
 
 
-def test_endpoints_that_the_plan_lets_share_a_processor_wait_for_each_other(data: Dataset) -> None:
+def test_endpoints_that_the_plan_lets_share_a_processor_wait_for_each_other(sound: Campaign) -> None:
     def plant(raw: Raw, _: random.Random) -> None:
         for end in raw["launch"]["endpoints"]:
             end["cpus"] = [0]
         waits(raw, [0], 0.0)
         waits(raw, [1], 0.5)
 
-    assert slow_hosts(planted(data, plant)) == ()
+    assert slow_hosts(planted(sound, plant)) == ()
 
 
-def test_a_layer_that_goes_another_way_than_its_kind(data: Dataset) -> None:
+def test_a_layer_that_goes_another_way_than_its_kind(sound: Campaign) -> None:
     def plant(raw: Raw, _: random.Random) -> None:
         raw["result"]["adapter"]["substrate"] = "same"
         if (raw["launch"]["layer"], raw["launch"]["place"]) == ("native-ucx", "within"):
             for path in raw["result"]["path"]:
                 path |= {"medium": "loopback", "used": "tcp/lo"}
 
-    assert first_screen(planted(data, plant)) == [
+    assert first_screen(planted(sound, plant)) == [
         "native-ucx takes another path than others of its kind within one host: the network inside the host, where "
         "rdma-ucx and sockets-tcp over the same library have shared memory."
     ]
 
 
-def test_a_path_that_changed(data: Dataset) -> None:
+def test_a_path_that_changed(sound: Campaign) -> None:
     def plant(raw: Raw, _: random.Random) -> None:
         launch = raw["launch"]
         if (launch["layer"], launch["place"]) == ("rdma-ucx", "between") and ":13:" in raw["result"]["started_utc"]:
@@ -204,8 +206,8 @@ def test_a_path_that_changed(data: Dataset) -> None:
 
     said = "tcp/data0 in 7; tcp/mgmt0 in 1"
     changed = messages.say("findings", "findings.path_changed", where=" between hosts", said=said)
-    assert first_screen(planted(data, plant)) == [f"rdma-ucx changed its path{changed}"]
-    assert grave_line(planted(data, plant)).startswith("Caution: rdma-ucx changed its path")
+    assert first_screen(planted(sound, plant)) == [f"rdma-ucx changed its path{changed}"]
+    assert grave_line(planted(sound, plant)).startswith("Caution: rdma-ucx changed its path")
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +282,7 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 def later(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     folder = tmp_path_factory.mktemp("later")
     changed = synthetic.make(folder, options(seed=8, layers=MANY, attempt_hook=slower, node={"kernel": "6.19.0"}))
-    return planted(read(changed), lambda _raw, _chance: None)
+    return planted(changed, lambda _raw, _chance: None)
 
 
 def test_what_became_slower_since_is_said_first(earlier: Campaign, later: Dataset) -> None:
@@ -343,31 +345,31 @@ def steered(data: Dataset) -> list[str]:
     return [found.text for found in findings(data) if found.kind == "steered"]
 
 
-def test_what_is_usual_is_no_finding(data: Dataset) -> None:
-    assert steered(planted(data, mapping())) == []
+def test_what_is_usual_is_no_finding(sound: Campaign) -> None:
+    assert steered(planted(sound, mapping())) == []
 
 
 @pytest.mark.parametrize("how", ["loaded", "mapped"])
-def test_our_own_modules_are_ours_wherever_a_host_has_them(how: str, data: Dataset) -> None:
+def test_our_own_modules_are_ours_wherever_a_host_has_them(how: str, sound: Campaign) -> None:
     elsewhere = {**LAYER, "file": "/srv/of/another/host/layers/sockets-tcp.so", "how": how}
-    assert steered(planted(data, mapping(elsewhere))) == []
+    assert steered(planted(sound, mapping(elsewhere))) == []
 
 
 @pytest.mark.parametrize("one", [SPIN, ELSEWHERE, INJECTED])
-def test_a_library_that_nobody_needs_is_on_the_first_screen(one: dict[str, Any], data: Dataset) -> None:
-    found = planted(data, mapping(one))
+def test_a_library_that_nobody_needs_is_on_the_first_screen(one: dict[str, Any], sound: Campaign) -> None:
+    found = planted(sound, mapping(one))
     (said,) = steered(found)
     assert one["file"] in said
     assert f"{len(found.records)} of {len(found.records)} launches" in said
     assert any(one["file"] in line for line in first_screen(found))
 
 
-def test_a_library_that_the_sweep_asks_for_is_a_setting(data: Dataset) -> None:
+def test_a_library_that_the_sweep_asks_for_is_a_setting(sound: Campaign) -> None:
     def plant(raw: Raw, chance: random.Random) -> None:
         mapping(SPIN)(raw, chance)
         raw["launch"]["settings"]["env.LD_PRELOAD"] = SPIN["file"]
 
-    assert steered(planted(data, plant)) == []
+    assert steered(planted(sound, plant)) == []
 
 
 @pytest.mark.parametrize(
@@ -392,17 +394,17 @@ def test_a_settings_file_that_no_package_brought_is_on_the_first_screen(
         assert all(node.host in one.text for node in nodes)
 
 
-def test_how_endpoints_were_scheduled_is_said_where_it_is_not_usual(data: Dataset) -> None:
-    (said,) = steered(planted(data, mapping(scheduling={"policy": "fifo", "priority": 50, "nice": 0})))
+def test_how_endpoints_were_scheduled_is_said_where_it_is_not_usual(sound: Campaign) -> None:
+    (said,) = steered(planted(sound, mapping(scheduling={"policy": "fifo", "priority": 50, "nice": 0})))
     assert "fifo, priority 50" in said
 
 
-def test_a_comparison_names_what_forced_either_side(data: Dataset) -> None:
+def test_a_comparison_names_what_forced_either_side(data: Dataset, sound: Campaign) -> None:
     conf = {"/etc/ucx/ucx.conf": {"bytes": 9, "sha256": "a" * 64, "lines": 1, "packaged": False}}
     nodes = tuple(node.model_copy(update={"configuration": conf}) for node in data.nodes)
     other = {**COMPONENT, "build_id": "d0"}
-    first = replace(planted(data, mapping()), campaign_id="20260101T000000Z-00000000")
-    second = planted(data, mapping(SPIN, other, scheduling={"policy": "other", "priority": 0, "nice": 5}))
+    first = replace(planted(sound, mapping()), campaign_id="20260101T000000Z-00000000")
+    second = planted(sound, mapping(SPIN, other, scheduling={"policy": "other", "priority": 0, "nice": 5}))
     told = differences(Side("a", first), Side("b", replace(second, nodes=nodes)))
     found = {one.what: (one.first, one.second) for one in told}
     assert found["scheduling"] == ("other, nice 0", "other, nice 5")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from test_witness import with_witness
+from test_witness import probed
 
 from cadge_analysis import messages, report
 from cadge_analysis.blocks.model import Remark
@@ -87,11 +87,7 @@ def witnessed(data: Dataset, lines: dict[int, float]) -> Dataset:
     """Return the campaign whose layers' launches bounced a line in 100 ns, but for those at these places."""
     layers = [record.launch_id for record in data.records if record.launch.subject.kind == "layer"]
     line = {name: lines.get(place, 100.0) for place, name in enumerate(layers)}
-    records = tuple(
-        with_witness(one, {at: {"line_ns": line.get(one.launch_id, 900.0), "copy_ns": 9.0 * at} for at in range(9)})
-        for one in data.records
-    )
-    return replace(data, records=records)
+    return probed(data, lambda one: {"line_ns": line.get(one.launch_id, 900.0), "copy_ns": 9.0})
 
 
 def test_launches_while_the_machine_was_slower_are_counted_by_their_witness(data: Dataset) -> None:

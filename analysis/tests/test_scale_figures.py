@@ -166,13 +166,11 @@ def test_launches_that_asked_for_other_messages_are_not_mixed(data: Dataset) -> 
     looks = palette.identities(data.layers)
     records = [weighed(one, 30_000, heavy=at % 2 - 1) for at, one in enumerate(several(data))]
     other = ends(records[0], [(1, 2, 3), (0,), (0,), (0,)])
-    assert other.result is not None
-    attempts = tuple(
-        one.model_copy(update={"workload": one.workload.model_copy(update={"pattern": "stream"})})
-        for one in other.result.attempts
-    )
-    other = other.model_copy(update={"result": other.result.model_copy(update={"attempts": attempts})})
-    view = scale(replace(data, records=(*records, weighed(other, 900_000_000, heavy=0))), views.keys_of(looks), looks)
+    known = data.attempts[other.launch_id]
+    attempts = data.attempts | {"another": replace(known, patterns=frozenset({"stream"}))}
+    other = other.model_copy(update={"launch": other.launch.model_copy(update={"launch_id": "another"})})
+    changed = replace(data, records=(*records, weighed(other, 900_000_000, heavy=0)), attempts=attempts)
+    view = scale(changed, views.keys_of(looks), looks)
     assert view is not None
     (figure,) = figures_of(view)
     assert [row[0] for row in figure.table.rows][:-1] == ["1", "2"]

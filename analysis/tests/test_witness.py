@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from cadge_analysis.stats.attempt_columns import SPEED, WITNESSES, attempt_columns
 from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.load import Dataset, read
-from cadge_analysis.stats.witness import WITNESSES, around, explained
+from cadge_analysis.stats.strips import explained
 from cadge_results import Campaign, LaunchRecord
 from cadge_results.result import Witness
 
@@ -29,29 +32,33 @@ def with_witness(record: LaunchRecord, values: dict[int, dict[str, float | None]
     return record.model_copy(update={"result": record.result.model_copy(update={"witness": said})})
 
 
+def probed(data: Dataset, said: Callable[[LaunchRecord], Mapping[str, float]]) -> Dataset:
+    """Return the campaign as if each launch's probes had said so at all times, by witness."""
+    attempts = {}
+    for record in data.records:
+        of_launch, known = data.attempts[record.launch_id], said(record)
+        row = [known.get(name, math.nan) for name in WITNESSES]
+        speeds = [{name: known[name] for name in SPEED if name in known}] * len(record.launch.endpoints)
+        attempts[record.launch_id] = replace(of_launch, probed=np.array([row] * len(of_launch.rows)), speeds=speeds)
+    return replace(data, attempts=attempts)
+
+
 def told(data: Dataset, *, line: Callable[[LaunchRecord], float]) -> Dataset:
     """Return the campaign as if each launch's bounced line had been `line(launch)`, and its copies left to chance."""
     chance = random.Random(3)
-    records = []
-    for record in data.records:
-        if record.result is None:
-            records.append(record)
-            continue
-        moments = range(len(record.result.attempts) + 1)
-        of_launch = {"line_ns": line(record), "copy_ns": 2000 * 2 ** chance.uniform(-1, 1), "clock_ns": None}
-        records.append(with_witness(record, dict.fromkeys(moments, of_launch)))
-    return replace(data, records=tuple(records))
+    return probed(data, lambda record: {"line_ns": line(record), "copy_ns": 2000 * 2 ** chance.uniform(-1, 1)})
 
 
 def test_values_around_an_attempt(campaign: Campaign) -> None:
-    record = next(one for one in read(campaign).records if one.result is not None and len(one.result.attempts) > 1)
+    record = next(one for one in campaign.readings() if one.result is not None and len(one.result.attempts) > 1)
     assert record.result is not None
     moments = {at: {"line_ns": 100.0 * (at + 1), "copy_ns": None} for at in range(len(record.result.attempts) + 1)}
-    near = around(with_witness(record, moments))
+    near = attempt_columns(with_witness(record, moments))
     for attempt in record.result.attempts:
-        assert near[attempt.point_id] == {"line_ns": pytest.approx(100.0 * (attempt.order + 1.5))}
-    assert set(around(record)) == set(near)
-    assert not any(around(record).values())
+        assert near.around(attempt.point_id) == {"line_ns": pytest.approx(100.0 * (attempt.order + 1.5))}
+    assert near.around("no such point") == {}
+    assert len(list(near.every_around())) == len(record.result.attempts)
+    assert not any(attempt_columns(record).every_around())
 
 
 def test_only_what_goes_with_the_values_explains_them(campaign: Campaign) -> None:

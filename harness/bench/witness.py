@@ -13,7 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from cadge_analysis.stats.load import Cell, read
-from cadge_analysis.stats.witness import explained
+from cadge_analysis.stats.strips import explained
 from cadge_results import Store
 
 

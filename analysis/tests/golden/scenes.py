@@ -277,8 +277,8 @@ def slow_host(folder: Path) -> Outputs:
             for path in raw["result"]["path"]:
                 path |= {"medium": "loopback", "used": "tcp/lo"}
 
-    data = read(synthetic.make(folder, test_findings.options()))
-    return reported(test_findings.planted(data, plant))
+    campaign = synthetic.make(folder, test_findings.options())
+    return reported(test_findings.planted(campaign, plant))
 
 
 @scene
@@ -286,8 +286,8 @@ def steered(folder: Path) -> Outputs:
     """A preloaded library, one from elsewhere, and another scheduling."""
     own = (test_findings.SPIN, test_findings.ELSEWHERE, test_findings.INJECTED)
     plant = test_findings.mapping(*own, scheduling={"policy": "fifo", "priority": 10, "nice": -5})
-    data = read(synthetic.make(folder, test_findings.options()))
-    return reported(test_findings.planted(data, plant))
+    campaign = synthetic.make(folder, test_findings.options())
+    return reported(test_findings.planted(campaign, plant))
 
 
 @scene
@@ -510,7 +510,7 @@ def checks(folder: Path) -> Outputs:
 @scene
 def neighbours(folder: Path) -> Outputs:
     """A busy processor, a busy host, and settings files of the system."""
-    data = read(synthetic.make(folder, test_findings.options()))
+    campaign = synthetic.make(folder, test_findings.options())
 
     def busy(raw: dict[str, Any], _: Any) -> None:  # noqa: ANN401
         test_findings.waits(raw, [1] if raw["launch"]["place"] == "within" else [], 0.5)
@@ -519,7 +519,8 @@ def neighbours(folder: Path) -> Outputs:
         test_findings.waits(raw, test_findings.ends_on(raw, "h2"), 0.5)
 
     return named(
-        processor=reported(test_findings.planted(data, busy)), host=reported(test_findings.planted(data, busier))
+        processor=reported(test_findings.planted(campaign, busy)),
+        host=reported(test_findings.planted(campaign, busier)),
     )
 
 

@@ -170,9 +170,8 @@ def _of_report(file: Path, campaign: str | None, results: Path | None) -> tuple[
     if report.data.get("opened_again"):
         raise UsageError(f"{file} was opened again without raw data: verify the report that it was made of")
     found = _campaign_of(report.campaign_id, file, campaign, results)
-    for _ in found.readings(afresh=True):  # the raw files, not what a cache says of them
-        pass
-    data, making, beside = read(found), Making.of(report.making), None
+    data = read(found, afresh=True)  # the raw files, not what a cache says of them
+    making, beside = Making.of(report.making), None
     if making.against is not None:
         earlier = Campaigns(results).read(making.against)
         sides = Side(earlier.campaign_id, earlier), Side(data.campaign_id, data)

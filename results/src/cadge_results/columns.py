@@ -229,21 +229,40 @@ def pack(several: Sequence[RecordColumns]) -> bytes:
         b"".join(part.places.tobytes() for part in parts),
         b"".join(part.upto.tobytes() for part in parts),
     ]
-    squeezed = [zlib.compress(blob, 1) for blob in blobs]
-    body = b"".join([len(one).to_bytes(8, "little") + one for one in squeezed])
+    body = joined([zlib.compress(blob, 1) for blob in blobs])
     return _made_by() + hashlib.sha256(body).digest() + body
+
+
+def names_in(packed: bytes) -> list[tuple[str, str]]:
+    """Return launch and digest of each record that `pack` was given. Raises FormatError as `unpack` does."""
+    return [(name, digest) for name, digest, *_ in json.loads(zlib.decompress(_blobs(packed)[0]))["records"]]
+
+
+def _blobs(packed: bytes) -> list[bytes]:
+    made_by, digest, body = packed[:32], packed[32:64], packed[64:]
+    if made_by != _made_by() or hashlib.sha256(body).digest() != digest:
+        raise FormatError("columns are damaged, or were made by another cadge")
+    return split(body)
+
+
+def joined(blobs: Sequence[bytes]) -> bytes:
+    """Return blobs one after the other, each behind its length."""
+    return b"".join([len(one).to_bytes(8, "little") + one for one in blobs])
+
+
+def split(body: bytes) -> list[bytes]:
+    """Return the blobs that were joined."""
+    found, at = [], 0
+    while at < len(body):
+        end = at + 8 + int.from_bytes(body[at : at + 8], "little")
+        found.append(body[at + 8 : end])
+        at = end
+    return found
 
 
 def unpack(packed: bytes) -> list[RecordColumns]:
     """Return the columns that `pack` was given. Raises FormatError where these are not its bytes, or another's."""
-    made_by, digest, body = packed[:32], packed[32:64], packed[64:]
-    if made_by != _made_by() or hashlib.sha256(body).digest() != digest:
-        raise FormatError("columns are damaged, or were made by another cadge")
-    blobs = []
-    while body:
-        size = int.from_bytes(body[:8], "little")
-        blobs.append(zlib.decompress(body[8 : 8 + size]))
-        body = body[8 + size :]
+    blobs = [zlib.decompress(one) for one in _blobs(packed)]
     index = json.loads(blobs[0])
     text = blobs[1]
     kinds = [Resolution(*one) for one in index["resolutions"]]

@@ -15,10 +15,11 @@ from cadge_results.errors import Damage, DamageKind, FormatError
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds; proven: by its checksum."""
+    """What a file holds, and its SHA-256 in hexadecimal digits; proven: by its checksum."""
 
     data: bytes
     proven: bool
+    digest: str
 
 
 def look(path: Path, root: Path | None = None) -> Content | Damage:
@@ -26,9 +27,10 @@ def look(path: Path, root: Path | None = None) -> Content | Damage:
     data = read(path, root)
     if isinstance(data, Damage):
         return data
+    found = Checksum.of(data, path.name)
     line = read(beside(path), root)
     if isinstance(line, Damage):
-        return Content(data, proven=False) if line.kind is DamageKind.MISSING else line
+        return Content(data, proven=False, digest=found.digest) if line.kind is DamageKind.MISSING else line
     try:
         stored = Checksum.parse(line)
     except FormatError as error:
@@ -36,8 +38,7 @@ def look(path: Path, root: Path | None = None) -> Content | Damage:
         return Damage(beside(path), kind, str(error))
     if stored.name != path.name:
         return Damage(beside(path), DamageKind.SWAPPED, f"it is the checksum of {stored.name}")
-    found = Checksum.of(data, path.name)
-    return Content(data, proven=True) if found == stored else _other(path, data, found.digest)
+    return Content(data, proven=True, digest=found.digest) if found == stored else _other(path, data, found.digest)
 
 
 def unproven(path: Path) -> Damage:

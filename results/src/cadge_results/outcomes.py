@@ -8,7 +8,7 @@ planning has one outcome without a launch; so the outcomes of a campaign always 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,12 +67,16 @@ def outcomes_of(plan: Plan, records: Iterable[LaunchRecord]) -> list[PointOutcom
         if point.state == "refused"
     ]
     for launch in plan.launches:
-        record = by_launch.get(launch.launch_id)
-        attempts = _attempts(record)
-        shared = launch_checks(record) if record is not None else ()
-        made = ((plan.by_id[item], attempts.get(item)) for item in launch.point_ids)
-        found.extend(_outcome(point, launch, record, attempt, shared) for point, attempt in made)
+        found.extend(launch_outcomes(plan, launch, by_launch.get(launch.launch_id)))
     return found
+
+
+def launch_outcomes(plan: Plan, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[PointOutcome]:
+    """Yield the outcome of every planned attempt of one launch; `record` is None where it was not made."""
+    attempts = _attempts(record)
+    shared = launch_checks(record) if record is not None else ()
+    for item in launch.point_ids:
+        yield _outcome(plan.by_id[item], launch, record, attempts.get(item), shared)
 
 
 def summaries_of(plan: Plan, outcomes: Iterable[PointOutcome]) -> list[PointSummary]:

@@ -15,13 +15,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from cadge_results.columns import Maker, RecordColumns, columns_of, pack, unpack
-from cadge_results.damage import Content
+from cadge_results.columns import Maker, RecordColumns, columns_of, joined, names_in, pack, split, unpack
+from cadge_results.damage import Content, look
 from cadge_results.errors import FormatError
 from cadge_results.layout import Layout
 from cadge_results.record import LaunchRecord
@@ -33,6 +33,8 @@ WORTH_BYTES = 4 << 20
 SHARED_BYTES = 16 << 20
 """Less than this is not worth a second process, which takes a quarter of a second to begin."""
 _FIRST = re.compile(rb'"first_ns":\[(?:0|[1-9][0-9]{0,17})(?:,(?:0|[1-9][0-9]{0,17})){0,999}\]')
+BUNDLE_BYTES = 8 << 20
+"""Of columns that are packed together: a reader has so much of them open at a time."""
 CACHE_BYTES_MAX = 1 << 30
 """Of all campaigns together: the ones that were used longest ago go first."""
 
@@ -54,54 +56,93 @@ class RecordSource(Protocol):
 def read_all(source: RecordSource, launch_ids: Sequence[str], *, afresh: bool = False) -> Iterator[LaunchRecord]:
     """Yield records without their samples' texts: see `columns`. `afresh`: no cache is used.
 
-    Raises FormatError, DamagedError.
+    Nothing that was yielded is kept. Raises FormatError, DamagedError.
     """
-    if not launch_ids:
-        return
-    cache = None if afresh else _cache_of(source.path)
-    known = _known(cache)
-    digests: dict[str, str] = {}
-    sizes: dict[str, int] = {}
-    for name in launch_ids:
-        content = source.content(name).data
-        digests[name] = hashlib.sha256(content).hexdigest()
-        if (name, digests[name]) not in known:
-            sizes[name] = len(content)
-    if sizes:
-        for one in _made(source, sizes):
-            known[one.launch_id, one.digest] = one
-            digests[one.launch_id] = one.digest  # a file that was replaced meanwhile is the one that was read
-        if cache is not None and sum(sizes.values()) >= WORTH_BYTES:
-            _keep(cache, [known[key] for key in digests.items()])
+    cache = None if afresh or not launch_ids else _cache_of(source.path)
+    bundles = _known(cache)
+    places = {key: place for place, bundle in enumerate(bundles) for key in names_in(bundle)}
+    named = {name for name, _ in places}
+    keys = {name: (name, source.content(name).digest) for name in launch_ids if name in named}
+    sizes = {name: _size(source, name) for name in launch_ids if keys.get(name) not in places}
+    fresh = Bundles() if cache is not None and sum(sizes.values()) >= WORTH_BYTES else None
+    opened: tuple[int, dict[str, RecordColumns]] = (-1, {})
     maker = Maker()
-    for key in digests.items():
-        yield maker.record(known.pop(key))
+    with contextlib.closing(_made(source, sizes)) as made:
+        for name in launch_ids:
+            if name in sizes:
+                columns = next(made)
+            else:
+                place = places[keys[name]]
+                if place != opened[0]:
+                    opened = place, {one.launch_id: one for one in unpack(bundles[place])}
+                columns = opened[1][name]
+            if fresh is not None:
+                fresh.add(columns)
+            yield maker.record(columns)
+    if fresh is not None and cache is not None:
+        _keep(cache, fresh.whole())
 
 
-def _made(source: RecordSource, sizes: Mapping[str, int]) -> Iterator[RecordColumns]:
-    """Make columns of the files that have none yet, the second half of them by another process."""
+class Bundles:
+    """Columns of many records, packed so many at a time: few lie open at once, both here and for who reads them."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._packed: list[bytes] = []
+        self._open: list[RecordColumns] = []
+        self._bytes = 0
+
+    def add(self, columns: RecordColumns) -> None:
+        """Add a record's."""
+        self._open.append(columns)
+        self._bytes += len(columns.attempts) + columns.histograms.upto.nbytes
+        if self._bytes >= BUNDLE_BYTES:
+            self._pack()
+
+    def whole(self) -> bytes:
+        """Return them all, as bytes that `split` takes apart."""
+        if self._open:
+            self._pack()
+        return joined(self._packed)
+
+    def _pack(self) -> None:
+        self._packed.append(pack(self._open))
+        self._open, self._bytes = [], 0
+
+
+def _size(source: RecordSource, launch_id: str) -> int:
+    try:
+        return Layout(source.path).launch(launch_id).stat().st_size
+    except OSError:  # reading it says what is wrong
+        return 0
+
+
+def _made(source: RecordSource, sizes: Mapping[str, int]) -> Generator[RecordColumns, None, None]:
+    """Make columns of the files that have none yet, in their order, the second half of them by another process."""
     names = list(sizes)
     mine: list[str] = names
     others: list[str] = []
     if sum(sizes.values()) >= SHARED_BYTES and len(os.sched_getaffinity(0)) > 1:
         mine, others = _halves(sizes)
-    found: Mapping[str, RecordColumns] = {}
     with _other(source.path, others) as ended:
         for name in mine:
             yield _columns(source, name)
-        found = ended()
-    for name in others:
-        # whatever went wrong there goes wrong here again, and is said as always
-        yield found.get(name) or _columns(source, name)
+        theirs = ended()
+        one = next(theirs, None)
+        for name in others:
+            if one is not None and one.launch_id == name:
+                yield one
+                one = next(theirs, None)
+            else:  # whatever went wrong there goes wrong here again, and is said as always
+                yield _columns(source, name)
 
 
 def _columns(source: RecordSource, name: str) -> RecordColumns:
     content = source.content(name)
-    digest = hashlib.sha256(content.data).hexdigest()
     try:
-        return columns_of(source.parse(name, replace(content, data=_without_first(content.data))), digest)
+        return columns_of(source.parse(name, replace(content, data=_without_first(content.data))), content.digest)
     except FormatError:  # what is wrong is said of the file as it is
-        return columns_of(source.parse(name, content), digest)
+        return columns_of(source.parse(name, content), content.digest)
 
 
 def _without_first(data: bytes) -> bytes:
@@ -124,15 +165,15 @@ def _halves(sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
 
 
 @contextlib.contextmanager
-def _other(campaign: Path, names: Sequence[str]) -> Iterator[Callable[[], Mapping[str, RecordColumns]]]:
-    """Let another process make columns meanwhile; what is yielded waits for it and returns them, by launch.
+def _other(campaign: Path, names: Sequence[str]) -> Iterator[Callable[[], Iterator[RecordColumns]]]:
+    """Let another process make columns meanwhile; what is yielded waits for it and returns them, in their order.
 
-    Nothing comes back where it could not begin, or failed.
+    None comes back of a file that no checksum proves, and none at all where it could not begin, or failed.
     """
     if not names:
-        yield dict
+        yield lambda: iter(())
         return
-    argv = [sys.executable, "-P", "-m", "cadge_results.reading", str(Layout(campaign.resolve()).launches)]
+    argv = [sys.executable, "-P", "-m", "cadge_results.reading", str(campaign.resolve())]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment) as child:
@@ -146,23 +187,25 @@ def _other(campaign: Path, names: Sequence[str]) -> Iterator[Callable[[], Mappin
             child.kill()
 
 
-def _ended(child: subprocess.Popen[bytes]) -> Mapping[str, RecordColumns]:
+def _ended(child: subprocess.Popen[bytes]) -> Iterator[RecordColumns]:
     assert child.stdout is not None  # noqa: S101 - asked for by whoever began it
     packed = child.stdout.read()
-    return {one.launch_id: one for one in unpack(packed)} if child.wait() == 0 else {}
+    for bundle in split(packed) if child.wait() == 0 else ():
+        yield from unpack(bundle)
 
 
 @uncollected()
 def main(argv: Sequence[str]) -> int:
-    """Make columns of the records in a folder that standard input names, and write them to standard output."""
-    folder = Path(argv[1])
-    found = []
+    """Make columns of the records of a campaign that standard input names, and write them to standard output."""
+    layout = Layout(Path(argv[1]))
+    found = Bundles()
     for name in sys.stdin.read().split():
-        path = folder / f"{name}.json"
-        content = path.read_bytes()
-        record = LaunchRecord.parse(_without_first(content), source=str(path))
-        found.append(columns_of(record, hashlib.sha256(content).hexdigest()))
-    sys.stdout.buffer.write(pack(found))
+        path = layout.launch(name)
+        content = look(path, layout.root)
+        if isinstance(content, Content) and content.proven:
+            record = LaunchRecord.parse(_without_first(content.data), source=str(path))
+            found.add(columns_of(record, content.digest))
+    sys.stdout.buffer.write(found.whole())
     return 0
 
 
@@ -172,22 +215,23 @@ def _cache_of(campaign: Path) -> Path | None:
     return folder and folder / "columns" / name
 
 
-def _known(cache: Path | None) -> dict[tuple[str, str], RecordColumns]:
-    """Return the columns that are cached, by launch and digest; a damaged cache has none."""
+def _known(cache: Path | None) -> list[bytes]:
+    """Return the bundles of columns that are cached; a damaged cache has none."""
     packed = cached(cache, CACHE_BYTES_MAX) if cache is not None else None
     if packed is None or cache is None:
-        return {}
+        return []
+    bundles = split(packed)
     try:
-        found = unpack(packed)
+        for bundle in bundles:
+            names_in(bundle)
     except (FormatError, ValueError):
-        return {}
+        return []
     with contextlib.suppress(OSError):
         os.utime(cache)  # it was used now
-    return {(one.launch_id, one.digest): one for one in found}
+    return bundles
 
 
-def _keep(cache: Path, columns: Sequence[RecordColumns]) -> None:
-    packed = pack(columns)
+def _keep(cache: Path, packed: bytes) -> None:
     keep(cache, packed)
     with contextlib.suppress(OSError):
         left = CACHE_BYTES_MAX

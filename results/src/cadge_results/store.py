@@ -59,7 +59,6 @@ class Campaign:
     path: Path
     layout: Layout = field(init=False, repr=False)
     _records: dict[str, LaunchRecord] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _readings: dict[str, LaunchRecord] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Find the files' places."""
@@ -123,7 +122,7 @@ class Campaign:
 
     def decision_sha256(self, look: int) -> str:
         """Return the digest of a stored decision. Raises DamagedError."""
-        return hashlib.sha256(self._content(self.layout.decision(look)).data).hexdigest()
+        return self._content(self.layout.decision(look)).digest
 
     def later_looks(self) -> tuple[LaterLook, ...]:
         """Return what was planned for each look after the first one. Raises DamagedError."""
@@ -170,7 +169,7 @@ class Campaign:
         """Return how many records of the first rounds are stored, and a digest of them. Raises DamagedError."""
         have = self.launch_ids()
         names = sorted(one.launch_id for one in self.plan.launches if one.round < rounds and one.launch_id in have)
-        digests = (hashlib.sha256(self._content(self.layout.launch(name)).data).hexdigest() for name in names)
+        digests = (self._content(self.layout.launch(name)).digest for name in names)
         lines = "".join(f"{digest}  {name}\n" for name, digest in zip(names, digests, strict=True))
         return len(names), hashlib.sha256(lines.encode()).hexdigest()
 
@@ -220,16 +219,15 @@ class Campaign:
     def readings(self, *, afresh: bool = False) -> Iterator[LaunchRecord]:
         """Yield every stored launch, by name, as the analysis reads it: without its samples' texts, see `columns`.
 
-        afresh: made of the raw files, whatever a cache has of them, and kept in none.
+        None is kept: a large campaign's would not fit. afresh: made of the raw files, not of a cache, and kept in none.
         """
         from cadge_results.reading import read_all  # numpy takes time to import, and most commands need none
 
         names = [path.stem for path in self._stored(self.layout.launches)]
-        have = self._records.keys() | self._readings.keys()
-        for record in read_all(self, [name for name in names if name not in have], afresh=afresh):
-            self._readings[record.launch_id] = self._as_planned(record)  # columns know of no plan
+        read = read_all(self, [name for name in names if name not in self._records], afresh=afresh)
         for name in names:
-            yield self._records.get(name) or self._readings[name]
+            yield self._records.get(name) or self._as_planned(next(read))  # columns know of no plan
+        next(read, None)  # at its end it keeps a cache
 
     def _launch(self, launch_id: str) -> LaunchRecord:
         return self.parse(launch_id, self.content(launch_id))
@@ -270,7 +268,6 @@ class Campaign:
     def forget(self, launch_id: str) -> None:
         """Take it that a record was moved aside."""
         self._records.pop(launch_id, None)
-        self._readings.pop(launch_id, None)
 
     def launches(self) -> Iterator[LaunchRecord]:
         """Yield every stored launch, by name."""
@@ -338,7 +335,7 @@ class Campaign:
         if facts is None:
             return None
         content = self._content(self.layout.trace)
-        if hashlib.sha256(content.data).hexdigest() != facts.sha256:
+        if content.digest != facts.sha256:
             self._refuse(Damage(self.layout.trace, DamageKind.SWAPPED, "it is not the trace of the campaign's plan"))
         return self.layout.trace
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
@@ -12,7 +12,6 @@ from cadge_analysis.stats import modes
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.modes import Modes
-from cadge_analysis.stats.witness import Around, around
 
 say = partial(messages.say, "remarks")
 
@@ -26,9 +25,8 @@ Found = tuple[Row, Modes, str]  # and what more there is to say of it
 
 def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     """Return what there is to say; the rows that lie furthest apart are named."""
-    known = {record.launch_id: around(record) for record in data.records}
     launches = [
-        (row, two, _order(two) + _witness(row, two, known))
+        (row, two, _order(two) + _witness(row, two, data))
         for row in rows
         if (two := modes.of_launches(row.numbers.by_round))
     ]
@@ -63,10 +61,10 @@ def _order(two: Modes) -> str:
     return say("modes.in_order") if two.in_order else ""
 
 
-def _witness(row: Row, two: Modes, known: Mapping[str, Mapping[str, Around]]) -> str:
+def _witness(row: Row, two: Modes, data: Dataset) -> str:
     """Say what of the machine itself was different as well."""
     beside = [
-        (row.numbers.by_round[sample.round], known.get(sample.launch_id, {}).get(row.cell.point_id, {}))
+        (row.numbers.by_round[sample.round], data.around(sample.launch_id, row.cell.point_id))
         for sample in row.cell.samples
     ]
     told = [

@@ -202,8 +202,7 @@ def memory_taken(data: Dataset, place: str, wait: str) -> dict[Asked, dict[Serie
         if took is None or (launch.kind, launch.place, launch.wait) != ("layer", place, wait):
             continue
         end = launch.endpoints[heaviest(record)]
-        attempts = record.result.attempts if record.result is not None else ()
-        asked = (tuple(sorted({one.workload.pattern for one in attempts})), max(len(end.cpus), 1))
+        asked = (tuple(sorted(data.attempts[record.launch_id].patterns)), max(len(end.cpus), 1))
         series = found.setdefault(asked, {}).setdefault(series_of(launch.subject), {})
         series.setdefault(len(end.peers), []).append(took)
     return found

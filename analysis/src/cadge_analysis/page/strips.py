@@ -18,9 +18,9 @@ from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.strips import LaunchDot, Strip
 from cadge_analysis.page.figures import MAIN_PX, no_small
+from cadge_analysis.stats.attempt_columns import WITNESSES
 from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
-from cadge_analysis.stats.witness import WITNESSES
 
 say = partial(messages.say, "figures")
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from cadge_analysis import messages
 from cadge_analysis.errors import NoDataError
+from cadge_analysis.stats.attempt_columns import Around, AttemptColumns, attempt_columns
 from cadge_analysis.stats.hindrance import hindered
 from cadge_results import (
     Attempt,
@@ -26,6 +27,7 @@ from cadge_results import (
     NodeFacts,
     PatternFile,
     Plan,
+    PlanLaunch,
     PlanPoint,
     PointOutcome,
     Reason,
@@ -36,7 +38,7 @@ from cadge_results.catalogue import in_order
 from cadge_results.histogram import NOTHING, Histogram, merge
 from cadge_results.imported import ImportedFile
 from cadge_results.looks import LooksState, looks_state
-from cadge_results.outcomes import outcomes_of
+from cadge_results.outcomes import launch_outcomes
 from cadge_results.pattern import Quantity
 from cadge_results.point import AGAIN, Value, label_of
 from cadge_results.result import CpuUse, Result
@@ -213,8 +215,11 @@ class Dataset:
     plan: Plan
     nodes: tuple[NodeFacts, ...]
     records: tuple[LaunchRecord, ...]
+    """Without their attempts and probes: those are in `cells` and `attempts`."""
     cells: tuple[Cell, ...]
     rounds: int
+    attempts: Mapping[str, AttemptColumns] = field(default_factory=dict)
+    """By the launch's id, of each record."""
     twins: tuple[Cell, ...] = ()
     """The cells of what was measured a second time, each of the same series and case as one of `cells`.
 
@@ -238,6 +243,11 @@ class Dataset:
         if self.not_run is not None:
             return frozenset(launch.launch_id for launch in self.plan.launches) - self.not_run
         return frozenset(record.launch_id for record in self.records)
+
+    def around(self, launch_id: str, point_id: str) -> Around:
+        """Return what the machine probe said around an attempt, by witness; nothing where none is known."""
+        attempts = self.attempts.get(launch_id)
+        return attempts.around(point_id) if attempts is not None else {}
 
     @property
     def planned(self) -> tuple[Cell, ...]:
@@ -295,11 +305,12 @@ def _counted(record: LaunchRecord) -> dict[str, str]:
     return said
 
 
-def _sample(attempt: Attempt, file: PatternFile, record: LaunchRecord, key: RoundKey, is_hindered: bool) -> Sample:
+def _sample(attempt: Attempt, file: PatternFile, record: LaunchRecord, counted: Mapping[str, str]) -> Sample:
+    """Return what an attempt gave; its number among those of its round, and whether it was hindered, others say."""
     found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
         launch_id=record.launch_id,
-        round=key,
+        round=(0, 0),
         quantities={name: one for name, one in found.items() if one is not None},
         elapsed_ns=attempt.elapsed_ns or 0,
         operations=attempt.operations or 0,
@@ -307,10 +318,10 @@ def _sample(attempt: Attempt, file: PatternFile, record: LaunchRecord, key: Roun
         late=attempt.late or 0,
         cpu=tuple(zip(record.launch.roles, attempt.cpu or (), strict=False)),
         steady=attempt.warmup is None or attempt.warmup.steady,
-        hindered=is_hindered,
+        hindered=False,
         counters=sum((Counter(one) for one in attempt.counters), Counter()),
         counted_operations=attempt.counted_operations,
-        counted=_counted(record),
+        counted=counted,
     )
 
 
@@ -331,37 +342,54 @@ def _verdict(outcome: PointOutcome, file: PatternFile) -> tuple[str, str, str]:
     return outcome.status, str(outcome.reason_code or ""), outcome.reason or say("load.no_reason_stored")
 
 
-def _cell(point: PlanPoint, campaign: Campaign, found: list[PointOutcome], records: Mapping[str, LaunchRecord]) -> Cell:
-    """Sort the outcomes of one point into samples and troubles. `records`: by the launch's id."""
-    plan = campaign.plan
-    file = plan.pattern_of(point)
+@dataclass(frozen=True, slots=True)
+class _Attempted:
+    """One planned attempt: what became of it, its processors' use, and its sample where it is valid."""
+
+    round: int
+    launch_id: str
+    verdict: tuple[str, str, str]
+    cpu: Sequence[CpuUse]
+    sample: Sample | None
+
+
+def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[tuple[str, _Attempted]]:
+    """Yield each planned attempt of a launch, with its point."""
+    counted = _counted(record) if record is not None else {}
+    for outcome in launch_outcomes(campaign.plan, launch, record):
+        attempt, file = outcome.attempt, campaign.plan.pattern_of(outcome.point)
+        verdict = _verdict(outcome, file)
+        sample = None
+        if record is not None and attempt is not None and verdict[0] == "valid":
+            try:
+                sample = _sample(attempt, file, record, counted)
+            except FormatError as error:
+                campaign.blame(record.launch_id, error)
+        cpu = (attempt.cpu or ()) if attempt is not None else ()
+        yield outcome.point.point_id, _Attempted(launch.round, launch.launch_id, verdict, cpu, sample)
+
+
+def _cell(point: PlanPoint, plan: Plan, found: list[_Attempted]) -> Cell:
+    """Sort the attempts of one point into samples and troubles."""
+    found.sort(key=lambda one: (one.round, one.launch_id))
+    verdicts = [one.verdict for one in found]
+    if point.state == "refused":
+        verdicts.append(("refused", str(point.reason_code or ""), point.reason or say("load.no_reason_stored")))
+    flags = hindered([one.cpu for one in found], point.subject.wait)
     samples: list[Sample] = []
     used: Counter[int] = Counter()
-    states: Counter[str] = Counter()
-    tally: Counter[tuple[str, str, str]] = Counter()
-    found = sorted(found, key=lambda o: (o.round or 0, o.launch_id or ""))
-    flags = hindered([(item.attempt and item.attempt.cpu) or () for item in found], point.subject.wait)
-    for outcome, is_hindered in zip(found, flags, strict=True):
-        verdict = _verdict(outcome, file)
-        states[verdict[0]] += 1
-        if verdict[0] != "valid":
-            tally[verdict] += 1
-        elif outcome.attempt is not None and outcome.launch_id is not None:
-            number = outcome.round or 0
-            name = outcome.launch_id
-            key = (number, used[number])
-            try:
-                samples.append(_sample(outcome.attempt, file, records[name], key, is_hindered))
-            except FormatError as error:
-                campaign.blame(name, error)
-            used[number] += 1
+    for one, is_hindered in zip(found, flags, strict=True):
+        if one.sample is not None:
+            samples.append(replace(one.sample, round=(one.round, used[one.round]), hindered=is_hindered))
+            used[one.round] += 1
+    tally = Counter(verdict for verdict in verdicts if verdict[0] != "valid")
     return Cell(
         series=series_of(point.subject),
         case=_case(point, plan),
         point_id=point.point_id,
-        planned=sum(outcome.launch_id is not None for outcome in found),
+        planned=len(found),
         samples=tuple(samples),
-        states=states,
+        states=Counter(state for state, _, _ in verdicts),
         troubles=tuple(
             Trouble(state=state, code=code, reason=reason, attempts=n)
             for (state, code, reason), n in sorted(tally.items())
@@ -371,35 +399,44 @@ def _cell(point: PlanPoint, campaign: Campaign, found: list[PointOutcome], recor
 
 
 @uncollected()
-def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
+def read(campaign: Campaign, *, rounds: int | None = None, afresh: bool = False) -> Dataset:
     """Read everything that the analysis needs from a campaign. Raises NoDataError where nothing was planned.
 
-    rounds: as it was after so many.
+    rounds: as it was after so many. afresh: from the raw files, whatever a cache has of them.
     """
     plan, meta = campaign.plan, campaign.meta
     if not plan.points:
         raise NoDataError(say("load.no_points", campaign_id=meta.campaign_id))
-    return _read(campaign, plan, meta, rounds)
+    return _read(campaign, plan, meta, rounds, afresh=afresh)
 
 
-def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None) -> Dataset:
-    records = tuple(campaign.readings())
+def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None, *, afresh: bool) -> Dataset:
+    """Read launch by launch: of the attempts of each nothing stays but what is made of them here."""
     if rounds is not None:
         plan = plan.up_to(rounds)
-        names = {launch.launch_id for launch in plan.launches}
-        records = tuple(record for record in records if record.launch_id in names)
-    by_point: dict[str, list[PointOutcome]] = defaultdict(list)
-    for outcome in outcomes_of(plan, records):
-        by_point[outcome.point.point_id].append(outcome)
-    by_id = {record.launch_id: record for record in records}
-    cells = [_cell(point, campaign, by_point[point.point_id], by_id) for point in plan.points]
+    missing = {launch.launch_id: launch for launch in plan.launches}
+    found: dict[str, list[_Attempted]] = {point.point_id: [] for point in plan.points}
+    records: list[LaunchRecord] = []
+    attempts: dict[str, AttemptColumns] = {}
+    for record in campaign.readings(afresh=afresh):
+        launch = missing.pop(record.launch_id, None)
+        if launch is not None:
+            for point_id, one in _attempted(campaign, launch, record):
+                found[point_id].append(one)
+            attempts[record.launch_id] = attempt_columns(record)
+            records.append(without_attempts(record))
+    for launch in missing.values():
+        for point_id, one in _attempted(campaign, launch, None):
+            found[point_id].append(one)
+    cells = [_cell(point, plan, found.pop(point.point_id)) for point in plan.points]
     cells.sort(key=lambda c: (c.case.sort_key, c.series))
     return Dataset(
         campaign_id=meta.campaign_id,
         meta=meta,
         plan=plan,
         nodes=tuple(campaign.nodes()),
-        records=records,
+        records=tuple(records),
+        attempts=attempts,
         cells=tuple(cell for cell in cells if not cell.twin),
         twins=tuple(cell for cell in cells if cell.twin),
         rounds=len({launch.round for launch in plan.launches}),
@@ -407,6 +444,13 @@ def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None
         looks=looks_state(campaign) if rounds is None else None,
         imported=campaign.imported() if rounds is None else (),
     )
+
+
+def without_attempts(record: LaunchRecord) -> LaunchRecord:
+    """Return a record as a dataset keeps it."""
+    if record.result is None:
+        return record
+    return record.model_copy(update={"result": record.result.model_copy(update={"attempts": (), "witness": ()})})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

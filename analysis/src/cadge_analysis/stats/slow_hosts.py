@@ -18,15 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from cadge_analysis.stats.hindrance import WAKE_NS, hindered_share
+from cadge_analysis.stats.attempt_columns import SPEED, AttemptColumns
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_analysis.stats.signs import two_sided
 from cadge_results import LaunchRecord
-from cadge_results.result import CpuUse
 
 ONE_MACHINE = frozenset({"local", "emulated"})
 """Testbeds whose hosts share the processors of one machine."""
-SPEED = ("copy_ns", "clock_ns")
 WAITS = "waits"
 LEAST = {"copy_ns": 1.10, "clock_ns": 1.10, WAITS: 0.05}
 """From how many times as long, and from which share of the time more, a host is slow; half of it in every part."""
@@ -95,7 +93,7 @@ def slow_hosts(data: Dataset) -> tuple[Slow, ...]:
     by_place: dict[str, list[_Seen]] = defaultdict(list)
     for record in records:
         several = len({end.host for end in record.launch.endpoints}) > 1
-        seen = _seen(record, by_host=several, one_machine=one_machine)
+        seen = _seen(record, data.attempts[record.launch_id], by_host=several, one_machine=one_machine)
         by_place["" if several else record.launch.endpoints[0].host].append(seen)
     found = [slow for group in by_place.values() for slow in _slow(group)]
     return tuple(sorted(found, key=lambda one: (-one.ratio, one.host, one.processor or 0)))
@@ -107,24 +105,19 @@ def _done(data: Dataset) -> Iterator[LaunchRecord]:
             yield record
 
 
-def _seen(record: LaunchRecord, *, by_host: bool, one_machine: bool) -> _Seen:
+def _seen(record: LaunchRecord, attempts: AttemptColumns, *, by_host: bool, one_machine: bool) -> _Seen:
     ends = record.launch.endpoints
     units: list[Unit | None] = []
     for end in ends:
         pinned = [cpu for cpu in end.cpus if cpu >= 0]
         units.append((end.host, None) if by_host else (end.host, pinned[0]) if len(pinned) == 1 else None)
     values: dict[str, dict[Unit, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for number, unit in enumerate(units):
-        if unit is None or record.result is None:
-            continue
-        for name in SPEED:
-            looks = [getattr(look, name) for look in record.result.witness if look.endpoint == number]
-            known = [look for look in looks if look is not None]
-            if known:
-                values[name][unit].append(median(known))
+    for unit, speeds in zip(units, attempts.speeds, strict=False):
+        if unit is not None:
+            for name, speed in speeds.items():
+                values[name][unit].append(speed)
     if not _crowded(record, one_machine=one_machine):
-        for number, unit in enumerate(units):
-            share = _wait_share(record, number)
+        for unit, share in zip(units, attempts.waits, strict=False):
             if unit is not None and share is not None:
                 values[WAITS][unit].append(share)
     launch = record.launch
@@ -140,21 +133,6 @@ def _crowded(record: LaunchRecord, *, one_machine: bool) -> bool:
     for end in record.launch.endpoints:
         used.update(("" if one_machine else end.host, cpu) for cpu in (*(end.cpus or (-1,)), *end.hands))
     return any(often > 1 or (cpu < 0 and one_machine) for (_, cpu), often in used.items())
-
-
-def _wait_share(record: LaunchRecord, endpoint: int) -> float | None:
-    """Return for which share of the time an endpoint waited for a processor: the median over the launch's attempts."""
-    attempts = record.result.attempts if record.result is not None else ()
-    threads = max(len(record.launch.endpoints[endpoint].cpus), 1)
-    wake_ns = WAKE_NS if record.launch.wait == "block" else 0.0
-    uses = [one.cpu[endpoint] for one in attempts if one.cpu and endpoint < len(one.cpu)]
-    shares = [share for use in uses if (share := _share(use, threads, wake_ns)) is not None]
-    return median(shares) if shares else None
-
-
-def _share(use: CpuUse, threads: int, wake_ns: float) -> float | None:
-    share = hindered_share(use, wake_ns)
-    return None if share is None else min(share / threads, 1.0)
 
 
 def _slow(group: Sequence[_Seen]) -> Iterator[Slow]:

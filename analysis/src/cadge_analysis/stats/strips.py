@@ -6,6 +6,11 @@ better high the inverse, so that above one is always slower. What is left of it 
 launch: its memory, its processors, the hour. The drift is the slope of the logarithm of effects against time by Theil
 and Sen (Sen, Journal of the American Statistical Association 63, 1968, p. 1379): the median of the slopes of all pairs,
 with the interval of ranks at 95 %.
+
+How much of what launches differ by goes with the state of the machine is for each witness the share of the variance
+between launches that a straight line explains, within cells: of each valid attempt the logarithms of its central value
+and of the witness around it, less their means in the cell; the squared correlation over all attempts of a group (an
+analysis of covariance with one slope a group). Nothing in a report is adjusted by it.
 """
 
 from __future__ import annotations
@@ -19,9 +24,9 @@ from statistics import fmean, median
 
 import numpy as np
 
+from cadge_analysis.stats.attempt_columns import WITNESSES
 from cadge_analysis.stats.compare import per_launch
-from cadge_analysis.stats.load import Dataset, Series, series_of
-from cadge_analysis.stats.witness import WITNESSES, around
+from cadge_analysis.stats.load import Cell, Dataset, Series, series_of
 
 SAMPLES_MIN = 3
 """Cells of fewer launches have no usual value that a launch could be off."""
@@ -33,6 +38,9 @@ GAP_SHARE = 0.1
 
 So do those that are made again when all others have ended; a slope of the others says nothing of the hour between.
 """
+
+LAUNCHES_MIN = 5
+"""Cells with fewer launches say too little of what launches differ by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +99,7 @@ def launches(data: Dataset) -> tuple[Ran, ...]:
         if record.result is None or record.launch.subject.kind != "layer":
             continue
         name = record.launch_id
-        looks = [near for near in around(record).values() if near]
+        looks = [near for near in data.attempts[name].every_around() if near]
         found.append(
             Ran(
                 launch_id=name,
@@ -146,3 +154,53 @@ def drift(ran: Sequence[Ran]) -> LaunchDrift | None:
     begin, end = used[0].started, used[-1].started
     factor, least, most = (math.exp(slope * (end - begin).total_seconds()) for slope in ends)
     return LaunchDrift(factor=factor, low=least, high=most, begin=begin, end=end, apart=len(every) - len(used))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """What one witness explains in one group of cells."""
+
+    witness: str
+    cells: int
+    attempts: int
+    share: float
+    """Of the variance between launches: 0 to 1."""
+    slope: float
+    """A witness twice as large goes with a value 2 ** slope times as large."""
+
+
+def _deviations(values: Sequence[float]) -> list[float]:
+    logs = [math.log(value) for value in values]
+    middle = fmean(logs)
+    return [one - middle for one in logs]
+
+
+def explained(data: Dataset, cells: Sequence[Cell]) -> tuple[Explained, ...]:
+    """Return what each witness explains of these cells of a campaign; nothing where too few launches were made."""
+    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    used: dict[str, int] = defaultdict(int)
+    for cell in cells:
+        quantity, name = cell.case.file.main_quantity, cell.case.file.main
+        measured = [
+            (data.around(one.launch_id, cell.point_id), per_launch(one.quantities[name], quantity))
+            for one in cell.samples
+        ]
+        for witness in WITNESSES:
+            both = [(near[witness], value) for near, value in measured if witness in near and value > 0]
+            if len(both) < LAUNCHES_MIN:
+                continue
+            state, value = zip(*both, strict=True)
+            pairs[witness] += zip(_deviations(state), _deviations(value), strict=True)
+            used[witness] += 1
+    return tuple(_explained(witness, pairs[witness], used[witness]) for witness in pairs)
+
+
+def _explained(witness: str, pairs: Sequence[tuple[float, float]], cells: int) -> Explained:
+    xx, yy, xy = (math.fsum(terms) for terms in zip(*((x * x, y * y, x * y) for x, y in pairs), strict=True))
+    return Explained(
+        witness=witness,
+        cells=cells,
+        attempts=len(pairs),
+        share=xy * xy / (xx * yy) if xx and yy else 0.0,
+        slope=xy / xx if xx else 0.0,
+    )

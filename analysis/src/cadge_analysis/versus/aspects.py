@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 
@@ -15,7 +15,6 @@ from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, distinct_paths
 from cadge_analysis.stats.steered import scheduling
-from cadge_analysis.stats.witness import around
 from cadge_analysis.versus.conditions import PASSING, environment, pinned
 from cadge_analysis.versus.moved import SPOKEN
 from cadge_analysis.versus.sides import Side
@@ -41,7 +40,9 @@ def texts(side: Side, cell: Cell) -> dict[Key, str]:
     """Return what is stated of a cell in words: each of its values once, where launches differ."""
     records = _records(side, cell)
     found: dict[Key, dict[str, None]] = defaultdict(dict)
-    for key, text in chain(_of_cell(side, cell), *(_of_record(record, cell) for record in records), _hosts(side, cell)):
+    for key, text in chain(
+        _of_cell(side, cell), *(_of_record(side, record, cell) for record in records), _hosts(side, cell)
+    ):
         if text:
             found[key][text] = None
     joined = {key: " | ".join(sorted(said)) for key, said in found.items()}
@@ -65,7 +66,7 @@ def figures(side: Side, cell: Cell, numbers: Numbers | None) -> dict[Key, tuple[
         if numbers.operations:
             found.update(_waits(cell, numbers.operations))
     records = _records(side, cell)
-    found.update(_witnesses(records, cell))
+    found.update(_witnesses(side, cell))
     loads = [host.loadavg for record in records for host in record.load if host.loadavg is not None]
     if loads:
         found["machine meanwhile", "load average, median"] = (median(loads), units.sig3(median(loads)))
@@ -101,9 +102,12 @@ def _of_cell(side: Side, cell: Cell) -> Iterator[tuple[Key, str]]:
     yield ("campaign", "launches"), units.grouped(cell.planned)
 
 
-def _of_record(record: LaunchRecord, cell: Cell) -> Iterator[tuple[Key, str]]:
+def _of_record(side: Side, record: LaunchRecord, cell: Cell) -> Iterator[tuple[Key, str]]:
     if record.result is not None:
         yield from _of_result(record.result, cell)
+        compared = side.data.attempts[record.launch_id].compared.get(cell.point_id, ())
+        when = [name for name, was in zip(("before", "meanwhile", "after"), compared, strict=False) if was]
+        yield ("trouble", "messages compared"), ", ".join(when)
     yield ("settings", "environment"), environment(record)
     for one in record.shared_memory:
         yield ("settings", "shared memory"), words.SHARED_MEMORY[one.kind]
@@ -165,10 +169,6 @@ def _of_result(result: Result, cell: Cell) -> Iterator[tuple[Key, str]]:
         yield ("versions", "clock"), clock.source
     for end in result.endpoints:
         yield ("settings", "scheduling"), scheduling(end)
-    own = [one for attempt in result.attempts if attempt.point_id == cell.point_id and (one := attempt.verified)]
-    for verified in own:
-        often = {"before": verified.full_before, "meanwhile": verified.in_loop, "after": verified.full_after}
-        yield ("trouble", "messages compared"), ", ".join(when for when, number in often.items() if number)
 
 
 def _hosts(side: Side, cell: Cell) -> Iterator[tuple[Key, str]]:
@@ -217,10 +217,10 @@ def _waits(cell: Cell, operations: int) -> Iterator[tuple[Key, tuple[float, str]
             yield ("costs an operation", what), (each, f"{units.sig3(each)}{unit}")
 
 
-def _witnesses(records: Sequence[LaunchRecord], cell: Cell) -> Iterator[tuple[Key, tuple[float, str]]]:
+def _witnesses(side: Side, cell: Cell) -> Iterator[tuple[Key, tuple[float, str]]]:
     seen: dict[str, list[float]] = defaultdict(list)
-    for record in records:
-        for name, value in around(record).get(cell.point_id, {}).items():
+    for record in _records(side, cell):
+        for name, value in side.data.around(record.launch_id, cell.point_id).items():
             seen[name].append(value)
     for name, values in seen.items():
         middle = median(values)

@@ -13,10 +13,10 @@ from functools import partial
 from math import exp, log
 
 from cadge_analysis import messages
+from cadge_analysis.stats.attempt_columns import WITNESSES
 from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.stats.witness import WITNESSES, around
 from cadge_analysis.versus.sides import Side
 
 say = partial(messages.say, "versus")
@@ -76,7 +76,7 @@ def _witnesses(first: Dataset, second: Dataset) -> Iterator[Moved]:
 def _medians(data: Dataset) -> dict[tuple[str, str], float]:
     seen: dict[tuple[str, str], list[float]] = defaultdict(list)
     for record in data.records:
-        for values in around(record).values():
+        for values in data.attempts[record.launch_id].every_around():
             for name, value in values.items():
                 seen[name, record.launch.place].append(value)
     found = {key: median(values) for key, values in seen.items()}

@@ -140,7 +140,7 @@ def _paths(app: Application, series: Series, place: str, wait: str) -> list[Path
         for record in app.comparison.data.records
         if record.result is not None
         and (series_of(record.launch.subject), record.launch.place, record.launch.wait) == (series, place, wait)
-        and app.spec.pattern in {one.workload.pattern for one in record.result.attempts}
+        and app.spec.pattern in app.comparison.data.attempts[record.launch_id].patterns
         for path in record.result.path
     ]
 

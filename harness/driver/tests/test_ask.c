@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A requester that asks one thing at a time, and the stock responder, as the pattern closed_loop has them, over a layer with faults to order. */
+/* A requester that asks one thing at a time, and its responder, as the pattern closed_loop has them, over a layer with faults to order. */
 #include "traffic/ask.h"
-#include "traffic/stock_responder.h"
+#include "traffic/server.h"
 #include "plays.h"
 
 static void test_sound(void)
@@ -39,6 +39,16 @@ static void test_faults(void)
 	       "what an unreliable layer drops is lost: %s", show(&outcome));
 }
 
+static size_t posted_bytes;
+
+static int note_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		     uint64_t token)
+{
+	(void)chan, (void)count, (void)flags, (void)token;
+	posted_bytes = iov->bytes;
+	return CADGE_DONE;
+}
+
 /* What a responder takes as a request, and how large its answer is. */
 static void test_asked(void)
 {
@@ -51,26 +61,30 @@ static void test_asked(void)
 		     {16, LARGEST, true},
 		     {16, LARGEST + 1, false},
 		     {15, 16, false}};
-	static const struct cadge_layer layer = {0};
+	static const struct cadge_layer layer = {.post = note_post};
 	struct drv_engine engine = {.layer = &layer};
 	uint8_t message[DRV_HEAD_BYTES];
 
 	engine.channels_count = 1;
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
-		struct drv_responder state = {0}, *responder = &state;
-		struct drv_play play = {.engine = &engine, .state = &state, .seed = SEED};
-		struct cadge_sink *sink = &responder->answers.progress.port.sink;
+		struct drv_server server = {0};
+		struct drv_play play = {.engine = &engine, .state = &server, .seed = SEED};
+		struct cadge_sink *sink = &server.port.sink;
 		struct drv_fail fail;
 
-		tap_ok(!drv_responder_start(&play, NULL, LARGEST, false, &fail) && engine.sink == sink,
+		tap_ok(!drv_answerer_prepare_asked(&play, NULL, LARGEST, false, &fail) && engine.sink == sink,
 		       "a responder starts");
-		drv_check_phase(&responder->answers.progress.check, false, 0);
+		drv_check_phase(&server.lines->check, false, 0);
 		drv_head_write(message, DRV_HEAD_BYTES, SEED, drv_ask_key(1, asked[i].answer));
 		sink->recv(sink, 0, message, asked[i].request, NULL);
-		tap_ok(responder->answers.progress.port.due == asked[i].due &&
-			       (responder->answers.progress.check.mismatches == 0) == asked[i].due &&
-			       (!asked[i].due || responder->answer.bytes == asked[i].answer),
+		tap_ok(server.port.due == asked[i].due &&
+			       (server.lines->check.mismatches == 0) == asked[i].due,
 		       "%zu bytes that ask for %zu", asked[i].request, asked[i].answer);
+		posted_bytes = 0;
+		tap_ok(!drv_server_drain_latest(&server, &fail) &&
+			       posted_bytes == (asked[i].due ? asked[i].answer : 0),
+		       "are answered with %zu", posted_bytes);
+		drv_server_stop(&server);
 		drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
 	}
 }

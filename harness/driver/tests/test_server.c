@@ -196,6 +196,44 @@ static void test_written(void)
 	end(&site);
 }
 
+/* A layer that answers one at a time: who is asked anew while an answer waits answers the latest alone. */
+static void test_latest(void)
+{
+	struct drv_fail fail;
+	struct site site;
+
+	start(&site, 64, 1, DRV_TOUCH_NONE, CADGE_BUSY);
+	drv_server_due_latest(&site.server, 1);
+	tap_ok(layer_has.posts == 0 && drv_server_due(&site.server), "an answer leaves after poll");
+	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.posts == 1 &&
+		       drv_server_due(&site.server),
+	       "a busy layer leaves it due");
+	drv_server_due_latest(&site.server, 2);
+	layer_has.code = CADGE_QUEUED;
+	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.posts == 2 &&
+		       drv_head_key(layer_has.bases[1], 64) == 2 && !drv_server_due(&site.server),
+	       "one that waited is replaced by the latest");
+	drv_server_due_latest(&site.server, 3);
+	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.bases[2] != layer_has.bases[1],
+	       "the next one leaves from the other buffer");
+	drv_server_due_latest(&site.server, 4);
+	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.posts == 3 &&
+		       drv_server_due(&site.server),
+	       "and one more waits for a buffer");
+	sent(&site, 1);
+	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.posts == 4 &&
+		       layer_has.bases[3] == layer_has.bases[1] && !drv_server_due(&site.server),
+	       "which the layer gives back");
+	sent(&site, 2);
+	sent(&site, 3);
+	layer_has.code = CADGE_E_DOWN;
+	drv_server_due_latest(&site.server, 5);
+	tap_ok(drv_server_drain_latest(&site.server, &fail) == -1 && drv_server_due(&site.server),
+	       "a layer that fails fails the drain");
+	site.server.failed = false;
+	end(&site);
+}
+
 /* A completion that came twice is told, and gives no buffer twice. */
 static void test_twice(uint64_t reply_bytes)
 {
@@ -225,5 +263,6 @@ int main(void)
 	test_written();
 	test_twice(1024 * KIB);
 	test_twice(64);
+	test_latest();
 	return tap_done();
 }

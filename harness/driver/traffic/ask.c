@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One request at a time: its start, the answers of the stock responder, and the steps of the role. */
+/* One request at a time: its start, the answers of a responder, and the steps of the role. */
 #include "traffic/ask.h"
 
 #include "traffic/loss.h"

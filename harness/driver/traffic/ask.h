@@ -27,7 +27,7 @@ static inline size_t drv_ask_bytes(uint64_t key)
 }
 
 /*
- * For `prepare`. `recv` takes the answers; NULL: they are those of a stock responder. Requests have `bytes_max` bytes at most,
+ * For `prepare`. `recv` takes the answers; NULL: they have as many bytes as asked. Requests have `bytes_max` bytes at most,
  * and leave from `slots` buffers. It is the engine's sink from now on.
  */
 int drv_ask_start(struct drv_play *play, drv_recv_fn recv, uint32_t slots, size_t bytes_max, bool touch,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/in_place.h"
-#include "traffic/progress.h"
+#include "traffic/ask.h"
 
 /* Replies of up to this size get twice the depth of buffers, so that a late completion of a send holds up nothing. */
 #define SMALL_BYTES 65536u
@@ -64,8 +64,24 @@ DRV_INLINE void give_back(const struct drv_server *server, struct drv_line *line
 		line->free_ring[line->free_tail++ & server->free_mask] = index;
 }
 
+/* Hands over the answer that is due. A busy layer is asked again with the same buffer. */
+DRV_INLINE int answer_latest(struct drv_server *server, uint32_t index, uint8_t *at)
+{
+	struct drv_message *message = &server->message;
+
+	message->at = at;
+	if (server->sized) {
+		message->bytes = drv_ask_bytes(message->key);
+	} else if (server->fill) {
+		server->fill(server, at);
+		message->written = true;
+	}
+	return drv_message_post(server->port.engine, server->chans[0], message, server->mark | index);
+}
+
 /* Tries to answer. False: not now. */
-DRV_INLINE bool answer(struct drv_server *server, struct drv_line *line, const struct drv_work *work)
+DRV_INLINE bool answer_as(struct drv_server *server, struct drv_line *line, const struct drv_work *work,
+			  const bool latest)
 {
 	const size_t bytes = (size_t)server->exchange.reply_bytes;
 	uint8_t *payload;
@@ -76,7 +92,9 @@ DRV_INLINE bool answer(struct drv_server *server, struct drv_line *line, const s
 		return false;
 	index = line->free_ring[line->free_head++ & server->free_mask];
 	payload = line->replies + (size_t)index * server->stride;
-	if (DRV_UNLIKELY(line->check.reads)) {
+	if (latest) {
+		code = answer_latest(server, index, payload);
+	} else if (DRV_UNLIKELY(line->check.reads)) {
 		code = answer_written(server, line, work, index, payload);
 	} else {
 		drv_head_write(payload, bytes, ~line->check.seed, work->key);
@@ -94,6 +112,11 @@ DRV_INLINE bool answer(struct drv_server *server, struct drv_line *line, const s
 	if (DRV_UNLIKELY(code != CADGE_DONE))
 		drv_server_fail(server, code);
 	return true;
+}
+
+DRV_INLINE bool answer(struct drv_server *server, struct drv_line *line, const struct drv_work *work)
+{
+	return answer_as(server, line, work, false);
 }
 
 /* Other threads do the work. */
@@ -181,6 +204,17 @@ int drv_server_drain(struct drv_server *server, struct drv_fail *fail)
 		drain_others(server);
 	if (DRV_LIKELY(!server->failed))
 		return 0;
+	*fail = server->fail;
+	return -1;
+}
+
+int drv_server_drain_latest(struct drv_server *server, struct drv_fail *fail)
+{
+	if (DRV_LIKELY(!server->failed) && server->port.due)
+		server->port.due = !answer_as(server, server->lines, NULL, true);
+	if (DRV_LIKELY(!server->failed))
+		return 0;
+	server->port.due = true;
 	*fail = server->fail;
 	return -1;
 }
@@ -388,53 +422,4 @@ void drv_server_phase(struct drv_server *server, const struct drv_phase *phase, 
 	for (uint32_t i = 0; i < server->lines_count; i++)
 		drv_check_executed(&server->lines[i].check, counts);
 	enter_phase(server, phase->full, phase->serial);
-}
-
-/* ---- the role ---- */
-
-DRV_INLINE bool due(void *arg)
-{
-	return ((const struct drv_server *)arg)->port.due;
-}
-
-DRV_INLINE bool due_by_others(void *arg)
-{
-	return drv_server_due(arg);
-}
-
-DRV_INLINE int drain(void *arg, struct drv_fail *fail)
-{
-	return drv_server_drain(arg, fail);
-}
-
-int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
-{
-	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
-	return drv_server_start(play->state, play->engine, exchange, fail);
-}
-
-void drv_answerer_stop(struct drv_play *play)
-{
-	drv_server_stop(play->state);
-}
-
-/* Compiled with and without workers, so that it is not asked each turn. */
-int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
-{
-	struct drv_server *server = play->state;
-
-	return server->jobs ? drv_serve_loop(play->engine, &server->port.sink, server, due_by_others, drain,
-					     message_out, fail)
-			    : drv_serve_loop(play->engine, &server->port.sink, server, due, drain,
-					     message_out, fail);
-}
-
-int drv_answerer_drain(struct drv_play *play, struct drv_fail *fail)
-{
-	return drv_server_drain(play->state, fail);
-}
-
-void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
-{
-	drv_server_phase(play->state, phase, counts_out);
 }

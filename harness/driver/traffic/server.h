@@ -15,6 +15,7 @@
 #include "traffic/check.h"
 #include "traffic/demux.h"
 #include "traffic/payload.h"
+#include "traffic/progress.h"
 #include "traffic/service.h"
 
 /*
@@ -90,6 +91,10 @@ struct drv_work {
 	struct cadge_reply_to reply_to;
 };
 
+struct drv_server;
+/* Writes an answer of the pattern's own to `at`, with server->message.key in its head. */
+typedef void (*drv_fill_fn)(const struct drv_server *server, uint8_t *at);
+
 /* What belongs to one channel, or to all of them where they share a line. */
 struct drv_line {
 	struct drv_check check;
@@ -128,6 +133,10 @@ struct drv_server {
 	 * one of native tools is.
 	 */
 	bool hot;
+	/* a request's key says how many bytes its answer has: see drv_ask_key */
+	bool sized;
+	/* NULL: answers are heads, bodies and trailers */
+	drv_fill_fn fill;
 	/* what tokens hold beside the number of a buffer */
 	uint64_t mark;
 	/* where bodies are written: what all replies have in common, and the one in progress */
@@ -158,6 +167,16 @@ void drv_server_stop(struct drv_server *server);
  * the caller's. NULL: this thread does. To be called right after drv_server_start.
  */
 void drv_server_work(struct drv_server *server, struct drv_service *service, struct drv_jobs *jobs);
+/*
+ * For a `recv` of the pattern's own: an answer with this key is due, and leaves after poll. One that waits still is not
+ * wanted any more.
+ */
+DRV_INLINE void drv_server_due_latest(struct drv_server *server, uint64_t key)
+{
+	server->message.key = key;
+	server->message.written = false;
+	server->port.due = true;
+}
 /* From now on it answers all messages on this channel. To be called right after drv_server_start. */
 void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan);
 
@@ -166,9 +185,25 @@ void drv_server_phase(struct drv_server *server, const struct drv_phase *phase, 
 
 /* Answers what could not be answered at once. 0, or -1 with the reason. Called after poll, where something is due. */
 int drv_server_drain(struct drv_server *server, struct drv_fail *fail);
+/* The same of who was told by drv_server_due_latest alone. */
+int drv_server_drain_latest(struct drv_server *server, struct drv_fail *fail);
 static inline bool drv_server_due(const struct drv_server *server)
 {
 	return server->jobs ? drv_jobs_due(server->jobs) || server->failed : server->port.due;
+}
+
+/* The same for drv_serve_loop, where this thread does the work. */
+DRV_INLINE bool drv_server_loop_due(void *arg)
+{
+	return ((const struct drv_server *)arg)->port.due;
+}
+DRV_INLINE int drv_server_loop_drain(void *arg, struct drv_fail *fail)
+{
+	return drv_server_drain(arg, fail);
+}
+DRV_INLINE int drv_server_loop_drain_latest(void *arg, struct drv_fail *fail)
+{
+	return drv_server_drain_latest(arg, fail);
 }
 
 /* That of a channel; also of one that a layer made up. */
@@ -199,16 +234,28 @@ void drv_server_drop(struct drv_line *line) __attribute__((cold, noinline));
 
 /* For `prepare`, of a role whose state begins with a struct drv_server. */
 int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+/*
+ * The same where one thing is asked at a time (ask.h). Each answer has as many bytes as the key of its request asks for,
+ * at most `answer_max`. `recv`, of the pattern's own, calls drv_server_due_latest, and all answers have `answer_max`
+ * bytes then.
+ */
+int drv_answerer_prepare_asked(struct drv_play *play, drv_recv_fn recv, size_t answer_max, bool touch,
+			       struct drv_fail *fail);
 
 /* As in struct drv_role, of such a role. */
 void drv_answerer_stop(struct drv_play *play);
 int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 int drv_answerer_drain(struct drv_play *play, struct drv_fail *fail);
+int drv_answerer_serve_latest(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+int drv_answerer_drain_latest(struct drv_play *play, struct drv_fail *fail);
 void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare and the bounds of its channels. */
 #define DRV_ANSWERER_ROLE                                                                                    \
 	.state_bytes = sizeof(struct drv_server), .stop = drv_answerer_stop, .serve = drv_answerer_serve,    \
 	.drain = drv_answerer_drain, .phase = drv_answerer_phase
+/* The same where one thing is asked at a time, less `phase`. */
+#define DRV_ANSWERER_ROLE_LATEST                                                                             \
+	.stop = drv_answerer_stop, .serve = drv_answerer_serve_latest, .drain = drv_answerer_drain_latest
 
 #endif

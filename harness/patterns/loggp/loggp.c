@@ -14,7 +14,6 @@
 #include "loggp/burst.h"
 #include "traffic/ask.h"
 #include "traffic/loss.h"
-#include "traffic/stock_responder.h"
 
 /* of the delays of a burst together, and of a pause: nobody looks at a deadline meanwhile */
 #define DELAYS_MAX_NS UINT64_C(1000000000)
@@ -27,10 +26,12 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_responder stock;
+	struct drv_server server;
 	struct drv_burst_count count;
 	/* ticks; 0: none */
 	uint64_t pause, read_cost;
+	/* once the answer that is due has left */
+	bool pauses;
 	/* a message is waited for that lies there; when it was taken, in ticks */
 	bool taking;
 	uint64_t taken_at;
@@ -44,7 +45,7 @@ struct receiver {
  */
 static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 {
-	struct drv_engine *engine = receiver->stock.answers.progress.port.engine;
+	struct drv_engine *engine = receiver->server.port.engine;
 	const uint64_t end = drv_clock_now(&engine->clock) + receiver->pause;
 	uint64_t begin, span;
 	int code = 0;
@@ -55,7 +56,7 @@ static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 	receiver->taken_at = 0;
 	begin = drv_clock_now(&engine->clock);
 	while (code >= 0 && !receiver->taken_at && drv_clock_now(&engine->clock) < end + receiver->pause)
-		code = engine->layer->poll(engine->ctx, receiver->stock.answers.progress.sink);
+		code = engine->layer->poll(engine->ctx, &receiver->server.port.sink);
 	receiver->taking = false;
 	span = receiver->taken_at - begin;
 	if (receiver->taken_at && receiver->samples)
@@ -65,11 +66,16 @@ static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 	return code < 0 ? drv_engine_fail("poll", code, fail) : 0;
 }
 
-/* Once it has answered a message that asked for it. */
-static int pause_after(struct drv_responder *responder, struct drv_fail *fail)
+/* It pauses once it has answered a message that asked for it. */
+DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 {
-	struct receiver *receiver = (struct receiver *)responder;
+	struct receiver *receiver = arg;
 
+	if (drv_server_drain_latest(&receiver->server, fail))
+		return -1;
+	if (DRV_LIKELY(!receiver->pauses) || receiver->server.port.due)
+		return 0;
+	receiver->pauses = false;
 	return receiver->pause ? take_waiting(receiver, fail) : 0;
 }
 
@@ -77,22 +83,22 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	struct drv_answers *answers = &receiver->stock.answers;
-	const size_t expected = receiver->stock.answer_max;
+	struct drv_server *server = &receiver->server;
+	struct drv_check *check = &server->lines->check;
 	uint64_t key;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes != expected)) {
-		drv_check_wrong(&answers->progress.check, "a message of %zu bytes in a burst of %zu", bytes,
-				expected);
+	if (DRV_UNLIKELY(bytes != server->answer_bytes)) {
+		drv_check_wrong(check, "a message of %zu bytes in a burst of %zu", bytes,
+				server->answer_bytes);
 		return CADGE_TAKEN;
 	}
-	key = drv_check_take(&answers->progress.check, data, bytes);
+	key = drv_check_take(check, data, bytes);
 	if (DRV_UNLIKELY(receiver->taking))
-		receiver->taken_at = drv_clock_now(&answers->progress.port.engine->clock);
+		receiver->taken_at = drv_clock_now(&server->port.engine->clock);
 	if (drv_burst_take(&receiver->count, key)) {
-		drv_responder_due(&receiver->stock, key);
-		receiver->stock.after = (key & 0xff) == PAUSE ? pause_after : NULL;
+		drv_server_due_latest(server, key);
+		receiver->pauses = (key & 0xff) == PAUSE;
 	}
 	return CADGE_TAKEN;
 }
@@ -210,15 +216,15 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	const struct drv_clock *clock = &play->engine->clock;
 	struct receiver *receiver = play->state;
 
+	if (drv_answerer_prepare_asked(play, receiver_on_recv, (size_t)parameters->bytes,
+				       parameters->touch != DRV_TOUCH_NONE, fail))
+		return -1;
 	receiver->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
 	if (parameters->delay_percent) {
 		receiver->samples = drv_record_samples(play->record, RECEIVE, fail);
 		if (!receiver->samples)
 			return -1;
 	}
-	if (drv_responder_start(play, receiver_on_recv, (size_t)parameters->bytes,
-				parameters->touch != DRV_TOUCH_NONE, fail))
-		return -1;
 	/* the messages of a burst follow each other: it may find the next one there */
 	play->sleep = DRV_SLEEP_FREE;
 	return 0;
@@ -360,8 +366,21 @@ static uint64_t tell(const struct drv_play *play)
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	drv_responder_phase(play, phase, counts_out);
+	drv_answerer_phase(play, phase, counts_out);
 	((struct receiver *)play->state)->pause = drv_clock_to_ticks(&play->engine->clock, phase->told);
+}
+
+static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	struct receiver *receiver = play->state;
+
+	return drv_serve_loop(play->engine, &receiver->server.port.sink, receiver, drv_server_loop_due,
+			      receiver_drain, message_out, fail);
+}
+
+static int drain(struct drv_play *play, struct drv_fail *fail)
+{
+	return receiver_drain(play->state, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -389,8 +408,9 @@ static const struct drv_pattern loggp = {
 			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
-			 .serve = drv_responder_serve,
-			 .drain = drv_responder_drain,
+			 .stop = drv_answerer_stop,
+			 .serve = serve,
+			 .drain = drain,
 			 .phase = phase_server},
 			{.name = NULL},
 		},

@@ -11,7 +11,6 @@
 
 #include "traffic/ask.h"
 #include "traffic/loss.h"
-#include "traffic/stock_responder.h"
 
 /* buffers: a request that is sent again leaves from one that is not lent */
 #define REQUESTS 2u
@@ -20,7 +19,7 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_responder stock;
+	struct drv_server server;
 	/* of the latest request that was executed */
 	uint64_t executed;
 	/* requests that came again */
@@ -31,12 +30,12 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	struct drv_check *check = &receiver->stock.answers.progress.check;
+	struct drv_check *check = &receiver->server.lines->check;
 	const uint64_t word = bytes < DRV_HEAD_BYTES ? 0 : drv_load64((const uint8_t *)data + 8);
 	uint64_t number;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes != receiver->stock.answer.bytes ||
+	if (DRV_UNLIKELY(bytes != receiver->server.answer_bytes ||
 			 (word != check->seed && !drv_check_phased(check, word)))) {
 		drv_check_wrong(check, "a message of %zu bytes that is no request", bytes);
 		return CADGE_TAKEN;
@@ -53,7 +52,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 		drv_check_wrong(check, "request %" PRIu64 " came after %" PRIu64, number, receiver->executed);
 		return CADGE_TAKEN;
 	}
-	drv_responder_due(&receiver->stock, number);
+	drv_server_due_latest(&receiver->server, number);
 	return CADGE_TAKEN;
 }
 
@@ -203,8 +202,8 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return drv_responder_start(play, receiver_on_recv, (size_t)parameters->bytes,
-				   parameters->touch != DRV_TOUCH_NONE, fail);
+	return drv_answerer_prepare_asked(play, receiver_on_recv, (size_t)parameters->bytes,
+					  parameters->touch != DRV_TOUCH_NONE, fail);
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
@@ -281,7 +280,7 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 {
 	struct receiver *receiver = play->state;
 
-	drv_responder_phase(play, phase, counts_out);
+	drv_answerer_phase(play, phase, counts_out);
 	counts_out->exact = true;
 	if (phase->ended == DRV_STEP_MEASURE && !phase->cancelled)
 		drv_record_count(play->record, REPEATED, receiver->repeated - receiver->repeated_before);
@@ -312,9 +311,8 @@ static const struct drv_pattern loss = {
 			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
-			 .serve = drv_responder_serve,
-			 .drain = drv_responder_drain,
-			 .phase = phase_server},
+			 .phase = phase_server,
+			 DRV_ANSWERER_ROLE_LATEST},
 			{.name = NULL},
 		},
 	.self = true,

@@ -6,7 +6,6 @@
 #include "phases.params.h"
 
 #include "traffic/ask.h"
-#include "traffic/stock_responder.h"
 
 /* an answer: head, and two readings of the clock, in ticks */
 #define ANSWER_BYTES (DRV_HEAD_BYTES + 16u)
@@ -15,30 +14,30 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_answers answers;
+	struct drv_server server;
 	size_t bytes;
 	/* when the poll in progress began, and when the latest message was here and read, in ticks */
 	uint64_t polled_at, taken_at;
 	/* that poll's beginning */
 	uint64_t taken_from;
-	uint64_t answer_key;
 };
 
 static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data,
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
+	struct drv_check *check = &receiver->server.lines->check;
+	uint64_t key;
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != receiver->bytes)) {
-		drv_check_wrong(&receiver->answers.progress.check, "a message of %zu bytes instead of %zu",
-				bytes, receiver->bytes);
+		drv_check_wrong(check, "a message of %zu bytes instead of %zu", bytes, receiver->bytes);
 		return CADGE_TAKEN;
 	}
-	receiver->answer_key = drv_check_take(&receiver->answers.progress.check, data, bytes);
-	receiver->taken_at = drv_clock_now(&receiver->answers.progress.port.engine->clock);
+	key = drv_check_take(check, data, bytes);
+	receiver->taken_at = drv_clock_now(&receiver->server.port.engine->clock);
 	receiver->taken_from = receiver->polled_at;
-	receiver->answers.progress.port.due = true;
+	drv_server_due_latest(&receiver->server, key);
 	return CADGE_TAKEN;
 }
 
@@ -46,26 +45,16 @@ DRV_INLINE void begin_poll(void *arg)
 {
 	struct receiver *receiver = arg;
 
-	receiver->polled_at = drv_clock_now(&receiver->answers.progress.port.engine->clock);
+	receiver->polled_at = drv_clock_now(&receiver->server.port.engine->clock);
 }
 
-DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
+static void fill(const struct drv_server *server, uint8_t *at)
 {
-	struct receiver *receiver = arg;
-	struct drv_answers *answers = &receiver->answers;
-	struct cadge_iov iov = {.bytes = ANSWER_BYTES};
-	uint8_t *at;
-	uint64_t token;
+	const struct receiver *receiver = (const struct receiver *)server;
 
-	at = iov.base = drv_answers_next(answers, &token);
-	if (DRV_LIKELY(!at))
-		return drv_answers_drained(answers, fail);
-	drv_head_write(at, ANSWER_BYTES, ~answers->progress.check.seed, receiver->answer_key);
+	drv_head_write(at, ANSWER_BYTES, server->message.seed, server->message.key);
 	drv_store64(at + DRV_HEAD_BYTES, receiver->taken_from);
 	drv_store64(at + DRV_HEAD_BYTES + 8, receiver->taken_at);
-	drv_answers_posted(answers,
-			   answers->progress.port.engine->layer->post(answers->chan, &iov, 1, 0, token));
-	return drv_answers_drained(answers, fail);
 }
 
 /* ---- the sending side ---- */
@@ -168,10 +157,14 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	const struct parameters *parameters = play->parameters;
 	struct receiver *receiver = play->state;
 
+	if (drv_answerer_prepare_asked(play, receiver_on_recv, ANSWER_BYTES,
+				       parameters->touch != DRV_TOUCH_NONE, fail))
+		return -1;
 	receiver->bytes = (size_t)parameters->bytes;
-	receiver->answers.progress.check.by_number = true; /* one at a time */
-	return drv_responder_answers(play, receiver_on_recv, ANSWER_BYTES,
-				     parameters->touch != DRV_TOUCH_NONE, fail);
+	receiver->server.lines->check.by_number = true; /* one at a time */
+	receiver->server.fill = fill;
+	receiver->server.message.touch = false;
+	return 0;
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
@@ -230,13 +223,8 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct receiver *receiver = play->state;
 
-	return drv_serve_loop_from(play->engine, &receiver->answers.progress.port.sink, receiver, begin_poll,
-				   drv_answers_due, receiver_drain, message_out, fail);
-}
-
-static int drain(struct drv_play *play, struct drv_fail *fail)
-{
-	return receiver_drain(play->state, fail);
+	return drv_serve_loop_from(play->engine, &receiver->server.port.sink, receiver, begin_poll,
+				   drv_server_loop_due, drv_server_loop_drain_latest, message_out, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -270,9 +258,10 @@ static const struct drv_pattern phases = {
 			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
+			 .stop = drv_answerer_stop,
 			 .serve = serve,
-			 .drain = drain,
-			 .phase = drv_responder_phase},
+			 .drain = drv_answerer_drain_latest,
+			 .phase = drv_answerer_phase},
 			{.name = NULL},
 		},
 	.self = true,

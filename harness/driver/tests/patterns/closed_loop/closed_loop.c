@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pattern closed_loop: a closed loop of requests and answers of two sizes, one at a time, with the stock responder.
+ * Pattern closed_loop: a closed loop of requests and answers of two sizes, one at a time, answers of as many bytes as asked.
  * The shortest pattern with a loop of its own.
  */
 #include "closed_loop.params.h"
 
 #include "traffic/ask.h"
-#include "traffic/stock_responder.h"
 
 struct client {
 	/* first: the functions of its role take a pointer to it */
@@ -18,7 +17,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return drv_responder_start(play, NULL, (size_t)parameters->reply_bytes, true, fail);
+	return drv_answerer_prepare_asked(play, NULL, (size_t)parameters->reply_bytes, true, fail);
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
@@ -87,11 +86,10 @@ static const struct drv_pattern closed_loop = {
 			 DRV_ASK_ROLE},
 			{.name = "server",
 			 .channels_most = 1,
-			 .state_bytes = sizeof(struct drv_responder),
 			 .prepare = prepare_server,
-			 .serve = drv_responder_serve,
-			 .drain = drv_responder_drain,
-			 .phase = drv_responder_phase},
+			 .state_bytes = sizeof(struct drv_server),
+			 .phase = drv_answerer_phase,
+			 DRV_ANSWERER_ROLE_LATEST},
 			{.name = NULL},
 		},
 	.self = true,

@@ -10,7 +10,7 @@
 #define CADGE_FLOOR_LOOP_H
 
 #include "traffic/floor.h"
-#include "traffic/loss.h"
+#include "measure/warmup.h"
 
 #define FLOOR_IDLE_MASK 255u /* looks around once in so many empty receives */
 

@@ -10,7 +10,7 @@
 
 #include <llhttp.h>
 
-#include "traffic/arrivals.h"
+#include "measure/arrivals.h"
 #include "launch/pattern.h"
 #include "press/directory.h"
 #include "press/files.h"

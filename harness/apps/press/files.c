@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traffic/arrivals.h"
+#include "measure/arrivals.h"
 #include "traffic/payload.h"
 
 #define BLOCK_BYTES  (1u << 20)

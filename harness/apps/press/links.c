@@ -190,7 +190,7 @@ int press_links_start(struct press_links *links, struct drv_engine *engine, uint
 	drv_port_start(&links->port, engine);
 	links->port.sink.recv = on_recv;
 	links->port.sink.sent = press_links_sent;
-	memory = drv_pool_take(engine, DRV_POOL_CLIENT, engine->channels_count * link_bytes, fail);
+	memory = drv_pool_take(engine, DRV_POOL_REQUESTER, engine->channels_count * link_bytes, fail);
 	if (!memory)
 		return -1;
 	links->count = engine->channels_count;

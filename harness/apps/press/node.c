@@ -130,7 +130,7 @@ static int start_memory(struct press_node *node, struct drv_engine *engine,
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for files that come");
 	if (setting->version < PRESS_V5)
 		return 0;
-	memory = drv_pool_take(engine, DRV_POOL_SERVER, pages_bytes, fail);
+	memory = drv_pool_take(engine, DRV_POOL_RESPONDER, pages_bytes, fail);
 	if (!memory)
 		return -1;
 	if (press_arena_start(&node->pages, memory, pages_bytes))

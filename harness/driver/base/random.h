@@ -41,4 +41,14 @@ static inline uint64_t drv_random_exponential(uint64_t *state, uint64_t mean)
 	}
 }
 
+/* f(seed, number): 64 well-mixed bits. */
+static inline uint64_t drv_mix(uint64_t seed, uint64_t number)
+{
+	uint64_t x = number * UINT64_C(0x9e3779b97f4a7c15) + seed;
+
+	x ^= x >> 32;
+	x *= UINT64_C(0xd6e8feb86659fd93);
+	return x ^ x >> 32;
+}
+
 #endif

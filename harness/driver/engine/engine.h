@@ -41,10 +41,10 @@ struct drv_memory {
 
 /* Two at a time: what asks and what answers, where one process plays both; and those of a second exchange (duet.h). */
 enum drv_pool {
-	DRV_POOL_CLIENT,
-	DRV_POOL_SERVER,
-	DRV_POOL_CLIENT_BESIDE,
-	DRV_POOL_SERVER_BESIDE,
+	DRV_POOL_REQUESTER,
+	DRV_POOL_RESPONDER,
+	DRV_POOL_REQUESTER_BESIDE,
+	DRV_POOL_RESPONDER_BESIDE,
 	DRV_POOLS,
 };
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "traffic/arrivals.h"
+#include "measure/arrivals.h"
 #include "tap.h"
 
 #define CALLS 1000000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A requester that asks one thing at a time, and its responder, as the pattern closed_loop has them, over a layer with faults to order. */
 #include "traffic/ask.h"
-#include "traffic/server.h"
+#include "traffic/responder.h"
 #include "plays.h"
 
 static void test_sound(void)
@@ -67,12 +67,13 @@ static void test_asked(void)
 
 	engine.channels_count = 1;
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
-		struct drv_server server = {0};
+		struct drv_responder server = {0};
 		struct drv_play play = {.engine = &engine, .state = &server, .seed = SEED};
 		struct cadge_sink *sink = &server.port.sink;
 		struct drv_fail fail;
 
-		tap_ok(!drv_answerer_prepare_asked(&play, NULL, LARGEST, false, &fail) && engine.sink == sink,
+		tap_ok(!drv_responder_role_prepare_asked(&play, NULL, LARGEST, false, &fail) &&
+			       engine.sink == sink,
 		       "a responder starts");
 		drv_check_phase(&server.lines->check, false, 0);
 		drv_head_write(message, DRV_HEAD_BYTES, SEED, drv_ask_key(1, asked[i].answer));
@@ -81,11 +82,11 @@ static void test_asked(void)
 			       (server.lines->check.mismatches == 0) == asked[i].due,
 		       "%zu bytes that ask for %zu", asked[i].request, asked[i].answer);
 		posted_bytes = 0;
-		tap_ok(!drv_server_drain_latest(&server, &fail) &&
+		tap_ok(!drv_responder_drain_latest(&server, &fail) &&
 			       posted_bytes == (asked[i].due ? asked[i].answer : 0),
 		       "are answered with %zu", posted_bytes);
-		drv_server_stop(&server);
-		drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
+		drv_responder_stop(&server);
+		drv_memory_free(&engine, &engine.pools[DRV_POOL_RESPONDER]);
 	}
 }
 
@@ -108,7 +109,7 @@ static void test_short(void)
 	tap_ok(state.progress.check.mismatches == 1 && !state.answered_at, "an answer of %d bytes is none",
 	       BYTES);
 	drv_requester_stop(&state);
-	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_REQUESTER]);
 }
 
 int main(void)

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "plays.h"
-#include "traffic/pusher.h"
-#include "traffic/service.h"
+#include "traffic/push.h"
+#include "measure/service.h"
 #include "tap.h"
 
 enum { PUT, GET, FETCH_ADD, COMPARE_SWAP };

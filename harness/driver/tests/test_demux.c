@@ -90,10 +90,10 @@ static void check_messages(struct drv_engine *engine)
 
 	start(&second, engine, DRV_CLAIM_NONE);
 	start(&first, engine, DRV_CLAIM_NONE);
-	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_SERVER);
+	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 0, "a flow that claims nothing gets no message");
 	start(&first, engine, DRV_CLAIM_TURNS);
-	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_SERVER);
+	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 1) == 0 && first_gets(&demux, words, sizes, 1) == 1 &&
 		       first_gets(&demux, words, sizes, 6) == 3,
 	       "in turns the first message is the other flow's, and the second one's own");
@@ -101,7 +101,7 @@ static void check_messages(struct drv_engine *engine)
 	first.port.claim_at = -8;
 	first.port.claim_bytes = 16;
 	first.port.claim_word = WORD;
-	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_SERVER);
+	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 1,
 	       "a word at the end, of messages that have room for it");
 	words[1] = WORD;
@@ -110,7 +110,7 @@ static void check_messages(struct drv_engine *engine)
 	tap_ok(first_gets(&demux, words, sizes, 7) == 3, "a word behind the beginning");
 	start(&first, engine, DRV_CLAIM_ASK);
 	first.port.claims = is_short;
-	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_SERVER);
+	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 4, "as the flow says");
 	demux.port.sink.call(&demux.port.sink, 0, 1, words, 8, NULL);
 	demux.port.sink.call(&demux.port.sink, 0, 1, words, 16, NULL);
@@ -128,7 +128,7 @@ static void check_tokens(struct drv_engine *engine)
 	start(&second, engine, DRV_CLAIM_NONE);
 	drv_demux_start(&demux, engine, &first.port, &second.port, bit);
 	sink->sent(sink, 0, 5, CADGE_DONE);
-	sink->sent(sink, 0, DRV_TOKEN_SERVER | 5, CADGE_DONE);
+	sink->sent(sink, 0, DRV_TOKEN_RESPONDER | 5, CADGE_DONE);
 	sink->sent(sink, 0, bit | 5, CADGE_DONE);
 	sink->replied(sink, 0, 5, CADGE_DONE, CADGE_PLACED, NULL, 0, NULL);
 	sink->replied(sink, 0, bit | 5, CADGE_DONE, CADGE_PLACED, NULL, 0, NULL);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tap.h"
-#include "traffic/server.h"
+#include "traffic/responder.h"
 
 enum { WORKERS = 3, ROOM = 8, CALLS = 1000, REQUEST_BYTES = 64, REPLY_BYTES = 16 };
 #define WAIT_NS UINT64_C(30000000000)
@@ -67,7 +67,7 @@ static const struct drv_exchange exchange = {.form = DRV_FORM_EMULATED,
 
 /* A server whose requests workers work for. */
 struct served {
-	struct drv_server server;
+	struct drv_responder server;
 	struct drv_jobs jobs;
 	struct drv_service service;
 	atomic_uint done;
@@ -93,13 +93,13 @@ static void start(struct served *served, struct drv_engine *engine, bool block)
 	memset(&state.posts, 0, sizeof(state) - offsetof(__typeof__(state), posts));
 	memset(served, 0, sizeof(*served));
 	engine->block = block;
-	if (!tap_ok(!drv_server_start(&served->server, engine, exchange, &fail) &&
+	if (!tap_ok(!drv_responder_start(&served->server, engine, exchange, &fail) &&
 			    !drv_jobs_start(&served->jobs, engine, DRV_POLICY_FIFO, ROOM, work, served, NULL,
 					    &fail),
 		    "%s: %u workers start", block ? "block" : "poll", drv_workers_wanted(engine)))
 		exit(1);
-	drv_server_phase(&served->server, &phase, &counts);
-	drv_server_work(&served->server, &served->service, &served->jobs);
+	drv_responder_phase(&served->server, &phase, &counts);
+	drv_responder_work(&served->server, &served->service, &served->jobs);
 	/* keys begin with 7 here, and come in any order */
 	served->server.lines[0].check.by_number = false;
 }
@@ -107,7 +107,7 @@ static void start(struct served *served, struct drv_engine *engine, bool block)
 static void stop(struct served *served)
 {
 	drv_jobs_stop(&served->jobs);
-	drv_server_stop(&served->server);
+	drv_responder_stop(&served->server);
 }
 
 static void deliver(struct served *served, uint64_t id)
@@ -130,7 +130,7 @@ static bool serve(struct served *served, struct drv_engine *engine)
 
 		while (begun < CALLS && begun - state.answers < ROOM)
 			deliver(served, begun++);
-		if (drv_server_drain(&served->server, &fail))
+		if (drv_responder_drain(&served->server, &fail))
 			return false;
 		/* the layer tells nobody that it has room again */
 		if (state.answers == answers && served->jobs.done.head == served->jobs.done.tail &&
@@ -178,10 +178,10 @@ static void test_order(struct drv_engine *engine)
 	state.refuses = true;
 	deliver(&served, 0);
 	while (served.jobs.out)
-		drv_server_drain(&served.server, &fail);
+		drv_responder_drain(&served.server, &fail);
 	due = drv_jobs_due(&served.jobs);
 	state.refuses = false;
-	drv_server_drain(&served.server, &fail);
+	drv_responder_drain(&served.server, &fail);
 	tap_ok(due && state.answers == 1 && !drv_jobs_due(&served.jobs),
 	       "an answer that the layer has no room for is due");
 	stop(&served);
@@ -348,7 +348,7 @@ int main(void)
 		       fail.reason == DRV_ARGUMENT,
 	       "without workers: %s", fail.text);
 	drv_jobs_stop(&nothing);
-	drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_RESPONDER]);
 	close(state.fd);
 	return tap_done();
 }

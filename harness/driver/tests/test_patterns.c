@@ -2,10 +2,10 @@
 /* The tables that the linker collected: every pattern, form and floor is whole. */
 #include <string.h>
 
-#include "traffic/arrivals.h"
+#include "measure/arrivals.h"
 #include "traffic/floor.h"
-#include "traffic/server.h"
-#include "traffic/service.h"
+#include "traffic/responder.h"
+#include "measure/service.h"
 #include "launch/patterns.h"
 #include "session/plugins.h"
 #include "tap.h"

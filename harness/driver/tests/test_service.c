@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "traffic/service.h"
+#include "measure/service.h"
 #include "tap.h"
 
 #define CALLS   1000000

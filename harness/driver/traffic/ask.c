@@ -2,8 +2,6 @@
 /* One request at a time: its start, the answers of a responder, and the steps of the role. */
 #include "traffic/ask.h"
 
-#include "traffic/loss.h"
-
 static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 			       struct cadge_lend *lend)
 {

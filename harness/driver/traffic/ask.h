@@ -13,18 +13,6 @@
 #define DRV_ASK_H
 
 #include "traffic/requester.h"
-#include "traffic/roles.h"
-
-/* The key of a request that asks for an answer of so many bytes. Numbers below 2^32 tell requests apart. */
-static inline uint64_t drv_ask_key(uint64_t number, size_t answer_bytes)
-{
-	return number << 32 | (uint32_t)answer_bytes;
-}
-
-static inline size_t drv_ask_bytes(uint64_t key)
-{
-	return (uint32_t)key;
-}
 
 /*
  * For `prepare`. `recv` takes the answers; NULL: they have as many bytes as asked. Requests have `bytes_max` bytes at most,

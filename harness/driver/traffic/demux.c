@@ -139,7 +139,7 @@ int drv_demux_self(struct drv_demux *demux, struct drv_engine *engine, struct ca
 		   struct drv_play *play, struct drv_fail *fail)
 {
 	drv_demux_start(demux, engine, (struct drv_port *)requester, (struct drv_port *)responder,
-			DRV_TOKEN_SERVER);
+			DRV_TOKEN_RESPONDER);
 	demux->table = aligned_alloc(TABLE_ALIGN,
 				     (sizeof(*demux->table) + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN);
 	if (!demux->table)

@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 
 /* Bit of a token: of the end that answers. */
-#define DRV_TOKEN_SERVER (UINT64_C(1) << 63)
+#define DRV_TOKEN_RESPONDER (UINT64_C(1) << 63)
 
 struct drv_play;
 

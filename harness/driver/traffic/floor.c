@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "traffic/loss.h"
-
 #define SWAP_NS         (5 * DRV_FLOOR_NS_PER_S)
 #define WINDOW_NS       UINT64_C(100000)
 #define FULL_BYTES_MAX  (UINT64_C(16) << 20)

@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "engine/engine.h"
 #include "engine/in_place.h"
 
@@ -51,16 +52,6 @@ static inline uint32_t drv_load32(const void *at)
 static inline void drv_store64(void *at, uint64_t value)
 {
 	memcpy(at, &value, sizeof(value));
-}
-
-/* f(seed, number): 64 well-mixed bits. */
-static inline uint64_t drv_mix(uint64_t seed, uint64_t number)
-{
-	uint64_t x = number * UINT64_C(0x9e3779b97f4a7c15) + seed;
-
-	x ^= x >> 32;
-	x *= UINT64_C(0xd6e8feb86659fd93);
-	return x ^ x >> 32;
 }
 
 /* The 16 bytes that a head of `bytes` bytes is cut from. */

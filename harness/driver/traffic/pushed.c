@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receiving what is pushed, and the control messages of both sides. */
-#include "traffic/pushed.h"
+#include "traffic/push.h"
 
 #include "traffic/demux.h"
 
@@ -24,7 +24,7 @@ static void answer(struct drv_pusher *pusher)
 		return;
 	iov.base = pusher->answers + index * drv_memory_stride(DRV_CONTROL_BYTES);
 	drv_control_write(iov.base, pusher->answer);
-	code = engine->layer->post(pusher->chan, &iov, 1, 0, DRV_TOKEN_SERVER | index);
+	code = engine->layer->post(pusher->chan, &iov, 1, 0, DRV_TOKEN_RESPONDER | index);
 	if (code == CADGE_BUSY)
 		return;
 	pusher->answer_due = false;
@@ -165,9 +165,9 @@ enum cadge_keep drv_pusher_on_recv(struct cadge_sink *sink, uint32_t peer, const
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
 	struct drv_pusher *pusher = (struct drv_pusher *)sink;
-	const uint64_t index = token & ~DRV_TOKEN_SERVER;
+	const uint64_t index = token & ~DRV_TOKEN_RESPONDER;
 
-	if (DRV_LIKELY(!(token & DRV_TOKEN_SERVER) || index >= DRV_PUSHER_ANSWERS ||
+	if (DRV_LIKELY(!(token & DRV_TOKEN_RESPONDER) || index >= DRV_PUSHER_ANSWERS ||
 		       !pusher->answer_lent[index])) {
 		drv_progress_on_sent(sink, peer, token, code);
 		return;
@@ -189,7 +189,7 @@ int drv_pusher_receive(struct drv_pusher *pusher, struct drv_engine *engine, str
 	check->by_number = (engine->offer.both.caps & CADGE_CAP_ORDERED) && !pusher->push.same;
 	check->touch = pusher->push.touch;
 	drv_pusher_receive_run(pusher, true, 1);
-	pusher->answers = drv_pool_take(engine, DRV_POOL_SERVER,
+	pusher->answers = drv_pool_take(engine, DRV_POOL_RESPONDER,
 					DRV_PUSHER_ANSWERS * drv_memory_stride(DRV_CONTROL_BYTES), fail);
 	return pusher->answers ? 0 : -1;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sending what is pushed, and the roles that send or receive. */
-#include "traffic/pusher.h"
+#include "traffic/push.h"
 
 #include <stdlib.h>
-
-#include "traffic/loss.h"
 
 /* unreliable: a control message to the receiver again */
 #define REPEAT_NS UINT64_C(500000)
@@ -307,7 +305,7 @@ static int prepare_sending(struct drv_pusher *pusher, struct drv_engine *engine,
 	if (!pusher->progress.lent)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the sender's slots");
 	messages_bytes = (push->same ? 1 : pusher->slots) * stride;
-	pusher->messages = drv_pool_take(engine, DRV_POOL_CLIENT,
+	pusher->messages = drv_pool_take(engine, DRV_POOL_REQUESTER,
 					 messages_bytes + drv_memory_stride(DRV_CONTROL_BYTES), fail);
 	if (!pusher->messages)
 		return -1;

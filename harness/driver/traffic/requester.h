@@ -26,7 +26,7 @@
 #include "measure/record.h"
 #include "measure/warmup.h"
 #include "traffic/progress.h"
-#include "traffic/server.h"
+#include "traffic/responder.h"
 
 /* more than a token has room for cannot be outstanding */
 #define DRV_REQUESTER_DEPTH_MAX 4096u
@@ -171,5 +171,26 @@ void drv_requester_stale(struct drv_requester *requester, const char *what, uint
 /* Whether replies can be taken as the exchange says: 0, or -1 with what is lacking. */
 int drv_reply_thread_negotiate(const struct drv_exchange *exchange, const struct drv_ability *both,
 			       struct drv_fail *fail);
+
+/* ---- the role: the state of a pattern's begins with a struct drv_requester ---- */
+
+/* The samples go to the pattern's first quantity. */
+int drv_requester_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+
+/* As in struct drv_role. */
+void drv_requester_role_stop(struct drv_play *play);
+int drv_requester_role_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
+int drv_requester_role_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
+int drv_requester_role_measure(struct drv_play *play, struct drv_fail *fail);
+bool drv_requester_role_settle(struct drv_play *play);
+void drv_requester_role_phase(struct drv_play *play, const struct drv_phase *phase,
+			      struct drv_counts *counts_out);
+
+/* All members of a role table but name, prepare and the bounds of its channels. */
+#define DRV_REQUESTER_ROLE                                                                                   \
+	.acts = true, .state_bytes = sizeof(struct drv_requester), .stop = drv_requester_role_stop,          \
+	.verify = drv_requester_role_verify, .warmup = drv_requester_role_warmup,                            \
+	.measure = drv_requester_role_measure, .settle = drv_requester_role_settle,                          \
+	.phase = drv_requester_role_phase
 
 #endif

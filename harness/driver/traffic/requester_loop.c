@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loops of requests and replies, and what is rare in them: losses, late replies, and how a phase ends. */
-#include "traffic/loss.h"
 #include "traffic/requester_parts.h"
 
 int drv_requester_hand_written(struct drv_requester *requester, struct drv_op *op, uint32_t flags,

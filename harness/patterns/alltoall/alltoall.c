@@ -252,7 +252,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	state->others = calloc(state->count, sizeof(*state->others));
 	if (!state->others)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u channels", state->count);
-	memory = drv_pool_take(engine, DRV_POOL_CLIENT, state->count * stride, fail);
+	memory = drv_pool_take(engine, DRV_POOL_REQUESTER, state->count * stride, fail);
 	state->samples = drv_record_samples(play->record, LATENCY, fail);
 	if (!memory || !state->samples)
 		return -1;

@@ -16,7 +16,7 @@
  */
 #include "delegated.params.h"
 
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 #include "delegated/forward.h"
 #include "launch/pattern.h"
 
@@ -51,7 +51,7 @@ struct delegate {
 };
 
 struct server {
-	struct drv_server responder;
+	struct drv_responder responder;
 	struct notes notes;
 };
 
@@ -71,10 +71,7 @@ static struct drv_exchange exchange_of(const struct parameters *parameters, cons
 				     .reply = (enum drv_reply)parameters->reply};
 }
 
-static struct drv_exchange exchange_in(const struct drv_play *play)
-{
-	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
-}
+DRV_EXCHANGE_RULES(exchange_of)
 
 static enum drv_route route_in(const struct drv_play *play)
 {
@@ -168,14 +165,14 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	struct server *server = play->state;
 	struct cadge_sink *sink = &server->responder.port.sink;
 
-	if (drv_answerer_prepare(play, exchange_in(play), fail))
+	if (drv_responder_role_prepare(play, exchange_in(play), fail))
 		return -1;
 	if (has_one_clock(play)) {
 		server->notes.inner = *sink;
 		sink->recv = server_recv;
 		sink->call = server_call;
 	}
-	drv_server_answer_on(
+	drv_responder_answer_on(
 		&server->responder,
 		play->engine
 			->channels[route_in(play) == DRV_ROUTE_RELAY ? OF_SERVER_DELEGATE : OF_SERVER_CLIENT]
@@ -225,7 +222,7 @@ static void phase_delegate(struct drv_play *play, const struct drv_phase *phase,
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	drv_answerer_phase(play, phase, counts_out);
+	drv_responder_role_phase(play, phase, counts_out);
 	counts_out->stamps = ((struct server *)play->state)->notes.stamps;
 }
 
@@ -277,20 +274,6 @@ static void conclude(struct drv_play *play, const struct drv_stamps *stamps, siz
 		drv_record_fit(play->record, HOP_1 + i, hop_ns[i]);
 }
 
-static void needs(const void *at, struct drv_needs *needs_out)
-{
-	const struct parameters *parameters = at;
-
-	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
-}
-
-static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
-{
-	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
-
-	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
-}
-
 static const struct drv_pattern delegated = {
 	PATTERN_TABLE,
 	.roles =
@@ -319,12 +302,12 @@ static const struct drv_pattern delegated = {
 			 .channels_most = 2,
 			 .state_bytes = sizeof(struct server),
 			 .prepare = prepare_server,
-			 .stop = drv_answerer_stop,
-			 .serve = drv_answerer_serve,
+			 .stop = drv_responder_role_stop,
+			 .serve = drv_responder_role_serve,
 			 .phase = phase_server},
 			{.name = NULL},
 		},
-	.needs = needs,
-	.negotiate = negotiate,
+	.needs = exchange_needs,
+	.negotiate = exchange_negotiate,
 };
 DRV_PATTERN(delegated);

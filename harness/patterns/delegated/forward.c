@@ -229,7 +229,7 @@ int drv_forward_start(struct drv_forward *forward, struct drv_engine *engine, st
 		drv_forward_stop(forward);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the rings of who passes on");
 	}
-	memory = drv_pool_take(engine, DRV_POOL_SERVER, count * (memory_stride + result_stride), fail);
+	memory = drv_pool_take(engine, DRV_POOL_RESPONDER, count * (memory_stride + result_stride), fail);
 	if (!memory) {
 		drv_forward_stop(forward);
 		return -1;

@@ -14,7 +14,7 @@
 
 #include "engine/engine.h"
 #include "traffic/progress.h"
-#include "traffic/server.h"
+#include "traffic/responder.h"
 
 /* How answers come to the client. */
 enum drv_route {

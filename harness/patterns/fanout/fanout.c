@@ -7,7 +7,7 @@
 
 #include "launch/pattern.h"
 #include "traffic/requester_parts.h"
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 
 /* Calls to all servers, of which a round is complete when the last has answered. */
 struct fanout {
@@ -26,19 +26,11 @@ struct fanout {
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
 {
-	return (struct drv_exchange){.form = drv_call_form(both),
-				     .request_bytes = parameters->request_bytes,
-				     .reply_bytes = parameters->reply_bytes,
-				     .depth = 1,
-				     .servers = (uint32_t)parameters->servers,
-				     .seed = seed,
-				     .touch = (enum drv_touch)parameters->touch};
+	return (struct drv_exchange){DRV_CALLS_OF(parameters, both, seed), .depth = 1,
+				     .servers = (uint32_t)parameters->servers};
 }
 
-static struct drv_exchange exchange_in(const struct drv_play *play)
-{
-	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
-}
+DRV_EXCHANGE_RULES(exchange_of)
 
 /*
  * Hands over what is left of this round, or begins the next if all slots are free again. A round begins where the one before
@@ -116,21 +108,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_answerer_prepare(play, exchange_in(play), fail);
-}
-
-static void needs(const void *at, struct drv_needs *needs_out)
-{
-	const struct parameters *parameters = at;
-
-	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, 1, needs_out);
-}
-
-static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
-{
-	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
-
-	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+	return drv_responder_role_prepare(play, exchange_in(play), fail);
 }
 
 static const struct drv_pattern fanout = {
@@ -147,10 +125,10 @@ static const struct drv_pattern fanout = {
 			 .measure = drv_requester_role_measure,
 			 .settle = drv_requester_role_settle,
 			 .phase = drv_requester_role_phase},
-			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_RESPONDER_ROLE},
 			{.name = NULL},
 		},
-	.needs = needs,
-	.negotiate = negotiate,
+	.needs = exchange_needs,
+	.negotiate = exchange_negotiate,
 };
 DRV_PATTERN(fanout);

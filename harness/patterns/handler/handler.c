@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "threads/jobs.h"
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 #include "launch/pattern.h"
-#include "traffic/service.h"
+#include "measure/service.h"
 
 /* Of fewer calls the p99.9 is not told. */
 #define TAIL_CALLS 1000u
@@ -20,7 +20,7 @@
 struct crew {
 	/* by its index in the server's ring, a request */
 	struct drv_jobs jobs;
-	const struct drv_server *server;
+	const struct drv_responder *server;
 	uint32_t count;
 	struct drv_service *services;
 	/* each worker's own: whether its thread is ready to sleep exactly */
@@ -38,7 +38,7 @@ struct acting {
 
 /* The state of the role that answers. The same holds of `server`. */
 struct serving {
-	struct drv_server server;
+	struct drv_responder server;
 	struct drv_service service;
 	struct crew crew;
 };
@@ -46,18 +46,11 @@ struct serving {
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
 {
-	return (struct drv_exchange){.form = drv_call_form(both),
-				     .request_bytes = parameters->request_bytes,
-				     .reply_bytes = parameters->reply_bytes,
-				     .depth = (uint32_t)parameters->depth,
-				     .seed = seed,
-				     .touch = (enum drv_touch)parameters->touch};
+	return (struct drv_exchange){DRV_CALLS_OF(parameters, both, seed),
+				     .depth = (uint32_t)parameters->depth};
 }
 
-static struct drv_exchange exchange_in(const struct drv_play *play)
-{
-	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
-}
+DRV_EXCHANGE_RULES(exchange_of)
 
 static bool has_workers(const struct drv_play *play)
 {
@@ -111,7 +104,7 @@ static int start_worker(struct drv_service *service, const struct drv_service *l
 }
 
 /* To be ended with stop_crew either way. */
-static int start_crew(struct crew *crew, struct drv_engine *engine, struct drv_server *server,
+static int start_crew(struct crew *crew, struct drv_engine *engine, struct drv_responder *server,
 		      struct drv_service *service, uint64_t bytes, struct drv_fail *fail)
 {
 	const uint32_t count = drv_workers_wanted(engine);
@@ -127,7 +120,7 @@ static int start_crew(struct crew *crew, struct drv_engine *engine, struct drv_s
 	if (drv_jobs_start(&crew->jobs, engine, DRV_POLICY_FIFO, server->work_mask + 1, do_work, crew, NULL,
 			   fail))
 		return -1;
-	drv_server_work(server, service, &crew->jobs);
+	drv_responder_work(server, service, &crew->jobs);
 	return 0;
 }
 
@@ -144,13 +137,13 @@ static void stop_crew(struct crew *crew)
 }
 
 /* From now on the server works before it answers, or has others do so. */
-static int serve(struct drv_play *play, struct drv_server *server, struct drv_service *service,
+static int serve(struct drv_play *play, struct drv_responder *server, struct drv_service *service,
 		 struct crew *crew, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
 	if (!has_workers(play)) {
-		drv_server_work(server, service, NULL);
+		drv_responder_work(server, service, NULL);
 		return 0;
 	}
 	return start_crew(crew, play->engine, server, service, parameters->work_bytes, fail);
@@ -192,7 +185,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	struct serving *serving = play->state;
 
-	if (drv_answerer_prepare(play, exchange_in(play), fail) ||
+	if (drv_responder_role_prepare(play, exchange_in(play), fail) ||
 	    start_service(play, &serving->service, true, fail))
 		return -1;
 	return serve(play, &serving->server, &serving->service, &serving->crew, fail);
@@ -212,7 +205,7 @@ static void stop_server(struct drv_play *play)
 
 	stop_crew(&serving->crew);
 	drv_service_stop(&serving->service);
-	drv_answerer_stop(play);
+	drv_responder_role_stop(play);
 }
 
 /* Where memory is touched nothing is drawn: only the round trip is known here. */
@@ -271,26 +264,18 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 {
 	struct serving *serving = play->state;
 
-	drv_answerer_phase(play, phase, counts_out);
+	drv_responder_role_phase(play, phase, counts_out);
 	switch_work(&serving->service, &serving->crew, phase);
-}
-
-static void needs(const void *at, struct drv_needs *needs_out)
-{
-	const struct parameters *parameters = at;
-
-	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
 }
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
 {
 	const struct parameters *parameters = at;
-	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
 	if ((parameters->dispatch == DISPATCH_WORKERS) != (parameters->workers > 0))
 		return drv_fail_set(fail, DRV_ARGUMENT,
 				    "dispatch to workers takes at least one, and inline dispatch none");
-	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+	return exchange_negotiate(at, offer, fail);
 }
 
 #define ACTING                                                                                               \
@@ -313,13 +298,13 @@ static const struct drv_pattern handler = {
 			 .channels_most = 1,
 			 .state_bytes = sizeof(struct serving),
 			 .stop = stop_server,
-			 .serve = drv_answerer_serve,
-			 .drain = drv_answerer_drain,
+			 .serve = drv_responder_role_serve,
+			 .drain = drv_responder_role_drain,
 			 .phase = phase_server},
 			{.name = NULL},
 		},
 	.self = true,
-	.needs = needs,
+	.needs = exchange_needs,
 	.negotiate = negotiate,
 };
 DRV_PATTERN(handler);

@@ -6,7 +6,7 @@
  */
 #include "incast.params.h"
 
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 #include "launch/pattern.h"
 
 /* Calls of clients are told apart by their numbers: so far apart are the first ones, and so many a client may make. */
@@ -15,19 +15,12 @@
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
 {
-	return (struct drv_exchange){.form = drv_call_form(both),
-				     .request_bytes = parameters->request_bytes,
-				     .reply_bytes = parameters->reply_bytes,
+	return (struct drv_exchange){DRV_CALLS_OF(parameters, both, seed),
 				     .depth = (uint32_t)parameters->depth,
-				     .clients = (uint32_t)parameters->clients,
-				     .seed = seed,
-				     .touch = (enum drv_touch)parameters->touch};
+				     .clients = (uint32_t)parameters->clients};
 }
 
-static struct drv_exchange exchange_in(const struct drv_play *play)
-{
-	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
-}
+DRV_EXCHANGE_RULES(exchange_of)
 
 /* The number of an endpoint's first call. */
 static uint64_t first_call(int endpoint)
@@ -49,9 +42,9 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct drv_exchange exchange = exchange_in(play);
-	struct drv_server *server = play->state;
+	struct drv_responder *server = play->state;
 
-	if (drv_answerer_prepare(play, exchange, fail))
+	if (drv_responder_role_prepare(play, exchange, fail))
 		return -1;
 	/* of one client the order is looked at */
 	server->lines[0].check.next_number = first_call(play->engine->channels[0].endpoint);
@@ -69,25 +62,11 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static void needs(const void *at, struct drv_needs *needs_out)
-{
-	const struct parameters *parameters = at;
-
-	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
-}
-
-static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
-{
-	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
-
-	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
-}
-
 static const struct drv_pattern incast = {
 	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
-			{.name = "server", .prepare = prepare_server, DRV_ANSWERER_ROLE},
+			{.name = "server", .prepare = prepare_server, DRV_RESPONDER_ROLE},
 			{.name = "client",
 			 .acts = true,
 			 .channels_most = 1,
@@ -101,7 +80,7 @@ static const struct drv_pattern incast = {
 			 .phase = drv_requester_role_phase},
 			{.name = NULL},
 		},
-	.needs = needs,
-	.negotiate = negotiate,
+	.needs = exchange_needs,
+	.negotiate = exchange_negotiate,
 };
 DRV_PATTERN(incast);

@@ -9,9 +9,9 @@
 #include <sys/prctl.h>
 
 #include "launch/pattern.h"
-#include "traffic/arrivals.h"
+#include "measure/arrivals.h"
 #include "traffic/requester_parts.h"
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 
 /* The state of the acting role. `requester` is first: the functions of its role take a pointer to it. */
 struct load {
@@ -24,18 +24,11 @@ struct load {
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
 {
-	return (struct drv_exchange){.form = drv_call_form(both),
-				     .request_bytes = parameters->request_bytes,
-				     .reply_bytes = parameters->reply_bytes,
-				     .depth = (uint32_t)parameters->depth,
-				     .seed = seed,
-				     .touch = (enum drv_touch)parameters->touch};
+	return (struct drv_exchange){DRV_CALLS_OF(parameters, both, seed),
+				     .depth = (uint32_t)parameters->depth};
 }
 
-static struct drv_exchange exchange_in(const struct drv_play *play)
-{
-	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
-}
+DRV_EXCHANGE_RULES(exchange_of)
 
 /* ---- the open loop ---- */
 
@@ -143,7 +136,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_answerer_prepare(play, exchange_in(play), fail);
+	return drv_responder_role_prepare(play, exchange_in(play), fail);
 }
 
 /* Of a point's time the closed loop has the first fifth where it decides the rate, the open one the rest. */
@@ -204,20 +197,6 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static void needs(const void *at, struct drv_needs *needs_out)
-{
-	const struct parameters *parameters = at;
-
-	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
-}
-
-static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
-{
-	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
-
-	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
-}
-
 #define ACTING                                                                                               \
 	.acts = true, .state_bytes = sizeof(struct load), .stop = drv_requester_role_stop,                   \
 	.verify = drv_requester_role_verify, .warmup = warm_up, .measure = measure,                          \
@@ -228,11 +207,11 @@ static const struct drv_pattern load = {
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, .channels_most = 1, ACTING},
-			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_RESPONDER_ROLE},
 			{.name = NULL},
 		},
 	.self = true,
-	.needs = needs,
-	.negotiate = negotiate,
+	.needs = exchange_needs,
+	.negotiate = exchange_negotiate,
 };
 DRV_PATTERN(load);

@@ -13,7 +13,6 @@
 
 #include "loggp/burst.h"
 #include "traffic/ask.h"
-#include "traffic/loss.h"
 
 /* of the delays of a burst together, and of a pause: nobody looks at a deadline meanwhile */
 #define DELAYS_MAX_NS UINT64_C(1000000000)
@@ -26,7 +25,7 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_server server;
+	struct drv_responder server;
 	struct drv_burst_count count;
 	/* ticks; 0: none */
 	uint64_t pause, read_cost;
@@ -71,7 +70,7 @@ DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 {
 	struct receiver *receiver = arg;
 
-	if (drv_server_drain_latest(&receiver->server, fail))
+	if (drv_responder_drain_latest(&receiver->server, fail))
 		return -1;
 	if (DRV_LIKELY(!receiver->pauses) || receiver->server.port.due)
 		return 0;
@@ -83,7 +82,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	struct drv_server *server = &receiver->server;
+	struct drv_responder *server = &receiver->server;
 	struct drv_check *check = &server->lines->check;
 	uint64_t key;
 
@@ -97,7 +96,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 	if (DRV_UNLIKELY(receiver->taking))
 		receiver->taken_at = drv_clock_now(&server->port.engine->clock);
 	if (drv_burst_take(&receiver->count, key)) {
-		drv_server_due_latest(server, key);
+		drv_responder_due_latest(server, key);
 		receiver->pauses = (key & 0xff) == PAUSE;
 	}
 	return CADGE_TAKEN;
@@ -216,8 +215,8 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	const struct drv_clock *clock = &play->engine->clock;
 	struct receiver *receiver = play->state;
 
-	if (drv_answerer_prepare_asked(play, receiver_on_recv, (size_t)parameters->bytes,
-				       parameters->touch != DRV_TOUCH_NONE, fail))
+	if (drv_responder_role_prepare_asked(play, receiver_on_recv, (size_t)parameters->bytes,
+					     parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	receiver->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
 	if (parameters->delay_percent) {
@@ -366,7 +365,7 @@ static uint64_t tell(const struct drv_play *play)
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	drv_answerer_phase(play, phase, counts_out);
+	drv_responder_role_phase(play, phase, counts_out);
 	((struct receiver *)play->state)->pause = drv_clock_to_ticks(&play->engine->clock, phase->told);
 }
 
@@ -374,7 +373,7 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct receiver *receiver = play->state;
 
-	return drv_serve_loop(play->engine, &receiver->server.port.sink, receiver, drv_server_loop_due,
+	return drv_serve_loop(play->engine, &receiver->server.port.sink, receiver, drv_responder_loop_due,
 			      receiver_drain, message_out, fail);
 }
 
@@ -408,7 +407,7 @@ static const struct drv_pattern loggp = {
 			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
-			 .stop = drv_answerer_stop,
+			 .stop = drv_responder_role_stop,
 			 .serve = serve,
 			 .drain = drain,
 			 .phase = phase_server},

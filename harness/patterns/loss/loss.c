@@ -10,7 +10,6 @@
 #include <inttypes.h>
 
 #include "traffic/ask.h"
-#include "traffic/loss.h"
 
 /* buffers: a request that is sent again leaves from one that is not lent */
 #define REQUESTS 2u
@@ -19,7 +18,7 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_server server;
+	struct drv_responder server;
 	/* of the latest request that was executed */
 	uint64_t executed;
 	/* requests that came again */
@@ -52,7 +51,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 		drv_check_wrong(check, "request %" PRIu64 " came after %" PRIu64, number, receiver->executed);
 		return CADGE_TAKEN;
 	}
-	drv_server_due_latest(&receiver->server, number);
+	drv_responder_due_latest(&receiver->server, number);
 	return CADGE_TAKEN;
 }
 
@@ -202,8 +201,8 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return drv_answerer_prepare_asked(play, receiver_on_recv, (size_t)parameters->bytes,
-					  parameters->touch != DRV_TOUCH_NONE, fail);
+	return drv_responder_role_prepare_asked(play, receiver_on_recv, (size_t)parameters->bytes,
+						parameters->touch != DRV_TOUCH_NONE, fail);
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
@@ -280,7 +279,7 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 {
 	struct receiver *receiver = play->state;
 
-	drv_answerer_phase(play, phase, counts_out);
+	drv_responder_role_phase(play, phase, counts_out);
 	counts_out->exact = true;
 	if (phase->ended == DRV_STEP_MEASURE && !phase->cancelled)
 		drv_record_count(play->record, REPEATED, receiver->repeated - receiver->repeated_before);
@@ -312,7 +311,7 @@ static const struct drv_pattern loss = {
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .phase = phase_server,
-			 DRV_ANSWERER_ROLE_LATEST},
+			 DRV_RESPONDER_ROLE_LATEST},
 			{.name = NULL},
 		},
 	.self = true,

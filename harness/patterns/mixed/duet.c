@@ -7,7 +7,7 @@
 #include "traffic/progress.h"
 
 void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine,
-		    struct drv_requester *const requesters[], struct drv_server *const servers[])
+		    struct drv_requester *const requesters[], struct drv_responder *const servers[])
 {
 	struct drv_port *ports[DRV_VOICES] = {NULL};
 
@@ -40,7 +40,7 @@ static bool servers_due(const struct drv_duet *duet)
 	bool due = false;
 
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
-		const struct drv_server *server = duet->servers[voice];
+		const struct drv_responder *server = duet->servers[voice];
 
 		due |= server && server->port.due;
 	}
@@ -50,9 +50,9 @@ static bool servers_due(const struct drv_duet *duet)
 int drv_duet_drain(struct drv_duet *duet, struct drv_fail *fail)
 {
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
-		struct drv_server *server = duet->servers[voice];
+		struct drv_responder *server = duet->servers[voice];
 
-		if (server && server->port.due && drv_server_drain(server, fail))
+		if (server && server->port.due && drv_responder_drain(server, fail))
 			return -1;
 	}
 	return 0;
@@ -160,6 +160,6 @@ void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct
 		if (duet->requesters[voice])
 			drv_requester_counts(duet->requesters[voice], counts);
 		if (duet->servers[voice])
-			drv_server_phase(duet->servers[voice], phase, counts);
+			drv_responder_phase(duet->servers[voice], phase, counts);
 	}
 }

@@ -4,14 +4,14 @@
  * stream of large ones. A sink tells the events of one from those of the other: requests by their size, which therefore
  * differs, and everything else by its token. One loop serves both requesters, and polls for both: it is not that of requester.h.
  *
- * All exchanges are of the same form; the second is `beside` (see server.h).
+ * All exchanges are of the same form; the second is `beside` (see responder.h).
  */
 #ifndef DRV_DUET_H
 #define DRV_DUET_H
 
 #include "traffic/requester.h"
 #include "launch/pattern.h"
-#include "traffic/server.h"
+#include "traffic/responder.h"
 
 enum drv_voice {
 	/* the small calls */
@@ -28,7 +28,7 @@ struct drv_duet {
 	struct cadge_sink *sink;
 	/* those of this end: requesters or servers, of which the second may be missing; else NULL */
 	struct drv_requester *requesters[DRV_VOICES];
-	struct drv_server *servers[DRV_VOICES];
+	struct drv_responder *servers[DRV_VOICES];
 };
 
 /*
@@ -36,7 +36,7 @@ struct drv_duet {
  * NULL.
  */
 void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine,
-		    struct drv_requester *const requesters[], struct drv_server *const servers[]);
+		    struct drv_requester *const requesters[], struct drv_responder *const servers[]);
 
 /* Clients: the stream begins, and goes on in drv_duet_calls. */
 void drv_duet_begin(struct drv_duet *duet);

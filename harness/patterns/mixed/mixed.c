@@ -8,7 +8,7 @@
  */
 #include "mixed.params.h"
 
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 #include "mixed/duet.h"
 #include "launch/pattern.h"
 
@@ -22,18 +22,13 @@ enum { OF_CALLS, OF_STREAM, OF_SERVER_AGGRESSOR };
 struct mixed {
 	struct drv_duet duet;
 	struct drv_requester requesters[DRV_VOICES];
-	struct drv_server servers[DRV_VOICES];
+	struct drv_responder servers[DRV_VOICES];
 };
 
 static struct drv_exchange calls_of(const struct parameters *parameters, const struct drv_ability *both,
 				    uint64_t seed)
 {
-	return (struct drv_exchange){.form = drv_call_form(both),
-				     .request_bytes = parameters->request_bytes,
-				     .reply_bytes = parameters->reply_bytes,
-				     .depth = 1,
-				     .seed = seed,
-				     .touch = (enum drv_touch)parameters->touch};
+	return (struct drv_exchange){DRV_CALLS_OF(parameters, both, seed), .depth = 1};
 }
 
 static struct drv_exchange stream_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -95,7 +90,8 @@ static int start_clients(struct drv_play *play, struct drv_requester *requesters
 	return 0;
 }
 
-static int start_servers(struct drv_play *play, struct drv_server *servers[DRV_VOICES], struct drv_fail *fail)
+static int start_servers(struct drv_play *play, struct drv_responder *servers[DRV_VOICES],
+			 struct drv_fail *fail)
 {
 	static const uint32_t channels[] = {[AGGRESSOR_SAME] = OF_CALLS,
 					    [AGGRESSOR_CHANNEL] = OF_STREAM,
@@ -103,16 +99,16 @@ static int start_servers(struct drv_play *play, struct drv_server *servers[DRV_V
 	struct mixed *mixed = play->state;
 	const uint32_t aggressor = aggressor_in(play);
 
-	if (drv_server_start(&mixed->servers[DRV_VOICE_CALLS], play->engine, calls_in(play), fail))
+	if (drv_responder_start(&mixed->servers[DRV_VOICE_CALLS], play->engine, calls_in(play), fail))
 		return -1;
 	servers[DRV_VOICE_CALLS] = &mixed->servers[DRV_VOICE_CALLS];
 	servers[DRV_VOICE_BULK] = NULL;
 	if (aggressor != AGGRESSOR_NONE) {
-		if (drv_server_start(&mixed->servers[DRV_VOICE_BULK], play->engine, stream_in(play), fail))
+		if (drv_responder_start(&mixed->servers[DRV_VOICE_BULK], play->engine, stream_in(play), fail))
 			return -1;
 		servers[DRV_VOICE_BULK] = &mixed->servers[DRV_VOICE_BULK];
-		drv_server_answer_on(servers[DRV_VOICE_BULK],
-				     play->engine->channels[channels[aggressor]].chan);
+		drv_responder_answer_on(servers[DRV_VOICE_BULK],
+					play->engine->channels[channels[aggressor]].chan);
 	}
 	return 0;
 }
@@ -130,7 +126,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_server *servers[DRV_VOICES];
+	struct drv_responder *servers[DRV_VOICES];
 
 	if (start_servers(play, servers, fail))
 		return -1;
@@ -145,7 +141,7 @@ static void stop(struct drv_play *play)
 
 	for (int voice = 0; voice < DRV_VOICES; voice++) {
 		drv_requester_stop(&mixed->requesters[voice]);
-		drv_server_stop(&mixed->servers[voice]);
+		drv_responder_stop(&mixed->servers[voice]);
 	}
 }
 

@@ -5,7 +5,7 @@
  */
 #include "msgrate.params.h"
 
-#include "traffic/pusher.h"
+#include "traffic/push.h"
 
 static struct drv_push push_in(const struct drv_play *play)
 {

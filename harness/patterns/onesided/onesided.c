@@ -680,7 +680,7 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the slots");
 	if (origin->registration != REGISTRATION_LIBRARY)
 		return start_buffers(origin, fail);
-	origin->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
+	origin->memory = drv_pool_take(engine, DRV_POOL_REQUESTER,
 				       (origin->region_mask + UINT64_C(1)) * origin->stride, fail);
 	return origin->memory ? 0 : -1;
 }

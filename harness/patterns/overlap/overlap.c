@@ -9,7 +9,6 @@
 #include <inttypes.h>
 
 #include "traffic/ask.h"
-#include "traffic/loss.h"
 
 /* nobody looks at a deadline while the caller works */
 #define WORK_MAX_NS UINT64_C(1000000000)
@@ -110,7 +109,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_answerer_prepare(play, exchange_of(play), fail);
+	return drv_responder_role_prepare(play, exchange_of(play), fail);
 }
 
 /* A transfer without work. */
@@ -211,7 +210,7 @@ static const struct drv_pattern overlap = {
 			 .warmup = warmup,
 			 .measure = measure,
 			 DRV_ASK_ROLE},
-			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_RESPONDER_ROLE},
 			{.name = NULL},
 		},
 	.self = true,

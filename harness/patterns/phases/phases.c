@@ -14,7 +14,7 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_server server;
+	struct drv_responder server;
 	size_t bytes;
 	/* when the poll in progress began, and when the latest message was here and read, in ticks */
 	uint64_t polled_at, taken_at;
@@ -37,7 +37,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 	key = drv_check_take(check, data, bytes);
 	receiver->taken_at = drv_clock_now(&receiver->server.port.engine->clock);
 	receiver->taken_from = receiver->polled_at;
-	drv_server_due_latest(&receiver->server, key);
+	drv_responder_due_latest(&receiver->server, key);
 	return CADGE_TAKEN;
 }
 
@@ -48,7 +48,7 @@ DRV_INLINE void begin_poll(void *arg)
 	receiver->polled_at = drv_clock_now(&receiver->server.port.engine->clock);
 }
 
-static void fill(const struct drv_server *server, uint8_t *at)
+static void fill(const struct drv_responder *server, uint8_t *at)
 {
 	const struct receiver *receiver = (const struct receiver *)server;
 
@@ -157,8 +157,8 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	const struct parameters *parameters = play->parameters;
 	struct receiver *receiver = play->state;
 
-	if (drv_answerer_prepare_asked(play, receiver_on_recv, ANSWER_BYTES,
-				       parameters->touch != DRV_TOUCH_NONE, fail))
+	if (drv_responder_role_prepare_asked(play, receiver_on_recv, ANSWER_BYTES,
+					     parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	receiver->bytes = (size_t)parameters->bytes;
 	receiver->server.lines->check.by_number = true; /* one at a time */
@@ -224,7 +224,8 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 	struct receiver *receiver = play->state;
 
 	return drv_serve_loop_from(play->engine, &receiver->server.port.sink, receiver, begin_poll,
-				   drv_server_loop_due, drv_server_loop_drain_latest, message_out, fail);
+				   drv_responder_loop_due, drv_responder_loop_drain_latest, message_out,
+				   fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -258,10 +259,10 @@ static const struct drv_pattern phases = {
 			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
 			 .channels_most = 1,
-			 .stop = drv_answerer_stop,
+			 .stop = drv_responder_role_stop,
 			 .serve = serve,
-			 .drain = drv_answerer_drain_latest,
-			 .phase = drv_answerer_phase},
+			 .drain = drv_responder_role_drain_latest,
+			 .phase = drv_responder_role_phase},
 			{.name = NULL},
 		},
 	.self = true,

@@ -5,7 +5,7 @@
  */
 #include "pingpong.params.h"
 
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 #include "launch/pattern.h"
 
 static struct drv_exchange exchange_of(const struct drv_play *play)
@@ -27,7 +27,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_answerer_prepare(play, exchange_of(play), fail);
+	return drv_responder_role_prepare(play, exchange_of(play), fail);
 }
 
 static void needs(const void *parameters, struct drv_needs *needs_out)
@@ -40,7 +40,7 @@ static const struct drv_pattern pingpong = {
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, .channels_most = 1, DRV_REQUESTER_ROLE},
-			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_RESPONDER_ROLE},
 			{.name = NULL},
 		},
 	.self = true,

@@ -160,7 +160,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	drv_progress_start(&direct->progress, engine, play->role->acts ? client_recv : server_recv, NULL, 0);
 	direct->progress.port.claim = DRV_CLAIM_TURNS;
 	direct->progress.port.due = false;
-	direct->mark = play->role->acts ? 0 : DRV_TOKEN_SERVER;
+	direct->mark = play->role->acts ? 0 : DRV_TOKEN_RESPONDER;
 	direct->progress.port.sink.sent = on_sent;
 	direct->chan = engine->channels[0].chan;
 	direct->answers_in_sink = (engine->offer.both.caps & CADGE_CAP_POST_IN_SINK) != 0;
@@ -168,7 +168,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	if (parameters->stamp)
 		direct->stamp_bytes =
 			direct->iov.bytes < sizeof(direct->stamp) ? direct->iov.bytes : sizeof(direct->stamp);
-	direct->iov.base = drv_pool_take(engine, play->role->acts ? DRV_POOL_CLIENT : DRV_POOL_SERVER,
+	direct->iov.base = drv_pool_take(engine, play->role->acts ? DRV_POOL_REQUESTER : DRV_POOL_RESPONDER,
 					 drv_memory_stride(parameters->bytes), fail);
 	if (!direct->iov.base)
 		return -1;

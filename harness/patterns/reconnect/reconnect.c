@@ -506,7 +506,7 @@ static int prepare(struct drv_play *play, bool serves, struct drv_fail *fail)
 	if (!state->ends)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u channels", engine->channels_count);
 	find_ends(state, play);
-	memory = drv_pool_take(engine, serves ? DRV_POOL_SERVER : DRV_POOL_CLIENT,
+	memory = drv_pool_take(engine, serves ? DRV_POOL_RESPONDER : DRV_POOL_REQUESTER,
 			       state->ends_count * (strides[OFFER] + strides[MESSAGE]), fail);
 	if (!memory)
 		return -1;

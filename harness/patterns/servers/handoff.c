@@ -9,14 +9,14 @@
 
 static struct drv_check *check_of(const struct drv_errand *errand, const struct drv_handoff *handoff)
 {
-	return &drv_server_line(&handoff->server, errand->work.peer)->check;
+	return &drv_responder_line(&handoff->server, errand->work.peer)->check;
 }
 
 /* Any thread: reads the request, does what the handler does, writes the answer. */
 static uint64_t work_for(void *arg, uint32_t worker, uint64_t job)
 {
 	const struct drv_handoff *handoff = arg;
-	const struct drv_server *server = &handoff->server;
+	const struct drv_responder *server = &handoff->server;
 	struct drv_errand *errand = &handoff->errands[job];
 	const struct drv_check *check = check_of(errand, handoff);
 	const size_t bytes = (size_t)server->exchange.request_bytes;
@@ -54,11 +54,11 @@ static void count_answer(struct drv_handoff *handoff, uint32_t channel, uint64_t
 /* Somebody has worked for it: gives the answer to the layer. False: it has no room now. */
 static bool answer(struct drv_handoff *handoff, uint32_t job)
 {
-	struct drv_server *server = &handoff->server;
+	struct drv_responder *server = &handoff->server;
 	struct drv_errand *errand = &handoff->errands[job];
 	struct drv_check *check = check_of(errand, handoff);
 	const int code =
-		drv_server_hand_over(server, &errand->work, errand->reply, DRV_TOKEN_HANDED_OFF | job);
+		drv_responder_hand_over(server, &errand->work, errand->reply, DRV_TOKEN_HANDED_OFF | job);
 
 	if (code == CADGE_BUSY)
 		return false;
@@ -69,7 +69,7 @@ static bool answer(struct drv_handoff *handoff, uint32_t job)
 		return true;
 	drv_jobs_release(&handoff->jobs, job);
 	if (code != CADGE_DONE)
-		drv_server_fail(server, code);
+		drv_responder_fail(server, code);
 	return true;
 }
 
@@ -101,14 +101,14 @@ static bool pass_on(struct drv_handoff *handoff, const void *request, size_t byt
 		return true;
 	if (handoff->jobs.policy == DRV_POLICY_SHARED)
 		return false;
-	drv_server_drop(drv_server_line(&handoff->server, work->peer));
+	drv_responder_drop(drv_responder_line(&handoff->server, work->peer));
 	return true;
 }
 
 /* A layer that made up a channel would have failed its conformance suite; memory is kept from it all the same. */
 static uint32_t channel_of(const struct drv_handoff *handoff, uint32_t peer)
 {
-	return (uint32_t)(drv_server_line(&handoff->server, peer) - handoff->server.lines);
+	return (uint32_t)(drv_responder_line(&handoff->server, peer) - handoff->server.lines);
 }
 
 static void answered_in_place(struct drv_handoff *handoff, uint32_t channel)
@@ -147,20 +147,20 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
 	struct drv_handoff *handoff = (struct drv_handoff *)sink;
-	const uint64_t job = token & ~(DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF);
+	const uint64_t job = token & ~(DRV_TOKEN_RESPONDER | DRV_TOKEN_HANDED_OFF);
 
 	if (!(token & DRV_TOKEN_HANDED_OFF) || job >= handoff->jobs.count ||
 	    !drv_jobs_release(&handoff->jobs, (uint32_t)job))
-		drv_server_on_sent(sink, peer, token, code);
+		drv_responder_on_sent(sink, peer, token, code);
 	else if (code < 0 && code != CADGE_E_LOST)
-		drv_server_fail(&handoff->server, code);
+		drv_responder_fail(&handoff->server, code);
 }
 
 int drv_handoff_drain(struct drv_handoff *handoff, struct drv_fail *fail)
 {
 	uint32_t job;
 
-	if (handoff->server.port.due && drv_server_drain(&handoff->server, fail))
+	if (handoff->server.port.due && drv_responder_drain(&handoff->server, fail))
 		return -1;
 	if (!handoff->jobs.engine)
 		return 0;
@@ -194,14 +194,14 @@ int drv_handoff_run(struct drv_handoff *handoff, json_t **message_out, struct dr
 /* Twice as many as clients may have outstanding, so that a late completion holds up nothing; of a queue, its room. */
 static uint32_t errands_of(const struct drv_engine *engine, const struct drv_exchange *exchange, bool shared)
 {
-	const uint32_t wanted = engine->channels_count * drv_server_outstanding(exchange) * 2;
+	const uint32_t wanted = engine->channels_count * drv_responder_outstanding(exchange) * 2;
 
 	return shared && wanted > DRV_JOBS_SHARE ? DRV_JOBS_SHARE : wanted;
 }
 
 int drv_handoff_start(struct drv_handoff *handoff, struct drv_queue *common, struct drv_fail *fail)
 {
-	struct drv_server *server = &handoff->server;
+	struct drv_responder *server = &handoff->server;
 	const struct drv_exchange *exchange = &server->exchange;
 	const size_t request_stride = drv_memory_stride(exchange->request_bytes);
 	const uint32_t count = errands_of(server->port.engine, exchange, common != NULL);
@@ -211,7 +211,7 @@ int drv_handoff_start(struct drv_handoff *handoff, struct drv_queue *common, str
 	if (!handoff->errands)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for requests that are passed on");
 	/* no client of this endpoint uses that pool */
-	memory = drv_pool_take(server->port.engine, DRV_POOL_CLIENT,
+	memory = drv_pool_take(server->port.engine, DRV_POOL_REQUESTER,
 			       count * (request_stride + server->stride), fail);
 	if (!memory)
 		return -1;
@@ -232,6 +232,6 @@ void drv_handoff_stop(struct drv_handoff *handoff)
 {
 	drv_jobs_stop(&handoff->jobs);
 	free(handoff->errands);
-	drv_server_stop(&handoff->server);
+	drv_responder_stop(&handoff->server);
 	memset(handoff, 0, sizeof(*handoff));
 }

@@ -12,7 +12,7 @@
 #define SERVERS_HANDOFF_H
 
 #include "threads/jobs.h"
-#include "traffic/server.h"
+#include "traffic/responder.h"
 
 /* Bit of a token: of an answer that another thread has written. */
 #define DRV_TOKEN_HANDED_OFF (UINT64_C(1) << 61)
@@ -33,7 +33,7 @@ struct drv_errand {
 
 struct drv_handoff {
 	/* first: callbacks get a pointer to it. It answers in place, by channel; whoever works for a request does as it does. */
-	struct drv_server server;
+	struct drv_responder server;
 	/* what its sink did before it passed anything on */
 	struct cadge_sink in_place;
 	struct drv_jobs jobs;

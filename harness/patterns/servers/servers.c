@@ -8,10 +8,10 @@
 #include <inttypes.h>
 
 #include "servers/batch.h"
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 #include "servers/handoff.h"
 #include "launch/pattern.h"
-#include "traffic/service.h"
+#include "measure/service.h"
 #include "servers/shared.h"
 
 /* Requests may be worked for by another thread than the one that owns the context. */
@@ -43,19 +43,12 @@ struct serving {
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
 {
-	return (struct drv_exchange){.form = drv_call_form(both),
-				     .request_bytes = parameters->request_bytes,
-				     .reply_bytes = parameters->reply_bytes,
+	return (struct drv_exchange){DRV_CALLS_OF(parameters, both, seed),
 				     .depth = (uint32_t)parameters->depth,
-				     .seed = seed,
-				     .touch = (enum drv_touch)parameters->touch,
 				     .reply = (enum drv_reply)parameters->reply};
 }
 
-static struct drv_exchange exchange_in(const struct drv_play *play)
-{
-	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
-}
+DRV_EXCHANGE_RULES(exchange_of)
 
 /* As the server has it, which hears the threads of a shared connection on one channel. */
 static struct drv_exchange exchange_served(const struct drv_play *play)
@@ -181,10 +174,10 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	struct serving *serving = play->state;
-	struct drv_server *server = &serving->handoff.server;
+	struct drv_responder *server = &serving->handoff.server;
 	struct drv_service *service = &serving->service;
 
-	if (drv_server_start(server, play->engine, exchange_served(play), fail))
+	if (drv_responder_start(server, play->engine, exchange_served(play), fail))
 		return -1;
 	play->sleep = sleep_of(parameters);
 	if (parameters->service_ns) {
@@ -193,7 +186,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 				      true, play->seed, &play->engine->clock, fail))
 			return -1;
 		drv_service_switch(service, true);
-		drv_server_work(server, service, NULL);
+		drv_responder_work(server, service, NULL);
 	}
 	return passes_on(parameters)
 		       ? drv_handoff_start(&serving->handoff,
@@ -219,7 +212,7 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 	const struct parameters *parameters = play->parameters;
 	struct serving *serving = play->state;
 
-	drv_server_phase(&serving->handoff.server, phase, counts_out);
+	drv_responder_phase(&serving->handoff.server, phase, counts_out);
 	if (phase->ended == DRV_STEP_MEASURE && !phase->last && passes_on(parameters)) {
 		drv_record_count(play->record, REORDERED, serving->handoff.reordered);
 		if (parameters->step == STEP_STEALING)
@@ -230,10 +223,8 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 
 static void needs(const void *at, struct drv_needs *needs_out)
 {
-	const struct parameters *parameters = at;
-
-	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, outstanding(parameters),
-		       needs_out);
+	exchange_needs(at, needs_out);
+	needs_out->depth = (uint32_t)outstanding(at);
 }
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
@@ -256,7 +247,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 				    parameters->batch, parameters->depth);
 	if (parameters->batch > 1 && !(offer->both.caps & CADGE_CAP_BATCH))
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted batches of calls, the layer has none (BATCH)");
-	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+	return exchange_negotiate(at, offer, fail);
 }
 
 static const struct drv_pattern servers = {

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 #include "threads/workers.h"
 #include "servers/turns.h"
 
@@ -114,7 +114,8 @@ static int make_sharer(struct drv_shared *shared, uint32_t index, struct drv_exc
 	}
 	memset(engine->pools, 0, sizeof(engine->pools));
 	/* the layer knows these pages already, and they are another's to free */
-	engine->pools[DRV_POOL_CLIENT] = (struct drv_memory){.base = buffers + index * bytes, .bytes = bytes};
+	engine->pools[DRV_POOL_REQUESTER] =
+		(struct drv_memory){.base = buffers + index * bytes, .bytes = bytes};
 	drv_port_start(&engine->port, engine);
 	drv_turns_sit(shared->turns, index, engine);
 	sharer->play = *all;
@@ -155,7 +156,7 @@ int drv_shared_start(struct drv_shared **shared_out, struct drv_play *play, stru
 	shared->threads = threads;
 	shared->workers = workers;
 	*shared_out = shared;
-	buffers = drv_pool_take(play->engine, DRV_POOL_CLIENT, threads * buffers_of(&exchange), fail);
+	buffers = drv_pool_take(play->engine, DRV_POOL_REQUESTER, threads * buffers_of(&exchange), fail);
 	if (!buffers || drv_turns_make(play->engine, threads, exchange.depth,
 				       (size_t)drv_form_bytes(exchange.form, exchange.reply_bytes),
 				       dispatched, &shared->turns, fail))

@@ -11,7 +11,7 @@
 #define DRV_SHARED_H
 
 #include "launch/pattern.h"
-#include "traffic/server.h"
+#include "traffic/responder.h"
 
 struct drv_shared;
 

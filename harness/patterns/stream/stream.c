@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-#include "traffic/pusher.h"
+#include "traffic/push.h"
 
 static struct drv_push push_in(const struct drv_play *play)
 {

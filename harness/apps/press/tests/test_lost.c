@@ -152,7 +152,7 @@ static void end(void)
 {
 	press_node_end(&node);
 	free(engine.region_memory.base);
-	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_REQUESTER]);
 }
 
 static int turn(void)

@@ -128,6 +128,6 @@ int main(void)
 	/* no more than a batch has is ever free; and what is free grows by one at a time */
 	check(&engine, BATCH, HELD_MAX, 0);
 	check(&engine, DEPTH, 1, 0);
-	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_REQUESTER]);
 	return tap_done();
 }

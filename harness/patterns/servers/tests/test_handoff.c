@@ -74,7 +74,7 @@ static void start_engine(struct drv_engine *engine, uint64_t caps)
 }
 
 /* Delivers request `number` on a channel: its number is its id as well. */
-static void deliver(struct drv_server *server, uint32_t channel, uint64_t number)
+static void deliver(struct drv_responder *server, uint32_t channel, uint64_t number)
 {
 	uint8_t message[REQUEST + DRV_RPC_TRAILER_BYTES];
 
@@ -84,23 +84,23 @@ static void deliver(struct drv_server *server, uint32_t channel, uint64_t number
 	server->port.sink.recv(&server->port.sink, channel, message, sizeof(message), NULL);
 }
 
-static void start(struct drv_server *server, struct drv_engine *engine)
+static void start(struct drv_responder *server, struct drv_engine *engine)
 {
 	const struct drv_phase phase = {.full = false};
 	struct drv_counts counts = {0};
 	struct drv_fail fail;
 
-	if (drv_server_start(server, engine, exchange, &fail))
+	if (drv_responder_start(server, engine, exchange, &fail))
 		tap_ok(false, "a server starts: %s", fail.text);
-	drv_server_phase(server, &phase, &counts);
+	drv_responder_phase(server, &phase, &counts);
 }
 
-static struct drv_counts counts_of(struct drv_server *server)
+static struct drv_counts counts_of(struct drv_responder *server)
 {
 	const struct drv_phase phase = {.full = false};
 	struct drv_counts counts = {0};
 
-	drv_server_phase(server, &phase, &counts);
+	drv_responder_phase(server, &phase, &counts);
 	return counts;
 }
 
@@ -116,7 +116,7 @@ static bool in_order(const struct cadge_chan *chan, uint32_t count)
 static void test_in_place(uint64_t caps)
 {
 	struct drv_engine engine;
-	struct drv_server server;
+	struct drv_responder server;
 	struct drv_counts counts;
 	struct drv_fail fail;
 	bool right = true;
@@ -130,7 +130,7 @@ static void test_in_place(uint64_t caps)
 			deliver(&server, channel, number);
 		}
 	busy = 0;
-	if (drv_server_drain(&server, &fail))
+	if (drv_responder_drain(&server, &fail))
 		tap_ok(false, "answers that had to wait");
 	for (uint32_t i = 0; i < CHANNELS; i++)
 		right &= in_order(&chans[i], DEPTH);
@@ -141,8 +141,8 @@ static void test_in_place(uint64_t caps)
 	       caps ? "in the callback" : "after poll", counts.executed, CHANNELS * DEPTH);
 	deliver(&server, 1, DEPTH + 1);
 	tap_ok(counts_of(&server).mismatches == 1, "a request that is missing is noticed, on its channel");
-	drv_server_stop(&server);
-	drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
+	drv_responder_stop(&server);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_RESPONDER]);
 }
 
 /* One poll of a thread: what it brought, and what the thread does then. */
@@ -213,8 +213,8 @@ static void test_stealing(void)
 	drv_handoff_stop(&handoffs[0]);
 	drv_handoff_stop(&handoffs[1]);
 	for (int i = 0; i < 2; i++) {
-		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_SERVER]);
-		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_CLIENT]);
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_RESPONDER]);
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_REQUESTER]);
 	}
 	free(common);
 }
@@ -267,8 +267,8 @@ static void test_both_at_once(void)
 	       counts.executed, handoffs[1].jobs.helped);
 	for (int i = 0; i < 2; i++) {
 		drv_handoff_stop(&handoffs[i]);
-		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_SERVER]);
-		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_CLIENT]);
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_RESPONDER]);
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_REQUESTER]);
 	}
 	free(common);
 }
@@ -292,18 +292,18 @@ static void test_waiting_answers(void)
 		deliver(&handoffs[0].server, 0, number);
 	for (int i = 0; i < DEPTH; i++)
 		drv_handoff_drain(&handoffs[1], &fail);
-	sink->sent(sink, 0, DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF | handoffs[0].jobs.count, 0);
+	sink->sent(sink, 0, DRV_TOKEN_RESPONDER | DRV_TOKEN_HANDED_OFF | handoffs[0].jobs.count, 0);
 	busy = 1;
 	drv_handoff_drain(&handoffs[0], &fail);
 	drv_handoff_drain(&handoffs[0], &fail);
 	tap_ok(in_order(&chans[0], DEPTH) && handoffs[1].jobs.helped == DEPTH && !handoffs[0].reordered,
 	       "%d answers wait for room, and leave in order", DEPTH);
-	sink->sent(sink, 0, DRV_TOKEN_SERVER | DRV_TOKEN_HANDED_OFF, 0);
+	sink->sent(sink, 0, DRV_TOKEN_RESPONDER | DRV_TOKEN_HANDED_OFF, 0);
 	tap_ok(handoffs[0].server.lines[0].check.mismatches == 2,
 	       "a completion of no answer, and one too many, are refused");
 	deep.depth = 4096;
 	drv_handoff_stop(&handoffs[1]);
-	if (drv_server_start(&handoffs[1].server, &engines[1], deep, &fail) ||
+	if (drv_responder_start(&handoffs[1].server, &engines[1], deep, &fail) ||
 	    drv_handoff_start(&handoffs[1], common, &fail))
 		tap_ok(false, "a thread of deep clients starts: %s", fail.text);
 	tap_ok(handoffs[1].jobs.count == DRV_JOBS_SHARE,
@@ -311,8 +311,8 @@ static void test_waiting_answers(void)
 	drv_handoff_stop(&handoffs[0]);
 	drv_handoff_stop(&handoffs[1]);
 	for (int i = 0; i < 2; i++) {
-		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_SERVER]);
-		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_CLIENT]);
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_RESPONDER]);
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_REQUESTER]);
 	}
 	free(common);
 }
@@ -323,7 +323,7 @@ static void test_workers_share(void)
 	enum { WORKERS = 3 };
 	struct drv_endpoint here = {.hands = {-1, -1, -1}, .hands_count = WORKERS};
 	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
-	const uint32_t room = 2 * CHANNELS * drv_server_outstanding(&exchange);
+	const uint32_t room = 2 * CHANNELS * drv_responder_outstanding(&exchange);
 	const struct drv_work work = {.id = 0};
 	struct drv_engine engine;
 	struct drv_handoff handoff;
@@ -350,8 +350,8 @@ static void test_workers_share(void)
 	back = !handoff.jobs.load[0] && !handoff.jobs.load[1] && !handoff.jobs.load[2];
 	tap_ok(back && chans[0].answers == room, "all of them come back");
 	drv_handoff_stop(&handoff);
-	drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
-	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_RESPONDER]);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_REQUESTER]);
 }
 
 int main(void)

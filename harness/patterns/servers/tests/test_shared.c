@@ -12,7 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "traffic/roles.h"
+#include "traffic/requester.h"
 #include "tap.h"
 
 enum { REQUEST = 32, REPLY = 40, THREADS = 5, DEPTH = 2, PLACES = 64 };

@@ -17,7 +17,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return drv_answerer_prepare_asked(play, NULL, (size_t)parameters->reply_bytes, true, fail);
+	return drv_responder_role_prepare_asked(play, NULL, (size_t)parameters->reply_bytes, true, fail);
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
@@ -87,9 +87,9 @@ static const struct drv_pattern closed_loop = {
 			{.name = "server",
 			 .channels_most = 1,
 			 .prepare = prepare_server,
-			 .state_bytes = sizeof(struct drv_server),
-			 .phase = drv_answerer_phase,
-			 DRV_ANSWERER_ROLE_LATEST},
+			 .state_bytes = sizeof(struct drv_responder),
+			 .phase = drv_responder_role_phase,
+			 DRV_RESPONDER_ROLE_LATEST},
 			{.name = NULL},
 		},
 	.self = true,

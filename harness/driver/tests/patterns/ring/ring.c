@@ -201,7 +201,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	ring->last_channel = engine->channels_count - 1;
 	if (!engine->self && parameters->way == 0)
 		ring->first_channel = ring->last_channel;
-	memory = drv_pool_take(engine, DRV_POOL_CLIENT, tokens * stride, fail);
+	memory = drv_pool_take(engine, DRV_POOL_REQUESTER, tokens * stride, fail);
 	ring->samples = drv_record_samples(play->record, LAP, fail);
 	if (!memory || !ring->samples)
 		return -1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From which buffers a server answers. Large answers that nobody writes leave from the one that came back last: two in
+ * From which buffers a responder answers. Large answers that nobody writes leave from the one that came back last: two in
  * turn were beyond a second-level cache where native tools have one. All others take turns.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "traffic/server.h"
+#include "traffic/responder.h"
 #include "tap.h"
 
 enum { SEED = 7, REQUEST_BYTES = 64, KIB = 1024, ANSWERS = 8, POSTS_MAX = 64 };
@@ -31,7 +31,7 @@ static int note_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 
 struct site {
 	struct drv_engine engine;
-	struct drv_server server;
+	struct drv_responder responder;
 	/* requests so far: the key of the next one */
 	uint64_t requests;
 };
@@ -54,33 +54,33 @@ static void start(struct site *site, uint64_t reply_bytes, uint32_t depth, enum 
 	site->engine.layer = &layer;
 	site->engine.offer.both.caps = CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK;
 	site->engine.channels_count = 1;
-	if (drv_server_start(&site->server, &site->engine, exchange, &fail))
+	if (drv_responder_start(&site->responder, &site->engine, exchange, &fail))
 		abort();
-	drv_server_phase(&site->server, &phase, &counts);
+	drv_responder_phase(&site->responder, &phase, &counts);
 }
 
 static void end(struct site *site)
 {
-	tap_ok(site->server.lines[0].check.mismatches == 0 && !site->server.failed, "nothing was wrong: %s%s",
-	       site->server.lines[0].check.mismatch, site->server.fail.text);
-	drv_server_stop(&site->server);
-	drv_memory_free(&site->engine, &site->engine.pools[DRV_POOL_SERVER]);
+	tap_ok(site->responder.lines[0].check.mismatches == 0 && !site->responder.failed,
+	       "nothing was wrong: %s%s", site->responder.lines[0].check.mismatch, site->responder.fail.text);
+	drv_responder_stop(&site->responder);
+	drv_memory_free(&site->engine, &site->engine.pools[DRV_POOL_RESPONDER]);
 }
 
-/* The client asks; the server answers inside the callback. */
+/* The client asks; it is answered inside the callback. */
 static void ask(struct site *site)
 {
 	uint8_t request[REQUEST_BYTES];
 
 	drv_head_write(request, sizeof(request), SEED, site->requests);
 	drv_touch_write(request, sizeof(request), SEED, site->requests++);
-	site->server.port.sink.recv(&site->server.port.sink, 0, request, sizeof(request), NULL);
+	site->responder.port.sink.recv(&site->responder.port.sink, 0, request, sizeof(request), NULL);
 }
 
 /* The layer gives the buffer of that post back. */
 static void sent(struct site *site, uint32_t post)
 {
-	site->server.port.sink.sent(&site->server.port.sink, 0, layer_has.tokens[post], CADGE_DONE);
+	site->responder.port.sink.sent(&site->responder.port.sink, 0, layer_has.tokens[post], CADGE_DONE);
 }
 
 /* How many different buffers so many answers, one at a time, left from. */
@@ -159,15 +159,15 @@ static void test_busy(uint64_t reply_bytes, enum drv_touch touch)
 
 	start(&site, reply_bytes, 1, touch, CADGE_BUSY);
 	ask(&site);
-	tap_ok(drv_server_drain(&site.server, &fail) == 0 && layer_has.posts == 2 &&
+	tap_ok(drv_responder_drain(&site.responder, &fail) == 0 && layer_has.posts == 2 &&
 		       layer_has.bases[0] == layer_has.bases[1],
 	       "a busy layer is asked again with the same buffer");
 	layer_has.code = CADGE_QUEUED;
-	tap_ok(drv_server_drain(&site.server, &fail) == 0 && layer_has.posts == 3 &&
+	tap_ok(drv_responder_drain(&site.responder, &fail) == 0 && layer_has.posts == 3 &&
 		       layer_has.bases[2] == layer_has.bases[0] && layer_has.tokens[2] == layer_has.tokens[0],
 	       "which takes it once it is not");
 	sent(&site, 2);
-	tap_ok(drv_server_drain(&site.server, &fail) == 0 && layer_has.posts == 3,
+	tap_ok(drv_responder_drain(&site.responder, &fail) == 0 && layer_has.posts == 3,
 	       "and there is no second answer");
 	end(&site);
 }
@@ -182,11 +182,12 @@ static void test_written(void)
 
 	start(&site, BYTES, 1, DRV_TOUCH_WRITE_READ, CADGE_BUSY);
 	ask(&site);
-	body = site.server.lines[0].replies + (layer_has.bases[0] - site.server.lines[0].replies) + BYTES / 2;
+	body = site.responder.lines[0].replies + (layer_has.bases[0] - site.responder.lines[0].replies) +
+	       BYTES / 2;
 	other = *body ^ 0xff;
 	*body = other;
 	layer_has.code = CADGE_DONE;
-	tap_ok(drv_server_drain(&site.server, &fail) == 0 && layer_has.posts == 2 &&
+	tap_ok(drv_responder_drain(&site.responder, &fail) == 0 && layer_has.posts == 2 &&
 		       layer_has.bases[1] == layer_has.bases[0] && *body == other,
 	       "an answer is written once, however often it is tried");
 	ask(&site);
@@ -203,34 +204,35 @@ static void test_latest(void)
 	struct site site;
 
 	start(&site, 64, 1, DRV_TOUCH_NONE, CADGE_BUSY);
-	drv_server_due_latest(&site.server, 1);
-	tap_ok(layer_has.posts == 0 && drv_server_due(&site.server), "an answer leaves after poll");
-	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.posts == 1 &&
-		       drv_server_due(&site.server),
+	drv_responder_due_latest(&site.responder, 1);
+	tap_ok(layer_has.posts == 0 && drv_responder_due(&site.responder), "an answer leaves after poll");
+	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) && layer_has.posts == 1 &&
+		       drv_responder_due(&site.responder),
 	       "a busy layer leaves it due");
-	drv_server_due_latest(&site.server, 2);
+	drv_responder_due_latest(&site.responder, 2);
 	layer_has.code = CADGE_QUEUED;
-	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.posts == 2 &&
-		       drv_head_key(layer_has.bases[1], 64) == 2 && !drv_server_due(&site.server),
+	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) && layer_has.posts == 2 &&
+		       drv_head_key(layer_has.bases[1], 64) == 2 && !drv_responder_due(&site.responder),
 	       "one that waited is replaced by the latest");
-	drv_server_due_latest(&site.server, 3);
-	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.bases[2] != layer_has.bases[1],
+	drv_responder_due_latest(&site.responder, 3);
+	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) &&
+		       layer_has.bases[2] != layer_has.bases[1],
 	       "the next one leaves from the other buffer");
-	drv_server_due_latest(&site.server, 4);
-	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.posts == 3 &&
-		       drv_server_due(&site.server),
+	drv_responder_due_latest(&site.responder, 4);
+	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) && layer_has.posts == 3 &&
+		       drv_responder_due(&site.responder),
 	       "and one more waits for a buffer");
 	sent(&site, 1);
-	tap_ok(!drv_server_drain_latest(&site.server, &fail) && layer_has.posts == 4 &&
-		       layer_has.bases[3] == layer_has.bases[1] && !drv_server_due(&site.server),
+	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) && layer_has.posts == 4 &&
+		       layer_has.bases[3] == layer_has.bases[1] && !drv_responder_due(&site.responder),
 	       "which the layer gives back");
 	sent(&site, 2);
 	sent(&site, 3);
 	layer_has.code = CADGE_E_DOWN;
-	drv_server_due_latest(&site.server, 5);
-	tap_ok(drv_server_drain_latest(&site.server, &fail) == -1 && drv_server_due(&site.server),
+	drv_responder_due_latest(&site.responder, 5);
+	tap_ok(drv_responder_drain_latest(&site.responder, &fail) == -1 && drv_responder_due(&site.responder),
 	       "a layer that fails fails the drain");
-	site.server.failed = false;
+	site.responder.failed = false;
 	end(&site);
 }
 
@@ -243,14 +245,14 @@ static void test_twice(uint64_t reply_bytes)
 	ask(&site);
 	sent(&site, 0);
 	sent(&site, 0);
-	tap_ok(site.server.lines[0].check.mismatches == 1, "a completion that comes twice: %s",
-	       site.server.lines[0].check.mismatch);
+	tap_ok(site.responder.lines[0].check.mismatches == 1, "a completion that comes twice: %s",
+	       site.responder.lines[0].check.mismatch);
 	ask(&site);
 	ask(&site);
 	tap_ok(layer_has.posts == 3 && layer_has.bases[1] != layer_has.bases[2],
 	       "two answers have a buffer each after it");
-	drv_server_stop(&site.server);
-	drv_memory_free(&site.engine, &site.engine.pools[DRV_POOL_SERVER]);
+	drv_responder_stop(&site.responder);
+	drv_memory_free(&site.engine, &site.engine.pools[DRV_POOL_RESPONDER]);
 }
 
 int main(void)

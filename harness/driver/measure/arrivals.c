@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Poisson arrivals and equal gaps, in integers. */
-#include "traffic/arrivals.h"
+#include "measure/arrivals.h"
 
 #include <stddef.h>
 #include <string.h>

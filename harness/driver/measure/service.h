@@ -15,7 +15,6 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "measure/record.h"
-#include "traffic/payload.h"
 
 /* In the order of drv_service_work_words. */
 enum drv_service_work {

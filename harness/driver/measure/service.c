@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a server does before it answers. */
-#include "traffic/service.h"
+#include "measure/service.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -280,6 +280,7 @@ def _plan(options: Options) -> Plan:
                 "wall_ms": 60000,
             }
             for place in options.places
+            if any(x["subject"]["place"] == place for x in launches)
         ],
         "patterns": {name: WORKLOADS.file(name).to_object() for name in sorted(patterns)},
         "floors": {name: floor.to_object() for name, floor in WORKLOADS.floors.items()},

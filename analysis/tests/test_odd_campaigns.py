@@ -58,17 +58,6 @@ def fail(_: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
     synthetic._spoil(attempt, "DEADLINE", "no progress for 3000 ms" if number else "the library ended")
 
 
-def test_an_empty_campaign(tmp_path: Path) -> None:
-    root = page_of(tmp_path, status="interrupted", lost=lambda _: True)
-    assert said(root) == ["Nothing was measured: no launch of 4 planned points was made."]
-    assert not root.all("ul", class_="answers")
-    [stop] = root.all("p", class_="stops")
-    assert stop.text.startswith("Caution: The campaign is incomplete, ")
-    assert "not run" in root.one("dl", class_="compared").text
-    assert "0 of 12 planned attempts gave a number" in root.one("dl", class_="compared").text
-    assert "Within one host, polling: no layer has a number" in root.one("section", id="questions").text
-
-
 def test_all_refused(tmp_path: Path) -> None:
     root = page_of(tmp_path, layers=("sockets-unix",), places=("between",), troubles=True)
     assert said(root) == [
@@ -83,15 +72,6 @@ def test_one_point_refused(tmp_path: Path) -> None:
     assert said(root)[0] == "Nothing here has a number: its one planned point was refused before anything was tried."
 
 
-def test_all_failed(tmp_path: Path) -> None:
-    root = page_of(tmp_path, attempt_hook=fail)
-    assert said(root) == [
-        "Nothing here has a number: all 4 planned points were tried, and failed.",
-        "The most frequent of 2 reasons is: no progress for 3000 ms.",
-    ]
-    assert "0 of 12 planned attempts gave a number" in root.one("dl", class_="compared").text
-
-
 def test_some_failed_and_the_rest_was_not_run(tmp_path: Path) -> None:
     gone = {"lost": lambda launch: launch["subject"]["layer"] == "native-ucx"}
     assert said(page_of(tmp_path, attempt_hook=fail, **gone))[0] == (
@@ -99,20 +79,9 @@ def test_some_failed_and_the_rest_was_not_run(tmp_path: Path) -> None:
     )
 
 
-def test_one_layer(tmp_path: Path) -> None:
-    root = page_of(tmp_path, layers=("sockets-tcp",))
-    assert said(root) == ["Nothing is compared: sockets-tcp is the only layer of this campaign."]
-    assert "the only layer with a number here" in root.one("ul", class_="answers").text
-
-
 def test_one_layer_with_numbers_of_several(tmp_path: Path) -> None:
     root = page_of(tmp_path, lost=lambda launch: launch["subject"]["layer"] == "native-ucx")
     assert said(root) == ["Nothing is compared: of 2 layers only sockets-tcp has numbers."]
-
-
-def test_one_size(tmp_path: Path) -> None:
-    root = page_of(tmp_path, sizes=(64,))
-    assert said(root) == ["One size alone was measured, 64 B: nothing here says how results change with it."]
 
 
 def test_what_ranks_nobody_says_so(tmp_path: Path) -> None:

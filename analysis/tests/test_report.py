@@ -116,30 +116,12 @@ def test_the_first_screen_answers(report_text: str) -> None:
     assert "two hosts" not in report_text, "there may be more of them"
 
 
-def test_raw_frames_over_a_veth_are_never_called_hardware(report_text: str) -> None:
-    assert "raw-frame floor, kernel included" in report_text
-    assert "hardware floor" not in report_text
-
-
 def test_a_floor_that_is_only_a_reference_is_called_one(report_text: str) -> None:
     read = report_text.partition('<script type="application/json"')[0]  # what it carries holds the floors' files
     named = re.findall(r"bare (?:TCP|UDP)[^<()]{0,13}", read)
     assert named
     assert {name[8:] for name in named} == {", a reference"}
     assert "kernel included, a reference" not in report_text
-
-
-def test_the_command_that_makes_it_again(report_text: str) -> None:
-    assert pagereader.read(report_text).one("pre").text == "cadge run --sweep default"
-
-
-def test_the_variables_that_endpoints_were_given_are_told(report_text: str) -> None:
-    assert "HOME, LD_LIBRARY_PATH=/opt/ucx/lib, PATH, and no others but a launcher" in report_text
-
-
-def test_where_shared_memory_lay_and_what_was_set_for_it_is_told(report_text: str) -> None:
-    told = "a folder of the endpoints&#39; own in /dev/shm (no namespaces), set by UCX_POSIX_DIR: h1"
-    assert told in report_text
 
 
 @pytest.mark.long
@@ -151,16 +133,6 @@ def test_what_is_shorter_than_the_clock_can_tell_is_marked(report_text: str, tmp
     assert "near the clock" in text
     assert "steps of 10.0 ns" in text
     assert "10.0 ns</td>" in text, "the table of clocks has it"
-
-
-def test_versions_of_programs_beside_the_build_are_told_where_there_are_any(report_text: str, tmp_path: Path) -> None:
-    assert "programs beside the build" not in report_text
-    nginx = {"version": "1.22.1-9", "path": "/usr/sbin/nginx"}
-    options = synthetic.Options(layers=("sockets-tcp",), sizes=(8,), node={"programs": {"nginx": nginx}})
-    path = tmp_path / "report.html"
-    report.build(synthetic.make(tmp_path / "store", options).path, path)
-    assert "programs beside the build" in path.read_text()
-    assert "1.22.1-9" in path.read_text()
 
 
 def test_equal_records_give_equal_bytes(
@@ -221,48 +193,6 @@ def test_a_layer_with_a_hostile_name_is_only_text(name: str, tmp_path: Path) -> 
     assert name in root.all("svg", role="img")[0].text
     subjects = json.loads(root.one("script", id="data").text)["subjects"]
     assert name in {subject["layer"] for subject in subjects}
-
-
-def test_an_unfinished_campaign_says_what_is_missing(tmp_path: Path) -> None:
-    options = synthetic.Options(
-        layers=("sockets-tcp", "native-ucx"),
-        sizes=(8,),
-        places=("within",),
-        waits=("poll",),
-        patterns=(("rpc", 1),),
-        samples=200,
-        troubles=False,
-        status="interrupted",
-        drop_launches=5,
-    )
-    path = tmp_path / "r.html"
-    report.build(synthetic.make(tmp_path / "store", options).path, path)
-    root = pagereader.read(path.read_text())
-    banner = root.one("section", class_="banner").text
-    assert "5 planned attempts are missing" in banner
-    assert "too few launches" in banner
-    outcomes = {r.attrs["data-outcome"]: r.all("td")[1].text for r in root.all("tr") if "data-outcome" in r.attrs}
-    assert outcomes["missing"] == "5"
-
-
-def test_a_campaign_without_any_number_still_has_a_report(tmp_path: Path) -> None:
-    options = synthetic.Options(
-        layers=("sockets-tcp",),
-        sizes=(8,),
-        places=("within",),
-        waits=("poll",),
-        patterns=(("rpc", 1),),
-        floors=False,
-        troubles=False,
-        drop_launches=6,
-        status="interrupted",
-    )
-    path = tmp_path / "r.html"
-    report.build(synthetic.make(tmp_path / "store", options).path, path)
-    text = path.read_text()
-    root = pagereader.read(text)
-    assert root.one("p", class_="opening").text == "Nothing was measured: no launch of 1 planned point was made."
-    assert "No floor was measured" in text
 
 
 def test_too_few_launches_are_no_verdict(tmp_path: Path) -> None:

@@ -59,10 +59,6 @@ def test_a_socket_with_a_name_is_no_network(data: Dataset, used: str, said: str)
     assert f"within: {said}" in through(data, "loopback", used)
 
 
-def test_launches_are_of_each_point(page: Page) -> None:
-    assert "9 launches of each point, on testbed" in page.deck
-
-
 def on(data: Dataset, kind: str, cores: tuple[object, ...], *, virtual: str = "kvm") -> str:
     """Return the deck of a campaign on a testbed of this kind, whose hosts say this of their processors."""
     nodes = tuple(
@@ -108,12 +104,6 @@ def test_of_hosts_alike_what_differs_is_told(data: Dataset) -> None:
 
 def facts(page: Page) -> dict[str, str]:
     return {one.name: one.text for block in page.method.blocks if isinstance(block, Facts) for one in block.facts}
-
-
-def test_how_many_intervals_miss_is_that_of_this_campaign(page: Page) -> None:
-    assert "9 launches: k = 2, 96.1\u202f%" in facts(page)["Intervals"]
-    assert "expect one in 26 to miss" in facts(page)["Intervals"]
-    assert "Six launches" not in facts(page)["Intervals"]
 
 
 def test_which_floors_are_composed_is_that_of_this_campaign(data: Dataset, page: Page) -> None:

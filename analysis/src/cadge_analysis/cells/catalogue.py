@@ -9,8 +9,9 @@ entries there are depends on the patterns of a plan alone. The order here is tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
-from cadge_analysis import units, words
+from cadge_analysis import messages, units, words
 from cadge_analysis.cells import shown
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.entry import CAMPAIGN_ID, RANGE, Entry, Field, Heads, bounded, headed, of_numbers, unseen
@@ -25,6 +26,8 @@ from cadge_results import PatternFile
 from cadge_results.catalogue import in_order
 from cadge_results.pattern import Quantity
 from cadge_results.plan import Plan
+
+say = partial(messages.say, "cells")
 
 NS_TO_US = 1 / units.NS_PER_US
 SYMBOL_BY = "\u00f7"
@@ -99,7 +102,7 @@ def _quantity(name: str, quantity: Quantity, main: str) -> Iterator[Entry]:
         own = row.cell.case.file.quantities[name]
         if is_main(row):
             return shown.marked_value(shown.central_value(row.measured), row.cell, row.verdicts)
-        reason = own.absent or "not measured for this operation"
+        reason = own.absent or say("shown.not_of_this_operation")
         return shown.estimate_value(found(row), scale=words.shown(own).scale, reason=reason)
 
     def heads(file: PatternFile, _: str) -> tuple[str, str]:
@@ -214,7 +217,7 @@ def _by_baseline(
     def show(row: CellRow) -> Value:
         one = against(row)
         if one is None:
-            return Value(text=units.MISSING, reason="the baseline itself, or nothing to compare with")
+            return Value(text=units.MISSING, reason=say("shown.nothing_to_compare"))
         return shown.estimate_value(of(one), scale=1.0, reason=why(one))
 
     return Entry(
@@ -240,7 +243,7 @@ def _ratios(files: Sequence[PatternFile]) -> Iterator[Entry]:
         yield Entry(
             "generator",
             (Field("generator_share", lambda row: row.share),),
-            headed("of the generator's limit", "%"),
+            headed(say("shown.of_generators_limit"), "%"),
             lambda row: shown.share_value(row.share, row.cell.case.file.knee),
         )
 

@@ -37,8 +37,8 @@ REQUESTER = [
         "workers",
         "reply_thread",
         "progress",
-        "server",
-        "roles",
+        "responder",
+        "responder_role",
         "demux",
         "record",
         "histogram",
@@ -60,8 +60,8 @@ def sources(*names: str) -> list[str]:
 PROGRAMS = {
     "test_queue": [],
     "test_workers": sources("workers"),
-    "test_jobs": sources("jobs", "workers", "server"),
-    "test_handoff": sources("handoff", "jobs", "workers", "server"),
+    "test_jobs": sources("jobs", "workers", "responder", "responder_role"),
+    "test_handoff": sources("handoff", "jobs", "workers", "responder", "responder_role"),
     "test_shared": sources("shared", "turns", *REQUESTER),
     "test_reply_thread": [*sources(*REQUESTER), "driver/tests/fake.c", "patterns/rpc/rpc.c"],
 }

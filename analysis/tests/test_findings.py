@@ -130,31 +130,7 @@ def test_nothing_is_found_where_nothing_was_planted(data: Dataset) -> None:
     assert first_screen(data) == []
 
 
-<<<<<<< HEAD
-def test_a_host_that_is_slow(sound: Campaign) -> None:
-    (said,) = first_screen(planted(sound, slow_copies))
-    assert said.startswith("Host h2 is slow beside h1: a copy of 64 KiB in memory takes 2\u202f2")
-    assert "1.81\u00d7 as long (in 24 of 24 launches); a reading of the clock takes 14.4 ns" in said
-    assert grave_line(planted(sound, slow_copies)) == "Caution: Host h2 is slow"
-
-
-def test_a_neighbour_on_a_host(sound: Campaign) -> None:
-    (said,) = first_screen(planted(sound, lambda raw, _: waits(raw, ends_on(raw, "h2"), 0.5)))
-    assert said.startswith("Host h2 is slow beside h1: processes there were ready but had no processor for 50\u202f% ")
-
-
-def test_a_neighbour_on_a_processor(sound: Campaign) -> None:
-    def plant(raw: Raw, _: random.Random) -> None:
-        waits(raw, [1] if raw["launch"]["place"] == "within" else [], 0.5)
-
-    (said,) = first_screen(planted(sound, plant))
-    assert said.startswith("Processor 1 of host h1 is slow beside processor 0: ")
-
-
 def test_a_load_that_wanders_is_of_no_host(sound: Campaign) -> None:
-=======
-def test_a_load_that_wanders_is_of_no_host(data: Dataset) -> None:
->>>>>>> 43a1e83e (Delete tests of phrases that golden pages prove)
     def plant(raw: Raw, chance: random.Random) -> None:
         waits(raw, [chance.randrange(2)], 0.6)
 

@@ -14,6 +14,7 @@ from cadge_analysis.models.least_squares import can_tell, costs, solve
 from cadge_study_press.cluster import Cluster, Demands, Machine, Seen, fit, flow_of, station_ns, throughput
 from cadge_study_press.model import gain
 from cadge_study_press.popularity import Site
+from cadge_study_press.spec import say
 
 KIB = 1024
 SITE = Site(total_bytes=600 * 14200, file_bytes=14200, reply_bytes=9700, alpha=0.8)
@@ -153,7 +154,7 @@ def test_too_few_points_are_refused_and_points_that_tell_nothing_apart_say_so() 
     assert fit(FITTED[:3], 48) == "the model has 4 costs, and 3 of the points that it is fitted to have a number"
     found = fit([FITTED[0]] * 5, 48)
     assert isinstance(found, Demands)
-    assert found.unknown == "the points do not tell all costs apart"
+    assert found.unknown == say("cluster.not_separated")
 
 
 def test_what_is_forwarded_is_the_rule_less_copies_and_misses() -> None:

@@ -18,7 +18,7 @@ import test_study_models
 from test_loggp_report import by_hand
 
 from cadge_analysis import export, messages, report
-from cadge_analysis.blocks.model import Text
+from cadge_analysis.blocks.model import TableCell, Text
 from cadge_analysis.judged import disturbed, gated, judged, withheld_of
 from cadge_analysis.page import ablation_table
 from cadge_analysis.page.views import page
@@ -211,10 +211,11 @@ def test_no_model_holds_and_no_message_is_more_processor(tmp_path: Path) -> None
 
     def said(campaign: Campaign) -> tuple[set[str], str]:
         built = page(compare(read(campaign)), title=None, generated="now")
-        tables = [table for one in built.sections for table in one.models if "did not see" in table.title]
+        tables = [table for one in built.sections for table in one.models if "did not see" in table.label]
         blocks = models(gated(compare(read(campaign))), published.read(test_study_models.LOGP))
         words = " ".join(span.text for one in blocks if isinstance(one, Text) for span in one.spans)
-        return {row[-1] for table in tables for row in table.rows}, words
+        last = [line.cells[-1] for table in tables for line in table.lines]
+        return {"".join(span.text for span in cell.spans) for cell in last if isinstance(cell, TableCell)}, words
 
     verdicts, sentence = said(usual)
     assert verdicts <= {"holds", "does not hold"}

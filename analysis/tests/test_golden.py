@@ -155,6 +155,6 @@ def test_embedded_numbers_are_those_of_the_launches(golden: Campaign, tmp_path: 
         and data["workloads"][cell["workload"]]["pattern"] == "rpc"
     )
     rounds = [data["launches"][place][1] for place in data["runs"][layer["at"]]]
-    assert dict(zip(rounds, layer["values"], strict=True)) == {n: 1000 + 10 * n for n in range(6)}
-    assert (layer["p99"], layer["samples"]) == ([5003] * 6, 2000)  # the top of the bucket of 5 us
+    assert dict(zip(rounds, layer["value"], strict=True)) == {n: 1000 + 10 * n for n in range(6)}
+    assert (layer["p99_ns"], layer["fewest_samples"]) == ([5003] * 6, 2000)  # the top of the bucket of 5 us
     assert "planned" not in layer

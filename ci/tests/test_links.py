@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from ci import check_links
 
+from cadge_analysis import messages
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """# A page, of `code`
 
@@ -107,6 +109,9 @@ def test_what_a_report_says_of_its_sections_names_sections() -> None:
         for name in re.findall(r"<h2[^>]*>([^<{]+)</h2>|Heading\(\d, \"([^\"]+)\"|title=\"([^\"]+)\"|title: (.+)", text)
         for name in name
     }
+    for text in texts:
+        for say, name in re.findall(r'^(\w+) = partial\(messages\.say, "(\w+)"\)$', text, re.MULTILINE):
+            headings |= {messages.catalogue(name)[key] for key in re.findall(rf'title={say}\("([\w.]+)"\)', text)}
     said = {name for text in texts for name in re.findall(r"under (?:\\u201c|\u201c)(.+?)(?:\\u201d|\u201d)", text)}
     assert len(said) > 2
     assert said <= headings

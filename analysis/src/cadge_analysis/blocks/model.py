@@ -210,7 +210,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replies:
-    """A row: one layer. `begins`: here a group begins that is told apart from the one above, by the first question."""
+    """A row: one layer. `begins`: a group begins here, separated from the one above by the first question."""
 
     key: Key
     begins: bool
@@ -299,7 +299,7 @@ class Remark:
     """Something that limits what the numbers mean; `grave` ones are warnings, all others notes.
 
     `size` says how much it touches, `share` which share of the campaign that is, for the order. `stops`: answers are
-    not to be read without it, so that it is told above them. `items`: several of a kind, told as one. `kind`: that of
+    not to be read without it, so that it is shown above them. `items`: several of a kind, shown as one. `kind`: that of
     findings, for programs.
     """
 

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_analysis.stats.intervals import rank_of_interval
+from cadge_cli.commands_plan import plan_lines
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.budget import Demand, spend
@@ -422,22 +423,38 @@ def test_variables_of_libraries(catalogue: Catalogue, site: PlanSite) -> None:
             plan(layer, **variables)
 
 
+def measured_at(plan: Plan) -> list[tuple[str, set[int], set[str | None]]]:
+    """Place, rounds and rates of each block."""
+    launches = {launch.launch_id: launch for launch in plan.launches}
+    found = []
+    for block in plan.blocks:
+        here = [launches[name] for name in block.launch_ids]
+        found.append((block.place, {one.round for one in here}, {one.subject.setting("link.rate") for one in here}))
+    return found
+
+
 def test_a_rate_of_the_link_is_a_condition_of_a_block(catalogue: Catalogue, site: PlanSite) -> None:
     def plan(*rates: object, site: PlanSite = site, catalogue: Catalogue = catalogue, layer: str = "a-one") -> Plan:
         entries = [layer, *({"layer": layer, "settings": {"link.rate": rate}} for rate in rates)]
         return make_plan(tiny(layers=entries, floors=False), built(catalogue), WORKLOADS, site)
 
     made = plan("100Mbit", "1Gbit")
-    launches = {launch.launch_id: launch for launch in made.launches}
-    blocks = [
-        (block.place, {launches[name].subject.setting("link.rate") for name in block.launch_ids})
-        for block in made.blocks
-    ]
-    assert blocks == [("within", {None}), ("between", {None}), ("between", {"100Mbit"}), ("between", {"1Gbit"})]
+    first, *blocks = measured_at(made)
+    assert first == ("within", {0, 1, 2, 3}, {None})
+    for turn in range(4):  # rates alternate: what the machine does meanwhile meets each of them
+        here = blocks[3 * turn : 3 * turn + 3]
+        assert {place for place, _, _ in here} == {"between"}
+        assert [turns for _, turns, _ in here] == [{turn}] * 3
+        assert sorted(rate or "" for _, _, rates in here for rate in rates) == ["", "100Mbit", "1Gbit"]
+    assert len(blocks) == 12
+    assert len({tuple(rates.pop() for _, _, rates in blocks[at : at + 3]) for at in range(0, 12, 3)}) > 1
+    shown = plan_lines(made, "tiny", make_testbed())
+    assert sum("between" in line and "h1" in line for line in shown) == 3  # not each of the twelve blocks
     (why,) = {point.reason for point in made.points if point.state == "refused"}
     assert why == "the link that link.rate is for is between hosts"
     given = make_blocks(made, make_testbed(), "c1")
-    assert [dict(block.launches[0].settings).get("link.rate") for block in given] == [None, None, "100Mbit", "1Gbit"]
+    rates = [dict(block.launches[0].settings).get("link.rate") for block in given]
+    assert rates == [rate for _, _, (rate,) in measured_at(made)]
     real = plan("1Gbit", site=make_site(shared=False))
     (why,) = {point.reason for point in real.points if point.state == "refused" and point.subject.place == "between"}
     assert why == "the link of testbed emulated is not ours to set to link.rate; that of emulated hosts is"

@@ -150,6 +150,21 @@ def test_rounds_go_on_as_if_there_were_no_looks(catalogue: Catalogue, site: Plan
     }
 
 
+def test_rates_of_a_link_alternate_in_later_looks_too(catalogue: Catalogue, site: PlanSite) -> None:
+    layers = ["a-one", {"layer": "a-one", "settings": {"link.rate": "1Gbit"}}]
+    plan = make(catalogue, site, floors=False, layers=layers, places="between", looks=list(LOOKS))
+    part = next_look(plan, decide(plan, sorted(compared(plan))), SHA256)
+    for one, turns in ((plan, range(3)), (part, range(3, 5))):
+        at = {launch.launch_id: (launch.round, launch.subject.setting("link.rate")) for launch in one.launches}
+        blocks = [{at[name] for name in block.launch_ids} for block in one.blocks]
+        assert [len(block) for block in blocks] == [1] * 2 * len(turns)
+        assert [turn for block in blocks for turn, _ in block] == [turn for turn in turns for _ in range(2)]
+        for first, second in zip(blocks[::2], blocks[1::2], strict=True):
+            assert {rate for _, rate in first | second} == {None, "1Gbit"}
+    sum_s = (part.wall_s, most(plan)[0].wall_s)
+    assert sum_s[0] == pytest.approx(sum_s[1], abs=0.5)
+
+
 def test_what_is_measured_twice_goes_on_twice(catalogue: Catalogue, site: PlanSite) -> None:
     plan = make(catalogue, site, looks=[9, 12], twin="a-one")
     ours = [one.point_id for one in plan.points if one.subject.layer == "a-one" and one.point_id in compared(plan)]

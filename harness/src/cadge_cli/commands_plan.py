@@ -245,6 +245,20 @@ def _place(made: Plan, block: PlanBlock) -> str:
     return f"{block.place} at {rate}" if rate else block.place
 
 
+def _by_place(made: Plan) -> dict[tuple[str, str], list[str]]:
+    """Return the blocks by where they are measured and who runs where."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for block in made.blocks:
+        for cast in _casts(made, block):
+            found.setdefault((_place(made, block), cast), []).append(block.block_id)
+    return found
+
+
+def _named(blocks: Sequence[str]) -> str:
+    """Return one block's name, or the first of several that alternate with those of other rates."""
+    return blocks[0] if len(blocks) == 1 else f"{blocks[0]} and {len(blocks) - 1} more"
+
+
 def _refused(made: Plan) -> Counter[tuple[str, str, str, str]]:
     return Counter((*_key(point.subject), point.reason or "") for point in made.points if point.state == "refused")
 
@@ -279,8 +293,7 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     durations = sorted({point.duration_ms for point in made.points if point.state == "planned"})
     sizes = sorted({size for point in made.points for size in made.pattern_of(point).moved_bytes(point.workload)})
     where = [("block", "place", "who runs where")]
-    for block in made.blocks:
-        where += [(block.block_id, _place(made, block), cast) for cast in _casts(made, block)]
+    where += [(_named(blocks), *row) for row, blocks in _by_place(made).items()]
     head = f"sweep {sweep} on testbed {testbed.name} ({_hosts(made, testbed)}), seed {made.seed}, "
     lines = [
         *_sentences([f"{head}plan {made.plan_hash[:8]}", f"{made.sweep['title']}"]),

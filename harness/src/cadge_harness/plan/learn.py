@@ -105,7 +105,7 @@ def read(found: Readings, campaign: Campaign, base: TimeModel, *, whole: bool = 
     pairs: list[tuple[LaunchRecord, float]] = []
     stored = campaign.launch_ids()
     for block in campaign.plan.blocks:  # all are read before any counts: a campaign that cannot be read leaves no trace
-        few = block.launch_ids[: LAUNCHES_MOST // len(campaign.plan.blocks)]
+        few = block.launch_ids[: max(2, LAUNCHES_MOST // len(campaign.plan.blocks))]
         if not whole:
             few = tuple(takewhile(stored.__contains__, few))
         for before, after in pairwise(campaign.launch(name) for name in few):

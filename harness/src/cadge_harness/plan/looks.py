@@ -10,13 +10,14 @@ Without looks the same rounds, of all points, are added where a campaign ends be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import contexts_of
-from cadge_harness.plan.order import seeded, shuffled
+from cadge_harness.plan.link import RATE
+from cadge_harness.plan.order import in_turns, seeded, shuffled
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
     COUNTING_MS,
@@ -28,7 +29,7 @@ from cadge_harness.plan.timemodel import (
     touched_bytes,
 )
 from cadge_results import Decision, FormatError, LaterLook, Plan, PlanBlock, PlanLaunch
-from cadge_results.base import digest
+from cadge_results.base import Place, digest
 from cadge_results.belongs import looks_of
 from cadge_results.plan import PlanLook
 from cadge_results.sweep import LAUNCHES_MAX
@@ -60,6 +61,14 @@ class _Part:
     block: PlanBlock
     launches: tuple[PlanLaunch, ...]
     around_ms: int
+
+    @property
+    def link(self) -> tuple[Place, tuple[str, ...]]:
+        return self.block.place, self.block.hosts
+
+    @property
+    def rate(self) -> str:
+        return self.launches[0].subject.setting(RATE) or ""
 
 
 def next_look(plan: Plan, decision: Decision, decision_sha256: str) -> LaterLook:
@@ -100,11 +109,10 @@ def most(plan: Plan) -> tuple[PlanLook, ...]:
         looks, points = (plan.rounds, min(ROUNDS_MOST * plan.rounds, LAUNCHES_MAX)), _planned(plan)
     parts = list(_parts(plan, points))
     each = [launch for part in parts for launch in part.launches]
-    around_ms = TimeModel().campaign_ms + sum(part.around_ms for part in parts)
     found = []
     for before, after in pairwise(looks):
         rounds = after - before
-        wall_ms = around_ms + rounds * sum(launch.wall_ms for launch in each)
+        wall_ms = TimeModel().campaign_ms + _blocks_ms(parts, rounds) + rounds * sum(launch.wall_ms for launch in each)
         look = PlanLook(launches=after, wall_s=round(wall_ms / 1000, 1), disk_bytes=rounds * _disk_bytes(each))
         found.append(look)
     return tuple(found)
@@ -120,8 +128,9 @@ def more_rounds(plan: Plan, look: int, most_rounds: int, *, took: Took) -> Later
     points, before = _planned(plan), plan.rounds
     parts = list(_parts(plan, points))
     attempts = sum(len(one.point_ids) for one in plan.launches)
-    around_ms = TimeModel().campaign_ms + sum(part.around_ms for part in parts)
+    around_ms = TimeModel().campaign_ms + _blocks_ms(parts, 0)
     each_ms = took.pace * sum(one.wall_ms for part in parts for one in part.launches)
+    each_ms += max(1.0, took.pace) * (_blocks_ms(parts, 1) - _blocks_ms(parts, 0))
     each_ms += report_ms(sum(len(one.point_ids) for part in parts for one in part.launches)) - report_ms(0)
     begins_ms = took.spent_s * 1000 + max(1.0, took.pace) * around_ms + report_ms(attempts)
     left_ms = budget_ms * (1 - RESERVE) - begins_ms
@@ -178,10 +187,10 @@ def _rounds(plan: Plan, points: Collection[str], turns: range) -> tuple[list[Pla
     """Return blocks with the launches of some points in some rounds."""
     blocks: list[PlanBlock] = []
     launches: list[PlanLaunch] = []
-    for part in _parts(plan, points):
+    for part, rounds in _in_turns(_parts(plan, points), plan.seed, turns):
         block_id = f"b{len(plan.blocks) + len(blocks) + 1}"
         here: list[PlanLaunch] = []
-        for turn in turns:
+        for turn in rounds:
             here += (
                 _launch(one, plan.seed, block_id, turn, len(here) + number)
                 for number, one in enumerate(shuffled(part.launches, identity_of, plan.seed, block_id, turn))
@@ -194,6 +203,15 @@ def _rounds(plan: Plan, points: Collection[str], turns: range) -> tuple[list[Pla
         }
         blocks.append(part.block.model_copy(update=update))
     return blocks, launches
+
+
+def _in_turns(parts: Iterable[_Part], seed: int, turns: range) -> Iterator[tuple[_Part, range]]:
+    return in_turns(parts, lambda part: part.link, lambda part: part.rate, seed, turns)
+
+
+def _blocks_ms(parts: Iterable[_Part], rounds: int) -> int:
+    """Return what Ansible takes around the launches of so many rounds."""
+    return sum(part.around_ms for part, _ in _in_turns(parts, 0, range(rounds)))
 
 
 def _launch(one: PlanLaunch, seed: int, block_id: str, turn: int, number: int) -> PlanLaunch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.link import PREFIX as LINK
 from cadge_harness.plan.link import RATE, check_link, refuse_rate
 from cadge_harness.plan.looks import most
+from cadge_harness.plan.order import in_turns
 from cadge_harness.plan.order import seeded as _random
 from cadge_harness.plan.order import shuffled as _shuffled
 from cadge_harness.plan.refuse import refuse_point
@@ -57,7 +58,6 @@ from cadge_results.plan import Estimate
 from cadge_results.provider import AT
 from cadge_results.sweep import LayerEntry
 
-_BlockKey = tuple[Place, tuple[str, ...], str | None]
 ATTEMPTS_MAX = 1_000_000
 """Of a campaign: it would take days, and a plan of that size minutes."""
 
@@ -398,7 +398,7 @@ def _fixed_ms(making: _Making, times: TimeModel) -> int:
         for item in draft.points.values():
             touched = touched_bytes(making.pattern(item.workload), item.workload, kind)
             fixed_ms += launches * times.point_around_ms(touched, kind) + COUNTING_MS
-    blocks = len({_block_key(making, key) for key in making.drafts})
+    blocks = sum(1 for _ in _parts_by_link(making))
     return fixed_ms + blocks * round(times.block_ms) + report_ms(attempts)
 
 
@@ -514,32 +514,49 @@ def _durations(making: _Making) -> tuple[dict[str, int], str | None]:
     return within(sweep.budget)
 
 
-def _block_key(making: _Making, key: LaunchKey) -> _BlockKey:
-    """Return what the launches of a block share: place, hosts in the testbed's order, and the rate of their link."""
-    used = hosts_of(key.cast)
-    hosts = tuple(name for name in making.site.host_names if name in used)
-    return key.subject.place, hosts, key.subject.setting(RATE)
+@dataclass(frozen=True, slots=True)
+class _LinkPart:
+    """Launches that share the hosts and the rate of their link; within one host there is no rate."""
+
+    place: Place
+    hosts: tuple[str, ...]
+    rate: str
+    keys: list[LaunchKey]
+
+    @property
+    def link(self) -> tuple[Place, tuple[str, ...]]:
+        return self.place, self.hosts
+
+
+def _parts_by_link(making: _Making) -> Iterator[tuple[_LinkPart, range]]:
+    """Yield what makes a block, in the sweep's order: launches, and the rounds in which they are made."""
+    parts: dict[tuple[Place, tuple[str, ...], str], _LinkPart] = {}
+    for key in making.drafts:
+        used = hosts_of(key.cast)
+        hosts = tuple(name for name in making.site.host_names if name in used)
+        rate = key.subject.setting(RATE) or ""
+        place = key.subject.place
+        parts.setdefault((place, hosts, rate), _LinkPart(place, hosts, rate, [])).keys.append(key)
+    turns = range(making.sweep.launches)
+    return in_turns(parts.values(), lambda part: part.link, lambda part: part.rate, making.sweep.seed, turns)
 
 
 def _launches(making: _Making, durations: dict[str, int]) -> tuple[list[PlanBlock], list[PlanLaunch]]:
-    """Return blocks (one for each place, set of hosts and rate, in the sweep's order), with their launches."""
+    """Return blocks with their launches."""
     blocks: list[PlanBlock] = []
     launches: list[PlanLaunch] = []
-    groups: dict[_BlockKey, list[LaunchKey]] = {}
-    for key in making.drafts:
-        groups.setdefault(_block_key(making, key), []).append(key)
-    for number, ((place, hosts, _), keys) in enumerate(groups.items(), start=1):
+    for number, (part, turns) in enumerate(_parts_by_link(making), start=1):
         block_id = f"b{number}"
         here: list[PlanLaunch] = []
-        for turn in range(making.sweep.launches):
-            for key in _shuffled(keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
+        for turn in turns:
+            for key in _shuffled(part.keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
                 here.append(_launch(making, making.drafts[key], durations, block_id, turn, len(here)))
         launches.extend(here)
         blocks.append(
             PlanBlock(
                 block_id=block_id,
-                place=place,
-                hosts=hosts,
+                place=part.place,
+                hosts=part.hosts,
                 launch_ids=tuple(launch.launch_id for launch in here),
                 wall_ms=round(making.site.times.block_ms) + sum(launch.wall_ms for launch in here),
             )

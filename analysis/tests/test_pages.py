@@ -27,7 +27,7 @@ from cadge_analysis.publish.publish import publish, redacted
 from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Labels
 from cadge_analysis.stats.load import read
-from cadge_analysis.verify.check import check_all
+from cadge_analysis.verify import check_all
 from cadge_results import Campaign, OutputError
 from cadge_results import files as files_module
 from cadge_results.published import Rules

@@ -14,7 +14,7 @@ from cadge_analysis import report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page.reopened import NEEDS_RAW
 from cadge_analysis.stats import load
-from cadge_analysis.verify.check import check, printed
+from cadge_analysis.verify import check, printed
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make

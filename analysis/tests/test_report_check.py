@@ -16,8 +16,7 @@ from cadge_analysis import making, report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making
 from cadge_analysis.stats import load
-from cadge_analysis.verify.check import ReportCheck, check, printed, words_of
-from cadge_analysis.verify.places import Sort
+from cadge_analysis.verify import ReportCheck, Sort, check, printed, words_of
 from cadge_results import Campaign, DamagedError
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -87,6 +86,35 @@ def test_what_was_altered_is_found(where: str, version: str, text: str) -> None:
     places = [one.place for one in found.differences] or list(found.unchecked)
     assert len(places) == 1
     assert place in places[0]
+
+
+REMOVED = {
+    "a row": (r'<tr data-point="86c3ede43d1cf18d".*?</tr>', 8, "am-ucx 86c3ede43d1cf18d, "),
+    "a table": (r'<table class="plain numbers".*?</table>', 12, "Numbers: "),
+    "a block": (r'<section id="floors">.*?</section>', 12, "floors: "),
+    "a figure": (r'<svg class="chart".*?</svg>', 75, "chart "),
+    "a sentence": (r'(?<=<ul class="answers">).*?</li>', 1, "answer: li"),
+    "a cell of the data": (r'\{"point_id":"86c3ede43d1cf18d".*?\},(?=\{)', 17, "data, cells, 86c3ede43d1cf18d, "),
+}
+"""By what is removed: its places, and how their names begin or go on."""
+
+
+@pytest.mark.parametrize("where", REMOVED)
+@pytest.mark.parametrize("version", ["the same", "another"])
+def test_what_was_removed_is_named(where: str, version: str, text: str) -> None:
+    pattern, count, named = REMOVED[where]
+    changed = altered(text, pattern, "")
+    found = held(changed if version == "the same" else older(changed), text)
+    places = [one.place for one in found.differences] or list(found.unchecked)
+    assert not found.agrees
+    assert len([place for place in places if named in place]) == count
+    if version == "another":
+        assert len(places) == count
+
+
+def test_numbers_that_two_sentences_exchanged_are_found(text: str) -> None:
+    changed = altered(text, r"2 layers, 6 launches(.*?\()2 sizes\)", r"6 layers, 2 launches\g<1>2 sizes)")
+    assert len(held(older(changed), text).unchecked) == 1
 
 
 def test_a_difference_names_both_numbers(text: str) -> None:

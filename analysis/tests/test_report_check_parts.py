@@ -15,7 +15,7 @@ from cadge_analysis.blocks.model import Fact, Facts, Region, Span, listed, plain
 from cadge_analysis.page import sections
 from cadge_analysis.page.viewmodel import Finding, Page, Since
 from cadge_analysis.stats.load import read
-from cadge_analysis.verify.check import ReportCheck, check, printed
+from cadge_analysis.verify import ReportCheck, check, printed
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 

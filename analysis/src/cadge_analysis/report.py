@@ -19,7 +19,7 @@ from cadge_analysis.page.since import since
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.placing import Placed, placed
 from cadge_analysis.stats import compare, load
-from cadge_analysis.verify.check import printed
+from cadge_analysis.verify import printed
 from cadge_analysis.versus.against import Against
 from cadge_results import Campaign, Written, is_stream
 from cadge_results.uncollected import uncollected

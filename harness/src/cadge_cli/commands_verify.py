@@ -31,7 +31,7 @@ from cadge_results.verify import CampaignCheck, Repaired, mendable, repair
 from cadge_results.verify import verify as look
 
 if TYPE_CHECKING:
-    from cadge_analysis.verify.check import PrintedReport, ReportCheck
+    from cadge_analysis.verify import PrintedReport, ReportCheck
 
 SAID_MOST = 20
 """So many places of a report are listed; --json has all of them."""
@@ -160,7 +160,7 @@ def _of_report(file: Path, campaign: str | None, results: Path | None) -> tuple[
     from cadge_analysis.making import Making
     from cadge_analysis.publish.excerpt import is_elsewhere
     from cadge_analysis.stats.load import read
-    from cadge_analysis.verify.check import check_all, words_of
+    from cadge_analysis.verify import check_all, words_of
     from cadge_analysis.versus.against import against as set_beside
     from cadge_analysis.versus.sides import Side
 
@@ -200,7 +200,7 @@ def _files_of(file: Path) -> tuple[str, dict[str, str], PrintedReport]:
 
     A page that is not there is left out, which the check then tells.
     """
-    from cadge_analysis.verify.check import printed
+    from cadge_analysis.verify import printed
 
     report = printed(_text(file), str(file))
     if report.part_of:

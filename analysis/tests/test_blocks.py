@@ -77,7 +77,7 @@ def table(*lines: tuple[Value | TableCell, ...], role: str = "", columns: tuple[
         Items((Item(spans=(Span(NASTY),), kind=NASTY),), NASTY),
         Facts((Fact(name="n", text=NASTY),)),
         Command(NASTY),
-        Remarks((Remark(grave=True, title=NASTY, text=NASTY, size=NASTY, items=(NASTY,), anchor=NASTY, kind=NASTY),)),
+        Remarks((Remark(serious=True, title=NASTY, text=NASTY, size=NASTY, items=(NASTY,), anchor=NASTY, kind=NASTY),)),
         Items((Item(topic=NASTY, spans=(), more=NASTY),)),
         Fold(summary=(Span(NASTY),), blocks=()),
         Region(blocks=(), title=NASTY, id=NASTY),
@@ -186,7 +186,7 @@ def test_an_edition_says_all_that_a_page_says() -> None:
         questions=(Question(head="m3", of="m4", floor="m5"), Question(head="m6", of="m7", floor="")),
         rows=(Replies(key=Key(label="m8", number=1), begins=False, cells=replies),),
     )
-    remark = Remark(grave=True, title="w1", text="w2", size="w3", items=("w4", "w5"), anchor="-", kind="-")
+    remark = Remark(serious=True, title="w1", text="w2", size="w3", items=("w4", "w5"), anchor="-", kind="-")
     page = Region(
         title="r1",
         id="-",

@@ -67,9 +67,9 @@ def test_the_first_screen_holds_the_answer(browser: Browser, report_path: Path, 
     assert browser.value(HEIGHTS.format(selector=".compared", side="bottom"))[0] < 320
     answers = browser.value(HEIGHTS.format(selector=".answers li", side="bottom"))
     assert sum(bottom < 900 for bottom in answers) >= 3
-    warnings = browser.value(HEIGHTS.format(selector=".banner details.grave", side="bottom"))
+    warnings = browser.value(HEIGHTS.format(selector=".banner details.serious", side="bottom"))
     assert max(warnings) < 900
-    assert browser.value("document.querySelectorAll('.banner details.grave').length") == len(warnings) > 0
+    assert browser.value("document.querySelectorAll('.banner details.serious').length") == len(warnings) > 0
 
 
 def test_headings_are_in_order(browser: Browser, report_path: Path) -> None:

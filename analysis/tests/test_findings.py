@@ -116,7 +116,7 @@ def first_screen(data: Dataset, **given: Any) -> list[str]:  # noqa: ANN401
     return said
 
 
-def grave_line(data: Dataset) -> str:
+def serious_line(data: Dataset) -> str:
     """Return the one line above the answer, whose links lead to what they name."""
     root = pagereader.read(html(report.page_of(data)))
     [line] = root.all("p", class_="stops")
@@ -187,7 +187,7 @@ def test_a_path_that_changed(sound: Campaign) -> None:
     said = "tcp/data0 in 7; tcp/mgmt0 in 1"
     changed = messages.say("findings", "findings.path_changed", where=" between hosts", said=said)
     assert first_screen(planted(sound, plant)) == [f"rdma-ucx changed its path{changed}"]
-    assert grave_line(planted(sound, plant)).startswith("Caution: rdma-ucx changed its path")
+    assert serious_line(planted(sound, plant)).startswith("Caution: rdma-ucx changed its path")
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def test_a_path_that_was_not_as_asked_is_named_with_what_was_asked(whole: Datase
         return LaunchRecord.from_object(raw, source="changed")
 
     (said,) = findings(replace(whole, records=tuple(map(changed, whole.records))))[:1]
-    assert said.grave
+    assert said.serious
     assert said.text.startswith(
         "native-ucx took another path than asked within one host: asked was \u201cmemory of this "
     )
@@ -343,7 +343,7 @@ def test_a_library_that_the_sweep_asks_for_is_a_setting(sound: Campaign) -> None
 
 
 @pytest.mark.parametrize(
-    ("facts", "graves"),
+    ("facts", "seriousness"),
     [
         ({"bytes": 9, "sha256": "a" * 64, "lines": 1, "packaged": False}, [True]),
         ({"bytes": 9, "sha256": "a" * 64, "lines": 1, "packaged": None}, [False]),
@@ -354,11 +354,11 @@ def test_a_library_that_the_sweep_asks_for_is_a_setting(sound: Campaign) -> None
     ],
 )
 def test_a_settings_file_that_no_package_brought_is_on_the_first_screen(
-    facts: dict[str, Any], graves: list[bool], data: Dataset
+    facts: dict[str, Any], seriousness: list[bool], data: Dataset
 ) -> None:
     nodes = tuple(node.model_copy(update={"configuration": {"/etc/ucx/ucx.conf": facts}}) for node in data.nodes)
     found = [one for one in findings(replace(data, nodes=nodes)) if one.kind == "steered"]
-    assert [one.grave for one in found] == graves
+    assert [one.serious for one in found] == seriousness
     for one in found:
         assert "/etc/ucx/ucx.conf" in one.text
         assert all(node.host in one.text for node in nodes)

@@ -80,7 +80,7 @@ def test_a_median_that_no_launch_gave_is_named_with_both(data: Dataset) -> None:
     assert "native-ucx, RPC of 8 B within one host, polling: 1.00 and 8\u202f000 \u00b5s; " in one.text
     assert "sockets-tcp, RPC of 8 B within one host, polling: 2.00 and 4.00 \u00b5s." in one.text
     assert one.size == "25.0\u202f% of 8 numbers"
-    assert one.grave
+    assert one.serious
 
 
 def witnessed(data: Dataset, lines: dict[int, float]) -> Dataset:
@@ -95,7 +95,7 @@ def test_launches_while_the_machine_was_slower_are_counted_by_their_witness(data
     (one,) = launch_remarks.remarks(witnessed(data, {0: 240.0}), ())
     assert one.title == "1 launch while the machine was slower"
     assert f"in 1 of {every} launches a bounced cache line took up to 2.40\u00d7 the usual 100 ns" in one.text
-    assert one.grave == (1 / every > 0.1)
+    assert one.serious == (1 / every > 0.1)
     assert list(launch_remarks.remarks(witnessed(data, {0: 149.0}), ())) == []
 
 

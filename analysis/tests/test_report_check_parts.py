@@ -27,7 +27,7 @@ def whole(page: Page) -> Page:
     """Return a page with every part that a report may have, of numbers at hand."""
     figure = replace(page.sections[0].figures[0], name="connect", title="Time to connect")
     table = plain_table(title="What changed", columns=("cell", "ratio"), rows=(("8 B", "1.25"),))
-    found = Finding(kind="changed", grave=False, spans=(Span(text="3 cells took 1.25 times as long."),))
+    found = Finding(kind="changed", serious=False, spans=(Span(text="3 cells took 1.25 times as long."),))
     listing = listed(("RPC, pairs: 1 and 4",))
     test = plain_table("latency", ("message size", "p50"), (("8 B", "5.0"),))
     before = Since(title="Since the earlier campaign", findings=(found,), note="Of 2 days ago.", tables=(table,))

@@ -112,7 +112,7 @@ def test_verdicts_are_withheld_where_a_layer_differs_from_itself(tmp_path: Path)
     assert verdicts.withheld.startswith(why)
     assert {one.says for one in verdicts.by_point.values()} <= {Verdict.UNKNOWN}
     assert all(group.best is None for group in verdicts.groups.values())
-    found = [one for one in remarks(comparison, rate) if one.grave and one.title == "A layer differs from itself"]
+    found = [one for one in remarks(comparison, rate) if one.serious and one.title == "A layer differs from itself"]
     assert [one.text.startswith(f"Verdicts are withheld: {why}") for one in found] == [True]
     stops = page(comparison, title=None, generated="now").warned.stops
     assert [(one.title, one.size) for one in stops] == [(found[0].title, "all verdicts are withheld")]

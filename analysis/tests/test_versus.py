@@ -459,7 +459,7 @@ def test_layers_that_all_became_slower_while_no_floor_did_are_slower(alike: tupl
     assert machine.drift.is_apart
     assert "that is no drift which floors show" in moved_alike(machine)
     findings = {one.kind: one for one in since(found, alike[1].data).findings}
-    assert findings["together"].grave
+    assert findings["together"].serious
     assert "What they share may have changed" in findings["together"].text
 
 

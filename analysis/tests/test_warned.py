@@ -18,13 +18,13 @@ from cadge_analysis.page.warned import warned
 
 def finding(head: str, *, kind: str = "refused", share: float = 0.0, stops: bool = False) -> Finding:
     spans = (Span(head, strong=True), Span(" within one host."))
-    return Finding(kind=kind, grave=stops, spans=spans, share=share, stops=stops)
+    return Finding(kind=kind, serious=stops, spans=spans, share=share, stops=stops)
 
 
 def test_the_widest_stands_first_and_what_stops_before_all() -> None:
-    narrow, wide = (Remark(grave=True, title=f"{share}", text="", share=share) for share in (0.1, 0.9))
-    note = Remark(grave=False, title="note", text="", share=1.0)
-    stop = Remark(grave=True, title="stop", text="", share=0.01, stops=True)
+    narrow, wide = (Remark(serious=True, title=f"{share}", text="", share=share) for share in (0.1, 0.9))
+    note = Remark(serious=False, title="note", text="", share=1.0)
+    stop = Remark(serious=True, title="stop", text="", share=0.01, stops=True)
     found = warned([narrow, note, wide, stop], [], nothing_found="Nothing.")
     assert [one.title for one in found.warnings] == ["stop", "0.9", "0.1"]
     assert [one.title for one in found.notes] == ["note"]
@@ -50,7 +50,7 @@ def test_the_widest_stands_first_and_what_stops_before_all() -> None:
 def test_sentences_of_a_remark_follow_each_other_without_a_semicolon(
     text: str, items: tuple[str, ...], told: str
 ) -> None:
-    assert Remark(grave=True, title="t", text=text, items=items).told == told
+    assert Remark(serious=True, title="t", text=text, items=items).told == told
 
 
 def test_findings_of_a_kind_are_one() -> None:
@@ -91,7 +91,7 @@ def test_sizes_of_warnings_by_hand(tmp_path: Path) -> None:
     )
     report.build(synthetic.make(tmp_path / "store", options).path, tmp_path / "r.html")
     banner = pagereader.read((tmp_path / "r.html").read_text()).one("section", class_="banner")
-    heads = [fold.one("summary") for fold in banner.all("details", class_="grave")]
+    heads = [fold.one("summary") for fold in banner.all("details", class_="serious")]
     thin = "\u202f"
     assert [(head.one("b").text, head.one("span").text) for head in heads] == [
         ("The network is emulated", "every number"),

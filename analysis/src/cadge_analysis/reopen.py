@@ -50,7 +50,8 @@ def carried(data: Mapping[str, Any], source: str) -> ReportNumbers:
             deck=str(data["deck"]),
             facts=tuple(Fact(name=str(name), text=str(text), code=bool(code)) for name, text, code in data["facts"]),
             remarks=tuple(
-                Remark(grave=bool(grave), title=str(title), text=str(text)) for grave, title, text in data["remarks"]
+                Remark(serious=bool(serious), title=str(title), text=str(text))
+                for serious, title, text in data["remarks"]
             ),
             whole=data,
         )

@@ -140,7 +140,7 @@ def report(
         "report": str(path),
         "bytes": placed.main.size_bytes,
         "pages": [str(one) for one in placed.pages],
-        "findings": [{"kind": one.kind, "grave": one.grave, "text": one.text} for one in page.told],
+        "findings": [{"kind": one.kind, "serious": one.serious, "text": one.text} for one in page.told],
     }
     if closing:
         data["closing"] = closing_of(found, data_of)

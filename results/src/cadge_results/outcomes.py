@@ -44,7 +44,7 @@ class PointSummary:
 
     @property
     def status(self) -> OutcomeStatus:
-        """One word for the point: valid where any attempt is, else the gravest thing that is known."""
+        """One word for the point: valid where any attempt is, else the most serious thing that is known."""
         for status in STATUSES:
             if self.counts.get(status, 0):
                 return status

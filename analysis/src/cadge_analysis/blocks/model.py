@@ -296,14 +296,14 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """Something that limits what the numbers mean; `grave` ones are warnings, all others notes.
+    """Something that limits what the numbers mean; `serious` ones are warnings, all others notes.
 
     `size` says how much it touches, `share` which share of the campaign that is, for the order. `stops`: answers are
     not to be read without it, so that it is shown above them. `items`: several of a kind, shown as one. `kind`: that of
     findings, for programs.
     """
 
-    grave: bool
+    serious: bool
     title: str
     text: str
     size: str = ""

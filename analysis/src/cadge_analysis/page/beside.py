@@ -129,7 +129,7 @@ def _panels(name: str, title: str, note: str, figures: tuple[PanelFigure, ...], 
 
 
 def _item(one: Finding) -> Item:
-    return Item(spans=one.spans, role="grave" if one.grave else "", kind=one.kind)
+    return Item(spans=one.spans, role="serious" if one.serious else "", kind=one.kind)
 
 
 def _distinct(first: Side, second: Side) -> tuple[Side, ...]:
@@ -168,32 +168,32 @@ def _command(found: Against, vary: Sequence[str]) -> str:
 def _verdict(found: Against, remarks: Iterable[Remark]) -> str:
     if not found.changes:
         return say("beside.nothing")
-    warnings = sum(remark.grave for remark in remarks)
+    warnings = sum(remark.serious for remark in remarks)
     return f"Comparable, with {units.count_of(warnings, 'warning')}" if warnings else "Comparable"
 
 
 def _remarks(found: Against) -> Iterator[Remark]:
     if any(one.other_machine for one in found.conditions):
         text = say("beside.machines_asked") if found.across_hosts else say("beside.machines_not_asked")
-        yield Remark(grave=True, title="Other machines", text=text)
+        yield Remark(serious=True, title="Other machines", text=text)
     if found.refused:
         cells = units.count_of(sum(found.refused.values()), "cell")
-        yield Remark(grave=True, title=f"{cells} refused", text=f"{_first_reasons(found.refused)}.")
+        yield Remark(serious=True, title=f"{cells} refused", text=f"{_first_reasons(found.refused)}.")
     if found.withheld:
-        yield Remark(grave=True, title="Verdicts are withheld", text=f"{_sentence(found.withheld)}.")
+        yield Remark(serious=True, title="Verdicts are withheld", text=f"{_sentence(found.withheld)}.")
     if found.drift_is_unknown and not found.withheld:
         said = drift_words.unknown(has_usual=bool(found.usual))
-        yield Remark(grave=not found.usual, title="The machine's drift", text=f"{_sentence(said)}.")
+        yield Remark(serious=not found.usual, title="The machine's drift", text=f"{_sentence(said)}.")
     one = drift_words.beyond(found.drift, log1p(found.margin))
     if one is not None:
         text = f"{_sentence(drift_words.where(one))}: {drift_words.moved_alike(one)}."
-        yield Remark(grave=False, title=say("beside.machine_moved"), text=text)
+        yield Remark(serious=False, title=say("beside.machine_moved"), text=text)
     gone = Counter(left.fate for left in found.left)
     lost = gone[Fate.FAILING] + gone[Fate.LOST] + gone[Fate.DISAPPEARED]
     if lost:
         text = say("beside.counterparts")
         yield Remark(
-            grave=gone[Fate.FAILING] > 0,
+            serious=gone[Fate.FAILING] > 0,
             title=say("beside.counterparts_title", lost=lost),
             text=text,
         )
@@ -385,7 +385,7 @@ def _tails_note(found: Against) -> str:
 
 
 def _fates(left: Sequence[Left]) -> Iterator[Fold]:
-    for fate, (title, note, grave) in FATES.items():
+    for fate, (title, note, serious) in FATES.items():
         of = [one for one in left if one.fate is fate]
         if of:
             more = len(of) - FATES_MOST
@@ -399,7 +399,7 @@ def _fates(left: Sequence[Left]) -> Iterator[Fold]:
             )
             text = say("beside.more_cells", more=more)
             rest = (plain(text, "dim"),) if more > 0 else ()
-            yield Fold(summary=titled_spans(name, note), blocks=(table, *rest), is_open=grave)
+            yield Fold(summary=titled_spans(name, note), blocks=(table, *rest), is_open=serious)
 
 
 def _means(found: Against) -> Iterator[Table]:

@@ -87,7 +87,7 @@ def _beside_native(plan: Plan) -> dict[str, object]:
 def _told(said: Heading | None) -> dict[str, object]:
     if said is None:
         return {}
-    remarks = [[one.grave, one.title, one.told] for one in said.remarks]
+    remarks = [[one.serious, one.title, one.told] for one in said.remarks]
     return {"title": said.title, "deck": said.deck, "remarks": remarks}
 
 

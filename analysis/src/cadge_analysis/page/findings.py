@@ -32,7 +32,7 @@ NOTHING = say("findings.nothing")
 
 
 def findings(data: Dataset) -> tuple[Finding, ...]:
-    """Return what is wrong, the gravest first."""
+    """Return what is wrong, the most serious first."""
     ways = strayed(data)
     found = [
         *(_shared(one) for one in ways if one.kind == "strayed"),
@@ -44,8 +44,8 @@ def findings(data: Dataset) -> tuple[Finding, ...]:
     rest = len(found) - REASONS_MOST
     if rest > 1:
         more = say("findings.more", rest=rest)
-        found = [*found[:REASONS_MOST], Finding(kind="more", grave=False, spans=(Span(more),))]
-    return tuple(sorted(found, key=lambda one: not one.grave))
+        found = [*found[:REASONS_MOST], Finding(kind="more", serious=False, spans=(Span(more),))]
+    return tuple(sorted(found, key=lambda one: not one.serious))
 
 
 def no_pictures() -> tuple[Finding, ...]:
@@ -54,7 +54,7 @@ def no_pictures() -> tuple[Finding, ...]:
     if not trouble:
         return ()
     text = say("findings.pictures_trouble", trouble=trouble)
-    return (Finding(kind="pictures", grave=True, spans=(Span(say("findings.no_pictures"), strong=True), Span(text))),)
+    return (Finding(kind="pictures", serious=True, spans=(Span(say("findings.no_pictures"), strong=True), Span(text))),)
 
 
 # ---- what was forced from outside ----
@@ -68,16 +68,16 @@ def _steered(data: Dataset) -> Iterator[Finding]:
         where = units.listing([words.isolated(host) for host in file.hosts])
         state = "unknown" if file.packaged is None else "differs"
         sets = " " + say(f"findings.package_{state}", where=where, path=file.path, lines=file.lines)
-        yield _finding("steered", say("findings.settings_file"), sets, grave=file.packaged is False)
+        yield _finding("steered", say("findings.settings_file"), sets, serious=file.packaged is False)
     for one in forced(data):
         said = f" in {units.grouped(one.launches)} of {units.count_of(one.of, 'launch', 'launches')}: {one.file} "
         said += say("findings.library_effect", how=HOW[one.how])
-        yield _finding("steered", say("findings.forced_library"), said, grave=True)
+        yield _finding("steered", say("findings.forced_library"), said, serious=True)
     ways = Counter(schedulings(data))
     for way, often in ways.items():
         if way != USUAL:
             said = f" {way}, for {units.grouped(often)} of {units.count_of(ways.total(), 'endpoint')}."
-            yield _finding("steered", say("findings.scheduled"), said, grave=True)
+            yield _finding("steered", say("findings.scheduled"), said, serious=True)
 
 
 # ---- slow hosts ----
@@ -96,7 +96,7 @@ def _slow(slow: Slow, data: Dataset) -> Finding:
         if apart:
             spans.append(Span(" " + say("findings.host_differs", apart=apart)))
     share = max(symptom.often / symptom.launches for symptom in slow.symptoms)
-    return Finding(kind="slow host", grave=True, spans=tuple(spans), share=share, stops=True)
+    return Finding(kind="slow host", serious=True, spans=tuple(spans), share=share, stops=True)
 
 
 def _symptom(symptom: Symptom, *, one_other: bool) -> Iterator[Span]:
@@ -142,14 +142,14 @@ def _went(way: Strayed) -> Finding:
         return _apart(way)
     if way.kind == "changed":
         said = " " + say("findings.path_changed", where=where, said=clipped(way.said))
-        return _finding("wrong transport", f"{who} changed its path", said, grave=True, stops=True)
+        return _finding("wrong transport", f"{who} changed its path", said, serious=True, stops=True)
     if way.kind == "strayed":
         said = clipped(way.said)
         if way.other:
             said = clipped(way.said, USED_MOST)
             said = say("findings.asked_and_used", other=way.other, medium=MEDIA[way.medium], said=said)
         said = " " + say("findings.refused_attempts", where=where, said=said, often=often)
-        return _finding("wrong transport", say("findings.another_way", who=who), said, grave=True)
+        return _finding("wrong transport", say("findings.another_way", who=who), said, serious=True)
     if way.kind == "unsound":
         said = f" {where}, and {often} {have} no number: {clipped(way.said)}."
         return _finding("unsound", say("findings.check_failed", who=who), said)
@@ -168,7 +168,7 @@ def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Finding]:
         refused = units.count_of(sum(way.often for way in here), "attempt")
         said = clipped(here[0].said.removeprefix("counters: "))
         text = " " + say("findings.stray_bytes", place=words.PLACES[place], layers=named, said=said, refused=refused)
-        yield _finding("wrong transport", say("findings.stray_title"), text, grave=True)
+        yield _finding("wrong transport", say("findings.stray_title"), text, serious=True)
 
 
 def _apart(way: Strayed) -> Finding:
@@ -184,12 +184,12 @@ def _apart(way: Strayed) -> Finding:
         "wrong transport",
         say("findings.unlike_peers", layer=words.isolated(way.series.label)),
         said,
-        grave=not asked,
+        serious=not asked,
     )
 
 
-def _finding(kind: str, head: str, said: str, *, grave: bool = False, stops: bool = False) -> Finding:
-    return Finding(kind=kind, grave=grave, spans=(Span(head, strong=True), Span(said)), stops=stops)
+def _finding(kind: str, head: str, said: str, *, serious: bool = False, stops: bool = False) -> Finding:
+    return Finding(kind=kind, serious=serious, spans=(Span(head, strong=True), Span(said)), stops=stops)
 
 
 MEDIA = {one: say(f"findings.media.{one}") for one in ("memory", "loopback", "network", "process", "unknown")}

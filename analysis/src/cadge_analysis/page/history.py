@@ -172,12 +172,12 @@ def missing(found: History) -> str:
 def _remarks(found: History) -> Iterator[Remark]:
     said = missing(found)
     if said:
-        yield Remark(grave=True, title=f"{found.needed} campaigns are needed", text=f"{said}.")
+        yield Remark(serious=True, title=f"{found.needed} campaigns are needed", text=f"{said}.")
     if found.left:
         why, often = next(iter(found.left.items()))
         more = f"; and {units.count_of(len(found.left) - 1, 'further reason')}" if len(found.left) > 1 else ""
         text = say("history.left_out", often=often, why=why, more=more)
-        yield Remark(grave=True, title=say("history.left_out_title"), text=text)
+        yield Remark(serious=True, title=say("history.left_out_title"), text=text)
 
 
 def _findings(found: History) -> Iterator[Item]:
@@ -218,7 +218,7 @@ def _at_campaign(found: History, at: int, often: int) -> Item:
         spans.append(Span(say("history.events", said=said, more=more)))
     chance = often <= found.by_chance
     spans.append(Span(say("history.chance") if chance else "."))
-    return Item(kind="change", role="grave" if worse > 0 and not chance else "", spans=tuple(spans))
+    return Item(kind="change", role="serious" if worse > 0 and not chance else "", spans=tuple(spans))
 
 
 def called(found: History, at: int) -> str:

@@ -22,7 +22,7 @@ APART = 2.0
 """The middle two of an even number of launches, the higher by the lower, from which their mean is like neither."""
 MOVED = 1.5
 """A launch's witness by the median of its place, beyond which the machine was in another state."""
-_GRAVE_SHARE = 0.1
+_SERIOUS_SHARE = 0.1
 _NAMED = 3
 
 
@@ -52,7 +52,7 @@ def _between(rows: Sequence[Row]) -> Iterator[Remark]:
     rest = f"; and {units.grouped(len(found) - _NAMED)} more" if len(found) > _NAMED else ""
     share = len(found) / len(rows)
     yield Remark(
-        grave=share > _GRAVE_SHARE,
+        serious=share > _SERIOUS_SHARE,
         title=say("launch_remarks.apart_title", n=len(found)),
         text=say("launch_remarks.apart", apart=APART, named=named, rest=rest),
         size=f"{units.percent(share)} of {units.count_of(len(rows), 'number')}",
@@ -109,7 +109,7 @@ def _moved(data: Dataset) -> Iterator[Remark]:
         return
     share = moved / every
     yield Remark(
-        grave=share > _GRAVE_SHARE,
+        serious=share > _SERIOUS_SHARE,
         title=say("launch_remarks.moved_title", launches=moved),
         text=say("launch_remarks.moved", times=MOVED, parts=parts),
         size=say("launch_remarks.moved_size", share=share, every=every),

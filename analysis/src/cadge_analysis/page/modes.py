@@ -33,7 +33,7 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     tried = sum(len(row.numbers.by_round) >= modes.LAUNCHES_LEAST for row in rows)
     if launches:
         yield Remark(
-            grave=len(launches) > _OFTEN_SHARE * len(rows),
+            serious=len(launches) > _OFTEN_SHARE * len(rows),
             title=say("modes.launches_title", n=len(launches)),
             text=say("modes.launches", launches=_named(launches, "launches"), tried=tried, by_chance=0.01 * tried),
             size=f"{units.part(len(launches) / len(rows))} of numbers",
@@ -42,7 +42,7 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     operations = [(row, two, "") for row in rows if (two := _within(row))]
     if operations:
         yield Remark(
-            grave=False,
+            serious=False,
             title=say("modes.operations_title", n=len(operations)),
             text=say("modes.operations", operations=_named(operations, "operations")),
             size=f"{units.part(len(operations) / len(rows))} of numbers",

@@ -39,7 +39,7 @@ def remark(  # says: title, text, size
     key: str,
     /,
     *,
-    grave: bool = False,
+    serious: bool = False,
     stops: bool = False,
     some: int | None = None,
     every: int = 0,
@@ -59,7 +59,7 @@ def remark(  # says: title, text, size
         values = {"n": some, "part": units.percent(share, 0 if some >= every else 1), **values}
         size = say(f"{key}.size", **values) if size is None else size
     return Remark(
-        grave=grave,
+        serious=serious,
         title=say(f"{key}.title", **values),
         text=say(f"{key}.text", **values) if text is None else text,
         size=size or "",
@@ -79,14 +79,14 @@ def _surroundings(data: Dataset) -> Iterator[Remark]:
     if said:
         which = "both" if machine and veth else "machine" if machine else "network"
         title, size = say(f"virtual.titles.{which}"), say("virtual.size")
-        yield Remark(grave=True, title=title, text=" ".join(said), size=size, share=1.0)
+        yield Remark(serious=True, title=title, text=" ".join(said), size=size, share=1.0)
     if not data.nodes:
-        yield remark("unknown_hosts", grave=True, size=say("unknown_hosts.size"), share=1.0)
+        yield remark("unknown_hosts", serious=True, size=say("unknown_hosts.size"), share=1.0)
 
 
 def _chosen(data: Dataset) -> Iterator[Remark]:
     if data.baseline_chosen:
-        yield remark("chosen_baseline", grave=True, baseline=data.plan.baseline)
+        yield remark("chosen_baseline", serious=True, baseline=data.plan.baseline)
 
 
 def _completeness(data: Dataset) -> Iterator[Remark]:
@@ -96,7 +96,7 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
         status = data.meta.status if data.meta.status in ("running", "interrupted") else "finished"
         yield remark(
             "incomplete",
-            grave=bool(missing),
+            serious=bool(missing),
             stops=bool(missing),
             some=missing,
             every=every,
@@ -143,7 +143,7 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
             )
         rest = say("better_than_floor.rest", n=len(beaten) - _NAMED) if len(beaten) > _NAMED else ""
         yield remark(
-            "better_than_floor", grave=True, stops=True, some=len(beaten), every=len(rows), named=named, rest=rest
+            "better_than_floor", serious=True, stops=True, some=len(beaten), every=len(rows), named=named, rest=rest
         )
     without = sum(row.ratio is None for row in rows)
     if without:
@@ -163,7 +163,7 @@ def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
             else say("few_launches.some", n=worst, coverage=rank_coverage(worst, 1))
         )
         yield remark(
-            "few_launches", grave=len(few) > _FEW_SHARE * len(rows), some=len(few), every=len(rows), worst=said
+            "few_launches", serious=len(few) > _FEW_SHARE * len(rows), some=len(few), every=len(rows), worst=said
         )
     yield from _warmup(rows)
     if data.meta.tool.dirty:
@@ -192,7 +192,7 @@ def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
     size = "; ".join([say("warmup.size", share=of_all), *_worst({name: share[name] for name in worst})])
     yield remark(
         "warmup",
-        grave=bool(often),
+        serious=bool(often),
         share=of_all,
         size=size,
         unsteady=unsteady.total(),
@@ -276,7 +276,7 @@ def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     command = provenance.run_again(data, "--hindered")
     yield remark(
         "disturbed",
-        grave=too_many or often / attempts > _HINDERED_SHARE,
+        serious=too_many or often / attempts > _HINDERED_SHARE,
         stops=too_many,
         some=often,
         every=attempts,
@@ -306,7 +306,7 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
     if often:
         yield remark(
             "caveat",
-            grave=_share(often, attempts) > _FEW_SHARE,
+            serious=_share(often, attempts) > _FEW_SHARE,
             some=often,
             every=attempts,
             quantity=quantity.title,
@@ -381,7 +381,7 @@ def _identity(data: Dataset) -> Iterator[Remark]:
     ]
     if mixed:
         size = say("changed_library.size", n=len({series for series, _, _ in changed_libraries(data)}))
-        yield remark("changed_library", grave=True, stops=True, share=1.0, size=size, layers=mixed)
+        yield remark("changed_library", serious=True, stops=True, share=1.0, size=size, layers=mixed)
 
 
 def _of_itself(rate: TwinRate | None) -> Iterator[Remark]:
@@ -389,7 +389,7 @@ def _of_itself(rate: TwinRate | None) -> Iterator[Remark]:
         size = say("differs_by_p99.size" if rate.ending else "differs_from_itself.size")
         yield remark(
             "differs_by_p99" if rate.ending else "differs_from_itself",
-            grave=True,
+            serious=True,
             stops=True,
             share=1.0,
             size=size,
@@ -402,7 +402,7 @@ def _of_the_selftest(data: Dataset) -> Iterator[Remark]:
     if title:
         withheld_for_it = bool(withholds(data.meta, data.nodes))
         yield Remark(
-            grave=True,
+            serious=True,
             title=title,
             text=text,
             size=say(f"selftest.{'withheld' if withheld_for_it else 'not_resting'}"),
@@ -416,7 +416,7 @@ def _said_by_others(data: Dataset) -> Iterator[Remark]:
     problems, notices = data.meta.problems, data.plan.notices
     if problems:
         yield Remark(
-            grave=True,
+            serious=True,
             title=say("harness.one") if len(problems) == 1 else say("harness.several", n=len(problems)),
             text=problems[0] if len(problems) == 1 else "",
             items=tuple(problems) if len(problems) > 1 else (),
@@ -425,7 +425,7 @@ def _said_by_others(data: Dataset) -> Iterator[Remark]:
         )
     if notices:
         yield Remark(
-            grave=False,
+            serious=False,
             title=say("planner.one") if len(notices) == 1 else say("planner.several", n=len(notices)),
             text=notices[0] if len(notices) == 1 else "",
             items=tuple(notices) if len(notices) > 1 else (),
@@ -437,7 +437,7 @@ def _share(some: int, every: int) -> float:
 
 
 def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ...]:
-    """Return every remark, grave ones first, each kind in the order of this file. rates: A against A, by measures."""
+    """Return every remark, serious ones first, each kind in the order of this file. rates: A against A, by measures."""
     data = comparison.data
     found = [
         *_surroundings(data),
@@ -459,12 +459,12 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
         *_machine(data),
         *_said_by_others(data),
     ]
-    return tuple(sorted(found, key=lambda remark: not remark.grave))
+    return tuple(sorted(found, key=lambda remark: not remark.serious))
 
 
 def counted(found: Sequence[Remark]) -> str:
     """Return how many there are: 3 warnings, 5 notes."""
-    grave = sum(remark.grave for remark in found)
-    parts = [say("counted.warnings", n=grave)] * bool(grave)
-    parts += [say("counted.notes", n=len(found) - grave)] * (len(found) > grave)
+    serious = sum(remark.serious for remark in found)
+    parts = [say("counted.warnings", n=serious)] * bool(serious)
+    parts += [say("counted.notes", n=len(found) - serious)] * (len(found) > serious)
     return ", ".join(parts)

@@ -69,7 +69,7 @@ def _opened(data: Dataset, file: str) -> Remark:
     against = f"against {data.plan.baseline}" if data.plan.baseline else say("reopened.no_baseline")
     chosen = say("reopened.baseline_chosen") if data.baseline_chosen else ""
     return Remark(
-        grave=True,
+        serious=True,
         share=1,
         title=say("reopened.title"),
         text=say("reopened.text", file=file, against=against, chosen=chosen),

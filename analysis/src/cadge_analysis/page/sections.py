@@ -130,7 +130,7 @@ def stops(remarks: Sequence[Remark], report: str = "") -> tuple[Text, ...]:
 
 def _found(found: Sequence[Finding]) -> Iterator[Region]:
     if found:
-        items = (Item(spans=one.spans, role="grave" if one.grave else "", kind=one.kind) for one in found)
+        items = (Item(spans=one.spans, role="serious" if one.serious else "", kind=one.kind) for one in found)
         yield Region(id="found", title="Since then", role="first", blocks=(Items(tuple(items), "found"),))
 
 

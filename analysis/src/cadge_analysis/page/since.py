@@ -73,7 +73,7 @@ def _findings(found: Against) -> Iterator[Finding]:
         more = f"; and {units.count_of(len(reasons) - REASONS_NAMED, 'further reason')}" if len(reasons) > 2 else ""
         head = Span(f"{units.count_of(sum(found.refused.values()), 'cell')} cannot be compared", strong=True)
         spans = (head, Span(f" with {_first(found)}: {said}{more}."))
-        yield Finding(kind="refused", grave=not found.changes, spans=spans)
+        yield Finding(kind="refused", serious=not found.changes, spans=spans)
 
 
 def _of_conditions(found: Against) -> Iterator[Finding]:
@@ -87,7 +87,7 @@ def _of_conditions(found: Against) -> Iterator[Finding]:
         said = "; ".join(f"{one.what} {clipped(one.first)}, now {clipped(one.second)}" for one in others)
         ends = say("since.across_hosts") if found.across_hosts else say("since.not_across_hosts")
         spans = (head, Span(f" than campaign {found.first}'s: {said}; {ends}."))
-        yield Finding(kind="conditions", grave=True, spans=spans)
+        yield Finding(kind="conditions", serious=True, spans=spans)
     elif told:
         named = merged(told)
         said = "; ".join(
@@ -99,7 +99,7 @@ def _of_conditions(found: Against) -> Iterator[Finding]:
         when = "" if found.paired else f" since {_first(found)}"
         head = Span("What differs" if found.paired else "What differed", strong=True)
         spans = (head, Span(f"{when} besides times: {said}."))
-        yield Finding(kind="conditions", grave=False, spans=spans)
+        yield Finding(kind="conditions", serious=False, spans=spans)
 
 
 def _first(found: Against) -> str:
@@ -119,7 +119,7 @@ def _together(found: Against) -> Iterator[Finding]:
             layers=drift_words.signed(one.drift.layers.value),
             floors=drift_words.signed(one.drift.floors.value),
         )
-        yield Finding(kind="together", grave=slower, spans=(head, Span(said)))
+        yield Finding(kind="together", serious=slower, spans=(head, Span(said)))
 
 
 def _of_drift(found: Against) -> Iterator[Finding]:
@@ -128,7 +128,7 @@ def _of_drift(found: Against) -> Iterator[Finding]:
     if one is not None:
         head = Span(say("since.machine_moved"), strong=True)
         said = f", {drift_words.where(one)}: {drift_words.moved_alike(one)}."
-        yield Finding(kind="machine", grave=False, spans=(head, Span(said)))
+        yield Finding(kind="machine", serious=False, spans=(head, Span(said)))
 
 
 def _of_machine(found: Against) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _of_machine(found: Against) -> Iterator[Finding]:
         others = say("since.other_things", n=len(beyond) - 1) if beyond[1:] else ""
         text = " " + say("since.machine_took", ratio=most.ratio, what=most.what, others=others)
         spans = (Span(say("since.machine_moved"), strong=True), Span(text))
-        yield Finding(kind="machine", grave=False, spans=spans)
+        yield Finding(kind="machine", serious=False, spans=spans)
 
 
 def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Change]) -> Finding:
@@ -159,7 +159,7 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
     if not found.changes:
         neither = say("since.no_number") if found.paired else say("since.no_cell")
         text = say("since.nothing_compared", why="all are refused" if found.refused else neither)
-        return Finding(kind="regression", grave=True, spans=(Span(f"{head}{text}.", strong=True),))
+        return Finding(kind="regression", serious=True, spans=(Span(f"{head}{text}.", strong=True),))
     spans = [Span(head)]
     for number, (word, changes) in enumerate((("slower", slower), ("faster", faster))):
         if changes:
@@ -168,7 +168,7 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
             spans.append(Span(_none_slower(unknown, len(found.changes)), strong=True))
     compared = units.count_of(len(found.changes), "cell")
     spans.append(Span("".join(f"; {text}" for text in rest) + f" ({compared} compared)."))
-    return Finding(kind="regression" if slower else "since", grave=bool(slower), spans=tuple(spans))
+    return Finding(kind="regression" if slower else "since", serious=bool(slower), spans=tuple(spans))
 
 
 def _none_slower(unknown: int, of: int) -> str:

@@ -137,13 +137,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that was found wrong, or changed, in a sentence; `kind` for programs. `grave` ones stand out.
+    """Something that was found wrong, or changed, in a sentence; `kind` for programs. `serious` ones stand out.
 
     `share`: of the campaign's attempts that it touches; `stops`: as of a Remark.
     """
 
     kind: str
-    grave: bool
+    serious: bool
     spans: tuple[Span, ...]
     share: float = 0.0
     stops: bool = False
@@ -229,7 +229,7 @@ class Page:
 
     @property
     def told(self) -> tuple[Finding, ...]:
-        """All that was found, as it is to be read: what is grave, then what an earlier campaign says, then notes."""
-        grave = tuple(one for one in self.findings if one.grave)
-        notes = tuple(one for one in self.findings if not one.grave)
-        return (*grave, *self.since, *notes)
+        """All that was found, as it is to be read: what is serious, then what an earlier campaign says, then notes."""
+        serious = tuple(one for one in self.findings if one.serious)
+        notes = tuple(one for one in self.findings if not one.serious)
+        return (*serious, *self.since, *notes)

@@ -31,13 +31,13 @@ def warned(
 
     nothing_found: what is said where there is no finding. undecided: no comparison of the campaign tells anything.
     """
-    ordered = sorted([*_merged(findings), *found], key=lambda one: (not one.stops, not one.grave, -one.share))
+    ordered = sorted([*_merged(findings), *found], key=lambda one: (not one.stops, not one.serious, -one.share))
     named = [replace(one, anchor=f"warning-{number}") for number, one in enumerate(ordered, 1)]
     return Warned(
         headline=_headline(named, undecided=undecided),
         stops=tuple(one for one in named if one.stops),
-        warnings=tuple(one for one in named if one.grave),
-        notes=tuple(one for one in named if not one.grave),
+        warnings=tuple(one for one in named if one.serious),
+        notes=tuple(one for one in named if not one.serious),
         nothing_found="" if findings else nothing_found,
     )
 
@@ -46,23 +46,23 @@ def _merged(findings: Sequence[Finding]) -> Iterator[Remark]:
     """Yield a remark a kind of finding, and of what stops one of its own."""
     kinds: dict[tuple[str, bool, bool], list[Finding]] = defaultdict(list)
     for one in findings:
-        kinds[one.kind, one.grave, one.stops].append(one)
-    for (kind, grave, stops), members in kinds.items():
+        kinds[one.kind, one.serious, one.stops].append(one)
+    for (kind, serious, stops), members in kinds.items():
         share = max(one.share for one in members)
         if len(members) == 1:
             head, *rest = members[0].spans
             text = "".join(span.text for span in rest).removeprefix(":").strip()
-            yield Remark(grave=grave, title=head.text, text=text, share=share, stops=stops, kind=kind)
+            yield Remark(serious=serious, title=head.text, text=text, share=share, stops=stops, kind=kind)
             continue
         title = f"{units.grouped(len(members))} {SEVERAL.get(kind, kind)}"
         items = tuple(one.text for one in members)
-        yield Remark(grave=grave, title=title, text="", items=items, share=share, stops=stops, kind=kind)
+        yield Remark(serious=serious, title=title, text="", items=items, share=share, stops=stops, kind=kind)
 
 
 def _headline(found: Sequence[Remark], *, undecided: bool) -> str:
     stops = sum(one.stops for one in found)
-    warnings = sum(one.grave and not one.stops for one in found)
-    notes = sum(not one.grave for one in found)
+    warnings = sum(one.serious and not one.stops for one in found)
+    notes = sum(not one.serious for one in found)
     parts = [units.count_of(stops, "serious problem")] * bool(stops)
     parts += [units.count_of(warnings, "warning")] * bool(warnings)
     parts += [units.count_of(notes, "note")] * bool(notes)
@@ -74,20 +74,20 @@ def _headline(found: Sequence[Remark], *, undecided: bool) -> str:
 
 def banner(verdict: str, remarks: Sequence[Remark]) -> tuple[Region, ...]:
     """Return the banner of a page that is no report."""
-    notes = [one for one in remarks if not one.grave]
-    blocks: list[Block] = [Heading(2, verdict), Region(blocks=tuple(map(_warning, filter(_is_grave, remarks))))]
+    notes = [one for one in remarks if not one.serious]
+    blocks: list[Block] = [Heading(2, verdict), Region(blocks=tuple(map(_warning, filter(_is_serious, remarks))))]
     if notes:
         blocks.append(Fold(summary=(Span("Notes"),), blocks=(Region(blocks=tuple(map(_note, notes))),)))
     return (Region(blocks=tuple(blocks), role="banner", label="Validity"),)
 
 
-def _is_grave(one: Remark) -> bool:
-    return one.grave
+def _is_serious(one: Remark) -> bool:
+    return one.serious
 
 
 def _warning(one: Remark) -> Fold:
     size = (Span(" "), Span(one.size, role="span")) if one.size else ()
-    return Fold(summary=(Span(one.title, role="b"), *size), blocks=(plain(one.told),), role="grave")
+    return Fold(summary=(Span(one.title, role="b"), *size), blocks=(plain(one.told),), role="serious")
 
 
 def _note(one: Remark) -> Text:

@@ -51,7 +51,7 @@ class Strayed:
 
 
 def strayed(data: Dataset) -> tuple[Strayed, ...]:
-    """Return what strayed, by kind: what is gravest first."""
+    """Return what strayed, by kind: what is most serious first."""
     checked = tuple(_by_checks(data))
     gone = {(one.series, one.place) for one in checked if one.kind == "strayed" and one.often == one.of}
     return (*checked, *_changed(data), *(one for one in _apart(data) if (one.series, one.place) not in gone))

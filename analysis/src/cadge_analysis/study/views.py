@@ -238,11 +238,11 @@ def _mine(comparison: Comparison, published: Published) -> list[Ablation]:
     ]
 
 
-def _verdict(found: Sequence[Remark], grave: Sequence[Remark], comparisons: Sequence[Comparison]) -> str:
+def _verdict(found: Sequence[Remark], serious: Sequence[Remark], comparisons: Sequence[Comparison]) -> str:
     if not found:
         return say("views.our_side_valid_without")
     own = say("views.campaigns_own_report") if len(comparisons) == 1 else say("views.campaigns_own_reports")
-    rest = say("views.notes_stand", own=own) if len(grave) < len(found) else ""
+    rest = say("views.notes_stand", own=own) if len(serious) < len(found) else ""
     held = sum(bool(one.withheld) for one in comparisons)
     if held:
         of = "" if len(comparisons) == 1 else f" from {held} of {len(comparisons)} campaigns"
@@ -273,23 +273,23 @@ def page(
     comparison = comparisons[0]
     remarked = [(one, remarks(one, against_itself(one))) for one in comparisons]
     found = tuple(remark for _, some in remarked for remark in some)
-    grave = tuple(
+    serious = tuple(
         replace(remark, title=f"{remark.title} ({one.data.meta.campaign_id})") if len(comparisons) > 1 else remark
         for one, some in remarked
         for remark in some
-        if remark.grave
+        if remark.serious
     )
     made = _Sections(comparisons, published, prose, bench, own)
     blocks = made.all()
     more = f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""
-    verdict = _verdict(found, grave, comparisons) if has_ours(blocks) else f"Nothing of ours: {NOTHING_OF_OURS}"
+    verdict = _verdict(found, serious, comparisons) if has_ours(blocks) else f"Nothing of ours: {NOTHING_OF_OURS}"
     return Document(
         title=published.title,
         kicker=(Span("Cadge study"),),
         deck=f"Ours: {provenance.deck(comparison.data)}{more}",
         styles=("study.css",),
         sections=sections_of(blocks),
-        banner=banner(verdict, grave),
+        banner=banner(verdict, serious),
         blocks=blocks,
         sheet=sheet(comparison, looks=palette.identities(made.of_matrix.data.layers).values(), generated=generated),
     )

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
-from cadge_agent import configuration  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.host import configuration  # type: ignore[import-not-found, unused-ignore]
 
 
 @pytest.fixture

@@ -45,9 +45,9 @@ def test_what_was_compiled_is_taken_by_the_same_python_alone(magic: str, tmp_pat
             if magic == "of another" and name.endswith(".pyc"):
                 content = b"\0\0" + content[2:]
             other.writestr(name, content)
-    code = f"import sys; sys.path.insert(0, {str(path)!r}); import cadge_agent.facts; print(cadge_agent.facts.__file__)"
+    code = f"import sys; sys.path.insert(0, {str(path)!r}); from cadge_agent.host import facts; print(facts.__file__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == f"{path}/cadge_agent/{'facts.pyc' if magic == 'of this Python' else 'facts.py'}\n"
+    assert done.stdout == f"{path}/cadge_agent/host/{'facts.pyc' if magic == 'of this Python' else 'facts.py'}\n"
 
 
 def test_it_is_run_by_its_name_and_by_a_python_without_packages(tmp_path: Path) -> None:

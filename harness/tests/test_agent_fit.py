@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
 from cadge_agent.errors import BadBlockError  # type: ignore[import-not-found, unused-ignore]
-from cadge_agent.fit import refuse_unfit  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.host.fit import refuse_unfit  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.launch import ports_of  # type: ignore[import-not-found, unused-ignore]
 
 HERE = {

@@ -20,9 +20,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
-from cadge_agent import build, fit, ports  # type: ignore[import-not-found, unused-ignore]
-from cadge_agent.facts import programs  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.faults import FaultError  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.host import build, fit, ports  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.host.facts import programs  # type: ignore[import-not-found, unused-ignore]
 from cadge_results import NodeFacts
 from cadge_results.event import Looked, read_event
 
@@ -69,7 +69,7 @@ def test_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_programs_beside_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "made-up"
     own.touch(0o755)
-    monkeypatch.setattr("cadge_agent.facts.SYSTEM_PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("cadge_agent.host.facts.SYSTEM_PATH", f"{tmp_path}:/usr/bin:/bin")
     said = programs(["made-up", "never-heard-of", "sh"])
     assert said["never-heard-of"] == {"unknown": "not found"}
     assert said["made-up"] == {"version": {"unknown": "no package"}, "file": str(own), "build_id": None}
@@ -187,7 +187,7 @@ def test_a_look_whose_controller_is_gone_leaves_nothing(folder: str, removed: bo
     work = tmp_path / folder
     work.mkdir()
     (work / "hosts.json").write_text(json.dumps({"hosts": [HERE], "ports": [18600, 18699], "programs": []}))
-    argv = [sys.executable, str(Path(ports.__file__).parents[1]), "look", "--host", "n1", "--work", str(work)]
+    argv = [sys.executable, str(Path(ports.__file__).parents[2]), "look", "--host", "n1", "--work", str(work)]
     argv += ["--hosts", str(work / "hosts.json"), "--build", str(work / "build")]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (5, "agent: the controller's lease ended\n")

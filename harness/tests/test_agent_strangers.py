@@ -69,7 +69,8 @@ def ports() -> tuple[int, int]:
 FOLLOWER = """
 import sys, types, pathlib
 sys.path.insert(0, sys.argv[1])
-from cadge_agent import follower, reactor, site, errors
+from cadge_agent import reactor, site, errors
+from cadge_agent.fleet import follower
 ports = [int(sys.argv[2]), int(sys.argv[3])]
 here = {"name": "h2", "management_address": "127.0.0.1"}
 fake = types.SimpleNamespace(name="h2", node={}, host=here, block={"block_id": "b1", "ports": ports},
@@ -81,7 +82,8 @@ print("led" if follower.Follower(fake, reactor.Reactor(60), said)._leader() else
 LEADER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from cadge_agent import auth, reactor, errors
+from cadge_agent import reactor, errors
+from cadge_agent.fleet import auth
 auth.CONNECT_S = float(sys.argv[4])
 host = {"name": "h2", "management_address": "127.0.0.1"}
 block = {"block_id": "b1", "ports": [int(sys.argv[2]), int(sys.argv[3])]}

@@ -16,8 +16,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
-from cadge_agent import build, launchers, mpirun, outcome  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent import launchers, mpirun, outcome  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.errors import LaunchFailedError  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.host import build  # type: ignore[import-not-found, unused-ignore]
 
 NAMES = ("node-5.example.org", "10.9.8.7")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

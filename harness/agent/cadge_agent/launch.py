@@ -10,7 +10,7 @@ import os
 from cadge_agent import AGENT_VERSION
 from cadge_agent.child import Child, say_code
 from cadge_agent.errors import HostLostError, LaunchFailedError
-from cadge_agent.fleet import Fleet
+from cadge_agent.fleet.fleet import Fleet
 from cadge_agent.formats import RECORD_SCHEMA, Json, Launch, Record
 from cadge_agent.mpirun import mpi_command, mpi_environment
 from cadge_agent.outcome import outcome, port_taken, with_room

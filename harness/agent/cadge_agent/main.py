@@ -11,16 +11,16 @@ import sys
 from pathlib import Path
 
 from cadge_agent.block import read_block
-from cadge_agent.build import ask_driver
 from cadge_agent.clean import clean, clean_up
 from cadge_agent.errors import BadBlockError, EndedError, HostLostError
-from cadge_agent.facts import facts, gather
 from cadge_agent.faults import FaultError
-from cadge_agent.fit import refuse_unfit
+from cadge_agent.fleet.follower import Follower
+from cadge_agent.fleet.leader import Leader
 from cadge_agent.folders import write_whole
-from cadge_agent.follower import Follower
-from cadge_agent.leader import Leader
-from cadge_agent.look import look
+from cadge_agent.host.build import ask_driver
+from cadge_agent.host.facts import facts, gather
+from cadge_agent.host.fit import refuse_unfit
+from cadge_agent.host.look import look
 from cadge_agent.output import LeaseOutput, tell_removed
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import HostSite

@@ -17,7 +17,7 @@ from cadge_agent.environment import empty_folder, endpoint_environment, of_the_d
 from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
 from cadge_agent.formats import Block, Json, Launch
-from cadge_agent.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
+from cadge_agent.host.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
 from cadge_agent.orders import OfProvider, Programs, Report
 from cadge_agent.provider import provider_of, with_provider
 from cadge_agent.rights import lending

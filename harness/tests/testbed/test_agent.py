@@ -699,7 +699,7 @@ def test_a_follower_obeys_nobody_without_the_token(pair: Callable[..., tuple[Age
     code = (
         "import json, pathlib, sys\n"
         "sys.path.insert(0, sys.argv[1])\n"
-        "from cadge_agent import auth, errors, reactor\n"
+        "from cadge_agent import errors, reactor\nfrom cadge_agent.fleet import auth\n"
         "block = json.loads(pathlib.Path(sys.argv[2]).read_text()); auth.CONNECT_S = 2\n"
         "try:\n"
         "    auth.connect_follower(block['hosts'][1], block, b'another', reactor.Reactor(30))\n"

@@ -11,8 +11,8 @@ By simulation of 400 self-tests each, of 200 cells whose paired rounds spread by
 none calls two cells; nor where nine rounds are wrong twice as often as they say because rounds follow each other, which
 is allowed for, or because each campaign shifts each cell anew. Where cells have shifts that stay through all campaigns,
 as large, 48 % do; where one layer's second copy is 3 or 5 % slower in all of its 50 cells, 0.5 and 39 %; where all four
-layers' are, 6 and 98 % (harness/bench/alike_cells.py --tests 400, which has the other criteria as well: together they
-fail in 0, 21, 76, 81, 4, 73, 94 and 100 %).
+layers' are, 6 and 98 % (harness/bench/verdicts/alike_cells.py --tests 400, which has the other criteria as well:
+together they fail in 0, 21, 76, 81, 4, 73, 94 and 100 %).
 """
 
 from __future__ import annotations

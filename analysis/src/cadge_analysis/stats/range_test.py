@@ -25,14 +25,14 @@ share of comparisons whose differences are seen on two levels (modes.py). These 
 side is seen on two, have s = 1: signs alone. Fewer than LAUNCHES_LEAST launches cannot show two levels, and have signs
 alone as well. By simulation of 40 comparisons that all switch and do not differ, 10 % apart and normal with 0.5 % on
 each level, 68 % of families of six launches and 12 % of nine had a wrong verdict as if there were one hill; now it is
-none of 400. Where nothing switches as much is found as before (harness/bench/two_levels.py).
+none of 400. Where nothing switches as much is found as before (harness/bench/verdicts/two_levels.py).
 
 Where neighbouring differences correlate by r, their range is smaller than that of independent ones: it is widened by
 the root of (1 + r)/(1 - r), and the probability of all signs alike is that of a walk that remembers (signs.py). By
-simulation (harness/bench/range_test.py) the rate of wrong results is then at most the stated one up to a correlation of
-0.5, from 5 % down to 0.03 %, for normal and double exponential differences and such whose spread changes from launch to
-launch; of even ones, which no latency's are, it is up to 1.2 times the stated one at 0.1, 1.9 at 0.3 and 4 at 0.5 (at
-0.03 %; at 0.5 % it is 1.1, 1.2 and 1.7).
+simulation (harness/bench/verdicts/range_test.py) the rate of wrong results is then at most the stated one up to a
+correlation of 0.5, from 5 % down to 0.03 %, for normal and double exponential differences and such whose spread changes
+from launch to launch; of even ones, which no latency's are, it is up to 1.2 times the stated one at 0.1, 1.9 at 0.3
+and 4 at 0.5 (at 0.03 %; at 0.5 % it is 1.1, 1.2 and 1.7).
 """
 
 from __future__ import annotations

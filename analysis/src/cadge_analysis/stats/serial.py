@@ -22,7 +22,7 @@ more: intervals widen. Where the estimate is above WITHHELD, and above CLEARLY s
 the model of the correlation would decide them, not the launches. By simulation of campaigns with 6 baselines of 20
 layers (400 of each correlation, four looks at 5 %): without the rule a cell is wrong in 4.8, 8.0, 14.0 and 20.5 % at
 correlations of 0, 0.1, 0.3 and 0.5; with it in 4.2, 4.2, 3.2 and 5.2 %, each +-1.1. At 0.5 that withholds 1.6 % of all
-looks, at 0.7 half of them (harness/bench/false_verdicts.py --families 6 --campaigns 400).
+looks, at 0.7 half of them (harness/bench/verdicts/false_verdicts.py --families 6 --campaigns 400).
 """
 
 from __future__ import annotations

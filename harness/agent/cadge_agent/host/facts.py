@@ -16,13 +16,13 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from cadge_agent.abilities import in_child, try_af_xdp, try_namespaces, try_process_vm_readv
-from cadge_agent.configuration import configuration
 from cadge_agent.environment import SYSTEM_PATH, base_environment
 from cadge_agent.formats import NODE_SCHEMA, Json
-from cadge_agent.libraries import build_id, libraries, package_versions
-from cadge_agent.network import driver_of, offloads, xdp_attached
-from cadge_agent.reading import read, unknown
+from cadge_agent.host.abilities import in_child, try_af_xdp, try_namespaces, try_process_vm_readv
+from cadge_agent.host.configuration import configuration
+from cadge_agent.host.libraries import build_id, libraries, package_versions
+from cadge_agent.host.network import driver_of, offloads, xdp_attached
+from cadge_agent.host.reading import read, unknown
 
 
 def _cpu() -> Json:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How often `cadge history` finds a change that is none, and finds one that is there, by simulation.
 
-    python harness/bench/change_points.py [--times 2000] [--campaigns 10,14,20,40] [--steps 2,3,5]
+    python harness/bench/verdicts/change_points.py [--times 2000] [--campaigns 10,14,20,40] [--steps 2,3,5]
 
 Series have a value a campaign, and noise of three kinds: normal; normal with one in ten far off (Student's t with two
 degrees of freedom); and a drift from one campaign to the next, which is none of what the method assumes. `--steps` are

@@ -13,7 +13,7 @@ at any look counts; for a family the share of wrong ones among those named, at t
     first, found: shifted cells that the family names at the first look, and at the last
     withheld: looks at which the estimate was too large for verdicts
 
-    python harness/bench/false_verdicts.py [--campaigns 1000] [--members 20] [--families 4]
+    python harness/bench/verdicts/false_verdicts.py [--campaigns 1000] [--members 20] [--families 4]
 """
 
 import argparse

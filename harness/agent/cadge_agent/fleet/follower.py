@@ -8,11 +8,11 @@ import time
 from typing import cast
 
 from cadge_agent import AGENT_VERSION
-from cadge_agent.auth import CONNECT_S, Visitor, control_ports
 from cadge_agent.block import check_names, hosts_of
 from cadge_agent.errors import BadBlockError, HostLostError
+from cadge_agent.fleet.auth import CONNECT_S, Visitor, control_ports
+from cadge_agent.fleet.line import JsonLines
 from cadge_agent.formats import Launch
-from cadge_agent.line import JsonLines
 from cadge_agent.orders import Exited, FollowerAnswer, Order, Programs
 from cadge_agent.output import LeaseOutput
 from cadge_agent.reactor import Reactor

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from cadge_agent.errors import BadBlockError
 from cadge_agent.faults import fault, said
 from cadge_agent.formats import Block, BlockHost, Fault
-from cadge_agent.network import device_of
+from cadge_agent.host.network import device_of
 
 
 def refuse_unfit(block: Block, host: BlockHost) -> None:

@@ -13,7 +13,7 @@ For each the share of campaigns with a wrong verdict, the share of wrong ones am
 campaigns, which the correction holds below 5 %), and how many of the slower ones are found; all in %. `seen`: the share
 of switching comparisons that are seen to be.
 
-    python harness/bench/two_levels.py [--campaigns 400] [--members 40] [--shift 0.05]
+    python harness/bench/verdicts/two_levels.py [--campaigns 400] [--members 40] [--shift 0.05]
 """
 
 import argparse

@@ -4,7 +4,7 @@
 Differences of two layers that are alike, of several shapes, whose neighbours correlate as stated; a line for each
 number of launches, correlation and shape, with the rate at each level divided by that level.
 
-    python harness/bench/range_test.py [--draws 200000]
+    python harness/bench/verdicts/range_test.py [--draws 200000]
 """
 
 import argparse

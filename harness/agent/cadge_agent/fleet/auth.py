@@ -13,8 +13,8 @@ from re import Pattern
 
 from cadge_agent import AGENT_VERSION
 from cadge_agent.errors import HostLostError
+from cadge_agent.fleet.line import JsonLines
 from cadge_agent.formats import Block, BlockHost, Json
-from cadge_agent.line import JsonLines
 from cadge_agent.reactor import Reactor
 
 CONNECT_S = 30.0  # leader and followers have to find each other within this

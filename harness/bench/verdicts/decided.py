@@ -13,7 +13,7 @@ Of the cases that rank, pairs of which both have a number, unless said otherwise
 The first three hold their error for each pair alone: of a hundred pairs without a difference they call four different.
 The verdicts hold it for what they name.
 
-    python harness/bench/decided.py CAMPAIGN...
+    python harness/bench/verdicts/decided.py CAMPAIGN...
 """
 
 import argparse

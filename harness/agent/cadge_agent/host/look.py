@@ -10,15 +10,15 @@ import sys
 import time
 from pathlib import Path
 
-from cadge_agent.build import ask_driver, layer_faults, layers_of
 from cadge_agent.errors import EndedError
-from cadge_agent.facts import gather
 from cadge_agent.faults import FaultError, fault
-from cadge_agent.fit import loopback_faults, network_faults, processor_faults
 from cadge_agent.formats import BlockHost, Json, LayerSaid, Looked
+from cadge_agent.host.build import ask_driver, layer_faults, layers_of
+from cadge_agent.host.facts import gather
+from cadge_agent.host.fit import loopback_faults, network_faults, processor_faults
+from cadge_agent.host.ports import Greeters, own_addresses, port_faults, reach, taken_ports
 from cadge_agent.orders import FromController, Surveyed
 from cadge_agent.output import LeaseOutput
-from cadge_agent.ports import Greeters, own_addresses, port_faults, reach, taken_ports
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import RESERVED_PORTS
 

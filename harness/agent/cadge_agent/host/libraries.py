@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cadge_agent.formats import Json
+from cadge_agent.host.reading import unknown
 from cadge_agent.provider import AT
-from cadge_agent.reading import unknown
 
 
 def build_id(path: Path) -> str | None:

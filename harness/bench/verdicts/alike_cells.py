@@ -12,7 +12,7 @@ wrong with them:
     one by N %      one layer's second copy is slower, in all of its cells
     all by N %      every layer's is
 
-    python harness/bench/alike_cells.py [--tests 200] [--spread 0.1]
+    python harness/bench/verdicts/alike_cells.py [--tests 200] [--spread 0.1]
 
 A line says in which share of the self-tests each criterion fails: the band of the rate, no campaign above 10 %, and
 after correction at 1 % at most one cell; any of them; and how many cells were called over all campaigns, on average.

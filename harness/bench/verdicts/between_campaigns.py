@@ -9,8 +9,8 @@ or faster is drift. With --plant, each layer in turn is made slower in the secon
     p: cells with a p of 5 % or less, without correction; called: cells called faster or slower, with it
     pairs: pairs of campaigns in which any cell that nothing was done to was called
 
-    python harness/bench/between_campaigns.py CAMPAIGN CAMPAIGN... [--plant 5,10,20]
-    python harness/bench/between_campaigns.py --simulate 200 [--plant 5,10,20]
+    python harness/bench/verdicts/between_campaigns.py CAMPAIGN CAMPAIGN... [--plant 5,10,20]
+    python harness/bench/verdicts/between_campaigns.py --simulate 200 [--plant 5,10,20]
 
 Simulated are pairs of campaigns of --series layers and five floors with four cells each, nine launches that lie 2 %
 apart, of which one in twenty stalls; the machine moves all by 4 %, each series by --drift and each cell by half of it.

@@ -8,7 +8,7 @@ import json
 import time
 
 from cadge_agent import AGENT_VERSION
-from cadge_agent.fleet import Fleet
+from cadge_agent.fleet.fleet import Fleet
 from cadge_agent.folders import write_whole
 from cadge_agent.formats import Record
 from cadge_agent.launch import make_launch

@@ -16,8 +16,8 @@ import subprocess
 from pathlib import Path
 
 from cadge_agent.formats import Json
-from cadge_agent.libraries import owners
-from cadge_agent.reading import unknown
+from cadge_agent.host.libraries import owners
+from cadge_agent.host.reading import unknown
 
 PLACES = ("/etc/openmpi", "/etc/pmix", "/etc/prte", "/etc/ucx", "/etc/libfabric")
 FILES = ("/etc/ld.so.preload", "/etc/libfabric.conf", "/etc/fi.conf", "/etc/libibverbs.conf", "/etc/nccl.conf")

@@ -6,11 +6,11 @@ from __future__ import annotations
 import errno
 from typing import cast
 
-from cadge_agent.auth import connect_follower
 from cadge_agent.block import hosts_of
 from cadge_agent.errors import HostLostError
+from cadge_agent.fleet.auth import connect_follower
+from cadge_agent.fleet.line import ANSWER_S, JsonLines
 from cadge_agent.formats import Launch
-from cadge_agent.line import ANSWER_S, JsonLines
 from cadge_agent.orders import FollowerAnswer, Order, Programs, Report
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import HostSite

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from cadge_analysis.blocks import html
 from cadge_analysis.blocks.lines import lines_of
+from cadge_analysis.blocks.make import lede, line_of, number_columns, row_name, tables_of, words_cell, words_column
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import (
     Block,
@@ -37,13 +38,6 @@ from cadge_analysis.blocks.model import (
     Table,
     TableCell,
     Text,
-    lede,
-    line_of,
-    number_columns,
-    row_name,
-    tables_of,
-    words_cell,
-    words_column,
 )
 from cadge_analysis.blocks.text import text
 from cadge_analysis.cells.shown import Value

@@ -13,8 +13,9 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
+from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.markdown import escaped
-from cadge_analysis.blocks.model import Facts, Matrix, Region, tables_of
+from cadge_analysis.blocks.model import Facts, Matrix, Region
 from cadge_analysis.blocks.plain import cells_wide, harmless
 from cadge_analysis.blocks.text import WIDE, _command, wrapped
 from cadge_analysis.cells.shown import Value

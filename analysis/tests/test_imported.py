@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from cadge_analysis.blocks.lines import lines_of
+from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.markdown import markdown
-from cadge_analysis.blocks.model import Facts, Figure, Heading, Region, tables_of
+from cadge_analysis.blocks.model import Facts, Figure, Heading, Region
 from cadge_analysis.page.imported import imported, imported_lines
 from cadge_analysis.page.render import html
 from cadge_analysis.page.viewmodel import Page

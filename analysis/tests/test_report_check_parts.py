@@ -11,7 +11,8 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.blocks.model import Fact, Facts, Region, Span, listed, plain_table
+from cadge_analysis.blocks.make import listed, plain_table
+from cadge_analysis.blocks.model import Fact, Facts, Region, Span
 from cadge_analysis.page import sections
 from cadge_analysis.page.viewmodel import Finding, Page, Since
 from cadge_analysis.stats.load import read

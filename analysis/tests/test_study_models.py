@@ -11,7 +11,8 @@ import pytest
 import synthetic
 from test_loggp_report import O_R, O_S, SIZES, by_hand, one_way_ns
 
-from cadge_analysis.blocks.model import PUBLISHED, tables_of
+from cadge_analysis.blocks.make import tables_of
+from cadge_analysis.blocks.model import PUBLISHED
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats import load
 from cadge_analysis.stats.compare import compare

@@ -10,6 +10,16 @@ from functools import partial
 from math import log1p
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.make import (
+    caption,
+    plain,
+    plain_table,
+    row_name,
+    sections_of,
+    titled_spans,
+    words_cell,
+    words_column,
+)
 from cadge_analysis.blocks.model import (
     Block,
     Command,
@@ -27,14 +37,6 @@ from cadge_analysis.blocks.model import (
     Table,
     TableCell,
     TableLine,
-    caption,
-    plain,
-    plain_table,
-    row_name,
-    sections_of,
-    titled_spans,
-    words_cell,
-    words_column,
 )
 from cadge_analysis.cells.shown import SIGNS
 from cadge_analysis.draw import palette

@@ -9,25 +9,8 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.layout import FEW
-from cadge_analysis.blocks.model import (
-    Block,
-    Column,
-    Either,
-    Fold,
-    Key,
-    Region,
-    Span,
-    Table,
-    TableCell,
-    TableLine,
-    lede,
-    line_of,
-    number_columns,
-    plain,
-    row_name,
-    words_cell,
-    words_column,
-)
+from cadge_analysis.blocks.make import lede, line_of, number_columns, plain, row_name, words_cell, words_column
+from cadge_analysis.blocks.model import Block, Column, Either, Fold, Key, Region, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.load import STATES, Cell, Dataset, Series
 from cadge_results.catalogue import in_order

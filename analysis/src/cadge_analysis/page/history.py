@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import log
 
 from cadge_analysis import messages, units
+from cadge_analysis.blocks.make import plain, plain_table, sections_of
 from cadge_analysis.blocks.model import (
     Block,
     Command,
@@ -26,9 +27,6 @@ from cadge_analysis.blocks.model import (
     Remark,
     Span,
     Table,
-    plain,
-    plain_table,
-    sections_of,
 )
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.draw.course import CourseChart, CourseMark, Level, course_chart

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages, units
+from cadge_analysis.blocks.make import caption, line_of, plain, row_name, words_column
 from cadge_analysis.blocks.model import (
     Block,
     Column,
@@ -24,11 +25,6 @@ from cadge_analysis.blocks.model import (
     Table,
     TableCell,
     Text,
-    caption,
-    line_of,
-    plain,
-    row_name,
-    words_column,
 )
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results.imported import ImportedFile, ImportedSeries

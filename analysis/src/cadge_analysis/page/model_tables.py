@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.model import Table, plain_table
+from cadge_analysis.blocks.make import plain_table
+from cadge_analysis.blocks.model import Table
 from cadge_analysis.models.fit import TOLERANCE
 from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Piece, Refused
 

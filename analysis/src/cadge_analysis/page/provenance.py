@@ -13,7 +13,8 @@ from datetime import datetime
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Fact, Key, Table, TableCell, TableLine, plain_table, words_cell
+from cadge_analysis.blocks.make import plain_table, words_cell
+from cadge_analysis.blocks.model import Fact, Key, Table, TableCell, TableLine
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.floors import Floor, Group

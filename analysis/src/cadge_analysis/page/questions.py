@@ -15,7 +15,8 @@ from functools import partial
 from itertools import pairwise
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Either, Key, Matrix, Question, Region, Replies, Reply, plain
+from cadge_analysis.blocks.make import plain
+from cadge_analysis.blocks.model import Either, Key, Matrix, Question, Region, Replies, Reply
 from cadge_analysis.page.answers import first_screen
 from cadge_analysis.page.figures import answering, in_family
 from cadge_analysis.page.tables import SUMMARY_SIZES

@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import DataTable, Either, Figure, Item, Items, Key, Region, Span, lede, plain
+from cadge_analysis.blocks.make import lede, plain
+from cadge_analysis.blocks.model import DataTable, Either, Figure, Item, Items, Key, Region, Span
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page.figures import emphasised, estimate_text, figure_of

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from cadge_analysis import messages
+from cadge_analysis.blocks.make import lede, listed, plain, words_column
 from cadge_analysis.blocks.model import (
     Block,
     Command,
@@ -25,10 +26,6 @@ from cadge_analysis.blocks.model import (
     Table,
     TableLine,
     Text,
-    lede,
-    listed,
-    plain,
-    words_column,
 )
 from cadge_analysis.page.viewmodel import Answer, Finding, Page, Since, Warned
 

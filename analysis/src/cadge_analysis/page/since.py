@@ -8,7 +8,8 @@ from functools import partial
 from math import exp, log1p
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Span, Table, plain_table
+from cadge_analysis.blocks.make import plain_table
+from cadge_analysis.blocks.model import Span, Table
 from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.viewmodel import Finding, Since

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Fact, Table, plain_table
+from cadge_analysis.blocks.make import plain_table
+from cadge_analysis.blocks.model import Fact, Table
 from cadge_analysis.cells.shown import SIGNS, more_text, ratio_text
 from cadge_analysis.stats.beside_native import MARK, tax_note
 from cadge_analysis.stats.campaign_verdicts import (

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Table, plain_table
+from cadge_analysis.blocks.make import plain_table
+from cadge_analysis.blocks.model import Table
 from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.since import findings_of
 from cadge_analysis.page.viewmodel import Since

@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Remark, Span, Text, plain
+from cadge_analysis.blocks.make import plain
+from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Remark, Span, Text
 from cadge_analysis.page.viewmodel import Finding, Warned
 
 say = partial(messages.say, "remarks")

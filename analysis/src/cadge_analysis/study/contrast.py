@@ -15,21 +15,8 @@ from functools import partial
 from typing import Literal
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import (
-    Block,
-    Fact,
-    Facts,
-    Heading,
-    Region,
-    Table,
-    TableLine,
-    line_of,
-    number_columns,
-    plain,
-    row_name,
-    words_cell,
-    words_column,
-)
+from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name, words_cell, words_column
+from cadge_analysis.blocks.model import Block, Fact, Facts, Heading, Region, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason

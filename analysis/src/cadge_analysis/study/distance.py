@@ -13,21 +13,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import (
-    PUBLISHED,
-    Block,
-    Column,
-    Heading,
-    Span,
-    Table,
-    TableCell,
-    TableLine,
-    line_of,
-    number_columns,
-    plain,
-    row_name,
-    words_column,
-)
+from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name, words_column
+from cadge_analysis.blocks.model import PUBLISHED, Block, Column, Heading, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row

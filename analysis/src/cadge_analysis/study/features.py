@@ -14,17 +14,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import (
-    Block,
-    Heading,
-    Table,
-    TableLine,
-    line_of,
-    number_columns,
-    plain,
-    row_name,
-    words_column,
-)
+from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name, words_column
+from cadge_analysis.blocks.model import Block, Heading, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import ablations, reason

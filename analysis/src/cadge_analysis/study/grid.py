@@ -13,22 +13,8 @@ from fnmatch import fnmatchcase
 from itertools import product
 
 from cadge_analysis import units, words
-from cadge_analysis.blocks.model import (
-    PUBLISHED,
-    Block,
-    Fact,
-    Facts,
-    Heading,
-    Region,
-    Table,
-    TableCell,
-    TableLine,
-    number_columns,
-    plain,
-    reason_cell,
-    row_name,
-    words_column,
-)
+from cadge_analysis.blocks.make import number_columns, plain, reason_cell, row_name, words_column
+from cadge_analysis.blocks.model import PUBLISHED, Block, Fact, Facts, Heading, Region, Table, TableCell, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason

@@ -10,17 +10,8 @@ from functools import partial
 from typing import Literal
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import (
-    Region,
-    Table,
-    TableLine,
-    line_of,
-    number_columns,
-    plain,
-    row_name,
-    words_cell,
-    words_column,
-)
+from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name, words_cell, words_column
+from cadge_analysis.blocks.model import Region, Table, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Block, Fact, Facts, Region, TableLine, line_of, plain, row_name
+from cadge_analysis.blocks.make import line_of, plain, row_name
+from cadge_analysis.blocks.model import Block, Fact, Facts, Region, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason

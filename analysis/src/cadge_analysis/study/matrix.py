@@ -11,19 +11,8 @@ from functools import partial
 from statistics import fmean
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import (
-    Block,
-    Figure,
-    Heading,
-    Span,
-    Table,
-    TableCell,
-    TableLine,
-    line_of,
-    number_columns,
-    row_name,
-    words_column,
-)
+from cadge_analysis.blocks.make import line_of, number_columns, row_name, words_column
+from cadge_analysis.blocks.model import Block, Figure, Heading, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette
 from cadge_analysis.page.figures import figure

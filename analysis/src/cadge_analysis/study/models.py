@@ -10,19 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import (
-    PUBLISHED,
-    Block,
-    Heading,
-    Span,
-    Table,
-    TableLine,
-    line_of,
-    number_columns,
-    plain,
-    row_name,
-    words_column,
-)
+from cadge_analysis.blocks.make import line_of, number_columns, plain, row_name, words_column
+from cadge_analysis.blocks.model import PUBLISHED, Block, Heading, Span, Table, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Parameters, Refused

@@ -24,15 +24,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from cadge_analysis import messages
-from cadge_analysis.blocks.model import (
-    Block,
-    Heading,
-    Region,
-    Table,
-    TableLine,
-    number_columns,
-    words_column,
-)
+from cadge_analysis.blocks.make import number_columns, words_column
+from cadge_analysis.blocks.model import Block, Heading, Region, Table, TableLine
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.study.published import FILE, Published

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cadge_analysis.blocks.model import Span, Table, TableCell, line_of, row_name, words_column
+from cadge_analysis.blocks.make import line_of, row_name, words_column
+from cadge_analysis.blocks.model import Span, Table, TableCell
 from cadge_analysis.stats.load import Dataset, LaunchFacts, launch_facts
 from cadge_analysis.study.published import PropertyOf, SemanticsOf
 

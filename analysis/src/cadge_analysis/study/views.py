@@ -11,6 +11,17 @@ from itertools import groupby
 from typing import TypeVar
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.make import (
+    line_of,
+    listed,
+    number_columns,
+    plain,
+    row_name,
+    sections_of,
+    tables_of,
+    words_cell,
+    words_column,
+)
 from cadge_analysis.blocks.model import (
     PUBLISHED,
     Block,
@@ -26,15 +37,6 @@ from cadge_analysis.blocks.model import (
     Table,
     TableCell,
     TableLine,
-    line_of,
-    listed,
-    number_columns,
-    plain,
-    row_name,
-    sections_of,
-    tables_of,
-    words_cell,
-    words_column,
 )
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette, svg

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cadge_analysis import units, words
-from cadge_analysis.blocks.model import Fold, Region, Span, Table, listed, plain
+from cadge_analysis.blocks.make import listed, plain
+from cadge_analysis.blocks.model import Fold, Region, Span, Table
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers

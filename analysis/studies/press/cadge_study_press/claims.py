@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
-from cadge_analysis.blocks.model import Region, TableLine, line_of, row_name
+from cadge_analysis.blocks.make import line_of, row_name
+from cadge_analysis.blocks.model import Region, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.study.hypotheses import Claim, judged, speaks

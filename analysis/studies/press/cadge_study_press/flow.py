@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cadge_analysis import units, words
-from cadge_analysis.blocks.model import Region, TableLine, line_of, row_name
+from cadge_analysis.blocks.make import line_of, row_name
+from cadge_analysis.blocks.model import Region, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.study.plugin import ParameterValue as Given

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cadge_analysis import units, words
-from cadge_analysis.blocks.model import Region, TableLine, line_of, row_name
+from cadge_analysis.blocks.make import line_of, row_name
+from cadge_analysis.blocks.model import Region, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.page.findings import MEDIA, clipped
 from cadge_analysis.stats.costs import costs_of

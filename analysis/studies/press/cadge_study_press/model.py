@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cadge_analysis import units, words
-from cadge_analysis.blocks.model import Region, Table, TableLine, line_of, row_name
+from cadge_analysis.blocks.make import line_of, row_name
+from cadge_analysis.blocks.model import Region, Table, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.models.held_out import judged
 from cadge_analysis.models.loggp import HeldOut

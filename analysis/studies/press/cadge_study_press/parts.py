@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
-from cadge_analysis.blocks.model import Region, Table, TableLine, line_of, row_name
+from cadge_analysis.blocks.make import line_of, row_name
+from cadge_analysis.blocks.model import Region, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Blocks that pages need often, made of texts, and what a list of blocks holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from cadge_analysis.blocks.model import (
+    Block,
+    Column,
+    Either,
+    Fold,
+    Item,
+    Items,
+    NavLink,
+    Region,
+    Span,
+    Table,
+    TableCell,
+    TableLine,
+    Text,
+)
+from cadge_analysis.cells.shown import Value
+
+
+def plain(text: str, role: str = "") -> Text:
+    """Return sentences without anything that stands out."""
+    return Text((Span(text),), role)
+
+
+def lede(text: str, more: str = "") -> Either:
+    """Return what opens a section on a page, and goes on less loud; editions do without."""
+    return Either(html=(Text((Span(text), *((Span(" "), Span(more, role="dim")) if more else ())), "lede"),))
+
+
+def listed(texts: Iterable[str], role: str = "") -> Items:
+    """Return a list of plain sentences."""
+    return Items(tuple(Item(spans=(Span(text),)) for text in texts), role)
+
+
+def words_column(head: str, role: str = "") -> Column:
+    """Return a column of words."""
+    return Column(head=head, number=False, role=role)
+
+
+def number_columns(heads: Iterable[str]) -> tuple[Column, ...]:
+    """Return columns of numbers."""
+    return tuple(Column(head=head, role="num") for head in heads)
+
+
+def row_name(label: str, *small: str) -> TableCell:
+    """Return what a row is called, and what stands below it."""
+    return TableCell(spans=(Span(label),), small=tuple(("", text) for text in small if text), is_name=True)
+
+
+def words_cell(text: str) -> TableCell:
+    """Return a cell of words."""
+    return TableCell(spans=(Span(text),))
+
+
+def reason_cell(reason: str) -> TableCell:
+    """Return why there is nothing in all cells that would follow."""
+    return TableCell(spans=(Span(reason),), role="reason", is_rest=True)
+
+
+def line_of(name: TableCell, cells: Iterable[Value | TableCell], reason: str = "", role: str = "") -> TableLine:
+    """Return a line with its cells, or with the one reason why it has none."""
+    return TableLine(cells=(name, reason_cell(reason)) if reason else (name, *cells), role=role)
+
+
+def titled_spans(title: str, gist: str) -> tuple[Span, ...]:
+    """Return what the line of a fold says: a title, and in short what is below it."""
+    return Span(title, role="b"), Span(" "), Span(gist, role="dim")
+
+
+def caption(title: str, note: str = "") -> tuple[Span, ...]:
+    """Return a table's caption, and what is to be known of the table."""
+    return (Span(title, role="span"), *((Span(" "), Span(note, role="dim")) if note else ()))
+
+
+def plain_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    """Return a table of words that gives way on a narrow page."""
+    return Table(
+        label=title,
+        role="plain",
+        columns=tuple(map(words_column, columns)),
+        lines=tuple(TableLine(cells=tuple(map(words_cell, row))) for row in rows),
+        caption=caption(title),
+        fits=True,
+    )
+
+
+def sections_of(blocks: Iterable[Block]) -> tuple[NavLink, ...]:
+    """Return the list of a page's sections."""
+    regions = [one for one in blocks if isinstance(one, Region) and one.id]
+    return tuple(NavLink(href=f"#{one.id}", text=one.short or one.title) for one in regions)
+
+
+def tables_of(blocks: Iterable[Block]) -> Iterator[Table]:
+    """Yield every table of a page, in order."""
+    for block in blocks:
+        match block:
+            case Table():
+                yield block
+            case Fold() | Region():
+                yield from tables_of(block.blocks)
+            case Either():
+                yield from tables_of(block.html)

@@ -89,6 +89,8 @@ def each(build: Path, launch: alike.Json, modules: Path, operations: int, *, who
     few, fewer = counts(build, {**launch, "operations": operations // 4}, modules, whole=whole)
     many, more = counts(build, {**launch, "operations": operations}, modules, whole=whole)
     by = (more - fewer) * (2 if whole else 1)
+    if by <= 0:
+        raise alike.LaunchError("it ended after no more operations than were asked of it first")
     return {
         number: Count(
             (one.all - few[number].all) / by,

@@ -73,8 +73,12 @@ enum drv_claim {
 	DRV_CLAIM_NONE,
 	/* every second one: it has one request outstanding at a time, and its own requests come to the other flow */
 	DRV_CLAIM_TURNS,
-	/* those of claim_bytes or more that hold claim_word at byte claim_at, from their end where that is negative */
-	DRV_CLAIM_WORD,
+	/* those that end with the trailer of a reply */
+	DRV_CLAIM_REPLIES,
+	/* those whose head has claim_word in its second half */
+	DRV_CLAIM_HEADS,
+	/* those of claim_bytes; of these as `claims` says, unless that is NULL */
+	DRV_CLAIM_SIZE,
 	/* as `claims` says */
 	DRV_CLAIM_ASK,
 };
@@ -87,11 +91,8 @@ struct drv_port {
 	struct drv_engine *engine;
 	/* work may be left that could not be done inside a callback; true for whoever keeps no account of it */
 	bool due;
-	/* DRV_CLAIM_TURNS: the next message is this port's */
-	bool turn;
 	enum drv_claim claim;
-	int claim_at;
-	uint32_t claim_bytes;
+	size_t claim_bytes;
 	uint64_t claim_word;
 	bool (*claims)(const struct drv_port *port, const void *data, size_t bytes);
 };

@@ -63,6 +63,12 @@ static void start(struct flow *flow, struct drv_engine *engine, enum drv_claim c
 	flow->port.claim = claim;
 }
 
+static bool holds_word(const struct drv_port *port, const void *data, size_t bytes)
+{
+	(void)port, (void)bytes;
+	return drv_load64((const uint8_t *)data + 8) == WORD;
+}
+
 static bool is_short(const struct drv_port *port, const void *data, size_t bytes)
 {
 	(void)port, (void)data;
@@ -86,7 +92,7 @@ static void check_messages(struct drv_engine *engine)
 	const size_t sizes[] = {0, 7, 8, 15, 16, 24, 32};
 	struct flow first, second;
 	struct drv_demux demux;
-	uint64_t words[4] = {0, 0, WORD, 0};
+	uint64_t words[8] = {0};
 
 	start(&second, engine, DRV_CLAIM_NONE);
 	start(&first, engine, DRV_CLAIM_NONE);
@@ -97,24 +103,34 @@ static void check_messages(struct drv_engine *engine)
 	tap_ok(first_gets(&demux, words, sizes, 1) == 0 && first_gets(&demux, words, sizes, 1) == 1 &&
 		       first_gets(&demux, words, sizes, 6) == 3,
 	       "in turns the first message is the other flow's, and the second one's own");
-	start(&first, engine, DRV_CLAIM_WORD);
-	first.port.claim_at = -8;
-	first.port.claim_bytes = 16;
-	first.port.claim_word = WORD;
+	start(&first, engine, DRV_CLAIM_REPLIES);
+	drv_trailer_write((uint8_t *)words, 8, 1, DRV_RPC_REPLY);
 	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
-	tap_ok(first_gets(&demux, words, sizes, 7) == 1,
-	       "a word at the end, of messages that have room for it");
-	words[1] = WORD;
-	words[2] = 0;
-	first.port.claim_at = 8;
-	tap_ok(first_gets(&demux, words, sizes, 7) == 3, "a word behind the beginning");
+	tap_ok(first_gets(&demux, words, sizes, 7) == 1, "by the trailer of a reply at the end");
+	tap_ok(first_gets(&demux, words + 2, sizes, 4) == 0, "of messages that have room for it");
+	drv_trailer_write((uint8_t *)words, 8, 1, DRV_RPC_REQUEST);
+	tap_ok(first_gets(&demux, words, sizes, 7) == 0, "and not by that of a request");
+	start(&first, engine, DRV_CLAIM_HEADS);
+	words[1] = first.port.claim_word = WORD;
+	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
+	tap_ok(first_gets(&demux, words, sizes, 7) == 3, "by the second half of a head");
+	start(&first, engine, DRV_CLAIM_SIZE);
+	first.port.claim_bytes = 16;
+	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
+	tap_ok(first_gets(&demux, words, sizes, 7) == 1, "by a size");
+	first.port.claims = holds_word;
+	tap_ok(first_gets(&demux, words, sizes, 7) == 1 && first_gets(&demux, words + 2, sizes, 5) == 0,
+	       "and of that size as the flow says");
+	demux.port.sink.call(&demux.port.sink, 0, 1, words, 8, NULL);
+	demux.port.sink.call(&demux.port.sink, 0, 1, words, 16, NULL);
+	tap_ok(first.call == 1 && second.call == 1, "so with calls");
 	start(&first, engine, DRV_CLAIM_ASK);
 	first.port.claims = is_short;
 	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 4, "as the flow says");
 	demux.port.sink.call(&demux.port.sink, 0, 1, words, 8, NULL);
 	demux.port.sink.call(&demux.port.sink, 0, 1, words, 16, NULL);
-	tap_ok(first.call == 1 && second.call == 1, "so with calls");
+	tap_ok(first.call == 1 && second.call == 2, "so with calls");
 }
 
 static void check_tokens(struct drv_engine *engine)

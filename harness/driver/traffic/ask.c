@@ -32,9 +32,7 @@ int drv_ask_start(struct drv_play *play, drv_recv_fn recv, uint32_t slots, size_
 	port->sink.recv = recv ? recv : on_recv;
 	port->sink.sent = drv_progress_on_sent;
 	/* answers have the seed inverted in their heads */
-	port->claim = DRV_CLAIM_WORD;
-	port->claim_at = 8;
-	port->claim_bytes = DRV_HEAD_BYTES;
+	port->claim = DRV_CLAIM_HEADS;
 	port->claim_word = ~play->seed;
 	play->engine->sink = requester->progress.sink;
 	play->sleep = DRV_SLEEP_EACH;
@@ -61,8 +59,11 @@ int drv_ask_verify(struct drv_play *play, uint64_t serial, drv_ask_fn ask, struc
 	int status;
 
 	requester->step = DRV_STEP_VERIFY;
+	requester->message.full = true;
+	requester->message.phase = serial;
 	drv_check_phase(&requester->progress.check, true, serial);
 	status = ask(play, &ignored, fail);
+	requester->message.full = false;
 	drv_check_phase(&requester->progress.check, false, serial);
 	return status < 0 ? -1 : 0;
 }
@@ -88,28 +89,4 @@ int drv_ask_warmup(struct drv_play *play, uint64_t cap_ns, drv_ask_fn ask, struc
 	requester->patience =
 		drv_clock_to_ticks(clock, drv_loss_deadline_ns(drv_clock_to_ns(clock, warmup->median)));
 	return status < 0 ? -1 : 0;
-}
-
-int drv_ask_measure(struct drv_play *play, drv_ask_fn ask, struct drv_fail *fail)
-{
-	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock),
-		       end = drv_engine_end(play->engine, begin, play->duration_ns);
-	struct drv_requester *requester = play->state;
-	const uint64_t lost = requester->lost, late = requester->late;
-	struct drv_record *record = play->record;
-	uint64_t ignored;
-
-	requester->step = DRV_STEP_MEASURE;
-	do {
-		const int status = ask(play, &ignored, fail);
-
-		if (status < 0)
-			return -1;
-		record->operations += status == 0;
-	} while (drv_clock_now(clock) < end && record->operations < drv_engine_operations(play->engine));
-	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
-	record->lost = requester->lost - lost;
-	record->late = requester->late - late;
-	return 0;
 }

@@ -54,18 +54,17 @@ DRV_INLINE void drv_ask_take(struct drv_requester *requester, const void *data, 
 	requester->answered_at = drv_clock_now(&requester->progress.port.engine->clock);
 }
 
-/* The request of that key, as it is to lie in buffer `slot`. */
-DRV_INLINE struct drv_message drv_ask_message(const struct drv_requester *requester, uint32_t slot,
-					      size_t bytes, uint64_t key)
+/* Makes a request of that key, as it is to lie in buffer `slot`, the next one to be posted. */
+DRV_INLINE struct drv_message *drv_ask_message(struct drv_requester *requester, uint32_t slot, size_t bytes,
+					       uint64_t key)
 {
-	return (struct drv_message){.at = requester->ops[slot].payload,
-				    .bytes = bytes,
-				    .seed = requester->exchange.seed,
-				    .key = key,
-				    .full = requester->progress.check.full,
-				    .touch = requester->progress.check.touch,
-				    .phase = requester->progress.check.phase,
-				    .lossy = !requester->progress.check.reliable};
+	struct drv_message *message = &requester->message;
+
+	message->at = requester->ops[slot].payload;
+	message->bytes = bytes;
+	message->key = key;
+	message->written = false;
+	return message;
 }
 
 /*
@@ -76,12 +75,12 @@ DRV_INLINE int drv_ask(struct drv_requester *requester, uint32_t slot, size_t by
 		       struct drv_fail *fail)
 {
 	struct drv_engine *engine = requester->progress.port.engine;
-	struct drv_message message = drv_ask_message(requester, slot, bytes, key);
+	struct drv_message *message = drv_ask_message(requester, slot, bytes, key);
 	int code;
 
 	requester->awaited = key;
 	requester->answered_at = 0;
-	while (DRV_UNLIKELY((code = drv_message_post(engine, requester->ops[slot].chan, &message, slot)) ==
+	while (DRV_UNLIKELY((code = drv_message_post(engine, requester->ops[slot].chan, message, slot)) ==
 			    CADGE_BUSY))
 		if (drv_progress_poll(&requester->progress, fail))
 			return -1;
@@ -138,10 +137,34 @@ int drv_call(struct drv_requester *requester, size_t bytes, uint64_t key, uint64
  */
 typedef int (*drv_ask_fn)(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail);
 
-/* The steps of the role; which of them it is says requester->step. `measure` leaves record->bytes to the pattern. */
+/* The steps of the role; which of them it is says requester->step. */
 int drv_ask_verify(struct drv_play *play, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail);
 int drv_ask_warmup(struct drv_play *play, uint64_t cap_ns, drv_ask_fn ask, struct drv_fail *fail);
-int drv_ask_measure(struct drv_play *play, drv_ask_fn ask, struct drv_fail *fail);
+
+/* Inlined, as `ask` is. Leaves record->bytes to the pattern. */
+DRV_INLINE int drv_ask_measure(struct drv_play *play, const drv_ask_fn ask, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	const uint64_t begin = drv_clock_now(clock), operations = drv_engine_operations(play->engine),
+		       end = drv_engine_end(play->engine, begin, play->duration_ns);
+	struct drv_requester *requester = play->state;
+	const uint64_t lost = requester->lost, late = requester->late;
+	struct drv_record *record = play->record;
+	uint64_t ignored;
+
+	requester->step = DRV_STEP_MEASURE;
+	do {
+		const int status = ask(play, &ignored, fail);
+
+		if (status < 0)
+			return -1;
+		record->operations += status == 0;
+	} while (drv_clock_now(clock) < end && record->operations < operations);
+	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
+	record->lost = requester->lost - lost;
+	record->late = requester->late - late;
+	return 0;
+}
 
 /* Of the role's table, all that is the same in each pattern. */
 #define DRV_ASK_ROLE                                                                                         \

@@ -45,12 +45,22 @@ bool drv_check_holds(const struct drv_check *check, const void *data, size_t byt
 			   : drv_touch_read(data, bytes, check->seed, key);
 }
 
-bool drv_check_read(struct drv_check *check, const void *data, size_t bytes, uint64_t key)
+DRV_INLINE bool read_body(struct drv_check *check, const void *data, size_t bytes, uint64_t key)
 {
 	if (DRV_LIKELY(!check->full))
 		return drv_touch_read(data, bytes, check->seed, key);
 	check->full_checked++;
 	return drv_body_holds(data, bytes, check->seed, check->phase, key);
+}
+
+bool drv_check_read(struct drv_check *check, const void *data, size_t bytes, uint64_t key)
+{
+	return read_body(check, data, bytes, key);
+}
+
+bool drv_check_read_request(struct drv_check *check, const void *data, size_t bytes, uint64_t key)
+{
+	return drv_check_late(check, data, bytes) || read_body(check, data, bytes, key);
 }
 
 void drv_check_phase(struct drv_check *check, bool full, uint64_t phase)

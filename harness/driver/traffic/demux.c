@@ -16,28 +16,32 @@ static struct drv_port *port_of(const struct drv_demux *demux, uint64_t token)
 
 DRV_INLINE bool is_for(struct drv_port *port, const enum drv_claim claim, const void *data, size_t bytes)
 {
+	uint64_t id;
+
 	switch (claim) {
-	case DRV_CLAIM_TURNS: return !(port->turn = !port->turn);
-	case DRV_CLAIM_WORD:
-		return bytes >= port->claim_bytes &&
-		       drv_load64((const uint8_t *)data + (port->claim_at < 0 ? bytes : 0) +
-				  port->claim_at) == port->claim_word;
+	case DRV_CLAIM_REPLIES: return drv_trailer_read(data, bytes, DRV_RPC_REPLY, &id);
+	case DRV_CLAIM_HEADS:
+		return bytes >= DRV_HEAD_BYTES && drv_load64((const uint8_t *)data + 8) == port->claim_word;
+	case DRV_CLAIM_SIZE:
+		return bytes == port->claim_bytes && (!port->claims || port->claims(port, data, bytes));
 	case DRV_CLAIM_ASK: return port->claims(port, data, bytes);
+	case DRV_CLAIM_TURNS:
 	case DRV_CLAIM_NONE: break;
 	}
 	return false;
 }
 
-/* Compiled for each claim of the first flow, so that it is not asked which. */
+/* Compiled for each claim of the first flow, so that it is not asked which; two calls are fewer instructions than a choice. */
 #define RECEIVE(name, claim)                                                                                 \
 	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,  \
 				    struct cadge_lend *lend)                                                 \
 	{                                                                                                    \
 		const struct drv_demux *demux = (const struct drv_demux *)sink;                              \
-		const bool first = is_for(demux->flows[0], claim, data, bytes);                              \
-		struct cadge_sink *to = &demux->flows[first ? 0 : 1]->sink;                                  \
+		struct drv_port *first = demux->flows[0], *second = demux->flows[1];                         \
                                                                                                              \
-		return to->recv(to, peer, data, bytes, lend);                                                \
+		if (is_for(first, claim, data, bytes))                                                       \
+			return first->sink.recv(&first->sink, peer, data, bytes, lend);                      \
+		return second->sink.recv(&second->sink, peer, data, bytes, lend);                            \
 	}
 #define CALL(name, claim)                                                                                    \
 	static void name(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args,              \
@@ -50,11 +54,36 @@ DRV_INLINE bool is_for(struct drv_port *port, const enum drv_claim claim, const 
 		to->call(to, peer, op, args, bytes, reply_to);                                               \
 	}
 RECEIVE(on_recv, DRV_CLAIM_NONE)
-RECEIVE(on_recv_in_turns, DRV_CLAIM_TURNS)
-RECEIVE(on_recv_by_word, DRV_CLAIM_WORD)
+RECEIVE(on_recv_by_trailer, DRV_CLAIM_REPLIES)
+RECEIVE(on_recv_by_head, DRV_CLAIM_HEADS)
 RECEIVE(on_recv_asking, DRV_CLAIM_ASK)
 CALL(on_call, DRV_CLAIM_NONE)
+CALL(on_call_by_size, DRV_CLAIM_SIZE)
 CALL(on_call_asking, DRV_CLAIM_ASK)
+
+static enum cadge_keep on_recv_in_turns(struct cadge_sink *sink, uint32_t peer, const void *data,
+					size_t bytes, struct cadge_lend *lend)
+{
+	struct drv_demux *demux = (struct drv_demux *)sink;
+	struct drv_port *next = demux->turns[0];
+
+	demux->turns[0] = demux->turns[1];
+	demux->turns[1] = next;
+	return next->sink.recv(&next->sink, peer, data, bytes, lend);
+}
+
+/* What has another size is not asked about. */
+static enum cadge_keep on_recv_by_size(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				       struct cadge_lend *lend)
+{
+	const struct drv_demux *demux = (const struct drv_demux *)sink;
+	struct drv_port *first = demux->flows[0], *second = demux->flows[1];
+
+	if (DRV_LIKELY(bytes != first->claim_bytes))
+		return second->sink.recv(&second->sink, peer, data, bytes, lend);
+	return first->claims ? on_recv_asking(sink, peer, data, bytes, lend)
+			     : first->sink.recv(&first->sink, peer, data, bytes, lend);
+}
 
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
@@ -96,7 +125,9 @@ void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct 
 					     struct cadge_lend *) = {
 		[DRV_CLAIM_NONE] = on_recv,
 		[DRV_CLAIM_TURNS] = on_recv_in_turns,
-		[DRV_CLAIM_WORD] = on_recv_by_word,
+		[DRV_CLAIM_REPLIES] = on_recv_by_trailer,
+		[DRV_CLAIM_HEADS] = on_recv_by_head,
+		[DRV_CLAIM_SIZE] = on_recv_by_size,
 		[DRV_CLAIM_ASK] = on_recv_asking,
 	};
 
@@ -105,7 +136,9 @@ void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct 
 	demux->port.sink.recv = receivers[first->claim];
 	demux->port.sink.sent = on_sent;
 	/* requests are calls where replies are results: only flows of responders have any to tell apart */
-	demux->port.sink.call = first->claim == DRV_CLAIM_ASK ? on_call_asking : on_call;
+	demux->port.sink.call = first->claim == DRV_CLAIM_SIZE  ? on_call_by_size
+				: first->claim == DRV_CLAIM_ASK ? on_call_asking
+								: on_call;
 	demux->port.sink.replied = on_replied;
 	demux->port.sink.notified = on_notified;
 	demux->port.claims = claims;
@@ -113,6 +146,8 @@ void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct 
 		demux->port.claim = DRV_CLAIM_ASK;
 	demux->flows[0] = first;
 	demux->flows[1] = second;
+	demux->turns[0] = second;
+	demux->turns[1] = first;
 	demux->mark = mark;
 }
 

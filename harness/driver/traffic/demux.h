@@ -19,6 +19,8 @@ struct drv_demux {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
 	struct drv_port *flows[2];
+	/* DRV_CLAIM_TURNS: whose the next messages are */
+	struct drv_port *turns[2];
 	/* bit of a token: of flow 1 */
 	uint64_t mark;
 	/* place self: what flow 1 does after each poll; the layer's own table, and ours, whose poll does so */

@@ -108,6 +108,15 @@ bool drv_touch_read(const void *message, size_t bytes, uint64_t seed, uint64_t n
 	return sum_of((const uint8_t *)message + DRV_HEAD_BYTES, body) == body / 8 * word + last;
 }
 
+struct drv_message drv_message_of(const struct drv_engine *engine, uint64_t bytes, uint64_t seed, bool touch)
+{
+	/* where nothing is touched, a full comparison goes the way that is measured */
+	return (struct drv_message){.bytes = (size_t)bytes,
+				    .seed = seed,
+				    .touch = touch,
+				    .in_place = touch && drv_in_place_grants(engine->layer)};
+}
+
 void drv_message_fill(const struct drv_message *message, uint8_t *at)
 {
 	drv_body_fill(at, message->bytes, message->seed, message->phase, message->key);

@@ -192,7 +192,12 @@ struct drv_message {
 	uint64_t id;
 	/* it lies in the buffer already: the layer was busy */
 	bool written;
+	/* it is touched, and the library lends memory to write it in */
+	bool in_place;
 };
+
+/* What all messages of a flow have in common. */
+struct drv_message drv_message_of(const struct drv_engine *engine, uint64_t bytes, uint64_t seed, bool touch);
 
 /* Bytes of the message, with its trailer. */
 static inline size_t drv_message_bytes(const struct drv_message *message)
@@ -224,7 +229,7 @@ DRV_INLINE void drv_message_write(struct drv_message *message)
 	message->written = true;
 }
 
-/* Where the library lends memory to send from, a message that is touched is written there. Codes as of post. */
+/* The same of one that is in place: written in memory of the library's. */
 int drv_message_post_in_place(const struct drv_engine *engine, struct cadge_chan *chan,
 			      const struct drv_message *message, uint64_t token);
 
@@ -234,8 +239,7 @@ DRV_INLINE int drv_message_post(const struct drv_engine *engine, struct cadge_ch
 {
 	struct cadge_iov iov = {message->at, drv_message_bytes(message)};
 
-	/* where nothing is touched, a full comparison goes the way that is measured */
-	if (message->touch && drv_in_place_grants(engine->layer))
+	if (message->in_place)
 		return drv_message_post_in_place(engine, chan, message, token);
 	drv_message_write(message);
 	return engine->layer->post(chan, &iov, 1, 0, token);

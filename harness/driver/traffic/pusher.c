@@ -17,11 +17,9 @@ DRV_INLINE int turn(struct drv_pusher *pusher, const bool may_sleep, struct drv_
 	return drv_progress_turn(&pusher->progress, may_sleep ? sleep_ns : 0, fail);
 }
 
-/* Hands over a message whose body is written. */
-static int __attribute__((noinline)) post_written(struct drv_pusher *pusher, uint8_t *at)
+/* Hands over a message with its body. */
+static int __attribute__((noinline)) post_written(struct drv_pusher *pusher)
 {
-	pusher->message.at = at;
-	pusher->message.key = pusher->next_number;
 	return drv_message_post(pusher->progress.port.engine, pusher->chan, &pusher->message, pusher->slot);
 }
 
@@ -38,17 +36,22 @@ DRV_INLINE int send_one(struct drv_pusher *pusher, const bool same, const bool w
 	while (DRV_UNLIKELY(pusher->progress.lent[slot] || pusher->progress.lents >= pusher->push.depth))
 		if (turn(pusher, true, fail))
 			return -1;
-	if (same)
+	if (same) {
 		key = pusher->same_key;
-	else if (DRV_UNLIKELY(writes))
+	} else if (DRV_UNLIKELY(writes)) {
 		key = drv_key_of(bytes, pusher->push.seed, pusher->next_number);
-	else
+		pusher->message.at = at;
+		pusher->message.key = pusher->next_number;
+		pusher->message.written = false;
+	} else {
 		key = drv_head_write(at, bytes, pusher->push.seed, pusher->next_number);
-	pusher->message.written = false;
+	}
 	for (;;) {
-		const int code = !same && DRV_UNLIKELY(writes)
-					 ? post_written(pusher, at)
-					 : engine->layer->post(pusher->chan, &iov, 1, 0, slot);
+		const int code =
+			same || !DRV_UNLIKELY(writes) ? engine->layer->post(pusher->chan, &iov, 1, 0, slot)
+			: pusher->message.in_place
+				? drv_message_post_in_place(engine, pusher->chan, &pusher->message, slot)
+				: post_written(pusher);
 
 		if (DRV_LIKELY(code == CADGE_DONE || code == CADGE_QUEUED)) {
 			drv_progress_lend(&pusher->progress, slot, code);
@@ -291,10 +294,8 @@ static int prepare_sending(struct drv_pusher *pusher, struct drv_engine *engine,
 	const size_t stride = drv_memory_stride(push->bytes);
 	size_t messages_bytes;
 
-	pusher->message = (struct drv_message){.bytes = (size_t)push->bytes,
-					       .seed = push->seed,
-					       .touch = push->touch,
-					       .lossy = !pusher->progress.check.reliable};
+	pusher->message = drv_message_of(engine, push->bytes, push->seed, push->touch);
+	pusher->message.lossy = !pusher->progress.check.reliable;
 	pusher->ask_after = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
 	pusher->stride = push->same ? 0 : stride;
 	pusher->slots = push->depth;
@@ -328,7 +329,8 @@ int drv_pusher_prepare(struct drv_play *play, struct drv_push push, bool sends, 
 	struct drv_pusher *pusher = play->state;
 
 	drv_progress_start(&pusher->progress, play->engine, drv_pusher_on_recv, NULL, 0);
-	pusher->progress.port.claim = DRV_CLAIM_ASK;
+	pusher->progress.port.claim = DRV_CLAIM_SIZE;
+	pusher->progress.port.claim_bytes = drv_control_bytes(push.bytes);
 	pusher->progress.port.claims = claims;
 	pusher->chan = play->engine->channels[0].chan;
 	pusher->push = push;

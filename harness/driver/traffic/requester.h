@@ -96,8 +96,8 @@ struct drv_requester {
 	enum drv_step step;
 	/* native calls: entries of out_iov, 0 or 1 */
 	uint32_t places;
-	/* replies are copied, and taken by another thread; requests are written in the library's memory */
-	bool copies, away, in_place;
+	/* replies are copied, and taken by another thread */
+	bool copies, away;
 	/* nothing new is started */
 	bool ending;
 	/* where bodies are written: what all requests have in common, and the one in progress */

@@ -9,7 +9,7 @@ int drv_requester_hand_written(struct drv_requester *requester, struct drv_op *o
 
 	message->key = op->number;
 	message->id = token;
-	if (requester->in_place)
+	if (message->in_place)
 		return drv_message_post_in_place(requester->progress.port.engine, op->chan, message, token);
 	/* once, however often the layer is busy */
 	if (DRV_LIKELY(!op->filled))

@@ -72,19 +72,16 @@ int drv_requester_start(struct drv_requester *requester, struct drv_engine *engi
 	requester->progress.check.touch = exchange.touch != DRV_TOUCH_NONE;
 	drv_check_phase(&requester->progress.check, false, 0);
 	requester->exchange = exchange;
-	requester->message =
-		(struct drv_message){.bytes = (size_t)exchange.request_bytes,
-				     .seed = exchange.seed,
-				     .touch = exchange.touch != DRV_TOUCH_NONE,
-				     .lossy = !(engine->offer.both.caps & CADGE_CAP_RELIABLE),
-				     .trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REQUEST : 0};
+	requester->message = drv_message_of(engine, exchange.request_bytes, exchange.seed,
+					    exchange.touch != DRV_TOUCH_NONE);
+	requester->message.lossy = !requester->progress.check.reliable;
+	requester->message.trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REQUEST : 0;
+	requester->message.in_place &= exchange.form != DRV_FORM_NATIVE;
 	requester->places =
 		exchange.form == DRV_FORM_NATIVE && exchange.reply_bytes &&
 		(exchange.payload == DRV_PAYLOAD_USUAL || exchange.payload == DRV_PAYLOAD_SOLICITED);
 	requester->copies = exchange.payload == DRV_PAYLOAD_COPIED;
 	requester->away = exchange.reply != DRV_REPLY_CONT;
-	requester->in_place = requester->message.touch && exchange.form != DRV_FORM_NATIVE &&
-			      drv_in_place_grants(engine->layer);
 	requester->samples = samples;
 	requester->patience = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
 	requester->next_number = exchange.beside ? DRV_BESIDE_NUMBER : 0;

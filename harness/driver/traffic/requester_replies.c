@@ -164,13 +164,10 @@ void drv_requester_listen(struct drv_requester *requester)
 	struct drv_port *port = &requester->progress.port;
 
 	port->claims = claims_own;
-	port->claim_at = -8;
-	port->claim_bytes = DRV_RPC_TRAILER_BYTES;
-	port->claim_word = (uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY;
 	if (form == DRV_FORM_BARE)
 		port->claim = DRV_CLAIM_TURNS;
 	else if (form == DRV_FORM_EMULATED)
-		port->claim = DRV_CLAIM_WORD;
+		port->claim = DRV_CLAIM_REPLIES;
 	port->sink.recv = form == DRV_FORM_BARE ? on_recv_bare : on_recv_emulated;
 	port->sink.sent = on_sent;
 	port->sink.replied = on_replied;

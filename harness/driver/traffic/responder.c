@@ -36,7 +36,8 @@ static int __attribute__((noinline)) answer_written(struct drv_responder *respon
 	message->at = at;
 	message->key = work->key;
 	message->id = work->id;
-	message->written = line->written == index + 1 && line->written_key == work->key;
+	message->written = DRV_UNLIKELY(line->written == index + 1) && line->written_key == work->key;
+	line->written = 0;
 	if (responder->exchange.form == DRV_FORM_NATIVE) {
 		drv_message_write(message);
 		code = drv_responder_hand_over(responder, work, at, index);
@@ -44,8 +45,10 @@ static int __attribute__((noinline)) answer_written(struct drv_responder *respon
 		code = drv_message_post(responder->port.engine, responder->chans[work->peer], message,
 					responder->mark | index);
 	}
-	line->written = code == CADGE_BUSY && message->written ? index + 1 : 0;
-	line->written_key = work->key;
+	if (DRV_UNLIKELY(code == CADGE_BUSY) && message->written) {
+		line->written = index + 1;
+		line->written_key = work->key;
+	}
 	return code;
 }
 
@@ -67,17 +70,16 @@ DRV_INLINE void give_back(const struct drv_responder *responder, struct drv_line
 /* Hands over the answer that is due. A busy layer is asked again with the same buffer. */
 DRV_INLINE int answer_latest(struct drv_responder *responder, uint32_t index, uint8_t *at)
 {
-	struct drv_message *message = &responder->message;
+	const struct drv_engine *engine = responder->port.engine;
 
-	message->at = at;
-	if (responder->sized) {
-		message->bytes = drv_ask_bytes(message->key);
-	} else if (responder->fill) {
+	if (responder->fill) {
+		const struct cadge_iov iov = {at, responder->answer_bytes};
+
 		responder->fill(responder, at);
-		message->written = true;
+		return engine->layer->post(responder->chans[0], &iov, 1, 0, responder->mark | index);
 	}
-	return drv_message_post(responder->port.engine, responder->chans[0], message,
-				responder->mark | index);
+	responder->message.at = at;
+	return drv_message_post(engine, responder->chans[0], &responder->message, responder->mark | index);
 }
 
 /* Tries to answer. False: not now. */
@@ -212,11 +214,11 @@ int drv_responder_drain(struct drv_responder *responder, struct drv_fail *fail)
 
 int drv_responder_drain_latest(struct drv_responder *responder, struct drv_fail *fail)
 {
-	if (DRV_LIKELY(!responder->failed) && responder->port.due)
-		responder->port.due = !answer_as(responder, responder->lines, NULL, true);
+	if (DRV_LIKELY(!responder->failed) && responder->port.due &&
+	    answer_as(responder, responder->lines, NULL, true))
+		responder->port.due = responder->failed;
 	if (DRV_LIKELY(!responder->failed))
 		return 0;
-	responder->port.due = true;
 	*fail = responder->fail;
 	return -1;
 }
@@ -271,13 +273,6 @@ void drv_responder_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t toke
 	give_back(responder, line, (uint32_t)index);
 	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST)
 		drv_responder_fail(responder, code);
-}
-
-/* Of two servers on one engine the requests have different sizes. */
-static bool claims(const struct drv_port *port, const void *data, size_t bytes)
-{
-	(void)data;
-	return bytes == ((const struct drv_responder *)port)->request_bytes;
 }
 
 static uint32_t power_of_two(uint32_t at_least)
@@ -371,19 +366,18 @@ int drv_responder_start(struct drv_responder *responder, struct drv_engine *engi
 	responder->port.sink.recv = on_recv;
 	responder->port.sink.call = on_call;
 	responder->port.sink.sent = drv_responder_on_sent;
-	responder->port.claim = DRV_CLAIM_ASK;
-	responder->port.claims = claims;
 	responder->port.due = false;
 	for (uint32_t i = 0; i < engine->channels_count; i++)
 		responder->chans[i] = engine->channels[i].chan;
 	responder->exchange = exchange;
 	responder->request_bytes = (size_t)drv_form_bytes(exchange.form, exchange.request_bytes);
 	responder->answer_bytes = (size_t)drv_form_bytes(exchange.form, exchange.reply_bytes);
-	responder->message =
-		(struct drv_message){.bytes = (size_t)exchange.reply_bytes,
-				     .seed = ~exchange.seed,
-				     .touch = exchange.touch != DRV_TOUCH_NONE,
-				     .trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REPLY : 0};
+	/* of two servers on one engine the requests have different sizes */
+	responder->port.claim = DRV_CLAIM_SIZE;
+	responder->port.claim_bytes = responder->request_bytes;
+	responder->message = drv_message_of(engine, exchange.reply_bytes, ~exchange.seed,
+					    exchange.touch != DRV_TOUCH_NONE);
+	responder->message.trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REPLY : 0;
 	responder->in_sink = (caps & (exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
 								       : CADGE_CAP_POST_IN_SINK)) != 0;
 	responder->mark = DRV_TOKEN_RESPONDER | (exchange.beside ? DRV_TOKEN_BESIDE : 0);

@@ -76,9 +76,7 @@ struct drv_responder {
 	 * one of native tools is.
 	 */
 	bool hot;
-	/* a request's key says how many bytes its answer has: see drv_ask_key */
-	bool sized;
-	/* NULL: answers are heads, bodies and trailers */
+	/* of roles that are asked one thing at a time; NULL: answers are heads and bodies */
 	drv_fill_fn fill;
 	/* what tokens hold beside the number of a buffer */
 	uint64_t mark;

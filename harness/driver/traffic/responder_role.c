@@ -27,11 +27,14 @@ static enum cadge_keep on_asked(struct cadge_sink *sink, uint32_t peer, const vo
 		return CADGE_TAKEN;
 	}
 	key = drv_check_take(check, data, bytes);
-	if (DRV_UNLIKELY(drv_ask_bytes(key) < DRV_HEAD_BYTES || drv_ask_bytes(key) > responder->answer_bytes))
+	if (DRV_UNLIKELY(drv_ask_bytes(key) < DRV_HEAD_BYTES ||
+			 drv_ask_bytes(key) > responder->answer_bytes)) {
 		drv_check_wrong(check, "a request for an answer of %zu bytes, where there are %u to %zu",
 				drv_ask_bytes(key), DRV_HEAD_BYTES, responder->answer_bytes);
-	else
-		drv_responder_due_latest(responder, key);
+		return CADGE_TAKEN;
+	}
+	responder->message.bytes = drv_ask_bytes(key);
+	drv_responder_due_latest(responder, key);
 	return CADGE_TAKEN;
 }
 
@@ -48,7 +51,6 @@ int drv_responder_role_prepare_asked(struct drv_play *play, drv_recv_fn recv, si
 	if (drv_responder_role_prepare(play, exchange, fail))
 		return -1;
 	responder->port.sink.recv = recv ? recv : on_asked;
-	responder->sized = !recv;
 	/* two buffers in turn, of whatever size: the requester has read the one before */
 	responder->hot = false;
 	responder->lines->check.by_number = false;

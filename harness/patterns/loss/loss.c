@@ -113,10 +113,10 @@ static int send(struct caller *caller, struct drv_fail *fail)
 		while (index < REQUESTS && requester->progress.lent[index])
 			index++;
 		if (index < REQUESTS) {
-			struct drv_message message =
+			struct drv_message *message =
 				drv_ask_message(requester, index, caller->bytes, caller->number);
 
-			code = drv_message_post(engine, requester->ops[index].chan, &message, index);
+			code = drv_message_post(engine, requester->ops[index].chan, message, index);
 		}
 		if (DRV_LIKELY(code >= 0 && code != CADGE_BUSY)) {
 			drv_progress_lend(&requester->progress, index, code);

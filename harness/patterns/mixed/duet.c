@@ -23,7 +23,7 @@ void drv_duet_start(struct drv_duet *duet, struct drv_engine *engine,
 	}
 	engine->sink = &ports[DRV_VOICE_CALLS]->sink;
 	if (ports[DRV_VOICE_BULK]) {
-		if (ports[DRV_VOICE_CALLS]->claim == DRV_CLAIM_WORD)
+		if (ports[DRV_VOICE_CALLS]->claim == DRV_CLAIM_REPLIES)
 			ports[DRV_VOICE_CALLS]->claim = DRV_CLAIM_ASK;
 		drv_demux_start(&duet->demux, engine, ports[DRV_VOICE_CALLS], ports[DRV_VOICE_BULK],
 				DRV_TOKEN_BESIDE);

@@ -163,7 +163,6 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	receiver->bytes = (size_t)parameters->bytes;
 	receiver->server.lines->check.by_number = true; /* one at a time */
 	receiver->server.fill = fill;
-	receiver->server.message.touch = false;
 	return 0;
 }
 

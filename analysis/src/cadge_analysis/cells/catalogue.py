@@ -14,7 +14,19 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.cells import shown
 from cadge_analysis.cells.build import CellRow
-from cadge_analysis.cells.entry import CAMPAIGN_ID, RANGE, Entry, Field, Heads, bounded, headed, of_numbers, unseen
+from cadge_analysis.cells.entry import (
+    CAMPAIGN_ID,
+    RANGE,
+    Entry,
+    Field,
+    Heads,
+    bounded,
+    headed,
+    of_numbers,
+    parameter_fields,
+    subject_fields,
+    unseen,
+)
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.cells.table import Scalar, beside, parameters_of
 from cadge_analysis.stats.campaign_verdicts import CellVerdict
@@ -42,29 +54,21 @@ COUNTED = {
 # ---- what a row is of ----
 
 
-def _point() -> Iterator[Entry]:
-    yield unseen(
-        ("point_id", lambda row: row.cell.point_id),
-        ("kind", lambda row: row.cell.series.kind),
-        ("layer", lambda row: row.cell.series.layer),
-        ("shims", lambda row: "+".join(row.cell.series.shims)),
-        ("settings", lambda row: " ".join(f"{key}={value}" for key, value in row.cell.series.settings)),
-        ("twin", lambda row: row.cell.twin),
-        ("place", lambda row: row.cell.case.place),
-        ("wait", lambda row: row.cell.case.wait),
-        ("hosts", lambda row: row.hosts),
-        ("pattern", lambda row: row.cell.case.pattern),
+def _point() -> Entry:
+    fields: tuple[Field[CellRow], ...] = (
+        Field("point_id", lambda row: row.cell.point_id),
+        *subject_fields(lambda row: row.cell.series, lambda row: row.cell, lambda row: row.cell.case),
+        Field("hosts", lambda row: row.hosts),
+        Field("pattern", lambda row: row.cell.case.pattern),
     )
-
-
-def _parameter(name: str) -> Callable[[CellRow], Scalar]:
-    return lambda row: row.cell.case.workload.values.get(name)
+    return Entry("point", fields)
 
 
 def _parameters(files: Sequence[PatternFile], others: Iterable[Entry]) -> Entry:
     """Return the parameters of some patterns; `others` are all other entries."""
-    named = beside((CAMPAIGN_ID, *(field.column() for entry in others for field in entry.fields)), parameters_of(files))
-    return Entry("parameters", tuple(Field(one.name, _parameter(name), one) for name, one in named.items()))
+    fixed = (CAMPAIGN_ID, *(field.column() for entry in others for field in entry.fields))
+    columns = beside(fixed, parameters_of(files))
+    return Entry("parameters", parameter_fields(columns, lambda row: row.cell.case.workload))
 
 
 def _state() -> Iterator[Entry]:
@@ -448,7 +452,7 @@ def _read_with_care() -> Iterator[Entry]:
 
 def entries(files: Sequence[PatternFile], *, twins: bool = False) -> Iterator[Entry]:
     """Yield all entries of some patterns in the order of an export. twins: whether something is measured twice."""
-    first = tuple(_point())
+    first = _point()
     rest = (
         *_state(),
         *_measured(files),
@@ -459,8 +463,8 @@ def entries(files: Sequence[PatternFile], *, twins: bool = False) -> Iterator[En
         *_read_with_care(),
         *(unseen((name, _of_itself(name))) for name in ITSELF * twins),
     )
-    yield from first
-    yield _parameters(files, (*first, *rest))
+    yield first
+    yield _parameters(files, (first, *rest))
     yield from rest
 
 

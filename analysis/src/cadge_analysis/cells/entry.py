@@ -12,9 +12,10 @@ from typing import Any, Generic, Protocol, TypeVar
 from cadge_analysis import units
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.cells.table import Column, Scalar, Table, with_parameters
+from cadge_analysis.cells.table import Column, Scalar, Table
 from cadge_analysis.stats.compare import Row
-from cadge_results import Campaign, PatternFile, Plan
+from cadge_analysis.stats.load import Case, Cell, Series
+from cadge_results import Campaign, PatternFile, Plan, Subject, Workload
 from cadge_results.catalogue import read_yaml
 
 ENDS = ("_low", "_high")
@@ -115,6 +116,35 @@ def bounded(
     )
 
 
+def subject_fields(
+    opened: Callable[[Of], Series | Subject], whole: Callable[[Of], Cell | Subject], at: Callable[[Of], Case | Subject]
+) -> tuple[Field[Of], ...]:
+    """Return what says which layer or floor a row is of, where it ran and how it waited."""
+    return (
+        Field("kind", lambda item: opened(item).kind),
+        Field("layer", lambda item: opened(item).layer),
+        Field("shims", lambda item: "+".join(opened(item).shims)),
+        Field("settings", lambda item: assignments(opened(item).settings)),
+        Field("twin", lambda item: whole(item).twin),
+        Field("place", lambda item: at(item).place),
+        Field("wait", lambda item: at(item).wait),
+    )
+
+
+def assignments(values: Iterable[tuple[str, object]]) -> str:
+    """Return names with their values as one text."""
+    return " ".join(f"{name}={value}" for name, value in values)
+
+
+def parameter_fields(columns: Mapping[str, Column], of: Callable[[Of], Workload]) -> tuple[Field[Of], ...]:
+    """Return the parameters of workloads; `columns` by a parameter's name."""
+
+    def value(name: str) -> Callable[[Of], Scalar]:
+        return lambda item: of(item).values.get(name)
+
+    return tuple(Field(column.name, value(name), column) for name, column in columns.items())
+
+
 def headed(head: str, unit: str = "") -> Heads:
     """Return a heading that all patterns share."""
     return lambda _file, _against: (head, unit)
@@ -160,13 +190,6 @@ def table_of(
 def fixed_columns(name: str) -> tuple[Column, ...]:
     """Return the columns that a table has in every campaign."""
     return CAMPAIGN_ID, *described(name).values()
-
-
-def table_of_rows(name: str, rows: Callable[[Campaign], Iterator[dict[str, Scalar]]]) -> Table:
-    """Return a table whose rows are made whole; parameters have columns where it names patterns."""
-    fixed = fixed_columns(name)
-    columns = with_parameters(fixed) if "pattern" in described(name) else lambda _: fixed
-    return Table(name, _tables()[name][0], fixed, columns, rows)
 
 
 def _flat(value: Scalar | list[str]) -> Scalar:

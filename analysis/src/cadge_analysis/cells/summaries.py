@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cadge_analysis.cells.entry import Field, bounded
+from cadge_analysis.cells.entry import Field, bounded, parameter_fields
 from cadge_analysis.cells.table import Scalar, parameters_of
 from cadge_analysis.stats.campaign_verdicts import Family, LeadingGroup
 from cadge_analysis.stats.compare import Numbers
@@ -67,13 +67,13 @@ def _shown(of: Callable[[Knee], Estimate]) -> Callable[[Knee], Estimate | None]:
 def knees(files: Sequence[PatternFile]) -> tuple[Field[Knee], ...]:
     """Return what is said of the highest load that a layer bears; the axis gives its name."""
     axes = list(dict.fromkeys(file.axis for file in files))
-    beside = [one for one in parameters_of(files) if one.name not in axes]
+    beside = {one.name: one for one in parameters_of(files) if one.name not in axes}
     return (
         Field("layer", lambda knee: knee.series.label),
         Field("place", lambda knee: knee.case.place),
         Field("wait", lambda knee: knee.case.wait),
         Field("pattern", lambda knee: knee.case.pattern),
-        *(Field(one.name, _of_knee(one.name), one) for one in beside),
+        *parameter_fields(beside, lambda knee: knee.case.workload),
         *(field for axis in axes for field in bounded(axis, "", _on_axis(axis))),
         *bounded("rate", "per_s", _shown(lambda knee: knee.rate)),
         *bounded("rest_p99", "ns", _shown(lambda knee: knee.rest_ns)),
@@ -84,10 +84,6 @@ def knees(files: Sequence[PatternFile]) -> tuple[Field[Knee], ...]:
         Field("launches_bearing_none", lambda knee: knee.bearing_none),
         Field("generator_limit_per_s", lambda knee: knee.generator.limit.value if knee.generator else None),
     )
-
-
-def _of_knee(name: str) -> Callable[[Knee], Scalar]:
-    return lambda knee: knee.case.workload.values.get(name)
 
 
 def _on_axis(axis: str) -> Callable[[Knee], Estimate | None]:
@@ -119,7 +115,7 @@ def leaders(files: Sequence[PatternFile]) -> tuple[Field[LeadingGroup], ...]:
         Field("pattern", lambda one: one.case.pattern),
         Field("place", lambda one: one.case.place),
         Field("wait", lambda one: one.case.wait),
-        *(Field(one.name, _of_group(one.name), one) for one in parameters_of(files)),
+        *parameter_fields({one.name: one for one in parameters_of(files)}, lambda one: one.case.workload),
         Field("leading", lambda one: [] if one.withheld else [series.label for series in one.members]),
         Field("withheld", lambda one: one.withheld),
         Field("unlike", lambda one: one.unlike or None),
@@ -128,7 +124,3 @@ def leaders(files: Sequence[PatternFile]) -> tuple[Field[LeadingGroup], ...]:
         Field("launches", lambda one: one.launches),
         Field("unranked", lambda one: [series.label for series in one.unranked]),
     )
-
-
-def _of_group(name: str) -> Callable[[LeadingGroup], Scalar]:
-    return lambda one: one.case.workload.values.get(name)

@@ -60,13 +60,6 @@ def beside(fixed: Iterable[Column], own: Iterable[Column]) -> dict[str, Column]:
     return {one.name: replace(one, name=f"parameter_{one.name}") if one.name in taken else one for one in own}
 
 
-def with_parameters(fixed: Iterable[Column]) -> Callable[[Campaign], tuple[Column, ...]]:
-    """Return what gives a campaign's columns: the fixed ones, with those of parameters after `pattern`."""
-    every = tuple(fixed)
-    place = [one.name for one in every].index("pattern") + 1
-    return lambda campaign: (*every[:place], *beside(every, parameters(campaign.plan)).values(), *every[place:])
-
-
 def together(several: Iterable[Iterable[Column]]) -> tuple[Column, ...]:
     """Return the columns of many campaigns, each once; where their kinds differ, the wider one."""
     found: dict[str, Column] = {}

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from cadge_analysis import messages
-from cadge_analysis.cells.entry import Field, bounded
+from cadge_analysis.cells.entry import Field, assignments, bounded
 from cadge_analysis.models.bursts import FitKey, bursts, fitted_messages, groups, readings
 from cadge_analysis.models.fit import fit
 from cadge_analysis.models.held_out import held_out
@@ -58,10 +58,6 @@ def pieces(fitted: Fitted) -> list[FittedPiece]:
     return [FittedPiece(fitted, one) for one in found]
 
 
-def _pairs(values: Mapping[str, object]) -> str:
-    return " ".join(f"{name}={value}" for name, value in values.items())
-
-
 def _latency(one: FittedPiece) -> ModelNumber | None:
     model = one.fitted.model
     return model.latency_ns if isinstance(model, Parameters) and isinstance(model.latency_ns, ModelNumber) else None
@@ -79,10 +75,10 @@ FITS: tuple[Field[FittedPiece], ...] = (
     Field("pattern", lambda one: one.fitted.pattern),
     Field("layer", lambda one: one.fitted.layer),
     Field("shims", lambda one: "+".join(one.fitted.shims)),
-    Field("settings", lambda one: _pairs(one.fitted.settings)),
+    Field("settings", lambda one: assignments(one.fitted.settings.items())),
     Field("place", lambda one: one.fitted.place),
     Field("wait", lambda one: one.fitted.wait),
-    Field("choices", lambda one: _pairs(one.fitted.choices)),
+    Field("choices", lambda one: assignments(one.fitted.choices.items())),
     Field("launches", lambda one: one.fitted.launches),
     Field("refused", lambda one: getattr(one.fitted.model, "refused", None)),
     *bounded("latency", "ns", _latency),

@@ -3,189 +3,175 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from cadge_analysis.cells.entry import fixed_columns, table_of_rows
-from cadge_analysis.cells.table import Row, beside, parameters
-from cadge_analysis.stats.resident import taken
+from cadge_analysis.cells.entry import Field, Of, fixed_columns, parameter_fields, subject_fields, table_of
+from cadge_analysis.cells.table import beside, parameters
+from cadge_analysis.stats.resident import Taken, taken
 from cadge_analysis.words import slug
-from cadge_results import Campaign
+from cadge_results import Campaign, Plan
+from cadge_results.histogram import Histogram
 from cadge_results.outcomes import PointOutcome, outcomes_of
 from cadge_results.plan import PlanLaunch
 from cadge_results.point import Subject
 from cadge_results.record import LaunchRecord
-from cadge_results.result import Attempt, CpuUse, Number, Rate, Reading, Samples
-
-_CPU = {
-    "cpu_user_ns": "user_ns",
-    "cpu_system_ns": "system_ns",
-    "voluntary_switches": "voluntary_switches",
-    "involuntary_switches": "involuntary_switches",
-    "minor_faults": "minor_faults",
-    "major_faults": "major_faults",
-    "run_wait_ns": "run_wait_ns",
-    "stolen_ns": "stolen_ns",
-    "cycles": "cycles",
-    "instructions": "instructions",
-}
+from cadge_results.result import Number, Rate, Reading, Samples
 
 
-def _subject(subject: Subject) -> Row:
-    return {
-        "kind": subject.kind,
-        "layer": subject.layer,
-        "shims": "+".join(subject.shims),
-        "settings": " ".join(f"{key}={value}" for key, value in subject.settings),
-        "twin": subject.twin,
-        "place": subject.place,
-        "wait": subject.wait,
-    }
+def _at(path: str) -> Callable[[Any], Any]:
+    """Return what reads an attribute of an attribute; None where one on the way is None."""
+    *way, last = map(attrgetter, path.split("."))
+
+    def of(item: object) -> Any:  # noqa: ANN401 - of a field
+        for step in way:
+            if (item := step(item)) is None:
+                return None
+        return last(item)
+
+    return of
 
 
-def _point(campaign_id: str, outcome: PointOutcome, names: Mapping[str, str]) -> Row:
-    values = outcome.point.workload.values
-    return {
-        "campaign_id": campaign_id,
-        "launch_id": outcome.launch_id,
-        "round": outcome.round,
-        "point_id": outcome.point.point_id,
-        **_subject(outcome.point.subject),
-        "pattern": outcome.point.workload.pattern,
-        **{column: values.get(name) for name, column in names.items()},
-        "status": outcome.status,
-    }
+def _read(*names: str, of: str = "") -> tuple[Field[Any], ...]:
+    """Return fields that are called as the attributes that they hold, of an item or of one of its attributes."""
+    return tuple(Field(name, _at(f"{of}{name}")) for name in names)
 
 
-def _parameters(table: str, campaign: Campaign) -> dict[str, str]:
-    return {name: one.name for name, one in beside(fixed_columns(table), parameters(campaign.plan)).items()}
+def _point(table: str, plan: Plan, of: Callable[[Of], PointOutcome]) -> tuple[Field[Of], ...]:
+    """Return what says which attempt a row is of, with the parameters of a plan's patterns, and what became of it."""
+
+    def subject(item: Of) -> Subject:
+        return of(item).point.subject
+
+    columns = beside(fixed_columns(table), parameters(plan))
+    return (
+        Field("launch_id", lambda item: of(item).launch_id),
+        Field("round", lambda item: of(item).round),
+        Field("point_id", lambda item: of(item).point.point_id),
+        *subject_fields(subject, subject, subject),
+        Field("pattern", lambda item: of(item).point.workload.pattern),
+        *parameter_fields(columns, lambda item: of(item).point.workload),
+        Field("status", lambda item: of(item).status),
+    )
 
 
-def attempts(campaign: Campaign) -> Iterator[Row]:
-    """Yield a row for every planned attempt, and one for every point that the plan refused."""
-    campaign_id, names = campaign.campaign_id, _parameters("attempts", campaign)
-    for outcome in outcomes_of(campaign.plan, campaign.readings()):
-        yield {
-            **_point(campaign_id, outcome, names),
-            "reason": outcome.reason,
-            "reason_code": str(outcome.reason_code) if outcome.reason_code else None,
-            "failed_checks": " ".join(dict.fromkeys(check.name for check in outcome.failed_checks)),
-            **_measured(outcome.attempt),
-        }
+# ---- attempts: every planned one, and every point that the plan refused ----
 
 
-def _measured(attempt: Attempt | None) -> Row:
-    warmup, verified = (attempt.warmup, attempt.verified) if attempt else (None, None)
-    executions = attempt.executions if attempt else None
-    cpu = attempt.cpu or () if attempt else ()
-    return {
-        "attempt_order": attempt.order if attempt else None,
-        "started_ns_since_launch": attempt.started_ns_since_launch if attempt else None,
-        "elapsed_ns": attempt.elapsed_ns if attempt else None,
-        "operations": attempt.operations if attempt else None,
-        "bytes": attempt.bytes if attempt else None,
-        "lost": attempt.lost if attempt else None,
-        "late": attempt.late if attempt else None,
-        "warmup_operations": warmup.operations if warmup else None,
-        "warmup_ns": warmup.ns if warmup else None,
-        "warmup_steady": warmup.steady if warmup else None,
-        "mismatches": verified.mismatches if verified else None,
-        "executions_expected": executions.expected if executions else None,
-        "executions": executions.server if executions else None,
-        **{name: _sum(cpu, key) for name, key in _CPU.items()},
-    }
+def _of_all_ends(name: str, key: str = "") -> Field[PointOutcome]:
+    """Return a use of processors, all endpoints together; None where one of them has no number."""
+    of = attrgetter(key or name)
+
+    def together(outcome: PointOutcome) -> int | None:
+        found = [of(one) for one in (outcome.attempt.cpu or () if outcome.attempt else ())]
+        return sum(found) if found and None not in found else None
+
+    return Field(name, together)
 
 
-def _sum(cpu: tuple[CpuUse, ...], key: str) -> int | None:
-    """Return a sum over endpoints; None where one of them has no number."""
-    found: list[int | None] = [getattr(one, key) for one in cpu]
-    known = [one for one in found if one is not None]
-    return sum(known) if found and len(known) == len(found) else None
+_ATTEMPT: tuple[Field[PointOutcome], ...] = (
+    *_read("reason"),
+    Field("reason_code", lambda one: str(one.reason_code) if one.reason_code else None),
+    Field("failed_checks", lambda one: " ".join(dict.fromkeys(check.name for check in one.failed_checks))),
+    Field("attempt_order", _at("attempt.order")),
+    *_read("started_ns_since_launch", "elapsed_ns", "operations", "bytes", "lost", "late", of="attempt."),
+    Field("warmup_operations", _at("attempt.warmup.operations")),
+    Field("warmup_ns", _at("attempt.warmup.ns")),
+    Field("warmup_steady", _at("attempt.warmup.steady")),
+    Field("mismatches", _at("attempt.verified.mismatches")),
+    Field("executions_expected", _at("attempt.executions.expected")),
+    Field("executions", _at("attempt.executions.server")),
+    *(_of_all_ends(f"cpu_{name}", name) for name in ("user_ns", "system_ns")),
+    *(_of_all_ends(f"{kind}_switches") for kind in ("voluntary", "involuntary")),
+    *map(_of_all_ends, ("minor_faults", "major_faults", "run_wait_ns", "stolen_ns", "cycles", "instructions")),
+)
+
+# ---- samples: everything that an endpoint recorded in an attempt that was made ----
 
 
-def samples(campaign: Campaign) -> Iterator[Row]:
-    """Yield a row for everything that an endpoint recorded in an attempt that was made."""
-    campaign_id, names = campaign.campaign_id, _parameters("samples", campaign)
+class _Recorded(NamedTuple):
+    """What one endpoint recorded of one quantity; `samples`, `buckets` and `rate` are None of what is none."""
+
+    outcome: PointOutcome
+    quantity: str
+    unit: str | None
+    reading: Reading
+    samples: Samples | None
+    buckets: Histogram | None
+    rate: Rate | None
+
+
+def _recorded(campaign: Campaign) -> Iterator[_Recorded]:
     units = {
         (key, name): one.unit if one.kind == "histogram" else slug(one)
         for key, file in campaign.plan.patterns.items()
         for name, one in file.quantities.items()
     }
-    for outcome in outcomes_of(campaign.plan, campaign.readings()):
-        if outcome.attempt is None:
-            continue
-        for name, several in outcome.attempt.quantities.items():
-            for reading in several:
-                yield {
-                    **_point(campaign_id, outcome, names),
-                    "quantity": name,
-                    "unit": units.get((outcome.point.workload.pattern, name)),
-                    "endpoint": reading.endpoint,
-                    **_reading(reading),
-                }
+    for outcome in _outcomes(campaign):
+        for name, several in outcome.attempt.quantities.items() if outcome.attempt else ():
+            for one in several:
+                samples, rate = one if isinstance(one, Samples) else None, one if isinstance(one, Rate) else None
+                unit = units.get((outcome.point.workload.pattern, name))
+                yield _Recorded(outcome, name, unit, one, samples, samples.buckets if samples else None, rate)
 
 
-def _reading(reading: Reading) -> Row:
-    one = reading if isinstance(reading, Samples) else None
-    rate = reading if isinstance(reading, Rate) else None
-    buckets = one.buckets if one else None
-    return {
-        "count": one.count if one else None,
-        "sum_ns": one.sum_ns if one else None,
-        "min_ns": one.min_ns if one else None,
-        "max_ns": one.max_ns if one else None,
-        **{name: buckets.percentile(percent) if buckets else None
-           for name, percent in (("p50_ns", 50), ("p90_ns", 90), ("p99_ns", 99), ("p999_ns", 99.9))},
-        "amount": rate.amount if rate else None,
-        "elapsed_ns": rate.elapsed_ns if rate else None,
-        "sd_ns": one.deviation_ns if one else None,
-        "value": reading.value if isinstance(reading, Number) else None,
-    }  # fmt: skip
+def _percentile(name: str, percent: float) -> Field[_Recorded]:
+    return Field(name, lambda one: one.buckets.percentile(percent) if one.buckets else None)
 
 
-def launches(campaign: Campaign) -> Iterator[Row]:
-    """Yield a row for every planned launch, in the order of the plan."""
+_SAMPLE: tuple[Field[_Recorded], ...] = (
+    *_read("quantity", "unit"),
+    Field("endpoint", lambda one: one.reading.endpoint),
+    *_read("count", "sum_ns", "min_ns", "max_ns", of="samples."),
+    _percentile("p50_ns", 50),
+    _percentile("p90_ns", 90),
+    _percentile("p99_ns", 99),
+    _percentile("p999_ns", 99.9),
+    *_read("amount", "elapsed_ns", of="rate."),
+    Field("sd_ns", _at("samples.deviation_ns")),
+    Field("value", lambda one: one.reading.value if isinstance(one.reading, Number) else None),
+)
+
+# ---- launches: every planned one, in the order of the plan ----
+
+
+class _Launch(NamedTuple):
+    """A planned launch, what it left, and what opening its layer took."""
+
+    planned: PlanLaunch
+    record: LaunchRecord | None
+    took: Taken | None
+
+
+def _launches(campaign: Campaign) -> Iterator[_Launch]:
     found = {record.launch_id: record for record in campaign.readings()}
     for planned in campaign.plan.launches:
-        yield {"campaign_id": campaign.campaign_id, **_launch(planned, found.get(planned.launch_id))}
+        record = found.get(planned.launch_id)
+        yield _Launch(planned, record, taken(record) if record else None)
 
 
-def _launch(planned: PlanLaunch, record: LaunchRecord | None) -> Row:
-    result = record.result if record else None
-    library = result.library if result else None
-    took = taken(record) if record else None
-    stolen = [one.steal_ns for one in record.load if one.steal_ns is not None] if record else []
-    loads = [one.loadavg for one in record.load if one.loadavg is not None] if record else []
-    return {
-        "launch_id": planned.launch_id,
-        "round": planned.round,
-        "block_id": planned.block,
-        **_subject(planned.subject),
-        "status": record.status if record else "missing",
-        "reason": (record.reason or (result.reason if result else None)) if record else None,
-        "started_utc": result.started_utc if result else None,
-        "hosts": " ".join(one.host for one in planned.endpoints),
-        "library": library.name if library else None,
-        "library_version": library.stated_version if library else None,
-        "driver_revision": result.driver.revision if result else None,
-        "log": "\n".join(one.strip() for one in record.log_tail if one.strip()) or None if record else None,
-        "attempts": len(planned.point_ids),
-        "channels": max((len(one.peers) for one in planned.endpoints), default=None),
-        "memory_bytes": took.memory if took else None,
-        "memory_shared_bytes": took.shared if took else None,
-        "memory_shared_part_bytes": took.shared_part if took else None,
-        "interface_bytes": _passed(record, "bytes"),
-        "interface_packets": _passed(record, "packets"),
-        "wall_ns": result.wall_ns if result else None,
-        "steal_ns": sum(stolen) if stolen else None,
-        "loadavg": max(loads, default=None),
-    }
+def _of_launch(one: _Launch) -> Subject:
+    return one.planned.subject
 
 
-def _passed(record: LaunchRecord | None, what: str) -> int | None:
+def _log(one: _Launch) -> str | None:
+    tails = one.record.log_tail if one.record else ()
+    return "\n".join(tail.strip() for tail in tails if tail.strip()) or None
+
+
+def _load(one: _Launch, name: str) -> list[Any]:
+    """Return what was read of the load of a launch's hosts."""
+    found = [getattr(load, name) for load in (one.record.load if one.record else ())]
+    return [value for value in found if value is not None]
+
+
+def _passed(what: str, one: _Launch) -> int | None:
     """Return what passed all interfaces of a launch's hosts meanwhile; None where nobody counted."""
     counted = [
         getattr(after, f"{way}_{what}") - getattr(host.before[name], f"{way}_{what}")
-        for host in (record.counters if record else ())
+        for host in (one.record.counters if one.record else ())
         for name, after in host.after.items()
         if name in host.before
         for way in ("rx", "tx")
@@ -193,6 +179,35 @@ def _passed(record: LaunchRecord | None, what: str) -> int | None:
     return sum(counted) if counted else None
 
 
-ATTEMPTS = table_of_rows("attempts", attempts)
-SAMPLES = table_of_rows("samples", samples)
-LAUNCHES = table_of_rows("launches", launches)
+_LAUNCH: tuple[Field[_Launch], ...] = (
+    *_read("launch_id", "round", of="planned."),
+    Field("block_id", lambda one: one.planned.block),
+    *subject_fields(_of_launch, _of_launch, _of_launch),
+    Field("status", lambda one: one.record.status if one.record else "missing"),
+    Field("reason", lambda one: _at("record.reason")(one) or _at("record.result.reason")(one)),
+    Field("started_utc", _at("record.result.started_utc")),
+    Field("hosts", lambda one: " ".join(end.host for end in one.planned.endpoints)),
+    Field("library", _at("record.result.library.name")),
+    Field("library_version", _at("record.result.library.stated_version")),
+    Field("driver_revision", _at("record.result.driver.revision")),
+    Field("log", _log),
+    Field("attempts", lambda one: len(one.planned.point_ids)),
+    Field("channels", lambda one: max((len(end.peers) for end in one.planned.endpoints), default=None)),
+    Field("memory_bytes", _at("took.memory")),
+    Field("memory_shared_bytes", _at("took.shared")),
+    Field("memory_shared_part_bytes", _at("took.shared_part")),
+    Field("interface_bytes", partial(_passed, "bytes")),
+    Field("interface_packets", partial(_passed, "packets")),
+    Field("wall_ns", _at("record.result.wall_ns")),
+    Field("steal_ns", lambda one: sum(found) if (found := _load(one, "steal_ns")) else None),
+    Field("loadavg", lambda one: max(_load(one, "loadavg"), default=None)),
+)
+
+
+def _outcomes(campaign: Campaign) -> list[PointOutcome]:
+    return outcomes_of(campaign.plan, campaign.readings())
+
+
+ATTEMPTS = table_of("attempts", lambda plan: (*_point("attempts", plan, lambda one: one), *_ATTEMPT), _outcomes)
+SAMPLES = table_of("samples", lambda plan: (*_point("samples", plan, lambda one: one.outcome), *_SAMPLE), _recorded)
+LAUNCHES = table_of("launches", lambda _: _LAUNCH, _launches)

@@ -29,6 +29,7 @@ SENTENCE_WORDS = 4
 SHAPES = re.compile(r"\w(?:Row|Table)$")
 """Names of classes that lay out a page: one package may have them."""
 LAYOUT = ("cells", "blocks")
+SQL = re.compile(r"(?:BEGIN|COPY|CREATE|SET) ")
 WORD = re.compile(r"[A-Za-z][A-Za-z'\u2019-]+")
 PRODUCT = ("harness/src/", "harness/agent/", "results/src/", "analysis/src/", "analysis/studies/")
 Counted = Mapping[str, Iterable[str]]
@@ -91,6 +92,8 @@ def sentences_in_code() -> Iterator[str]:
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner | documents:
                 text = node.value
             else:
+                continue
+            if SQL.match(text):
                 continue
             words = [word for word in text.split() if WORD.fullmatch(word.strip("()[].,;:!?*`'\"\u201c\u201d"))]
             if len(words) >= SENTENCE_WORDS:

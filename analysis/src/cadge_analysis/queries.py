@@ -171,9 +171,11 @@ def _refuse_all_but_a_question(database: DuckDBPyConnection, sql: str) -> None:
 
 def _wrong(error: Exception) -> BadInputError:
     """Return what DuckDB says, with what there is where a name is unknown; nothing in it is obeyed by a terminal."""
+    import duckdb
+
     text = str(error).strip()
     said = "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
-    if "file system operations are disabled" in said or "disabled by configuration" in said:
+    if isinstance(error, duckdb.PermissionException):
         return BadInputError(say("queries.tables_only", tables=TABLES, said=said))
     if "read-only mode" in said:
         return BadInputError(say("queries.read_only"))

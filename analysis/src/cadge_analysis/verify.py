@@ -57,10 +57,10 @@ _ITEM_KEYS = ("point_id", "launch_id", "series", "label", "name")
 class Sort(StrEnum):
     """What stands at a place; the words are a reader's."""
 
-    CELL = "in tables"
-    DATA = "in the embedded data"
-    CHART = "in charts"
-    TEXT = "in sentences"
+    CELL = "tables"
+    DATA = "embedded data"
+    CHART = "charts"
+    TEXT = "sentences"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ def _first_bytes(text: str, anew: str) -> PlaceDifference:
 
 def words_of(found: ReportCheck) -> Iterator[str]:
     """Yield the outcome in lines: first the whole, then each place."""
-    parts = ", ".join(f"{count} {sort}" for sort, count in found.recomputed.items() if count)
+    parts = ", ".join(f"{count} in {sort}" for sort, count in found.recomputed.items() if count)
     whole = f"{found.numbers} numbers recomputed"
     if not found.same_program:
         whole = say("check.another_version", whole=whole)

@@ -141,6 +141,11 @@ class Scheduling(Frozen):
     nice: int
 
 
+COUNTED_ELSEWHERE = "not in this launch"
+NEVER_COUNTED = "not to be had"
+"""How `counted` begins where nothing was counted: another launch does it, or the machine cannot."""
+
+
 class EndpointFacts(Frozen):
     """The process that ran this endpoint."""
 

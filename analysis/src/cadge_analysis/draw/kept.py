@@ -24,7 +24,7 @@ ENTRY_BYTES_MAX = 4 << 20
 CACHE_BYTES_MAX = 64 << 20
 """Of all drawings together: the ones that were used longest ago go first."""
 _DIGEST_BYTES = 32
-_off: ContextVar[bool] = ContextVar("drawings are made afresh", default=False)
+_off: ContextVar[bool] = ContextVar("drawn afresh", default=False)
 
 
 @contextlib.contextmanager

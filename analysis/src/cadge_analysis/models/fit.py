@@ -191,7 +191,8 @@ def _own(
     """Return the line of o_s or o_r within a piece, or why there is none."""
     curve = table.curve(name, sizes)
     if len(curve.sizes) < SIZES_LEAST:
-        return Refused(refused=say("fit.few_known", sign=sign, n=len(curve.sizes), every=len(sizes)))
+        known = len(curve.sizes)
+        return Refused(refused=say("fit.few_known", sign=sign, n=known, every=len(sizes)), known=known)
     for size, value in zip(curve.sizes, curve.values, strict=True):
         if value < 0:
             return Refused(refused=say("fit.below_zero", sign=sign, size=units.size(size), value=value))

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from cadge_results.base import Document, Frozen, Place, Wait
 from cadge_results.point import Value
 
@@ -28,6 +30,8 @@ class Refused(Frozen):
     """Why there is no number."""
 
     refused: str
+    known: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """At how many sizes there was a value, where those were too few."""
 
 
 class ModelLine(Frozen):

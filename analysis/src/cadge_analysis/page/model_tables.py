@@ -33,8 +33,8 @@ _FITTED = (
 _REFUSED = (*_FIRST, "sizes", "what was refused", "why")
 _HELD_OUT = (*_FIRST, "predicted", "points", "error, median", "error, worst", "worst at", "the model")
 _EVERY = "all"
-_NOTHING = " is known of 0 of "
-"""What the fit says of a parameter that no point tells of."""
+_NOTHING = ""
+"""In place of the reason where no size gave a value: such rows become one."""
 
 
 def model_tables(fits: Sequence[Fitted], why_not: Callable[[str, str, str], str]) -> tuple[Table, ...]:
@@ -69,7 +69,7 @@ def _folded(rows: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     found: list[tuple[str, ...]] = []
     nothing: dict[tuple[str, str], list[tuple[str, ...]]] = defaultdict(list)
     for row in rows:
-        if _NOTHING in row[-1]:
+        if row[-1] == _NOTHING:
             nothing[row[1], row[2]].append(row)
         else:
             found.append(row)
@@ -130,7 +130,7 @@ def _refused(one: Fitted) -> Iterator[tuple[str, ...]]:
     for piece in one.model.pieces:
         for sign, found in (("o_s", piece.send), ("o_r", piece.receive)):
             if isinstance(found, Refused):
-                yield _sizes(piece), sign, found.refused
+                yield _sizes(piece), sign, _NOTHING if found.known == 0 else found.refused
 
 
 def _latency(found: ModelNumber | Refused) -> str:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A report as headings, sentences and tables: what its Markdown and text editions have of the page, without pictures.
 
-A figure is told by its caption and its numbers. What the page has beside that, `ONLY_IN_HTML` names, with the reason.
+A figure is told by its caption and its numbers. tests/test_editions_whole.py names what only the page has, and why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.layout import column_heads
 from cadge_analysis.blocks.lines import FlatTable, Lines, Listed, Paragraph, lines_of
 from cadge_analysis.blocks.model import Heading
@@ -24,30 +26,7 @@ from cadge_analysis.page.viewmodel import (
     TableRow,
 )
 
-_DRAWN = "a picture, or what belongs to one"
-_LINKED = "where a link of the page leads"
-_FOR_PROGRAMS = "for programs, which have `cadge export`"
-_SHOWN_OTHERWISE = "how something looks that is said in words beside it"
-_ONE_FILE = "an edition is one file, whatever the page is"
-ONLY_IN_HTML = {
-    **dict.fromkeys(("Figure.svg", "Figure.back", "Figure.small_title"), _DRAWN),
-    **dict.fromkeys(("SmallPicture.svg", "SmallPicture.heading"), _DRAWN),
-    **dict.fromkeys(("Sheet.palette_light", "Sheet.palette_dark", "SummaryCell.bar"), _DRAWN),
-    **dict.fromkeys(("Figure.name", "Section.anchor", "Section.short", "Remark.anchor", "Span.href"), _LINKED),
-    **dict.fromkeys(("Finding.kind", "Remark.kind", "Value.raw"), _FOR_PROGRAMS),
-    **dict.fromkeys(("CaseTable.case", "KneeTable.case", "Summary.cases", "Column.key"), _FOR_PROGRAMS),
-    **dict.fromkeys(("TableRow.point_id", "TableRow.wait", "Summary.wait", "Sheet.data_json"), _FOR_PROGRAMS),
-    **dict.fromkeys(
-        ("Value.flag", "Column.below", "SummaryCell.reason", "Span.role", "Column.role"),
-        _SHOWN_OTHERWISE,
-    ),
-    **dict.fromkeys(("Section.pattern", "Section.pattern_title", "split", "PageLink.href", "PageLink.text"), _ONE_FILE),
-    "SummaryCell.p90": "what a switch of the page shows in place of the median",
-    "opened_from": "a report opened again is HTML alone, and a warning of its own says where it came from",
-    "sheet": "the section on provenance tells it",
-    "findings": "they are told among the warnings and notes, or in the sentence of what changed",
-}
-"""Fields of the view model that the editions leave out, or whole parts of the page, and why; all else is told."""
+say = partial(messages.say, "sections")
 
 
 def outline(page: Page) -> Iterator[Lines]:
@@ -77,10 +56,10 @@ def _section(section: Section) -> Iterator[Lines]:
     yield from map(_knees, section.knees)
     yield from lines_of(section.figures)
     if section.models:
-        yield Heading(3, "The model fitted to it")
+        yield Heading(3, say("outline.models"))
         yield from lines_of(section.models)
     if section.tables:
-        yield Heading(3, "Every size")
+        yield Heading(3, say("outline.tables"))
         for table in section.tables:
             yield from _case(table, section)
 
@@ -107,11 +86,11 @@ def _case(table: CaseTable, section: Section) -> Iterator[Lines]:
     heads = column_heads(section.columns)[1:]
     yield FlatTable(_joined(table.title, table.gist, between=": "), ("layer", *heads), _rows(table.rows))
     if table.same:
-        yield Paragraph(f"In every row of {table.title}:")
+        yield Paragraph(say("outline.same", table=table.title))
         yield Listed(tuple(map(_same, table.same)))
     if table.more:
         heads = column_heads(section.more[table.more_set])[1:]
-        yield FlatTable(f"{table.title}, all other columns", ("layer", *heads), _rows(table.more))
+        yield FlatTable(say("outline.more", table=table.title), ("layer", *heads), _rows(table.more))
 
 
 def _same(one: Same) -> str:

@@ -22,6 +22,7 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import STATES, Case, Cell, Series
 from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
+from cadge_results.result import NEVER_COUNTED
 
 say = partial(messages.say, "report")
 
@@ -42,7 +43,7 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
         if every and all(getattr(costs, name) is None for costs in every):
             said = sorted({costs.why[name] for costs in every if costs.why.get(name)})
             # where some could not and some were not asked to, that they could not says more
-            why = next((text for text in said if text.startswith("not to be had")), said[0] if said else "not recorded")
+            why = next((text for text in said if text.startswith(NEVER_COUNTED)), said[0] if said else "not recorded")
             by_reason[why].append(head)
     for why, heads in by_reason.items():
         yield say("tables.not_counted", heads=heads, why=why)

@@ -64,11 +64,8 @@ def repeat(campaign: Campaign) -> bytes:
         if LEFT_OUT in meta.command
         else ""
     )
-    return f"""#!/bin/sh
-# Cadge {meta.tool.version}, revision {meta.tool.revision}: in a checkout of it, after `make build`{gap}
-set -eu
-{shlex.join(meta.command)}
-""".encode()
+    where = say("bundle.checkout", version=meta.tool.version, revision=meta.tool.revision)
+    return f"#!/bin/sh\n{where}{gap}\nset -eu\n{shlex.join(meta.command)}\n".encode()
 
 
 def readme(campaign: Campaign, *, title: str, licence: str) -> bytes:

@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
+from cadge_analysis import messages
 from cadge_results.base import Document, Frozen
 from cadge_results.campaign import CAMPAIGN_ID
+
+say = partial(messages.say, "publish")
 
 Licence = Literal["CC-BY-4.0", "CC0-1.0"]
 LICENCES: dict[str, tuple[str, str]] = {
     "CC-BY-4.0": (
-        "Creative Commons Attribution 4.0 International",
+        say("licences.attribution"),
         "https://creativecommons.org/licenses/by/4.0/legalcode",
     ),
     "CC0-1.0": (
-        "Creative Commons CC0 1.0 Universal",
+        say("licences.zero"),
         "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
     ),
 }

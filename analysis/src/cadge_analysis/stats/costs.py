@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis.stats.load import Sample
-from cadge_results.result import CpuUse
+from cadge_results.result import COUNTED_ELSEWHERE, CpuUse
 
 _SAID_OF = {"instructions": "cycles"}
 """One word says of both whether they were counted."""
@@ -84,4 +84,4 @@ def _counted(
 def _why(samples: Sequence[Sample], name: str) -> str:
     """Return why nothing was counted, as the launch that should have counted says."""
     said = dict.fromkeys(sample.counted[name] for sample in samples if name in sample.counted)
-    return next((text for text in said if not text.startswith("not in this launch")), "") or next(iter(said), "")
+    return next((text for text in said if not text.startswith(COUNTED_ELSEWHERE)), "") or next(iter(said), "")

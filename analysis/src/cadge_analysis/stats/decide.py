@@ -26,7 +26,7 @@ from cadge_results.looks import spent_s
 
 say = partial(messages.say, "stats")
 
-RULE = "signs, range and levels"
+RULE = say("decide.rule")
 
 
 def decide(campaign: Campaign, look: int, *, version: str) -> Decision:

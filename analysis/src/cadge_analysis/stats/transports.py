@@ -19,7 +19,7 @@ from cadge_results.reason import Reason
 from cadge_results.result import PathFacts
 
 Kind = Literal["strayed", "elsewhere", "unsound", "refused", "changed", "apart"]
-OF_PATHS = re.compile(r"\b(path|path_as_asked)(: | of the launch failed)")
+OF_PATHS = re.compile(r"\b(path|path_as_asked)(: | of the launch )")
 """Checks of what a library says of its path, as reasons name them."""
 OF_BYTES = re.compile(r"\bcounters: ")
 """And of what interfaces carried."""

@@ -92,7 +92,7 @@ class Fate(StrEnum):
     LOST = "no longer measured"
     WORKING = "newly measured"
     NEITHER = "on neither side"
-    UNMATCHED = "not to be matched"
+    UNMATCHED = "unmatched"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from _pytest.mark.structures import ParameterSet
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
@@ -75,6 +76,12 @@ WAY_TESTS = (
 """Tests whose outcome most depends on the way between the peers: all that the short form has between hosts."""
 
 ONE_SIDED_TESTS = ("put_notifies", "put_get_fetch_add", "quiet_is_visible", "rights_hold", "structs_may_grow")
+
+NEED_A_DEVICE = {"verbs"}
+"""Wires over which nothing opens here: ci/rdma/run has them on an emulated machine."""
+
+WITHIN, ASLEEP = 0, 1
+"""Turns of wire_by_style: what the short form has within a host, and what it has asleep."""
 
 SIDE_BY_SIDE = 6
 """So many runs of tests that sleep go on at once."""
@@ -263,29 +270,37 @@ def layers_of(build: Path) -> list[Path]:
     return sorted(path for path in modules if not path.name.startswith("shim-") and "@" not in path.name)
 
 
-def stands_on_a_wire(module: Path) -> bool:
-    """Say whether the layer is a style over one of the wires, which have tests of their own at both places."""
+def wire_of(module: Path) -> str:
+    """Return the wire that the layer's style stands on, which has tests of its own at both places; or nothing."""
     style, _, substrate = module.stem.partition("-")
     makefile = ROOT / "layers" / style / f"{substrate}.mk"
-    return makefile.exists() and "$(WIRE_SOURCES)" in makefile.read_text(encoding="utf-8")
+    stands = makefile.exists() and f"WIRE := {substrate}\n" in makefile.read_text(encoding="utf-8")
+    return substrate if stands else ""
 
 
-def way_is_that_of_another(module: Path) -> bool:
-    """Say whether the layer's style stands on several wires, and this is not the one of them whose name comes last.
+def wire_by_style(turn: int) -> dict[str, str]:
+    """Return one wire for each style that stands on wires: the next one for the next style, so that each has its turn.
 
-    Such layers differ in the wire alone, which has tests of its own at both places.
+    Layers of one style differ in the wire alone. Each turn pairs style and wire differently.
     """
-    style, _, substrate = module.stem.partition("-")
-    makefiles = (ROOT / "layers" / style).glob("*.mk")
-    wired = [file.stem for file in makefiles if "$(WIRE_SOURCES)" in file.read_text(encoding="utf-8")]
-    return substrate in wired and substrate != max(wired)
+    wires: dict[str, list[str]] = {}
+    for module in layers_of(BUILDS["asan"]):
+        if wire := wire_of(module):
+            wires.setdefault(module.stem.partition("-")[0], []).append(wire)
+    here = {style: sorted(set(names) - NEED_A_DEVICE) or names for style, names in wires.items()}
+    return {style: here[style][(number + turn) % len(here[style])] for number, style in enumerate(sorted(here))}
+
+
+def is_chosen(module: Path, turn: int) -> bool:
+    """Say whether the short form has the layer: it has each that stands on no wire, and each style once."""
+    return not wire_of(module) or module.stem in {"-".join(pair) for pair in wire_by_style(turn).items()}
 
 
 def layer_cases() -> list[object]:
     """Return every built layer at every place in every wait mode, in both builds; between hosts WAY_TESTS alone, too.
 
     The short form has it under sanitizers, polling; what these hide is for test_layer_does_not_grow, what sleeps for
-    test_what_sleeps. A style it has over one wire, within one host.
+    test_what_sleeps. A style it has over every wire at `self`, over one wire within one host, and over another asleep.
     """
     return [
         pytest.param(
@@ -302,8 +317,8 @@ def layer_cases() -> list[object]:
                     name == "release"
                     or wait == "block"
                     or (place == "between" and not few)
-                    or (place == "between" and stands_on_a_wire(module))
-                    or (place == "within" and way_is_that_of_another(module))
+                    or (place == "between" and wire_of(module) != "")
+                    or (place == "within" and not is_chosen(module, WITHIN))
                 ),
             ],
         )
@@ -335,7 +350,10 @@ def shim_cases() -> list[object]:
 
 
 def sleepers() -> list[object]:
-    """Return a run of the tests that sleep for each layer that there is within one host, and for each shim."""
+    """Return a run of the tests that sleep for each layer that there is within one host, and for each shim.
+
+    The short form has a style over one wire.
+    """
     layers = BUILDS["asan"] / "layers"
     under: dict[str, tuple[Path, list[str]]] = {}
     for module in layers_of(BUILDS["asan"]):
@@ -344,7 +362,50 @@ def sleepers() -> list[object]:
     for shim in sorted(layers.glob("shim-*.so")):
         options = ["--shim", shim.stem.removeprefix("shim-"), *only(*SLEEPING_TESTS)]
         under[shim.stem] = layers / "sockets-tcp.so", options
-    return [pytest.param(Sleeper("asan", module, tuple(options)), id=name) for name, (module, options) in under.items()]
+    return [
+        pytest.param(
+            Sleeper("asan", module, tuple(options)),
+            id=name,
+            marks=[pytest.mark.long] * (not is_chosen(layers / f"{name}.so", ASLEEP)),
+        )
+        for name, (module, options) in under.items()
+    ]
+
+
+def short(cases: list[object]) -> set[str]:
+    """Return the names of those cases that the short form has."""
+    marked = [case for case in cases if isinstance(case, ParameterSet)]
+    return {str(case.id) for case in marked if not any(mark.name == "long" for mark in case.marks)}
+
+
+def test_the_short_form_has_each_style_and_each_wire_once() -> None:
+    """Every layer at one place at least; a style over one wire a place and mode, and each wire under a style."""
+    modules = layers_of(BUILDS["asan"])
+    wires = {  # found by folders, where wire_of reads makefiles
+        module.stem: wire
+        for module in modules
+        for style, _, wire in [module.stem.partition("-")]
+        if (ROOT / f"layers/{style}/style.mk").exists() and (ROOT / f"layers/wire/{wire}/wire.mk").exists()
+    }
+    if not wires:
+        pytest.skip("no style on a wire is built")
+    styles = {name.partition("-")[0] for name in wires}
+    layer, grown = short(layer_cases()), short(growth_cases())
+    assert {f"asan-{module.stem}-self-poll" for module in modules} <= layer
+    within = [name for name in wires if f"asan-{name}-within-poll" in layer]
+    asleep = [name for name in wires if name in short(sleepers())]
+    for names in (within, asleep):
+        assert sorted(name.partition("-")[0] for name in names) == sorted(styles)
+        assert {wires[name] for name in names} >= set(wires.values()) - NEED_A_DEVICE
+    assert not set(within) & set(asleep)
+    assert sorted(wires[name] for name in wires if f"release-{name}" in grown) == sorted(
+        {wires[name] for name in within}
+    )
+    assert not [
+        name for name in layer if "between" in name and name.split("-between")[0].removeprefix("asan-") in wires
+    ]
+    others = [module.stem for module in modules if module.stem not in wires]
+    assert {f"asan-{name}-{place}" for name in others for place in ("within-poll", "between-poll-way")} <= layer
 
 
 @pytest.mark.alone
@@ -380,7 +441,9 @@ def test_peregrine_in_place() -> None:
 
 
 def growth_cases() -> list[object]:
-    """Return every built layer in both builds; the short form has few, in the release build."""
+    """Return every built layer in both builds; the short form has few, in release: each wire under one style."""
+    style_of = {wire: style for style, wire in wire_by_style(WITHIN).items()}
+    under_one = {f"{style}-{wire}" for wire, style in style_of.items()}
     return [
         pytest.param(
             name,
@@ -389,7 +452,8 @@ def growth_cases() -> list[object]:
             id=f"{name}-{module.stem}",
             marks=[
                 pytest.mark.paired,
-                *[pytest.mark.long] * (name == "asan" or place == "between" or stands_on_a_wire(module)),
+                *[pytest.mark.long]
+                * (name == "asan" or place == "between" or (wire_of(module) != "" and module.stem not in under_one)),
             ],
         )
         for name, build in BUILDS.items()

@@ -10,7 +10,7 @@ import pytest
 import synthetic
 
 from cadge_analysis.page import remarks
-from cadge_analysis.stats import compare, load
+from cadge_analysis.stats import compare, launch_facts, load
 from cadge_results import Campaign, LaunchRecord
 
 pytestmark = pytest.mark.spare
@@ -75,15 +75,15 @@ def test_a_path_may_change_in_its_numbers_alone(tmp_path: Path) -> None:
         changed = replace(data, records=records)
         every = remarks.remarks(replace(comparison, data=changed))
         assert not any("changed" in remark.title for remark in every), "the findings tell it, with both paths"
-        return bool(load.changed(changed))
+        return bool(launch_facts.changed(changed))
 
     assert not found("tcp; send buffer 69120 B", "tcp; send buffer 87040 B")
     assert found("posix/memory", "tcp/lo")
     # endpoints of other hosts have channels of another kind
     assert not found("posix/memory", "tcp/lo", hosts=("h1", "h2"))
     # two ends that differ in numbers alone are one path, as if they had agreed
-    assert load.distinct_paths(["tcp; buffer 1 B", "tcp; buffer 2 B"]) == "tcp; buffer 1 B"
-    assert load.distinct_paths(["posix/memory", "tcp/lo"]) == "posix/memory | tcp/lo"
+    assert launch_facts.distinct_paths(["tcp; buffer 1 B", "tcp; buffer 2 B"]) == "tcp; buffer 1 B"
+    assert launch_facts.distinct_paths(["posix/memory", "tcp/lo"]) == "posix/memory | tcp/lo"
 
 
 def test_what_is_measured_at_a_rate_of_the_link_has_no_floor(campaign: Campaign) -> None:

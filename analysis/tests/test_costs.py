@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import export, report
+from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Sample
 from cadge_results import Campaign
@@ -99,3 +101,37 @@ def test_the_report_shows_what_was_counted_and_says_what_was_not(campaign: Campa
     assert all("cycles" not in shown.fields for shown in rows)
     assert "How many cycles and instructions an operation takes: not recorded." in page.text
     assert "How many system calls an operation takes" not in page.text
+
+
+def use(**given: int | None) -> CpuUse:
+    needed = ("user_ns", "system_ns", "voluntary_switches", "involuntary_switches", "minor_faults", "major_faults")
+    return CpuUse.model_validate(dict.fromkeys(needed, 3) | given)
+
+
+@pytest.mark.parametrize("large", [0, 1 << 31, 1 << 63, 1 << 90])
+def test_uses_come_back_equal_each_with_its_role(large: int) -> None:
+    uses = (use(user_ns=large, cycles=None, stolen_ns=0), use(wall_ns=large + 1))
+    packed = PackedUses(("client", "server"), uses)
+    assert list(packed) == [("client", uses[0]), ("server", uses[1])]
+    assert len(packed) == 2
+    assert packed[-1] == ("server", uses[1])
+    assert packed[:1] == (("client", uses[0]),)
+    [(_, again), _] = packed
+    assert again.model_dump_json() == uses[0].model_dump_json()
+
+
+@pytest.mark.parametrize(("roles", "uses", "kept"), [(2, 1, 1), (1, 2, 1), (0, 1, 0), (1, 0, 0)])
+def test_a_use_without_a_role_and_a_role_without_a_use_are_left_out(roles: int, uses: int, kept: int) -> None:
+    packed = PackedUses(("client", "server")[:roles], [use()] * uses)
+    assert len(packed) == len(list(packed)) == kept
+    assert bool(packed) is (kept > 0)
+
+
+@pytest.mark.parametrize("counts", [{}, {"polls": 1 << 70, "copied_bytes": 0}])
+def test_counts_come_back_in_their_order(counts: dict[str, int]) -> None:
+    packed = PackedCounts(Counter(counts))
+    assert packed == counts
+    assert list(packed) == list(packed.keys()) == list(counts)
+    assert len(packed) == len(counts)
+    assert packed.get("nothing", 7) == 7
+    assert Counter(packed) == counts

@@ -18,7 +18,8 @@ from cadge_analysis.page.provenance import deck, host_facts, own, tidied
 from cadge_analysis.page.remarks import _worst
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
-from cadge_analysis.stats.load import Dataset, launch_facts
+from cadge_analysis.stats.launch_facts import launch_facts
+from cadge_analysis.stats.load import Dataset
 
 OPTIONS = synthetic.Options(
     layers=("sockets-tcp", "native-ucx"), sizes=(8, 4096, 1 << 20), launches=9, samples=200, troubles=False

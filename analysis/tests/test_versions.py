@@ -21,7 +21,8 @@ from cadge_analysis.page.versions import versions
 from cadge_analysis.page.viewmodel import Since
 from cadge_analysis.report import edition, page_of
 from cadge_analysis.stats.compare import compare
-from cadge_analysis.stats.load import Dataset, launch_facts, read
+from cadge_analysis.stats.launch_facts import launch_facts
+from cadge_analysis.stats.load import Dataset, read
 from cadge_results.provider import Provider
 from cadge_results.result import PathFacts
 

@@ -7,13 +7,14 @@ import base64
 import struct
 import zlib
 
+import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # publishes no types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cadge_results.errors import FormatError
-from cadge_results.histogram import decode, decode_all, merge
+from cadge_results.histogram import Columns, Histogram, Resolution, decode, decode_all, merge
 
 PERCENTS = [0.0, 0.1, 25.0, 50.0, 75.0, 90.0, 99.0, 99.9, 99.999, 100.0]
 
@@ -177,3 +178,24 @@ def test_different_resolutions_are_not_merged() -> None:
         merge([fine, decode(coarse.encode().decode())])
     with pytest.raises(ValueError, match="nothing"):
         merge([])
+
+
+@pytest.mark.parametrize("last", [1, (1 << 16) - 1, 1 << 16, (1 << 32) - 1, 1 << 32, 1 << 60])
+@pytest.mark.parametrize("place", [5, (1 << 16) - 1, 1 << 16, 1 << 20])
+def test_places_and_sums_of_any_width_are_kept_as_they_are(place: int, last: int) -> None:
+    resolution = Resolution(1, 10**11, 5)
+    places, upto = np.array([4, place], np.int32), np.array([1, last + 1], np.int64)
+    one = Histogram(resolution, places, upto)
+    assert one.places.tolist() == [4, place]
+    assert one.upto.tolist() == [1, last + 1]
+    assert one.counts.tolist() == [1, last]
+    assert (one.total, len(one)) == (last + 1, 2)
+    assert one.value_of(last + 1) == one.highs[-1]
+    assert merge([one, one]).counts.tolist() == [2, 2 * last]
+    columns = Columns([resolution] * 2, np.array([0, 2]), places, upto)
+    assert columns.histograms() == [Histogram(resolution, places[:0], upto[:0]), one]
+
+
+def test_a_histogram_takes_four_bytes_a_bucket_where_that_is_enough() -> None:
+    one = Histogram(Resolution(1, 10**11, 3), np.arange(1000), np.arange(1, 1001))
+    assert len(one._packed) == 4001

@@ -14,9 +14,8 @@ import binascii
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from cadge_results.errors import FormatError
 
 Places = NDArray[np.int32]
 Integers = NDArray[np.int64]
+AnyIntegers = NDArray[np.integer[Any]]
 
 _COOKIE_MASK = ~0xF0 & 0xFFFFFFFF
 _COOKIE_PLAIN = 0x1C849303
@@ -46,17 +46,38 @@ class Resolution(NamedTuple):
     digits: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Counts by bucket, in rising order of value; buckets with no counts are left out.
+    """Counts by bucket, in rising order of value; buckets with no counts are left out. It never changes.
 
     `places` are the buckets' numbers, from 0 at the lowest value; `upto` is how many values lie in a bucket or below
-    it. Both are of one length, which is that of the histogram: one without values is false.
+    it. Both are of one length, which is that of the histogram: one without values is false. They are kept as bytes, in
+    integers that are no wider than need be: an analysis holds one or two histograms an attempt.
     """
 
-    resolution: Resolution
-    places: Places
-    upto: Integers
+    __slots__ = ("_packed", "resolution")
+
+    def __init__(self, resolution: Resolution, places: AnyIntegers, upto: AnyIntegers) -> None:
+        """Keep so many values in such buckets."""
+        [packed] = _packed(places, upto, [(0, len(places))])
+        self.resolution, self._packed = resolution, packed
+
+    @classmethod
+    def _of(cls, resolution: Resolution, packed: bytes) -> Histogram:
+        made = cls.__new__(cls)
+        made.resolution, made._packed = resolution, packed
+        return made
+
+    @property
+    def places(self) -> AnyIntegers:
+        """The buckets' numbers."""
+        return np.frombuffer(self._packed, _KINDS[self._packed[-1]][0], len(self))
+
+    @property
+    def upto(self) -> AnyIntegers:
+        """How many values lie in each bucket or below it."""
+        places, upto, _ = _KINDS[self._packed[-1]]
+        often = len(self)
+        return np.frombuffer(self._packed, upto, often, often * places.itemsize)
 
     @property
     def counts(self) -> Integers:
@@ -99,14 +120,14 @@ class Histogram:
         """
         if not self:
             raise ValueError("a histogram without values has none of any number")
-        place = int(self.places[min(int(self.upto.searchsorted(number)), len(self.places) - 1)])
+        place = int(self.places[min(int(self.upto.searchsorted(number)), len(self) - 1)])
         magnitude, half_bits = _bits(self.resolution)
         doublings = max((place >> half_bits) - 1, 0)  # as in _edges, which costs ten times as much for one alone
         return ((place - (doublings << half_bits) + 1) << magnitude + doublings) - 1
 
     def __len__(self) -> int:
         """Return how many buckets have counts."""
-        return len(self.places)
+        return len(self._packed) // _KINDS[self._packed[-1]][2]
 
     def __eq__(self, other: object) -> bool:
         """Tell whether another one has the same resolution and the same counts."""
@@ -128,6 +149,28 @@ class Histogram:
         return iter(zip(lows.tolist(), highs.tolist(), self.counts.tolist(), strict=True))
 
 
+_KINDS = [
+    (np.dtype(places), np.dtype(upto), np.dtype(places).itemsize + np.dtype(upto).itemsize)
+    for places in ("u2", "i4")
+    for upto in ("u2", "u4", "i8")
+]
+"""How wide places and sums are kept, and both together: its number here is the last byte of a packed histogram."""
+
+
+def _packed(places: AnyIntegers, upto: AnyIntegers, parts: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Return several histograms of a row, from where to where each, packed."""
+    has_narrow = int(places.max(initial=0)) < 1 << 16
+    numbers = places.astype(_KINDS[0 if has_narrow else 3][0])
+    sums = [upto.astype(_KINDS[width][1]) for width in range(3)]  # of each only those are taken that fit
+    found = []
+    for begin, end in parts:
+        total = int(upto[end - 1]) if end > begin else 0
+        width = 0 if total < 1 << 16 else 1 if total < 1 << 32 else 2
+        kind = width + (0 if has_narrow else 3)
+        found.append(numbers[begin:end].tobytes() + sums[width][begin:end].tobytes() + bytes((kind,)))
+    return found
+
+
 NOTHING = Histogram(Resolution(1, 2, 1), np.zeros(0, np.int32), np.zeros(0, np.int64))
 """A histogram without values."""
 
@@ -141,12 +184,10 @@ class Columns(NamedTuple):
     upto: Integers
 
     def histograms(self) -> list[Histogram]:
-        """Return them one by one, without copying anything."""
+        """Return them one by one."""
         ends = self.lengths.cumsum().tolist()
-        return [
-            Histogram(resolution, self.places[begin:end], self.upto[begin:end])
-            for resolution, begin, end in zip(self.resolutions, [0, *ends][: len(ends)], ends, strict=True)
-        ]
+        packed = _packed(self.places, self.upto, list(zip([0, *ends], ends, strict=False)))
+        return [Histogram._of(*one) for one in zip(self.resolutions, packed, strict=True)]
 
 
 def decode(text: str) -> Histogram:
@@ -188,7 +229,13 @@ def _opened(text: str) -> tuple[Resolution, bytes]:
     body = payload[_HEADER.size : _HEADER.size + size]
     if len(body) != size:
         raise FormatError(f"histogram is cut short: {len(body)} of {size} bytes")
-    return Resolution(lowest, highest, digits), body
+    return _resolution(lowest, highest, digits), body
+
+
+@lru_cache(64)
+def _resolution(lowest: int, highest: int, digits: int) -> Resolution:
+    """Return one object for all that count alike."""
+    return Resolution(lowest, highest, digits)
 
 
 def _inflate(blob: bytes) -> bytes:
@@ -269,7 +316,7 @@ def _bits(resolution: Resolution) -> tuple[int, int]:
     return resolution.lowest.bit_length() - 1, max((2 * 10**resolution.digits - 1).bit_length(), 1) - 1
 
 
-def _edges(resolution: Resolution, places: Places | Integers) -> tuple[Integers, Integers]:
+def _edges(resolution: Resolution, places: AnyIntegers) -> tuple[Integers, Integers]:
     """Return the smallest and the largest value of buckets."""
     magnitude, half_bits = _bits(resolution)
     wide = places.astype(np.int64)

@@ -13,7 +13,8 @@ from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict
 from cadge_analysis.stats.compare import OPERATIONS_MIN, Numbers, Row
 from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.load import Case, Cell, Dataset, LaunchFacts
+from cadge_analysis.stats.launch_facts import LaunchFacts
+from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import PatternFile, Workload
 from cadge_results.pattern import KneeRule

@@ -12,7 +12,8 @@ from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.figures import caption_of, chart_of, figure_of
 from cadge_analysis.page.scale_figures import counts
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.load import Dataset, LaunchFacts, Series
+from cadge_analysis.stats.launch_facts import LaunchFacts
+from cadge_analysis.stats.load import Dataset, Series
 from cadge_results.point import Value
 
 

@@ -18,7 +18,8 @@ from cadge_analysis.blocks.model import Fact, Key, Table, TableCell, TableLine
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.floors import Floor, Group
-from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, distinct_paths
+from cadge_analysis.stats.launch_facts import LaunchFacts, distinct_paths
+from cadge_analysis.stats.load import Dataset, Series
 from cadge_results.command import command as command_of_user
 
 say = partial(messages.say, "report")

@@ -16,7 +16,8 @@ from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.knee import does_nothing, loads
-from cadge_analysis.stats.load import Dataset, changed_libraries
+from cadge_analysis.stats.launch_facts import changed_libraries
+from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.twin import TwinRate
 from cadge_results.pattern import Quantity
 

@@ -15,9 +15,9 @@ from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.tails import TailPanel, TailSpot
 from cadge_analysis.page.figures import MAIN_PX, chart_of, faint_note, no_small
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.intervals import TAIL_SAMPLES
-from cadge_analysis.stats.load import Dataset, LaunchFacts, Series
-from cadge_analysis.stats.tail_curve import NAMED, TailPoint, tail_curve
+from cadge_analysis.stats.intervals import NAMED, TAIL_SAMPLES, TailPoint, tail_curve
+from cadge_analysis.stats.launch_facts import LaunchFacts
+from cadge_analysis.stats.load import Dataset, Series
 
 say = partial(messages.say, "figures")
 

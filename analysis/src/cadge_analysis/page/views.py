@@ -48,7 +48,8 @@ from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee
 from cadge_analysis.stats.knee import loads as loads_of
-from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
+from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
+from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
 from cadge_results.point import Value

@@ -15,7 +15,8 @@ from functools import partial
 
 from cadge_analysis import messages
 from cadge_analysis.stats.compare import numbers_of
-from cadge_analysis.stats.load import Dataset, Series, launch_facts, without_numbers
+from cadge_analysis.stats.launch_facts import launch_facts, without_numbers
+from cadge_analysis.stats.load import Dataset, Series
 
 say = partial(messages.say, "selftest")
 

@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the analysis needs of a launch's attempts beside their samples, in columns: no attempt itself is kept."""
+"""What the analysis needs of a launch's attempts beside their samples, in columns and bytes: no attempt itself is kept.
+
+As objects it would take ten times the memory, and a campaign has 300,000 attempts.
+"""
 
 from __future__ import annotations
 
+import marshal
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cadge_analysis.stats.hindrance import WAKE_NS, hindered_share
 from cadge_results import LaunchRecord
+from cadge_results.columns import built
 from cadge_results.result import Attempt, CpuUse, Witness
 
 WITNESSES = ("line_ns", "copy_ns", "clock_ns")
 SPEED = ("copy_ns", "clock_ns")
+_FIELDS = tuple(CpuUse.model_fields)
+RoleUse = tuple[str, CpuUse]
 
 Around = Mapping[str, float]
 """What was measured around an attempt, by witness."""
@@ -100,3 +108,63 @@ def _wait_share(record: LaunchRecord, attempts: Sequence[Attempt], endpoint: int
 def _share(use: CpuUse, threads: int, wake_ns: float) -> float | None:
     share = hindered_share(use, wake_ns)
     return None if share is None else min(share / threads, 1.0)
+
+
+class PackedUses(Sequence[RoleUse]):
+    """The use of processors by each endpoint of an attempt, with its role. Each reading makes new objects."""
+
+    __slots__ = ("_packed", "_roles")
+
+    def __init__(self, roles: tuple[str, ...], uses: Iterable[CpuUse]) -> None:
+        """Pack the uses of endpoints in such roles; `roles` is shared."""
+        made = tuple(tuple(getattr(use, name) for name in _FIELDS) for use in uses)
+        self._roles = roles[: len(made)] if len(roles) > len(made) else roles
+        self._packed = marshal.dumps(made[: len(roles)])
+
+    def __len__(self) -> int:
+        """Return how many endpoints have a use."""
+        return len(self._roles)
+
+    def __iter__(self) -> Iterator[RoleUse]:
+        """Yield role and use of each endpoint."""
+        values = marshal.loads(self._packed)  # noqa: S302 - what this object packed itself
+        for role, one in zip(self._roles, values, strict=True):
+            yield role, built(CpuUse, dict(zip(_FIELDS, one, strict=True)))
+
+    @overload
+    def __getitem__(self, place: int) -> RoleUse: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[RoleUse]: ...
+    def __getitem__(self, place: int | slice) -> RoleUse | Sequence[RoleUse]:
+        """Return the role and use of one endpoint, or of several."""
+        return tuple(self)[place]
+
+
+class PackedCounts(Mapping[str, int]):
+    """Counts by name."""
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        """Pack them."""
+        self._packed = marshal.dumps(dict(counts))
+
+    def _counts(self) -> dict[str, int]:
+        found: dict[str, int] = marshal.loads(self._packed)  # noqa: S302 - what this object packed itself
+        return found
+
+    def __getitem__(self, name: str) -> int:
+        """Return the count of a name."""
+        return self._counts()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._counts())
+
+    def __len__(self) -> int:
+        """Return how many names there are."""
+        return len(self._counts())
+
+    def items(self) -> ItemsView[str, int]:
+        """Return names with counts, unpacked once."""
+        return self._counts().items()

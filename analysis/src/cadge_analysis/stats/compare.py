@@ -187,7 +187,11 @@ def apart(measured: Sequence[Measured], quantity: Quantity) -> Estimate | None:
 
 
 def _counted(samples: Sequence[Sample]) -> Counter[str]:
-    return sum((Counter(sample.counters) for sample in samples), Counter())
+    found: Counter[str] = Counter()
+    for sample in samples:
+        for name, often in sample.counters.items():
+            found[name] += often
+    return +found
 
 
 def numbers_of(cell: Cell) -> Numbers | None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cadge_analysis.stats.attempt_columns import RoleUse
 from cadge_analysis.stats.load import Sample
 from cadge_results.result import COUNTED_ELSEWHERE, CpuUse
 
 _SAID_OF = {"instructions": "cycles"}
 """One word says of both whether they were counted."""
 Read = Callable[[CpuUse], int | None]
+Used = Sequence[tuple[Sample, tuple[RoleUse, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,35 +46,36 @@ class Costs:
 def costs_of(samples: Sequence[Sample], roles: Iterable[str]) -> Costs:
     """Return what an operation of a cell took."""
     names = tuple(roles)
+    used = [(sample, tuple(sample.cpu)) for sample in samples]  # unpacked once
     counted = {
-        "system_calls": _counted(samples, names, lambda use: use.system_calls, lambda one: one.counted_operations),
-        "cycles": _counted(samples, names, lambda use: use.cycles, lambda one: one.operations),
-        "instructions": _counted(samples, names, lambda use: use.instructions, lambda one: one.operations),
+        "system_calls": _counted(used, names, lambda use: use.system_calls, lambda one: one.counted_operations),
+        "cycles": _counted(used, names, lambda use: use.cycles, lambda one: one.operations),
+        "instructions": _counted(used, names, lambda use: use.instructions, lambda one: one.operations),
     }
     return Costs(
-        cpu_ns=_whole(samples, names, lambda use: use.user_ns + use.system_ns),
-        switches=_whole(samples, names, lambda use: use.voluntary_switches),
-        faults=_whole(samples, names, lambda use: use.minor_faults + use.major_faults),
+        cpu_ns=_whole(used, names, lambda use: use.user_ns + use.system_ns),
+        switches=_whole(used, names, lambda use: use.voluntary_switches),
+        faults=_whole(used, names, lambda use: use.minor_faults + use.major_faults),
         **counted,
         why={name: _why(samples, _SAID_OF.get(name, name)) for name, found in counted.items() if found is None},
     )
 
 
-def _whole(samples: Sequence[Sample], roles: Sequence[str], read: Read) -> PerOperation | None:
+def _whole(used: Used, roles: Sequence[str], read: Read) -> PerOperation | None:
     """Return what every launch has; None unless every launch does."""
-    if any(not sample.cpu for sample in samples):
+    if any(not uses for _, uses in used):
         return None
-    return _counted(samples, roles, read, lambda one: one.operations)
+    return _counted(used, roles, read, lambda one: one.operations)
 
 
 def _counted(
-    samples: Sequence[Sample], roles: Sequence[str], read: Read, operations_of: Callable[[Sample], int]
+    used: Used, roles: Sequence[str], read: Read, operations_of: Callable[[Sample], int]
 ) -> PerOperation | None:
     """Return what those launches have that counted it at every endpoint; None where none did."""
     totals = dict.fromkeys(roles, 0)
     operations = 0
-    for sample in samples:
-        found = [(role, read(use)) for role, use in sample.cpu]
+    for sample, uses in used:
+        found = [(role, read(use)) for role, use in uses]
         if not found or any(value is None for _, value in found):
             continue
         operations += operations_of(sample)

@@ -8,15 +8,21 @@ attempts, so that nothing planned can drop out of sight. Times are integer nanos
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from cadge_analysis import messages
 from cadge_analysis.errors import NoDataError
-from cadge_analysis.stats.attempt_columns import Around, AttemptColumns, attempt_columns
+from cadge_analysis.stats.attempt_columns import (
+    Around,
+    AttemptColumns,
+    PackedCounts,
+    PackedUses,
+    RoleUse,
+    attempt_columns,
+)
 from cadge_analysis.stats.hindrance import hindered
 from cadge_results import (
     Attempt,
@@ -41,7 +47,6 @@ from cadge_results.looks import LooksState, looks_state
 from cadge_results.outcomes import launch_outcomes
 from cadge_results.pattern import Quantity
 from cadge_results.point import AGAIN, Value, label_of
-from cadge_results.result import CpuUse, Result
 from cadge_results.uncollected import uncollected
 
 say = partial(messages.say, "stats")
@@ -159,7 +164,7 @@ class Sample:
     operations: int
     lost: int
     late: int
-    cpu: tuple[tuple[str, CpuUse], ...]
+    cpu: Sequence[RoleUse]
     steady: bool
     hindered: bool
     counters: Mapping[str, int] = field(default_factory=dict)
@@ -305,21 +310,23 @@ def _counted(record: LaunchRecord) -> dict[str, str]:
     return said
 
 
-def _sample(attempt: Attempt, file: PatternFile, record: LaunchRecord, counted: Mapping[str, str]) -> Sample:
+def _sample(
+    attempt: Attempt, file: PatternFile, launch_id: str, cpu: Sequence[RoleUse], counted: Mapping[str, str]
+) -> Sample:
     """Return what an attempt gave; its number among those of its round, and whether it was hindered, others say."""
     found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
-        launch_id=record.launch_id,
+        launch_id=launch_id,
         round=(0, 0),
         quantities={name: one for name, one in found.items() if one is not None},
         elapsed_ns=attempt.elapsed_ns or 0,
         operations=attempt.operations or 0,
         lost=attempt.lost or 0,
         late=attempt.late or 0,
-        cpu=tuple(zip(record.launch.roles, attempt.cpu or (), strict=False)),
+        cpu=cpu,
         steady=attempt.warmup is None or attempt.warmup.steady,
         hindered=False,
-        counters=sum((Counter(one) for one in attempt.counters), Counter()),
+        counters=PackedCounts(sum((Counter(one) for one in attempt.counters), Counter())),
         counted_operations=attempt.counted_operations,
         counted=counted,
     )
@@ -339,7 +346,13 @@ def _verdict(outcome: PointOutcome, file: PatternFile) -> tuple[str, str, str]:
     if outcome.status == "valid" and not _usable(outcome.attempt, file):
         lost = outcome.attempt.lost if outcome.attempt else 0
         return "failed", str(Reason.EMPTY), say("load.no_operation", lost=lost or 0)
+    if outcome.status == "valid":
+        return _VALID
     return outcome.status, str(outcome.reason_code or ""), outcome.reason or say("load.no_reason_stored")
+
+
+_VALID = ("valid", "", "")
+"""Nobody asks why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,23 +362,24 @@ class _Attempted:
     round: int
     launch_id: str
     verdict: tuple[str, str, str]
-    cpu: Sequence[CpuUse]
+    cpu: Sequence[RoleUse]
     sample: Sample | None
 
 
 def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[tuple[str, _Attempted]]:
     """Yield each planned attempt of a launch, with its point."""
     counted = _counted(record) if record is not None else {}
+    roles = tuple(record.launch.roles) if record is not None else ()
     for outcome in launch_outcomes(campaign.plan, launch, record):
         attempt, file = outcome.attempt, campaign.plan.pattern_of(outcome.point)
         verdict = _verdict(outcome, file)
+        cpu = PackedUses(roles, attempt.cpu) if attempt is not None and attempt.cpu else ()
         sample = None
-        if record is not None and attempt is not None and verdict[0] == "valid":
+        if attempt is not None and verdict[0] == "valid":
             try:
-                sample = _sample(attempt, file, record, counted)
+                sample = _sample(attempt, file, launch.launch_id, cpu, counted)
             except FormatError as error:
-                campaign.blame(record.launch_id, error)
-        cpu = (attempt.cpu or ()) if attempt is not None else ()
+                campaign.blame(launch.launch_id, error)
         yield outcome.point.point_id, _Attempted(launch.round, launch.launch_id, verdict, cpu, sample)
 
 
@@ -375,7 +389,7 @@ def _cell(point: PlanPoint, plan: Plan, found: list[_Attempted]) -> Cell:
     verdicts = [one.verdict for one in found]
     if point.state == "refused":
         verdicts.append(("refused", str(point.reason_code or ""), point.reason or say("load.no_reason_stored")))
-    flags = hindered([one.cpu for one in found], point.subject.wait)
+    flags = hindered([[use for _, use in one.cpu] for one in found], point.subject.wait)
     samples: list[Sample] = []
     used: Counter[int] = Counter()
     for one, is_hindered in zip(found, flags, strict=True):
@@ -451,98 +465,3 @@ def without_attempts(record: LaunchRecord) -> LaunchRecord:
     if record.result is None:
         return record
     return record.model_copy(update={"result": record.result.model_copy(update={"attempts": (), "witness": ()})})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchFacts:
-    """What a series really was at one place and in one wait mode: library, path, who does the work."""
-
-    library: str
-    version: str
-    file: str
-    build_id: str
-    adapter_file: str
-    adapter_build_id: str
-    rpc: str
-    semantics: Mapping[str, str]
-    caps: tuple[str, ...]
-    traits: Mapping[str, object]
-    used: str
-    short_bytes: int
-    short_path: str
-    long_path: str
-
-
-def without_numbers(path: str) -> str:
-    """Return a path with its numbers (buffer sizes, addresses) taken out: what makes two paths the same one."""
-    return re.sub(r"[0-9]+", "#", path)
-
-
-def distinct_paths(paths: Iterable[str]) -> str:
-    """Return the differing paths, joined; of those that differ in numbers alone, the first."""
-    first: dict[str, str] = {}
-    for path in paths:
-        first.setdefault(without_numbers(path), path)
-    return " | ".join(first.values())
-
-
-def launch_facts(data: Dataset) -> dict[tuple[Series, str, str], tuple[LaunchFacts, ...]]:
-    """Return, by series, place and wait mode, every differing set of facts that its launches stated (usually one)."""
-    found: dict[tuple[Series, str, str], dict[str, LaunchFacts]] = defaultdict(dict)
-    for record, result in _done(data):
-        facts = _facts(result)
-        found[_where(record)].setdefault(repr(facts), facts)
-    return {key: tuple(facts[text] for text in sorted(facts)) for key, facts in found.items()}
-
-
-def changed(data: Dataset) -> list[tuple[Series, str, str]]:
-    """Return the series that were not the same in all launches: the library, or the path among the same hosts.
-
-    Where a launch has several endpoints on a host, their channels take another path than those between hosts.
-    Numbers in a path (buffer sizes, addresses) may differ.
-    """
-    paths: dict[tuple[tuple[Series, str, str], tuple[str, ...]], set[str]] = defaultdict(set)
-    for record, result in _done(data):
-        hosts = tuple(endpoint.host for endpoint in record.launch.endpoints)
-        paths[_where(record), hosts].add(without_numbers(_facts(result).used))
-    return sorted({*changed_libraries(data), *(key for (key, _), used in paths.items() if len(used) > 1)})
-
-
-def changed_libraries(data: Dataset) -> list[tuple[Series, str, str]]:
-    """Return the series whose launches did not all load the same library and adapter, with place and wait mode."""
-    libraries: dict[tuple[Series, str, str], set[tuple[str, ...]]] = defaultdict(set)
-    for record, result in _done(data):
-        one = _facts(result)
-        identity = (one.library, one.version, one.file, one.build_id, one.adapter_file, one.adapter_build_id)
-        libraries[_where(record)].add(identity)
-    return sorted(key for key, identities in libraries.items() if len(identities) > 1)
-
-
-def _done(data: Dataset) -> Iterator[tuple[LaunchRecord, Result]]:
-    for record in data.records:
-        if record.result is not None and record.result.status == "done":
-            yield record, record.result
-
-
-def _where(record: LaunchRecord) -> tuple[Series, str, str]:
-    return series_of(record.launch.subject), record.launch.place, record.launch.wait
-
-
-def _facts(result: Result) -> LaunchFacts:
-    library, adapter, limits = result.library, result.adapter, result.limits
-    return LaunchFacts(
-        library=library.name if library else "",
-        version=library.stated_version if library else "",
-        file=(library.file or "") if library else "",
-        build_id=(library.build_id or "") if library else "",
-        adapter_file=(adapter.file or "") if adapter else "",
-        adapter_build_id=(adapter.build_id or "") if adapter else "",
-        rpc=(adapter.rpc or "") if adapter else "",
-        semantics=dict(adapter.semantics) if adapter else {},
-        caps=adapter.caps if adapter else (),
-        traits=dict(adapter.traits) if adapter else {},
-        used=distinct_paths(path.used for path in result.path if path.used),
-        short_bytes=limits.short_bytes_max if limits else 0,
-        short_path=limits.short_path if limits else "",
-        long_path=limits.long_path if limits else "",
-    )

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from cadge_analysis.stats.load import Dataset, Series, changed, distinct_paths, series_of, without_numbers
+from cadge_analysis.stats.launch_facts import changed, distinct_paths, without_numbers
+from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results import LaunchRecord
 from cadge_results.reason import Reason
 from cadge_results.result import PathFacts

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from cadge_analysis.blocks.make import line_of, row_name, words_column
 from cadge_analysis.blocks.model import Span, Table, TableCell
-from cadge_analysis.stats.load import Dataset, LaunchFacts, launch_facts
+from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
+from cadge_analysis.stats.load import Dataset
 from cadge_analysis.study.published import PropertyOf, SemanticsOf
 
 NOT_SEEN = "not seen"

@@ -10,7 +10,8 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.page.provenance import NODE_FACTS, STEERING, plain
-from cadge_analysis.stats.load import Dataset, LaunchFacts, launch_facts, without_numbers
+from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts, without_numbers
+from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.steered import forced, objects, schedulings
 from cadge_analysis.versus.forbidden import MACHINE, of_the_machine
 from cadge_analysis.versus.sides import Side

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each series really was in its launches: library, path, who does the work."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cadge_analysis.stats.load import Dataset, Series, series_of
+from cadge_results import LaunchRecord
+from cadge_results.result import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFacts:
+    """What a series really was at one place and in one wait mode: library, path, who does the work."""
+
+    library: str
+    version: str
+    file: str
+    build_id: str
+    adapter_file: str
+    adapter_build_id: str
+    rpc: str
+    semantics: Mapping[str, str]
+    caps: tuple[str, ...]
+    traits: Mapping[str, object]
+    used: str
+    short_bytes: int
+    short_path: str
+    long_path: str
+
+
+def without_numbers(path: str) -> str:
+    """Return a path with its numbers (buffer sizes, addresses) taken out: what makes two paths the same one."""
+    return re.sub(r"[0-9]+", "#", path)
+
+
+def distinct_paths(paths: Iterable[str]) -> str:
+    """Return the differing paths, joined; of those that differ in numbers alone, the first."""
+    first: dict[str, str] = {}
+    for path in paths:
+        first.setdefault(without_numbers(path), path)
+    return " | ".join(first.values())
+
+
+def launch_facts(data: Dataset) -> dict[tuple[Series, str, str], tuple[LaunchFacts, ...]]:
+    """Return, by series, place and wait mode, every differing set of facts that its launches stated (usually one)."""
+    found: dict[tuple[Series, str, str], dict[str, LaunchFacts]] = defaultdict(dict)
+    for record, result in _done(data):
+        facts = _facts(result)
+        found[_where(record)].setdefault(repr(facts), facts)
+    return {key: tuple(facts[text] for text in sorted(facts)) for key, facts in found.items()}
+
+
+def changed(data: Dataset) -> list[tuple[Series, str, str]]:
+    """Return the series that were not the same in all launches: the library, or the path among the same hosts.
+
+    Where a launch has several endpoints on a host, their channels take another path than those between hosts.
+    Numbers in a path (buffer sizes, addresses) may differ.
+    """
+    paths: dict[tuple[tuple[Series, str, str], tuple[str, ...]], set[str]] = defaultdict(set)
+    for record, result in _done(data):
+        hosts = tuple(endpoint.host for endpoint in record.launch.endpoints)
+        paths[_where(record), hosts].add(without_numbers(_facts(result).used))
+    return sorted({*changed_libraries(data), *(key for (key, _), used in paths.items() if len(used) > 1)})
+
+
+def changed_libraries(data: Dataset) -> list[tuple[Series, str, str]]:
+    """Return the series whose launches did not all load the same library and adapter, with place and wait mode."""
+    libraries: dict[tuple[Series, str, str], set[tuple[str, ...]]] = defaultdict(set)
+    for record, result in _done(data):
+        one = _facts(result)
+        identity = (one.library, one.version, one.file, one.build_id, one.adapter_file, one.adapter_build_id)
+        libraries[_where(record)].add(identity)
+    return sorted(key for key, identities in libraries.items() if len(identities) > 1)
+
+
+def _done(data: Dataset) -> Iterator[tuple[LaunchRecord, Result]]:
+    for record in data.records:
+        if record.result is not None and record.result.status == "done":
+            yield record, record.result
+
+
+def _where(record: LaunchRecord) -> tuple[Series, str, str]:
+    return series_of(record.launch.subject), record.launch.place, record.launch.wait
+
+
+def _facts(result: Result) -> LaunchFacts:
+    library, adapter, limits = result.library, result.adapter, result.limits
+    return LaunchFacts(
+        library=library.name if library else "",
+        version=library.stated_version if library else "",
+        file=(library.file or "") if library else "",
+        build_id=(library.build_id or "") if library else "",
+        adapter_file=(adapter.file or "") if adapter else "",
+        adapter_build_id=(adapter.build_id or "") if adapter else "",
+        rpc=(adapter.rpc or "") if adapter else "",
+        semantics=dict(adapter.semantics) if adapter else {},
+        caps=adapter.caps if adapter else (),
+        traits=dict(adapter.traits) if adapter else {},
+        used=distinct_paths(path.used for path in result.path if path.used),
+        short_bytes=limits.short_bytes_max if limits else 0,
+        short_path=limits.short_path if limits else "",
+        long_path=limits.long_path if limits else "",
+    )

@@ -82,6 +82,18 @@ static inline uint64_t drv_clock_now(const struct drv_clock *clock)
 	return drv_clock_raw_ns();
 }
 
+/* Computes for so many ticks. Returns for how many it did. */
+static inline uint64_t drv_clock_compute(const struct drv_clock *clock, uint64_t ticks)
+{
+	const uint64_t begin = drv_clock_now(clock);
+	uint64_t span;
+
+	do
+		span = drv_clock_now(clock) - begin;
+	while (span < ticks);
+	return span;
+}
+
 /* A span of ticks in ns, rounded down. */
 static inline uint64_t drv_clock_to_ns(const struct drv_clock *clock, uint64_t ticks)
 {

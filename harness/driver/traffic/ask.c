@@ -47,9 +47,9 @@ int drv_call(struct drv_requester *requester, size_t bytes, uint64_t key, uint64
 
 	if (drv_ask(requester, 0, bytes, key, fail))
 		return -1;
-	status = drv_ask_await(requester, fail);
+	status = drv_ask_finish(requester, fail);
 	*span_out = requester->answered_at - begin;
-	return status < 0 || drv_ask_reclaim(requester, fail) ? -1 : status;
+	return status;
 }
 
 int drv_ask_verify(struct drv_play *play, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail)

@@ -127,6 +127,14 @@ DRV_INLINE int drv_ask_reclaim(struct drv_requester *requester, struct drv_fail 
 	return 0;
 }
 
+/* Polls until the answer is there and nothing is lent. As of drv_ask_await. */
+DRV_INLINE int drv_ask_finish(struct drv_requester *requester, struct drv_fail *fail)
+{
+	const int status = drv_ask_await(requester, fail);
+
+	return status < 0 || drv_ask_reclaim(requester, fail) ? -1 : status;
+}
+
 /* One request and its answer; nothing is lent afterwards. 1: the answer is lost; -1: *fail. *span_out in ticks. */
 int drv_call(struct drv_requester *requester, size_t bytes, uint64_t key, uint64_t *span_out,
 	     struct drv_fail *fail);

@@ -17,10 +17,13 @@ DRV_INLINE int turn(struct drv_pusher *pusher, const bool may_sleep, struct drv_
 	return drv_progress_turn(&pusher->progress, may_sleep ? sleep_ns : 0, fail);
 }
 
-/* Hands over a message with its body. */
+/* Hands over a message with its body, from its slot. */
 static int __attribute__((noinline)) post_written(struct drv_pusher *pusher)
 {
-	return drv_message_post(pusher->progress.port.engine, pusher->chan, &pusher->message, pusher->slot);
+	const struct cadge_iov iov = {pusher->message.at, pusher->message.bytes};
+
+	drv_message_write(&pusher->message);
+	return pusher->progress.port.engine->layer->post(pusher->chan, &iov, 1, 0, pusher->slot);
 }
 
 /* Sends the next message, waiting for its slot and for the layer. `writes`: its body as well as its head. */

@@ -144,21 +144,8 @@ static int send_one(struct sender *sender, uint32_t length, uint32_t index, stru
 		       drv_burst_key(sender->burst, length, index), fail);
 }
 
-/* Computes for a delay. Returns how long that was, with the readings of the clock at both ends. */
-static uint64_t delay(const struct sender *sender)
-{
-	const struct drv_clock *clock = &sender->requester.progress.port.engine->clock;
-	const uint64_t begin = drv_clock_now(clock);
-	uint64_t now;
-
-	do
-		now = drv_clock_now(clock);
-	while (now - begin < sender->delay);
-	return now - begin + sender->read_cost;
-}
-
 struct span {
-	/* ticks: until the answer, and of that in delays */
+	/* ticks: until the answer; of that in delays, with the readings of the clock at both ends of each */
 	uint64_t whole, delays;
 };
 
@@ -166,20 +153,21 @@ struct span {
 static int exchange(struct sender *sender, uint32_t length, bool delayed, struct span *span_out,
 		    struct drv_fail *fail)
 {
-	const uint64_t begin = drv_clock_now(&sender->requester.progress.port.engine->clock);
+	const struct drv_clock *clock = &sender->requester.progress.port.engine->clock;
+	const uint64_t begin = drv_clock_now(clock);
 	uint64_t delays = 0;
 	int status;
 
 	sender->burst++;
 	for (uint32_t i = 0; i < length; i++) {
 		if (delayed && i)
-			delays += delay(sender);
+			delays += drv_clock_compute(clock, sender->delay) + sender->read_cost;
 		if (send_one(sender, length, i, fail))
 			return -1;
 	}
-	status = drv_ask_await(&sender->requester, fail);
+	status = drv_ask_finish(&sender->requester, fail);
 	*span_out = (struct span){sender->requester.answered_at - begin, delays};
-	return status < 0 || drv_ask_reclaim(&sender->requester, fail) ? -1 : status;
+	return status;
 }
 
 /* Has the server take a message that lies there. As of exchange. */
@@ -193,18 +181,17 @@ static int take_preloaded(struct sender *sender, struct drv_fail *fail)
 		sender->burst++;
 		if (send_one(sender, 1, PAUSE, fail))
 			return -1;
-		status = drv_ask_await(&sender->requester, fail);
+		status = drv_ask_finish(&sender->requester, fail);
 	}
 	if (status)
-		return status < 0 || drv_ask_reclaim(&sender->requester, fail) ? -1 : status;
+		return status;
 	/* from another buffer: of a server that pauses the library may not have given back the first one */
 	sender->burst++;
 	if (send_one(sender, 1, 0, fail))
 		return -1;
 	if (receiver && take_waiting(receiver, fail))
 		return -1;
-	status = drv_ask_await(&sender->requester, fail);
-	return status < 0 || drv_ask_reclaim(&sender->requester, fail) ? -1 : status;
+	return drv_ask_finish(&sender->requester, fail);
 }
 
 /* ---- the roles ---- */

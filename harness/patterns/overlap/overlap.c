@@ -51,22 +51,10 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 }
 
 struct spans {
-	/* ticks: from before the request is written until the answer; until the request was handed over; of the work */
+	/* ticks: from before the request is written until the answer; until the request was handed over; of the work, with the
+	 * readings of the clock at both ends */
 	uint64_t whole, post, work;
 };
-
-/* Computes, and does not call the layer. Returns for how long, with the readings of the clock at both ends. */
-static uint64_t work(const struct worker *worker)
-{
-	const struct drv_clock *clock = &worker->requester.progress.port.engine->clock;
-	const uint64_t begin = drv_clock_now(clock);
-	uint64_t now;
-
-	do
-		now = drv_clock_now(clock);
-	while (now - begin < worker->work);
-	return now - begin + worker->read_cost;
-}
 
 /* One transfer and its answer. 1: the answer is lost; -1: *fail. Nothing is lent afterwards. */
 static int transfer(struct worker *worker, bool works, struct spans *spans_out, struct drv_fail *fail)
@@ -80,10 +68,10 @@ static int transfer(struct worker *worker, bool works, struct spans *spans_out, 
 		return -1;
 	sent = drv_clock_now(clock);
 	if (works)
-		worked = work(worker);
-	status = drv_ask_await(&worker->requester, fail);
+		worked = drv_clock_compute(clock, worker->work) + worker->read_cost;
+	status = drv_ask_finish(&worker->requester, fail);
 	*spans_out = (struct spans){worker->requester.answered_at - begin, sent - begin, worked};
-	return status < 0 || drv_ask_reclaim(&worker->requester, fail) ? -1 : status;
+	return status;
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)

@@ -13,7 +13,9 @@ import pytest
 import synthetic
 
 from cadge_analysis import export, report
+from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.model import Matrix
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.views import page
@@ -116,8 +118,13 @@ def test_answer_table_and_summary_have_the_mark(campaign: Campaign) -> None:
         assert f"mpi-p2p{MARK}" in one.against
         assert SAYS in "".join(span.text for span in one.spans)
     built = page(comparison, title=None, generated="now")
-    rows = [row for made_ in built.sections for table in made_.tables for row in table.rows]
-    details = {row.point_id: cell.detail for row in rows for cell in row.cells if SAYS in cell.detail}
+    lines = [line for table in tables_of(built.sections) for line in table.lines]
+    details = {
+        dict(line.data)["point"]: cell.detail
+        for line in lines
+        for cell in line.cells
+        if isinstance(cell, Value) and SAYS in cell.detail
+    }
     assert details.keys() == verdicts.taxes.keys()
     replies = [
         cell

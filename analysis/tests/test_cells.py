@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from cadge_analysis import export, units
+from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.cells import catalogue as catalogue_module
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.catalogue import entries
 from cadge_analysis.cells.entry import RANGE, Entry, bounded, described, headed
-from cadge_analysis.cells.shown import tail_value
+from cadge_analysis.cells.shown import Value, tail_value
 from cadge_analysis.flat import lines
 from cadge_analysis.page.tables import columns_of, parted
 from cadge_analysis.report import page_of
@@ -97,10 +98,12 @@ def test_a_new_quantity_with_a_companion_is_one_entry(campaign: Campaign, monkey
         assert all(name in stream.getvalue() for name in names)
     (first, *_) = lines("jsonl", names, rows.values())
     assert list(json.loads(first)) == list(names)
-    (section, *_) = page_of(read(campaign)).sections
-    sets = [[column.key for column in columns] for columns in section.more]
     shown = {
-        row.point_id: row.cells[sets[table.more_set].index("p90")].raw for table in section.tables for row in table.more
+        dict(line.data)["point"]: cell.raw
+        for table in tables_of(page_of(read(campaign)).sections[:1])
+        for line in table.lines
+        for column, cell in zip(table.columns, line.cells, strict=True)
+        if column.key == "p90" and isinstance(cell, Value)
     }
     assert {name: raw for name, raw in shown.items() if raw} == {
         name: units.raw(*(row[field] for field in names)) for name, row in rows.items() if name in shown

@@ -13,9 +13,9 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.blocks.make import tables_of
+from cadge_analysis.blocks.make import every, tables_of
 from cadge_analysis.blocks.markdown import escaped
-from cadge_analysis.blocks.model import Facts, Matrix, Region
+from cadge_analysis.blocks.model import Facts, Figure, Matrix, Region
 from cadge_analysis.blocks.plain import cells_wide, harmless
 from cadge_analysis.blocks.text import WIDE, _command, wrapped
 from cadge_analysis.cells.shown import Value
@@ -42,8 +42,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 def every_text(page: Page) -> list[str]:
     """Return what both editions have to say, among much else."""
-    cells = [cell for s in page.sections for table in s.tables for row in table.rows for cell in row.cells]
-    figures = [figure for section in page.sections for figure in section.figures]
+    blocks = tuple(every(page.sections))
+    figures = [one for one in blocks if isinstance(one, Figure)]
     asked = page.questions.blocks if page.questions else ()
     replies = [cell for one in asked if isinstance(one, Matrix) for row in one.rows for cell in row.cells]
     return [
@@ -52,7 +52,7 @@ def every_text(page: Page) -> list[str]:
         *("".join(span.text for span in one.spans) for one in page.answers),
         *(one.title for one in (*page.warned.warnings, *page.warned.notes)),
         *page.cannot,
-        *(cell.text for cell in cells),
+        *(cell for section in page.sections for cell in cells_of(section)),
         *(cell.text for cell in replies),
         *(cell for region in (page.coverage, page.without, page.floors) if region for cell in cells_of(region)),
         *(fact.text for one in page.method.blocks if isinstance(one, Facts) for fact in one.facts),
@@ -60,7 +60,14 @@ def every_text(page: Page) -> list[str]:
         *(figure.title for figure in figures),
         *(figure.caption for figure in figures),
         *(cell for figure in figures for row in figure.table.rows for cell in row),
-        *(value.text for s in page.sections for t in s.tables for one in t.same for _, value in one.values),
+        *(
+            span.text
+            for one in blocks
+            if isinstance(one, Facts)
+            for fact in one.facts
+            for cell in fact.cells
+            for span in cell.spans
+        ),
     ]
 
 

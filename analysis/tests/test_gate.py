@@ -18,7 +18,9 @@ import test_study_models
 from test_loggp_report import by_hand
 
 from cadge_analysis import export, messages, report
+from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.model import TableCell, Text
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import disturbed, gated, judged, withheld_of
 from cadge_analysis.page import ablation_table
 from cadge_analysis.page.views import page
@@ -196,7 +198,8 @@ def test_no_knee_is_told(tmp_path: Path) -> None:
     said = json.loads(stream.getvalue())["knees"]
     assert {(one["load_percent"], one["rate_per_s"], one["rest_p99_ns"]) for one in said} == {(None, None, None)}
     built = page(compare(read(held)), title=None, generated="now")
-    cells = [row.cells[1] for one in built.sections for table in one.knees for row in table.rows]
+    knees = (table for table in tables_of(built.sections) if "knees" in table.role)
+    cells = [cell for table in knees for line in table.lines if isinstance(cell := line.cells[2], Value)]
     assert cells
     assert all(value.reason.startswith("withheld: other work") for value in cells)
 
@@ -211,7 +214,7 @@ def test_no_model_holds_and_no_message_is_more_processor(tmp_path: Path) -> None
 
     def said(campaign: Campaign) -> tuple[set[str], str]:
         built = page(compare(read(campaign)), title=None, generated="now")
-        tables = [table for one in built.sections for table in one.models if "did not see" in table.label]
+        tables = [table for table in tables_of(built.sections) if "did not see" in table.label]
         blocks = models(gated(compare(read(campaign))), published.read(test_study_models.LOGP))
         words = " ".join(span.text for one in blocks if isinstance(one, Text) for span in one.spans)
         last = [line.cells[-1] for table in tables for line in table.lines]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cadge_analysis.blocks.lines import lines_of
-from cadge_analysis.blocks.make import tables_of
+from cadge_analysis.blocks.make import every, tables_of
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import Facts, Figure, Heading, Region
 from cadge_analysis.page.imported import imported, imported_lines
@@ -117,11 +117,12 @@ def test_a_figure_gets_the_median_of_its_own_pattern_place_and_wait_mode(data: D
 
 
 def figures(page: Page) -> list[Figure]:
-    return [figure for section in page.sections for figure in section.figures]
+    return [one for one in every(page.sections) if isinstance(one, Figure)]
 
 
 def without_figures(page: Page) -> Page:
-    return replace(page, sections=tuple(replace(section, figures=()) for section in page.sections))
+    bare = ((one, tuple(b for b in one.blocks if not isinstance(b, Figure))) for one in page.sections)
+    return replace(page, sections=tuple(replace(section, blocks=blocks) for section, blocks in bare))
 
 
 def test_a_report_with_an_import_differs_in_that_alone(data: Dataset) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_analysis.blocks import layout
+from cadge_analysis.blocks.model import Column, Fold, Region, Table
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,13 @@ def test_a_table_says_how_many_heads_it_has() -> None:
         'data-heads="few" style="--h1:&#34;layer&#34;;--h2:&#34;a \\22 b\\22 &#34;"'
     )
     assert 'data-heads="many"' in layout.heads(["layer"] * (layout.FEW + 1))
+
+
+def test_tables_of_the_same_columns_share_a_rule_wherever_they_are() -> None:
+    def table(name: str, *heads: str) -> Table:
+        columns = tuple(Column(head=head, unit="ns") for head in heads)
+        return Table(label="t", role="full", columns=columns, lines=(), heads=name)
+
+    folded = Fold(summary=(), blocks=(table("a", "p50"), table("b", "p50", "p99")))
+    rules = layout.heads_rules((Region(blocks=(table("a", "p50"), folded)), table("", "alone")))
+    assert rules.splitlines() == ['.h-a{--h1:"p50, ns"}', '.h-b{--h1:"p50, ns";--h2:"p99, ns"}']

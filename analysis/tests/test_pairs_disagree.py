@@ -14,7 +14,9 @@ import pytest
 import synthetic
 
 from cadge_analysis import export, units
+from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.cells import shown
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
 from cadge_analysis.page import ablation_table, picture, verdict_words
 from cadge_analysis.page.views import page
@@ -111,10 +113,11 @@ def test_columns_of_ratios_say_it(tmp_path: Path, second: Sequence[int], says: b
     campaign = made(tmp_path / "mixed", hook, layers=("sockets-tcp",), patterns=(("mixed", 1),), given=given)
     built = page(compare(read(campaign)), title=None, generated="now")
     details = [
-        cell.detail for one in built.sections for table in one.tables for row in table.rows for cell in row.cells
-    ]
-    details += [
-        cell.detail for one in built.sections for table in one.tables for row in table.more for cell in row.cells
+        cell.detail
+        for table in tables_of(built.sections)
+        for line in table.lines
+        for cell in line.cells
+        if isinstance(cell, Value)
     ]
     assert any(units.PAIRS_DISAGREE in detail for detail in details) is says
     hook = in_rounds(second, lambda known: known["kind"] == "floor")

@@ -10,7 +10,9 @@ import pytest
 import synthetic
 
 from cadge_analysis import report, units
+from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.plain import cells_wide
+from cadge_analysis.cells.shown import Value
 from cadge_analysis.page import picture
 from cadge_analysis.page.picture import Bar, Picture, PicturedQuestion
 from cadge_analysis.stats import compare, load
@@ -59,11 +61,17 @@ def found(data: load.Dataset) -> Picture:
 
 def test_its_numbers_are_those_of_the_reports_tables(data: load.Dataset, found: Picture) -> None:
     shown: dict[str, dict[str, str]] = {}
-    for section in report.page_of(data).sections:
-        keys = [column.key for column in section.columns]
-        for row in (row for table in section.tables for row in table.rows):
-            shown[row.point_id] = {key: cell.text for key, cell in zip(keys, row.cells, strict=True)} | {
-                f"{key} raw": cell.raw for key, cell in zip(keys, row.cells, strict=True)
+    for table in tables_of(report.page_of(data).sections):
+        if table.role != "full" or "-more" in table.heads:
+            continue
+        for line in table.lines:
+            values = {
+                column.key: cell
+                for column, cell in zip(table.columns, line.cells, strict=True)
+                if isinstance(cell, Value)
+            }
+            shown[dict(line.data)["point"]] = {key: cell.text for key, cell in values.items()} | {
+                f"{key} raw": cell.raw for key, cell in values.items()
             }
     bars = [(bar, one) for one in found.questions for bar in one.bars]
     assert len(bars) == 2 * len(TOOK)

@@ -12,7 +12,7 @@ import synthetic
 
 from cadge_analysis import report
 from cadge_analysis.blocks.make import listed, plain_table
-from cadge_analysis.blocks.model import Fact, Facts, Region, Span
+from cadge_analysis.blocks.model import Fact, Facts, Figure, Region, Span
 from cadge_analysis.page import sections
 from cadge_analysis.page.viewmodel import Finding, Page, Since
 from cadge_analysis.stats.load import read
@@ -26,7 +26,8 @@ SAID = re.compile(r">[^<]*?([1-9])[^<]*?<")
 
 def whole(page: Page) -> Page:
     """Return a page with every part that a report may have, of numbers at hand."""
-    figure = replace(page.sections[0].figures[0], name="connect", title="Time to connect")
+    (first, *_) = (one for one in page.sections[0].blocks if isinstance(one, Figure))
+    figure = replace(first, name="connect", title="Time to connect")
     table = plain_table(title="What changed", columns=("cell", "ratio"), rows=(("8 B", "1.25"),))
     found = Finding(kind="changed", serious=False, spans=(Span(text="3 cells took 1.25 times as long."),))
     listing = listed(("RPC, pairs: 1 and 4",))

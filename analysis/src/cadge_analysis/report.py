@@ -95,7 +95,13 @@ def opened_again(text: str, file: str, baseline: str | None) -> str:
     carried = reopen.carried(found.data, file)
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
     comparison = compare.compare(data)
-    page = views.page(comparison, title=carried.title, generated=f"as {file} carries them", withhold=carried.withheld)
+    page = views.page(
+        comparison,
+        title=carried.title,
+        generated=f"as {file} carries them",
+        withhold=carried.withheld,
+        only=reopened.TOLD,
+    )
     return html(reopened.narrowed(page, comparison, carried, file=file))
 
 

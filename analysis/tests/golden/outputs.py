@@ -55,7 +55,7 @@ class _Reader(HTMLParser):
             self._point = found.get("data-point") or str(self._row)
         elif tag in ("td", "th"):
             self._column += 1
-            raw = " ".join(f"{key}={value}" for key, value in attrs if key.startswith(_RAW))
+            raw = " ".join(f"{key}={value}" for key, value in sorted(attrs) if key.startswith(_RAW))
             self._open = [f"{self._case}|{self._point}|{self._column}", raw, ""]
 
     def handle_data(self, data: str) -> None:

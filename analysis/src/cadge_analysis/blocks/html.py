@@ -11,7 +11,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, S
 from markupsafe import Markup, escape
 
 from cadge_analysis.blocks import definitions, layout
-from cadge_analysis.blocks.model import CHOSEN, Document
+from cadge_analysis.blocks.model import CHOSEN, Data, Document
 from cadge_analysis.cells.shown import Value
 
 
@@ -37,9 +37,8 @@ def environment(folder: Path | None = None) -> Environment:
         kind=lambda block: type(block).__name__,
         heads=layout.heads,
         how_many=layout.how_many,
-        heads_rule=layout.heads_rule,
-        column_heads=layout.column_heads,
-        summary_heads=layout.summary_heads,
+        heads_rules=layout.heads_rules,
+        data=data,
     )
     made.tests["value"] = lambda cell: isinstance(cell, Value)
     made.globals["heads_most"] = layout.MOST
@@ -55,6 +54,11 @@ def captioned(text: str) -> Markup:
 def attributes(given: Mapping[str, object]) -> Markup:
     """Return an element's attributes; one without a value is left out."""
     return Markup("").join(Markup(' {}="{}"').format(name, value) for name, value in given.items() if value != "")
+
+
+def data(given: Data) -> Markup:
+    """Return attributes for programs."""
+    return Markup("").join(Markup(' data-{}="{}"').format(name, value) for name, value in given)
 
 
 def printed(page: Document) -> str:

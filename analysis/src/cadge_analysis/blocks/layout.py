@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from cadge_analysis.blocks.model import Column
+from cadge_analysis.blocks.make import tables_of
+from cadge_analysis.blocks.model import Block
 
 FEW = 8
 """So many columns fit beside each other on a page of 1,280 pixels; a table of more has blocks at every width."""
@@ -31,25 +32,17 @@ def heads(heads_of: Iterable[str]) -> Markup:
     return Markup('data-heads="{}" style="{}"').format(how_many(texts), _properties(texts))
 
 
-def how_many(heads_of: Iterable[str]) -> str:
+def how_many(heads_of: Iterable[object]) -> str:
     """Return whether a table's columns fit beside each other: "few", or "many"."""
     return "many" if len(list(heads_of)) > FEW else "few"
 
 
-def heads_rule(heads_of: Iterable[str], name: str) -> Markup:
-    """Return the rule that tells many tables of the class h-`name` the heads that they all have."""
-    return Markup(f".h-{name}{{{_properties(list(heads_of))}}}")  # noqa: S704 - strings are escaped by css_string
+def heads_rules(blocks: Iterable[Block]) -> Markup:
+    """Return the rules that tell tables of equal columns the heads that they all have, one a name."""
+    columns = {table.heads: table.columns for table in tables_of(blocks) if table.heads}
+    rules = (f".h-{name}{{{_properties([one.spoken for one in some])}}}" for name, some in columns.items())
+    return Markup("\n".join(rules))  # noqa: S704 - strings are escaped by css_string
 
 
 def _properties(texts: Sequence[str]) -> str:
     return ";".join(f"--h{at}:{css_string(text)}" for at, text in enumerate(texts[:MOST], 1))
-
-
-def column_heads(columns: Sequence[Column]) -> list[str]:
-    """Return the heads of a table of rows, one for the row's own name first."""
-    return ["", *(f"{one.head}, {one.unit}" if one.unit else one.head for one in columns)]
-
-
-def summary_heads(sizes: Sequence[str], *, has_ratios: bool) -> list[str]:
-    """Return the heads of a section's summary."""
-    return ["", *(head for size in sizes for head in ((size, "") if has_ratios else (size,)))]

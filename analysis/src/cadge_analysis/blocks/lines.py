@@ -6,13 +6,16 @@ A figure is told by its caption and its numbers; a fold and a region by what the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis.blocks.model import (
+    ONSCREEN,
     Block,
+    Column,
     Command,
     Either,
+    Fact,
     Facts,
     Figure,
     Fold,
@@ -67,13 +70,14 @@ def lines_of(blocks: Iterable[Block]) -> Iterator[Lines]:
             case Heading() | Command():
                 yield block
             case Text():
-                yield Paragraph(_said(block.spans))
+                if ONSCREEN not in block.role.split():
+                    yield Paragraph(_said(block.spans))
             case Items():
                 yield Listed(tuple(map(_item, block.items)))
             case Remarks():
                 yield Listed(tuple(map(_remark, block.remarks)))
             case Facts():
-                yield Listed(tuple(f"{one.name}: {one.text}" for one in block.facts))
+                yield Listed(tuple(map(_fact, block.facts)))
             case Table():
                 yield _flat(block)
             case Matrix():
@@ -117,15 +121,22 @@ def _item(one: Item) -> str:
     return topic + " ".join(filter(None, (_said(one.spans), one.more)))
 
 
+def _fact(one: Fact) -> str:
+    return f"{one.name}: {one.text or '; '.join(map(_cell, one.cells))}"
+
+
 def _remark(one: Remark) -> str:
     head = ", ".join(filter(None, (one.title, one.size)))
     return " ".join(filter(None, (f"{head}.", one.told)))
 
 
 def _flat(table: Table) -> FlatTable:
-    heads = (", ".join(filter(None, (one.head, *one.notes))) for one in table.columns)
-    rows = map(_row, (*table.lines, *table.foot))
-    return FlatTable(table.edition_caption or _said(table.caption), tuple(heads), tuple(rows))
+    """Return it, with what spans all columns below it in the caption."""
+    heads = (", ".join(filter(None, (one.head, *one.notes))) for one in table.columns if not one.joined)
+    below = [line for line in table.foot if _is_rest(line.cells[0])]
+    rows = (_row(line, table.columns) for line in (*table.lines, *table.foot) if line not in below)
+    said = (table.edition_caption or _said(table.caption), *(_cell(line.cells[0]) for line in below))
+    return FlatTable(" ".join(filter(None, said)), tuple(heads), tuple(rows))
 
 
 def _matrix(matrix: Matrix) -> FlatTable:
@@ -141,8 +152,20 @@ def _reply(one: Reply) -> str:
     return rank + " ".join(filter(None, (one.text, one.detail, one.floor and f"({one.floor})")))
 
 
-def _row(line: TableLine) -> tuple[str, ...]:
-    return tuple(map(_cell, line.cells))
+def _row(line: TableLine, columns: Sequence[Column]) -> tuple[str, ...]:
+    found: list[str] = []
+    rest = (TableCell(),) * (len(columns) - len(line.cells))
+    for cell, column in zip((*line.cells, *rest), columns, strict=True):
+        text = _cell(cell)
+        if not column.joined:
+            found.append(text)
+        elif text:
+            found[-1] += f" ({text} {column.joined})"
+    return tuple(found)
+
+
+def _is_rest(cell: Value | TableCell) -> bool:
+    return isinstance(cell, TableCell) and cell.is_rest
 
 
 def _cell(cell: Value | TableCell) -> str:

@@ -96,13 +96,17 @@ def sections_of(blocks: Iterable[Block]) -> tuple[NavLink, ...]:
     return tuple(NavLink(href=f"#{one.id}", text=one.short or one.title) for one in regions)
 
 
+def every(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks and all that is in them, in the page's order."""
+    for block in blocks:
+        yield block
+        match block:
+            case Fold() | Region():
+                yield from every(block.blocks)
+            case Either():
+                yield from every(block.html)
+
+
 def tables_of(blocks: Iterable[Block]) -> Iterator[Table]:
     """Yield every table of a page, in order."""
-    for block in blocks:
-        match block:
-            case Table():
-                yield block
-            case Fold() | Region():
-                yield from tables_of(block.blocks)
-            case Either():
-                yield from tables_of(block.html)
+    return (one for one in every(blocks) if isinstance(one, Table))

@@ -17,6 +17,10 @@ from cadge_analysis.cells.shown import Value
 say = partial(messages.say, "figures")
 
 
+Data = tuple[tuple[str, str], ...]
+"""For programs: attributes data-NAME of what is printed, and their values."""
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A piece of a sentence; strong for names and numbers that carry the answer. `href`: where it leads."""
@@ -76,11 +80,13 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A name and what is known under it."""
+    """A name and what is known under it: a text, or several `cells`. `key` names it for programs."""
 
     name: str
-    text: str
+    text: str = ""
     code: bool = False
+    cells: tuple[TableCell, ...] = ()
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ class Facts:
     """Names and what is known under each."""
 
     facts: tuple[Fact, ...]
+    role: str = ""
+    data: Data = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,8 @@ class Command:
 class Column:
     """A table's column: `key` names its field for programs, `head` and `unit` are for people.
 
-    `below`: what more its head says. `role`: how its cells look.
+    `below`: what more its head says. `role`: how its cells look. `joined`: it belongs to the column before; an edition
+    puts its cells into that one's, in brackets before this word.
     """
 
     head: str
@@ -111,6 +120,8 @@ class Column:
     below: tuple[str, ...] = ()
     number: bool = True
     role: str = ""
+    joined: str = ""
+    data: Data = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -120,7 +131,8 @@ class Column:
     @property
     def spoken(self) -> str:
         """The head as it stands before a cell where a table gives way."""
-        return " ".join((self.head, *self.below))
+        head = "" if self.joined else self.head
+        return " ".join((f"{head}, {self.unit}" if self.unit else head, *self.below))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +152,7 @@ class TableCell:
     key: Key | None = None
     is_name: bool = False
     is_rest: bool = False
+    data: Data = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +161,7 @@ class TableLine:
 
     cells: tuple[Value | TableCell, ...]
     role: str = ""
-    outcome: str = ""
-    """For programs: what became of the attempts that it counts."""
+    data: Data = ()
 
     @property
     def is_published(self) -> bool:
@@ -162,7 +174,10 @@ PUBLISHED = "published"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Lines below heads. `label` names it where it can be scrolled; with `fits` it gives way on a narrow page."""
+    """Lines below heads. `label` names it where it can be scrolled; with `fits` it gives way on a narrow page.
+
+    `heads`: the name of a rule with its heads, which all tables of the same columns share.
+    """
 
     label: str
     role: str
@@ -174,6 +189,8 @@ class Table:
     foot: tuple[TableLine, ...] = ()
     edition_caption: str = ""
     """What editions call it, where the page has no caption since a fold or a section says what it is."""
+    heads: str = ""
+    data: Data = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,8 +346,19 @@ class Remarks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What has a page of its own where a report has several files: its name for programs, and for people."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Blocks that belong together. With a `title` they are a section of the page; lists of sections call it `short`."""
+    """Blocks that belong together. With a `title` they are a section of the page; lists of sections call it `short`.
+
+    `part`: whose page has it whole. What stands in a region of the role `WHOLE` within it, that page alone has then.
+    """
 
     blocks: tuple[Block, ...]
     title: str = ""
@@ -338,8 +366,12 @@ class Region:
     id: str = ""
     role: str = ""
     label: str = ""
+    part: Part | None = None
 
 
+WHOLE = "whole"
+ONSCREEN = "onscreen"
+"""A word of the role of what a reader of the page on a screen alone needs: neither paper nor editions have it."""
 CHOSEN = say("figures.chosen")
 """Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 

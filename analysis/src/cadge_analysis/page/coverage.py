@@ -39,7 +39,7 @@ def outcomes(data: Dataset) -> Table:
                 Value(text=units.grouped(attempts[state]), raw=str(attempts[state])),
                 words_cell(words.STATES[state]),
             ),
-            outcome=state,
+            data=(("outcome", state),),
         )
         for state in STATES
     )

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Column, Key
+from cadge_analysis.blocks.make import caption
+from cadge_analysis.blocks.model import Column, Key, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value, share_value
-from cadge_analysis.page.tables import case_key
-from cadge_analysis.page.viewmodel import KneeTable, TableRow
+from cadge_analysis.page.tables import LAYER, case_key, layer_cell
 from cadge_analysis.stats.knee import P99_SAMPLES, Generator, Knee
 from cadge_analysis.stats.load import Case, Series
 from cadge_results import PatternFile
@@ -20,7 +20,7 @@ from cadge_results.pattern import KneeRule
 say = partial(messages.say, "report")
 
 
-def knee_tables(found: Iterable[Knee], keys: Mapping[Series, Key]) -> tuple[KneeTable, ...]:
+def knee_tables(found: Iterable[Knee], keys: Mapping[Series, Key]) -> tuple[Table, ...]:
     """Return one table for each set of values beside the axis; `found` is of one pattern and one place."""
     groups: dict[Case, list[Knee]] = defaultdict(list)
     for knee in found:
@@ -33,13 +33,18 @@ def knee_tables(found: Iterable[Knee], keys: Mapping[Series, Key]) -> tuple[Knee
         ordered = sorted(members, key=lambda one: (words.WAIT_ORDER.index(one.case.wait), one.series))
         # said once, in the note
         left_out = {"generator"} if members[0].generator is None else set()
+        title = f"Knee: {case.file.fill(case.file.words.figure, case.workload, words.value)}"
+        note = _note(case.file, rule, members[0].generator)
         made.append(
-            KneeTable(
-                title=f"Knee: {case.file.fill(case.file.words.figure, case.workload, words.value)}",
-                case=case_key(members[0].case),
-                note=_note(case.file, rule, members[0].generator),
-                columns=tuple(column for column in _columns(case.file, rule) if column.key not in left_out),
-                rows=tuple(_row(one, keys, left_out) for one in ordered),
+            Table(
+                label=title,
+                role="plain knees",
+                columns=(LAYER, *(one for one in _columns(case.file, rule) if one.key not in left_out)),
+                lines=tuple(_line(one, keys, left_out) for one in ordered),
+                caption=caption(title, note),
+                fits=True,
+                edition_caption=f"{title}: {note}",
+                data=(("knee", case_key(members[0].case)),),
             )
         )
     return tuple(made)
@@ -81,7 +86,7 @@ def limit_text(generator: Generator | None, rule: KneeRule) -> str:
     return say("knee_table.limit", at_least=at_least, limit=generator.limit.value, marked=rule.marked)
 
 
-def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> TableRow:
+def _line(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> TableLine:
     values = {
         "wait": Value(text=knee.case.wait),
         **dict.fromkeys(("knee", "knee_rate", "rest_p99", "generator"), _withheld(knee)),
@@ -93,12 +98,8 @@ def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> T
             text=units.grouped(knee.load.launches), detail=_launches_detail(knee), raw=str(knee.load.launches)
         ),
     }
-    return TableRow(
-        key=keys[knee.series],
-        point_id="",
-        wait=knee.case.wait,
-        cells=tuple(value for key, value in values.items() if key not in left_out),
-    )
+    cells = (value for key, value in values.items() if key not in left_out)
+    return TableLine(cells=(layer_cell(keys[knee.series]), *cells), data=(("point", ""), ("wait", knee.case.wait)))
 
 
 def _withheld(knee: Knee) -> Value:

@@ -19,9 +19,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.model import Figure, Remark, Sheet
+from cadge_analysis.blocks.model import WHOLE, Block, Figure, Region, Remark, Sheet, Span, Text
 from cadge_analysis.page.provenance import as_json
-from cadge_analysis.page.viewmodel import Compared, Page, Section
+from cadge_analysis.page.viewmodel import Compared, Page
 
 say = partial(messages.say, "report")
 
@@ -59,7 +59,7 @@ class PatternPage:
     compared: Compared
     headline: str
     stops: tuple[Remark, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[Region, ...]
     links: tuple[PageLink, ...]
     sheet: Sheet
 
@@ -75,7 +75,7 @@ def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str,
 
     one_file_bytes: how many it would have in one file.
     """
-    patterns = {section.pattern: section.pattern_title for section in page.sections}
+    patterns = {one.part.name: one.part.title for one in page.sections if one.part}
     names = {pattern: page_name(report, pattern) for pattern in patterns}
     links = tuple(PageLink(text=title, href=quote(names[pattern])) for pattern, title in patterns.items())
     data: dict[str, Any] = json.loads(page.sheet.data_json)
@@ -84,10 +84,7 @@ def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str,
     said = say("pages.parted", report=report, many=many, size=size, most=most)
     main = replace(
         page,
-        sections=tuple(
-            replace(one, tables=(), columns=(), more=(), elsewhere=_link(one, names[one.pattern]))
-            for one in page.sections
-        ),
+        sections=tuple(_without_whole(one, names[one.part.name]) for one in page.sections if one.part),
         sheet=_carrying(page.sheet, data | {"report": report, "pages": names}),
         split=Split(said=said, links=links),
     )
@@ -101,7 +98,7 @@ def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str,
             compared=page.compared,
             headline=page.warned.headline,
             stops=page.warned.stops,
-            sections=tuple(one for one in page.sections if one.pattern == pattern),
+            sections=tuple(one for one in page.sections if one.part and one.part.name == pattern),
             links=tuple(replace(link, here=link.href == quote(names[pattern])) for link in links),
             sheet=_carrying(page.sheet, _of_page(data, report, pattern)),
         )
@@ -115,13 +112,19 @@ def lighter(page: Page) -> Iterator[Page]:
 
     First it is without small pictures, then with the first figure of each section alone, then with none.
     """
-    large = {one.anchor: tuple(map(_without_small, one.figures)) for one in page.sections}
     for most in (None, 1, 0):
-        yield replace(page, sections=tuple(replace(one, figures=large[one.anchor][:most]) for one in page.sections))
+        yield replace(page, sections=tuple(_with_figures(one, most) for one in page.sections))
 
 
-def _without_small(figure: Figure) -> Figure:
-    return replace(figure, small=(), back=Markup(""))
+def _with_figures(section: Region, most: int | None) -> Region:
+    """Return a section with its first figures alone, and these without small pictures."""
+    kept = [one for one in section.blocks if isinstance(one, Figure)][:most]
+    blocks = (one for one in section.blocks if not isinstance(one, Figure) or one in kept)
+    return replace(section, blocks=tuple(map(_without_small, blocks)))
+
+
+def _without_small(block: Block) -> Block:
+    return replace(block, small=(), back=Markup("")) if isinstance(block, Figure) else block
 
 
 def _of_page(data: Mapping[str, Any], report: str, pattern: str) -> dict[str, Any]:
@@ -129,8 +132,12 @@ def _of_page(data: Mapping[str, Any], report: str, pattern: str) -> dict[str, An
     return {"schema": PAGE_SCHEMA, "campaign_id": data["campaign_id"], "report": report, "pattern": pattern, **made}
 
 
-def _link(section: Section, name: str) -> PageLink:
-    return PageLink(text=name, href=f"{quote(name)}#{section.anchor}")
+def _without_whole(section: Region, name: str) -> Region:
+    """Return a section with a link to the page that has it whole, in the place of what that page alone has."""
+    said = say("tables.elsewhere", section=section.short)
+    link = Text((Span(said), Span(" "), Span(name, href=f"{quote(name)}#{section.id}")), "elsewhere")
+    kept = (one for one in section.blocks if not (isinstance(one, Region) and one.role == WHOLE))
+    return replace(section, blocks=(*kept, link))
 
 
 def _carrying(sheet: Sheet, data: Mapping[str, Any]) -> Sheet:

@@ -14,7 +14,7 @@ from typing import cast, get_args
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.markdown import escaped
-from cadge_analysis.blocks.model import CHOSEN, Figure
+from cadge_analysis.blocks.model import CHOSEN, Figure, Region
 from cadge_analysis.draw.alone import Kind, alone, picture
 from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.errors import BadInputError, NoRendererError
@@ -53,7 +53,7 @@ def _within(node: object, heading: str) -> Iterator[Shown]:
         for one in node:
             yield from _within(one, heading)
     elif is_dataclass(node):
-        below = str(getattr(node, "heading", heading))
+        below = node.title if isinstance(node, Region) and node.part else heading
         for field in fields(node):
             yield from _within(getattr(node, field.name), below)
 

@@ -10,50 +10,39 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cadge_analysis import words
-from cadge_analysis.blocks.model import Column
+from cadge_analysis.blocks.model import Column, Fact, Span, TableCell
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page.viewmodel import CaseTable, Same
 
 _KEPT = ("p999",)
 """Columns that the short tables' choice of a percentile takes its numbers from, row by row."""
-Sets = tuple[tuple[Column, ...], ...]
 
 
-def said_once(tables: Sequence[CaseTable], more: Sequence[Column]) -> tuple[tuple[CaseTable, ...], Sets]:
-    """Return tables without the columns that say the same in every row, and the sets of columns that are left.
+def said_once(rows: Sequence[tuple[str, Sequence[Value]]], columns: Sequence[Column]) -> dict[str, Fact]:
+    """Return what the columns have in common that say the same in every row, by their keys.
 
-    more: the columns of their second tables, until then the same ones for all.
+    rows: how each waits, and its values of the columns.
     """
-    sets: dict[tuple[Column, ...], int] = {}
-    made = []
-    for table in tables:
-        found = {at: same for at, column in enumerate(more) if (same := _same(table, column, at)) is not None}
-        left = [at for at in range(len(more)) if at not in found]
-        columns = tuple(more[at] for at in left)
-        made.append(
-            replace(
-                table,
-                same=tuple(found.values()),
-                more=tuple(replace(row, cells=tuple(row.cells[at] for at in left)) for row in table.more if left),
-                more_set=sets.setdefault(columns, len(sets)),
-            )
-        )
-    return tuple(made), tuple(sets)
+    found = ((column, _same(rows, column, at)) for at, column in enumerate(columns))
+    return {column.key: fact for column, fact in found if fact is not None}
 
 
-def _same(table: CaseTable, column: Column, at: int) -> Same | None:
+def _same(rows: Sequence[tuple[str, Sequence[Value]]], column: Column, at: int) -> Fact | None:
     by_wait: dict[str, list[Value]] = defaultdict(list)
-    for row in table.more:
-        by_wait[row.wait].append(row.cells[at])
+    for wait, cells in rows:
+        by_wait[wait].append(cells[at])
     every = by_wait.values()
     if column.key in _KEPT or not every or any(len(some) < 2 or len(set(some)) > 1 or some[0].flag for some in every):
         return None
     values = {wait: several[0] for wait, several in by_wait.items()}
     if len(set(values.values())) == 1:
         values = {"": next(iter(values.values()))}
-    return Same(
-        column=column, values=tuple((words.WAITS[wait] if wait else "", value) for wait, value in values.items())
-    )
+    made = tuple(_cell(words.WAITS[wait] if wait else "", value) for wait, value in values.items())
+    return Fact(name=column.spoken, key=column.key, cells=made)
+
+
+def _cell(wait: str, value: Value) -> TableCell:
+    small = (("", value.detail), ("why", value.reason))
+    text = f"{wait}: {value.text}" if wait else value.text
+    return TableCell(spans=(Span(text),), small=tuple(one for one in small if one[1]), raw=value.raw)

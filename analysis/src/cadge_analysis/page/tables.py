@@ -10,13 +10,14 @@ from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Column, Key
+from cadge_analysis.blocks.make import caption, plain, titled_spans, words_column
+from cadge_analysis.blocks.model import Block, Column, Fact, Facts, Fold, Key, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.catalogue import COUNTED, catalogue
 from cadge_analysis.cells.entry import Entry
 from cadge_analysis.cells.shown import estimate_value, tail_value
 from cadge_analysis.page import verdict_words
-from cadge_analysis.page.viewmodel import CaseTable, Summary, SummaryCell, SummaryRow, TableRow
+from cadge_analysis.page.same import said_once
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import STATES, Case, Cell, Series
@@ -26,6 +27,7 @@ from cadge_results.result import NEVER_COUNTED
 
 say = partial(messages.say, "report")
 
+LAYER = words_column("layer")
 SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
 _ORDER = (
     *("wait", "p50", "verdict", "pooled", "quantities", "p99", "p99_verdict", "p999", "base", "base_p99", "generator"),
@@ -101,43 +103,80 @@ def baseline_of(rows: Iterable[Row], verdicts: CampaignVerdicts) -> str | None:
     return verdicts.baseline if any(row.cell.point_id in verdicts.by_point for row in rows) else None
 
 
-def case_tables(
+def case_folds(
     rows: Sequence[CellRow],
     keys: Mapping[Series, Key],
     verdicts: CampaignVerdicts,
     columns: tuple[Sequence[Column], Sequence[Column]],
-) -> tuple[CaseTable, ...]:
-    """Return one table a workload, with a row for each layer and wait mode that has numbers.
+    *,
+    heading: str,
+    anchor: str,
+) -> Iterator[Fold]:
+    """Yield a fold a workload: a table with a row for each layer and wait mode that has numbers, and a second one.
 
-    rows: of one pattern's layers, those that have numbers. `columns`: of the first table, and of the second one.
+    rows: of one pattern's layers, those that have numbers. `columns`: of the first table, and of the second one;
+    heading, anchor: of the section. Tables of the same columns share a rule for their heads.
     """
     groups: dict[Case, list[CellRow]] = defaultdict(list)
     for row in rows:
         groups[replace(row.cell.case, wait="")].append(row)
+    sets: dict[tuple[Column, ...], str] = {}
+    for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
+        ordered = sorted(members, key=lambda row: (words.WAIT_ORDER.index(row.cell.case.wait), row.cell.series))
+        title, gist = words.workload(case), _gist([row.compared for row in members], verdicts)
+        table = partial(_case_table, ordered, keys, label=f"{heading}, {title}", case=case_key(case))
+        first = table(columns[0], heads=anchor, caption=f"{title}: {gist}" if gist else title)
+        same = _in_common(ordered, columns[1])
+        left = tuple(column for column in columns[1] if column.key not in same)
+        more: tuple[Block, ...] = ()
+        if same:
+            facts = Facts(tuple(same.values()), "same", (("case", case_key(case)),))
+            more = (plain(say("tables.same"), "dim"), facts)
+        if left:
+            heads = sets.setdefault(left, f"{anchor}-more{len(sets)}")
+            label = say("tables.more", title=title)
+            more = (*more, table(left, label=f"{heading}, {label}", heads=heads, caption=label))
+        below = (Fold(summary=(Span(say("tables.rest")),), blocks=more),) if more else ()
+        yield Fold(summary=titled_spans(title, gist), blocks=(first, *below), role="case")
 
-    def shown(members: Sequence[CellRow], which: Sequence[Column]) -> tuple[TableRow, ...]:
-        entries = catalogue(members[0].cell.case.file)
-        return tuple(
-            TableRow(
-                key=keys[row.cell.series],
-                point_id=row.cell.point_id,
-                wait=row.cell.case.wait,
-                cells=tuple(entries[column.key].show(row) for column in which),
-            )
-            for row in sorted(members, key=lambda row: (words.WAIT_ORDER.index(row.cell.case.wait), row.cell.series))
-        )
 
-    first, rest = columns
-    return tuple(
-        CaseTable(
-            title=words.workload(case),
-            case=case_key(case),
-            gist=_gist([row.compared for row in members], verdicts),
-            rows=shown(members, first),
-            more=shown(members, rest) if rest else (),
+def _in_common(rows: Sequence[CellRow], columns: Sequence[Column]) -> dict[str, Fact]:
+    entries = catalogue(rows[0].cell.case.file)
+    return said_once([(row.cell.case.wait, [entries[one.key].show(row) for one in columns]) for row in rows], columns)
+
+
+def _case_table(
+    rows: Sequence[CellRow],
+    keys: Mapping[Series, Key],
+    columns: Sequence[Column],
+    *,
+    label: str,
+    case: str,
+    heads: str,
+    caption: str,
+) -> Table:
+    entries = catalogue(rows[0].cell.case.file)
+    lines = (
+        TableLine(
+            cells=(layer_cell(keys[row.cell.series]), *(entries[column.key].show(row) for column in columns)),
+            data=(("point", row.cell.point_id), ("wait", row.cell.case.wait)),
         )
-        for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key)
+        for row in rows
     )
+    return Table(
+        label=label,
+        role="full",
+        columns=(LAYER, *columns),
+        lines=tuple(lines),
+        edition_caption=caption,
+        heads=heads,
+        data=(("case", case),),
+    )
+
+
+def layer_cell(key: Key) -> TableCell:
+    """Return the name of a row that is a layer's."""
+    return TableCell(key=key, is_name=True)
 
 
 def case_key(case: Case) -> str:
@@ -165,24 +204,35 @@ def _bar(row: Row, largest: float) -> str:
     return f"{max(2.0, min(1.0, math.log(row.ratio.value) / math.log(largest)) * 100):.0f}"
 
 
-def _summary_cell(row: Row | None, cell: Cell | None, largest: float) -> SummaryCell:
+def _summary_cells(row: Row | None, cell: Cell | None, largest: float) -> tuple[TableCell, TableCell]:
+    """Return the number, or why there is none, and how it stands to the floor.
+
+    The number carries the p90 of all launches and the range of single ones, "0.681|0.620...0.730", or why it
+    has none.
+    """
     if row is None:
         reason = "not planned"
         if cell is not None:
             reason = cell.state if cell.state != "valid" else "no number"
-        return SummaryCell(text=units.MISSING, detail=reason, ratio="", bar="0", reason=reason)
+        return TableCell(spans=(Span(units.MISSING),), small=(("", reason),), role="num none"), TableCell()
     numbers = row.numbers
     scale = words.shown(numbers.quantity).scale
     value = estimate_value(numbers.central, scale=scale, reason="")
-    ratio = units.times(row.ratio.value) if row.ratio else ""
     tail = tail_value(numbers.p90)
-    p90 = f"{tail.text}|{tail.detail or tail.reason}" if numbers.p90 else ""
+    p90 = (("p90", f"{tail.text}|{tail.detail or tail.reason}"),) if numbers.p90 else ()
     detail = ", ".join((value.detail, *numbers.to_be_read))
-    return SummaryCell(text=value.text, detail=detail, ratio=ratio, bar=_bar(row, largest), p90=p90)
+    ratio = Span(units.times(row.ratio.value) if row.ratio else "", role="span")
+    return (
+        TableCell(spans=(Span(value.text),), small=(("", detail),), data=p90),
+        TableCell(spans=(ratio,), bar=_bar(row, largest) if row.ratio else ""),
+    )
 
 
-def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str) -> Summary | None:
-    """Return the short table of one figure's cells: all are of one pattern, place and family."""
+def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str) -> Table | None:
+    """Return the short table of one figure's cells: all are of one pattern, place and family.
+
+    It has a few sizes and one wait mode. Where nothing has a ratio, the columns for them are left out.
+    """
     here = {(cell.series, cell.case.size): cell for cell in cells if cell.case.wait == wait}
     ids = {cell.point_id for cell in here.values()}
     rows = {(r.cell.series, r.cell.case.size): r for r in comparison.rows if r.cell.point_id in ids}
@@ -192,31 +242,38 @@ def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series,
     axis = file.parameters[file.axis]
     sizes = summary_sizes((size for _, size in rows), known=axis.unit == "bytes")
     largest = max((r.ratio.value for r in rows.values() if r.ratio), default=1.0)
-    has_ratios = any(row.ratio for (_, size), row in rows.items() if size in sizes)
-    cases = {size: row.cell.case for (_, size), row in rows.items()}
+    width = 2 if any(row.ratio for (_, size), row in rows.items() if size in sizes) else 1
+    cases = {size: case_key(row.cell.case) for (_, size), row in rows.items()}
     series = sorted({name for name, _ in here})
     shown = [name for name in series if any((name, size) in rows for size in sizes)]
-    return Summary(
-        caption=f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}"
-        f"{words.ranked_by(cells[0].case)}",
-        note=say("tables.note", figure=words.figure(cells[0].case))
-        + (say("tables.note_ratio") if has_ratios else say("tables.note_no_floor")),
-        wait=wait,
-        cases=tuple(case_key(cases[size]) for size in sizes),
-        sizes=tuple(words.value(axis, size) for size in sizes),
-        has_ratios=has_ratios,
-        columns=1 + len(sizes) * (2 if has_ratios else 1),
-        rows=tuple(
-            SummaryRow(
-                key=keys[name],
-                cells=tuple(_summary_cell(rows.get((name, size)), here.get((name, size)), largest) for size in sizes),
-            )
-            for name in shown
-        ),
-        without=_without(
-            {name: [cell for size in sizes if (cell := here.get((name, size)))] for name in series if name not in shown}
-        ),
+    columns = [_summary_columns(words.value(axis, size), cases[size])[:width] for size in sizes]
+    lines = []
+    for name in shown:
+        pairs = [_summary_cells(rows.get((name, size)), here.get((name, size)), largest)[:width] for size in sizes]
+        lines.append(TableLine(cells=(layer_cell(keys[name]), *(cell for pair in pairs for cell in pair))))
+    without = _without(
+        {name: [cell for size in sizes if (cell := here.get((name, size)))] for name in series if name not in shown}
     )
+    below = TableLine(cells=(TableCell(spans=(Span(without, role="span"),), is_rest=True),))
+    unit = f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}"
+    title = f"{unit}{words.ranked_by(cells[0].case)}"
+    note = say("tables.note_ratio") if width > 1 else say("tables.note_no_floor")
+    return Table(
+        label=title,
+        role="summary",
+        columns=(LAYER, *(column for pair in columns for column in pair)),
+        lines=tuple(lines),
+        caption=caption(title, say("tables.note", figure=words.figure(cells[0].case)) + note),
+        fits=True,
+        foot=(below,) if without else (),
+        data=(("wait", wait),),
+    )
+
+
+def _summary_columns(size: str, case: str) -> tuple[Column, Column]:
+    """Return the columns of a size: its numbers, and their ratios to the floor. case: what its full table is called."""
+    ratio = Column(head="\u00f7 floor", number=False, role="ratio", joined="floor")
+    return Column(head=size, role="num", data=(("case", case),)), ratio
 
 
 def _without(found: Mapping[Series, Sequence[Cell]]) -> str:

@@ -6,11 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cadge_analysis.blocks.model import Column, Fact, Figure, Key, Region, Remark, Sheet, Span, Table
-from cadge_analysis.cells.shown import Value
+from cadge_analysis.blocks.model import Fact, Region, Remark, Sheet, Span, Table
 
 if TYPE_CHECKING:
-    from cadge_analysis.page.pages import PageLink, Split
+    from cadge_analysis.page.pages import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,119 +19,6 @@ class Answer:
     topic: str
     spans: tuple[Span, ...]
     against: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRow:
-    """One series in one case."""
-
-    key: Key
-    point_id: str
-    wait: str
-    cells: tuple[Value, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Same:
-    """A column that says the same in every row of a table, or in all that wait the same way, which is then named."""
-
-    column: Column
-    values: tuple[tuple[str, Value], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseTable:
-    """All series of one workload size: collapsed under `title`, with a one-line answer beside it.
-
-    `more` are the rows of its second table, in which the rest of the columns stands; none where there is no such rest.
-    `same` is what all rows have in common, said above it; `more_set` is the place of its columns in the section's.
-    """
-
-    title: str
-    case: str
-    gist: str
-    rows: tuple[TableRow, ...]
-    more: tuple[TableRow, ...]
-    same: tuple[Same, ...] = ()
-    more_set: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KneeTable:
-    """The highest load that each series bears, with one set of values beside the axis."""
-
-    title: str
-    case: str
-    note: str
-    columns: tuple[Column, ...]
-    rows: tuple[TableRow, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryCell:
-    """A number, its interval, its ratio to the floor and the length of the ratio's bar in percent.
-
-    `p90`: that of all launches together and the range of single ones, "0.681|0.620…0.730", or why it has none; "" of
-    what has no percentiles.
-    """
-
-    text: str
-    detail: str
-    ratio: str
-    bar: str
-    reason: str = ""
-    p90: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryRow:
-    """One layer across the summary's sizes."""
-
-    key: Key
-    cells: tuple[SummaryCell, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """The short table of a section: a few sizes, one wait mode; `without` names the layers that have no number in it.
-
-    Where nothing has a ratio, it `has_ratios` not, and the columns for them are left out. `cases` are the workloads of
-    its sizes, as the tables of all columns are called.
-    """
-
-    caption: str
-    wait: str
-    cases: tuple[str, ...]
-    note: str
-    sizes: tuple[str, ...]
-    has_ratios: bool
-    columns: int
-    rows: tuple[SummaryRow, ...]
-    without: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """One pattern at one place. `elsewhere`: the page that has it whole, where this is not the one.
-
-    `more`: the sets of columns that the second tables of its sizes have.
-    """
-
-    anchor: str
-    short: str
-    heading: str
-    lede: str
-    figures: tuple[Figure, ...]
-    summaries: tuple[Summary, ...]
-    knees: tuple[KneeTable, ...]
-    columns: tuple[Column, ...]
-    more: tuple[tuple[Column, ...], ...]
-    tables: tuple[CaseTable, ...]
-    models: tuple[Table, ...]
-    note: str
-    pattern: str
-    pattern_title: str
-    elsewhere: PageLink | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +95,7 @@ class Page:
     questions: Region | None
     cannot: tuple[str, ...]
     layers: Region | None
-    sections: tuple[Section, ...]
+    sections: tuple[Region, ...]
     since_then: Region | None
     itself: Region | None
     coverage: Region

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Figure, Key
+from cadge_analysis.blocks.make import plain
+from cadge_analysis.blocks.model import ONSCREEN, WHOLE, Block, Figure, Heading, Key, Part, Region, Span, Table, Text
 from cadge_analysis.cells.build import CellRow, first_rows
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
@@ -23,7 +24,7 @@ from cadge_analysis.page.compared import compared
 from cadge_analysis.page.contrast_figure import contrast_figure
 from cadge_analysis.page.count_figure import count_figures
 from cadge_analysis.page.cpu_figure import cpu_figure
-from cadge_analysis.page.embed import Heading
+from cadge_analysis.page.embed import Heading as PageHeading
 from cadge_analysis.page.figures import beside, far_tail_figure, figure, in_family, main_family, tail_figure
 from cadge_analysis.page.findings import NOTHING, findings, no_pictures
 from cadge_analysis.page.glossary import glossary
@@ -36,13 +37,12 @@ from cadge_analysis.page.opening import bracket, opening, usual
 from cadge_analysis.page.questions import questions
 from cadge_analysis.page.remarks import remarks
 from cadge_analysis.page.residual_figure import residual_figure
-from cadge_analysis.page.same import said_once
 from cadge_analysis.page.scale_figures import scale
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.strips import strips_figure
 from cadge_analysis.page.tail_figures import percentile_figure
 from cadge_analysis.page.versions import versions
-from cadge_analysis.page.viewmodel import Page, Section, Since, Summary
+from cadge_analysis.page.viewmodel import Page, Since
 from cadge_analysis.page.warned import warned
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
@@ -110,7 +110,7 @@ def _figures(
 
 def _summaries(
     comparison: Comparison, cells: list[Cell], rows: list[Row], keys: dict[Series, Key]
-) -> tuple[Summary, ...]:
+) -> tuple[Table, ...]:
     made = []
     for wait in words.WAIT_ORDER:
         here = [row for row in rows if row.cell.case.wait == wait]
@@ -162,7 +162,9 @@ def _section(
     knees: Sequence[Knee],
     verdicts: CampaignVerdicts,
     shown: Mapping[str, CellRow],
-) -> Section | None:
+    only: Container[str] | None,
+) -> Region | None:
+    """Return one pattern at one place. only: the columns that there are numbers for; with it tables alone."""
     file = comparison.data.patterns[pattern]
     cells = [
         cell
@@ -170,29 +172,38 @@ def _section(
         if cell.series.kind == "layer" and (cell.case.pattern, cell.case.place) == (pattern, place)
     ]
     rows = [row for row in comparison.rows if (row.cell.case.pattern, row.cell.case.place) == (pattern, place)]
-    if not cells:
-        return None
-    anchor = f"{pattern}-{place}"
-    columns, more = tables.parted(file, tables.columns_of(file, rows, tables.baseline_of(rows, verdicts)))
+    anchor, heading = f"{pattern}-{place}", f"{file.title} {words.PLACES[place]}"
+    every = tables.columns_of(file, rows, tables.baseline_of(rows, verdicts))
+    columns = tables.parted(file, [one for one in every if only is None or one.key in only])
     in_tables = [shown[row.cell.point_id] for row in rows]
-    cases, sets = said_once(tables.case_tables(in_tables, keys, verdicts, (columns, more)), more)
-    here_fits = [one for one in fits if (one.pattern, one.place) == (pattern, place)]
-    knees = [knee for knee in knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
-    return Section(
-        anchor=anchor,
+    folds = tuple(tables.case_folds(in_tables, keys, verdicts, columns, heading=heading, anchor=anchor))
+    if not cells or not (folds or only is None):
+        return None
+    blocks: tuple[Block, ...] = ()
+    if only is None:
+        here_fits = [one for one in fits if (one.pattern, one.place) == (pattern, place)]
+        knees = [knee for knee in knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
+        fitted: tuple[Block, ...] = ()
+        models = model_tables(here_fits, comparison.why_not)
+        if models:
+            fitted = (Heading(3, say("tables.model")), *models)
+        blocks = (
+            *_summaries(comparison, cells, rows, keys),
+            *knee_tables(knees, keys),
+            *_figures(rows, keys, looks, facts, comparison.data, knees, here_fits, anchor=anchor),
+            *fitted,
+        )
+    if folds:
+        opened = (Heading(3, say("tables.every")), plain(say("tables.open"), f"dim {ONSCREEN}"))
+        blocks = (*blocks, Region(role=WHOLE, blocks=(*opened, *folds)))
+    lede = f"{file.summary} Timed: {file.words.timed}." if file.words.timed else file.summary
+    note = (Span(" "), Span(_note(cells, rows), role="dim")) if only is None else ()
+    return Region(
+        id=anchor,
+        title=heading,
         short=f"{file.title}, {words.PLACES_SHORT[place]}",
-        heading=f"{file.title} {words.PLACES[place]}",
-        lede=f"{file.summary} Timed: {file.words.timed}." if file.words.timed else file.summary,
-        figures=_figures(rows, keys, looks, facts, comparison.data, knees, here_fits, anchor=anchor),
-        summaries=_summaries(comparison, cells, rows, keys),
-        knees=knee_tables(knees, keys),
-        columns=columns,
-        more=sets,
-        tables=cases,
-        models=model_tables(here_fits, comparison.why_not),
-        note=_note(cells, rows),
-        pattern=pattern,
-        pattern_title=file.title,
+        blocks=(Text((Span(lede), *note), "lede"), *blocks),
+        part=Part(name=pattern, title=file.title),
     )
 
 
@@ -236,10 +247,11 @@ def page(
     since: Since | None = None,
     making: Mapping[str, object] | None = None,
     withhold: str | None = None,
+    only: Container[str] | None = None,
 ) -> Page:
     """Return the page. `generated` is the report's own time stamp, which the caller decides; `making`: see there.
 
-    withhold: why verdicts are withheld, where that is known (see `judged`).
+    withhold: why verdicts are withheld, where that is known (see `judged`); only: see `_section`.
     """
     data = comparison.data
     series = data.layers
@@ -253,12 +265,12 @@ def page(
     loads = loads_of(comparison)
     shown = {row.cell.point_id: row for row in first_rows(comparison, verdicts, loads)}
     titles = {name: file.title for name, file in data.patterns.items()}
-    sections: dict[tuple[str, str], Section] = {}
+    sections: list[Region] = []
     for pattern in data.patterns:
         for place in words.PLACE_ORDER:
-            made = _section(comparison, pattern, place, keys, looks, first, fits, loads.knees, verdicts, shown)
+            made = _section(comparison, pattern, place, keys, looks, first, fits, loads.knees, verdicts, shown, only)
             if made is not None:
-                sections[pattern, place] = made
+                sections.append(made)
     rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
     found = remarks(comparison, rate, of_tails)
     strips, spread = strips_figure(data, keys, looks), scale(data, keys, looks)
@@ -266,7 +278,7 @@ def page(
     several, found_of = versions(data, every_fact, verdicts.delta), compared(data)
     nobody, answered = answers(comparison, verdicts)
     told = warned(found, wrong, nothing_found=NOTHING, undecided=bool(nobody) and not verdicts.decided)
-    said = Heading(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
+    said = PageHeading(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
     the_sheet = sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said)
     return Page(
         title=said.title,
@@ -281,7 +293,7 @@ def page(
         questions=questions(comparison, verdicts, keys),
         cannot=_cannot(comparison, verdicts),
         layers=parts.layers(provenance.layer_lines(data, keys, every_fact)),
-        sections=tuple(sections.values()),
+        sections=tuple(sections),
         since_then=parts.since(since) if since else None,
         versions=parts.versions(several) if several else None,
         itself=parts.itself(itself(data, rate, of_tails), strips),

@@ -340,9 +340,9 @@ class _Sections:
             self._section("provenance", say("titles.provenance"), _provenance(self._comparisons, self._of)),
         )
 
-    def _section(self, name: Section, title: str, blocks: Iterable[Block], **given: str) -> Region:
+    def _section(self, name: Section, title: str, blocks: Iterable[Block], *, id: str = "", short: str = "") -> Region:  # noqa: A002
         """Return a section that its prose opens."""
-        return Region(**{"id": name, "title": title, **given}, blocks=(*self._prose.of(name), *blocks))
+        return Region(id=id or name, title=title, short=short, blocks=(*self._prose.of(name), *blocks))
 
     def _firsts(self, name: Section, specs: Sequence[S], make: Callable[..., Region | None]) -> list[Region]:
         """Return a section for each specification that a campaign has something for; prose opens the first."""

@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from cadge_analysis import export, flat, queries
 from cadge_analysis.cells.table import Column, beside, parameters, together
 from cadge_analysis.errors import BadInputError, ExtraMissingError
 from cadge_analysis.tables import TABLES
-from cadge_results import Campaign
+from cadge_results import Campaign, LaunchRecord
 from cadge_results.errors import DamagedError
+from cadge_results.outcomes import each_launch, each_outcome, outcomes_of
 from cadge_results.record import HostCounters, InterfaceCount
 from cadge_results.result import Executions, Samples
 
@@ -158,6 +160,35 @@ def test_attempts_and_samples_say_what_the_store_says(small: Campaign) -> None:
     assert [(row["count"], row["p99_ns"]) for row in found] == [(o.count, o.buckets.percentile(99)) for o in stored]
 
 
+def test_outcomes_are_read_a_launch_at_a_time(small: Campaign) -> None:
+    records = list(small.readings(as_planned=True))
+    read: list[str] = []
+
+    def each() -> Iterator[LaunchRecord]:
+        for record in records:
+            read.append(record.launch_id)
+            yield record
+
+    for _, record in each_launch(small.plan, each()):
+        assert record is None or read[-1] == record.launch_id
+    stored = small.launch_ids()
+    assert read == [one.launch_id for one in small.plan.launches if one.launch_id in stored]
+    assert outcomes_of(small.plan, reversed(records)) == list(each_outcome(small.plan, records))
+
+
+@pytest.mark.parametrize("without", [0, 2, -1])
+def test_a_launch_that_was_not_made_has_outcomes_in_its_place(small: Campaign, without: int) -> None:
+    records = list(small.readings(as_planned=True))
+    left_out = records.pop(without).launch_id
+    rest = list(each_outcome(small.plan, records))
+    every = list(each_outcome(small.plan, small.readings(as_planned=True)))
+    assert [one.launch_id for one in rest] == [one.launch_id for one in every]
+    assert {one.status for one in rest if one.launch_id == left_out} == {"missing"}
+    assert [one.status for one in rest if one.launch_id != left_out] == [
+        one.status for one in every if one.launch_id != left_out
+    ]
+
+
 @pytest.mark.parametrize(("values", "deviation"), [((10, 20, 30), 10.0), ((10**15, 10**15 + 2), 2**0.5), ((7,), None)])
 def test_a_deviation_is_of_exact_sums(values: tuple[int, ...], deviation: float | None) -> None:
     made = Samples(
@@ -183,7 +214,7 @@ def test_what_is_stored_of_a_launch_and_an_attempt_is_a_column(
     attempt = first.result.attempts[0].model_copy(update={"executions": Executions(expected=5, server=6)})
     result = first.result.model_copy(update={"attempts": (attempt,)})
     changed = first.model_copy(update={"counters": (counted,), "log_tail": ("one\n", "", "two"), "result": result})
-    monkeypatch.setattr(Campaign, "readings", lambda _: [changed])
+    monkeypatch.setattr(Campaign, "readings", lambda _, **_as_planned: [changed])
     (row,) = (one for one in TABLES["launches"].rows(small) if one["launch_id"] == first.launch_id)
     assert [row[name] for name in ("interface_bytes", "interface_packets", "log")] == [15, 35, "one\ntwo"]
     (row,) = (one for one in TABLES["attempts"].rows(small) if one["executions"] is not None)
@@ -201,9 +232,9 @@ def test_launches_and_facts(small: Campaign) -> None:
 
 
 def test_a_launch_says_what_its_layer_took_of_memory(small: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = [record for record in small.readings() if record.status == "done"]
+    stored = [record for record in small.readings(as_planned=True) if record.status == "done"]
     heavier = [weighed(record, 50_000, 4_000_000) for record in stored[1:]]
-    monkeypatch.setattr(Campaign, "readings", lambda _: [stored[0], *heavier])
+    monkeypatch.setattr(Campaign, "readings", lambda _, **_as_planned: [stored[0], *heavier])
     rows = {row["launch_id"]: row for row in TABLES["launches"].rows(small)}
     named = ("channels", "memory_bytes", "memory_shared_bytes")
     assert [rows[stored[0].launch_id][name] for name in named] == [1, None, None], "an older record says nothing"

@@ -54,21 +54,41 @@ class PointSummary:
 def outcomes_of(plan: Plan, records: Iterable[LaunchRecord]) -> list[PointOutcome]:
     """Return the outcome of every planned attempt, in the plan's order."""
     by_launch = {record.launch_id: record for record in records}
-    found = [
-        PointOutcome(
-            point=point,
-            launch_id=None,
-            round=None,
-            status="refused",
-            reason=point.reason,
-            reason_code=point.reason_code,
-        )
-        for point in plan.points
-        if point.state == "refused"
-    ]
+    found = [by_launch[launch.launch_id] for launch in plan.launches if launch.launch_id in by_launch]
+    return list(each_outcome(plan, found))
+
+
+def each_outcome(plan: Plan, records: Iterable[LaunchRecord]) -> Iterator[PointOutcome]:
+    """Yield the outcome of every planned attempt, in the plan's order, which is that of `records` as well."""
+    for point in plan.points:
+        if point.state == "refused":
+            yield PointOutcome(
+                point=point,
+                launch_id=None,
+                round=None,
+                status="refused",
+                reason=point.reason,
+                reason_code=point.reason_code,
+            )
+    for launch, record in each_launch(plan, records):
+        yield from launch_outcomes(plan, launch, record)
+
+
+def each_launch(plan: Plan, records: Iterable[LaunchRecord]) -> Iterator[tuple[PlanLaunch, LaunchRecord | None]]:
+    """Yield every planned launch with its record, None where it was not made.
+
+    The records are in the plan's order, and one is held at a time. All are read, those of no planned launch as well.
+    """
+    rest = iter(records)
+    record = next(rest, None)
     for launch in plan.launches:
-        found.extend(launch_outcomes(plan, launch, by_launch.get(launch.launch_id)))
-    return found
+        if record is not None and record.launch_id == launch.launch_id:
+            yield launch, record
+            record = next(rest, None)
+        else:
+            yield launch, None
+    for _ in rest:
+        pass
 
 
 def launch_outcomes(plan: Plan, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[PointOutcome]:

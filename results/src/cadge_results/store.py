@@ -216,14 +216,18 @@ class Campaign:
             record = self._records[launch_id] = self._launch(launch_id)
         return record
 
-    def readings(self, *, afresh: bool = False) -> Iterator[LaunchRecord]:
+    def readings(self, *, afresh: bool = False, as_planned: bool = False) -> Iterator[LaunchRecord]:
         """Yield every stored launch, by name, as the analysis reads it: without its samples' texts, see `columns`.
 
         None is kept: a large campaign's would not fit. afresh: made of the raw files, not of a cache, and kept in none.
+        as_planned: in the plan's order.
         """
         from cadge_results.reading import read_all  # numpy takes time to import, and most commands need none
 
         names = [path.stem for path in self._stored(self.layout.launches)]
+        if as_planned:
+            order = {launch.launch_id: place for place, launch in enumerate(self.plan.launches)}
+            names.sort(key=lambda name: order.get(name, len(order)))
         read = read_all(self, [name for name in names if name not in self._records], afresh=afresh)
         for name in names:
             yield self._records.get(name) or self._as_planned(next(read))  # columns know of no plan

@@ -14,7 +14,7 @@ from cadge_analysis.stats.resident import Taken, taken
 from cadge_analysis.words import slug
 from cadge_results import Campaign, Plan
 from cadge_results.histogram import Histogram
-from cadge_results.outcomes import PointOutcome, outcomes_of
+from cadge_results.outcomes import PointOutcome, each_launch, each_outcome
 from cadge_results.plan import PlanLaunch
 from cadge_results.point import Subject
 from cadge_results.record import LaunchRecord
@@ -146,9 +146,7 @@ class _Launch(NamedTuple):
 
 
 def _launches(campaign: Campaign) -> Iterator[_Launch]:
-    found = {record.launch_id: record for record in campaign.readings()}
-    for planned in campaign.plan.launches:
-        record = found.get(planned.launch_id)
+    for planned, record in each_launch(campaign.plan, campaign.readings(as_planned=True)):
         yield _Launch(planned, record, taken(record) if record else None)
 
 
@@ -204,8 +202,8 @@ _LAUNCH: tuple[Field[_Launch], ...] = (
 )
 
 
-def _outcomes(campaign: Campaign) -> list[PointOutcome]:
-    return outcomes_of(campaign.plan, campaign.readings())
+def _outcomes(campaign: Campaign) -> Iterator[PointOutcome]:
+    return each_outcome(campaign.plan, campaign.readings(as_planned=True))
 
 
 ATTEMPTS = table_of("attempts", lambda plan: (*_point("attempts", plan, lambda one: one), *_ATTEMPT), _outcomes)

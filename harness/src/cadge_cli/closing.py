@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a campaign ends in a terminal: its picture, and what changed since the same sweep was measured last."""
+"""How a campaign ends: its outcome, its picture, and what changed since the same sweep was measured last."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ import json
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
+
+from cadge_cli import again
+from cadge_cli.looks import state_words
 from cadge_cli.options import as_called
-from cadge_cli.output import Output
+from cadge_cli.output import Output, table
 from cadge_harness.plan.timemodel import report_ms
 from cadge_harness.words import clock, count_of, ended_how
 from cadge_results import Campaign, Store
 from cadge_results.command import command
+from cadge_results.looks import added_rounds, looks_state, next_step
 
 if TYPE_CHECKING:
     from cadge_analysis.stats.load import Dataset
@@ -92,3 +98,74 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
     said = [number for number, line in enumerate(lines) if line.startswith("cadge: ")]
     message, *commands = lines[said[-1] :] if said else lines[-1:]
     return "; try: ".join([message, *(command.strip() for command in commands)])
+
+
+def _ended(campaign: Campaign, *, stopped: bool) -> str:
+    """Say how a campaign ended: interrupted only where somebody did that."""
+    status = campaign.meta.status
+    return "not complete" if status == "interrupted" and not stopped else status
+
+
+def troubles_of(campaign: Campaign) -> str:
+    """Return why a complete campaign's exit code is not 0: "1 attempt is unsound and 2 attempts failed"."""
+    counts = Counter(item.status for item in campaign.outcomes())
+    unsound, failed = counts["unsound"], counts["failed"]
+    parts = [f"{count_of(unsound, 'attempt is', 'attempts are')} unsound"] if unsound else []
+    parts += [f"{count_of(failed, 'attempt')} failed"] if failed else []
+    some = count_of(len(campaign.troubled_launch_ids()), "launch has a check that failed", "launches have one")
+    return " and ".join(parts) or some
+
+
+def answer_of(
+    campaign: Campaign, made: MadeReport | None, shown: list[str], wall_s: float, *, stopped: bool
+) -> tuple[dict[str, JsonValue], list[str]]:
+    """Return what a command says of a campaign that it carried out, for programs and for people."""
+    outcomes = campaign.outcomes()
+    counts = Counter(item.status for item in outcomes)
+    reasons = Counter(
+        (item.status, item.point.subject.layer, item.point.subject.place, item.point.subject.wait, item.reason or "")
+        for item in outcomes
+        if item.status in {"failed", "unsound"}
+    )
+    poor = again.launch_ids(campaign, again.REASONS)
+    looks = looks_state(campaign)
+    data: dict[str, JsonValue] = {
+        "campaign_id": campaign.campaign_id,
+        "path": str(campaign.path),
+        "status": campaign.meta.status,
+        "outcomes": dict(sorted(counts.items())),
+        "missing_launches": len(campaign.missing_launch_ids()),
+        "hindered_launches": len(poor.get("hindered", ())),
+        "wall_s": round(wall_s, 1),
+        "planned_wall_s": campaign.plan.estimate.wall_s,
+        "rounds_added": added_rounds(campaign),
+        "report": str(made.path) if made else None,
+        **(dict(made.closing) if made else {}),
+        **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
+    }
+    lines = [
+        f"{_ended(campaign, stopped=stopped)} after {clock(wall_s)} (planned {clock(campaign.plan.estimate.wall_s)}): "
+        + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
+    ]
+    if reasons:
+        rows = [("", "layer", "place", "wait", "attempts", "reason")]
+        rows += [(*key[:4], str(count), key[4]) for key, count in reasons.most_common(20)]
+        lines += ["", *table(rows), ""]
+    if missing := campaign.missing_launch_ids():
+        some = count_of(len(missing), "launch is", "launches are")
+        lines.append(f"{some} missing; continue with: {command('resume', campaign.campaign_id)}")
+    elif lonely := again.alone(campaign):
+        lines.append(f"{again.said(lonely)}; continue with: {command('resume', campaign.campaign_id)}")
+    elif next_step(campaign) != "done":
+        what = f"{looks.said()}, undecided" if looks else "rounds may be added in time that is left"
+        lines.append(f"{what}; continue with: {command('resume', campaign.campaign_id)}")
+    else:
+        lines += filter(None, [state_words(campaign)])
+        lines += again.advice(campaign, poor)
+    lines += ["", *shown, ""] if shown else []
+    lines.append(f"campaign  {campaign.path}")
+    if made:
+        lines.append(f"report    {made.path}")
+    if campaign.native() is not None:
+        lines.append(f"table     {command('crosscheck', campaign.campaign_id)}")
+    return data, lines

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cadge_cli.options import json_option, out_option, output_of, refuse_options, refuse_others, results_option
+from cadge_cli.options import EXAMPLES, answers, out_option, refuse_options, refuse_others, results_option
 from cadge_cli.output import Output, escaped, table
 from cadge_cli.sides import margin_of, share_of, two_sides
 from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cadge_analysis.versus.against import Against, Change
     from cadge_analysis.versus.sides import Side
 
-EXAMPLES = "\b\nExamples:\n"
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  compared; nothing that --fail-on names was found\n"
@@ -86,10 +85,8 @@ class FailOn:
 @click.option("--format", "kind", type=click.Choice(["text", "markdown", "html"]), default="text", show_default=True)
 @out_option(text="File instead of stdout.")
 @results_option
-@json_option
-@click.pass_context
+@answers
 def compare(
-    ctx: click.Context,
     first: str,
     second: str,
     cell: str | None,
@@ -101,7 +98,7 @@ def compare(
     kind: str,
     out: Path | None,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Compare two campaigns, or two layers: what differed in their conditions, and what became faster or slower.
 
@@ -125,18 +122,17 @@ def compare(
     from cadge_analysis.versus.against import against
     from cadge_analysis.versus.as_data import document
 
-    output = output_of(ctx, as_json, out)
     if cell is not None:
-        refuse_others(ctx, ("first", "second", "cell", "margin", "kind", "out", "results"), "is not for --cell")
+        refuse_others(("first", "second", "cell", "margin", "kind", "out", "results"), "is not for --cell")
         if kind == "html":
             raise UsageError("--cell is shown as text or Markdown")
         return _side_by_side(output, results, (first, second, cell), margin_of(margin), kind, out)
     if kind == "html":
-        refuse_options(ctx, ("everything",), "is for text and Markdown: the page folds what is long")
+        refuse_options(("everything",), "is for text and Markdown: the page folds what is long")
         if output.as_json and out is None:
             raise UsageError("--json answers on stdout, so the page needs a file: add -o FILE")
     else:
-        refuse_options(ctx, ("vary",), "is for --format html")
+        refuse_options(("vary",), "is for --format html")
     wanted = [_fail_on(text) for text in fail_on]
     share = margin_of(margin)
     sides = two_sides(results, first, second)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from cadge_cli.options import (
+    EXAMPLES,
     Measuring,
-    json_option,
+    answers,
     measuring_options,
-    output_of,
+    opened,
     patterns_option,
     places_option,
     refuse_options,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from cadge_results import Campaign, PatternFile
     from cadge_results.base import Place
 
-EXAMPLES = "\b\nExamples:\n"
 EXIT_TEXT = (
     "\n\n\b\nExit codes:\n"
     "  0  compared; nothing is surely above --threshold\n"
@@ -93,10 +93,8 @@ class Limits:
 @click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
 @measuring_options
 @selftest_option
-@json_option
-@click.pass_context
+@answers
 def crosscheck(
-    ctx: click.Context,
     campaign: str | None,
     layer_names: tuple[str, ...],
     tool_names: tuple[str, ...],
@@ -108,7 +106,7 @@ def crosscheck(
     threshold: tuple[str, ...],
     kind: Literal["text", "markdown"],
     how: Measuring,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Measure layers beside the native tools of their libraries, and print what Cadge takes more.
 
@@ -118,13 +116,10 @@ def crosscheck(
 
     Ctrl-C stops it; `cadge resume` goes on, with the tools that have still to run.
     """
-    from cadge_results import Store
-
-    output = output_of(ctx, as_json)
     limits = limits_of(threshold)
     if campaign is not None:
-        refuse_options(ctx, _OF_A_RUN, "is for measuring; with a campaign only its table is printed")
-        found = Store(how.results or find_checkout().campaigns).open(campaign)
+        refuse_options(_OF_A_RUN, "is for measuring; with a campaign only its table is printed")
+        found = opened(how.results, campaign)
         code, data, lines = _answer(found, limits, kind, output)
         return output.finish(code, {"run": None, "crosscheck": data}, lines)
     from dataclasses import replace

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import inventory_option, json_option, output_of
+from cadge_cli.options import answers, inventory_option
+from cadge_cli.output import Output
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import read_catalogue
@@ -22,9 +23,8 @@ from cadge_results.command import command
 
 @click.command(epilog="\b\nExamples:\n  cadge doctor\n  cadge doctor --inventory hosts.yml\n  cadge doctor --json")
 @inventory_option
-@json_option
-@click.pass_context
-def doctor(ctx: click.Context, inventory: Path | None, as_json: bool) -> int:
+@answers
+def doctor(inventory: Path | None, output: Output) -> int:
     """Check this machine and the build, or every host of an inventory, side by side; change nothing.
 
     On the hosts of an inventory: login, Python, build, layers, device, address, processors, clock, libraries, ports,
@@ -34,7 +34,6 @@ def doctor(ctx: click.Context, inventory: Path | None, as_json: bool) -> int:
     from cadge_harness.native.tools import programs
     from cadge_harness.testbed import testbeds
 
-    output = output_of(ctx, as_json)
     checkout = find_checkout()
     lines: list[str] = []
     native: dict[str, str] = {}

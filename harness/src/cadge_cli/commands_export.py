@@ -15,20 +15,21 @@ from cadge_cli.exported_figures import write_figures
 from cadge_cli.exported_scale import ENDPOINTS, Predicting, predict, scale_options
 from cadge_cli.fit_choice import FitChoice, fit_options
 from cadge_cli.options import (
+    EXAMPLES,
+    answers,
     count_of_endpoints,
-    json_option,
     name_of,
-    output_of,
+    opened,
     refuse_options,
     results_option,
     split_names,
+    with_launches,
     writable,
 )
-from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
-from cadge_harness.paths import find_checkout
-from cadge_results import Campaign, Store, write_output
+from cadge_cli.output import Output
+from cadge_harness.errors import EXIT_OK, UsageError
+from cadge_results import Campaign, write_output
 
-EXAMPLES = "\b\nExamples:\n"
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  written, or shown\n"
@@ -108,10 +109,8 @@ TAKES = {
 )
 @scale_options
 @results_option
-@json_option
-@click.pass_context
+@answers
 def export(
-    ctx: click.Context,
     campaign: str,
     kind: str,
     table_name: str,
@@ -123,7 +122,7 @@ def export(
     endpoints: tuple[str, ...],
     predicting: Predicting,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Write a campaign's figures, or what was fitted to them: to stdout, or with -o to a file.
 
@@ -145,25 +144,20 @@ def export(
     """
     if kind not in FIGURES:
         out = writable(out)
-    output = output_of(ctx, as_json, None if kind in FIGURES else out)
     for name, formats in TAKES.items():
         if kind not in formats:
-            refuse_options(ctx, (name,), f"is for --format {' and '.join(formats)}")
+            refuse_options((name,), f"is for --format {' and '.join(formats)}")
     if out is not None and kind in ("ablation", "scale"):
         raise UsageError(f"--format {kind} is printed: add >{out}, and --json for programs")
-
-    def opened() -> Campaign:
-        return Store(results or find_checkout().campaigns).open(campaign)
-
     if kind == "scale":
-        return predict(output, lambda: fit.of_campaign(opened()), fit, topologies, endpoints, predicting)
-    found = opened()
+        return predict(
+            output, lambda: fit.of_campaign(opened(results, campaign)), fit, topologies, endpoints, predicting
+        )
+    found = opened(results, campaign)
     if kind in FIGURES:
         return write_figures(output, found, kind, only, baseline, out)
     if kind == "ablation":
-        if not found.launch_ids():
-            raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
-        data, lines = ablation_answer(found)
+        data, lines = ablation_answer(with_launches(found))
         return output.finish(EXIT_OK, data, lines)
     if output.as_json and out is None:
         raise UsageError("--json answers on stdout, so the export needs a file: add -o FILE")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cadge_cli.options import json_option, out_option, output_of, results_option
-from cadge_cli.output import table
+from cadge_cli.options import EXAMPLES, answers, out_option, results_option
+from cadge_cli.output import Output, table
 from cadge_cli.sides import Campaigns, margin_of
 from cadge_harness.errors import EXIT_NOTHING, EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cadge_analysis.versus.history import History
     from cadge_analysis.versus.sides import Side
 
-EXAMPLES = "\b\nExamples:\n"
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  told; whether changes were found stands in the answer\n"
@@ -42,16 +41,14 @@ HEADS = ("after / before", "from campaign", "before", "after", "p", "cell", "wha
 @click.option("--margin", default="5%", show_default=True, metavar="SHARE", help="Within this it is the same.")
 @out_option(text="File instead of stdout.")
 @results_option
-@json_option
-@click.pass_context
+@answers
 def history(
-    ctx: click.Context,
     names: tuple[str, ...],
     kind: str,
     margin: str,
     out: Path | None,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Show how each cell went through several campaigns, or through all there are, and where it changed.
 
@@ -64,7 +61,6 @@ def history(
     from cadge_analysis.versus.history import history as history_of
     from cadge_analysis.versus.history_data import document
 
-    output = output_of(ctx, as_json, out)
     if kind == "html" and output.as_json and out is None:
         raise UsageError("--json answers on stdout, so the page needs a file: add -o FILE")
     share = margin_of(margin)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from cadge_cli.options import json_option, output_of, refuse_options, results_option
+from cadge_cli.options import answers, opened, refuse_options, results_option
 from cadge_cli.output import Output, table
 from cadge_harness.errors import EXIT_OK, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
-from cadge_results import Campaign, Store
+from cadge_results import Campaign
 from cadge_results.command import command
 from cadge_results.imported import FORMATS, ImportedFile, ImportedSeries
 
@@ -62,10 +62,8 @@ _OF_A_FILE = ("label", "host", "place", "note", "test", "size_bytes")
 @click.option("--list", "listed", is_flag=True, help="List what is imported.")
 @click.option("--remove", metavar="ID", help="Take an import back, by its ID or the beginning of it.")
 @results_option
-@json_option
-@click.pass_context
+@answers
 def import_(
-    ctx: click.Context,
     format_: str | None,
     file: Path | None,
     campaign: str,
@@ -78,7 +76,7 @@ def import_(
     listed: bool,
     remove: str | None,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Add results of other tools to a report: FORMAT is osu, ucx_perftest, fabtests or imb.
 
@@ -86,12 +84,11 @@ def import_(
     many runs stand behind it, or what else the machine did. Half round trips are kept as such, and compared whole.
     The campaign's own files are not touched; the same file is imported once, and --remove takes it back.
     """
-    output = output_of(ctx, as_json)
-    found = Store(results or find_checkout().campaigns).open(campaign)
+    found = opened(results, campaign)
     if remove is not None or listed:
         if format_ is not None or (remove is not None and listed):
             raise UsageError("--list and --remove stand alone")
-        refuse_options(ctx, _OF_A_FILE, "is for importing a file")
+        refuse_options(_OF_A_FILE, "is for importing a file")
         return _remove(output, found, remove) if remove is not None else _list(output, found)
     if format_ is None or file is None:
         raise UsageError(f"what is to be imported? cadge import FORMAT FILE; FORMAT is one of {', '.join(FORMATS)}")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of
-from cadge_cli.output import table, wrapped
+from cadge_cli.options import EXAMPLES, answers
+from cadge_cli.output import Output, table, wrapped
 from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import LayerInfo, Refusal, read_catalogue
 from cadge_harness.plan.describe import describe_layers
@@ -18,22 +18,18 @@ from cadge_results.command import command
 from cadge_results.layerfile import BesideNative, Limit
 from cadge_results.units import format_bytes
 
-EXAMPLES = "\b\nExamples:\n"
-
 
 @click.command(
     epilog=EXAMPLES + "  cadge layers\n  cadge layers NAME\n"
     "  cadge layers --json | jq '.data.layers[] | select(.available)'"
 )
 @click.argument("name", required=False)
-@json_option
-@click.pass_context
-def layers(ctx: click.Context, name: str | None, as_json: bool) -> int:
+@answers
+def layers(name: str | None, output: Output) -> int:
     """List the layers: what they are, which library serves them, and why some are absent. Or show one of them.
 
     Of one layer: where it runs, what it cannot do and why, and which variables and options a sweep may set.
     """
-    output = output_of(ctx, as_json)
     checkout = find_checkout()
     catalogue = read_catalogue(checkout)
     if name is not None:

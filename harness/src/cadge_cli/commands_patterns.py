@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, name_of, output_of, testbed_options
-from cadge_cli.output import table, wrapped
+from cadge_cli.options import EXAMPLES, answers, name_of, testbed_options
+from cadge_cli.output import Output, table, wrapped
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.here import Counted, LayerSupport, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
@@ -20,7 +20,6 @@ from cadge_results.command import command
 from cadge_results.pattern import Parameter, Role, plain
 from cadge_results.units import format_bytes
 
-EXAMPLES = "\b\nExamples:\n"
 WHY = {
     Reason.PLACE: "layer or pattern does not run at this place",
     Reason.NO_WAIT: "layer cannot sleep while it waits",
@@ -42,22 +41,19 @@ WHY = {
 @click.option("--check", is_flag=True, help="Print nothing; exit code 3 where the built driver has others.")
 @click.option("--here", is_flag=True, help="Show where each layer runs them on this testbed, and why not elsewhere.")
 @testbed_options
-@json_option
-@click.pass_context
+@answers
 def patterns(
-    ctx: click.Context,
     name: str | None,
     check: bool,
     here: bool,
     testbed_name: str,
     inventory: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """List the patterns, or show what one of them measures: clock, side, synchronisation, reduction.
 
     With --here nothing is measured: it is what a sweep would refuse on this testbed beforehand.
     """
-    output = output_of(ctx, as_json)
     checkout = find_checkout()
     workloads = read_patterns(checkout)
     if check:

@@ -13,12 +13,12 @@ from pydantic import JsonValue
 
 from cadge_analysis.stats import look_plan, plan_power
 from cadge_cli.options import (
+    EXAMPLES,
     Measuring,
+    answers,
     asking_options,
-    json_option,
     looks_option,
     out_option,
-    output_of,
     queue_option,
     refuse_options,
     results_option,
@@ -45,7 +45,6 @@ from cadge_results.units import format_bytes
 
 HOSTS_NAMED = 8
 _NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look")
-EXAMPLES = "\b\nExamples:\n"
 
 
 @click.command(
@@ -74,10 +73,8 @@ EXAMPLES = "\b\nExamples:\n"
     default=True,
     help="Log in to the hosts of an inventory as `cadge doctor` does, and show what they are (default).",
 )
-@json_option
-@click.pass_context
+@answers
 def plan(
-    ctx: click.Context,
     sweep_name: str,
     layer_names: tuple[str, ...],
     seed: int | None,
@@ -92,23 +89,22 @@ def plan(
     pilot: bool,
     queue: bool,
     look: bool,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Show what a sweep would measure and what it would take: points, time, disk, ports. Measures only with --pilot.
 
     With an inventory it logs in to the hosts as well and shows them side by side; exit code 3 where the sweep cannot
     be made on them.
     """
-    output = output_of(ctx, as_json, out)
     only = split_names(layer_names)
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     if pilot:
-        refuse_options(ctx, _NOT_OF_A_PILOT, "is for a plan; a pilot measures the baseline alone")
+        refuse_options(_NOT_OF_A_PILOT, "is for a plan; a pilot measures the baseline alone")
         how = Measuring(
             testbed_name=testbed_name, inventory=inventory, tune=False, report=False, queue=queue, results=results
         )
         return _pilot(request, output, how)
-    refuse_options(ctx, ("queue",), "is for a pilot; a plan measures nothing")
+    refuse_options(("queue",), "is for a pilot; a plan measures nothing")
     chosen = request.testbed(testbed_name, inventory, start=False)
     for note in chosen.notes:
         output.say(note)

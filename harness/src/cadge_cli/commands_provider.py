@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of
-from cadge_cli.output import table
+from cadge_cli.options import EXAMPLES, answers
+from cadge_cli.output import Output, table
 from cadge_harness.errors import HarnessError, UnfitError
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
@@ -18,8 +18,6 @@ from cadge_results.provider import same_version
 
 if TYPE_CHECKING:
     from cadge_harness.plan.catalogue import Catalogue
-
-EXAMPLES = "\b\nExamples:\n"
 
 
 @click.group(
@@ -54,16 +52,14 @@ def provider() -> None:
     metavar="WHERE",
     help="wheel (of those known, held to their hashes; no root), system, prefix:FOLDER or module:NAME.",
 )
-@json_option
-@click.pass_context
-def add_(ctx: click.Context, library: str, origin: str, as_json: bool) -> int:
+@answers
+def add_(library: str, origin: str, output: Output) -> int:
     """Add a build of a library, and build every layer that can use it with it."""
     from cadge_harness.plan.catalogue import read_catalogue
     from cadge_harness.plan.describe import describe_layers
     from cadge_harness.providers.add import add, build, read_asked
     from cadge_harness.providers.folder import remove
 
-    output = output_of(ctx, as_json)
     checkout = find_checkout()
     added = add(checkout, read_asked(library, origin))
     try:
@@ -95,15 +91,13 @@ def _look_what_is_loaded(described: Catalogue, layers: Collection[str]) -> None:
 
 
 @provider.command("list", epilog=EXAMPLES + "  cadge provider list --json")
-@json_option
-@click.pass_context
-def list_(ctx: click.Context, as_json: bool) -> int:
+@answers
+def list_(output: Output) -> int:
     """List the providers, where each is from, and the layers that are built with it."""
     from cadge_harness.providers.add import built_with
     from cadge_harness.providers.folder import read_providers
     from cadge_harness.providers.library import read_libraries
 
-    output = output_of(ctx, as_json)
     checkout = find_checkout()
     rows, data = [("provider", "library", "from", "layers")], list[JsonValue]()
     for name, one in read_providers(checkout).items():
@@ -119,13 +113,11 @@ def list_(ctx: click.Context, as_json: bool) -> int:
 
 @provider.command("remove", epilog=EXAMPLES + "  cadge provider remove openmpi-5.0.11")
 @click.argument("name")
-@json_option
-@click.pass_context
-def remove_(ctx: click.Context, name: str, as_json: bool) -> int:
+@answers
+def remove_(name: str, output: Output) -> int:
     """Remove a provider and what was built with it. A system's, a folder's or a module's own files stay."""
     from cadge_harness.providers.folder import remove
 
-    output = output_of(ctx, as_json)
     gone = remove(find_checkout(), name)
     return output.finish(
         0, {"removed": name}, [f"{name} is removed, and {count_of(len(gone), 'layer')} built with it."]

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, names_of, output_of, refuse_options, refuse_others, results_option
+from cadge_cli.options import EXAMPLES, answers, names_of, refuse_options, refuse_others, results_option, with_launches
 from cadge_cli.output import Output, table
-from cadge_harness.errors import EXIT_OK, NothingSelectedError, UnfitError, UsageError, printable
+from cadge_harness.errors import EXIT_OK, UnfitError, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Store
 from cadge_results.command import command
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cadge_analysis.publish.publish import Copies
 
 KEEP = tuple(name for name in CATEGORIES if name != "also")
-EXAMPLES = "\b\nExamples:\n"
 
 
 @click.command(
@@ -90,10 +89,8 @@ EXAMPLES = "\b\nExamples:\n"
 )
 @click.option("--because", metavar="TEXT", help="With --retract: the reason, for everybody to read.")
 @results_option
-@json_option
-@click.pass_context
+@answers
 def publish(
-    ctx: click.Context,
     campaigns: tuple[str, ...],
     target: Path | None,
     archive: Path | None,
@@ -113,7 +110,7 @@ def publish(
     retracted: str | None,
     because: str | None,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Put campaigns into a static site: reports, raw data, checksums, schemas, citation, an archive for a paper.
 
@@ -133,15 +130,14 @@ def publish(
     from cadge_analysis.publish.site import Site
     from cadge_results.published import Rules
 
-    output = output_of(ctx, as_json)
     if served is not None:
-        refuse_others(ctx, ("served", "port"), "is not for --preview")
+        refuse_others(("served", "port"), "is not for --preview")
         return _serve(served, port)
     if retracted is not None:
-        refuse_others(ctx, ("retracted", "because", "target"), "is not for --retract")
+        refuse_others(("retracted", "because", "target"), "is not for --retract")
         return _retract(output, retracted, target, because)
-    refuse_options(ctx, ("port",), "is for --preview")
-    refuse_options(ctx, ("because",), "is for --retract")
+    refuse_options(("port",), "is for --preview")
+    refuse_options(("because",), "is for --retract")
     if target is None and not dry_run:
         raise UsageError("say where the site goes: --to DIR; or look at what would be replaced: --dry-run")
     if any(len(text) < 2 for text in also):
@@ -155,8 +151,7 @@ def publish(
     store = Store(results or find_checkout().campaigns)
     found = [store.open(one) for one in dict.fromkeys(campaigns or ("last",))]
     for one in found:
-        if not one.launch_ids():
-            raise NothingSelectedError(f"campaign {one.campaign_id} has no launches yet")
+        with_launches(one)
     labels = Labels(
         licence="CC0-1.0" if licence == "CC0-1.0" else "CC-BY-4.0", authors=authors, site=site, title=title, url=url
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, out_option, output_of, results_option
+from cadge_cli.options import answers, out_option, results_option
 from cadge_cli.output import Output, table
 from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, EXIT_USAGE, UsageError, printable
 from cadge_harness.paths import find_checkout
@@ -58,10 +58,8 @@ EXAMPLES = (
 )
 @out_option(text="File instead of stdout.")
 @results_option
-@json_option
-@click.pass_context
+@answers
 def query(
-    ctx: click.Context,
     sql: str | None,
     campaigns: tuple[str, ...],
     kind: str,
@@ -69,14 +67,13 @@ def query(
     limit_s: float,
     out: Path | None,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Ask a question in SQL over the tables of campaigns: cells, attempts, samples, launches, hosts, campaigns.
 
     Every campaign of the store is asked, or those that are named. A question changes nothing, and sees no file. It
     needs the extra `queries` (DuckDB). `analysis/QUERIES.md` has columns and examples.
     """
-    output = output_of(ctx, as_json, out)
     if output.as_json and out is None and kind != "text":
         raise UsageError("--json answers on stdout, so --format needs a file: add -o FILE")
     if (sql is None) != tables:

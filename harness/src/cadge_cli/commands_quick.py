@@ -10,7 +10,8 @@ import click
 
 from cadge_cli.closing import closing_lines, closing_of
 from cadge_cli.commands_run import CampaignRun, measure
-from cadge_cli.options import Measuring, json_option, output_of, queue_option, results_option, split_names
+from cadge_cli.options import Measuring, answers, queue_option, results_option, split_names
+from cadge_cli.output import Output
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK
 from cadge_harness.run.request import Request, read_request
 from cadge_results import Plan
@@ -38,16 +39,14 @@ LINES_MOST = 15
 @click.argument("layers", nargs=-1)
 @queue_option
 @results_option
-@json_option
-@click.pass_context
-def quick(ctx: click.Context, layers: tuple[str, ...], queue: bool, results: Path | None, as_json: bool) -> int:
+@answers
+def quick(layers: tuple[str, ...], queue: bool, results: Path | None, output: Output) -> int:
     """Compare a few layers on this machine in half a minute: RPC of 8 B and a stream of 1 MiB, within one host.
 
     LAYERS are names that `cadge layers` lists; without any, it takes five layers of five styles. The campaign is stored
     with its raw data: `cadge report` makes its report, `cadge compare` compares it with another one. It has too few
     launches for verdicts; `cadge run` makes enough.
     """
-    output = output_of(ctx, as_json)
     output.brief = True
     how = Measuring(testbed_name="local", inventory=None, tune=False, report=False, queue=queue, results=results)
     done = measure(_request(split_names(layers)), output, how, told=_told)

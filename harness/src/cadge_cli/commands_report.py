@@ -11,24 +11,23 @@ from pydantic import JsonValue
 
 from cadge_cli.closing import closing_of
 from cadge_cli.options import (
+    EXAMPLES,
     REPORTS,
-    json_option,
+    answers,
+    opened,
     out_option,
-    output_of,
     refuse_options,
     results_option,
 )
 from cadge_cli.output import Output, megabytes
 from cadge_cli.sides import Campaigns, margin_of
 from cadge_harness.errors import EXIT_OK, UsageError
-from cadge_harness.paths import find_checkout
-from cadge_results import Store, write_output
+from cadge_results import write_output
 from cadge_results.layout import check_no_link
 
 if TYPE_CHECKING:
     from cadge_analysis.placing import Placed
 
-EXAMPLES = "\b\nExamples:\n"
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"
     "  0  made\n"
@@ -78,10 +77,8 @@ EDITIONS = ("html", "markdown", "text")
 @click.option("--closing", is_flag=True, hidden=True)  # with --json, what `cadge run` shows when it ends
 @out_option()
 @results_option
-@json_option
-@click.pass_context
+@answers
 def report(
-    ctx: click.Context,
     campaign: str,
     against: str | None,
     margin: str,
@@ -91,7 +88,7 @@ def report(
     closing: bool,
     out: Path | None,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Make the report of a campaign: one HTML file that works offline; of a large campaign, several beside each other.
 
@@ -105,18 +102,17 @@ def report(
     from cadge_analysis.placing import Placed
     from cadge_analysis.stats.load import read
 
-    output = output_of(ctx, as_json, out)
     if (file := Path(campaign)).is_file() or file.suffix in REPORTS:
-        refuse_options(ctx, ("against", "margin", "one_file", "kind", "results"), "is for campaigns: FILE is a report")
+        refuse_options(("against", "margin", "one_file", "kind", "results"), "is for campaigns: FILE is a report")
         return _open_again(file, baseline, out, output)
     if against is None:
-        refuse_options(ctx, ("margin",), "is for --against")
+        refuse_options(("margin",), "is for --against")
     if kind != "html":
-        refuse_options(ctx, ("one_file",), "is for --format html: other editions always are one file")
+        refuse_options(("one_file",), "is for --format html: other editions always are one file")
     if kind != "html" and output.as_json and out is None:
         raise UsageError(f"--json answers on stdout, so the {kind} edition needs a file: add -o FILE")
     share = margin_of(margin)
-    found = Store(results or find_checkout().campaigns).open(campaign)
+    found = opened(results, campaign)
     if against is None:
         data_of = read(found)
         page = reports.page_of(data_of, baseline=baseline)

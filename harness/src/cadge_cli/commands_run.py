@@ -6,7 +6,6 @@ from __future__ import annotations
 import secrets
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,21 +19,21 @@ from pydantic import JsonValue
 
 from cadge_cli import again
 from cadge_cli.ablation import PREFIX, ablation_answer
-from cadge_cli.closing import MadeReport, closing_lines, report_of
-from cadge_cli.looks import due_words, go_on, state_words
+from cadge_cli.closing import answer_of, closing_lines, report_of, troubles_of
+from cadge_cli.looks import due_words, go_on
 from cadge_cli.options import (
+    EXAMPLES,
     Measuring,
+    answers,
     asking_options,
-    json_option,
     looks_option,
     measuring_options,
-    output_of,
     selftest_option,
     split_names,
     sweep_options,
     trace_option,
 )
-from cadge_cli.output import Output, table
+from cadge_cli.output import Output
 from cadge_cli.progress import make_progress
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, NothingSelectedError, UnfitError
@@ -69,10 +68,9 @@ from cadge_results import (
     campaign_id,
 )
 from cadge_results.command import command, typed, typed_with
-from cadge_results.looks import added_rounds, looks_state, next_step
+from cadge_results.looks import looks_state, next_step
 from cadge_results.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
 
-EXAMPLES = "\b\nExamples:\n"
 PICTURE_MOST = 30
 """Lines of the picture at the end, and of what changed since."""
 
@@ -101,10 +99,8 @@ class CampaignRun:
 @trace_option
 @measuring_options
 @selftest_option
-@json_option
-@click.pass_context
+@answers
 def run(
-    ctx: click.Context,
     sweep_name: str,
     layer_names: tuple[str, ...],
     seed: int | None,
@@ -113,14 +109,13 @@ def run(
     looks: str | None,
     log: Path | None,
     how: Measuring,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues.
 
     A sweep ablate-NAME measures layers as they are and with each optimisation off, and ends with a table of what each
     is worth; `cadge export --format ablation` prints that of a stored campaign.
     """
-    output = output_of(ctx, as_json)
     only = split_names(layer_names)
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     done = measure(request, output, how)
@@ -243,11 +238,9 @@ def measure(
     help="Repeat the launches that other work on the machine disturbed, in the same way.",
 )
 @measuring_options
-@json_option
-@click.pass_context
-def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how: Measuring, as_json: bool) -> int:
+@answers
+def resume(campaign: str, failed: bool, hindered: bool, how: Measuring, output: Output) -> int:
     """Make the missing launches of a campaign by the same plan; with --failed or --hindered, such launches too."""
-    output = output_of(ctx, as_json)
     checkout = find_checkout()
     found = Store(how.results or checkout.campaigns).open(campaign, measured=False)
     found.check()
@@ -382,9 +375,9 @@ def _carry_out(
     if code not in (EXIT_OK, EXIT_BAD_ANSWER) and not stopped and log.exists():
         output.say(f"what was done on the hosts: {log}")
     shown = closing_lines(made.closing, output, most=PICTURE_MOST) if made else []
-    data, lines = _answer(campaign, made, shown, time.monotonic() - begun_s, stopped=stopped)
+    data, lines = answer_of(campaign, made, shown, time.monotonic() - begun_s, stopped=stopped)
     if code == EXIT_BAD_ANSWER:
-        lines.append(f"the {'report' if made else 'campaign'} is complete; exit {code} because {_troubles(campaign)}")
+        lines.append(f"the {'report' if made else 'campaign'} is complete; exit {code} because {troubles_of(campaign)}")
     return CampaignRun(campaign=campaign, code=code, data=data, lines=lines)
 
 
@@ -476,73 +469,3 @@ def revision_of(root: Path) -> tuple[str, bool]:
     except (OSError, subprocess.SubprocessError):
         return "unknown", False
     return head.stdout.strip(), bool(status.stdout.strip())
-
-
-def _ended(campaign: Campaign, *, stopped: bool) -> str:
-    """Say how a campaign ended: interrupted only where somebody did that."""
-    status = campaign.meta.status
-    return "not complete" if status == "interrupted" and not stopped else status
-
-
-def _troubles(campaign: Campaign) -> str:
-    """Return why a complete campaign's exit code is not 0: "1 attempt is unsound and 2 attempts failed"."""
-    counts = Counter(item.status for item in campaign.outcomes())
-    unsound, failed = counts["unsound"], counts["failed"]
-    parts = [f"{count_of(unsound, 'attempt is', 'attempts are')} unsound"] if unsound else []
-    parts += [f"{count_of(failed, 'attempt')} failed"] if failed else []
-    some = count_of(len(campaign.troubled_launch_ids()), "launch has a check that failed", "launches have one")
-    return " and ".join(parts) or some
-
-
-def _answer(
-    campaign: Campaign, made: MadeReport | None, shown: list[str], wall_s: float, *, stopped: bool
-) -> tuple[dict[str, JsonValue], list[str]]:
-    outcomes = campaign.outcomes()
-    counts = Counter(item.status for item in outcomes)
-    reasons = Counter(
-        (item.status, item.point.subject.layer, item.point.subject.place, item.point.subject.wait, item.reason or "")
-        for item in outcomes
-        if item.status in {"failed", "unsound"}
-    )
-    poor = again.launch_ids(campaign, again.REASONS)
-    looks = looks_state(campaign)
-    data: dict[str, JsonValue] = {
-        "campaign_id": campaign.campaign_id,
-        "path": str(campaign.path),
-        "status": campaign.meta.status,
-        "outcomes": dict(sorted(counts.items())),
-        "missing_launches": len(campaign.missing_launch_ids()),
-        "hindered_launches": len(poor.get("hindered", ())),
-        "wall_s": round(wall_s, 1),
-        "planned_wall_s": campaign.plan.estimate.wall_s,
-        "rounds_added": added_rounds(campaign),
-        "report": str(made.path) if made else None,
-        **(dict(made.closing) if made else {}),
-        **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
-    }
-    lines = [
-        f"{_ended(campaign, stopped=stopped)} after {clock(wall_s)} (planned {clock(campaign.plan.estimate.wall_s)}): "
-        + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
-    ]
-    if reasons:
-        rows = [("", "layer", "place", "wait", "attempts", "reason")]
-        rows += [(*key[:4], str(count), key[4]) for key, count in reasons.most_common(20)]
-        lines += ["", *table(rows), ""]
-    if missing := campaign.missing_launch_ids():
-        some = count_of(len(missing), "launch is", "launches are")
-        lines.append(f"{some} missing; continue with: {command('resume', campaign.campaign_id)}")
-    elif lonely := again.alone(campaign):
-        lines.append(f"{again.said(lonely)}; continue with: {command('resume', campaign.campaign_id)}")
-    elif next_step(campaign) != "done":
-        what = f"{looks.said()}, undecided" if looks else "rounds may be added in time that is left"
-        lines.append(f"{what}; continue with: {command('resume', campaign.campaign_id)}")
-    else:
-        lines += filter(None, [state_words(campaign)])
-        lines += again.advice(campaign, poor)
-    lines += ["", *shown, ""] if shown else []
-    lines.append(f"campaign  {campaign.path}")
-    if made:
-        lines.append(f"report    {made.path}")
-    if campaign.native() is not None:
-        lines.append(f"table     {command('crosscheck', campaign.campaign_id)}")
-    return data, lines

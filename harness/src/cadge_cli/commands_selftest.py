@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cadge_cli.options import (
+    EXAMPLES,
     Measuring,
+    answers,
     hosts_options,
-    json_option,
     name_of,
-    output_of,
     split_names,
 )
+from cadge_cli.output import Output
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_UNFIT, EXIT_UNTRUSTED, HarnessError
 from cadge_harness.paths import find_checkout, selftests_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 NAMES = ("delay", "stall", "quiet", "coverage", "alike")
 LIMIT_S = 30 * 60
 SERIES = 20
-EXAMPLES = "\b\nExamples:\n"
 
 
 @click.command(
@@ -52,9 +52,8 @@ EXAMPLES = "\b\nExamples:\n"
     help="How many series of 30 launches a side look for a planted delay; fewer are not judged.",
 )
 @hosts_options
-@json_option
-@click.pass_context
-def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measuring, as_json: bool) -> int:
+@answers
+def selftest(only: tuple[str, ...], series: int, how: Measuring, output: Output) -> int:
     """Check that Cadge detects known delays, stalls and settings; half an hour at most.
 
     The result is stored beside the campaigns. Campaigns that are made afterwards name it, and so do their reports.
@@ -62,7 +61,6 @@ def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measur
     """
     from cadge_cli.selftest_parts import SelftestRun, StoppedError
 
-    output = output_of(ctx, as_json)
     wanted = [name_of(name, NAMES, "part") for name in split_names(only)] or list(NAMES)
     parts = [name for name in NAMES if name in wanted]
     checkout = find_checkout()

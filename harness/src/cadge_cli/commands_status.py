@@ -12,16 +12,15 @@ from pydantic import JsonValue
 
 from cadge_cli import again
 from cadge_cli.looks import state_words
-from cadge_cli.options import json_option, output_of, results_option
+from cadge_cli.options import EXAMPLES, answers, opened, results_option
+from cadge_cli.output import Output
 from cadge_cli.progress import attempts_words
-from cadge_harness.paths import find_checkout
 from cadge_harness.words import clock, count_of
-from cadge_results import Campaign, Store
+from cadge_results import Campaign
 from cadge_results.command import command
 from cadge_results.looks import added_rounds, looks_state, next_step
 from cadge_results.writer import is_held
 
-EXAMPLES = "\b\nExamples:\n"
 _EVERY_S = 2.0
 """Seldom enough, and only names of files are looked at, so that a machine that measures is hardly disturbed."""
 
@@ -32,12 +31,10 @@ _EVERY_S = 2.0
 @click.argument("campaign", default="last")
 @click.option("--watch", is_flag=True, help="Repeat until the campaign ends.")
 @results_option
-@json_option
-@click.pass_context
-def status(ctx: click.Context, campaign: str, watch: bool, results: Path | None, as_json: bool) -> int:
+@answers
+def status(campaign: str, watch: bool, results: Path | None, output: Output) -> int:
     """Show the progress of a campaign. It only reads files, so it does not disturb a campaign that measures."""
-    output = output_of(ctx, as_json)
-    found = Store(results or find_checkout().campaigns).open(campaign, measured=False)
+    found = opened(results, campaign, measured=False)
     last = ""
     while watch and is_held(found.path):
         found.grown()

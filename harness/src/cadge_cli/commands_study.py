@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, out_option, output_of, refuse_others, results_option
-from cadge_cli.output import wrapped
-from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
+from cadge_cli.options import EXAMPLES, answers, out_option, refuse_others, results_option, with_launches
+from cadge_cli.output import Output, wrapped
+from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_results.command import command
 
 if TYPE_CHECKING:
     from cadge_analysis.study.claims import Hypothesis, TestedBy
 
-EXAMPLES = "\b\nExamples:\n"
 PUBLISHED = "published.yml"
 
 
@@ -41,17 +40,15 @@ PUBLISHED = "published.yml"
 )
 @click.option("--claims", is_flag=True, help="List what papers claimed, and where each claim is tested, or why not.")
 @results_option
-@json_option
-@click.pass_context
+@answers
 def study(
-    ctx: click.Context,
     name: str | None,
     campaigns: tuple[str, ...],
     out: Path | None,
     engine_bench: Path | None,
     claims: bool,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Compare campaigns with the published figures of a paper: one HTML page that works offline.
 
@@ -65,10 +62,9 @@ def study(
     from cadge_results.complaint import nearest
     from cadge_results.layout import check_no_link
 
-    output = output_of(ctx, as_json, out)
     checkout = find_checkout()
     if claims:
-        refuse_others(ctx, ("claims",), "is not for --claims")
+        refuse_others(("claims",), "is not for --claims")
         return output.finish(EXIT_OK, *_claims(checkout))
     if name is None:
         raise UsageError("name a study, or list what papers claimed: --claims")
@@ -81,8 +77,7 @@ def study(
     for one in found:
         if ids.count(one.campaign_id) > 1:
             raise UsageError(f"campaign {one.campaign_id} was given twice")
-        if not one.launch_ids():
-            raise NothingSelectedError(f"campaign {one.campaign_id} has no launches yet")
+        with_launches(one)
     path = out or check_no_link(found[0].layout.study(name))
     built = build(found, checkout.studies / name, path, engine_bench=engine_bench)
     if not built.has_ours:

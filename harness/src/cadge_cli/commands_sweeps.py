@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of, testbed_options
+from cadge_cli.options import answers, testbed_options
 from cadge_cli.output import Output, wrapped
 from cadge_harness.errors import EXIT_OK, EXIT_USAGE, HarnessError, UsageError
 from cadge_harness.paths import find_checkout
@@ -55,14 +55,12 @@ TOPICS = {
 )
 @click.argument("name", required=False, metavar="[NAME|FILE|example]")
 @testbed_options
-@json_option
-@click.pass_context
-def sweeps(ctx: click.Context, name: str | None, testbed_name: str, inventory: Path | None, as_json: bool) -> int:
+@answers
+def sweeps(name: str | None, testbed_name: str, inventory: Path | None, output: Output) -> int:
     """List the sweeps and what each asks, or show one: patterns, sizes, layers, places, launches, planned time.
 
     `cadge sweeps example` prints a sweep file to begin with, with a comment on every key. Nothing is measured.
     """
-    output = output_of(ctx, as_json)
     if name is None:
         return _every(output)
     if name == EXAMPLE:

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import click
 
-from cadge_cli.options import json_option, output_of, results_option, testbed_options
+from cadge_cli.options import EXAMPLES, answers, opened, results_option, testbed_options
+from cadge_cli.output import Output
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
-from cadge_harness.paths import find_checkout
 from cadge_harness.testbed import testbeds
-from cadge_results import Store
-
-EXAMPLES = "\b\nExamples:\n"
 
 
 @click.group(
@@ -28,11 +25,9 @@ def testbed() -> None:
 
 @testbed.command()
 @click.option("--hosts", type=click.IntRange(2, 16), default=2, show_default=True, help="Number of hosts.")
-@json_option
-@click.pass_context
-def up(ctx: click.Context, hosts: int, as_json: bool) -> int:
+@answers
+def up(hosts: int, output: Output) -> int:
     """Make the hosts: namespaces with networks and sshd, held by one process."""
-    output = output_of(ctx, as_json)
     now = testbeds.up(hosts)
     words = "is up" if now["made"] else "was up already"
     lines = [f"the emulated testbed {words}: {', '.join(now['hosts'])} (process {now['pid']})"]
@@ -40,22 +35,18 @@ def up(ctx: click.Context, hosts: int, as_json: bool) -> int:
 
 
 @testbed.command()
-@json_option
-@click.pass_context
-def down(ctx: click.Context, as_json: bool) -> int:
+@answers
+def down(output: Output) -> int:
     """End the process that holds the hosts; everything goes with it. Refused while somebody measures there."""
-    output = output_of(ctx, as_json)
     was_up = testbeds.down()
     lines = ["the emulated testbed is down" if was_up else "no emulated testbed was up"]
     return output.finish(EXIT_OK, {"was_up": was_up}, lines)
 
 
 @testbed.command()
-@json_option
-@click.pass_context
-def status(ctx: click.Context, as_json: bool) -> int:
+@answers
+def status(output: Output) -> int:
     """Say whether the emulated testbed is up. Exit code 3 where it is not."""
-    output = output_of(ctx, as_json)
     now = testbeds.status()
     lines = [f"the emulated testbed is {now['state']}"]
     if now["state"] == "up":
@@ -78,11 +69,9 @@ def exec_(host: str | None, command: tuple[str, ...]) -> int:
 
 
 @testbed.command(epilog=EXAMPLES + "  cadge testbed example >hosts.yml\n  cadge doctor --inventory hosts.yml")
-@json_option
-@click.pass_context
-def example(ctx: click.Context, as_json: bool) -> int:
+@answers
+def example(output: Output) -> int:
     """Print an inventory of two hosts with every variable that Cadge reads, and what each is for."""
-    output = output_of(ctx, as_json)
     text = resources.files("cadge_harness.testbed").joinpath("example_inventory.yml").read_text(encoding="utf-8")
     return output.finish(EXIT_OK, {"inventory": text}, text.splitlines())
 
@@ -93,23 +82,20 @@ def example(ctx: click.Context, as_json: bool) -> int:
 @click.argument("campaign", default="last")
 @testbed_options
 @results_option
-@json_option
-@click.pass_context
+@answers
 def restore(
-    ctx: click.Context,
     campaign: str,
     testbed_name: str,
     inventory: Path | None,
     results: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Put the nodes of a killed campaign back as they were: tuned settings, processes, folders."""
     from cadge_harness.run import ansible_io  # only where nodes are reached
     from cadge_harness.run.runner import WORK
     from cadge_results.event import Event, Note
 
-    output = output_of(ctx, as_json)
-    found = Store(results or find_checkout().campaigns).open(campaign, measured=False)
+    found = opened(results, campaign, measured=False)
     kind = found.meta.testbed.kind
     if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:
         testbed_name = kind

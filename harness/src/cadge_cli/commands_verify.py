@@ -11,8 +11,8 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli.looks import looks_again
-from cadge_cli.options import REPORTS, json_option, output_of, refuse_options, results_option
-from cadge_cli.output import table
+from cadge_cli.options import REPORTS, answers, opened, refuse_options, results_option
+from cadge_cli.output import Output, table
 from cadge_cli.sides import Campaigns
 from cadge_harness.errors import (
     EXIT_BAD_ANSWER,
@@ -55,9 +55,8 @@ EXIT_CODES = (
 @click.argument("campaign", required=False)
 @click.option("--repair", "mend", is_flag=True, help="Move damaged records into the campaign's folder `aside`.")
 @results_option
-@json_option
-@click.pass_context
-def verify(ctx: click.Context, name: str, campaign: str | None, mend: bool, results: Path | None, as_json: bool) -> int:
+@answers
+def verify(name: str, campaign: str | None, mend: bool, results: Path | None, output: Output) -> int:
     """Check every file of a campaign against the checksum that it got when it was stored, or every number of a report.
 
     Exit code 7 where one is missing, truncated, changed, swapped with another, unknown or unreadable. With --repair
@@ -68,14 +67,13 @@ def verify(ctx: click.Context, name: str, campaign: str | None, mend: bool, resu
     FILE is a report. Every number of it is recomputed from the raw data of its campaign, which lies near it or is named
     by CAMPAIGN: a campaign, or a folder that holds one.
     """
-    output = output_of(ctx, as_json)
     file = Path(name)
     if file.is_file() or file.suffix in REPORTS:
-        refuse_options(ctx, ("mend",), "is for campaigns: of a report nothing is changed")
+        refuse_options(("mend",), "is for campaigns: of a report nothing is changed")
         return output.finish(*_of_report(file, campaign, results))
     if campaign is not None:
         raise UsageError(f"{name} is no file: give one campaign, or a report and its campaign")
-    found = Store(results or find_checkout().campaigns).open(name, measured=False)
+    found = opened(results, name, measured=False)
     repaired = repair(found) if mend else None
     verdict = repaired.verdict if repaired else look(found)
     notes, wrong = looks_again(found) if not verdict.damages else ([], [])
@@ -238,11 +236,11 @@ def _said_of(outcome: ReportCheck, lines: Iterator[str]) -> Iterator[str]:
 
 def _campaign_of(campaign_id: str, file: Path, given: str | None, results: Path | None) -> Campaign:
     """Return the campaign of a report. Raises UsageError where it is another one, NothingSelectedError for none."""
-    from cadge_results import Campaign, Store
+    from cadge_results import Campaign
 
     if given is not None:
         within = _within(Path(given), campaign_id)
-        found = Campaign(within) if within else Store(results or find_checkout().campaigns).open(given)
+        found = Campaign(within) if within else opened(results, given)
         if found.campaign_id != campaign_id:
             raise UsageError(f"{file} is of campaign {named(campaign_id)}, and {found.path} is {found.campaign_id}")
         return found

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from pydantic import JsonValue
 
 from cadge_cli.fit_choice import FitChoice, size_of
-from cadge_cli.options import count_of_endpoints, names_of, split_names
+from cadge_cli.options import count_of_endpoints, gathered, names_of, split_names
 from cadge_cli.output import Output, table
 from cadge_harness.errors import EXIT_OK, UsageError
 
@@ -36,34 +35,22 @@ class Predicting:
     memory: str
 
 
-def scale_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add what only a prediction takes, which the command gets as one, `predicting`."""
-
-    @wraps(command)
-    def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
-        predicting = Predicting(**{one.name: given.pop(one.name) for one in fields(Predicting)})
-        return command(*arguments, predicting=predicting, **given)
-
-    for option in (
-        click.option("--memory", default="4GiB", show_default=True, metavar="SIZE", help="scale: most memory of each."),
-        click.option(
-            "--deadline", default="2min", show_default=True, metavar="TIME", help="scale: longest time of each."
-        ),
-        click.option(
-            "--simulation/--no-simulation", default=True, help="scale: simulate with SimGrid, or the closed form alone."
-        ),
-        click.option(
-            "--parameters",
-            "file",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="scale: a file of LogGP fits (cadge.loggp/1) instead of a campaign.",
-        ),
-        click.option(
-            "--traffic", "traffics", multiple=True, metavar="NAMES", help="scale: incast, shift, alltoall; all."
-        ),
-    ):
-        gathered = option(gathered)
-    return gathered
+scale_options = gathered(
+    "predicting",
+    Predicting,
+    click.option("--traffic", "traffics", multiple=True, metavar="NAMES", help="scale: incast, shift, alltoall; all."),
+    click.option(
+        "--parameters",
+        "file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="scale: a file of LogGP fits (cadge.loggp/1) instead of a campaign.",
+    ),
+    click.option(
+        "--simulation/--no-simulation", default=True, help="scale: simulate with SimGrid, or the closed form alone."
+    ),
+    click.option("--deadline", default="2min", show_default=True, metavar="TIME", help="scale: longest time of each."),
+    click.option("--memory", default="4GiB", show_default=True, metavar="SIZE", help="scale: most memory of each."),
+)
 
 
 def predict(

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cadge_harness.errors import NothingSelectedError, UsageError
+from cadge_cli.options import gathered, with_launches
+from cadge_harness.errors import UsageError
 
 if TYPE_CHECKING:  # numbers take time to import, and --help does without
     from cadge_analysis.models.choose import Chosen
@@ -47,9 +46,7 @@ class FitChoice:
         from cadge_analysis.models.choose import choose
         from cadge_analysis.stats.load import read
 
-        if not campaign.launch_ids():
-            raise NothingSelectedError(f"campaign {campaign.campaign_id} has no launches yet")
-        return choose(fits_of(read(campaign)), **self.asked)
+        return choose(fits_of(read(with_launches(campaign))), **self.asked)
 
 
 def size_of(text: str) -> int:
@@ -62,22 +59,14 @@ def size_of(text: str) -> int:
         raise UsageError(str(error)) from error
 
 
-def fit_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add --layer, --place, --mode, --choice and --bytes, which the command gets as one, `fit`."""
-
-    @wraps(command)
-    def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
-        fit = FitChoice(**{one.name: given.pop(one.name) for one in fields(FitChoice)})
-        return command(*arguments, fit=fit, **given)
-
-    for option in (
-        click.option("--bytes", "size", default="64B", show_default=True, metavar="SIZE", help="Message size."),
-        click.option(
-            "--choice", "choices", multiple=True, metavar="NAME=VALUE", help="Use the fit of this, e.g. touch=none."
-        ),
-        click.option("--mode", "wait_mode", type=click.Choice(["poll", "block"]), help="Use the fit of this mode."),
-        click.option("--place", type=click.Choice(["self", "within", "between"]), help="Use the fit of this place."),
-        click.option("--layer", metavar="NAME", help="Use the fit of this layer, where there are several."),
-    ):
-        gathered = option(gathered)
-    return gathered
+fit_options = gathered(
+    "fit",
+    FitChoice,
+    click.option("--layer", metavar="NAME", help="Use the fit of this layer, where there are several."),
+    click.option("--place", type=click.Choice(["self", "within", "between"]), help="Use the fit of this place."),
+    click.option("--mode", "wait_mode", type=click.Choice(["poll", "block"]), help="Use the fit of this mode."),
+    click.option(
+        "--choice", "choices", multiple=True, metavar="NAME=VALUE", help="Use the fit of this, e.g. touch=none."
+    ),
+    click.option("--bytes", "size", default="64B", show_default=True, metavar="SIZE", help="Message size."),
+)

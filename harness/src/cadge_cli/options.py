@@ -8,8 +8,9 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,10 +18,11 @@ import click
 from click.core import ParameterSource
 
 from cadge_cli.output import Output
-from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.errors import NothingSelectedError, UnfitError, UsageError
 
 if TYPE_CHECKING:
     from cadge_harness.plan.narrow import Asked
+    from cadge_results import Campaign
     from cadge_results.base import Place, Wait
 
 STDOUT = Path("/dev/stdout")
@@ -33,24 +35,52 @@ _GIVEN = {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
 CALLED_AS = "CADGE_CALLED_AS"
 """Variable by which a command of ours that starts another says what the user typed for cadge."""
 
+EXAMPLES = "\b\nExamples:\n"
+"""How a command's epilog begins; click leaves lines after \\b as they are."""
+
 _F = TypeVar("_F", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., int]], Callable[..., int]]
 
 
-def json_option(command: _F) -> _F:
-    """Add --json."""
+def gathered(name: str, make: Callable[..., object], *options: Decorator) -> Decorator:
+    """Add options, and give the command one parameter in place of theirs: `name`, which `make` makes of them."""
+    names = signature(make).parameters
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def gather(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
+            made = make(**{one: given.pop(one) for one in names if one in given})
+            return command(*arguments, **{name: made}, **given)
+
+        found: Callable[..., int] = gather
+        for option in reversed(options):
+            found = option(found)
+        return found
+
+    return decorate
+
+
+def answers(command: Callable[..., int]) -> Callable[..., int]:
+    """Add --json, and give the command the `output` that it answers by. --json counts before its name as well.
+
+    Raises UsageError where what it writes itself, the parameter `out`, would be mixed with the answer.
+    """
+
+    @wraps(command)
+    def gathered(*arguments: Any, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
+        return command(*arguments, output=_output_of(click.get_current_context(), as_json, given.get("out")), **given)
+
     return click.option(
         "--json", "as_json", is_flag=True, help="One JSON object on stdout: {ok, code, data, problems}."
-    )(command)
+    )(gathered)
 
 
-def inventory_option(command: _F) -> _F:
-    """Add --inventory."""
-    return click.option(
-        "--inventory",
-        type=click.Path(path_type=Path),
-        envvar=["CADGE_INVENTORY", "INVENTORY"],
-        help="An Ansible inventory with a group `cadge`: a cluster (see: cadge testbed example).",
-    )(command)
+inventory_option = click.option(
+    "--inventory",
+    type=click.Path(path_type=Path),
+    envvar=["CADGE_INVENTORY", "INVENTORY"],
+    help="An Ansible inventory with a group `cadge`: a cluster (see: cadge testbed example).",
+)
 
 
 def testbed_options(command: _F) -> _F:
@@ -81,31 +111,14 @@ class Measuring:
     """The self-test that verdicts are to rest on; None: the newest is kept, and they rest on none."""
 
 
-def hosts_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add what says where and how to measure, and where that goes, which the command gets as one, `how`."""
-
-    @wraps(command)
-    def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
-        names = [one.name for one in fields(Measuring) if one.name in given]
-        return command(*arguments, how=Measuring(**{name: given.pop(name) for name in names}), **given)
-
-    return testbed_options(_tune_option(queue_option(results_option(gathered))))
-
-
-def measuring_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the same, and what becomes of a campaign afterwards."""
-    return _report_option(hosts_options(command))
-
-
-def selftest_option(command: _F) -> _F:
-    """Add --selftest, beside measuring_options, where a campaign begins: a later resume keeps what counted then."""
-    return click.option(
-        "--selftest",
-        "selftest_id",
-        metavar="ID|last",
-        envvar="CADGE_SELFTEST",
-        help="Show verdicts only if this self-test passed, on the same build and machine.",
-    )(command)
+selftest_option = click.option(
+    "--selftest",
+    "selftest_id",
+    metavar="ID|last",
+    envvar="CADGE_SELFTEST",
+    help="Show verdicts only if this self-test passed, on the same build and machine.",
+)
+"""Beside measuring_options, where a campaign begins: a later resume keeps what counted then."""
 
 
 def selection_options(command: _F) -> _F:
@@ -147,37 +160,6 @@ def places_option(more: str, places: Sequence[Place] = PLACES) -> Callable[[_F],
     }
     text = f"Where: {', '.join(about[place] for place in places)}, or several; default: {more}."
     return click.option("--places", multiple=True, metavar="|".join(places), envvar="CADGE_PLACES", help=text)
-
-
-def asking_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add what is measured in place of what the sweep says; the command gets it as one, `asked`."""
-    names = ("patterns", "sizes", "launches", "duration", "places", "mode")
-
-    @wraps(command)
-    def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
-        return command(*arguments, asked=asked_of(**{name: given.pop(name) for name in names}), **given)
-
-    gathered = click.option(
-        "--mode",
-        multiple=True,
-        metavar="poll|block",
-        envvar="CADGE_MODE",
-        help="How endpoints wait: poll (spin), block (sleep), or both; default: as the sweep says.",
-    )(gathered)
-    gathered = places_option("those of the sweep")(gathered)
-    gathered = click.option(
-        "--duration",
-        metavar="TIME",
-        envvar="CADGE_DURATION",
-        help="How long each point is measured, e.g. 100ms; without --budget there is no budget then.",
-    )(gathered)
-    gathered = click.option(
-        "--launches",
-        metavar="N",
-        envvar="CADGE_LAUNCHES",
-        help="How often each point is measured, by fresh processes, e.g. 9, and no more often; the budget grows too.",
-    )(gathered)
-    return patterns_option("those of the sweep")(sizes_option("those of the sweep")(gathered))
 
 
 def asked_of(
@@ -257,27 +239,21 @@ def _duration_ms(text: str | None) -> int | None:
     return duration_ms
 
 
-def trace_option(command: _F) -> _F:
-    """Add --trace."""
-    return click.option(
-        "--trace",
-        "log",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        envvar="CADGE_TRACE",
-        help="Replay the log of a web server (Common Log Format or Combined, also packed with gzip), with a sweep "
-        "of the pattern press. Nothing of it is kept but lengths and the order of requests.",
-    )(command)
-
-
-def looks_option(command: _F) -> _F:
-    """Add --looks."""
-    return click.option(
-        "--looks",
-        metavar="N,N,...",
-        envvar="CADGE_LOOKS",
-        help="Stop early: after each of these numbers of launches, e.g. 9,12,18,30, drop what is decided.",
-    )(command)
+trace_option = click.option(
+    "--trace",
+    "log",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="CADGE_TRACE",
+    help="Replay the log of a web server (Common Log Format or Combined, also packed with gzip), with a sweep "
+    "of the pattern press. Nothing of it is kept but lengths and the order of requests.",
+)
+looks_option = click.option(
+    "--looks",
+    metavar="N,N,...",
+    envvar="CADGE_LOOKS",
+    help="Stop early: after each of these numbers of launches, e.g. 9,12,18,30, drop what is decided.",
+)
 
 
 def sweep_options(command: _F) -> _F:
@@ -300,31 +276,23 @@ def _not_by_its_old_name(_ctx: click.Context, _option: click.Parameter, queue: b
     return queue
 
 
-def queue_option(command: _F) -> _F:
-    """Add --queue."""
-    return click.option(
-        "--queue/--no-queue",
-        default=True,
-        envvar="CADGE_QUEUE",
-        callback=_not_by_its_old_name,
-        help="Wait for another sweep on this machine, or measure beside it: the two disturb each other, and the "
-        "reports of both say so.",
-    )(command)
+queue_option = click.option(
+    "--queue/--no-queue",
+    default=True,
+    envvar="CADGE_QUEUE",
+    callback=_not_by_its_old_name,
+    help="Wait for another sweep on this machine, or measure beside it: the two disturb each other, and the "
+    "reports of both say so.",
+)
+_report_option = click.option("--report/--no-report", default=True, help="Make the report at the end.")
 
 
-def _report_option(command: _F) -> _F:
-    """Add --report."""
-    return click.option("--report/--no-report", default=True, help="Make the report at the end.")(command)
-
-
-def _tune_option(command: _F) -> _F:
-    """Add --tune."""
-    return click.option(
-        "--tune/--no-tune",
-        default=False,
-        envvar=["CADGE_TUNE", "TUNE"],
-        help="Tune the nodes for the time of the campaign (needs root there; put back afterwards).",
-    )(command)
+_tune_option = click.option(
+    "--tune/--no-tune",
+    default=False,
+    envvar=["CADGE_TUNE", "TUNE"],
+    help="Tune the nodes for the time of the campaign (needs root there; put back afterwards).",
+)
 
 
 def _absolute(_ctx: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
@@ -332,15 +300,49 @@ def _absolute(_ctx: click.Context, _option: click.Parameter, path: Path | None) 
     return path.absolute() if path is not None else None
 
 
-def results_option(command: _F) -> _F:
-    """Add --results."""
-    return click.option(
-        "--results",
-        type=click.Path(path_type=Path, file_okay=False),
-        envvar="CADGE_RESULTS",
-        callback=_absolute,
-        help="Folder of campaigns (default: results/campaigns of the checkout).",
-    )(command)
+results_option = click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="CADGE_RESULTS",
+    callback=_absolute,
+    help="Folder of campaigns (default: results/campaigns of the checkout).",
+)
+hosts_options = gathered("how", Measuring, testbed_options, _tune_option, queue_option, results_option)
+"""Say where and how to measure, and where that goes."""
+
+
+def measuring_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the same, and what becomes of a campaign afterwards."""
+    return _report_option(hosts_options(command))
+
+
+asking_options = gathered(
+    "asked",
+    asked_of,
+    patterns_option("those of the sweep"),
+    sizes_option("those of the sweep"),
+    click.option(
+        "--launches",
+        metavar="N",
+        envvar="CADGE_LAUNCHES",
+        help="How often each point is measured, by fresh processes, e.g. 9, and no more often; the budget grows too.",
+    ),
+    click.option(
+        "--duration",
+        metavar="TIME",
+        envvar="CADGE_DURATION",
+        help="How long each point is measured, e.g. 100ms; without --budget there is no budget then.",
+    ),
+    places_option("those of the sweep"),
+    click.option(
+        "--mode",
+        multiple=True,
+        metavar="poll|block",
+        envvar="CADGE_MODE",
+        help="How endpoints wait: poll (spin), block (sleep), or both; default: as the sweep says.",
+    ),
+)
+"""Say what is measured in place of what the sweep says."""
 
 
 def out_option(*names: str, text: str = "File to write.") -> Callable[[_F], _F]:
@@ -367,11 +369,23 @@ def writable(out: Path | None) -> Path | None:
     return out
 
 
-def output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Output:
-    """Return where a command answers; --json counts before and after the command's name.
+def opened(results: Path | None, campaign: str, *, measured: bool = True) -> Campaign:
+    """Return a campaign by what a user calls it, of the folder of --results. Raises cadge_results.ResultsError."""
+    from cadge_harness.paths import find_checkout
+    from cadge_results import Store
 
-    Raises UsageError where the command's own output `out` would be mixed with the answer.
-    """
+    return Store(results or find_checkout().campaigns).open(campaign, measured=measured)
+
+
+def with_launches(campaign: Campaign) -> Campaign:
+    """Return a campaign that has launches. Raises NothingSelectedError for another one."""
+    if not campaign.launch_ids():
+        raise NothingSelectedError(f"campaign {campaign.campaign_id} has no launches yet")
+    return campaign
+
+
+def _output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Output:
+    """Return where a command answers: see `answers`."""
     from cadge_results import own_descriptor  # slow, and --help does without
     from cadge_results.command import WHAT, WHERE, Caller, called
 
@@ -380,7 +394,7 @@ def output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Out
     typed = (*parent.get("argv", ()), *_of_environment(ctx))
     called(Caller(program=_program(), given=given, options_of=_options_of, typed=typed))
     output = Output(as_json=as_json or bool(parent.get("json")))
-    if output.as_json and out is not None and own_descriptor(out) == 1:
+    if output.as_json and out is not None and own_descriptor(STDOUT if str(out) == "-" else out) == 1:
         raise UsageError(f"--json answers on stdout, so the output needs another file than {out}")
     return output
 
@@ -468,15 +482,16 @@ def count_of_endpoints(text: str, most: int) -> int:
     return int(text)
 
 
-def refuse_options(ctx: click.Context, names: Collection[str], why: str) -> None:
+def refuse_options(names: Collection[str], why: str) -> None:
     """Refuse on the command line what has no meaning here. Raises UsageError."""
+    ctx = click.get_current_context()
     for parameter in ctx.command.params:
         given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if given and parameter.name in names:
             raise UsageError(f"{parameter.opts[0]} {why}")
 
 
-def refuse_others(ctx: click.Context, names: Collection[str], why: str) -> None:
+def refuse_others(names: Collection[str], why: str) -> None:
     """Refuse on the command line all but these options and --json. Raises UsageError."""
-    known = {parameter.name or "" for parameter in ctx.command.params}
-    refuse_options(ctx, known - {*names, "as_json"}, why)
+    known = {parameter.name or "" for parameter in click.get_current_context().command.params}
+    refuse_options(known - {*names, "as_json"}, why)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cadge_cli.options import with_launches
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 
@@ -32,9 +33,7 @@ class Campaigns:
         """Return a campaign by what a user calls it; the last one where that is nothing."""
         from cadge_analysis.stats.load import read
 
-        found = self._store.open(campaign or "last")
-        if not found.launch_ids():
-            raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
+        found = with_launches(self._store.open(campaign or "last"))
         if found.campaign_id not in self._read:
             self._read[found.campaign_id] = read(found)
         return self._read[found.campaign_id]

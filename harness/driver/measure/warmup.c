@@ -89,3 +89,16 @@ bool drv_warmup_add(struct drv_warmup *warmup, uint64_t now, uint64_t span)
 		end_window(warmup, now);
 	return drv_warmup_expired(warmup, now);
 }
+
+void drv_warmup_begin(struct drv_warmup *warmup, const struct drv_clock *clock, uint64_t cap_ns)
+{
+	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, UINT64_C(100000)),
+			 drv_clock_to_ticks(clock, cap_ns));
+}
+
+uint64_t drv_warmup_patience(const struct drv_warmup *warmup, const struct drv_clock *clock)
+{
+	const uint64_t median_ns = warmup->operations ? drv_clock_to_ns(clock, warmup->median) : 0;
+
+	return drv_clock_to_ticks(clock, drv_loss_deadline_ns(median_ns));
+}

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "measure/clock.h"
+
 #define DRV_WARMUP_RULE    "medians of the last 5 windows (>= 16 operations and 100 us each) within 3 %"
 #define DRV_WARMUP_WINDOWS 5
 #define DRV_WARMUP_KEPT    128 /* values of a window that its median is taken from: the latest */
@@ -30,6 +32,9 @@ struct drv_warmup {
 
 /* Begins at `now`. The cap is max(10 ms, 20 % of the point's duration), given in ticks. */
 void drv_warmup_start(struct drv_warmup *warmup, uint64_t now, uint64_t window_ticks, uint64_t cap_ticks);
+
+/* Begins now, with windows of 100 us. */
+void drv_warmup_begin(struct drv_warmup *warmup, const struct drv_clock *clock, uint64_t cap_ns);
 
 /* Adds one operation that took `span` ticks and ended at `now`. Returns true when the warm-up is over. */
 bool drv_warmup_add(struct drv_warmup *warmup, uint64_t now, uint64_t span);
@@ -68,5 +73,8 @@ static inline uint64_t drv_loss_deadline_ns(uint64_t median_ns)
 		return DRV_LOSS_MAX_NS;
 	return median_ns * 100 < DRV_LOSS_MIN_NS ? DRV_LOSS_MIN_NS : median_ns * 100;
 }
+
+/* The same in ticks, of a warm-up that is over. */
+uint64_t drv_warmup_patience(const struct drv_warmup *warmup, const struct drv_clock *clock);
 
 #endif

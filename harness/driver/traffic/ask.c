@@ -78,15 +78,13 @@ int drv_ask_warmup(struct drv_play *play, uint64_t cap_ns, drv_ask_fn ask, struc
 	int status = 0;
 
 	requester->step = DRV_STEP_WARMUP;
-	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_REQUESTER_WINDOW_NS),
-			 drv_clock_to_ticks(clock, cap_ns));
+	drv_warmup_begin(warmup, clock, cap_ns);
 	while (status >= 0 && !over) {
 		status = ask(play, &span, fail);
 		over = status ? drv_warmup_expired(warmup, drv_clock_now(clock))
 			      : drv_warmup_add(warmup, drv_clock_now(clock), span);
 	}
 	drv_record_warmup(play->record, warmup);
-	requester->patience =
-		drv_clock_to_ticks(clock, drv_loss_deadline_ns(drv_clock_to_ns(clock, warmup->median)));
+	requester->patience = drv_warmup_patience(warmup, clock);
 	return status < 0 ? -1 : 0;
 }

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 
 #define SWAP_NS         (5 * DRV_FLOOR_NS_PER_S)
-#define WINDOW_NS       UINT64_C(100000)
 #define FULL_BYTES_MAX  (UINT64_C(16) << 20)
 #define FULL_MAX        4u
 #define BUFFER_SPARE    4096u
@@ -249,14 +248,11 @@ int drv_form_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fai
 	const struct drv_clock *clock = &loop->run->clock;
 	int status;
 
-	drv_warmup_start(&loop->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, WINDOW_NS),
-			 drv_clock_to_ticks(clock, cap_ns));
+	drv_warmup_begin(&loop->warmup, clock, cap_ns);
 	status = step(loop, DRV_STEP_WARMUP, fail);
 	drv_record_warmup(play->record, &loop->warmup);
 	play->record->warmup_operations = loop->done;
-	loop->op_deadline = drv_clock_to_ticks(
-		clock, drv_loss_deadline_ns(
-			       loop->warmup.operations ? drv_clock_to_ns(clock, loop->warmup.median) : 0));
+	loop->op_deadline = drv_warmup_patience(&loop->warmup, clock);
 	return status;
 }
 

@@ -57,6 +57,6 @@ bool drv_progress_settle(struct drv_progress *progress, bool (*waits)(void *arg)
 		if (engine->layer->poll(engine->ctx, progress->sink) < 0 ||
 		    (progress->other && progress->drain(progress->other, &ignored)))
 			return false;
-	while (waits(arg) && !engine->down_code && drv_now_ns() < until_ns);
-	return !waits(arg);
+	while ((waits ? waits(arg) : progress->lents > 0) && !engine->down_code && drv_now_ns() < until_ns);
+	return waits ? !waits(arg) : progress->lents == 0;
 }

@@ -96,8 +96,8 @@ DRV_INLINE int drv_progress_turn(struct drv_progress *progress, uint64_t sleep_n
 int drv_progress_poll(struct drv_progress *progress, struct drv_fail *fail) __attribute__((noinline));
 
 /*
- * After a failure: polls once, and for up to half a second while `waits(arg)`. Whether that is over, so that nothing which it waits
- * for can turn up any more.
+ * After a failure: polls once, and for up to half a second while `waits(arg)`; NULL: while buffers are lent. Whether that is
+ * over, so that nothing which it waits for can turn up any more.
  */
 bool drv_progress_settle(struct drv_progress *progress, bool (*waits)(void *arg), void *arg);
 

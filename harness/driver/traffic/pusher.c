@@ -248,11 +248,9 @@ int drv_pusher_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *f
 	struct drv_warmup *warmup = &pusher->warmup;
 	int status;
 
-	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, 100000),
-			 drv_clock_to_ticks(clock, cap_ns));
+	drv_warmup_begin(warmup, clock, cap_ns);
 	status = run(pusher, STOP_WARM, 0, 0, fail);
-	pusher->ask_after = drv_clock_to_ticks(
-		clock, drv_loss_deadline_ns(warmup->operations ? drv_clock_to_ns(clock, warmup->median) : 0));
+	pusher->ask_after = drv_warmup_patience(warmup, clock);
 	drv_record_warmup(play->record, warmup);
 	return status;
 }
@@ -355,17 +353,12 @@ void drv_pusher_stop(struct drv_play *play)
 	pusher->progress.lent = NULL;
 }
 
-static bool waits(void *arg)
-{
-	return ((const struct drv_pusher *)arg)->progress.lents > 0;
-}
-
 /* Messages of an unfinished run may still be under way: a reliable channel is not clean then. */
 bool drv_pusher_settle(struct drv_play *play)
 {
 	struct drv_pusher *pusher = play->state;
 
-	return !pusher->sends || (drv_progress_settle(&pusher->progress, waits, pusher) &&
+	return !pusher->sends || (drv_progress_settle(&pusher->progress, NULL, NULL) &&
 				  (pusher->confirmed || !pusher->progress.check.reliable));
 }
 

@@ -34,8 +34,6 @@
 /* What names an operation to the layer: its number, and its slot in the lowest bits. */
 #define DRV_REQUESTER_SLOT_BITS 12
 
-#define DRV_REQUESTER_WINDOW_NS UINT64_C(100000)
-
 /* One operation, and the slot that it is in. */
 struct drv_op {
 	struct cadge_chan *chan;

@@ -164,12 +164,10 @@ int drv_requester_warmup(struct drv_requester *requester, uint64_t cap_ns, struc
 	struct drv_warmup *warmup = &requester->warmup;
 
 	begin(requester, DRV_STEP_WARMUP, complete_warmup);
-	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_REQUESTER_WINDOW_NS),
-			 drv_clock_to_ticks(clock, cap_ns));
+	drv_warmup_begin(warmup, clock, cap_ns);
 	if (drv_requester_run(requester, fail))
 		return -1;
-	requester->patience = drv_clock_to_ticks(
-		clock, drv_loss_deadline_ns(warmup->operations ? drv_clock_to_ns(clock, warmup->median) : 0));
+	requester->patience = drv_warmup_patience(warmup, clock);
 	return 0;
 }
 

@@ -197,8 +197,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 	struct alltoall *state = play->state;
 	uint64_t rounds, ended;
 
-	drv_warmup_start(&state->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, 100000),
-			 drv_clock_to_ticks(clock, cap_ns));
+	drv_warmup_begin(&state->warmup, clock, cap_ns);
 	if (run(state, STOP_WARM, 0, &rounds, &ended, fail))
 		return -1;
 	drv_record_warmup(play->record, &state->warmup);
@@ -223,15 +222,10 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static bool waits(void *arg)
-{
-	return ((const struct alltoall *)arg)->progress.lents > 0;
-}
-
 /* Of a round that nobody has seen the end of something may be on its way. */
 static bool settle(struct drv_play *play)
 {
-	drv_progress_settle(&((struct alltoall *)play->state)->progress, waits, play->state);
+	drv_progress_settle(&((struct alltoall *)play->state)->progress, NULL, NULL);
 	return false;
 }
 

@@ -609,8 +609,7 @@ static int origin_warmup(struct origin *origin, uint64_t cap_ns, struct drv_fail
 
 	origin->step = DRV_STEP_WARMUP;
 	origin->limit = limit_of(origin);
-	drv_warmup_start(&origin->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, 100000),
-			 drv_clock_to_ticks(clock, cap_ns));
+	drv_warmup_begin(&origin->warmup, clock, cap_ns);
 	return run(origin, fail);
 }
 

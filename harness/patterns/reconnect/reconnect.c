@@ -351,8 +351,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 	uint32_t rounds = 0;
 
 	drv_check_phase(&state->progress.check, false, 0);
-	drv_warmup_start(&state->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, 100000),
-			 drv_clock_to_ticks(clock, cap_ns));
+	drv_warmup_begin(&state->warmup, clock, cap_ns);
 	do {
 		if (make_again(state, spans, fail))
 			return -1;
@@ -385,17 +384,12 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static bool waits(void *arg)
-{
-	return ((const struct reconnect *)arg)->progress.lents > 0;
-}
-
 /* Both ends have to have the channel, and nothing of it on its way. */
 static bool settle(struct drv_play *play)
 {
 	struct reconnect *state = play->state;
 
-	return drv_progress_settle(&state->progress, waits, state) &&
+	return drv_progress_settle(&state->progress, NULL, NULL) &&
 	       play->engine->channels[state->ends[0].renewed].up && state->answered;
 }
 

@@ -394,7 +394,8 @@ def _output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Ou
     typed = (*parent.get("argv", ()), *_of_environment(ctx))
     called(Caller(program=_program(), given=given, options_of=_options_of, typed=typed))
     output = Output(as_json=as_json or bool(parent.get("json")))
-    if output.as_json and out is not None and own_descriptor(STDOUT if str(out) == "-" else out) == 1:
+    out = STDOUT if str(out) == "-" else out
+    if output.as_json and out is not None and own_descriptor(out) == 1:
         raise UsageError(f"--json answers on stdout, so the output needs another file than {out}")
     return output
 

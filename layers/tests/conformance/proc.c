@@ -2,8 +2,10 @@
 /* What the kernel knows about this process: memory, descriptors, threads, switches, interface counters. */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -145,6 +148,18 @@ uint64_t interface_rx_bytes(const char *device)
 const char *interface_counted(const char *device)
 {
 	return getenv("CADGE_CONFORMANCE_ONE_HOST") ? "lo" : device;
+}
+
+bool process_ends(pid_t pid, int within_ms)
+{
+	struct pollfd life = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	bool ended;
+
+	if (life.fd < 0)
+		return errno == ESRCH;
+	ended = poll(&life, 1, within_ms) == 1;
+	close(life.fd);
+	return ended;
 }
 
 bool process_is_stopped(pid_t pid)

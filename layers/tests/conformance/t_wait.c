@@ -422,7 +422,10 @@ void test_wait_peer_dies(struct rank *r)
 		fail(r, "the suite cannot kill the peer");
 		return;
 	}
-	nap_ms(50); /* until the kernel has taken it apart */
+	if (!process_ends(r->pids[1], 5000)) { /* with the files it had open */
+		fail(r, "the peer did not end");
+		return;
+	}
 	note(r, "sleeping after the peer's death");
 	for (began = now_ns(); !ep->peer[0].downs && now_ns() - began < 2 * NS_PER_S;) {
 		const uint64_t before = now_ns();

@@ -17,6 +17,7 @@ from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.model import Matrix
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
+from cadge_analysis.messages import say
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.beside_native import MARK, tax_note, tax_text
@@ -96,7 +97,7 @@ def test_what_is_said(campaign: Campaign) -> None:
     assert "`cadge crosscheck --layers mpi-p2p` measures it here" in note
     assert "`cadge layers mpi-p2p` names the cause" in note
     one = known.model_copy(update={"ratio": (0.78, 0.78)})
-    assert tax_text(cell, one) == "a plain program over the same library reaches 1.28\u00d7 this rate"
+    assert tax_text(cell, one) == say("stats", "beside_native.plain_rate", ratio="1.28")
 
 
 def test_a_time_is_told_as_a_time(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_time_is_told_as_a_time(tmp_path: Path) -> None:
     campaign = made(tmp_path, sizes=(8, 64), given=({},), patterns=(("rpc", 1),), beside_native={"mpi-p2p": [known]})
     [cell] = marked(campaign).values()
     [one] = read(campaign).plan.beside_native["mpi-p2p"]
-    assert tax_text(cell, one) == "a plain program over the same library takes 0.62 to 0.8\u00d7 this time"
+    assert tax_text(cell, one) == say("stats", "beside_native.plain_time", ratio="0.62 to 0.8")
 
 
 def test_answer_table_and_summary_have_the_mark(campaign: Campaign) -> None:

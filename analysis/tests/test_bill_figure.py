@@ -14,6 +14,7 @@ from cadge_analysis import report
 from cadge_analysis.draw import stacked
 from cadge_analysis.draw.scales import linear_axis
 from cadge_analysis.draw.stacked import GAP, WIDTH, StackedBar
+from cadge_analysis.messages import say
 
 FLOOR_NS, BARE_NS = 200, 500
 LAYER_NS = {"sockets-tcp": 800, "native-ucx": 1000, "sockets-udp": 400}
@@ -62,9 +63,9 @@ def test_parts_add_up_and_say_why_they_are_not_told_apart(figure: Node) -> None:
     }
     remarks = [row.all("td")[-1].text for row in figure.one("tbody").all("tr")]
     assert remarks == [
-        "the bare exchange on its substrate lies above the layer",
+        say("figures", "bill_figure.bare_exchange_lies", why="above the layer"),
         "",
-        "no bare exchange on its substrate was measured here",
+        say("figures", "bill_figure.no_bare_exchange"),
     ]
 
 

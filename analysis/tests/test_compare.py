@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
+from cadge_analysis.messages import say
 from cadge_analysis.page import remarks
 from cadge_analysis.stats import compare, launch_facts, load
 from cadge_results import Campaign, LaunchRecord
@@ -96,6 +97,6 @@ def test_what_is_measured_at_a_rate_of_the_link_has_no_floor(campaign: Campaign)
     assert (row.floor, row.ratio, row.reason) == (
         None,
         None,
-        "floors are measured over the link as it is, not at a rate",
+        say("stats", "compare.link_without_rate"),
     )
     assert any(row.cell == cell and row.floor is not None for row in rows)

@@ -29,7 +29,7 @@ _FOR_PROGRAMS = "for programs, which have `cadge export`"
 ONLY_IN_HTML = {
     **dict.fromkeys(("Sheet.palette_light", "Sheet.palette_dark"), _DRAWN),
     **dict.fromkeys(("Remark.anchor", "Span.href"), _LINKED),
-    **dict.fromkeys(("Finding.kind", "Remark.kind", "Sheet.data_json", "Fact.key"), _FOR_PROGRAMS),
+    **dict.fromkeys(("Finding.kind", "Remark.kind", "Remark.key", "Sheet.data_json", "Fact.key"), _FOR_PROGRAMS),
     "Span.role": "how something looks that is said in words beside it",
     **dict.fromkeys(("split", "PageLink.href", "PageLink.text"), "an edition is one file, whatever the page is"),
     "opened_from": "a report opened again is HTML alone, and a warning of its own says where it came from",

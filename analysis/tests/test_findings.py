@@ -14,6 +14,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import messages, report
+from cadge_analysis.messages import say
 from cadge_analysis.page.findings import NOTHING, findings
 from cadge_analysis.page.render import html
 from cadge_analysis.stats.attempt_columns import attempt_columns
@@ -378,9 +379,9 @@ def test_a_comparison_names_what_forced_either_side(data: Dataset, sound: Campai
     told = differences(Side("a", first), Side("b", replace(second, nodes=nodes)))
     found = {one.what: (one.first, one.second) for one in told}
     assert found["scheduling"] == ("other, nice 0", "other, nice 5")
-    assert found["libraries that nobody needs"] == ("", f"{SPIN['file']} (preloaded)")
+    assert found[say("versus", "conditions.forced_libraries")] == ("", f"{SPIN['file']} (preloaded)")
     assert found["mapped libraries"] == (
         "libspin.so not there, libuct_cma.so.0 dd",
         f"libspin.so {SPIN['sha256'][:12]}, libuct_cma.so.0 d0, dd",
     )
-    assert "/etc/ucx/ucx.conf" in found["settings files of libraries"][1]
+    assert "/etc/ucx/ucx.conf" in found[say("report", "provenance.configuration")][1]

@@ -12,6 +12,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import messages, report
+from cadge_analysis.messages import say
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -131,7 +132,20 @@ def test_a_result_below_its_floor_is_said_aloud(tmp_path: Path) -> None:
     root = pagereader.read(path.read_text())
     banner = root.one("section", class_="banner").text
     assert messages.say("remarks", "better_than_floor.title", n=1) in banner
-    assert "sockets-tcp, RPC of 8 B within one host, polling: 0.256\u00d7 of cache line bounced" in banner
+    assert (
+        say(
+            "remarks",
+            "better_than_floor.one",
+            layer="sockets-tcp",
+            pattern="RPC",
+            workload="8 B",
+            place="within one host",
+            wait="polling",
+            ratio="0.256\u00d7",
+            floor="cache line bounced",
+        )
+        in banner
+    )
     row = pagereader.full_rows(root)[0]
     assert row.fields["ratio"].classes == row.fields["above"].classes == "below"
     assert row.fields["above"].text == f"{MINUS}2.98"  # 1025 - 4001 (the upper end of the bucket of 4000)

@@ -11,6 +11,7 @@ from cadge_analysis.blocks.lines import lines_of
 from cadge_analysis.blocks.make import every, tables_of
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import Facts, Figure, Heading, Region
+from cadge_analysis.messages import say
 from cadge_analysis.page.imported import imported, imported_lines
 from cadge_analysis.page.render import html
 from cadge_analysis.page.viewmodel import Page
@@ -99,7 +100,7 @@ def test_a_table_has_whole_round_trips_and_what_was_printed(data: Dataset) -> No
     ]
     facts = facts_of(found)
     assert facts["Place"] == "within one host"
-    assert facts["Tool, as printed"] == "it prints no version"
+    assert facts["Tool, as printed"] == say("report", "imported.no_version")
     assert facts_of(imported(replace(data, imported=(file("any", None),))))["Place"] == "not said"
 
 
@@ -134,7 +135,7 @@ def test_a_report_with_an_import_differs_in_that_alone(data: Dataset) -> None:
     assert "imported: " in drawn.svg
     assert "<script" not in drawn.svg
     assert drawn.caption.startswith(before.caption.partition(" Dashed")[0].partition(" 1 line of")[0])
-    assert "nobody here knows how it was measured" in drawn.caption
+    assert say("figures", "figures.foreign") in drawn.caption
     assert [row[-1] for row in drawn.table.rows] == ["0.780", *["\u2013"] * (len(drawn.table.rows) - 1)]
     assert [row[:-1] for row in drawn.table.rows] == list(before.table.rows)
     text = html(with_it)

@@ -12,6 +12,7 @@ from test_witness import probed
 
 from cadge_analysis import messages, report
 from cadge_analysis.blocks.model import Remark
+from cadge_analysis.messages import say
 from cadge_analysis.page import launch_remarks
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
@@ -93,7 +94,7 @@ def witnessed(data: Dataset, lines: dict[int, float]) -> Dataset:
 def test_launches_while_the_machine_was_slower_are_counted_by_their_witness(data: Dataset) -> None:
     every = sum(record.launch.subject.kind == "layer" for record in data.records)
     (one,) = launch_remarks.remarks(witnessed(data, {0: 240.0}), ())
-    assert one.title == "1 launch while the machine was slower"
+    assert one.title == say("remarks", "launch_remarks.moved_title", launches=1)
     assert f"in 1 of {every} launches a bounced cache line took up to 2.40\u00d7 the usual 100 ns" in one.text
     assert one.serious == (1 / every > 0.1)
     assert list(launch_remarks.remarks(witnessed(data, {0: 149.0}), ())) == []

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cadge_analysis.messages import say
 from cadge_analysis.models.fit import TOLERANCE, LaunchReading, fit
 from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Refused
 
@@ -178,7 +179,7 @@ def test_a_negative_latency_is_refused() -> None:
     overlapping = [replace(one, receive_ns=one.one_way_ns) for one in readings()]
     assert "leave of half a round trip is \u2212200 ns" in refusal(fitted(overlapping).latency_ns)
     unknown = [replace(one, send_ns=None) for one in readings()]
-    assert "cannot be taken out of L" in refusal(fitted(unknown).latency_ns)
+    assert say("models", "fit.overhead_unknown") in refusal(fitted(unknown).latency_ns)
 
 
 def test_overhead_that_is_nearly_nothing_may_be_noisy() -> None:

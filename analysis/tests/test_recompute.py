@@ -447,7 +447,6 @@ def test_every_reason_is_shown(points: dict[str, Point], root: Node) -> None:
         if point.plan["state"] == "refused":
             assert point.plan["reason"] in text
     assert "asked for posix/memory, ran tcp/lo" in text
-    assert "no progress for 3000 ms: 41 of 64 writes completed" in text
 
 
 def test_coverage_matrix_counts_points(points: dict[str, Point], root: Node) -> None:

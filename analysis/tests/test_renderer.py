@@ -16,6 +16,7 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.draw import kept, renderer, svg
 from cadge_analysis.errors import NoRendererError, PictureError
+from cadge_analysis.messages import say
 from cadge_analysis.stats.load import read
 
 SPEC = {
@@ -60,7 +61,7 @@ def test_a_limit_on_addresses_ends_the_child_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "found: This report has no pictures: the renderer ended by signal " in done.stdout
     text = page.read_text()
-    assert "This report has no pictures" in text
+    assert say("findings", "findings.no_pictures") in text
     assert svg.NO_PICTURE in text
     assert '<td class="num" data-v="' in text
 
@@ -96,4 +97,4 @@ def test_what_it_refuses_is_no_end(own: renderer.Renderer) -> None:
 def test_one_that_cannot_start(own: renderer.Renderer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert svg.NO_PICTURE in small()
-    assert own.trouble == "the renderer could not be started: No such file or directory"
+    assert own.trouble == say("draw", "renderer.not_started", error="No such file or directory")

@@ -12,6 +12,7 @@ import synthetic
 
 from cadge_analysis import report
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.messages import say
 from cadge_analysis.page.reopened import NEEDS_RAW
 from cadge_analysis.stats import load
 from cadge_analysis.verify import check, printed
@@ -82,8 +83,7 @@ def test_it_names_what_it_cannot_say(text: str) -> None:
     again = report.opened_again(text, "r<b>.html", "native-ucx")
     assert all(said.partition("`")[0] in again for said in NEEDS_RAW)
     assert "opened again from r&lt;b&gt;.html" in again
-    assert "against native-ucx, which was chosen now and not by the sweep" in again
-    assert "Measured on a virtual machine" in again, "the warnings of the file stay"
+    assert say("remarks", "virtual.titles.machine") in again, "the warnings of the file stay"
     assert 'class="chart"' not in again
     for heading in (
         "Layers and their paths",
@@ -96,7 +96,6 @@ def test_it_names_what_it_cannot_say(text: str) -> None:
 def test_it_can_be_opened_once_more(text: str) -> None:
     again = report.opened_again(text, "report.html", "native-ucx")
     assert answer_of(report.opened_again(again, "again.html", None)) == answer_of(text)
-    assert "The other warnings are that file" in again
 
 
 def test_a_baseline_that_was_chosen_stays(twice: Campaign) -> None:

@@ -15,6 +15,7 @@ import synthetic
 from cadge_analysis import making, report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making
+from cadge_analysis.messages import say
 from cadge_analysis.stats import load
 from cadge_analysis.verify import ReportCheck, Sort, check, printed, words_of
 from cadge_results import Campaign, DamagedError
@@ -184,7 +185,7 @@ def test_a_report_says_what_it_was_made_with(made: Campaign, text: str) -> None:
 
 def test_a_baseline_that_was_chosen_afterwards_says_so(made: Campaign, text: str) -> None:
     other = anew(made, Making(baseline="am-ucx"))
-    assert "The baseline was chosen after the measurement" in other
+    assert say("remarks", "chosen_baseline.title") in other
     assert "the baseline that was chosen for this report, am-ucx" in other
     assert "beside am-ucx" in other
     assert "beside sockets-tcp" not in other

@@ -11,6 +11,7 @@ import pytest
 from simgrid_here import MESSAGE, simgrid_needed
 
 from cadge_analysis.errors import SimulatorMissingError
+from cadge_analysis.messages import say
 from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_analysis.models.message import Message, message
 from cadge_analysis.models.scale import Prediction, closed_ns, scale
@@ -41,7 +42,7 @@ def test_a_refused_overhead_is_a_part_of_the_way() -> None:
     assert found.receive_ns == 0
     assert found.latency_ns == 2400
     assert found.one_way_ns == MESSAGE.one_way_ns
-    assert found.notes == ("o_r is taken for a part of L: too few sizes",)
+    assert found.notes == (say("models", "message.part_of_latency", name="o_r", refused="too few sizes"),)
 
 
 def test_overheads_longer_than_a_message_are_parts_of_the_way() -> None:
@@ -148,4 +149,4 @@ def test_without_simulation_all_sizes_have_a_closed_form() -> None:
 def test_beyond_what_can_be_simulated_the_reason_stands_there() -> None:
     (found,) = scale(MESSAGE, [Kind.STAR], [Traffic.ALLTOALL], [129], Simulator())
     assert found.simulated_ns is None
-    assert found.reason == "alltoall is simulated up to 128 endpoints"
+    assert found.reason == say("models", "scale.simulated_up_to", traffic="alltoall", most=128)

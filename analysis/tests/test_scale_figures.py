@@ -16,6 +16,7 @@ from cadge_analysis.blocks.lines import lines_of
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import Figure, Region
 from cadge_analysis.draw import palette
+from cadge_analysis.messages import say
 from cadge_analysis.page import views
 from cadge_analysis.page.scale_figures import NO_MEMORY, channels, counts, scale
 from cadge_analysis.stats.load import Dataset, read
@@ -156,7 +157,7 @@ def test_the_memory_is_the_median_of_launches_with_so_many_channels(data: Datase
     assert rows == {
         "1": "30.0 [20.0,\u00a040.0]",
         "2": "11\u202f000 [9\u202f000,\u00a012\u202f000]; 5\u202f000 shared",
-        "each further, on average": "11\u202f000; 5\u202f000 shared",
+        say("figures", "scale_figures.each_further"): "11\u202f000; 5\u202f000 shared",
     }
     assert "6 launches of " in figure.caption
 
@@ -217,4 +218,4 @@ def test_a_number_of_processes_off_the_axis_has_a_figure_of_its_own(tmp_path: Pa
     assert ratios == [["1.00\u00d7", "1.00\u00d7"], ["3.00\u00d7", "1.00\u00d7"]]
     section = root.one("section", id="scale").text
     assert "pairs: 1 and 2" in section
-    assert "How much memory a process or a peer takes is not in the records." in section
+    assert say("figures", "scale_figures.no_memory") in section

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from synthetic import Options, make, set_samples
 
+from cadge_analysis.messages import say
 from cadge_analysis.selftest.drift import _covered, together
 from cadge_analysis.selftest.findings import of_delays, of_quiet, of_stall, plants, series_within
 from cadge_analysis.selftest.pinned import sentence, standing, warning, withholds
@@ -162,7 +163,7 @@ def test_what_steers_a_library_is_shown_or_found(tmp_path: Path) -> None:
     assert of_quiet(campaign, campaign, ["UCX_TLS"], "").verdict == "failed", "what steers no library was not refused"
     leaked = of_quiet(campaign, campaign, ["HOME"], "refused")
     assert leaked.verdict == "failed"
-    assert leaked.says.startswith("HOME of the user's environment reached an endpoint of native-ucx")
+    assert leaked.says.startswith(say("selftest", "quiet.reached_endpoint", name="HOME", layer="native-ucx"))
 
 
 def test_another_path_in_steered_surroundings_is_found(tmp_path: Path) -> None:
@@ -215,7 +216,7 @@ def test_a_report_names_the_self_test_its_age_and_what_follows(tmp_path: Path) -
 
     data = read(steered(tmp_path))
     here = machine_of(data.nodes)
-    assert "No self-test of this build on this machine" in sentence(data.meta, data.nodes)
+    assert say("selftest", "pinned.none") in sentence(data.meta, data.nodes)
     assert standing(data.meta, data.nodes) is None
     assert withholds(data.meta, data.nodes) == ""
 

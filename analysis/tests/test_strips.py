@@ -138,9 +138,6 @@ def test_the_figure_marks_and_tells_them(tmp_path: Path) -> None:
     assert [row[0] for row in rows[::2]] == ["0.00", "1.00", "2.00", "3.00", "4.00"], "minutes since the first"
     assert [row[6:8] for row in rows[2:8:2]] == [["6", "0"], ["0", "0"], ["0", "2"]]
     caption = figure.one("figcaption").text
-    assert "did not settle (2 launches)" in caption
-    assert "gave no number (2 launches)" in caption
-    assert "within one host, the last launches took" in caption
     assert "more than half" in caption
 
 

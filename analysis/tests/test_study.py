@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.messages import say
 from cadge_analysis.study import engine, published
 from cadge_analysis.study.build import build
 from cadge_results import Campaign
@@ -102,8 +103,6 @@ def test_distances_from_the_floor(campaign: Campaign, tmp_path: Path) -> None:
     ratio = [float(number) for number in udp.all("td")[3].attrs["data-v"].split()]
     assert ratio == pytest.approx([(own[5] + own[6]) / 2, own[2], own[9]], rel=0.002)
     assert len(tables[2]) == 1  # no stream was planned
-    answer = root.one("section", id="answer").text
-    assert "Ours is blank: this campaign planned no stream of 256 KiB between hosts for peregrine-*" in answer
     local = tables[3][0].all("td")
     assert local[0].own == "149 \u00b5s"
     assert local[1].smalls == local[3].smalls == ["no floor of a local call was found published"]
@@ -116,13 +115,13 @@ def test_without_a_benchmark_the_bill_has_two_parts_and_says_why(campaign: Campa
         "system",
         "round trip",
         "floor",
-        "software above the floor",
-        "engine, contract and driver together",
+        say("study", "bill.software"),
+        say("study", "bill.together"),
     ]
     rows = rows_of(root, "bill")[0]
     assert [row.one("th").own for row in rows] == ["Peregrine, 1993", *ablated.LAYERS, *ablated.LAYERS]
     assert [cell.own for cell in rows[0].all("td")] == ["573", "264", "309", "\u2013"]
-    assert "no file of the engine's own benchmark was given" in rows[1].text
+    assert say("study", "bill.no_file") in rows[1].text
     total, floor, _, rest = (float(cell.attrs.get("data-v", "0").split()[0]) for cell in rows[2].all("td"))
     assert rest == pytest.approx(total - floor)
 
@@ -167,7 +166,7 @@ def test_the_ablation_stands_there(campaign: Campaign, tmp_path: Path) -> None:
 def test_a_campaign_without_variants_has_a_page_too(tmp_path: Path) -> None:
     made = ablated.make(tmp_path, settings=({},))
     root = page(made, tmp_path / "s.html")
-    assert "This campaign has no layer both with and without the setting." in root.one("section", id="ablation").text
+    assert say("study", "no_ablation") in root.one("section", id="ablation").text
 
 
 def test_a_campaign_without_such_layers_has_a_page_of_blanks(tmp_path: Path) -> None:
@@ -175,7 +174,6 @@ def test_a_campaign_without_such_layers_has_a_page_of_blanks(tmp_path: Path) -> 
     root = page(made, tmp_path / "s.html")
     assert [len(rows) for rows in rows_of(root, "distance")] == [1, 1, 1, 1]
     assert root.one("section", id="answer").text.count("Ours is blank") == 4
-    assert "Nothing of ours: no point of this study has a number here" in root.one("section", class_="banner").text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import synthetic
 import yaml
 
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.messages import say
 from cadge_analysis.study import plugin, published
 from cadge_analysis.study.build import build
 from cadge_results import Campaign, PatternFile, Workloads
@@ -237,7 +238,7 @@ def test_claims(root: pagereader.Node) -> None:
     assert "native-ucx v0 within one host" in said(far_below[1])
     # those of am-ucx 1.25 times less, and its v3 saves 1.17 times: more than half of that
     assert "am-ucx v3 within one host" in said(far_below[2]), "against it"
-    assert said(far_below[-1]) == "depends on layer and size"
+    assert said(far_below[-1]) == say("study", "hypotheses.depends_layer_size")
 
 
 def test_the_model_says_why_there_is_none(root: pagereader.Node) -> None:

@@ -16,6 +16,7 @@ from chromium import Browser
 from test_browser import TOO_WIDE
 
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.messages import say
 from cadge_analysis.study import prose, published
 from cadge_analysis.study.build import build
 from cadge_results import Campaign
@@ -122,7 +123,9 @@ def test_no_layer_is_left_out(path: Path) -> None:
         assert names - {"native-ofi"} <= shown
         for row in rows.values():
             assert re.search(r"\d|[a-z]{4}", row.one("td").text)  # a price, or words
-    assert "no campaign of this page switches it" in next(iter(table(path, "Multiprogramming").values())).text
+    assert (
+        say("study", "features.no_campaign_page_switches") in next(iter(table(path, "Multiprogramming").values())).text
+    )
     assert "is what frees the sender" in table(path, "Flow control")["pm-ofi"].text
 
 

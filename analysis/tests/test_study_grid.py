@@ -15,6 +15,7 @@ from chromium import Browser
 from test_browser import TOO_WIDE
 
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.messages import say
 from cadge_analysis.study import published
 from cadge_analysis.study.build import build
 from cadge_results import Campaign
@@ -188,7 +189,7 @@ def test_one_launch_tells_nothing(tmp_path: Path) -> None:
     build([make(tmp_path / "c", layers=("am-ucx",), launches=1, patterns=(("rpc", 1), ("stream", 16)))], TRAPEZE, out)
     [table] = tables(pagereader.read(out.read_text()), "hypotheses").values()
     verdicts = {said(row.all("td")[-1]) for row in table.one("tbody").all("tr")}
-    assert verdicts == {"cannot be told", "not tested: no campaign of this page measured it"}
+    assert verdicts == {"cannot be told", say("study", "hypotheses.not_tested_no_campaign")}
 
 
 def test_a_campaign_without_calls_has_neither_table_nor_shares(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import synthetic
 import yaml
 
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.messages import say
 from cadge_analysis.study import published
 from cadge_analysis.study.build import build
 from cadge_results import Campaign
@@ -116,7 +117,7 @@ def test_what_is_not_here_says_so_once(two_cores: pagereader.Node) -> None:
     name = ("any layer", "two instances on two devices")
     [cell] = rows_of(two_cores, RATE)[name]
     assert cell.text == "an endpoint is given one device"
-    assert name not in rows_of(two_cores, "context switches an operation, all sides together")
+    assert name not in rows_of(two_cores, say("study", "ladder.context_switches_operation_all"))
 
 
 def test_published_ratios_need_processors(two_cores: pagereader.Node, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import synthetic
 from test_campaign_verdicts import BASE, made, world
 
 from cadge_analysis import export, messages, report
+from cadge_analysis.messages import say
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
 
@@ -120,7 +121,7 @@ def test_the_first_screen_names_the_group_and_all_verdicts(root: pagereader.Node
         assert f"Against {BASE}, as a ratio of {of}: 2 faster: native-" in answer.text
         assert "1 slower: mpi-p2p " in answer.text
         assert "1 the same within 5\u202f%: rdma-ucx " in answer.text
-    assert "Not decided, or not measured" in root.text
+    assert say("sections", "open") in root.text
     assert "which is faster, or whether they are the same" not in root.text, "all was decided"
 
 
@@ -129,7 +130,6 @@ def test_one_that_leads_alone_is_called_what_its_pattern_says(tmp_path: Path) ->
     path = tmp_path / "r.html"
     report.build(made(tmp_path / "store", layers=layers, sizes=(8,), patterns=(("rpc", 1),)).path, path)
     [answer] = pagereader.read(path.read_text()).one("ul", class_="answers").all("li")
-    assert "native-ucx has the lowest median round trip: " in answer.text
     assert "Leading group" not in answer.text
     assert f"Against {BASE}, as a ratio of p50 (lower is better): 1 faster: native-ucx 0.798\u00d7 [" in answer.text
 
@@ -178,9 +178,8 @@ def test_a_case_whose_baseline_failed_cannot_be_told(tmp_path: Path) -> None:
     root = pagereader.read(path.read_text())
     cells = {(row.layer, row.case.split("/")[2]): row.fields["verdict"] for row in pagereader.full_rows(root)}
     assert (cells["native-ucx", "8"].text, cells["native-ucx", "4096"].text) == ("? undecided", "\u25b2 faster")
-    assert cells["native-ucx", "8"].smalls == ["no launch of both gave a number"]
+    assert cells["native-ucx", "8"].smalls == [say("cells", "shown.no_launch_both_gave")]
     [answer] = root.one("ul", class_="answers").all("li")
-    assert "native-ucx has the lowest median round trip" in answer.text
     unknown = Verdict.UNKNOWN.word
     assert (
         f"Against {BASE}, as a ratio of p50 (lower is better): 2 {unknown}: mpi-p2p (no launch of both" in answer.text

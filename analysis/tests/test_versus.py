@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scaled import scaled
 
 from cadge_analysis import units
+from cadge_analysis.messages import say
 from cadge_analysis.page.since import since
 from cadge_analysis.stats import load
 from cadge_analysis.stats.intervals import over_launches
@@ -177,7 +178,7 @@ def test_rounds_that_follow_each_other_are_not_taken_for_independent(tmp_path: P
     campaign = made(tmp_path, attempt_hook=waning, patterns=(("rpc", 1),))
     found = against(side(campaign, FAST), side(campaign, SLOW), 0.05)
     assert all(one.shift.shift.p < 0.001 for one in found.changes)  # by the sign test
-    assert "neighbouring rounds of the campaign are too much alike" in found.withheld
+    assert say("versus", "judging.rounds_alike") in found.withheld
     assert {one.judged.verdict for one in found.changes} == {Verdict.UNKNOWN}
 
 
@@ -222,7 +223,7 @@ def test_a_new_microcode_or_kernel_is_no_other_machine(tmp_path: Path) -> None:
 def test_another_parameter_of_a_pattern_is_refused_by_its_name(tmp_path: Path) -> None:
     before = side(made(tmp_path / "a", aged=True, patterns=(("rpc", 1),)))
     found = against(before, side(made(tmp_path / "b", seed=8, patterns=(("rpc", 1),))), 0.05)
-    assert {one.why for one in found.left} == {"its pattern has other parameters: touch on one side alone"}
+    assert {one.why for one in found.left} == {say("versus", "forbidden.other_parameters", names=["touch"])}
     assert found.missing == {}
 
 
@@ -255,7 +256,7 @@ def test_launches_without_a_number_are_told_and_their_means_are_not_made(tmp_pat
     assert told.objections == "second: of 14 launches 1 failed"
     means = {(one.series, one.pattern): one for one in found.wholes}
     assert means[SLOW, "rpc"].mean is None
-    assert means[SLOW, "rpc"].why == "1 of its 2 cells is not compared"
+    assert means[SLOW, "rpc"].why == say("versus", "against.cells_not_compared", left=1, every=2)
     assert means[FAST, "rpc"].mean == pytest.approx(1, abs=0.05)
 
 

@@ -12,6 +12,7 @@ import synthetic
 
 from cadge_analysis import messages, report
 from cadge_analysis.blocks.model import Remark, Span
+from cadge_analysis.messages import say
 from cadge_analysis.page.viewmodel import Finding
 from cadge_analysis.page.warned import warned
 
@@ -62,7 +63,7 @@ def test_findings_of_a_kind_are_one() -> None:
         ("2 layers without their transport", ("a within one host.", "b within one host."), 0.5)
     ]
     assert found.nothing_found == ""
-    assert warned([], [], nothing_found="N").headline == "Valid without warnings or notes"
+    assert warned([], [], nothing_found="N").headline == say("remarks", "warned.none", valid="Valid")
 
 
 @pytest.mark.spare
@@ -94,7 +95,7 @@ def test_sizes_of_warnings_by_hand(tmp_path: Path) -> None:
     heads = [fold.one("summary") for fold in banner.all("details", class_="serious")]
     thin = "\u202f"
     assert [(head.one("b").text, head.one("span").text) for head in heads] == [
-        ("The network is emulated", "every number"),
+        (say("remarks", "virtual.titles.network"), "every number"),
         ("Warm-up cut short", f"54{thin}% of attempts did not settle; 4 KiB: 100{thin}%"),
         ("3 attempts disturbed", f"12.5{thin}% of 24 attempts"),
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import synthetic
 
+from cadge_analysis.messages import say
 from cadge_analysis.stats import load
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.versus.names import bare, chosen, name_of, nearest, split, unknown, workloads
@@ -62,7 +63,7 @@ def test_two_layers(usual: Side) -> None:
     said = {(one.group, one.what): (one.first, one.second) for one in found.differing}
     assert said["what", "layer"] == (UCX, TCP)
     assert said["path", "used"] == ("posix/memory, cma", "TCP over loopback")
-    assert said["protocol", "short messages up to"] == ("8 KiB", "not stated")
+    assert said["protocol", say("versus", "aspects.short_up_to")] == ("8 KiB", "not stated")
     assert said["versions", "library"] == ("UCX 1.13.1", "Linux sockets 6.18.5")
     assert ("costs an operation", "processors' time, all") in said
     assert {("campaign", "id"), ("host", "kernel"), ("what", "place")} <= {(one.group, one.what) for one in found.alike}
@@ -72,7 +73,7 @@ def test_on_which_side_of_a_threshold_a_message_is(usual: Side) -> None:
     found = told(between(usual, f"{UCX}, rpc, 8 B", usual, f"{UCX}, rpc, 16KiB"))
     one = found["protocol", "messages of this cell"]
     assert (one.first, one.second, one.differs) == ("8 B: short", "16 KiB: longer", True)
-    assert not found["protocol", "short messages up to"].differs
+    assert not found["protocol", say("versus", "aspects.short_up_to")].differs
 
 
 def test_a_cell_beside_itself_differs_in_nothing(usual: Side) -> None:

@@ -316,7 +316,7 @@ class Remark:
 
     `size` says how much it touches, `share` which share of the campaign that is, for the order. `stops`: answers are
     not to be read without it, so that it is shown above them. `items`: several of a kind, shown as one. `kind`: that of
-    findings, for programs.
+    findings, for programs. `key`: the sentence's in the catalogue, for tests.
     """
 
     serious: bool
@@ -328,6 +328,7 @@ class Remark:
     items: tuple[str, ...] = ()
     anchor: str = ""
     kind: str = ""
+    key: str = ""
 
     @property
     def told(self) -> str:

@@ -67,6 +67,7 @@ def remark(  # says: title, text, size
         share=share,
         stops=stops,
         items=items,
+        key=key,
     )
 
 

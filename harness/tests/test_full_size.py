@@ -18,8 +18,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "harness" / "bench"
 PROCESSORS = 2
-READ_S, REPORT_S = 30, 90
-MEMORY_KIB = 3 << 19
+READ_S, REPORT_S = 30, 60
+MEMORY_KIB = 800 << 10
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 

@@ -42,6 +42,7 @@ from cadge_results.result import (
     Warmup,
 )
 
+Buffer = bytes | bytearray | memoryview
 _Part = TypeVar("_Part", bound=Frozen)
 
 _NO_COLUMNS = Columns([], np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64))
@@ -233,13 +234,14 @@ def pack(several: Sequence[RecordColumns]) -> bytes:
     return _made_by() + hashlib.sha256(body).digest() + body
 
 
-def names_in(packed: bytes) -> list[tuple[str, str]]:
+def names_in(packed: Buffer) -> list[tuple[str, str]]:
     """Return launch and digest of each record that `pack` was given. Raises FormatError as `unpack` does."""
     return [(name, digest) for name, digest, *_ in json.loads(zlib.decompress(_blobs(packed)[0]))["records"]]
 
 
-def _blobs(packed: bytes) -> list[bytes]:
-    made_by, digest, body = packed[:32], packed[32:64], packed[64:]
+def _blobs(packed: Buffer) -> list[memoryview]:
+    view = memoryview(packed)
+    made_by, digest, body = view[:32], view[32:64], view[64:]
     if made_by != _made_by() or hashlib.sha256(body).digest() != digest:
         raise FormatError("columns are damaged, or were made by another cadge")
     return split(body)
@@ -250,17 +252,18 @@ def joined(blobs: Sequence[bytes]) -> bytes:
     return b"".join([len(one).to_bytes(8, "little") + one for one in blobs])
 
 
-def split(body: bytes) -> list[bytes]:
-    """Return the blobs that were joined."""
+def split(body: Buffer) -> list[memoryview]:
+    """Return the blobs that were joined, as views: those of a whole cache may be a quarter of a gigabyte."""
     found, at = [], 0
-    while at < len(body):
-        end = at + 8 + int.from_bytes(body[at : at + 8], "little")
-        found.append(body[at + 8 : end])
+    view = memoryview(body)
+    while at < len(view):
+        end = at + 8 + int.from_bytes(view[at : at + 8], "little")
+        found.append(view[at + 8 : end])
         at = end
     return found
 
 
-def unpack(packed: bytes) -> list[RecordColumns]:
+def unpack(packed: Buffer) -> list[RecordColumns]:
     """Return the columns that `pack` was given. Raises FormatError where these are not its bytes, or another's."""
     blobs = [zlib.decompress(one) for one in _blobs(packed)]
     index = json.loads(blobs[0])

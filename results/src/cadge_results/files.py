@@ -30,7 +30,12 @@ class Written:
 
 
 def put(
-    path: Path, content: bytes, *, mode: int = 0o666, old: os.stat_result | None = None, lasting: bool = True
+    path: Path,
+    content: bytes | bytearray,
+    *,
+    mode: int = 0o666,
+    old: os.stat_result | None = None,
+    lasting: bool = True,
 ) -> None:
     """Put a whole file in its place, or leave what was there: scratch file, fsync, rename, fsync of the folder.
 
@@ -54,7 +59,12 @@ def _scratch(path: Path) -> Path:
 
 
 def _fill(
-    scratch: Path, content: bytes, mode: int = 0o666, old: os.stat_result | None = None, *, lasting: bool = True
+    scratch: Path,
+    content: bytes | bytearray,
+    mode: int = 0o666,
+    old: os.stat_result | None = None,
+    *,
+    lasting: bool = True,
 ) -> None:
     """Write a scratch file, where it is `lasting` down to the disk."""
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if old else mode)

@@ -88,7 +88,7 @@ class Bundles:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._packed: list[bytes] = []
+        self._packed = bytearray()
         self._open: list[RecordColumns] = []
         self._bytes = 0
 
@@ -99,14 +99,14 @@ class Bundles:
         if self._bytes >= BUNDLE_BYTES:
             self._pack()
 
-    def whole(self) -> bytes:
+    def whole(self) -> bytearray:
         """Return them all, as bytes that `split` takes apart."""
         if self._open:
             self._pack()
-        return joined(self._packed)
+        return self._packed
 
     def _pack(self) -> None:
-        self._packed.append(pack(self._open))
+        self._packed += joined([pack(self._open)])
         self._open, self._bytes = [], 0
 
 
@@ -215,7 +215,7 @@ def _cache_of(campaign: Path) -> Path | None:
     return folder and folder / "columns" / name
 
 
-def _known(cache: Path | None) -> list[bytes]:
+def _known(cache: Path | None) -> list[memoryview]:
     """Return the bundles of columns that are cached; a damaged cache has none."""
     packed = cached(cache, CACHE_BYTES_MAX) if cache is not None else None
     if packed is None or cache is None:
@@ -231,7 +231,7 @@ def _known(cache: Path | None) -> list[bytes]:
     return bundles
 
 
-def _keep(cache: Path, packed: bytes) -> None:
+def _keep(cache: Path, packed: bytearray) -> None:
     keep(cache, packed)
     with contextlib.suppress(OSError):
         left = CACHE_BYTES_MAX

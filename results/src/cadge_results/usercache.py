@@ -28,7 +28,7 @@ def cached(path: Path, bytes_max: int) -> bytes | None:
         return None
 
 
-def keep(path: Path, content: bytes, *, lasting: bool = True) -> None:
+def keep(path: Path, content: bytes | bytearray, *, lasting: bool = True) -> None:
     """Put a file into the cache, whole or not at all; where that cannot be, do nothing.
 
     lasting: it is whole also where the machine goes down, for which the disk is waited for.

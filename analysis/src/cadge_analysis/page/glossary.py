@@ -49,7 +49,7 @@ _ALWAYS = (
         text=say("glossary.interval"),
     ),
     Fact(
-        name="Hindered, settled",
+        name="Disturbed, settled",
         text=say("glossary.disturbed"),
     ),
 )

@@ -10,7 +10,7 @@ from math import comb
 import pytest
 
 from cadge_analysis.selftest.across import Across, across
-from cadge_analysis.stats.signs import two_sided, ways_above
+from cadge_analysis.stats.inference.signs import two_sided, ways_above
 
 pytestmark = pytest.mark.spare
 

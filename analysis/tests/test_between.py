@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.between import SERIES_LEAST, Between, CellMove, between
-from cadge_analysis.stats.student import reach, two_sided_tail
+from cadge_analysis.stats.inference.between import SERIES_LEAST, Between, CellMove, between
+from cadge_analysis.stats.inference.student import reach, two_sided_tail
 
 
 def cells(

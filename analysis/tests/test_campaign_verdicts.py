@@ -15,7 +15,7 @@ import synthetic
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign
 from cadge_analysis.stats.compare import Comparison
-from cadge_analysis.stats.sequential import LookPlan
+from cadge_analysis.stats.inference.sequential import LookPlan
 from cadge_results import Campaign
 
 BASE = "sockets-tcp"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.change_points import LEVEL, change_points, cuts, least_p, needed
+from cadge_analysis.stats.inference.change_points import LEVEL, change_points, cuts, least_p, needed
 
 
 def apart(values: list[float], at: int, end: int) -> float:

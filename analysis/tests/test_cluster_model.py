@@ -13,14 +13,14 @@ import pytest
 from cadge_analysis.models.least_squares import can_tell, costs, solve
 from cadge_study_press.cluster import Cluster, Demands, Machine, Seen, fit, flow_of, station_ns, throughput
 from cadge_study_press.model import gain
-from cadge_study_press.popularity import Site
+from cadge_study_press.popularity import FileSet
 from cadge_study_press.spec import say
 
 KIB = 1024
-SITE = Site(total_bytes=600 * 14200, file_bytes=14200, reply_bytes=9700, alpha=0.8)
+SITE = FileSet(total_bytes=600 * 14200, file_bytes=14200, reply_bytes=9700, alpha=0.8)
 
 
-def of_sizes(site: Site) -> list[tuple[float, float]]:
+def of_sizes(site: FileSet) -> list[tuple[float, float]]:
     """Return share and size of every file, rank by rank."""
     return [(one.share, one.size) for one in site.groups for _ in range(round(one.files))]
 
@@ -68,7 +68,7 @@ def test_mass_is_that_of_the_first_files() -> None:
 
 def cluster(nodes: int, percent: int, alpha: float = 0.8) -> Cluster:
     cache = 4096 * KIB
-    site = Site(nodes * cache * percent / 100, 14200, 9700, alpha)
+    site = FileSet(nodes * cache * percent / 100, 14200, 9700, alpha)
     return Cluster(nodes=nodes, cache_bytes=cache, site=site, disk_ns=2e6, disks=8)
 
 

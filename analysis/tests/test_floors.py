@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from synthetic import WORKLOADS
 
 from cadge_analysis.stats import intervals
-from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.floors import Floors, group_of
 from cadge_analysis.stats.load import Case, Series
+from cadge_analysis.stats.numbers import Numbers
 
 KIB, MIB = 1 << 10, 1 << 20
 LINE, COPY, REFERENCE = "floor-cacheline", "floor-copyflag", "floor-tcp"

@@ -25,9 +25,9 @@ from cadge_analysis.judged import disturbed, gated, judged, withheld_of
 from cadge_analysis.page import ablation_table
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.study import published
 from cadge_analysis.study.build import build
 from cadge_analysis.study.models import models

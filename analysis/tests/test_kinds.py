@@ -17,9 +17,8 @@ from synthetic import counted
 from cadge_analysis import export, report
 from cadge_analysis.draw.scales import positions
 from cadge_analysis.messages import say
-from cadge_analysis.stats import compare
-from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.load import Measured
+from cadge_analysis.stats.numbers import apart, per_launch
 from cadge_results import Campaign, PatternFile
 from cadge_results.pattern import Quantity
 
@@ -218,11 +217,11 @@ def test_how_far_endpoints_lie_apart() -> None:
     latency = quantity("histogram", "ns")
     slow = Measured(by_end=tuple(counted((value, 3)) for value in (10, 20, 40)))
     even = Measured(by_end=tuple(counted((value, 3)) for value in (10, 10, 20)))
-    found = compare.apart([slow, even, even], latency)
+    found = apart([slow, even, even], latency)
     assert found is not None
     assert (found.value, found.launches) == (2.0, 3)
-    assert compare.apart([slow, Measured(counts=counted((10, 3)))], latency) is None
-    found = compare.apart([Measured(amounts=((1000, 1000), (500, 1000)))], quantity("rate", "1/s"))
+    assert apart([slow, Measured(counts=counted((10, 3)))], latency) is None
+    found = apart([Measured(amounts=((1000, 1000), (500, 1000)))], quantity("rate", "1/s"))
     assert found is not None
     assert found.value == 2.0
-    assert compare.apart([Measured(amounts=((1000, 1000), (0, 1000)))], quantity("rate", "1/s")) is None
+    assert apart([Measured(amounts=((1000, 1000), (0, 1000)))], quantity("rate", "1/s")) is None

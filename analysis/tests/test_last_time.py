@@ -16,8 +16,8 @@ from scaled import scaled
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.page import last_time
 from cadge_analysis.page.last_time import MARGIN, changed_since, earlier, sentence
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Dataset, read
-from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, against
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, Store

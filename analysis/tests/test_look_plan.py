@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.look_plan import decidable, spending
-from cadge_analysis.stats.plan_power import PlannedFamily
-from cadge_analysis.stats.sequential import ERROR, FOUR_LOOKS, fixed
+from cadge_analysis.stats.inference.look_plan import decidable, spending
+from cadge_analysis.stats.inference.plan_power import PlannedFamily
+from cadge_analysis.stats.inference.sequential import ERROR, FOUR_LOOKS, fixed
 
 
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=5, unique=True).map(sorted))

@@ -14,7 +14,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import messages, report
-from cadge_analysis.stats import modes
+from cadge_analysis.stats.inference import modes
 from cadge_results.histogram import Histogram, decode
 
 DRAWS = 4000

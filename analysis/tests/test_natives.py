@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from cadge_analysis.messages import say
-from cadge_analysis.versus.natives import Row, rows_of
+from cadge_analysis.versus.natives import NativePair, rows_of
 from cadge_cli.cli import invoke
 from cadge_cli.commands_crosscheck import Limits, over
 from cadge_results import (
@@ -116,7 +116,7 @@ def readings(of: NativeCell, waited: tuple[int, ...] = ()) -> list[NativeReading
     ]
 
 
-def rows(campaign: Campaign, cells: list[NativeCell], found: list[NativeReading]) -> list[Row]:
+def rows(campaign: Campaign, cells: list[NativeCell], found: list[NativeReading]) -> list[NativePair]:
     file = NativeFile(schema_=NativeFile.schema_id(), rounds=ROUNDS, cells=tuple(cells), readings=tuple(found))
     return rows_of(campaign, file)
 

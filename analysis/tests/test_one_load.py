@@ -23,9 +23,9 @@ from cadge_analysis.stats.ablation import ablations
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.decide import decide
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.offered import NOT_RECORDED
-from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.study import contrast, features
 from cadge_analysis.versus.against import against
 from cadge_analysis.versus.history import history

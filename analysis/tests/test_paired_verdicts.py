@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats import families, paired_verdicts, plan_power
 from cadge_analysis.stats.campaign_verdicts import judge_campaign
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference import families, paired_verdicts, plan_power
+from cadge_analysis.stats.inference.plan_power import PlannedFamily, launches_needed
+from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, LookPlan, fixed
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.plan_power import PlannedFamily, launches_needed
-from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan, fixed
 from cadge_results import Campaign
 
 DELTA = 0.05

@@ -77,7 +77,7 @@ def test_the_list_says_what_each_is_and_nothing_that_holds_in_the_page_alone(
 
 def test_names_from_a_campaign_are_text_in_the_list(page: Page) -> None:
     figure = next(paper.shown(page)).figure
-    hostile = paper.Shown(heading="<script>alert(1)</script>", figure=replace(figure, title="[x](http://y)"))
+    hostile = paper.PaperFigure(heading="<script>alert(1)</script>", figure=replace(figure, title="[x](http://y)"))
     listed = dict(paper.files(page, "svg", (hostile,)))["FIGURES.md"].decode()
     assert "<script" not in listed
     assert "[x](" not in listed

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats import range_test
-from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan, fixed
+from cadge_analysis.stats.inference import range_test
+from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, LookPlan, fixed
 
 DRAWS = 40_000
 NINE = fixed(9)

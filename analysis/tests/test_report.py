@@ -15,7 +15,7 @@ import synthetic
 from cadge_analysis import messages, report, units
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.messages import say
-from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_results import Campaign, OutputError
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make

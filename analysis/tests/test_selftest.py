@@ -19,8 +19,8 @@ from cadge_analysis.selftest.findings import of_delays, of_quiet, of_stall, plan
 from cadge_analysis.selftest.pinned import sentence, standing, warning, withholds
 from cadge_analysis.selftest.planted import planted, send_ns
 from cadge_analysis.selftest.quiet import quiet
+from cadge_analysis.stats.inference.serial import Serial
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.serial import Serial
 from cadge_results import Campaign, SelftestPin
 
 pytestmark = pytest.mark.spare

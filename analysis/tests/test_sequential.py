@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats import sequential, serial, shift, signs
-from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan, fixed
+from cadge_analysis.stats.inference import sequential, serial, shift, signs
+from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, LookPlan, fixed
 
 
 def autoregression(chance: random.Random, rounds: int, correlation: float) -> list[float]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats import shift
+from cadge_analysis.stats.inference import shift
 
 VALUES = st.lists(st.floats(1, 1e9), min_size=1, max_size=9)
 

@@ -21,7 +21,7 @@ from golden.scenes import unpacked
 from test_scale_figures import weighed
 
 from cadge_analysis import export, flat, queries
-from cadge_analysis.cells.table import Column, beside, parameters, together
+from cadge_analysis.cells.table import FlatColumn, beside, parameters, together
 from cadge_analysis.errors import BadInputError, ExtraMissingError
 from cadge_analysis.tables import TABLES
 from cadge_results import Campaign, LaunchRecord
@@ -265,15 +265,18 @@ def test_lines_are_made_while_they_are_read() -> None:
 
 
 def test_a_parameter_that_is_called_as_a_column_gets_another_name(small: Campaign) -> None:
-    found = beside([Column("depth", "text", "")], parameters(small.plan))
+    found = beside([FlatColumn("depth", "text", "")], parameters(small.plan))
     assert found["depth"].name == "parameter_depth"
     assert found["request_bytes"].name == "request_bytes"
 
 
 def test_columns_of_campaigns_are_put_together() -> None:
-    one, two = Column("a", "integer", "x"), Column("a", "text", "y")
-    assert together([[one, Column("b", "number", "")], [two]]) == (Column("a", "text", "x"), Column("b", "number", ""))
-    assert together([[one], [Column("a", "number", "")]])[0].kind == "number"
+    one, two = FlatColumn("a", "integer", "x"), FlatColumn("a", "text", "y")
+    assert together([[one, FlatColumn("b", "number", "")], [two]]) == (
+        FlatColumn("a", "text", "x"),
+        FlatColumn("b", "number", ""),
+    )
+    assert together([[one], [FlatColumn("a", "number", "")]])[0].kind == "number"
 
 
 # -- by DuckDB

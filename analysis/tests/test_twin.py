@@ -24,12 +24,12 @@ from cadge_analysis.page.remarks import remarks
 from cadge_analysis.page.views import page
 from cadge_analysis.selftest.pooled import alike
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.plan_power import families_of
+from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, fixed
+from cadge_analysis.stats.inference.signs import leaves
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.plan_power import families_of
-from cadge_analysis.stats.sequential import FOUR_LOOKS, fixed
-from cadge_analysis.stats.signs import leaves
 from cadge_analysis.stats.twin import TwinRate, called_at_most, twin_cells, twin_rate
-from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare

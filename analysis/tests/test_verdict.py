@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.drifted import Drifted
-from cadge_analysis.stats.shift import paired, unpaired
-from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, bounds, judge
+from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.shift import paired, unpaired
+from cadge_analysis.stats.inference.verdict import Judged, Verdict, adjusted, bounds, judge
 
 Better = Literal["low", "high"]
 OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}

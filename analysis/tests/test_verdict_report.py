@@ -20,7 +20,7 @@ from test_campaign_verdicts import BASE, made, world
 
 from cadge_analysis import export, messages, report
 from cadge_analysis.messages import say
-from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make

@@ -19,8 +19,8 @@ from cadge_analysis import units
 from cadge_analysis.messages import say
 from cadge_analysis.page.since import since
 from cadge_analysis.stats import load
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
-from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, against
 from cadge_analysis.versus.drift_words import moved_alike
 from cadge_analysis.versus.forbidden import forbids

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from cadge_analysis.stats.attempt_columns import SPEED, WITNESSES, attempt_columns
-from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.load import Dataset, read
+from cadge_analysis.stats.numbers import per_launch
 from cadge_analysis.stats.strips import explained
 from cadge_results import Campaign, LaunchRecord
 from cadge_results.result import Witness

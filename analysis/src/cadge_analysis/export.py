@@ -29,10 +29,10 @@ from cadge_analysis.models.campaign import FITS as PIECES
 from cadge_analysis.models.campaign import fits_of, pieces
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, Family, FamilyVerdicts
 from cadge_analysis.stats.compare import Comparison, compare
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.measures import MAIN, TAIL
-from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.twin import twin_rate
 from cadge_results import Campaign, PatternFile, Plan
 from cadge_results.catalogue import in_order

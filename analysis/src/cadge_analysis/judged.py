@@ -15,8 +15,8 @@ from cadge_analysis.selftest.pinned import withholds
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import Comparison, Row, compare
 from cadge_analysis.stats.hindrance import DISTURBED_MOST
+from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.stats.look_plan import looks_planned
 from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
 from cadge_results.uncollected import uncollected

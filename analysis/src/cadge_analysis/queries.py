@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadge_analysis import messages
-from cadge_analysis.cells.table import Column, Table, together
+from cadge_analysis.cells.table import ExportTable, FlatColumn, together
 from cadge_analysis.errors import BadInputError, ExtraMissingError, NoDataError, TooLongError
 from cadge_analysis.flat import lines
 from cadge_analysis.tables import TABLES
@@ -64,7 +64,7 @@ def _connected() -> DuckDBPyConnection:
     return duckdb.connect(":memory:", config=_CONFIG)
 
 
-def parquet(table: Table, campaign: Campaign) -> bytes:
+def parquet(table: ExportTable, campaign: Campaign) -> bytes:
     """Return a table of a campaign as a Parquet file. Raises ExtraMissingError, AnalysisError."""
     with _connected() as database, tempfile.TemporaryDirectory(prefix="cadge-table-") as folder:
         _fill(database, table, [campaign], Path(folder))
@@ -187,11 +187,11 @@ def _wrong(error: Exception) -> BadInputError:
 
 
 def _fill(
-    database: DuckDBPyConnection, table: Table, campaigns: Iterable[Campaign], folder: Path,
+    database: DuckDBPyConnection, table: ExportTable, campaigns: Iterable[Campaign], folder: Path,
     leave_out: LeaveOut | None = None,
 ) -> None:  # fmt: skip
     """Make a table of all campaigns; what a campaign has no column for is NULL in its rows."""
-    found: list[tuple[Column, ...]] = []
+    found: list[tuple[FlatColumn, ...]] = []
     path = folder / f"{table.name}.jsonl"
     with path.open("w", encoding="ascii") as stream:
         for campaign in campaigns:

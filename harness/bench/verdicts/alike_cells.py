@@ -25,10 +25,10 @@ from math import log1p
 from statistics import fmean
 
 from cadge_analysis.selftest.pooled import AlikeOutcome, Pooled, pooled
-from cadge_analysis.stats.paired_verdicts import verdict
-from cadge_analysis.stats.range_test import has_two_levels
-from cadge_analysis.stats.sequential import ERROR, fixed
-from cadge_analysis.stats.serial import serial_correlation
+from cadge_analysis.stats.inference.paired_verdicts import verdict
+from cadge_analysis.stats.inference.range_test import has_two_levels
+from cadge_analysis.stats.inference.sequential import ERROR, fixed
+from cadge_analysis.stats.inference.serial import serial_correlation
 
 CAMPAIGNS, LAYERS, CELLS, ROUNDS = 5, 4, 50, 9
 FOLLOW, OWN_SHIFT = 0.23, 0.265

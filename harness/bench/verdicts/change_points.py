@@ -15,7 +15,7 @@ from math import sqrt
 
 import numpy as np
 
-from cadge_analysis.stats.change_points import LEVEL, Floats, change_points, needed
+from cadge_analysis.stats.inference.change_points import LEVEL, Floats, change_points, needed
 
 Noise = Callable[[np.random.Generator, int], Floats]
 NOISES: dict[str, Noise] = {

@@ -19,10 +19,10 @@ at any look counts; for a family the share of wrong ones among those named, at t
 import argparse
 import random
 
-from cadge_analysis.stats.paired_verdicts import verdict, verdicts
-from cadge_analysis.stats.sequential import FOUR_LOOKS, fixed
-from cadge_analysis.stats.serial import serial_correlation
-from cadge_analysis.stats.signs import leaves
+from cadge_analysis.stats.inference.paired_verdicts import verdict, verdicts
+from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, fixed
+from cadge_analysis.stats.inference.serial import serial_correlation
+from cadge_analysis.stats.inference.signs import leaves
 
 DELTA = 0.05
 NAMED = {"faster", "slower"}

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from math import exp, log
 from statistics import NormalDist
 
-from cadge_analysis.stats.range_test import stretch
-from cadge_analysis.stats.sequential import fixed
+from cadge_analysis.stats.inference.range_test import stretch
+from cadge_analysis.stats.inference.sequential import fixed
 
 LEVELS = (0.05, 0.02, 0.005, 0.002, 0.001, 0.0003)
 NORMAL = NormalDist()

@@ -20,10 +20,10 @@ import argparse
 import random
 from collections.abc import Iterable, Sequence
 
-from cadge_analysis.stats.families import differing
-from cadge_analysis.stats.paired_verdicts import verdicts
-from cadge_analysis.stats.sequential import fixed
-from cadge_analysis.stats.signs import two_sided
+from cadge_analysis.stats.inference.families import differing
+from cadge_analysis.stats.inference.paired_verdicts import verdicts
+from cadge_analysis.stats.inference.sequential import fixed
+from cadge_analysis.stats.inference.signs import two_sided
 
 APART = 0.1
 RESOLUTION = 0.002

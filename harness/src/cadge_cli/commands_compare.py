@@ -295,7 +295,7 @@ def _named(found: Against, why: str) -> str:
 def _rows(found: Against, *, everything: bool) -> list[tuple[str, ...]]:
     """Return the change table with its heads, without columns that would be empty; last, what is not listed in it."""
     from cadge_analysis import units
-    from cadge_analysis.stats.verdict import Verdict
+    from cadge_analysis.stats.inference.verdict import Verdict
 
     listed = [one for one in found.changes if everything or one.judged.verdict is not Verdict.SAME]
     shown = listed if everything else listed[:LISTED_MOST]
@@ -312,7 +312,7 @@ def _rows(found: Against, *, everything: bool) -> list[tuple[str, ...]]:
 
 
 def _row(change: Change) -> tuple[str, ...]:
-    from cadge_analysis.stats.verdict import Verdict
+    from cadge_analysis.stats.inference.verdict import Verdict
     from cadge_analysis.versus.change_words import disagreement, interval, more
 
     judged = change.judged
@@ -327,8 +327,8 @@ def _row(change: Change) -> tuple[str, ...]:
 
 def _counts(found: Against) -> Iterator[str]:
     from cadge_analysis import units
-    from cadge_analysis.stats.sequential import ERROR
-    from cadge_analysis.stats.verdict import Verdict
+    from cadge_analysis.stats.inference.sequential import ERROR
+    from cadge_analysis.stats.inference.verdict import Verdict
 
     said = ", ".join(f"{found.count(verdict)} {verdict.word}" for verdict in Verdict if found.count(verdict))
     yield (

@@ -32,7 +32,7 @@ from cadge_harness.paths import find_checkout
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from cadge_analysis.versus.natives import Row
+    from cadge_analysis.versus.natives import NativePair
     from cadge_cli.output import Output
     from cadge_harness.native.cells import NativeSelection
     from cadge_results import Campaign, PatternFile
@@ -222,7 +222,7 @@ def _answer(
     return EXIT_CHANGED if above else EXIT_OK, data, lines_of(rows, found, kind)
 
 
-def over(row: Row, limits: Limits) -> str:
+def over(row: NativePair, limits: Limits) -> str:
     """Return a sentence where a difference is surely above its limit, else nothing."""
     from cadge_analysis import units
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_analysis.stats import look_plan, plan_power
+from cadge_analysis.stats.inference import look_plan, plan_power
 from cadge_cli.options import (
     EXAMPLES,
     Measuring,

@@ -16,7 +16,7 @@ from cadge_results import Campaign, OutputError, write_together
 from cadge_results.command import command
 
 if TYPE_CHECKING:
-    from cadge_analysis.page.paper import Shown
+    from cadge_analysis.page.paper import PaperFigure
 
 KINDS = ("svg", "pdf", "png")
 
@@ -47,7 +47,7 @@ def write_figures(
     return output.finish(EXIT_OK, {**data, "folder": str(target)}, [f"{target}  {len(files)} files, {size}"])
 
 
-def _chosen(shown: tuple[Shown, ...], only: tuple[str, ...]) -> tuple[Shown, ...]:
+def _chosen(shown: tuple[PaperFigure, ...], only: tuple[str, ...]) -> tuple[PaperFigure, ...]:
     """Return the figures that were asked for. Raises UsageError for a name that none has."""
     for wanted in only:
         if not any(fnmatchcase(one.figure.name, wanted) for one in shown):

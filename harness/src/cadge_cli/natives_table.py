@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from cadge_analysis.stats.intervals import Estimate
-    from cadge_analysis.versus.natives import Row
+    from cadge_analysis.versus.natives import NativePair
     from cadge_results import NativeFile
 
 HEADS = (
@@ -23,7 +23,7 @@ HEADS = (
 PART_HEADS = ("layer", "bytes", "native tool", "more, ns", "driver", "a look", "adapter")
 
 
-def lines_of(rows: Sequence[Row], found: NativeFile, kind: Literal["text", "markdown"]) -> list[str]:
+def lines_of(rows: Sequence[NativePair], found: NativeFile, kind: Literal["text", "markdown"]) -> list[str]:
     """Return the tables and the notes below them."""
     lines: list[str] = []
     for section in (_main(rows), _parts(rows)):
@@ -32,7 +32,7 @@ def lines_of(rows: Sequence[Row], found: NativeFile, kind: Literal["text", "mark
     return [*lines, *_notes(rows, found)]
 
 
-def _figure(value: float | None, row: Row) -> str:
+def _figure(value: float | None, row: NativePair) -> str:
     if value is None:
         return "-"
     if row.unit == "messages/s":
@@ -49,7 +49,7 @@ def _estimate(found: Estimate | None) -> str:
     return f"{found.value:+.0f}{ends}"
 
 
-def _times(row: Row) -> str:
+def _times(row: NativePair) -> str:
     """Return how many times Cadge's figure the tool's is: of rates, the rate."""
     shift = row.ratio
     if shift is None:
@@ -58,7 +58,7 @@ def _times(row: Row) -> str:
     return f"{exp(shift.log_ratio):.3f}{ends}{f', {units.PAIRS_DISAGREE}' if row.pairs_disagree else ''}"
 
 
-def _says(row: Row) -> str:
+def _says(row: NativePair) -> str:
     if row.says == "no figure":
         return row.reason
     if row.says == "withheld":
@@ -68,7 +68,7 @@ def _says(row: Row) -> str:
     return goal + (more if row.says == "more" else "")
 
 
-def _main(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def _main(rows: Sequence[NativePair]) -> list[tuple[str, ...]]:
     return [
         HEADS,
         *(
@@ -91,7 +91,7 @@ def _main(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     ]
 
 
-def _parts(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def _parts(rows: Sequence[NativePair]) -> list[tuple[str, ...]]:
     return [
         PART_HEADS,
         *(
@@ -108,7 +108,7 @@ def _parts(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     ]
 
 
-def _notes(rows: Sequence[Row], found: NativeFile) -> Iterator[str]:
+def _notes(rows: Sequence[NativePair], found: NativeFile) -> Iterator[str]:
     clock = next((row.clock_ns for row in rows if row.clock_ns is not None), None)
     yield (
         "Round trips are whole; p50 beside p50, a mean beside the mean of rounds in which nobody waited for a "
@@ -139,7 +139,7 @@ def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
     return [head, "|" + "---|" * len(rows[0]), *others]
 
 
-def data_of(row: Row) -> dict[str, JsonValue]:
+def data_of(row: NativePair) -> dict[str, JsonValue]:
     """Return a row for programs."""
 
     def ends(found: Estimate | None) -> JsonValue:

@@ -15,7 +15,7 @@ PREFIX = "floor-"
 """Before a floor's name wherever it stands in the place of a layer."""
 
 
-class Limit(Frozen):
+class ByteLimit(Frozen):
     """A bound of the bytes that it carries, and why."""
 
     bytes: NonNegativeInt
@@ -35,8 +35,8 @@ class FloorFile(Document):
     places: tuple[Place, ...] = Field(min_length=1)
     waits: tuple[Wait, ...] = Field(min_length=1)
     forms: tuple[Annotated[str, Field(pattern=WORD)], ...] = Field(min_length=1)
-    bytes_min: Limit | None = None
-    bytes_max: Limit | None = None
+    bytes_min: ByteLimit | None = None
+    bytes_max: ByteLimit | None = None
     needs_raw_link: bool = False
     rights: tuple[Right, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What its processes need to be opened, beside what any user may do, in the words of setpriv(1)."""

@@ -234,7 +234,7 @@ class Need(Frozen):
     caps: tuple[Capability, ...] = Field(min_length=1)
 
 
-class Limit(Frozen):
+class PointLimit(Frozen):
     """What points have to be where `when` holds; all others are refused without trying, with this reason.
 
     Only over these layers, in these wait modes, with a number of at most so much: what is not given is not asked.
@@ -527,7 +527,7 @@ class PatternFile(Document):
     parameters: dict[Name, Parameter] = Field(min_length=1)
     constraints: tuple[Constraint, ...] = ()
     needs: tuple[Need, ...] = ()
-    limits: tuple[Limit, ...] = Field(default=(), exclude_if=lambda value: not value)
+    limits: tuple[PointLimit, ...] = Field(default=(), exclude_if=lambda value: not value)
     programs: tuple[Program, ...] = Field(default=(), exclude_if=lambda value: not value)
     quantities: dict[Name, Quantity] = Field(min_length=1)
     """The first is the main one, which is drawn and compared."""

@@ -74,7 +74,7 @@ class PlanBlock(Frozen):
     wall_ms: NonNegativeInt
 
 
-class Estimate(Frozen):
+class PlanEstimate(Frozen):
     """What carrying out the plan will take."""
 
     wall_s: float
@@ -119,7 +119,7 @@ class Plan(Document):
     """What is known of layers beside plain programs over the same library, by the layer's name."""
     trace: TraceFacts | None = Field(default=None, exclude_if=lambda value: value is None)
     """The log that some points replay, where one was given."""
-    estimate: Estimate
+    estimate: PlanEstimate
     """Where the sweep names looks, of what is measured up to the first one, which is all that is planned here."""
     later: tuple[PlanLook, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What each further look takes at most, or what is added where time is left."""

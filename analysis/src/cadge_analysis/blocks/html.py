@@ -11,7 +11,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, S
 from markupsafe import Markup, escape
 
 from cadge_analysis.blocks import definitions, layout
-from cadge_analysis.blocks.model import CHOSEN, Data, Document
+from cadge_analysis.blocks.model import CHOSEN, Data, PageDocument
 from cadge_analysis.cells.shown import Value
 
 
@@ -61,7 +61,7 @@ def data(given: Data) -> Markup:
     return Markup("").join(Markup(' data-{}="{}"').format(name, value) for name, value in given)
 
 
-def printed(page: Document) -> str:
+def printed(page: PageDocument) -> str:
     """Return a page as one HTML document that needs nothing else."""
     return whole(environment().get_template("page.html.j2").render(page=page))
 

@@ -428,7 +428,7 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class PageDocument:
     """A whole page: what it is, what limits what it says (`banner`), its list of sections, and its blocks.
 
     `kicker` says what kind of page it is; `styles` are the style sheets that it needs beside those of every page.

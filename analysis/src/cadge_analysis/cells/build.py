@@ -10,11 +10,12 @@ from math import exp
 
 from cadge_analysis.cells.table import Scalar
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict
-from cadge_analysis.stats.compare import Comparison, Numbers, Row, numbers_of
+from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Loads, loads
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
+from cadge_analysis.stats.numbers import Numbers, numbers_of
 from cadge_analysis.stats.twin import twin_cells
 from cadge_results.layerfile import BesideNative
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from cadge_analysis import units
 from cadge_analysis.cells.build import CellRow
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.cells.table import Column, Scalar, Table
+from cadge_analysis.cells.table import ExportTable, FlatColumn, Scalar
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_results import Campaign, PatternFile, Plan, Subject, Workload
@@ -54,15 +54,18 @@ def _file() -> dict[str, Any]:
 
 
 @cache
-def _tables() -> Mapping[str, tuple[str, Mapping[str, Column]]]:
+def _tables() -> Mapping[str, tuple[str, Mapping[str, FlatColumn]]]:
     """Return what columns.yml says: of each table what a row is of, and its columns."""
     return {
-        table: (one["about"], {name: Column(name, of["kind"], of["about"]) for name, of in one["columns"].items()})
+        table: (
+            one["about"],
+            {name: FlatColumn(name, of["kind"], of["about"]) for name, of in one["columns"].items()},
+        )
         for table, one in _file()["tables"].items()
     }
 
 
-def described(table: str = "cells") -> Mapping[str, Column]:
+def described(table: str = "cells") -> Mapping[str, FlatColumn]:
     """Return the columns of a table that have a description of their own, by name."""
     return _tables()[table][1]
 
@@ -73,16 +76,16 @@ class Field(Generic[Of]):
 
     name: str
     of: Callable[[Of], Scalar | list[str]]
-    told: Column | None = None
+    told: FlatColumn | None = None
     """What it is in a table, where its pattern says that."""
 
-    def column(self, table: str = "cells") -> Column:
+    def column(self, table: str = "cells") -> FlatColumn:
         """Return what it is in a table."""
         if self.told is not None:
             return self.told
         name = self.name.replace(" ", "_")
         about = next(text for end, text in _file()["endings"].items() if name.endswith(end))
-        return described(table).get(name) or Column(name, "number", about)
+        return described(table).get(name) or FlatColumn(name, "number", about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def assignments(values: Iterable[tuple[str, object]]) -> str:
     return " ".join(f"{name}={value}" for name, value in values)
 
 
-def parameter_fields(columns: Mapping[str, Column], of: Callable[[Of], Workload]) -> tuple[Field[Of], ...]:
+def parameter_fields(columns: Mapping[str, FlatColumn], of: Callable[[Of], Workload]) -> tuple[Field[Of], ...]:
     """Return the parameters of workloads; `columns` by a parameter's name."""
 
     def value(name: str) -> Callable[[Of], Scalar]:
@@ -165,17 +168,17 @@ def record(known: Iterable[Field[Of]], item: Of) -> dict[str, Any]:
     return {field.name: field.of(item) for field in known}
 
 
-CAMPAIGN_ID = Column("campaign_id", "text", "the campaign")
+CAMPAIGN_ID = FlatColumn("campaign_id", "text", "the campaign")
 
 
 def table_of(
     name: str,
     fields: Callable[[Plan], Sequence[Field[Of]]],
     items: Callable[[Campaign], Iterable[Of]],
-) -> Table:
+) -> ExportTable:
     """Return a table whose rows have a campaign's id and these fields."""
 
-    def columns(campaign: Campaign) -> tuple[Column, ...]:
+    def columns(campaign: Campaign) -> tuple[FlatColumn, ...]:
         return (CAMPAIGN_ID, *(field.column(name) for field in fields(campaign.plan)))
 
     def rows(campaign: Campaign) -> Iterator[dict[str, Scalar]]:
@@ -184,10 +187,10 @@ def table_of(
             values = (_flat(field.of(item)) for field in known)
             yield dict(zip(names, (campaign.campaign_id, *values), strict=True))
 
-    return Table(name, _tables()[name][0], fixed_columns(name), columns, rows)
+    return ExportTable(name, _tables()[name][0], fixed_columns(name), columns, rows)
 
 
-def fixed_columns(name: str) -> tuple[Column, ...]:
+def fixed_columns(name: str) -> tuple[FlatColumn, ...]:
     """Return the columns that a table has in every campaign."""
     return CAMPAIGN_ID, *described(name).values()
 

@@ -10,12 +10,13 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.stats.beside_native import MARK, tax_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict, Ratio
-from cadge_analysis.stats.compare import OPERATIONS_MIN, Numbers, Row
+from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.costs import PerOperation
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Case, Cell, Dataset
-from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.stats.numbers import OPERATIONS_MIN, Numbers
 from cadge_results import PatternFile, Workload
 from cadge_results.pattern import KneeRule
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from cadge_analysis.cells.entry import Field, bounded, parameter_fields
 from cadge_analysis.cells.table import Scalar, parameters_of
 from cadge_analysis.stats.campaign_verdicts import Family, LeadingGroup
-from cadge_analysis.stats.compare import Numbers
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.knee import Knee
 from cadge_analysis.stats.load import Sample
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import rate_s
-from cadge_analysis.stats.verdict import Verdict
 from cadge_results import PatternFile
 
 

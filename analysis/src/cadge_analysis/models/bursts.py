@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from cadge_analysis.models.fit import LaunchReading
-from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey, Sample, Series
+from cadge_analysis.stats.numbers import per_launch
 from cadge_results.pattern import FitsOf
 from cadge_results.point import Value
 

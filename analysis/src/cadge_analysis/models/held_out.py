@@ -10,9 +10,9 @@ from cadge_analysis.models.bursts import Burst, FitKey, fitted_messages
 from cadge_analysis.models.loggp import HeldOut, Parameters, Refused
 from cadge_analysis.models.message import message
 from cadge_analysis.models.traffic import Traffic, closed_form_ns
-from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Case, Cell, Dataset
+from cadge_analysis.stats.numbers import numbers_of
 from cadge_results import Workload
 from cadge_results.pattern import Modelled, holds
 

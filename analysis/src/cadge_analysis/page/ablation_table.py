@@ -12,10 +12,11 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.judged import gated
 from cadge_analysis.stats.ablation import LAUNCHES_LEAST, Ablation, Variant, ablations, reason, sizes
-from cadge_analysis.stats.compare import Numbers, compare
+from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.numbers import Numbers
 from cadge_results import Campaign
 
 say = partial(messages.say, "report")
@@ -26,7 +27,7 @@ Record = dict[str, str | int | float | bool | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class AblationGrid:
     """One layer at one place: the first row is the heading, the second the layer as it is. No rows: no numbers."""
 
     title: str
@@ -35,11 +36,11 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AblationAnswer:
     """The whole ablation: `data` is JSON."""
 
     data: dict[str, object]
-    tables: tuple[Table, ...]
+    tables: tuple[AblationGrid, ...]
     note: str
 
 
@@ -83,7 +84,7 @@ def _variant(variant: Variant) -> str:
     return with_interval(variant.ratio, sign=units.TIMES) + (" *" if variant.differs else "")
 
 
-def _table(members: Sequence[Ablation], setting: str, title: str) -> Table:
+def _table(members: Sequence[Ablation], setting: str, title: str) -> AblationGrid:
     _, scale = unit_of(members[0])
     rows = [(setting, *(words.workload(one.case) for one in members))]
     rows.append(
@@ -99,10 +100,10 @@ def _table(members: Sequence[Ablation], setting: str, title: str) -> Table:
     remarks = tuple(dict.fromkeys((*map(reason, troubled), *unlike)))
     if all(one.numbers is None and not any(v.numbers for v in one.variants) for one in members):
         rows = []
-    return Table(title=title, rows=tuple(rows), remarks=remarks)
+    return AblationGrid(title=title, rows=tuple(rows), remarks=remarks)
 
 
-def tables(found: Sequence[Ablation]) -> Iterator[Table]:
+def tables(found: Sequence[Ablation]) -> Iterator[AblationGrid]:
     """Yield a table for each layer, setting, place, wait mode and pattern; wide ones in several pieces."""
     for _, group in groupby(found, key=same_block):
         members = list(group)
@@ -159,7 +160,7 @@ def records(found: Iterable[Ablation]) -> Iterator[Record]:
             }
 
 
-def answer(campaign: Campaign) -> Answer:
+def answer(campaign: Campaign) -> AblationAnswer:
     """Return the ablation of a campaign. Raises NoDataError where no layer has variants of one setting."""
     comparison = gated(compare(read(campaign)))
     found = ablations(comparison)
@@ -176,4 +177,4 @@ def answer(campaign: Campaign) -> Answer:
         "error": ERROR,
         "withheld": comparison.withheld or None,
     }
-    return Answer(data=data, tables=tuple(tables(found)), note=note(found, comparison.withheld))
+    return AblationAnswer(data=data, tables=tuple(tables(found)), note=note(found, comparison.withheld))

@@ -13,9 +13,9 @@ from cadge_analysis.blocks.model import Span
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.figures import answering, estimate_text
 from cadge_analysis.page.viewmodel import Answer
-from cadge_analysis.stats import modes
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.inference import modes
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results import PatternFile

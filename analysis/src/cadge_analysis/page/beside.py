@@ -23,13 +23,13 @@ from cadge_analysis.blocks.make import (
 from cadge_analysis.blocks.model import (
     Block,
     Command,
-    Document,
     Fact,
     Facts,
     Fold,
     Heading,
     Item,
     Items,
+    PageDocument,
     PanelFigure,
     Region,
     Remark,
@@ -47,8 +47,8 @@ from cadge_analysis.page.sheet import dressed
 from cadge_analysis.page.since import findings_of, machine_tables
 from cadge_analysis.page.viewmodel import Finding
 from cadge_analysis.page.warned import banner
-from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.versus import change_words, drift_words
 from cadge_analysis.versus.against import Against, Change, Fate, Left
 from cadge_analysis.versus.as_data import document
@@ -80,13 +80,13 @@ def _title(found: Against) -> str:
     return f"{second} against {first}" if one == other and first and second else f"{found.second} against {found.first}"
 
 
-def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (), generated: str) -> Document:
+def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (), generated: str) -> PageDocument:
     """Return the page. vary: the conditions under study, by how they begin; `generated`: the page's time stamp."""
     looks = _looks(found, first, second)
     remarks = tuple(_remarks(found))
     command = _command(found, vary)
     blocks = tuple(_sections(found, (first, second), looks, vary, command))
-    return Document(
+    return PageDocument(
         title=_title(found),
         kicker=(Span("Cadge comparison"),),
         deck=_deck(found, first, second),

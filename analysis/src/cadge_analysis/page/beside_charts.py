@@ -17,9 +17,9 @@ from cadge_analysis.draw.ratios import RatioLine, RatioMark, RatioPanel, ratio_p
 from cadge_analysis.draw.scales import positions
 from cadge_analysis.page.figures import in_family, main_family
 from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case
 from cadge_analysis.stats.tail_shift import TailShift, beyond, tail_shifts
-from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, Change
 
 say = partial(messages.say, "beside")

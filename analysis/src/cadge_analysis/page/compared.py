@@ -10,7 +10,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.page.findings import MEDIA
-from cadge_analysis.page.viewmodel import Compared, Library
+from cadge_analysis.page.viewmodel import ComparedScope, Library
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results.result import PathFacts
 
@@ -23,9 +23,9 @@ WORKLOADS_MOST = 4
 """So many groups of patterns are told with their values; of more, how many there are."""
 
 
-def compared(data: Dataset) -> Compared:
+def compared(data: Dataset) -> ComparedScope:
     """Return what the campaign compared."""
-    return Compared(libraries=tuple(_libraries(data)), workloads=_workloads(data), attempts=_attempts(data))
+    return ComparedScope(libraries=tuple(_libraries(data)), workloads=_workloads(data), attempts=_attempts(data))
 
 
 def _libraries(data: Dataset) -> Iterator[Library]:

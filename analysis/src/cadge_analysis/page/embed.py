@@ -22,8 +22,9 @@ from cadge_analysis import words
 from cadge_analysis.blocks.model import Fact, Remark
 from cadge_analysis.cells.summaries import OFFERED, P99, VALUE, launch_values
 from cadge_analysis.judged import in_doubt
-from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Cell
+from cadge_analysis.stats.numbers import Numbers, numbers_of
 from cadge_results import Plan
 
 SCHEMA = "cadge.report-data/4"
@@ -32,7 +33,7 @@ _NAMES_OF_THIRD = {"values": "value", "p99": "p99_ns", "offered": "offered_per_s
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class ReportHead:
     """What a page says of its campaign as a whole, and what one that is made of its numbers alone has to repeat."""
 
     title: str
@@ -41,7 +42,7 @@ class Heading:
 
 
 def embedded(
-    comparison: Comparison, facts: Sequence[Fact], said: Heading | None, making: Mapping[str, object] | None
+    comparison: Comparison, facts: Sequence[Fact], said: ReportHead | None, making: Mapping[str, object] | None
 ) -> dict[str, object]:
     """Return what a page of a campaign carries. `facts`: of its provenance; `making`: see there."""
     data = comparison.data
@@ -84,7 +85,7 @@ def _beside_native(plan: Plan) -> dict[str, object]:
     return {name: [one.model_dump(mode="json") for one in known] for name, known in plan.beside_native.items()}
 
 
-def _told(said: Heading | None) -> dict[str, object]:
+def _told(said: ReportHead | None) -> dict[str, object]:
     if said is None:
         return {}
     remarks = [[one.serious, one.title, one.told] for one in said.remarks]

@@ -19,11 +19,12 @@ from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.imported import imported_lines
 from cadge_analysis.stats import intervals
-from cadge_analysis.stats.compare import P99, Row, tail_by_round
+from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.knee import Knee
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Case, Dataset, Family, Series
+from cadge_analysis.stats.numbers import P99, tail_by_round
 from cadge_analysis.stats.offered import unlike
 from cadge_results import PatternFile
 from cadge_results.pattern import Quantity

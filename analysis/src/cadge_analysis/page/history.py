@@ -17,11 +17,11 @@ from cadge_analysis.blocks.model import (
     Block,
     Command,
     DataTable,
-    Document,
     Fact,
     Facts,
     Item,
     Items,
+    PageDocument,
     PanelFigure,
     Region,
     Remark,
@@ -35,7 +35,7 @@ from cadge_analysis.page import provenance
 from cadge_analysis.page.beside_charts import key_of
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.page.warned import banner
-from cadge_analysis.stats.change_points import LEAST, SHUFFLES
+from cadge_analysis.stats.inference.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn
 from cadge_analysis.versus.history_data import document
 
@@ -57,7 +57,7 @@ class _Drawing:
     """What events of a campaign are called in charts: their campaign's number, counted from 1."""
 
 
-def page(found: History, *, generated: str) -> Document:
+def page(found: History, *, generated: str) -> PageDocument:
     """Return the page. `generated`: its time stamp."""
     looks = palette.identities({series for side in found.campaigns for series in side.data.layers})
     by_label = {series.label: look for series, look in looks.items()}
@@ -90,7 +90,7 @@ def page(found: History, *, generated: str) -> Document:
         Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),)),
     )
     remarks = tuple(_remarks(found))
-    return Document(
+    return PageDocument(
         title=f"{units.count_of(len(found.campaigns), 'campaign')} over time",
         kicker=(Span("Cadge history"),),
         deck=_deck(found),

@@ -8,10 +8,10 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Remark
-from cadge_analysis.stats import modes
 from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.inference import modes
+from cadge_analysis.stats.inference.modes import Modes
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.stats.modes import Modes
 
 say = partial(messages.say, "remarks")
 

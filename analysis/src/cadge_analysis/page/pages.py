@@ -21,7 +21,7 @@ from markupsafe import Markup
 from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import WHOLE, Block, Figure, Region, Remark, Sheet, Span, Text
 from cadge_analysis.page.provenance import as_json
-from cadge_analysis.page.viewmodel import Compared, Page
+from cadge_analysis.page.viewmodel import ComparedScope, Page
 
 say = partial(messages.say, "report")
 
@@ -56,7 +56,7 @@ class PatternPage:
     deck: str
     part_of: str
     report: str
-    compared: Compared
+    compared: ComparedScope
     headline: str
     stops: tuple[Remark, ...]
     sections: tuple[Region, ...]

@@ -29,7 +29,7 @@ MARK = "<!-- figures of cadge -->"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class PaperFigure:
     """A figure, and the heading below which it stands; empty where its own title says all."""
 
     heading: str
@@ -41,14 +41,14 @@ class Shown:
         return f"{self.heading}: {self.figure.title}" if self.heading else self.figure.title
 
 
-def shown(page: Page) -> Iterator[Shown]:
+def shown(page: Page) -> Iterator[PaperFigure]:
     """Yield every figure of a report, in the page's order."""
     yield from _within(page, "")
 
 
-def _within(node: object, heading: str) -> Iterator[Shown]:
+def _within(node: object, heading: str) -> Iterator[PaperFigure]:
     if isinstance(node, Figure):
-        yield Shown(heading=heading, figure=node)
+        yield PaperFigure(heading=heading, figure=node)
     elif isinstance(node, tuple):
         for one in node:
             yield from _within(one, heading)
@@ -58,7 +58,7 @@ def _within(node: object, heading: str) -> Iterator[Shown]:
             yield from _within(getattr(node, field.name), below)
 
 
-def files(page: Page, kind: Kind, figures: tuple[Shown, ...]) -> Iterator[tuple[str, bytes]]:
+def files(page: Page, kind: Kind, figures: tuple[PaperFigure, ...]) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of each file of some figures of a page, the list of them last. Raises PictureError."""
     if RENDERER.trouble:  # a page says in its frames that it has no pictures; a file would be one
         raise NoRendererError(RENDERER.trouble)

@@ -20,8 +20,8 @@ from cadge_analysis.judged import disturbed, judged
 from cadge_analysis.page.answers import first_questions, leading_group
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.stats.verdict import LAUNCHES_FOR_AN_INTERVAL
 
 say = partial(messages.say, "figures")
 

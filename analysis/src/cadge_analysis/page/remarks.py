@@ -12,12 +12,13 @@ from cadge_analysis.judged import disturbed
 from cadge_analysis.page import launch_remarks, modes, provenance
 from cadge_analysis.page.itself import withheld
 from cadge_analysis.selftest.pinned import warning, withholds
-from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
+from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.knee import does_nothing, loads
 from cadge_analysis.stats.launch_facts import changed_libraries
 from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.numbers import OPERATIONS_MIN
 from cadge_analysis.stats.twin import TwinRate
 from cadge_results.pattern import Quantity
 

@@ -11,7 +11,7 @@ from cadge_analysis.blocks.model import Fact, Sheet
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import provenance
-from cadge_analysis.page.embed import Heading, embedded
+from cadge_analysis.page.embed import ReportHead, embedded
 from cadge_analysis.stats.compare import Comparison
 
 
@@ -21,7 +21,7 @@ def sheet(
     generated: str,
     looks: Iterable[Identity] = (),
     making: Mapping[str, object] | None = None,
-    said: Heading | None = None,
+    said: ReportHead | None = None,
 ) -> Sheet:
     """Return it. `generated` is the page's time stamp, which the caller decides; `looks` are of its figures' series.
 

@@ -13,9 +13,9 @@ from cadge_analysis.blocks.model import Span, Table
 from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.viewmodel import Finding, Since
+from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus import change_words, drift_words
 from cadge_analysis.versus.against import Against, Change
 from cadge_analysis.versus.conditions import merged

@@ -22,13 +22,14 @@ from cadge_analysis.stats.campaign_verdicts import (
     Family,
     LeadingGroup,
 )
-from cadge_analysis.stats.compare import P99, Row
+from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.serial import CLEARLY, IGNORED, WITHHELD, Serial
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.measures import BEYOND, samples_needed
+from cadge_analysis.stats.numbers import P99
 from cadge_analysis.stats.offered import unlike
-from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.serial import CLEARLY, IGNORED, WITHHELD, Serial
-from cadge_analysis.stats.verdict import Verdict
 
 say = partial(messages.say, "findings")
 

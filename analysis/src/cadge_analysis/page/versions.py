@@ -17,9 +17,9 @@ from cadge_analysis.blocks.model import Table
 from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.since import findings_of
 from cadge_analysis.page.viewmodel import Since
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Dataset, Series
-from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.versus import change_words
 from cadge_analysis.versus.against import Against, Change, against
 from cadge_analysis.versus.sides import Side

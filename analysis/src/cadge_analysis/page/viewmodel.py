@@ -60,7 +60,7 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedScope:
     """What was compared. `workloads`: patterns with the values of their axes; `attempts`: planned, and with numbers."""
 
     libraries: tuple[Library, ...]
@@ -85,7 +85,7 @@ class Page:
 
     title: str
     deck: str
-    compared: Compared
+    compared: ComparedScope
     warned: Warned
     findings: tuple[Finding, ...]
     since: tuple[Finding, ...]

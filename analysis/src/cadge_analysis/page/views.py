@@ -24,7 +24,7 @@ from cadge_analysis.page.compared import compared
 from cadge_analysis.page.contrast_figure import contrast_figure
 from cadge_analysis.page.count_figure import count_figures
 from cadge_analysis.page.cpu_figure import cpu_figure
-from cadge_analysis.page.embed import Heading as PageHeading
+from cadge_analysis.page.embed import ReportHead
 from cadge_analysis.page.figures import beside, far_tail_figure, figure, in_family, main_family, tail_figure
 from cadge_analysis.page.findings import NOTHING, findings, no_pictures
 from cadge_analysis.page.glossary import glossary
@@ -278,7 +278,7 @@ def page(
     several, found_of = versions(data, every_fact, verdicts.delta), compared(data)
     nobody, answered = answers(comparison, verdicts)
     told = warned(found, wrong, nothing_found=NOTHING, undecided=bool(nobody) and not verdicts.decided)
-    said = PageHeading(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
+    said = ReportHead(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
     the_sheet = sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said)
     return Page(
         title=said.title,

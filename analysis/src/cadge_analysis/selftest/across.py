@@ -22,9 +22,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cadge_analysis.stats.families import differing, level_of
-from cadge_analysis.stats.serial import Serial, serial_correlation
-from cadge_analysis.stats.signs import ways_above
+from cadge_analysis.stats.inference.families import differing, level_of
+from cadge_analysis.stats.inference.serial import Serial, serial_correlation
+from cadge_analysis.stats.inference.signs import ways_above
 
 Rounds = Mapping[Hashable, Sequence[float]]
 """Of one campaign: each cell's paired log-ratios in the order of rounds."""

@@ -4,8 +4,9 @@
 From the campaigns of A against A, which are of one sweep: each pair of them that was made without a load beside it, and
 of each place, wait mode and form of exchange by itself, as streams drift otherwise than calls. A pair shows a common
 shift, the median over series, and a spread, how far cells of different series lie apart beyond what their launches
-explain (stats/between.py). Of one campaign each is as large as the mean square over pairs, halved: a difference has the
-variance of two. Of what is common, what the spread makes of a median over so few series is taken away.
+explain (stats/inference/between.py). Of one campaign each is as large as the mean square over pairs, halved: a
+difference has the variance of two. Of what is common, what the spread makes of a median over so few series is taken
+away.
 
 n campaigns tell what is common with n - 1 degrees of freedom, and the spread with n - 1 for each series but one. The
 sum of both has as many as Satterthwaite's rule gives (Biometrics Bulletin 2, 1946, p. 110).
@@ -28,11 +29,11 @@ from statistics import fmean
 from pydantic import JsonValue
 
 from cadge_analysis import messages
-from cadge_analysis.stats.between import CellMove, of_series, spread_of
-from cadge_analysis.stats.drifted import Drifted
+from cadge_analysis.stats.inference.between import CellMove, of_series, spread_of
+from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.shift import Shift
+from cadge_analysis.stats.inference.verdict import Verdict, judge
 from cadge_analysis.stats.intervals import median
-from cadge_analysis.stats.shift import Shift
-from cadge_analysis.stats.verdict import Verdict, judge
 from cadge_analysis.versus.drift import Group, allowed, group_of, moved_cells
 from cadge_analysis.versus.sides import Side
 from cadge_results.selftest import BetweenCampaigns

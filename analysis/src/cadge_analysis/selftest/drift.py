@@ -5,7 +5,7 @@ The paired log-ratios of a long campaign, freed of their median, are what the ma
 there. Campaigns of 9, 18 and 30 launches are drawn from them in blocks of neighbouring rounds (circular moving blocks:
 Künsch, Annals of Statistics 17, 1989, p. 1217; Politis and Romano, 1992), so that what neighbours share stays in them.
 Each is given the interval that verdicts use: the order statistics that a sign test allows, or where it allows none what
-the range test does, with the correlation of neighbours that the whole campaign shows (stats/serial.py).
+the range test does, with the correlation of neighbours that the whole campaign shows (stats/inference/serial.py).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from math import log, sqrt
 from statistics import fmean
 
-from cadge_analysis.stats.compare import numbers_of
+from cadge_analysis.stats.inference.range_test import has_two_levels
+from cadge_analysis.stats.inference.sequential import ERROR, fixed
+from cadge_analysis.stats.inference.serial import Serial, serial_correlation
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median
 from cadge_analysis.stats.load import Dataset, Series
-from cadge_analysis.stats.range_test import has_two_levels
-from cadge_analysis.stats.sequential import ERROR, fixed
-from cadge_analysis.stats.serial import Serial, serial_correlation
+from cadge_analysis.stats.numbers import numbers_of
 
 LAUNCHES = (9, 18, 30)
 BLOCK = 10

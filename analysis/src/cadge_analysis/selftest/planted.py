@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
-from cadge_analysis.stats.compare import numbers_of
+from cadge_analysis.stats.inference.plan_power import launches_to_decide, power
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_launches
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
-from cadge_analysis.stats.plan_power import launches_to_decide, power
-from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.numbers import numbers_of
 
 SEND = "delay.send_ns"
 WORKED = "delay.worked_ns"

@@ -35,9 +35,9 @@ from cadge_analysis import messages, units
 from cadge_analysis.selftest.across import Across, Rounds, across
 from cadge_analysis.stats.campaign_verdicts import judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.measures import TAIL
-from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.twin import TwinCell, called_at_most, corrected, twin_cells
 from cadge_results import Campaign
 

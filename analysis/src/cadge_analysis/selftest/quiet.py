@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages
-from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.launch_facts import launch_facts, without_numbers
 from cadge_analysis.stats.load import Dataset, Series
+from cadge_analysis.stats.numbers import numbers_of
 
 say = partial(messages.say, "selftest")
 

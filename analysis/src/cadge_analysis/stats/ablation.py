@@ -15,14 +15,15 @@ from dataclasses import dataclass, replace
 
 from cadge_analysis import words
 from cadge_analysis.stats import intervals
-from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.family_verdicts import told_apart
+from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict
+from cadge_analysis.stats.inference.plan_power import launches_needed
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Dataset, Series
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import unlike
-from cadge_analysis.stats.paired_verdicts import PairedVerdict
-from cadge_analysis.stats.plan_power import launches_needed
-from cadge_analysis.stats.sequential import ERROR
 
 Family = tuple[str, str, str, str]
 """Setting, pattern, place and wait mode."""

@@ -25,18 +25,19 @@ from statistics import median
 
 from cadge_analysis import messages
 from cadge_analysis.stats.beside_native import taxed
-from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
-from cadge_analysis.stats.families import better_p, not_beaten
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.family_verdicts import InFamily, judge_families
+from cadge_analysis.stats.inference.families import better_p, not_beaten
+from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict
+from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
+from cadge_analysis.stats.inference.serial import Serial
+from cadge_analysis.stats.inference.verdict import Verdict, bounds
 from cadge_analysis.stats.intervals import do_disagree
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
+from cadge_analysis.stats.numbers import Numbers, numbers_of
 from cadge_analysis.stats.offered import unlike
-from cadge_analysis.stats.paired_verdicts import PairedVerdict
 from cadge_analysis.stats.pairing import PairedRatios, Pairing, Rounds
-from cadge_analysis.stats.sequential import ERROR, LookPlan
-from cadge_analysis.stats.serial import Serial
-from cadge_analysis.stats.verdict import Verdict, bounds
 from cadge_results.layerfile import BesideNative
 
 say = partial(messages.say, "stats")

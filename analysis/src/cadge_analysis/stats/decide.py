@@ -16,10 +16,10 @@ from cadge_analysis.errors import NoDataError
 from cadge_analysis.judged import disturbed
 from cadge_analysis.stats.campaign_verdicts import Family, LeadingGroup, judge_campaign
 from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.look_plan import looks_planned
+from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case, Dataset, read
-from cadge_analysis.stats.look_plan import looks_planned
-from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
 from cadge_results.base import Place, Wait
 from cadge_results.looks import spent_s

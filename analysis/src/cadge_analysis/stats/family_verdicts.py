@@ -13,11 +13,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from cadge_analysis.stats.inference.look_plan import looks_planned
+from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict, unsaid, verdicts
+from cadge_analysis.stats.inference.serial import Serial, serial_correlation
 from cadge_analysis.stats.load import Cell, Dataset
-from cadge_analysis.stats.look_plan import looks_planned
-from cadge_analysis.stats.paired_verdicts import PairedVerdict, unsaid, verdicts
 from cadge_analysis.stats.pairing import PairedRatios, Pairing, Rounds
-from cadge_analysis.stats.serial import Serial, serial_correlation
 
 _Family = TypeVar("_Family", bound=Hashable)
 _Key = TypeVar("_Key", bound=Hashable)

@@ -13,15 +13,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Family, RoundKey
+from cadge_analysis.stats.numbers import Numbers
 from cadge_results import FloorFile
-
-if TYPE_CHECKING:
-    from cadge_analysis.stats.compare import Numbers
 
 Group = tuple[str, str, str, Family]
 """Place, wait mode, form, and the values of the form's parameters but its axis."""

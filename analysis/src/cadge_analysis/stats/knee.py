@@ -15,10 +15,11 @@ from functools import partial
 
 from cadge_analysis import messages
 from cadge_analysis.stats import intervals
-from cadge_analysis.stats.compare import P99, Comparison, Numbers, Row, per_launch, tail_by_round
+from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Sample, Series
 from cadge_analysis.stats.measures import samples_needed
+from cadge_analysis.stats.numbers import P99, Numbers, per_launch, tail_by_round
 from cadge_results import PatternFile
 from cadge_results.pattern import KneeRule
 from cadge_results.point import Value

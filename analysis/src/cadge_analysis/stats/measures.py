@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages
-from cadge_analysis.stats.compare import P99, Numbers
+from cadge_analysis.stats.numbers import P99, Numbers
 from cadge_analysis.stats.pairing import Rounds
 from cadge_results import PatternFile
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
+from cadge_analysis.stats.inference.range_test import has_two_levels
+from cadge_analysis.stats.inference.sequential import LookPlan, fixed
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
 from cadge_analysis.stats.offered import unlike
-from cadge_analysis.stats.range_test import has_two_levels
-from cadge_analysis.stats.sequential import LookPlan, fixed
 
 Rounds = Mapping[RoundKey, float]
 """What a series gave, by round."""

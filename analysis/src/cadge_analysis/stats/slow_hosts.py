@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from cadge_analysis.stats.attempt_columns import SPEED, AttemptColumns
+from cadge_analysis.stats.inference.signs import two_sided
 from cadge_analysis.stats.load import Dataset, Series, series_of
-from cadge_analysis.stats.signs import two_sided
 from cadge_results import LaunchRecord
 
 ONE_MACHINE = frozenset({"local", "emulated"})

@@ -25,8 +25,8 @@ from statistics import fmean, median
 import numpy as np
 
 from cadge_analysis.stats.attempt_columns import WITNESSES
-from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.load import Cell, Dataset, Series, series_of
+from cadge_analysis.stats.numbers import per_launch
 
 SAMPLES_MIN = 3
 """Cells of fewer launches have no usual value that a launch could be off."""

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import log1p
 
-from cadge_analysis.stats.compare import Numbers, tail_by_round
-from cadge_analysis.stats.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.shift import paired, unpaired
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.measures import samples_needed
-from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.shift import paired, unpaired
+from cadge_analysis.stats.numbers import Numbers, tail_by_round
 
 PER_MILLES = (500, 750, 900, 950, 990, 995, 999)
 

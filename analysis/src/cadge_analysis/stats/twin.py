@@ -33,11 +33,11 @@ from math import exp, lgamma, log, log1p
 from cadge_analysis import messages
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, FamilyKey, pair_twins
 from cadge_analysis.stats.compare import Comparison
-from cadge_analysis.stats.families import differing
+from cadge_analysis.stats.inference.families import differing
+from cadge_analysis.stats.inference.paired_verdicts import verdict
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
-from cadge_analysis.stats.paired_verdicts import verdict
-from cadge_analysis.stats.sequential import ERROR
 
 say = partial(messages.say, "stats")
 

@@ -31,7 +31,7 @@ PARTS = (FLOOR, SOFTWARE, ENGINE, REST, TOGETHER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class RoundTripBill:
     """One bill: total and parts in ns. A part that could not be told is absent; `remark` says why."""
 
     label: str
@@ -50,11 +50,11 @@ def _exact(value_ns: float) -> Estimate:
     return Estimate(value=value_ns, low=None, high=None, coverage=0.0, launches=1)
 
 
-def published_item(published: Published, bill: BillOf) -> Item:
+def published_item(published: Published, bill: BillOf) -> RoundTripBill:
     """Return the published bill, which knows two parts."""
     figures = published.figures
     total, floor, above = (_exact(figures[name].value * 1e3) for name in (bill.total, bill.floor, bill.above))
-    return Item(
+    return RoundTripBill(
         label=f"{published.system}, {published.year}",
         detail="published",
         total=total,
@@ -82,15 +82,15 @@ def _engine(cell: Cell, bill: BillOf, bench: EngineBench | None) -> Estimate | s
     )
 
 
-def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) -> Item:
+def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) -> RoundTripBill:
     label = cell.series.label
     detail = f"{words.PLACES[cell.case.place]}, {words.WAITS[cell.case.wait]}"
     if row is None:
         why = f"{cell.state}: {reason(cell)}"
-        return Item(label=label, detail=detail, total=None, parts={}, remark=why)
+        return RoundTripBill(label=label, detail=detail, total=None, parts={}, remark=why)
     total = row.numbers.central
     if row.floor is None:
-        return Item(label=label, detail=detail, total=total, parts={}, remark=row.reason or "no floor")
+        return RoundTripBill(label=label, detail=detail, total=total, parts={}, remark=row.reason or "no floor")
     floor = row.floor.central
     engine = _engine(cell, bill, bench)
     if isinstance(engine, str):
@@ -106,10 +106,12 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
     below = [name for name, part in parts.items() if part.value < 0]
     if below:
         remark += " " + say("bill.not_drawn", below=list(below))
-    return Item(label=label, detail=detail, total=total, parts=parts, remark=remark)
+    return RoundTripBill(label=label, detail=detail, total=total, parts=parts, remark=remark)
 
 
-def items(comparison: Comparison, published: Published, bill: BillOf, bench: EngineBench | None) -> Sequence[Item]:
+def items(
+    comparison: Comparison, published: Published, bill: BillOf, bench: EngineBench | None
+) -> Sequence[RoundTripBill]:
     """Return the published bill and one for each of our layers, place and wait mode that was planned."""
     rows = {row.cell.point_id: row for row in comparison.rows}
     cells = [
@@ -122,7 +124,7 @@ def items(comparison: Comparison, published: Published, bill: BillOf, bench: Eng
     return published_item(published, bill), *ours
 
 
-def summary(item: Item) -> str:
+def summary(item: RoundTripBill) -> str:
     """Return a bill in one line: the total and its parts, each with its share."""
     if item.total is None:
         return ""

@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.study.published import FILE, Figure
+from cadge_analysis.study.published import FILE, PublishedFigure
 from cadge_analysis.study.published import read as read_study
 from cadge_results import ResultsError
 from cadge_results.base import Document, Frozen
@@ -93,7 +93,7 @@ def read(studies: Path, sweeps: Collection[str], patterns: Collection[str]) -> H
     return found
 
 
-def figure_of(studies: Path, named: FigureOf) -> Figure:
+def figure_of(studies: Path, named: FigureOf) -> PublishedFigure:
     """Return a figure; `read` has seen that it is there."""
     return read_study(studies / named.study).figures[named.figure]
 

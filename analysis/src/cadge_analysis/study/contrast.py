@@ -20,9 +20,10 @@ from cadge_analysis.blocks.model import Block, Fact, Facts, Heading, Region, Tab
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
-from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Case, Cell
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.features import by_parameter

@@ -19,14 +19,14 @@ from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Case, Cell, Dataset
-from cadge_analysis.study.published import Against, Figure, Published
+from cadge_analysis.study.published import Published, PublishedFigure, PublishedPoint
 
 say = partial(messages.say, "study")
 
 UNITS = {"us": "\u00b5s", "Mb/s": "Mb/s", "MB/s": "MB/s", "1/s": "1/s", "share": "", "times": "times"}
 
 
-def shown(figure: Figure) -> str:
+def shown(figure: PublishedFigure) -> str:
     """Return a published figure with its unit, as published: no digit added or taken away."""
     if figure.unit == "share":
         return f"{figure.value * 100:g}{units.THIN}%"
@@ -51,7 +51,7 @@ def is_plain(case: Case, pattern: str, size: int) -> bool:
     )
 
 
-def planned(comparison: Comparison, layers: str, against: Against) -> list[Cell]:
+def planned(comparison: Comparison, layers: str, against: PublishedPoint) -> list[Cell]:
     """Return the cells of ours that stand beside a published measurement; of several depths the preferred one."""
     found = [
         cell
@@ -66,14 +66,14 @@ def planned(comparison: Comparison, layers: str, against: Against) -> list[Cell]
     return found
 
 
-def _published_value(figures: dict[str, Figure], name: str | None, why: str) -> Value:
+def _published_value(figures: dict[str, PublishedFigure], name: str | None, why: str) -> Value:
     if name is None:
         return Value(text=units.MISSING, reason=why)
     figure = figures[name]
     return Value(text=shown(figure), detail=figure.tag, raw=f"{figure.value:.12g}")
 
 
-def published_ratio(published: Published, against: Against) -> float | None:
+def published_ratio(published: Published, against: PublishedPoint) -> float | None:
     """Return the published ratio to the floor: stated, or total \u00f7 floor."""
     if against.ratio is not None:
         return published.figures[against.ratio].value
@@ -82,7 +82,7 @@ def published_ratio(published: Published, against: Against) -> float | None:
     return published.figures[against.total].value / published.figures[against.floor].value
 
 
-def _published_line(published: Published, against: Against, largest: float) -> TableLine:
+def _published_line(published: Published, against: PublishedPoint, largest: float) -> TableLine:
     figures = published.figures
     ratio = published_ratio(published, against)
     tag = figures[against.ratio].tag if against.ratio else "derived"
@@ -140,7 +140,7 @@ def _columns() -> tuple[Column, ...]:
     return words_column("system"), *numbers, words_column("the ratio, drawn", "ratio")
 
 
-def distance(comparison: Comparison, published: Published, against: Against) -> Iterator[Block]:
+def distance(comparison: Comparison, published: Published, against: PublishedPoint) -> Iterator[Block]:
     """Yield one published measurement above ours, layer by layer; what is missing says why."""
     cells = planned(comparison, published.layers, against)
     rows = {row.cell.point_id: row for row in comparison.rows}
@@ -164,7 +164,7 @@ def distance(comparison: Comparison, published: Published, against: Against) -> 
         yield plain(_missing(published.layers, against), "dim")
 
 
-def _missing(layers: str, against: Against) -> str:
+def _missing(layers: str, against: PublishedPoint) -> str:
     what = f"{against.what} of {units.size(against.bytes)} {words.PLACES[against.place]}"
     return say("distance.ours_blank_campaign_planned", what=what, layers=layers)
 

@@ -19,10 +19,11 @@ from cadge_analysis.blocks.model import Block, Heading, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import ablations, reason
-from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Series
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.study.published import FeatureOf, PairOf, ParameterOf, Published, ReasonOf, SeriesOf
 

@@ -18,10 +18,11 @@ from cadge_analysis.blocks.model import Block, Fact, Facts, Region, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
-from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.load import Case, Cell, Dataset
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.study.distance import belongs, shown
 from cadge_analysis.study.plugin import layer_table, titled
 from cadge_analysis.study.published import LadderOf, Published, RungOf

@@ -19,11 +19,12 @@ from cadge_analysis.page.figures import figure
 from cadge_analysis.page.views import keys_of
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
-from cadge_analysis.stats.compare import Comparison, Numbers, Row
+from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Series
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.study.distance import belongs, is_plain
 from cadge_analysis.study.published import MatrixOf, MeasureOf
 

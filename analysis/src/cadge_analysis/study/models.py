@@ -17,7 +17,7 @@ from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted, ModelLine, ModelNumber, Parameters, Refused
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.study.published import Figure, ModelledOf, ModelsOf, Published
+from cadge_analysis.study.published import ModelledOf, ModelsOf, Published, PublishedFigure
 
 say = partial(messages.say, "study")
 
@@ -30,7 +30,7 @@ MORE_PROCESSOR = 0.5
 def _figure(published: Published, name: str | None) -> Value:
     if name is None:
         return Value(text=units.MISSING, reason=NOT_SEEN)
-    figure: Figure = published.figures[name]
+    figure: PublishedFigure = published.figures[name]
     text = f"{figure.value:g}".replace("-", units.MINUS)
     return Value(text=text, detail=figure.tag, raw=f"{figure.value * units.NS_PER_US:.12g}")
 

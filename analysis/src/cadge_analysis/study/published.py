@@ -27,7 +27,7 @@ TAGS: dict[Tag, str] = {
 }
 
 
-class Figure(Frozen):
+class PublishedFigure(Frozen):
     """One published number. `unit` is as published; a share is a part of one."""
 
     name: str = Field(min_length=1)
@@ -37,7 +37,7 @@ class Figure(Frozen):
     source: str = Field(min_length=1)
 
 
-class Against(Frozen):
+class PublishedPoint(Frozen):
     """A published measurement and the workload of ours that stands beside it. Names are those of figures."""
 
     title: str = Field(min_length=1)
@@ -382,8 +382,8 @@ class Published(Document):
     layers: str = Field(min_length=1)
     """Which of our layers stand beside it, as a pattern with `*`."""
     facts: dict[str, str]
-    figures: dict[str, Figure]
-    comparisons: tuple[Against, ...] = ()
+    figures: dict[str, PublishedFigure]
+    comparisons: tuple[PublishedPoint, ...] = ()
     matrix: MatrixOf | None = None
     ranges: tuple[RangeOf, ...] = ()
     semantics: SemanticsOf | None = None

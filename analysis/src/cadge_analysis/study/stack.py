@@ -16,7 +16,7 @@ from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
 from cadge_analysis.draw.palette import LIGHT
 from cadge_analysis.draw.stacked import StackedBar
 from cadge_analysis.draw.svg import Spec
-from cadge_analysis.study.bill import ENGINE, FLOOR, PARTS, REST, SOFTWARE, TOGETHER, Item, summary
+from cadge_analysis.study.bill import ENGINE, FLOOR, PARTS, REST, SOFTWARE, TOGETHER, RoundTripBill, summary
 
 say = partial(messages.say, "study")
 
@@ -25,7 +25,7 @@ COLOURS = {FLOOR: FLOOR_INK} | {name: LIGHT[slot] for name, slot in SLOTS.items(
 VARIABLES = {FLOOR: "floor"} | {name: f"s{slot}" for name, slot in SLOTS.items()}
 
 
-def figure(items: Sequence[Item]) -> Spec:
+def figure(items: Sequence[RoundTripBill]) -> Spec:
     """Return the chart of all bills that can be stacked."""
     bars = [
         StackedBar(

@@ -26,10 +26,10 @@ from cadge_analysis.blocks.model import (
     PUBLISHED,
     Block,
     Command,
-    Document,
     Fact,
     Facts,
     Heading,
+    PageDocument,
     Region,
     Remark,
     Span,
@@ -62,7 +62,7 @@ from cadge_analysis.study import (
     shares,
     stack,
 )
-from cadge_analysis.study.bill import PARTS, Item, items, summary
+from cadge_analysis.study.bill import PARTS, RoundTripBill, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
 from cadge_analysis.study.plugin import Own
@@ -101,7 +101,7 @@ def _time(estimate: Estimate | None, why: str) -> Value:
     return estimate_value(estimate, scale=1 / units.NS_PER_US, reason=why)
 
 
-def _bill_line(item: Item, parts: Sequence[str]) -> TableLine:
+def _bill_line(item: RoundTripBill, parts: Sequence[str]) -> TableLine:
     name = row_name(item.label, item.detail)
     if item.remark:
         name = replace(name, small=(*name.small, ("remark", item.remark)))
@@ -266,7 +266,7 @@ def page(
     own: Own | None = None,
     *,
     generated: str,
-) -> Document:
+) -> PageDocument:
     """Return the page. `generated` is its own time stamp, which the caller decides.
 
     Each section is made of the first campaign that has something for it; the prices of features, of all of them.
@@ -285,7 +285,7 @@ def page(
     blocks = made.all()
     more = f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""
     verdict = _verdict(found, serious, comparisons) if has_ours(blocks) else f"Nothing of ours: {NOTHING_OF_OURS}"
-    return Document(
+    return PageDocument(
         title=published.title,
         kicker=(Span("Cadge study"),),
         deck=f"Ours: {provenance.deck(comparison.data)}{more}",

@@ -12,12 +12,12 @@ from itertools import chain
 from math import exp, fsum, log
 
 from cadge_analysis import messages, words
-from cadge_analysis.stats.compare import Numbers
-from cadge_analysis.stats.drifted import Drifted
+from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.shift import Shift, paired
+from cadge_analysis.stats.inference.verdict import Judged, Verdict
 from cadge_analysis.stats.intervals import do_disagree, median
 from cadge_analysis.stats.load import Case, Cell
-from cadge_analysis.stats.shift import Shift, paired
-from cadge_analysis.stats.verdict import Judged, Verdict
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.conditions import Difference, differences
 from cadge_analysis.versus.drift import Told, drift, shift_between, told
 from cadge_analysis.versus.forbidden import forbids, other_parameters

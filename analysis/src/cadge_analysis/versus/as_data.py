@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from cadge_analysis.cells.entry import Field, bounded, record
 from cadge_analysis.cells.summaries import by_launch
 from cadge_analysis.stats.campaign_verdicts import Ratio
-from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.versus.against import Against, Change
 from cadge_analysis.versus.drift import Told
 

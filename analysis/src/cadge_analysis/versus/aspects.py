@@ -11,10 +11,10 @@ from itertools import chain
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.page.provenance import NODE_FACTS, plain
-from cadge_analysis.stats.compare import Numbers
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.launch_facts import distinct_paths
 from cadge_analysis.stats.load import Cell
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.steered import scheduling
 from cadge_analysis.versus.conditions import PASSING, environment, pinned
 from cadge_analysis.versus.moved import SPOKEN

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from math import sqrt
 
 from cadge_analysis.selftest.pinned import is_of_this_machine
-from cadge_analysis.stats.between import Between, CellMove, between
-from cadge_analysis.stats.compare import Numbers
-from cadge_analysis.stats.drifted import Drifted
-from cadge_analysis.stats.families import level_of
+from cadge_analysis.stats.inference.between import Between, CellMove, between
+from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.families import level_of
+from cadge_analysis.stats.inference.shift import Shift, error_of, unpaired
+from cadge_analysis.stats.inference.student import reach
 from cadge_analysis.stats.load import Case
-from cadge_analysis.stats.shift import Shift, error_of, unpaired
-from cadge_analysis.stats.student import reach
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.sides import Side
 from cadge_results.selftest import BetweenCampaigns

@@ -19,9 +19,9 @@ from statistics import median
 import numpy as np
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.stats.change_points import LEVEL, change_points, needed
-from cadge_analysis.stats.compare import Numbers
+from cadge_analysis.stats.inference.change_points import LEVEL, change_points, needed
 from cadge_analysis.stats.load import Case
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.conditions import HARMLESS, OF_LAYERS, differences, merged
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.names import name_of, workloads

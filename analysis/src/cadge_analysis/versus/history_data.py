@@ -6,7 +6,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from cadge_analysis.cells.entry import Field, bounded, record
-from cadge_analysis.stats.change_points import SEED, SHUFFLES
+from cadge_analysis.stats.inference.change_points import SEED, SHUFFLES
 from cadge_analysis.versus.history import Course, History, Stop, Turn
 
 COURSE: tuple[Field[Course], ...] = (

@@ -15,13 +15,14 @@ from functools import partial
 from cadge_analysis import messages
 from cadge_analysis.judged import judged
 from cadge_analysis.stats.campaign_verdicts import FamilyKey
-from cadge_analysis.stats.compare import Numbers, compare
-from cadge_analysis.stats.drifted import Drifted
+from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict, verdicts
+from cadge_analysis.stats.inference.shift import Shift
+from cadge_analysis.stats.inference.verdict import Judged, Verdict, adjusted, judge
 from cadge_analysis.stats.load import Cell, Dataset
-from cadge_analysis.stats.paired_verdicts import PairedVerdict, verdicts
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.pairing import Pairing
-from cadge_analysis.stats.shift import Shift
-from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, judge
 from cadge_analysis.versus.drift import Drift
 
 say = partial(messages.say, "versus")

@@ -14,9 +14,9 @@ from math import exp, log
 
 from cadge_analysis import messages
 from cadge_analysis.stats.attempt_columns import WITNESSES
-from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.numbers import numbers_of
 from cadge_analysis.versus.sides import Side
 
 say = partial(messages.say, "versus")

@@ -23,8 +23,8 @@ from typing import Literal
 
 from cadge_analysis import messages
 from cadge_analysis.stats.hindrance import DISTURBED_MOST, HINDERED_SHARE, hindered_share
+from cadge_analysis.stats.inference.shift import Shift, paired
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagree, median, over_launches
-from cadge_analysis.stats.shift import Shift, paired
 from cadge_results import (
     Attempt,
     Campaign,
@@ -48,7 +48,7 @@ Says = Literal["more", "less", "alike", "cannot tell", "withheld", "no figure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class NativePair:
     """A pair and what was found: `ours` and `theirs` are medians over rounds, in `unit`."""
 
     cell: NativeCell
@@ -130,7 +130,7 @@ class Row:
         return "less" if ends[2] < 1 else "alike" if ends[2] <= most else "cannot tell"
 
 
-def rows_of(campaign: Campaign, found: NativeFile) -> list[Row]:
+def rows_of(campaign: Campaign, found: NativeFile) -> list[NativePair]:
     """Return a row a pair, in the order of the file."""
     plan = campaign.plan
     by_point: dict[str, dict[int, PointOutcome]] = {}
@@ -153,7 +153,7 @@ def _row(
     by_point: Mapping[str, Mapping[int, PointOutcome]],
     readings: Sequence[NativeReading],
     clock_ns: float | None,
-) -> Row:
+) -> NativePair:
     point = plan.by_id[cell.point_id]
     file = plan.pattern_of(point)
     outcomes = by_point.get(cell.point_id, {})
@@ -166,7 +166,7 @@ def _row(
     kept = both - waited if cell.statistic in ("mean", "best") else both
     ours: dict[Hashable, float] = {number: mine[number] for number in kept}
     others: dict[Hashable, float] = {number: tool[number] for number in kept}
-    row = Row(
+    row = NativePair(
         cell=cell,
         layer=point.subject.layer,
         place=point.subject.place,

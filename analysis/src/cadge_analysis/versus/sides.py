@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cadge_analysis.judged import withheld_of
-from cadge_analysis.stats.compare import Numbers, numbers_of
 from cadge_analysis.stats.load import Cell, Dataset, Series
+from cadge_analysis.stats.numbers import Numbers, numbers_of
 
 Key = tuple[str, str, str, str]
 """Series (empty where each side is one series), place, wait mode, workload: what makes two cells the same one."""

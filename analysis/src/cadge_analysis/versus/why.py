@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import log, log1p
 
 from cadge_analysis import words
-from cadge_analysis.stats.compare import Numbers, numbers_of
+from cadge_analysis.stats.inference.shift import Shift
 from cadge_analysis.stats.load import Cell
-from cadge_analysis.stats.shift import Shift
+from cadge_analysis.stats.numbers import Numbers, numbers_of
 from cadge_analysis.versus.against import shift_of
 from cadge_analysis.versus.aspects import figures, texts
 from cadge_analysis.versus.forbidden import forbids

@@ -16,9 +16,10 @@ from cadge_analysis.blocks.make import listed, plain
 from cadge_analysis.blocks.model import Fold, Region, Span, Table
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
-from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, RoundKey, Sample, Series
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.study.plugin import ParameterValue as Value
 from cadge_analysis.study.plugin import titled
 from cadge_study_press.load import Offered, given_rate, offered
@@ -32,7 +33,7 @@ NO_ALONE = say("application.no_alone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class AppPoint:
     """One cell of the application: which version of it, whose servers, and in which setting.
 
     `withheld`: why its numbers cannot stand beside those of its setting; it has none then.
@@ -125,27 +126,27 @@ class Application:
         return Region(id=name, title=found.title, blocks=(*note, *told, *titled(*tables), *folds))
 
     @cached_property
-    def every(self) -> tuple[Point, ...]:
+    def every(self) -> tuple[AppPoint, ...]:
         """Every point, shims and settings included; those at another load than their setting's have no numbers."""
         found = self._measured()
-        groups: dict[tuple[tuple[str, str], Setting], list[Point]] = {}
+        groups: dict[tuple[tuple[str, str], Setting], list[AppPoint]] = {}
         for one in found:
             groups.setdefault((one.where, one.setting), []).append(one)
         measure = {key: self._load_of(points) for key, points in groups.items()}
         return tuple(self._at_load(one, measure[one.where, one.setting]) for one in found)
 
-    def _load_of(self, points: Sequence[Point]) -> Point | None:
+    def _load_of(self, points: Sequence[AppPoint]) -> AppPoint | None:
         """Return the point at whose load a setting is compared: the base layer's, where it has one load."""
         first = next(iter(self.spec.versions.values))
 
-        def order(point: Point) -> tuple[bool, bool, bool, str, str]:
+        def order(point: AppPoint) -> tuple[bool, bool, bool, str, str]:
             label, is_ours = point.cell.series.label, point.server == self.spec.outside.own
             return not is_ours, label != self.spec.base, point.version != first, label, point.version
 
         known = [one for one in points if one.offered and not one.offered.refused(self.spec.one_load)]
         return min(known, key=order, default=None)
 
-    def _at_load(self, point: Point, of: Point | None) -> Point:
+    def _at_load(self, point: AppPoint, of: AppPoint | None) -> AppPoint:
         if point.numbers is None:
             return point
         if point.offered is None:
@@ -156,7 +157,7 @@ class Application:
             why = point.offered.apart(of.offered, name, self.spec.one_load)
         return replace(point, numbers=None, withheld=why) if why else point
 
-    def _measured(self) -> tuple[Point, ...]:
+    def _measured(self) -> tuple[AppPoint, ...]:
         numbers = {row.cell.point_id: row.numbers for row in self.comparison.rows}
         spec, found = self.spec, []
         apart = {spec.versions.parameter, spec.outside.parameter}
@@ -165,7 +166,7 @@ class Application:
                 continue
             values = cell.case.workload.values
             found.append(
-                Point(
+                AppPoint(
                     cell=cell,
                     numbers=numbers.get(cell.point_id),
                     version=str(values.get(spec.versions.parameter, next(iter(spec.versions.values)))),
@@ -177,16 +178,16 @@ class Application:
         return tuple(found)
 
     @cached_property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[AppPoint, ...]:
         """Points of layers as they are, without shims and settings."""
         return tuple(one for one in self.every if not one.cell.series.shims and not one.cell.series.settings)
 
     @property
-    def clustered(self) -> tuple[Point, ...]:
+    def clustered(self) -> tuple[AppPoint, ...]:
         """Points of several nodes."""
         return tuple(one for one in self.points if self.nodes(one) > 1)
 
-    def nodes(self, point: Point) -> int:
+    def nodes(self, point: AppPoint) -> int:
         """Return how many nodes share the work."""
         return int(point.values[self.spec.parameters.nodes])
 
@@ -269,7 +270,7 @@ class Application:
         rate = given_rate(values, self.spec)
         return (0, rate) if rate else (values[self.spec.parameters.load], 0.0)
 
-    def lone(self, series: Series, place: str, wait: str, server: str = "") -> Iterator[Point]:
+    def lone(self, series: Series, place: str, wait: str, server: str = "") -> Iterator[AppPoint]:
         """Yield the points of a single node that stand for a layer at a place: its own, or those of the base layer.
 
         A single node speaks to nobody, so that any layer's, and one within a host, does for all. `server`: whose it is,
@@ -289,7 +290,7 @@ class Application:
                 yield from found
                 return
 
-    def alone(self, point: Point) -> Alone | str:
+    def alone(self, point: AppPoint) -> Alone | str:
         """Return what one node takes that holds what all nodes of a point hold, or why nobody knows.
 
         Of several the one with as many connections as all those nodes have: it is then as busy as they are.
@@ -319,24 +320,24 @@ class Application:
             connections=int(best.values[names.connections]),
         )
 
-    def cpu(self, point: Point) -> ByRound:
+    def cpu(self, point: AppPoint) -> ByRound:
         """Return the nodes' processors' time a request."""
         return cpu_by_round(point.cell, self.spec.role)
 
-    def communication(self, point: Point) -> ByRound:
+    def communication(self, point: AppPoint) -> ByRound:
         """Return the part of it that is communication; nothing where there is no single node to compare with."""
         alone = self.alone(point)
         return {} if isinstance(alone, str) else less(self.cpu(point), alone.by_round)
 
-    def price(self, point: Point) -> ByRound:
+    def price(self, point: AppPoint) -> ByRound:
         """Return what a forwarded request costs."""
         shares = {key: one / PERCENT for key, one in self._numbers(point, self.spec.quantities.forwarded).items()}
         return divided(self.communication(point), shares)
 
-    def _numbers(self, point: Point, quantity: str) -> ByRound:
+    def _numbers(self, point: AppPoint, quantity: str) -> ByRound:
         return quantity_by_round(point.cell, quantity)
 
-    def file_bytes(self, point: Point) -> float | None:
+    def file_bytes(self, point: AppPoint) -> float | None:
         """Return the mean bytes of a file that came back to a forwarded request, with the heads of its messages."""
         names = self.spec.quantities
         small = [name for name in names.messages if name != names.files]
@@ -348,7 +349,7 @@ class Application:
                 found.append((carried - heads) / (share / PERCENT))
         return intervals.median(found) if found else None
 
-    def micro(self, point: Point) -> ByRound | str:
+    def micro(self, point: AppPoint) -> ByRound | str:
         """Return what both ends of a call take whose reply is as long as a file is in the mean; or why nobody knows."""
         micro, size = self.spec.micro, self.file_bytes(point)
         if size is None:
@@ -367,7 +368,7 @@ class Application:
             return by_size[nearest]
         return say("application.no_calls", size=units.size(round(size)))
 
-    def calls(self, point: Point) -> Iterator[Cell]:
+    def calls(self, point: AppPoint) -> Iterator[Cell]:
         """Yield the microbenchmark of a point's layer, at its place and in its wait mode."""
         micro, case = self.spec.micro, point.cell.case
         for cell in self.comparison.data.cells:

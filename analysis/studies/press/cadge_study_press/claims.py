@@ -13,7 +13,7 @@ from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.study.hypotheses import Claim, judged, speaks
 from cadge_analysis.study.plugin import layer_table
-from cadge_study_press.application import Application, ByRound, Point, divided, estimate, less, rank_correlation
+from cadge_study_press.application import Application, AppPoint, ByRound, divided, estimate, less, rank_correlation
 from cadge_study_press.spec import FactorOf, say
 
 ALIKE = 0.8
@@ -100,7 +100,7 @@ def _ranking(app: Application) -> Iterator[Case]:
 # ---- versions ----
 
 
-def _sibling(app: Application, point: Point, version: str) -> Point | None:
+def _sibling(app: Application, point: AppPoint, version: str) -> AppPoint | None:
     return next(
         (
             one
@@ -113,7 +113,7 @@ def _sibling(app: Application, point: Point, version: str) -> Point | None:
     )
 
 
-def _pairs(app: Application, on: str, off: str) -> Iterator[tuple[Point, Point]]:
+def _pairs(app: Application, on: str, off: str) -> Iterator[tuple[AppPoint, AppPoint]]:
     """Yield points that were measured with both versions; of some the numbers are withheld."""
     for point in app.clustered:
         if point.version == on and (point.numbers or point.withheld) and point.server == app.spec.outside.own:
@@ -122,7 +122,7 @@ def _pairs(app: Application, on: str, off: str) -> Iterator[tuple[Point, Point]]
                 yield point, before
 
 
-def _withheld(*points: Point) -> str:
+def _withheld(*points: AppPoint) -> str:
     """Return why points are not compared; empty where they are."""
     return next((one.withheld for one in points if one.withheld), "")
 
@@ -140,7 +140,7 @@ def _steps(app: Application) -> Iterator[Case]:
                 yield f"{version} {point.cell.series.label}", speaks(found, above=1.0)
 
 
-def _nearest(app: Application, pairs: Iterator[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
+def _nearest(app: Application, pairs: Iterator[tuple[AppPoint, AppPoint]]) -> list[tuple[AppPoint, AppPoint]]:
     """Return the pairs of that setting of the main family which is nearest to where layers are ranked."""
     axis = app.spec.parameters.working_percent
     found = [(point, before) for point, before in pairs if app.is_main(point.setting)]
@@ -173,7 +173,7 @@ def versions(app: Application) -> Region:
     return app.part("versions", tuple(said), tuple(tables))
 
 
-def _step_row(app: Application, point: Point, before: Point) -> TableLine:
+def _step_row(app: Application, point: AppPoint, before: AppPoint) -> TableLine:
     label, detail = point.cell.series.label, f"{words.PLACES[point.where[0]]}, {words.WAITS[point.where[1]]}"
     if point.setting != app.at_main():
         detail += f", working set {app.setting_text(point.setting)}"
@@ -201,7 +201,7 @@ def _step_row(app: Application, point: Point, before: Point) -> TableLine:
     )
 
 
-def _flag(app: Application, point: Point, ratio: Estimate | None) -> str:
+def _flag(app: Application, point: AppPoint, ratio: Estimate | None) -> str:
     """Return how a ratio is marked: by nothing where the campaign withholds what differs."""
     if app.comparison.why_not(app.spec.pattern, *point.where):
         return ""
@@ -213,7 +213,7 @@ def _heading(app: Application, quantity: str) -> str:
     return found.heading.removesuffix(" a request") if found else quantity.replace("_", " ")
 
 
-def _before_after(before: Point, after: Point, quantities: Sequence[str]) -> Value:
+def _before_after(before: AppPoint, after: AppPoint, quantities: Sequence[str]) -> Value:
     """Return what was counted of some quantities together; those that were not counted at all count nothing."""
     found = []
     for one in (before, after):
@@ -268,7 +268,7 @@ def _shown(value: str) -> str:
     return f"+{units.us(float(value))} \u00b5s" if value.isdigit() else value
 
 
-def _bare(app: Application, point: Point) -> Point | None:
+def _bare(app: Application, point: AppPoint) -> AppPoint | None:
     """Return the same point without shims."""
     return next(
         (
@@ -282,7 +282,7 @@ def _bare(app: Application, point: Point) -> Point | None:
     )
 
 
-def _factor_row(app: Application, name: str, without: Point, having: Point) -> TableLine:
+def _factor_row(app: Application, name: str, without: AppPoint, having: AppPoint) -> TableLine:
     who = having.version if having.server == app.spec.outside.own else having.server
     detail = f"{having.cell.series.layer} {who}, {words.PLACES[having.where[0]]}, {app.setting_text(having.setting)}"
     if why := _withheld(without, having):
@@ -326,7 +326,7 @@ def _far_below(app: Application) -> Iterator[Case]:
         yield f"{label}, {app.setting_text(point.setting)}", speaks(whole, most=1 + HALF * (call.low - 1))
 
 
-def _of_base(app: Application, point: Point) -> Point | None:
+def _of_base(app: Application, point: AppPoint) -> AppPoint | None:
     first = next(iter(app.spec.versions.values))
     if point.cell.series.layer == app.spec.base:
         return None

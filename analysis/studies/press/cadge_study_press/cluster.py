@@ -25,7 +25,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cadge_analysis.models.least_squares import can_tell, costs
-from cadge_study_press.popularity import Site
+from cadge_study_press.popularity import FileSet
 from cadge_study_press.spec import say
 
 KIB = 1024
@@ -38,7 +38,7 @@ class Cluster:
 
     nodes: int
     cache_bytes: float
-    site: Site
+    site: FileSet
     disk_ns: float
     disks: int
 

@@ -12,9 +12,9 @@ from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.study.plugin import ParameterValue as Given
 from cadge_analysis.study.plugin import layer_table
-from cadge_study_press.application import PERCENT, Application, Point, Setting
+from cadge_study_press.application import PERCENT, Application, AppPoint, Setting
 from cadge_study_press.cluster import Cluster
-from cadge_study_press.popularity import Site
+from cadge_study_press.popularity import FileSet
 from cadge_study_press.spec import say
 
 KIB = 1024
@@ -42,13 +42,13 @@ def cluster_of(app: Application, values: dict[str, Given]) -> Cluster | str:
     return Cluster(
         nodes=nodes,
         cache_bytes=cache,
-        site=Site(total, means.file_bytes, means.reply_bytes, alpha),
+        site=FileSet(total, means.file_bytes, means.reply_bytes, alpha),
         disk_ns=int(values[names.disk_ns]),
         disks=app.spec.disks,
     )
 
 
-def _of_layers(points: Sequence[Point], quantity: str) -> tuple[float, float, float] | None:
+def _of_layers(points: Sequence[AppPoint], quantity: str) -> tuple[float, float, float] | None:
     found = [one.numbers.others[quantity].value for one in points if one.numbers and quantity in one.numbers.others]
     return (intervals.median(found), min(found), max(found)) if found else None
 

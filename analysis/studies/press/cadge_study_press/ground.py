@@ -19,7 +19,7 @@ from cadge_analysis.page.findings import MEDIA, clipped
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Series, series_of
 from cadge_analysis.study.plugin import NOT_READ_BACK, PathFacts, layer_table
-from cadge_study_press.application import Application, Point
+from cadge_study_press.application import Application, AppPoint
 from cadge_study_press.load import given_rate
 from cadge_study_press.spec import say
 
@@ -113,7 +113,7 @@ def unlike(app: Application) -> Iterator[str]:
 
 
 def _rows(app: Application, place: str, wait: str) -> Iterator[TableLine]:
-    found: dict[Series, list[Point]] = {}
+    found: dict[Series, list[AppPoint]] = {}
     for one in app.clustered:
         if one.where == (place, wait) and one.server == app.spec.outside.own:
             found.setdefault(one.cell.series, []).append(one)
@@ -163,7 +163,7 @@ def _said(found: Counter[str], most: int = 3) -> Value:
     return Value(text="; ".join(common[:most]) + rest if common else units.MISSING)
 
 
-def _system_calls(app: Application, point: Point) -> Value:
+def _system_calls(app: Application, point: AppPoint) -> Value:
     """Return how many system calls both ends of a call took, of the shortest reply of the microbenchmark."""
     cells = sorted(app.calls(point), key=lambda cell: cell.case.workload.integer(app.spec.micro.reply))
     if not cells:

@@ -18,7 +18,7 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.load import Sample, Series
 from cadge_analysis.stats.offered import rate_s
 from cadge_analysis.study.plugin import layer_table
-from cadge_study_press.application import PERCENT, Application, Point, cpu_by_round, estimate, number
+from cadge_study_press.application import PERCENT, Application, AppPoint, cpu_by_round, estimate, number
 from cadge_study_press.cluster import KIB, Cluster, Demands, Flow, Machine, Seen, Throughput, fit, throughput
 from cadge_study_press.flow import cluster_of
 from cadge_study_press.spec import say
@@ -31,7 +31,7 @@ NO_MODEL = say("model.no_model")
 NO_LOADS = say("model.no_loads")
 
 
-def machine_of(app: Application, point: Point) -> Machine | None:
+def machine_of(app: Application, point: AppPoint) -> Machine | None:
     """Return who computes where, from where a launch was pinned; None where it was not.
 
     Hosts that are emulated are one machine.
@@ -56,7 +56,7 @@ def machine_of(app: Application, point: Point) -> Machine | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class PredictedPoint:
     """A measured point, whether the model was fitted to it, and what it predicts there."""
 
     subject: Subject
@@ -73,7 +73,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class LayerModel:
     """The model of one layer, or why there is none."""
 
     subject: Subject
@@ -88,9 +88,9 @@ class Models:
         self._file = app.comparison.data.patterns[app.spec.pattern]
 
     @cached_property
-    def subjects(self) -> dict[Subject, list[tuple[Point, Seen]]]:
+    def subjects(self) -> dict[Subject, list[tuple[AppPoint, Seen]]]:
         """The points of each layer and version at a place, with what was seen there."""
-        found: dict[Subject, list[tuple[Point, Seen]]] = defaultdict(list)
+        found: dict[Subject, list[tuple[AppPoint, Seen]]] = defaultdict(list)
         for point in self.app.points:
             if point.server == self.app.spec.outside.own and point.numbers:
                 seen = self._seen(point)
@@ -106,7 +106,7 @@ class Models:
             ]
         return dict(sorted(found.items(), key=lambda one: (words.PLACE_ORDER.index(one[0][2]), one[0])))
 
-    def _seen(self, point: Point) -> Seen | None:
+    def _seen(self, point: AppPoint) -> Seen | None:
         names, samples = self.app.spec.quantities, point.cell.samples
         cluster = cluster_of(self.app, point.values)
         if isinstance(cluster, str):
@@ -141,7 +141,7 @@ class Models:
             machine=machine_of(self.app, point),
         )
 
-    def _is_fitted_to(self, point: Point) -> bool:
+    def _is_fitted_to(self, point: AppPoint) -> bool:
         values, names = point.values, self.app.spec.parameters
         free = (names.connections, names.load, names.rate)
         is_usual = self.app.load(point.setting) == self.app.load(self.app.main)
@@ -154,18 +154,18 @@ class Models:
         )
 
     @cached_property
-    def fits(self) -> tuple[Fitted, ...]:
+    def fits(self) -> tuple[LayerModel, ...]:
         """Every fit."""
         found = []
         for subject, points in self.subjects.items():
             if not any(self.app.nodes(one) > 1 for one, _ in points):
                 continue
             mine = [seen for one, seen in points if self._is_fitted_to(one)]
-            found.append(Fitted(subject=subject, demands=fit(mine, self.app.spec.micro.head_bytes)))
+            found.append(LayerModel(subject=subject, demands=fit(mine, self.app.spec.micro.head_bytes)))
         return tuple(found)
 
     @cached_property
-    def cases(self) -> tuple[Case, ...]:
+    def cases(self) -> tuple[PredictedPoint, ...]:
         """Every point of a layer that has a model."""
         found = []
         for one in self.fits:
@@ -177,7 +177,7 @@ class Models:
                     continue  # stands in for the layer's own, and is tried there
                 flow = one.demands.flow(seen.cluster)
                 found.append(
-                    Case(
+                    PredictedPoint(
                         subject=one.subject,
                         what="" if point in fitted else self._new(point, fitted),
                         label=self.app.setting_text(point.setting),
@@ -191,7 +191,7 @@ class Models:
                 )
         return tuple(found)
 
-    def _new(self, point: Point, fitted: Sequence[Point]) -> str:
+    def _new(self, point: AppPoint, fitted: Sequence[AppPoint]) -> str:
         """Return which values of a point the model has not seen."""
         names = self.app.spec.parameters
         # a single node has the cache and the connections of all
@@ -311,23 +311,23 @@ def _fitted_cost(cost_ns: float, by_round: Sequence[float]) -> Value:
     return Value(text=value.text, detail=ends, raw=value.raw)
 
 
-def _cpu(one: Case) -> Beside:
+def _cpu(one: PredictedPoint) -> Beside:
     return _at(one), one.cpu_ns, one.seen.cpu_ns
 
 
-def _given(one: Case) -> Beside:
+def _given(one: PredictedPoint) -> Beside:
     return _at(one), one.given_cpu_ns, one.seen.cpu_ns
 
 
-def _usual(one: Case) -> Beside | None:
+def _usual(one: PredictedPoint) -> Beside | None:
     return (_at(one), one.usual_ns, one.seen.usual_ns) if one.usual_ns != float("inf") else None
 
 
-def _response(one: Case) -> Beside | None:
+def _response(one: PredictedPoint) -> Beside | None:
     return (_at(one), one.response_ns, one.seen.response_ns) if one.response_ns != float("inf") else None
 
 
-def _at(one: Case) -> str:
+def _at(one: PredictedPoint) -> str:
     return f"{one.subject[0]} {words.PLACES_SHORT[one.subject[2]]}, {one.label}"
 
 
@@ -345,14 +345,14 @@ def _error(found: HeldOut | None) -> tuple[Value, Value]:
     return median, worst
 
 
-def _row(what: str, detail: str, cases: Sequence[Case]) -> TableLine:
+def _row(what: str, detail: str, cases: Sequence[PredictedPoint]) -> TableLine:
     found = [_error(judged(what, map(of, cases))) for of in (_cpu, _usual, _response)]
     cells = (Value(text=str(len(cases)), raw=str(len(cases))), *(cell for pair in found for cell in pair))
     return line_of(row_name(what, detail), cells)
 
 
-def _held_out(held: Sequence[Case]) -> Table:
-    by_what: dict[str, list[Case]] = defaultdict(list)
+def _held_out(held: Sequence[PredictedPoint]) -> Table:
+    by_what: dict[str, list[PredictedPoint]] = defaultdict(list)
     for one in held:
         by_what[one.what].append(one)
     rows = [_row(what, "", by_what[what]) for what in sorted(by_what)]
@@ -463,7 +463,7 @@ def _further(app: Application, models: Models) -> Region:
     return app.part("further", tuple(said) if tables else (NO_LOADS if one_load else NO_MODEL,), tuple(tables))
 
 
-def _scaled(app: Application, models: Models, one: Fitted, base: Demands, faster: int, memory: int) -> TableLine:
+def _scaled(app: Application, models: Models, one: LayerModel, base: Demands, faster: int, memory: int) -> TableLine:
     spec = app.spec.scale
     label, detail = _name(one.subject, _several(models))
     held = app.comparison.why_not(app.spec.pattern, *one.subject[2:])

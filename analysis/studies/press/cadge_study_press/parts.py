@@ -17,7 +17,7 @@ from cadge_analysis.study.hypotheses import speaks
 from cadge_analysis.study.plugin import layer_table
 from cadge_analysis.study.published import Published
 from cadge_study_press import claims, flow, ground, model
-from cadge_study_press.application import Application, ByRound, Point, Setting, divided, estimate
+from cadge_study_press.application import Application, AppPoint, ByRound, Setting, divided, estimate
 from cadge_study_press.spec import ApplicationOf, say
 
 US = 1 / units.NS_PER_US
@@ -50,9 +50,9 @@ def sections(comparison: Comparison, published: Published, spec: ApplicationOf) 
 # ---- rows of layers, columns of settings ----
 
 
-def blocks(app: Application) -> dict[Block, dict[Who, dict[Setting, Point]]]:
+def blocks(app: Application) -> dict[Block, dict[Who, dict[Setting, AppPoint]]]:
     """Return points by place and wait mode, by whose they are, by setting."""
-    found: dict[Block, dict[Who, dict[Setting, Point]]] = defaultdict(lambda: defaultdict(dict))
+    found: dict[Block, dict[Who, dict[Setting, AppPoint]]] = defaultdict(lambda: defaultdict(dict))
     for point in app.clustered:
         found[point.where][point.cell.series.label, point.server, point.version][point.setting] = point
     return {
@@ -78,9 +78,9 @@ def where(block: Block) -> str:
 def _table(
     app: Application,
     title: str,
-    by_who: Mapping[Who, Mapping[Setting, Point]],
+    by_who: Mapping[Who, Mapping[Setting, AppPoint]],
     settings: Sequence[Setting],
-    value: Callable[[Point], Value],
+    value: Callable[[AppPoint], Value],
     *,
     reasons: bool,
     wide: bool = False,
@@ -102,14 +102,14 @@ def _table(
     return layer_table(title, tuple(app.setting_text(one) for one in settings), tuple(rows), wide=wide)
 
 
-def _cell(point: Point | None, value: Callable[[Point], Value]) -> Value:
+def _cell(point: AppPoint | None, value: Callable[[AppPoint], Value]) -> Value:
     if point is None:
         return Value(text=units.MISSING, reason="not planned")
     return value(point) if point.numbers else Value(text=units.MISSING, reason=point.why)
 
 
 def _both(
-    app: Application, what: str, value: Callable[[Point], Value], *, reasons: bool = False
+    app: Application, what: str, value: Callable[[AppPoint], Value], *, reasons: bool = False
 ) -> tuple[tuple[Table, ...], tuple[Table, ...]]:
     """Return a table of the main family for each place, and one of all other settings, which are folded."""
     first, more = [], []
@@ -164,12 +164,12 @@ def _spread(found: Mapping[str, Estimate], scale: float, unit: str) -> str:
     return f"from {units.sig3(least.value * scale)} ({low}) to {units.sig3(most.value * scale)}{unit} ({high})"
 
 
-def _of_each(points: Sequence[Point], read: Callable[[Point], ByRound]) -> dict[str, Estimate]:
+def _of_each(points: Sequence[AppPoint], read: Callable[[AppPoint], ByRound]) -> dict[str, Estimate]:
     every = {point.cell.series.label: estimate(read(point)) for point in points}
     return {name: one for name, one in every.items() if one is not None}
 
 
-def _taken(app: Application, block: Block, points: Sequence[Point]) -> Iterator[str]:
+def _taken(app: Application, block: Block, points: Sequence[AppPoint]) -> Iterator[str]:
     setting = app.at_main()
     size = app.setting_text(setting) if setting else ""
     taken = _spread(_of_each(points, app.cpu), US, MICRO)
@@ -179,7 +179,7 @@ def _taken(app: Application, block: Block, points: Sequence[Point]) -> Iterator[
         yield say("parts.communication", share=_spread(parts, 100.0, PER_CENT))
 
 
-def _priced(app: Application, points: Sequence[Point]) -> Iterator[str]:
+def _priced(app: Application, points: Sequence[AppPoint]) -> Iterator[str]:
     prices = _of_each(points, app.price)
     ratios = _of_each(
         points, lambda one: {} if isinstance(micro := app.micro(one), str) else divided(app.price(one), micro)
@@ -189,7 +189,7 @@ def _priced(app: Application, points: Sequence[Point]) -> Iterator[str]:
         yield say("parts.price", price=_spread(prices, US, MICRO), calls=calls)
 
 
-def _beside(app: Application, points: Sequence[Point]) -> Iterator[str]:
+def _beside(app: Application, points: Sequence[AppPoint]) -> Iterator[str]:
     """Say how many layers take less than the base, more, or cannot be told from it."""
     base = next((one for one in points if one.cell.series.layer == app.spec.base), None)
     if base is None or len(points) < 2:
@@ -209,12 +209,12 @@ def _beside(app: Application, points: Sequence[Point]) -> Iterator[str]:
 # ---- processors' time, and what of it is communication ----
 
 
-def _total(app: Application) -> Callable[[Point], Value]:
+def _total(app: Application) -> Callable[[AppPoint], Value]:
     return lambda point: _us(app.cpu(point), "not recorded")
 
 
-def _communication(app: Application) -> Callable[[Point], Value]:
-    def value(point: Point) -> Value:
+def _communication(app: Application) -> Callable[[AppPoint], Value]:
+    def value(point: AppPoint) -> Value:
         alone = app.alone(point)
         if isinstance(alone, str):
             return Value(text=units.MISSING, reason=alone)
@@ -280,13 +280,13 @@ def _price(app: Application) -> Region:
     )
 
 
-def _no_price(app: Application, point: Point) -> str:
+def _no_price(app: Application, point: AppPoint) -> str:
     """Return why a point has no price."""
     alone = app.alone(point)
     return alone if isinstance(alone, str) else say("no_launch")
 
 
-def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]]) -> Iterator[TableLine]:
+def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, AppPoint]]) -> Iterator[TableLine]:
     setting = app.at_main()
     for who in sorted(by_who):
         point = by_who[who].get(setting) if setting else None
@@ -343,12 +343,12 @@ def _counts(app: Application) -> Region:
     return app.part("counts", tuple(said), tuple(tables))
 
 
-def _row(app: Application, who: Who, point: Point, cells: tuple[Value, ...]) -> TableLine:
+def _row(app: Application, who: Who, point: AppPoint, cells: tuple[Value, ...]) -> TableLine:
     name, detail = label(app, who)
     return line_of(row_name(name, detail), cells, point.withheld)
 
 
-def _times(point: Point) -> tuple[Value, ...]:
+def _times(point: AppPoint) -> tuple[Value, ...]:
     numbers = point.numbers
     if numbers is None:
         return ()
@@ -369,7 +369,7 @@ def _times(point: Point) -> tuple[Value, ...]:
     )
 
 
-def _quantities(point: Point, names: Sequence[str]) -> tuple[Value, ...]:
+def _quantities(point: AppPoint, names: Sequence[str]) -> tuple[Value, ...]:
     numbers = point.numbers
     if numbers is None:
         return ()

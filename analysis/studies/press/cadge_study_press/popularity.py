@@ -48,7 +48,7 @@ def _head_and_tail(count: int, alpha: float) -> float:
 
 
 @dataclass(frozen=True)
-class Site:
+class FileSet:
     """A set of files: how many bytes all of them have, the means of a file and of a reply, and Zipf's exponent."""
 
     total_bytes: float

@@ -54,7 +54,7 @@ from cadge_results import (
     Workloads,
 )
 from cadge_results.base import Launcher, Place, digest
-from cadge_results.plan import Estimate
+from cadge_results.plan import PlanEstimate
 from cadge_results.provider import AT
 from cadge_results.sweep import LayerEntry
 
@@ -602,7 +602,7 @@ def _seal(
     measure_ms = sum(duration_by_id[item] for launch in launches for item in launch.point_ids)
     patterns = dict.fromkeys(point.workload.pattern for point in points)
     floors = dict.fromkeys(point.subject.layer for point in points if point.subject.kind == "floor")
-    estimate = Estimate(
+    estimate = PlanEstimate(
         wall_s=round((site.times.campaign_ms + report_ms(attempts) + sum(b.wall_ms for b in blocks)) / 1000, 1),
         disk_bytes=len(launches) * RECORD_BYTES + attempts * ATTEMPT_BYTES + (trace.content_bytes if trace else 0),
         measure_s=round(measure_ms / 1000, 1),

@@ -23,8 +23,8 @@ from functools import lru_cache
 from math import comb, erf, log, sqrt
 from statistics import NormalDist
 
+from cadge_analysis.stats.inference.signs import most_fewer, two_sided
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median, over_launches
-from cadge_analysis.stats.signs import most_fewer, two_sided
 
 EXACT_PAIRS_MAX = 2500
 """Beyond so many pairs of launches the rank sum's distribution is the normal one, with a correction for continuity."""

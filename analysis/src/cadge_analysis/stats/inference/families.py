@@ -26,8 +26,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from typing import TypeVar
 
-from cadge_analysis.stats.range_test import stretch
-from cadge_analysis.stats.sequential import ERROR, LookPlan
+from cadge_analysis.stats.inference.range_test import stretch
+from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
 
 _Key = TypeVar("_Key", bound=Hashable)
 

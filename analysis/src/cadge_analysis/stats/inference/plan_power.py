@@ -18,10 +18,10 @@ from math import ceil, sqrt
 from statistics import NormalDist
 
 from cadge_analysis import messages, units
-from cadge_analysis.stats.families import level_of
-from cadge_analysis.stats.range_test import distance_needed
-from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.signs import most_fewer, two_sided
+from cadge_analysis.stats.inference.families import level_of
+from cadge_analysis.stats.inference.range_test import distance_needed
+from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.signs import most_fewer, two_sided
 from cadge_results import Plan, PlanPoint
 
 say = partial(messages.say, "stats")

@@ -38,9 +38,9 @@ from itertools import combinations
 from math import comb, pi, sqrt
 from statistics import NormalDist
 
+from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.shift import rank_sum_test
 from cadge_analysis.stats.intervals import Estimate, median, over_launches
-from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.shift import rank_sum_test
 
 SERIES_LEAST = 5
 """Fewer series say nothing of how series differ."""

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
 
+from cadge_analysis.stats.inference.plan_power import launches_to_decide
+from cadge_analysis.stats.inference.range_test import LAUNCHES_LEAST, factor, has_two_levels, stretch
+from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
+from cadge_analysis.stats.inference.signs import two_sided
+from cadge_analysis.stats.inference.verdict import Evidence, Verdict, bounds, levels, said
 from cadge_analysis.stats.intervals import median
-from cadge_analysis.stats.plan_power import launches_to_decide
-from cadge_analysis.stats.range_test import LAUNCHES_LEAST, factor, has_two_levels, stretch
-from cadge_analysis.stats.sequential import ERROR, LookPlan
-from cadge_analysis.stats.signs import two_sided
-from cadge_analysis.stats.verdict import Evidence, Verdict, bounds, levels, said
 
 Pairs = Mapping[int, float] | Mapping[tuple[int, int], float]
 """The logarithm of (ours / baseline) by round, of a quantity of which less is better."""

@@ -26,10 +26,10 @@ from itertools import count
 from math import ceil, comb, log1p, sqrt
 from typing import Literal
 
-from cadge_analysis.stats.drifted import Drifted
-from cadge_analysis.stats.families import differing, harmonic, level_of
+from cadge_analysis.stats.inference.drifted import Drifted
+from cadge_analysis.stats.inference.families import differing, harmonic, level_of
+from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
-from cadge_analysis.stats.sequential import ERROR
 
 LAUNCHES_FOR_AN_INTERVAL = {True: 6, False: 4}
 """Of each side, paired or not: fewer have no interval of 95 %."""

@@ -32,8 +32,8 @@ from functools import lru_cache, partial
 from itertools import pairwise
 
 from cadge_analysis import messages
-from cadge_analysis.stats import range_test
-from cadge_analysis.stats.signs import leaves, most_fewer, two_sided
+from cadge_analysis.stats.inference import range_test
+from cadge_analysis.stats.inference.signs import leaves, most_fewer, two_sided
 
 say = partial(messages.say, "stats")
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf, sqrt
 
-from cadge_analysis.stats.shift import Shift
-from cadge_analysis.stats.student import reach, two_sided_tail
+from cadge_analysis.stats.inference.shift import Shift
+from cadge_analysis.stats.inference.student import reach, two_sided_tail
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import sqrt
 
-from cadge_analysis.stats import modes
-from cadge_analysis.stats.signs import leaves, two_sided
+from cadge_analysis.stats.inference import modes
+from cadge_analysis.stats.inference.signs import leaves, two_sided
 
 LAUNCHES_LEAST = modes.LAUNCHES_LEAST
 """Fewer say nothing of two levels."""

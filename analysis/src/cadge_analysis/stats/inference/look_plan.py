@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from cadge_analysis import messages, units
-from cadge_analysis.stats.families import level_of
-from cadge_analysis.stats.plan_power import PlannedFamily, families_of
-from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan
+from cadge_analysis.stats.inference.families import level_of
+from cadge_analysis.stats.inference.plan_power import PlannedFamily, families_of
+from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, LookPlan
 from cadge_results import Plan
 from cadge_results.belongs import looks_of
 

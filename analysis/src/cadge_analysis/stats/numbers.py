@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a cell measured: its main number with all that stands beside it, over its launches and launch by launch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from cadge_analysis import units
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.costs import Costs, costs_of
+from cadge_analysis.stats.intervals import Estimate, Tail
+from cadge_analysis.stats.load import Cell, Measured, RoundKey, Sample
+from cadge_results.pattern import Quantity
+
+P50, P90, P99, P999 = 500, 900, 990, 999
+OPERATIONS_MIN = 50
+"""A launch's own median has at least so many operations behind it, else its row is marked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What a cell measured. `central` is that of the main quantity, in its base unit: ns (the p50), MB/s, 1/s, or own.
+
+    `others` are the pattern's other quantities; one that this cell does not have is absent.
+    """
+
+    cell: Cell
+    by_round: Mapping[RoundKey, float]
+    own_p99: Mapping[RoundKey, float]
+    """Each launch's own p99; empty for what is no time."""
+    fewest: int
+    """Samples of the launch that has the fewest."""
+    central: Estimate
+    samples: int
+    p90: Tail | None
+    p99: Tail | None
+    p999: Tail | None
+    pooled: float | None
+    apart: Estimate | None
+    """How many times the lowest of several endpoints' own values the highest is, launch by launch."""
+    operations_s: float
+    others: Mapping[str, Estimate]
+    costs: Costs
+    operations: int
+    lost: int
+    late: int
+    unsteady: int
+    hindered: int
+    caveats: Mapping[str, int]
+    """In how many launches each quantity that is a caveat was not 0; those that never were are absent."""
+    counted: Mapping[str, float]
+    """What the layer counted, an operation, both sides together, by its own names; what stayed 0 is absent."""
+    thin: bool
+    """Fewer than OPERATIONS_MIN operations in some launch."""
+
+    @property
+    def quantity(self) -> Quantity:
+        """The main quantity."""
+        return self.cell.case.file.main_quantity
+
+    @property
+    def to_be_read(self) -> tuple[str, ...]:
+        """With what care the number is to be read, in a word or two each: of caveats, those of more than half."""
+        quantities = self.cell.case.file.quantities
+        often = [quantities[name].title for name, seen in self.caveats.items() if 2 * seen > self.central.launches]
+        return (*often, *(["few operations"] if self.thin else []))
+
+    @property
+    def more_is_better(self) -> bool:
+        """True where the highest value is the best."""
+        return self.quantity.better == "high"
+
+
+def per_launch(measured: Measured, quantity: Quantity) -> float:
+    """Return a launch's own number: see cadge_results.pattern.Quantity for what becomes of several endpoints."""
+    if measured.told is not None:
+        return measured.told.value
+    if quantity.kind == "histogram":
+        return float(intervals.quantile(measured.counts, P50))
+    if quantity.kind == "rate":
+        return sum(_rate(amount, elapsed_ns, quantity) for amount, elapsed_ns in measured.amounts)
+    return sum(measured.numbers) if quantity.kind == "count" else median(measured.numbers)
+
+
+def _rate(amount: int, elapsed_ns: int, quantity: Quantity) -> float:
+    if quantity.unit == "MB/s":
+        return units.mb_per_s(amount, elapsed_ns)
+    return units.per_second(amount, elapsed_ns)
+
+
+def _pooled(measured: Sequence[Measured], quantity: Quantity) -> float | None:
+    """Return the rate of all launches together, endpoint by endpoint; None for what is no rate."""
+    if quantity.kind != "rate" or any(one.told for one in measured):
+        return None
+    endpoints = zip(*(one.amounts for one in measured), strict=False)
+    return sum(_rate(sum(a for a, _ in found), sum(t for _, t in found), quantity) for found in endpoints)
+
+
+def apart(measured: Sequence[Measured], quantity: Quantity) -> Estimate | None:
+    """Return how far endpoints that measure the same lie apart; None where a launch has fewer than two of them."""
+    found = []
+    for one in measured:
+        ends = [float(intervals.quantile(counts, P50)) for counts in one.by_end]
+        ends += [_rate(amount, elapsed_ns, quantity) for amount, elapsed_ns in one.amounts]
+        if len(ends) < 2 or min(ends) <= 0:
+            return None
+        found.append(max(ends) / min(ends))
+    return intervals.over_launches(found)
+
+
+def _counted(samples: Sequence[Sample]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for sample in samples:
+        for name, often in sample.counters.items():
+            found[name] += often
+    return +found
+
+
+def numbers_of(cell: Cell) -> Numbers | None:
+    """Return the numbers of a cell, or None where no launch gave a valid sample."""
+    samples, file = cell.samples, cell.case.file
+    if not samples:
+        return None
+    main = [sample.quantities[file.main] for sample in samples]
+    by_round = {
+        sample.round: per_launch(measured, file.main_quantity) for sample, measured in zip(samples, main, strict=True)
+    }
+    histograms = [measured.counts for measured in main if measured.counts]
+    p90, p99, p999 = intervals.tails(histograms, (P90, P99, P999)) if histograms else (None, None, None)
+    others, caveats = {}, {}
+    for name, quantity in file.quantities.items():
+        found = [per_launch(s.quantities[name], quantity) for s in samples if name in s.quantities]
+        if name != file.main and found:
+            others[name] = intervals.over_launches(found)
+        if quantity.caveat and any(found):
+            caveats[name] = sum(value > 0 for value in found)
+    roles = file.roles_of(cell.case.workload)
+    operations = sum(sample.operations for sample in samples)
+    elapsed = sum(sample.elapsed_ns for sample in samples)
+    return Numbers(
+        cell=cell,
+        by_round=by_round,
+        own_p99=_own_p99(samples, main) if file.main_quantity.kind == "histogram" else {},
+        fewest=min(_samples(measured) for measured in main),
+        central=intervals.over_launches(list(by_round.values())),
+        samples=sum(histogram.total for histogram in histograms),
+        p90=p90,
+        p99=p99,
+        p999=p999,
+        pooled=_pooled(main, file.main_quantity),
+        apart=apart(main, file.main_quantity),
+        operations_s=units.per_second(operations, elapsed) if elapsed else 0.0,
+        others=others,
+        costs=costs_of(samples, roles),
+        operations=operations,
+        lost=sum(sample.lost for sample in samples),
+        late=sum(sample.late for sample in samples),
+        unsteady=sum(not sample.steady for sample in samples),
+        hindered=sum(sample.hindered for sample in samples),
+        caveats=caveats,
+        counted={name: count / operations for name, count in sorted(_counted(samples).items())} if operations else {},
+        thin=bool(histograms) and any(sample.operations < OPERATIONS_MIN for sample in samples),
+    )
+
+
+def _own_p99(samples: Sequence[Sample], main: Sequence[Measured]) -> dict[RoundKey, float]:
+    return {
+        sample.round: one.told.p99_ns if one.told else float(intervals.quantile(one.counts, P99))
+        for sample, one in zip(samples, main, strict=True)
+    }
+
+
+def _samples(measured: Measured) -> int:
+    return measured.told.samples if measured.told else measured.counts.total
+
+
+def tail_by_round(numbers: Numbers, per_mille: int) -> dict[RoundKey, float]:
+    """Return each launch's own tail quantile of the main quantity, a histogram."""
+    if per_mille == P99:
+        return dict(numbers.own_p99)
+    main = numbers.cell.case.file.main
+    return {
+        sample.round: float(intervals.quantile(sample.quantities[main].counts, per_mille))
+        for sample in numbers.cell.samples
+    }

@@ -61,7 +61,7 @@ PROGRAMS = {
     "test_queue": [],
     "test_workers": sources("workers"),
     "test_jobs": sources("jobs", "workers", "responder", "responder_role"),
-    "test_handoff": sources("handoff", "jobs", "workers", "responder", "responder_role"),
+    "test_worker_pool": sources("jobs", "workers", "responder", "responder_role"),
     "test_shared": sources("shared", "turns", *REQUESTER),
     "test_reply_thread": [*sources(*REQUESTER), "driver/tests/fake.c", "patterns/rpc/rpc.c"],
 }

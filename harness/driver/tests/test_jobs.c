@@ -3,7 +3,7 @@
  * Jobs that workers do: each is done once; while no worker is free the others wait, in order, and no more of them than there
  * is room for; the load is even; and owners of one queue help each other. A server whose requests are such jobs answers each.
  */
-#include "threads/jobs.h"
+#include "traffic/responder.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "tap.h"
-#include "traffic/responder.h"
 
 enum { WORKERS = 3, ROOM = 8, CALLS = 1000, REQUEST_BYTES = 64, REPLY_BYTES = 16 };
 #define WAIT_NS UINT64_C(30000000000)
@@ -68,8 +67,7 @@ static const struct drv_exchange exchange = {.form = DRV_FORM_EMULATED,
 /* A server whose requests workers work for. */
 struct served {
 	struct drv_responder server;
-	struct drv_jobs jobs;
-	struct drv_service service;
+	struct drv_worker_pool pool;
 	atomic_uint done;
 };
 
@@ -79,7 +77,7 @@ static uint64_t work(void *arg, uint32_t worker, uint64_t job)
 	struct served *served = arg;
 
 	(void)worker;
-	if (served->server.lines[0].work[job].key == served->server.lines[0].work[job].id + 7)
+	if (served->pool.requests[job].work.key == served->pool.requests[job].work.id + 7)
 		atomic_fetch_add(&served->done, 1);
 	return job;
 }
@@ -94,19 +92,19 @@ static void start(struct served *served, struct drv_engine *engine, bool block)
 	memset(served, 0, sizeof(*served));
 	engine->block = block;
 	if (!tap_ok(!drv_responder_start(&served->server, engine, exchange, &fail) &&
-			    !drv_jobs_start(&served->jobs, engine, DRV_POLICY_FIFO, ROOM, work, served, NULL,
-					    &fail),
+			    !drv_worker_pool_start(&served->pool, &served->server, DRV_POLICY_FIFO, work,
+						   served, NULL, &fail) &&
+			    served->pool.jobs.count == ROOM,
 		    "%s: %u workers start", block ? "block" : "poll", drv_workers_wanted(engine)))
 		exit(1);
 	drv_responder_phase(&served->server, &phase, &counts);
-	drv_responder_work(&served->server, &served->service, &served->jobs);
 	/* keys begin with 7 here, and come in any order */
 	served->server.lines[0].check.by_number = false;
 }
 
 static void stop(struct served *served)
 {
-	drv_jobs_stop(&served->jobs);
+	drv_worker_pool_stop(&served->pool);
 	drv_responder_stop(&served->server);
 }
 
@@ -133,11 +131,11 @@ static bool serve(struct served *served, struct drv_engine *engine)
 		if (drv_responder_drain(&served->server, &fail))
 			return false;
 		/* the layer tells nobody that it has room again */
-		if (state.answers == answers && served->jobs.done.head == served->jobs.done.tail &&
+		if (state.answers == answers && served->pool.jobs.done.head == served->pool.jobs.done.tail &&
 		    engine->block && drv_engine_wait(engine, WAIT_NS, &fail))
 			return false;
 	}
-	return !drv_jobs_due(&served->jobs);
+	return !drv_worker_pool_due(&served->pool);
 }
 
 static void test_server(struct drv_engine *engine, bool block)
@@ -177,12 +175,12 @@ static void test_order(struct drv_engine *engine)
 	memset(&state.posts, 0, sizeof(state) - offsetof(__typeof__(state), posts));
 	state.refuses = true;
 	deliver(&served, 0);
-	while (served.jobs.out)
+	while (served.pool.jobs.out)
 		drv_responder_drain(&served.server, &fail);
-	due = drv_jobs_due(&served.jobs);
+	due = drv_worker_pool_due(&served.pool);
 	state.refuses = false;
 	drv_responder_drain(&served.server, &fail);
-	tap_ok(due && state.answers == 1 && !drv_jobs_due(&served.jobs),
+	tap_ok(due && state.answers == 1 && !drv_worker_pool_due(&served.pool),
 	       "an answer that the layer has no room for is due");
 	stop(&served);
 }
@@ -328,7 +326,7 @@ int main(void)
 {
 	struct drv_endpoint endpoint = {.hands = {-1, -1, -1}, .hands_count = WORKERS};
 	struct drv_launch launch = {.endpoints = &endpoint, .endpoints_count = 1};
-	struct drv_engine engine = {.layer = &layer, .launch = &launch};
+	struct drv_engine engine = {.layer = &layer, .launch = &launch, .channels_count = 1};
 	struct drv_jobs nothing = {0};
 	struct drv_fail fail;
 

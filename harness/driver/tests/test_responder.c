@@ -205,14 +205,14 @@ static void test_latest(void)
 
 	start(&site, 64, 1, DRV_TOUCH_NONE, CADGE_BUSY);
 	drv_responder_due_latest(&site.responder, 1);
-	tap_ok(layer_has.posts == 0 && drv_responder_due(&site.responder), "an answer leaves after poll");
+	tap_ok(layer_has.posts == 0 && site.responder.port.due, "an answer leaves after poll");
 	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) && layer_has.posts == 1 &&
-		       drv_responder_due(&site.responder),
+		       site.responder.port.due,
 	       "a busy layer leaves it due");
 	drv_responder_due_latest(&site.responder, 2);
 	layer_has.code = CADGE_QUEUED;
 	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) && layer_has.posts == 2 &&
-		       drv_head_key(layer_has.bases[1], 64) == 2 && !drv_responder_due(&site.responder),
+		       drv_head_key(layer_has.bases[1], 64) == 2 && !site.responder.port.due,
 	       "one that waited is replaced by the latest");
 	drv_responder_due_latest(&site.responder, 3);
 	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) &&
@@ -220,17 +220,17 @@ static void test_latest(void)
 	       "the next one leaves from the other buffer");
 	drv_responder_due_latest(&site.responder, 4);
 	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) && layer_has.posts == 3 &&
-		       drv_responder_due(&site.responder),
+		       site.responder.port.due,
 	       "and one more waits for a buffer");
 	sent(&site, 1);
 	tap_ok(!drv_responder_drain_latest(&site.responder, &fail) && layer_has.posts == 4 &&
-		       layer_has.bases[3] == layer_has.bases[1] && !drv_responder_due(&site.responder),
+		       layer_has.bases[3] == layer_has.bases[1] && !site.responder.port.due,
 	       "which the layer gives back");
 	sent(&site, 2);
 	sent(&site, 3);
 	layer_has.code = CADGE_E_DOWN;
 	drv_responder_due_latest(&site.responder, 5);
-	tap_ok(drv_responder_drain_latest(&site.responder, &fail) == -1 && drv_responder_due(&site.responder),
+	tap_ok(drv_responder_drain_latest(&site.responder, &fail) == -1 && site.responder.port.due,
 	       "a layer that fails fails the drain");
 	site.responder.failed = false;
 	end(&site);

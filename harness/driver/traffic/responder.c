@@ -122,25 +122,14 @@ DRV_INLINE bool answer(struct drv_responder *responder, struct drv_line *line, c
 	return answer_as(responder, line, work, false);
 }
 
-/* Other threads do the work. */
-static void __attribute__((noinline)) give_away(struct drv_responder *responder, struct drv_line *line,
-						const struct drv_work *work)
+bool drv_responder_answer(struct drv_responder *responder, const struct drv_work *work)
 {
-	uint32_t job;
-
-	if (!drv_jobs_take(responder->jobs, &job)) {
-		drv_responder_drop(line);
-		return;
-	}
-	line->work[job] = *work;
-	drv_jobs_submit(responder->jobs, job);
+	return answer(responder, drv_responder_line(responder, work->peer), work);
 }
 
 DRV_INLINE void put_off(struct drv_responder *responder, struct drv_line *line, const struct drv_work *work)
 {
-	if (DRV_UNLIKELY(responder->jobs != NULL)) {
-		give_away(responder, line, work);
-	} else if (DRV_LIKELY(line->work_tail - line->work_head <= responder->work_mask)) {
+	if (DRV_LIKELY(line->work_tail - line->work_head <= responder->work_mask)) {
 		line->work[line->work_tail++ & responder->work_mask] = *work;
 		responder->port.due = true;
 	} else {
@@ -159,19 +148,6 @@ DRV_INLINE void accept_work(struct drv_responder *responder, struct drv_line *li
 		line->served = line->work_tail + 1;
 	}
 	put_off(responder, line, work);
-}
-
-/* What other threads have done; then no request waits for its turn here. */
-static void __attribute__((noinline)) answer_done(struct drv_responder *responder)
-{
-	struct drv_line *line = responder->lines;
-	uint32_t job;
-
-	drv_jobs_collect(responder->jobs);
-	while (drv_jobs_first(responder->jobs, &job) && answer(responder, line, &line->work[job])) {
-		drv_jobs_pop(responder->jobs);
-		drv_jobs_release(responder->jobs, job);
-	}
 }
 
 /* One at a time: what waits for its answer was worked for already. */
@@ -200,12 +176,14 @@ static void __attribute__((noinline)) drain_others(struct drv_responder *respond
 
 int drv_responder_drain(struct drv_responder *responder, struct drv_fail *fail)
 {
-	responder->port.due = responder->failed || responder->jobs;
-	if (DRV_UNLIKELY(responder->jobs != NULL))
-		answer_done(responder);
-	drain_line(responder, responder->lines);
-	if (DRV_UNLIKELY(responder->lines_count > 1))
-		drain_others(responder);
+	responder->port.due = responder->failed;
+	if (DRV_LIKELY(!responder->pool) || responder->waits) {
+		drain_line(responder, responder->lines);
+		if (DRV_UNLIKELY(responder->lines_count > 1))
+			drain_others(responder);
+	}
+	if (DRV_UNLIKELY(responder->pool != NULL))
+		responder->collect(responder->pool);
 	if (DRV_LIKELY(!responder->failed))
 		return 0;
 	*fail = responder->fail;
@@ -398,14 +376,6 @@ void drv_responder_stop(struct drv_responder *responder)
 	free(responder->lines);
 	responder->lines = NULL;
 	responder->lines_count = 0;
-}
-
-void drv_responder_work(struct drv_responder *responder, struct drv_service *service, struct drv_jobs *jobs)
-{
-	responder->service = service;
-	responder->jobs = jobs;
-	responder->in_sink &= !jobs;
-	responder->port.due = jobs != NULL;
 }
 
 void drv_responder_answer_on(struct drv_responder *responder, struct cadge_chan *chan)

@@ -35,6 +35,7 @@ struct drv_work {
 };
 
 struct drv_responder;
+struct drv_worker_pool;
 /* Writes an answer of the pattern's own to `at`, with responder->message.key in its head. */
 typedef void (*drv_fill_fn)(const struct drv_responder *responder, uint8_t *at);
 
@@ -87,10 +88,16 @@ struct drv_responder {
 	/* what happened inside a callback */
 	struct drv_fail fail;
 
-	/* what it does before it answers; NULL: nothing */
+	/*
+	 * What it does before it answers: inside the callback where it may answer there, else after poll. The caller's, set
+	 * after drv_responder_start. NULL: nothing.
+	 */
 	struct drv_service *service;
-	/* of other threads that do it, by index in `work` of the only line, which is no ring then; NULL: this thread does */
-	struct drv_jobs *jobs;
+	/* other threads that work for its requests: see below; NULL: none */
+	struct drv_worker_pool *pool;
+	void (*collect)(struct drv_worker_pool *pool);
+	/* with a pool: requests may be waiting for this thread's answer */
+	bool waits;
 };
 
 /* Requests that one line may have at a time. */
@@ -102,12 +109,6 @@ int drv_responder_start(struct drv_responder *responder, struct drv_engine *engi
 /* Legal on zeroes. */
 void drv_responder_stop(struct drv_responder *responder);
 
-/*
- * From now on it works before it answers each request: inside the callback where it may answer there, else after poll.
- * `service` stays the caller's. `jobs`: other threads do the work, for as many requests as `work` has room for; they stay
- * the caller's. NULL: this thread does. To be called right after drv_responder_start.
- */
-void drv_responder_work(struct drv_responder *responder, struct drv_service *service, struct drv_jobs *jobs);
 /*
  * For a `recv` of the pattern's own: an answer with this key is due, and leaves after poll. One that waits still is not
  * wanted any more.
@@ -129,12 +130,7 @@ void drv_responder_phase(struct drv_responder *responder, const struct drv_phase
 int drv_responder_drain(struct drv_responder *responder, struct drv_fail *fail);
 /* The same of who was told by drv_responder_due_latest alone. */
 int drv_responder_drain_latest(struct drv_responder *responder, struct drv_fail *fail);
-static inline bool drv_responder_due(const struct drv_responder *responder)
-{
-	return responder->jobs ? drv_jobs_due(responder->jobs) || responder->failed : responder->port.due;
-}
-
-/* The same for drv_serve_loop, where this thread does the work. */
+/* The same for drv_serve_loop. */
 DRV_INLINE bool drv_responder_loop_due(void *arg)
 {
 	return ((const struct drv_responder *)arg)->port.due;
@@ -171,10 +167,77 @@ DRV_INLINE int drv_responder_hand_over(const struct drv_responder *responder, co
 }
 /* Its sink's `sent`, for a token that is none of the caller's. */
 void drv_responder_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code);
+/* Writes and hands over an answer. False: the layer has no room now. */
+bool drv_responder_answer(struct drv_responder *responder, const struct drv_work *work);
 /* That failed: the next drain says so. */
 void drv_responder_fail(struct drv_responder *responder, int code) __attribute__((cold, noinline));
 /* A request beyond those that clients may have outstanding. Where losses are known it counts as lost. */
 void drv_responder_drop(struct drv_line *line) __attribute__((cold, noinline));
+
+/*
+ * A responder whose requests other threads work for: its workers, or its role's other threads by a queue that all of them look
+ * at (the policies of jobs.h). The thread that owns the context passes a request on and gives the answer to the layer.
+ *
+ * With copies, a worker checks a copy of the request, does what the service does and writes the answer. Without, the owner
+ * checks the request as it arrives and writes the answer, and a worker does only what the pattern says.
+ *
+ * Requests of one channel that several threads work for may be answered in another order than they came: it counts them.
+ */
+/* Bit of a token: of an answer that another thread has written. */
+#define DRV_TOKEN_POOL (UINT64_C(1) << 61)
+
+/* After so many polls in a row that brought requests a thread passes some on, where it may answer in place as well. */
+#define DRV_POOL_BUSY_POLLS 8u
+
+/* One request that was passed on, by job. */
+struct drv_pool_request {
+	struct drv_work work;
+	/* of its channel's requests */
+	uint64_t place;
+	/* with copies, of the engine's memory: the payload, and where the answer is written */
+	uint8_t *request, *reply;
+	/* with copies: head, and once somebody has worked for it body, are what the client wrote */
+	bool good;
+};
+
+struct drv_worker_pool {
+	struct drv_responder *responder;
+	/* what the responder's sink did before it passed anything on */
+	struct cadge_sink in_place;
+	struct drv_jobs jobs;
+	struct drv_pool_request *requests;
+	bool copies;
+	/* by channel: requests that came, and the last of them that was answered, plus one */
+	struct {
+		uint64_t came, answered;
+	} lines[DRV_PEERS_MAX];
+	/* requests that came, as of the last look; looks in a row that found more */
+	uint64_t came, came_before;
+	uint32_t busy_polls;
+	/* answers out of order */
+	uint64_t reordered;
+};
+
+/*
+ * From now on the responder, which was started, passes requests on. `work` does in a worker what is to be done for
+ * pool->requests[job]; NULL: with copies. `common`: the queue of the shared policy, zeroed, the caller's until all have
+ * stopped. drv_responder_drain then works for what other threads passed on as well, and answers what others have worked
+ * for. To be ended with drv_worker_pool_stop in any case, before the responder.
+ */
+int drv_worker_pool_start(struct drv_worker_pool *pool, struct drv_responder *responder,
+			  enum drv_policy policy, drv_work_fn work, void *arg, struct drv_queue *common,
+			  struct drv_fail *fail);
+/* Legal on zeroes. */
+void drv_worker_pool_stop(struct drv_worker_pool *pool);
+
+/* Passes a request on; false: there is no room for it. */
+bool drv_worker_pool_pass(struct drv_worker_pool *pool, const void *request, size_t bytes,
+			  const struct drv_work *work);
+/* Whether there is something for drv_responder_drain. */
+static inline bool drv_worker_pool_due(const struct drv_worker_pool *pool)
+{
+	return drv_jobs_due(&pool->jobs) || pool->responder->waits || pool->responder->failed;
+}
 
 /* For `prepare`, of a role whose state begins with a struct drv_responder. */
 int drv_responder_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);

@@ -1,10 +1,250 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The responder as a role: of patterns that exchange requests and replies, and of those that ask one thing at a time. */
+/* The responder as a role: of patterns that exchange requests and replies, and of those that ask one thing at a time; and its workers. */
 #include "traffic/responder.h"
 
-DRV_INLINE bool due_by_others(void *arg)
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- requests on their way to another thread and back: copies, order, answers that the layer has no room for ---- */
+
+static struct drv_check *check_of(const struct drv_worker_pool *pool, const struct drv_pool_request *request)
 {
-	return drv_responder_due(arg);
+	return &drv_responder_line(pool->responder, request->work.peer)->check;
+}
+
+/* Any thread, with copies: reads the request, does what the service does, writes the answer. */
+static uint64_t work_on_copy(void *arg, uint32_t worker, uint64_t job)
+{
+	const struct drv_worker_pool *pool = arg;
+	const struct drv_responder *responder = pool->responder;
+	struct drv_pool_request *request = &pool->requests[job];
+	const struct drv_check *check = check_of(pool, request);
+	const size_t bytes = (size_t)responder->exchange.request_bytes;
+	/* key, id and place in there are the owner's, who may answer another request now */
+	const struct drv_message *like = &responder->message;
+	struct drv_message reply = {.at = request->reply,
+				    .bytes = like->bytes,
+				    .seed = like->seed,
+				    .key = request->work.key,
+				    .full = like->full,
+				    .touch = like->touch,
+				    .phase = like->phase,
+				    .lossy = like->lossy,
+				    .trailer = like->trailer,
+				    .id = request->work.id};
+
+	(void)worker;
+	if (check->reads)
+		request->good &= drv_check_late(check, request->request, bytes) ||
+				 drv_check_holds(check, request->request, bytes, request->work.key);
+	if (responder->service)
+		drv_service_do(responder->service, request->work.key);
+	drv_message_write(&reply);
+	return job;
+}
+
+/* Counts an answer: whether one to a later request of the channel went before it. */
+static void count_answer(struct drv_worker_pool *pool, uint32_t channel, uint64_t place)
+{
+	if (place < pool->lines[channel].answered)
+		pool->reordered++;
+	else
+		pool->lines[channel].answered = place + 1;
+}
+
+/* Gives the layer an answer that a worker wrote. False: it has no room now. */
+static bool answer_written(struct drv_worker_pool *pool, uint32_t job)
+{
+	struct drv_responder *responder = pool->responder;
+	struct drv_pool_request *request = &pool->requests[job];
+	struct drv_check *check = check_of(pool, request);
+	const int code =
+		drv_responder_hand_over(responder, &request->work, request->reply, DRV_TOKEN_POOL | job);
+
+	if (code == CADGE_BUSY)
+		return false;
+	check->full_checked += check->full;
+	drv_check_judge(check, request->good, request->work.key, (size_t)responder->exchange.request_bytes);
+	count_answer(pool, request->work.peer, request->place);
+	if (code == CADGE_QUEUED)
+		return true;
+	drv_jobs_release(&pool->jobs, job);
+	if (code != CADGE_DONE)
+		drv_responder_fail(responder, code);
+	return true;
+}
+
+/* The owner writes the answer. False: the layer has no room now. */
+static bool answer(struct drv_worker_pool *pool, uint32_t job)
+{
+	if (!drv_responder_answer(pool->responder, &pool->requests[job].work))
+		return false;
+	drv_jobs_release(&pool->jobs, job);
+	return true;
+}
+
+bool drv_worker_pool_pass(struct drv_worker_pool *pool, const void *data, size_t bytes,
+			  const struct drv_work *work)
+{
+	struct drv_pool_request *request;
+	uint32_t job;
+
+	if (!drv_jobs_take(&pool->jobs, &job))
+		return false;
+	request = &pool->requests[job];
+	request->work = *work;
+	request->place = pool->lines[work->peer].came++;
+	pool->came++;
+	if (pool->copies) {
+		request->good = drv_check_head(check_of(pool, request), data, bytes, &request->work.key);
+		memcpy(request->request, data, bytes);
+	} else {
+		request->work.key = drv_check_take(check_of(pool, request), data, bytes);
+	}
+	drv_jobs_submit(&pool->jobs, job);
+	return true;
+}
+
+/* Passes a request on, or drops it. False: it is to be answered in place. Workers take all, other owners what is too much. */
+static bool pass_on(struct drv_worker_pool *pool, const void *request, size_t bytes,
+		    const struct drv_work *work)
+{
+	const bool shared = pool->jobs.policy == DRV_POLICY_SHARED;
+
+	if (bytes != pool->responder->exchange.request_bytes ||
+	    (shared && pool->busy_polls < DRV_POOL_BUSY_POLLS))
+		return false;
+	if (drv_worker_pool_pass(pool, request, bytes, work))
+		return true;
+	if (!shared)
+		drv_responder_drop(drv_responder_line(pool->responder, work->peer));
+	return !shared;
+}
+
+/* A layer that made up a channel would have failed its conformance suite; memory is kept from it all the same. */
+static uint32_t channel_of(const struct drv_worker_pool *pool, uint32_t peer)
+{
+	return (uint32_t)(drv_responder_line(pool->responder, peer) - pool->responder->lines);
+}
+
+static void answered_in_place(struct drv_worker_pool *pool, uint32_t channel)
+{
+	count_answer(pool, channel, pool->lines[channel].came++);
+	pool->came++;
+	pool->responder->waits = true;
+}
+
+static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+			       struct cadge_lend *lend)
+{
+	struct drv_worker_pool *pool = ((struct drv_responder *)sink)->pool;
+	struct drv_work work = {.peer = channel_of(pool, peer)};
+	enum cadge_keep keep;
+
+	if (drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id) &&
+	    pass_on(pool, data, bytes - DRV_RPC_TRAILER_BYTES, &work))
+		return CADGE_TAKEN;
+	keep = pool->in_place.recv(sink, peer, data, bytes, lend);
+	answered_in_place(pool, work.peer);
+	return keep;
+}
+
+static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
+		    const struct cadge_reply_to *reply_to)
+{
+	struct drv_worker_pool *pool = ((struct drv_responder *)sink)->pool;
+	const struct drv_work work = {.peer = channel_of(pool, peer), .reply_to = *reply_to};
+
+	if (pass_on(pool, args, bytes, &work))
+		return;
+	pool->in_place.call(sink, peer, op, args, bytes, reply_to);
+	answered_in_place(pool, work.peer);
+}
+
+static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	struct drv_worker_pool *pool = ((struct drv_responder *)sink)->pool;
+	const uint64_t job = token & ~(DRV_TOKEN_RESPONDER | DRV_TOKEN_POOL);
+
+	if (!(token & DRV_TOKEN_POOL) || job >= pool->jobs.count ||
+	    !drv_jobs_release(&pool->jobs, (uint32_t)job))
+		drv_responder_on_sent(sink, peer, token, code);
+	else if (code < 0 && code != CADGE_E_LOST)
+		drv_responder_fail(pool->responder, code);
+}
+
+/* Works for what other threads passed on, and answers what others have worked for. */
+static void collect(struct drv_worker_pool *pool)
+{
+	uint32_t job;
+
+	pool->responder->waits = pool->responder->port.due;
+	pool->busy_polls = pool->came == pool->came_before ? 0 : pool->busy_polls + 1;
+	pool->came_before = pool->came;
+	drv_jobs_collect(&pool->jobs);
+	while (drv_jobs_first(&pool->jobs, &job) &&
+	       (pool->copies ? answer_written(pool, job) : answer(pool, job)))
+		drv_jobs_pop(&pool->jobs);
+	/* who asks the port alone collects after every poll */
+	pool->responder->port.due = true;
+}
+
+/* Memory for a request and an answer of each job. */
+static int take_copies(struct drv_worker_pool *pool, uint32_t count, struct drv_fail *fail)
+{
+	const struct drv_responder *responder = pool->responder;
+	const size_t request_stride = drv_memory_stride(responder->exchange.request_bytes);
+	/* no client of this endpoint uses that pool */
+	uint8_t *memory = drv_pool_take(responder->port.engine, DRV_POOL_REQUESTER,
+					count * (request_stride + responder->stride), fail);
+
+	for (uint32_t i = 0; memory && i < count; i++) {
+		pool->requests[i].request = memory + i * request_stride;
+		pool->requests[i].reply = memory + count * request_stride + i * responder->stride;
+	}
+	return memory ? 0 : -1;
+}
+
+int drv_worker_pool_start(struct drv_worker_pool *pool, struct drv_responder *responder,
+			  enum drv_policy policy, drv_work_fn work, void *arg, struct drv_queue *common,
+			  struct drv_fail *fail)
+{
+	struct drv_engine *engine = responder->port.engine;
+	/* twice as many as clients may have outstanding, so that a late completion holds up nothing; of a queue, its room */
+	uint32_t count = engine->channels_count * drv_responder_outstanding(&responder->exchange) * 2;
+
+	if (policy == DRV_POLICY_SHARED && count > DRV_JOBS_SHARE)
+		count = DRV_JOBS_SHARE;
+	pool->responder = responder;
+	pool->copies = !work;
+	pool->requests = calloc(count, sizeof(*pool->requests));
+	if (!pool->requests)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for requests that are passed on");
+	if (pool->copies && take_copies(pool, count, fail))
+		return -1;
+	pool->in_place = responder->port.sink;
+	responder->port.sink.recv = on_recv;
+	responder->port.sink.call = on_call;
+	responder->port.sink.sent = on_sent;
+	responder->port.due = true;
+	responder->pool = pool;
+	responder->collect = collect;
+	return drv_jobs_start(&pool->jobs, engine, policy, count, work ? work : work_on_copy,
+			      work ? arg : pool, common, fail);
+}
+
+void drv_worker_pool_stop(struct drv_worker_pool *pool)
+{
+	drv_jobs_stop(&pool->jobs);
+	free(pool->requests);
+	memset(pool, 0, sizeof(*pool));
+}
+
+/* ---- the role ---- */
+
+DRV_INLINE bool pool_due(void *arg)
+{
+	return drv_worker_pool_due(((const struct drv_responder *)arg)->pool);
 }
 
 int drv_responder_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
@@ -67,8 +307,8 @@ int drv_responder_role_serve(struct drv_play *play, json_t **message_out, struct
 {
 	struct drv_responder *responder = play->state;
 
-	return responder->jobs
-		       ? drv_serve_loop(play->engine, &responder->port.sink, responder, due_by_others,
+	return responder->pool
+		       ? drv_serve_loop(play->engine, &responder->port.sink, responder, pool_due,
 					drv_responder_loop_drain, message_out, fail)
 		       : drv_serve_loop(play->engine, &responder->port.sink, responder,
 					drv_responder_loop_due, drv_responder_loop_drain, message_out, fail);

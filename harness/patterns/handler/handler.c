@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "threads/jobs.h"
 #include "traffic/requester.h"
+#include "traffic/responder.h"
 #include "launch/pattern.h"
 #include "measure/service.h"
 
@@ -18,9 +18,7 @@
 
 /* Workers that do a server's work before it answers, each as `service` does, with memory of its own. */
 struct crew {
-	/* by its index in the server's ring, a request */
-	struct drv_jobs jobs;
-	const struct drv_responder *server;
+	struct drv_worker_pool pool;
 	uint32_t count;
 	struct drv_service *services;
 	/* each worker's own: whether its thread is ready to sleep exactly */
@@ -86,7 +84,7 @@ static uint64_t do_work(void *arg, uint32_t worker, uint64_t job)
 	if (!crew->is_ready[worker])
 		drv_service_settle_in(service);
 	crew->is_ready[worker] = true;
-	drv_service_do(service, crew->server->lines[0].work[job].key);
+	drv_service_do(service, crew->pool.requests[job].work.key);
 	return job;
 }
 
@@ -109,7 +107,6 @@ static int start_crew(struct crew *crew, struct drv_engine *engine, struct drv_r
 {
 	const uint32_t count = drv_workers_wanted(engine);
 
-	crew->server = server;
 	crew->services = calloc(count, sizeof(*crew->services));
 	if (count && !crew->services)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u workers", count);
@@ -117,17 +114,13 @@ static int start_crew(struct crew *crew, struct drv_engine *engine, struct drv_r
 	while (crew->count < count)
 		if (start_worker(&crew->services[crew->count++], service, bytes, fail))
 			return -1;
-	if (drv_jobs_start(&crew->jobs, engine, DRV_POLICY_FIFO, server->work_mask + 1, do_work, crew, NULL,
-			   fail))
-		return -1;
-	drv_responder_work(server, service, &crew->jobs);
-	return 0;
+	return drv_worker_pool_start(&crew->pool, server, DRV_POLICY_FIFO, do_work, crew, NULL, fail);
 }
 
 /* Legal without a start, on zeroes. */
 static void stop_crew(struct crew *crew)
 {
-	drv_jobs_stop(&crew->jobs);
+	drv_worker_pool_stop(&crew->pool);
 	for (uint32_t i = 0; i < crew->count; i++) {
 		free(crew->services[i].samples);
 		drv_service_stop(&crew->services[i]);
@@ -143,7 +136,7 @@ static int serve(struct drv_play *play, struct drv_responder *server, struct drv
 	const struct parameters *parameters = play->parameters;
 
 	if (!has_workers(play)) {
-		drv_responder_work(server, service, NULL);
+		server->service = service;
 		return 0;
 	}
 	return start_crew(crew, play->engine, server, service, parameters->work_bytes, fail);

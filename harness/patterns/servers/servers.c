@@ -9,7 +9,7 @@
 
 #include "servers/batch.h"
 #include "traffic/requester.h"
-#include "servers/handoff.h"
+#include "traffic/responder.h"
 #include "launch/pattern.h"
 #include "measure/service.h"
 #include "servers/shared.h"
@@ -35,8 +35,10 @@ static uint64_t outstanding(const struct parameters *parameters)
 
 /* The state of the role that answers. */
 struct serving {
-	/* passes requests on where the pattern's step has workers, or thieves */
-	struct drv_handoff handoff;
+	/* first: the functions of its role take a pointer to it */
+	struct drv_responder responder;
+	/* where the pattern's step has workers, or thieves */
+	struct drv_worker_pool pool;
 	struct drv_service service;
 };
 
@@ -174,10 +176,11 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	struct serving *serving = play->state;
-	struct drv_responder *server = &serving->handoff.server;
+	struct drv_responder *responder = &serving->responder;
+	const bool steals = parameters->step == STEP_STEALING;
 	struct drv_service *service = &serving->service;
 
-	if (drv_responder_start(server, play->engine, exchange_served(play), fail))
+	if (drv_responder_start(responder, play->engine, exchange_served(play), fail))
 		return -1;
 	play->sleep = sleep_of(parameters);
 	if (parameters->service_ns) {
@@ -186,11 +189,12 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 				      true, play->seed, &play->engine->clock, fail))
 			return -1;
 		drv_service_switch(service, true);
-		drv_responder_work(server, service, NULL);
+		responder->service = service;
 	}
 	return passes_on(parameters)
-		       ? drv_handoff_start(&serving->handoff,
-					   parameters->step == STEP_STEALING ? play->shared : NULL, fail)
+		       ? drv_worker_pool_start(&serving->pool, responder,
+					       steals ? DRV_POLICY_SHARED : DRV_POLICY_LEAST_LOADED, NULL,
+					       NULL, steals ? play->shared : NULL, fail)
 		       : 0;
 }
 
@@ -198,13 +202,9 @@ static void stop_server(struct drv_play *play)
 {
 	struct serving *serving = play->state;
 
-	drv_handoff_stop(&serving->handoff);
+	drv_worker_pool_stop(&serving->pool);
+	drv_responder_stop(&serving->responder);
 	drv_service_stop(&serving->service);
-}
-
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
-{
-	return drv_handoff_run(&((struct serving *)play->state)->handoff, message_out, fail);
 }
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
@@ -212,13 +212,13 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 	const struct parameters *parameters = play->parameters;
 	struct serving *serving = play->state;
 
-	drv_responder_phase(&serving->handoff.server, phase, counts_out);
+	drv_responder_phase(&serving->responder, phase, counts_out);
 	if (phase->ended == DRV_STEP_MEASURE && !phase->last && passes_on(parameters)) {
-		drv_record_count(play->record, REORDERED, serving->handoff.reordered);
+		drv_record_count(play->record, REORDERED, serving->pool.reordered);
 		if (parameters->step == STEP_STEALING)
-			drv_record_count(play->record, STOLEN, serving->handoff.jobs.helped);
+			drv_record_count(play->record, STOLEN, serving->pool.jobs.helped);
 	}
-	serving->handoff.reordered = serving->handoff.jobs.helped = 0;
+	serving->pool.reordered = serving->pool.jobs.helped = 0;
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -274,7 +274,7 @@ static const struct drv_pattern servers = {
 			 .state_bytes = sizeof(struct serving),
 			 .shared_bytes = DRV_JOBS_SHARED_BYTES,
 			 .stop = stop_server,
-			 .serve = serve,
+			 .serve = drv_responder_role_serve,
 			 .phase = phase_server},
 			{.name = NULL},
 		},

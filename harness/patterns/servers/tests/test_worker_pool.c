@@ -3,7 +3,7 @@
  * Many clients of one context: each gets the answers to its own requests, in order where they are given in place, also
  * when the layer is busy in between. And what is passed on: it is worked for once, by whoever takes it, and comes back.
  */
-#include "servers/handoff.h"
+#include "traffic/responder.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -95,6 +95,25 @@ static void start(struct drv_responder *server, struct drv_engine *engine)
 	drv_responder_phase(server, &phase, &counts);
 }
 
+/* A thread of a server that passes requests on. */
+struct passing {
+	struct drv_responder responder;
+	struct drv_worker_pool pool;
+};
+
+static int pass_on(struct passing *passing, struct drv_queue *common, struct drv_fail *fail)
+{
+	return drv_worker_pool_start(&passing->pool, &passing->responder,
+				     common ? DRV_POLICY_SHARED : DRV_POLICY_LEAST_LOADED, NULL, NULL, common,
+				     fail);
+}
+
+static void stop(struct passing *passing)
+{
+	drv_worker_pool_stop(&passing->pool);
+	drv_responder_stop(&passing->responder);
+}
+
 static struct drv_counts counts_of(struct drv_responder *server)
 {
 	const struct drv_phase phase = {.full = false};
@@ -146,24 +165,24 @@ static void test_in_place(uint64_t caps)
 }
 
 /* One poll of a thread: what it brought, and what the thread does then. */
-static void turn(struct drv_handoff *handoff, uint32_t channel, uint64_t number)
+static void turn(struct passing *passing, uint32_t channel, uint64_t number)
 {
 	struct drv_fail fail;
 
-	deliver(&handoff->server, channel, number);
-	if (drv_handoff_drain(handoff, &fail))
+	deliver(&passing->responder, channel, number);
+	if (drv_responder_drain(&passing->responder, &fail))
 		tap_ok(false, "a thread that passes on: %s", fail.text);
 }
 
 /* Threads of a server that help each other. */
-static void start_two(struct drv_handoff handoffs[2], struct drv_engine engines[2], struct drv_queue *common)
+static void start_two(struct passing both[2], struct drv_engine engines[2], struct drv_queue *common)
 {
 	struct drv_fail fail;
 
 	for (int i = 0; i < 2; i++) {
-		memset(&handoffs[i], 0, sizeof(handoffs[i]));
-		start(&handoffs[i].server, &engines[i]);
-		if (drv_handoff_start(&handoffs[i], common, &fail))
+		memset(&both[i], 0, sizeof(both[i]));
+		start(&both[i].responder, &engines[i]);
+		if (pass_on(&both[i], common, &fail))
 			tap_ok(false, "a thread starts: %s", fail.text);
 	}
 }
@@ -173,45 +192,45 @@ static void test_stealing(void)
 {
 	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
-	struct drv_handoff handoffs[2];
+	struct passing both[2];
 	struct drv_fail fail;
 	uint64_t number = 0;
 
 	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	start_engine(&engines[1], CADGE_CAP_POST_IN_SINK);
 	start_engine(&engines[0], CADGE_CAP_POST_IN_SINK);
-	start_two(handoffs, engines, common);
-	while (handoffs[0].busy_polls < DRV_HANDOFF_BUSY_POLLS)
-		turn(&handoffs[0], 0, number++);
-	tap_ok(in_order(&chans[0], (uint32_t)number) && !handoffs[0].jobs.out,
+	start_two(both, engines, common);
+	while (both[0].pool.busy_polls < DRV_POOL_BUSY_POLLS)
+		turn(&both[0], 0, number++);
+	tap_ok(in_order(&chans[0], (uint32_t)number) && !both[0].pool.jobs.out,
 	       "a thread that is not busy yet answers %" PRIu64 " in place", number);
-	deliver(&handoffs[0].server, 0, number++);
-	deliver(&handoffs[0].server, 1, 0);
-	tap_ok(handoffs[0].jobs.out == 2 && chans[1].answers == 0, "once it is, it passes on");
-	drv_handoff_drain(&handoffs[1], &fail);
-	tap_ok(handoffs[1].jobs.helped == 1 && chans[0].answers == number - 1,
+	deliver(&both[0].responder, 0, number++);
+	deliver(&both[0].responder, 1, 0);
+	tap_ok(both[0].pool.jobs.out == 2 && chans[1].answers == 0, "once it is, it passes on");
+	drv_responder_drain(&both[1].responder, &fail);
+	tap_ok(both[1].pool.jobs.helped == 1 && chans[0].answers == number - 1,
 	       "another takes one at a time, and does not touch the context");
 	/* its own, which nobody took, and what came back */
-	drv_handoff_drain(&handoffs[0], &fail);
-	drv_handoff_drain(&handoffs[0], &fail);
-	tap_ok(in_order(&chans[0], (uint32_t)number) && chans[1].answers == 1 && !handoffs[0].jobs.out &&
-		       handoffs[0].jobs.helped == 0 && handoffs[0].reordered == 0,
-	       "its owner answers both: %" PRIu64 " out of order", handoffs[0].reordered);
+	drv_responder_drain(&both[0].responder, &fail);
+	drv_responder_drain(&both[0].responder, &fail);
+	tap_ok(in_order(&chans[0], (uint32_t)number) && chans[1].answers == 1 && !both[0].pool.jobs.out &&
+		       both[0].pool.jobs.helped == 0 && both[0].pool.reordered == 0,
+	       "its owner answers both: %" PRIu64 " out of order", both[0].pool.reordered);
 
 	/* nothing came for a while: the next requests are answered in place, and overtake what is still out */
-	handoffs[0].busy_polls = DRV_HANDOFF_BUSY_POLLS;
-	deliver(&handoffs[0].server, 0, number++);
-	handoffs[0].busy_polls = 0;
-	deliver(&handoffs[0].server, 0, number++);
-	drv_handoff_drain(&handoffs[0], &fail);
-	tap_ok(handoffs[0].reordered == 1 && chans[0].answers == number &&
+	both[0].pool.busy_polls = DRV_POOL_BUSY_POLLS;
+	deliver(&both[0].responder, 0, number++);
+	both[0].pool.busy_polls = 0;
+	deliver(&both[0].responder, 0, number++);
+	drv_responder_drain(&both[0].responder, &fail);
+	tap_ok(both[0].pool.reordered == 1 && chans[0].answers == number &&
 		       chans[0].ids[number - 1] == number - 2,
 	       "an answer that was overtaken is counted");
-	tap_ok(counts_of(&handoffs[0].server).executed == number + 1 &&
-		       !counts_of(&handoffs[0].server).mismatches,
+	tap_ok(counts_of(&both[0].responder).executed == number + 1 &&
+		       !counts_of(&both[0].responder).mismatches,
 	       "all are executed once");
-	drv_handoff_stop(&handoffs[0]);
-	drv_handoff_stop(&handoffs[1]);
+	stop(&both[0]);
+	stop(&both[1]);
 	for (int i = 0; i < 2; i++) {
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_RESPONDER]);
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_REQUESTER]);
@@ -222,11 +241,11 @@ static void test_stealing(void)
 /* In a thread of its own: helps out until it is told that all is done. */
 static void *help(void *arg)
 {
-	struct drv_handoff *handoff = arg;
+	struct passing *passing = arg;
 	struct drv_fail fail;
 
 	while (!atomic_load(&all_done))
-		drv_handoff_drain(handoff, &fail);
+		drv_responder_drain(&passing->responder, &fail);
 	return NULL;
 }
 
@@ -236,7 +255,7 @@ static void test_both_at_once(void)
 	enum { REQUESTS = 20000 };
 	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
-	struct drv_handoff handoffs[2];
+	struct passing both[2];
 	struct drv_counts counts;
 	struct drv_fail fail;
 	uint32_t wrong = 0;
@@ -245,28 +264,28 @@ static void test_both_at_once(void)
 	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	for (int i = 0; i < 2; i++)
 		start_engine(&engines[i], CADGE_CAP_POST_IN_SINK);
-	start_two(handoffs, engines, common);
-	pthread_create(&helper, NULL, help, &handoffs[1]);
+	start_two(both, engines, common);
+	pthread_create(&helper, NULL, help, &both[1]);
 	for (uint64_t number = 0; number < REQUESTS; number++) {
-		handoffs[0].busy_polls = number % 2 ? DRV_HANDOFF_BUSY_POLLS : 0;
-		deliver(&handoffs[0].server, 0, number);
+		both[0].pool.busy_polls = number % 2 ? DRV_POOL_BUSY_POLLS : 0;
+		deliver(&both[0].responder, 0, number);
 		/* all that was passed on is the helper's */
 		while (number % 8 == 7 && atomic_load(&common->taken) != atomic_load(&common->put))
 			sched_yield();
-		while (number % 8 == 7 && handoffs[0].jobs.out)
-			drv_handoff_drain(&handoffs[0], &fail);
+		while (number % 8 == 7 && both[0].pool.jobs.out)
+			drv_responder_drain(&both[0].responder, &fail);
 		if (chans[0].answers > ANSWERS_MAX / 2)
 			chans[0].answers = 0;
 		wrong |= chans[0].wrong;
 	}
 	atomic_store(&all_done, true);
 	pthread_join(helper, NULL);
-	counts = counts_of(&handoffs[0].server);
+	counts = counts_of(&both[0].responder);
 	tap_ok(!wrong && counts.executed == REQUESTS && counts.checked == REQUESTS && !counts.mismatches,
 	       "%" PRIu64 " requests answered by two threads at once, %" PRIu64 " by the other",
-	       counts.executed, handoffs[1].jobs.helped);
+	       counts.executed, both[1].pool.jobs.helped);
 	for (int i = 0; i < 2; i++) {
-		drv_handoff_stop(&handoffs[i]);
+		stop(&both[i]);
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_RESPONDER]);
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_REQUESTER]);
 	}
@@ -278,38 +297,39 @@ static void test_waiting_answers(void)
 {
 	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
-	struct drv_handoff handoffs[2];
+	struct passing both[2];
 	struct drv_exchange deep = exchange;
-	struct cadge_sink *sink = &handoffs[0].server.port.sink;
+	struct cadge_sink *sink = &both[0].responder.port.sink;
 	struct drv_fail fail;
 
 	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	for (int i = 0; i < 2; i++)
 		start_engine(&engines[i], CADGE_CAP_POST_IN_SINK);
-	start_two(handoffs, engines, common);
-	handoffs[0].busy_polls = DRV_HANDOFF_BUSY_POLLS;
+	start_two(both, engines, common);
+	both[0].pool.busy_polls = DRV_POOL_BUSY_POLLS;
 	for (uint64_t number = 0; number < DEPTH; number++)
-		deliver(&handoffs[0].server, 0, number);
+		deliver(&both[0].responder, 0, number);
 	for (int i = 0; i < DEPTH; i++)
-		drv_handoff_drain(&handoffs[1], &fail);
-	sink->sent(sink, 0, DRV_TOKEN_RESPONDER | DRV_TOKEN_HANDED_OFF | handoffs[0].jobs.count, 0);
+		drv_responder_drain(&both[1].responder, &fail);
+	sink->sent(sink, 0, DRV_TOKEN_RESPONDER | DRV_TOKEN_POOL | both[0].pool.jobs.count, 0);
 	busy = 1;
-	drv_handoff_drain(&handoffs[0], &fail);
-	drv_handoff_drain(&handoffs[0], &fail);
-	tap_ok(in_order(&chans[0], DEPTH) && handoffs[1].jobs.helped == DEPTH && !handoffs[0].reordered,
+	drv_responder_drain(&both[0].responder, &fail);
+	drv_responder_drain(&both[0].responder, &fail);
+	tap_ok(in_order(&chans[0], DEPTH) && both[1].pool.jobs.helped == DEPTH && !both[0].pool.reordered,
 	       "%d answers wait for room, and leave in order", DEPTH);
-	sink->sent(sink, 0, DRV_TOKEN_RESPONDER | DRV_TOKEN_HANDED_OFF, 0);
-	tap_ok(handoffs[0].server.lines[0].check.mismatches == 2,
+	sink->sent(sink, 0, DRV_TOKEN_RESPONDER | DRV_TOKEN_POOL, 0);
+	tap_ok(both[0].responder.lines[0].check.mismatches == 2,
 	       "a completion of no answer, and one too many, are refused");
 	deep.depth = 4096;
-	drv_handoff_stop(&handoffs[1]);
-	if (drv_responder_start(&handoffs[1].server, &engines[1], deep, &fail) ||
-	    drv_handoff_start(&handoffs[1], common, &fail))
+	stop(&both[1]);
+	if (drv_responder_start(&both[1].responder, &engines[1], deep, &fail) ||
+	    pass_on(&both[1], common, &fail))
 		tap_ok(false, "a thread of deep clients starts: %s", fail.text);
-	tap_ok(handoffs[1].jobs.count == DRV_JOBS_SHARE,
-	       "a thread's share of the queue is %u requests, however many may come", handoffs[1].jobs.count);
-	drv_handoff_stop(&handoffs[0]);
-	drv_handoff_stop(&handoffs[1]);
+	tap_ok(both[1].pool.jobs.count == DRV_JOBS_SHARE,
+	       "a thread's share of the queue is %u requests, however many may come",
+	       both[1].pool.jobs.count);
+	stop(&both[0]);
+	stop(&both[1]);
 	for (int i = 0; i < 2; i++) {
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_RESPONDER]);
 		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_REQUESTER]);
@@ -326,7 +346,7 @@ static void test_workers_share(void)
 	const uint32_t room = 2 * CHANNELS * drv_responder_outstanding(&exchange);
 	const struct drv_work work = {.id = 0};
 	struct drv_engine engine;
-	struct drv_handoff handoff;
+	struct passing one;
 	struct drv_fail fail;
 	uint8_t request[REQUEST];
 	uint32_t passed = 0;
@@ -334,22 +354,22 @@ static void test_workers_share(void)
 
 	start_engine(&engine, 0);
 	engine.launch = &launch;
-	memset(&handoff, 0, sizeof(handoff));
-	start(&handoff.server, &engine);
-	if (drv_handoff_start(&handoff, NULL, &fail))
+	memset(&one, 0, sizeof(one));
+	start(&one.responder, &engine);
+	if (pass_on(&one, NULL, &fail))
 		tap_ok(false, "workers start: %s", fail.text);
 	drv_head_write(request, REQUEST, seed, 0);
-	while (passed <= room && drv_handoff_pass(&handoff, request, REQUEST, &work))
+	while (passed <= room && drv_worker_pool_pass(&one.pool, request, REQUEST, &work))
 		passed++;
-	even = handoff.jobs.load[0] == room / WORKERS && handoff.jobs.load[1] == room / WORKERS &&
-	       handoff.jobs.load[2] == room / WORKERS;
+	even = one.pool.jobs.load[0] == room / WORKERS && one.pool.jobs.load[1] == room / WORKERS &&
+	       one.pool.jobs.load[2] == room / WORKERS;
 	tap_ok(passed == room && room % WORKERS == 0 && even, "%u requests are shared by %d workers, %u each",
-	       passed, WORKERS, handoff.jobs.load[0]);
-	while (handoff.jobs.out)
-		drv_handoff_drain(&handoff, &fail);
-	back = !handoff.jobs.load[0] && !handoff.jobs.load[1] && !handoff.jobs.load[2];
+	       passed, WORKERS, one.pool.jobs.load[0]);
+	while (one.pool.jobs.out)
+		drv_responder_drain(&one.responder, &fail);
+	back = !one.pool.jobs.load[0] && !one.pool.jobs.load[1] && !one.pool.jobs.load[2];
 	tap_ok(back && chans[0].answers == room, "all of them come back");
-	drv_handoff_stop(&handoff);
+	stop(&one);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_RESPONDER]);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_REQUESTER]);
 }

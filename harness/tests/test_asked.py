@@ -164,6 +164,14 @@ def test_wrong_values_are_refused_with_what_is_allowed(
     assert all(word in answer.err for word in said), answer.err
 
 
+@pytest.mark.parametrize("words", [("run", "--layers"), ("plan", "--layers"), ("quick",), ("selftest", "--only")])
+@pytest.mark.parametrize("names", ["", " , "])
+def test_no_name_is_not_every_name(words: tuple[str, ...], names: str, runner: FakeRunner, cadge: Cadge) -> None:
+    """As where a variable of a script is empty: what would be measured is not what was meant."""
+    answer = cadge(*words, names)
+    assert (answer.code, answer.out, runner.made) == (2, "", [])
+
+
 def test_sizes_that_were_asked_for_are_not_dropped_for_a_budget(checkout: Checkout) -> None:
     many = "[8B, 16B, 64B, 256B, 1KiB, 4KiB]"
     text = f"""\

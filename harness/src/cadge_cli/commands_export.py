@@ -18,11 +18,11 @@ from cadge_cli.options import (
     EXAMPLES,
     answers,
     count_of_endpoints,
+    listed,
     name_of,
     opened,
     refuse_options,
     results_option,
-    split_names,
     with_launches,
     writable,
 )
@@ -221,7 +221,7 @@ def _platform(campaign: Campaign, fit: FitChoice, topologies: tuple[str, ...], e
 
 def _one(given: tuple[str, ...], default: str, option: str) -> str:
     """Return the one word of an option. Raises UsageError for several."""
-    words = split_names(given) or (default,)
+    words = listed(option, given, default) or (default,)
     if len(words) > 1:
         raise UsageError(f"{option}: a platform has one, and {', '.join(words)} are {len(words)}")
     return words[0]

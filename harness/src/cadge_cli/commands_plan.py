@@ -17,12 +17,12 @@ from cadge_cli.options import (
     Measuring,
     answers,
     asking_options,
+    listed,
     looks_option,
     out_option,
     queue_option,
     refuse_options,
     results_option,
-    split_names,
     sweep_options,
     testbed_options,
     trace_option,
@@ -96,7 +96,7 @@ def plan(
     With an inventory it logs in to the hosts as well and shows them side by side; exit code 3 where the sweep cannot
     be made on them.
     """
-    only = split_names(layer_names)
+    only = listed("--layers", layer_names, "sockets-tcp native-ucx")
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     if pilot:
         refuse_options(_NOT_OF_A_PILOT, "is for a plan; a pilot measures the baseline alone")

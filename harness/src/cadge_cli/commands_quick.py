@@ -10,7 +10,7 @@ import click
 
 from cadge_cli.closing import closing_lines, closing_of
 from cadge_cli.commands_run import CampaignRun, measure
-from cadge_cli.options import Measuring, answers, queue_option, results_option, split_names
+from cadge_cli.options import Measuring, answers, listed, queue_option, results_option
 from cadge_cli.output import Output
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK
 from cadge_harness.run.request import Request, read_request
@@ -49,7 +49,7 @@ def quick(layers: tuple[str, ...], queue: bool, results: Path | None, output: Ou
     """
     output.brief = True
     how = Measuring(testbed_name="local", inventory=None, tune=False, report=False, queue=queue, results=results)
-    done = measure(_request(split_names(layers)), output, how, told=_told)
+    done = measure(_request(listed("cadge quick", layers, "sockets-tcp native-ucx")), output, how, told=_told)
     if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
         return output.finish(done.code, done.data, done.lines)
     closing = closing_of(done.campaign)

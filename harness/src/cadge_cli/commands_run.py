@@ -26,10 +26,10 @@ from cadge_cli.options import (
     Measuring,
     answers,
     asking_options,
+    listed,
     looks_option,
     measuring_options,
     selftest_option,
-    split_names,
     sweep_options,
     trace_option,
 )
@@ -116,7 +116,7 @@ def run(
     A sweep ablate-NAME measures layers as they are and with each optimisation off, and ends with a table of what each
     is worth; `cadge export --format ablation` prints that of a stored campaign.
     """
-    only = split_names(layer_names)
+    only = listed("--layers", layer_names, "sockets-tcp native-ucx")
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     done = measure(request, output, how)
     if not request.sweep_name.startswith(PREFIX) or not done.campaign.launch_ids():

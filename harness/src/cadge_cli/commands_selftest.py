@@ -18,8 +18,7 @@ from cadge_cli.options import (
     Measuring,
     answers,
     hosts_options,
-    name_of,
-    split_names,
+    names_of,
 )
 from cadge_cli.output import Output
 from cadge_harness import __version__
@@ -61,7 +60,7 @@ def selftest(only: tuple[str, ...], series: int, how: Measuring, output: Output)
     """
     from cadge_cli.selftest_parts import SelftestRun, StoppedError
 
-    wanted = [name_of(name, NAMES, "part") for name in split_names(only)] or list(NAMES)
+    wanted = names_of(only, NAMES, "part")
     parts = [name for name in NAMES if name in wanted]
     checkout = find_checkout()
     begun = datetime.now(UTC)

@@ -12,7 +12,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli.fit_choice import FitChoice, size_of
-from cadge_cli.options import count_of_endpoints, gathered, names_of, split_names
+from cadge_cli.options import count_of_endpoints, gathered, listed, names_of
 from cadge_cli.output import Output, table
 from cadge_harness.errors import EXIT_OK, UsageError
 
@@ -78,7 +78,10 @@ def predict(
         raise UsageError(str(error)) from error
     kinds = [Kind(name) for name in names_of(topologies, tuple(Kind), "topology")]
     wanted = [Traffic(name) for name in names_of(predicting.traffics, tuple(Traffic), "traffic")]
-    counts = [count_of_endpoints(text, model.ENDPOINTS_MOST) for text in split_names(endpoints) or ENDPOINTS]
+    counts = [
+        count_of_endpoints(text, model.ENDPOINTS_MOST)
+        for text in listed("--endpoints", endpoints, "16 64") or ENDPOINTS
+    ]
     chosen = fits() if predicting.file is None else choose.choose(choose.read(predicting.file), **fit.asked)
     message = fit.message(chosen)
     rows = []

@@ -473,7 +473,10 @@ def name_of(given: str, known: Collection[str], what: str, *, before: str = "") 
 
 def names_of(given: tuple[str, ...], known: Sequence[str], what: str) -> list[str]:
     """Return the names that a user gave, or all where there are none. Raises UsageError for one that is unknown."""
-    return [name_of(name, known, what) for name in split_names(given)] or list(known)
+    names = [name_of(name, known, what) for name in split_names(given)]
+    if given and not names:
+        raise UsageError(f"no {what} is named; one is {known[0]}")
+    return names or list(known)
 
 
 def count_of_endpoints(text: str, most: int) -> int:

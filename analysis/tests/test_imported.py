@@ -13,9 +13,8 @@ from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import Facts, Figure, Heading, Region
 from cadge_analysis.messages import say
 from cadge_analysis.page.imported import imported, imported_lines
-from cadge_analysis.page.render import html
 from cadge_analysis.page.viewmodel import Page
-from cadge_analysis.report import page_of
+from cadge_analysis.report import html, page_of
 from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_results import Campaign
 from cadge_results.base import Place

@@ -16,7 +16,7 @@ import synthetic
 from chromium import Browser
 
 from cadge_analysis import report
-from cadge_analysis.page.render import script_of
+from cadge_analysis.blocks.script import script_of
 
 pytestmark = pytest.mark.spare
 

@@ -12,7 +12,7 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.blocks.model import Facts
 from cadge_analysis.messages import say
-from cadge_analysis.page.compared import compared
+from cadge_analysis.page.compared import attempts, compared
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import _folded
 from cadge_analysis.page.provenance import deck, host_facts, own, tidied
@@ -45,7 +45,8 @@ def through(data: Dataset, medium: str, used: str) -> str:
         assert result is not None
         path = tuple(one.model_copy(update={"medium": medium, "used": used}) for one in result.path)
         records.append(record.model_copy(update={"result": result.model_copy(update={"path": path})}))
-    return compared(replace(data, records=tuple(records))).libraries[0].paths
+    first = compared(replace(data, records=tuple(records))).facts[0]
+    return first.cells[0].spans[-1].text
 
 
 @pytest.mark.parametrize(
@@ -135,12 +136,10 @@ def test_whose_work_is_compared_is_said_once(data: Dataset) -> None:
 
 
 def test_attempts_of_what_was_measured_twice_are_told_apart(tmp_path: Path, data: Dataset) -> None:
-    assert "twice" not in compared(data).attempts
+    assert "twice" not in attempts(data)
     twice = load.read(synthetic.make(tmp_path / "twice", replace(OPTIONS, twins=("sockets-tcp",))))
     again = sum(len(cell.samples) for cell in twice.twins if cell.series.kind == "layer")
-    assert (
-        f"{again:,}".replace(",", "\u202f") + " of them of a layer that was measured twice" in compared(twice).attempts
-    )
+    assert f"{again:,}".replace(",", "\u202f") + " of them of a layer that was measured twice" in attempts(twice)
 
 
 def test_no_pattern_is_left_out_that_settled_no_better_than_one_that_is_named() -> None:

@@ -17,10 +17,9 @@ from cadge_analysis.blocks.model import Table
 from cadge_analysis.judged import judged
 from cadge_analysis.messages import say
 from cadge_analysis.page.compared import _carried
-from cadge_analysis.page.render import html
 from cadge_analysis.page.versions import versions
 from cadge_analysis.page.viewmodel import Since
-from cadge_analysis.report import edition, page_of
+from cadge_analysis.report import edition, html, page_of
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.launch_facts import launch_facts
 from cadge_analysis.stats.load import Dataset, read

@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from cadge_analysis import messages, reopen
+from cadge_analysis.blocks.html import printed as printed_html
+from cadge_analysis.blocks.lines import lines_of_page
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.text import text
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making, epoch
-from cadge_analysis.page import pages, provenance, render, reopened, views
-from cadge_analysis.page.outline import outline
+from cadge_analysis.page import pages, provenance, reopened, views
+from cadge_analysis.page.documents import document
 from cadge_analysis.page.since import since
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.placing import Placed, placed
@@ -107,7 +109,7 @@ def opened_again(text: str, file: str, baseline: str | None) -> str:
 
 def html(page: Page) -> str:
     """Return a page as one HTML document."""
-    return render.html(page)
+    return printed_html(document(page))
 
 
 def files(page: Page, name: str, *, parted: bool | None = None) -> dict[str, str]:
@@ -115,24 +117,24 @@ def files(page: Page, name: str, *, parted: bool | None = None) -> dict[str, str
 
     parted: whether it has a page a pattern beside it; None to let its size decide (see page.pages).
     """
-    whole = render.html(page)
+    whole = html(page)
     size = len(whole.encode())
     if parted is None:
         parted = size > pages.ONE_FILE_MOST
     if not (parted and page.sections):
         return {name: whole}
     main, others = pages.split(page, name, size)
-    text = render.html(main)
+    text = html(main)
     for one in pages.lighter(main):
         if len(text.encode()) <= pages.ONE_FILE_MOST:
             break
-        text = render.html(one)
-    return {**{other: render.pattern(one) for other, one in others.items()}, name: text}
+        text = html(one)
+    return {**{other: printed_html(one) for other, one in others.items()}, name: text}
 
 
 def edition(page: Page, kind: str) -> str:
     """Return a page in an edition without figures: "markdown", or "text" of at most 100 columns."""
-    return {"markdown": markdown, "text": text}[kind](outline(page))
+    return {"markdown": markdown, "text": text}[kind](lines_of_page(document(page)))
 
 
 def write(page: Page, out_path: Path, *, one_file: bool = False) -> Written:

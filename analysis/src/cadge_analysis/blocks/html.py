@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from cadge_analysis.blocks import definitions, layout
 from cadge_analysis.blocks.model import CHOSEN, Data, PageDocument
+from cadge_analysis.blocks.script import script, tidy
 from cadge_analysis.cells.shown import Value
 
 
@@ -20,11 +21,7 @@ def environment(folder: Path | None = None) -> Environment:
     """Return the environment of all templates, and of those in a folder. Every value from data is escaped."""
     made = Environment(
         loader=ChoiceLoader(
-            [
-                PackageLoader("cadge_analysis.blocks", "templates"),
-                PackageLoader("cadge_analysis.page", "templates"),
-                *([FileSystemLoader(folder)] if folder else []),
-            ]
+            [PackageLoader("cadge_analysis.blocks", "templates"), *([FileSystemLoader(folder)] if folder else [])]
         ),
         autoescape=True,
         undefined=StrictUndefined,
@@ -63,14 +60,5 @@ def data(given: Data) -> Markup:
 
 def printed(page: PageDocument) -> str:
     """Return a page as one HTML document that needs nothing else."""
-    return whole(environment().get_template("page.html.j2").render(page=page))
-
-
-def whole(text: str) -> str:
-    """Return a page as it is written: with what it draws more than once, without what a browser does not need."""
+    text = environment().get_template("page.html.j2").render(page=page, script=script() if page.scripted else None)
     return tidy(definitions.defined(text))
-
-
-def tidy(text: str) -> str:
-    """Return a rendered page without indentation and empty lines."""
-    return "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"

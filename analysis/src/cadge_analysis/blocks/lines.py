@@ -23,6 +23,7 @@ from cadge_analysis.blocks.model import (
     Item,
     Items,
     Matrix,
+    PageDocument,
     PanelFigure,
     Region,
     Remark,
@@ -98,6 +99,13 @@ def lines_of(blocks: Iterable[Block]) -> Iterator[Lines]:
                 yield Paragraph(block.caption)
 
 
+def lines_of_page(page: PageDocument) -> Iterator[Lines]:
+    """Yield what an edition says of a whole page."""
+    yield Heading(1, page.title)
+    yield Paragraph(page.deck)
+    yield from lines_of((*page.head, *page.blocks))
+
+
 def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
     """Leave out what says nothing: an empty sentence, a list or a table without a row."""
     for one in lines:
@@ -113,7 +121,7 @@ def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
 
 
 def _said(spans: Iterable[Span]) -> str:
-    return "".join(one.text for one in spans)
+    return "".join(one.text for one in spans if one.role != ONSCREEN).strip()
 
 
 def _item(one: Item) -> str:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.model import (
     Block,
     Column,
@@ -21,6 +23,8 @@ from cadge_analysis.blocks.model import (
     Text,
 )
 from cadge_analysis.cells.shown import Value
+
+say = partial(messages.say, "figures")
 
 
 def plain(text: str, role: str = "") -> Text:
@@ -93,7 +97,25 @@ def plain_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
 def sections_of(blocks: Iterable[Block]) -> tuple[NavLink, ...]:
     """Return the list of a page's sections."""
     regions = [one for one in blocks if isinstance(one, Region) and one.id]
-    return tuple(NavLink(href=f"#{one.id}", text=one.short or one.title) for one in regions)
+    return tuple(link_to(one) for one in regions)
+
+
+def link_to(region: Region, text: str = "") -> NavLink:
+    """Return an entry of the list of sections."""
+    return NavLink(href=f"#{region.id}", text=text or region.short or region.title)
+
+
+def made_of_records(generated: str, carried: str = "") -> tuple[Span, ...]:
+    """Return what the foot of a page says: what it is made of, and what it carries for programs."""
+    said = (say("embedded", carried=carried or say("carried")), say("embedded_data"), say("embedded_end"))
+    return (
+        Span(say("made", generated=generated)),
+        Span(" "),
+        Span(said[0]),
+        Span(" "),
+        Span(said[1], role="code"),
+        Span(said[2]),
+    )
 
 
 def every(blocks: Iterable[Block]) -> Iterator[Block]:

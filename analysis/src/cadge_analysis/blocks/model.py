@@ -94,7 +94,7 @@ class Facts:
     """Names and what is known under each."""
 
     facts: tuple[Fact, ...]
-    role: str = ""
+    role: str = "facts"
     data: Data = ()
 
 
@@ -403,12 +403,13 @@ Block = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NavLink:
-    """An entry of the list of sections."""
+    """An entry of the list of sections, or several below one text; without an address it leads nowhere itself."""
 
-    href: str
     text: str
+    href: str = ""
+    below: tuple[NavLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -432,6 +433,8 @@ class PageDocument:
     """A whole page: what it is, what limits what it says (`banner`), its list of sections, and its blocks.
 
     `kicker` says what kind of page it is; `styles` are the style sheets that it needs beside those of every page.
+    `head` stands below its title; `made` says what it is made of and carries for programs. `scripted`: it has the
+    report's script; `part_of`: the report whose page it is.
     """
 
     title: str
@@ -442,5 +445,7 @@ class PageDocument:
     banner: tuple[Block, ...]
     blocks: tuple[Block, ...]
     sheet: Sheet
-    carried: str = say("carried")
-    """What is embedded in the file for programs."""
+    made: tuple[Span, ...]
+    head: tuple[Block, ...] = ()
+    scripted: bool = False
+    part_of: str = ""

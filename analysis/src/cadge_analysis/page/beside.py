@@ -12,6 +12,7 @@ from math import log1p
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import (
     caption,
+    made_of_records,
     plain,
     plain_table,
     row_name,
@@ -95,6 +96,7 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
         banner=banner(_verdict(found, remarks), remarks),
         blocks=blocks,
         sheet=dressed((), command, document(found, launches=True), generated=generated, looks=looks.values()),
+        made=made_of_records(generated),
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.blocks.model import ONSCREEN, Fact, Facts, Span, TableCell
 from cadge_analysis.page.findings import MEDIA
-from cadge_analysis.page.viewmodel import ComparedScope, Library
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results.result import PathFacts
 
@@ -23,12 +23,17 @@ WORKLOADS_MOST = 4
 """So many groups of patterns are told with their values; of more, how many there are."""
 
 
-def compared(data: Dataset) -> ComparedScope:
-    """Return what the campaign compared."""
-    return ComparedScope(libraries=tuple(_libraries(data)), workloads=_workloads(data), attempts=_attempts(data))
+def compared(data: Dataset, *, whole: bool = True) -> Facts:
+    """Return what the campaign compared. whole: there are records, which say how, and a section with all of it."""
+    said = attempts(data)
+    spans = [Span(_workloads(data)), Span(". ")]
+    spans += [Span(said, role="dim"), Span(". ")] if said else []
+    spans += [Span(say("compared.in_full"), role=ONSCREEN, href="#layers")] if whole else []
+    measured = Fact(name="Measured", cells=(TableCell(spans=tuple(spans)),))
+    return Facts((*(_libraries(data) if whole else ()), measured), "compared")
 
 
-def _libraries(data: Dataset) -> Iterator[Library]:
+def _libraries(data: Dataset) -> Iterator[Fact]:
     """Yield libraries by how many layers stand on them, one a path together; those that no layer opened last."""
     stated: dict[Series, dict[str, None]] = defaultdict(dict)
     media: dict[Series, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
@@ -45,10 +50,14 @@ def _libraries(data: Dataset) -> Iterator[Library]:
         name = " | ".join(stated[series]) if series in stated else NEVER
         groups[name, _paths(media[series])].append(words.isolated(series.label))
     standing = Counter(name for (name, _), layers in groups.items() for _ in layers)
+    cells: dict[str, list[TableCell]] = defaultdict(list)
     for (name, paths), layers in sorted(
         groups.items(), key=lambda one: (one[0][0] == NEVER, -standing[one[0][0]], one[0][0], -len(one[1]), one[0])
     ):
-        yield Library(name=name, layers=tuple(layers), paths=paths)
+        by = (Span(" "), Span(f"({paths})", role="dim")) if paths else ()
+        cells[name].append(TableCell(spans=(Span(", ".join(layers)), *by)))
+    for name, found in cells.items():
+        yield Fact(name=name, cells=tuple(found))
 
 
 def _carried(path: PathFacts) -> str:
@@ -90,7 +99,7 @@ def _workloads(data: Dataset) -> str:
     return f"{'; '.join(parts)}; {units.listing(waits)}"
 
 
-def _attempts(data: Dataset) -> str:
+def attempts(data: Dataset) -> str:
     """Return how many attempts of layers were planned, and how many have numbers; empty where none was planned."""
     cells = [cell for cell in data.planned if cell.series.kind == "layer"]
     planned, valid = sum(cell.planned for cell in cells), sum(len(cell.samples) for cell in cells)

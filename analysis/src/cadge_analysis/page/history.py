@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import log
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.make import plain, plain_table, sections_of
+from cadge_analysis.blocks.make import made_of_records, plain, plain_table, sections_of
 from cadge_analysis.blocks.model import (
     Block,
     Command,
@@ -99,7 +99,7 @@ def page(found: History, *, generated: str) -> PageDocument:
         banner=banner(_verdict(found), remarks) if remarks else (),
         blocks=blocks,
         sheet=dressed((), command, document(found), generated=generated, looks=by_label.values()),
-        carried=say("carried"),
+        made=made_of_records(generated, say("carried")),
     )
 
 

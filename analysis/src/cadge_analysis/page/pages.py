@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -19,49 +19,31 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.model import WHOLE, Block, Figure, Region, Remark, Sheet, Span, Text
+from cadge_analysis.blocks.make import link_to
+from cadge_analysis.blocks.model import (
+    WHOLE,
+    Block,
+    Command,
+    Facts,
+    Figure,
+    NavLink,
+    PageDocument,
+    Region,
+    Sheet,
+    Span,
+    Text,
+)
+from cadge_analysis.page.documents import STYLES
 from cadge_analysis.page.provenance import as_json
-from cadge_analysis.page.viewmodel import ComparedScope, Page
+from cadge_analysis.page.sections import stops
+from cadge_analysis.page.viewmodel import Page
 
 say = partial(messages.say, "report")
+in_nav = partial(messages.say, "sections")
 
 ONE_FILE_MOST = 4_000_000
 """Bytes: what a browser opens at once, and what may be mailed."""
 PAGE_SCHEMA = "cadge.report-page/1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageLink:
-    """A page of the report: what it is of, its address from the page that names it, and whether that is the same."""
-
-    text: str
-    href: str
-    here: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """Why a report has several files, and which."""
-
-    said: str
-    links: tuple[PageLink, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatternPage:
-    """One pattern's page. `report`: the address of the main file, and `part_of` its name; `headline`: see Warned."""
-
-    title: str
-    name: str
-    deck: str
-    part_of: str
-    report: str
-    compared: ComparedScope
-    headline: str
-    stops: tuple[Remark, ...]
-    sections: tuple[Region, ...]
-    links: tuple[PageLink, ...]
-    sheet: Sheet
 
 
 def page_name(report: str, pattern: str) -> str:
@@ -70,14 +52,14 @@ def page_name(report: str, pattern: str) -> str:
     return f"{path.stem}-{pattern}{path.suffix}"
 
 
-def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str, PatternPage]]:
+def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str, PageDocument]]:
     """Return the main page, and every other one by its file name. `report`: the main file's name.
 
     one_file_bytes: how many it would have in one file.
     """
     patterns = {one.part.name: one.part.title for one in page.sections if one.part}
     names = {pattern: page_name(report, pattern) for pattern in patterns}
-    links = tuple(PageLink(text=title, href=quote(names[pattern])) for pattern, title in patterns.items())
+    links = {title: quote(names[pattern]) for pattern, title in patterns.items()}
     data: dict[str, Any] = json.loads(page.sheet.data_json)
     many, size = units.count_of(len(patterns), "page"), f"{one_file_bytes / 1e6:.1f} MB"
     most = f"{ONE_FILE_MOST / 1e6:.0f} MB"
@@ -86,25 +68,50 @@ def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str,
         page,
         sections=tuple(_without_whole(one, names[one.part.name]) for one in page.sections if one.part),
         sheet=_carrying(page.sheet, data | {"report": report, "pages": names}),
-        split=Split(said=said, links=links),
+        files=(Text((Span(said), *_listed(links)), "pages dim"),),
     )
     pages = {
-        names[pattern]: PatternPage(
-            title=f"{title}: {page.title}",
-            name=title,
-            deck=page.deck,
-            part_of=report,
-            report=quote(report),
-            compared=page.compared,
-            headline=page.warned.headline,
-            stops=page.warned.stops,
-            sections=tuple(one for one in page.sections if one.part and one.part.name == pattern),
-            links=tuple(replace(link, here=link.href == quote(names[pattern])) for link in links),
-            sheet=_carrying(page.sheet, _of_page(data, report, pattern)),
-        )
-        for pattern, title in patterns.items()
+        names[name]: _pattern_page(page, name, report, links, _carrying(page.sheet, _of_page(data, report, name)))
+        for name in patterns
     }
     return main, pages
+
+
+def _listed(links: Mapping[str, str]) -> Iterator[Span]:
+    for number, (title, href) in enumerate(links.items()):
+        yield Span(", " if number else " ")
+        yield Span(title, href=href)
+
+
+def _pattern_page(page: Page, name: str, report: str, links: Mapping[str, str], sheet: Sheet) -> PageDocument:
+    """Return the page of a pattern. links: of all patterns, by title; report: the name of the main file."""
+    main = quote(report)
+    sections = tuple(one for one in page.sections if one.part and one.part.name == name)
+    title = next(one.part.title for one in sections if one.part)
+    command = (Span(in_nav("nav.command_of")), Span(" "), Span(in_nav("nav.in_report"), href=f"{main}#provenance"))
+    again = (Text((*command, Span(":"))), Command(sheet.command), Facts(sheet.facts))
+    provenance = Region(id="provenance", title="Provenance", blocks=again)
+    others = tuple(NavLink(text, href) for text, href in links.items() if text != title)
+    made = messages.say("figures", "made", generated=sheet.generated)
+    return PageDocument(
+        title=f"{title}: {page.title}",
+        kicker=(Span("Cadge report: "), Span(in_nav("nav.all"), href=main), Span(f" / {title}")),
+        deck=page.deck,
+        styles=STYLES,
+        sections=(
+            NavLink(in_nav("nav.answer"), f"{main}#answer"),
+            *map(link_to, sections),
+            NavLink(in_nav("nav.others"), below=others),
+            link_to(provenance),
+        ),
+        head=(Text((Span(page.warned.headline, href=f"{main}#answer"),), "dim"),),
+        banner=stops(page.warned.stops, main),
+        blocks=(*sections, provenance),
+        sheet=sheet,
+        made=(Span(f"{made} {in_nav('nav.numbers_in')} "), Span(report, href=main), Span(".")),
+        scripted=True,
+        part_of=report,
+    )
 
 
 def lighter(page: Page) -> Iterator[Page]:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from cadge_analysis import messages
 from cadge_analysis.blocks.model import Remark
 from cadge_analysis.page import provenance, sections
+from cadge_analysis.page.compared import compared
 from cadge_analysis.page.tables import uncounted as uncounted_of
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.page.warned import warned
@@ -45,7 +46,7 @@ def narrowed(page: Page, comparison: Comparison, carried: ReportNumbers, *, file
         page,
         title=carried.title,
         deck=carried.deck,
-        compared=replace(page.compared, libraries=()),
+        compared=compared(comparison.data, whole=False),
         warned=warned((_opened(comparison.data, file), *carried.remarks), (), nothing_found=""),
         findings=(),
         opening=(),

@@ -130,7 +130,7 @@ def case_folds(
         left = tuple(column for column in columns[1] if column.key not in same)
         more: tuple[Block, ...] = ()
         if same:
-            facts = Facts(tuple(same.values()), "same", (("case", case_key(case)),))
+            facts = Facts(tuple(same.values()), "facts same", (("case", case_key(case)),))
             more = (plain(say("tables.same"), "dim"), facts)
         if left:
             heads = sets.setdefault(left, f"{anchor}-more{len(sets)}")

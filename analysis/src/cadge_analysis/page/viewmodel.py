@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the templates receive: finished strings in frozen shapes. A template computes nothing."""
+"""The parts of a report by their names, before documents.py puts them in order, and what sentences are found of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from cadge_analysis.blocks.model import Fact, Region, Remark, Sheet, Span, Table
-
-if TYPE_CHECKING:
-    from cadge_analysis.page.pages import Split
+from cadge_analysis.blocks.model import Block, Fact, Facts, Region, Remark, Sheet, Span, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +47,6 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
-    """A library with its version as its layers state it, these layers, and what carried their payload, by place."""
-
-    name: str
-    layers: tuple[str, ...]
-    paths: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedScope:
-    """What was compared. `workloads`: patterns with the values of their axes; `attempts`: planned, and with numbers."""
-
-    libraries: tuple[Library, ...]
-    workloads: str
-    attempts: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
     """All that limits the numbers. `headline` counts it; `stops` are told above the answer, in one line."""
 
@@ -85,7 +63,7 @@ class Page:
 
     title: str
     deck: str
-    compared: ComparedScope
+    compared: Facts
     warned: Warned
     findings: tuple[Finding, ...]
     since: tuple[Finding, ...]
@@ -107,7 +85,8 @@ class Page:
     versions: Region | None = None
     """Layers of the same adapter with several builds of its library."""
     imported: Region | None = None
-    split: Split | None = None
+    files: tuple[Block, ...] = ()
+    """Where else the report goes on, where it has several files."""
     scale: Region | None = None
     glossary: tuple[Fact, ...] = ()
     opened_from: str = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report's page, put together from the comparison: every string that the templates will print."""
+"""The report's page, put together from the comparison: every string that its printers will print."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cadge_analysis.page import coverage, provenance, tables, verdict_words
 from cadge_analysis.page import sections as parts
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.bill_figure import bill_figure
-from cadge_analysis.page.compared import compared
+from cadge_analysis.page.compared import attempts, compared
 from cadge_analysis.page.contrast_figure import contrast_figure
 from cadge_analysis.page.count_figure import count_figures
 from cadge_analysis.page.cpu_figure import cpu_figure
@@ -275,7 +275,7 @@ def page(
     found = remarks(comparison, rate, of_tails)
     strips, spread = strips_figure(data, keys, looks), scale(data, keys, looks)
     wrong = (*findings(data), *no_pictures())  # after the last picture
-    several, found_of = versions(data, every_fact, verdicts.delta), compared(data)
+    several = versions(data, every_fact, verdicts.delta)
     nobody, answered = answers(comparison, verdicts)
     told = warned(found, wrong, nothing_found=NOTHING, undecided=bool(nobody) and not verdicts.decided)
     said = ReportHead(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
@@ -283,7 +283,7 @@ def page(
     return Page(
         title=said.title,
         deck=said.deck,
-        compared=found_of,
+        compared=compared(data),
         warned=told,
         findings=wrong,
         since=since.findings if since else (),
@@ -298,7 +298,7 @@ def page(
         versions=parts.versions(several) if several else None,
         itself=parts.itself(itself(data, rate, of_tails), strips),
         coverage=coverage.coverage(data, keys),
-        without=coverage.without(data, measured=bool(found_of.attempts)),
+        without=coverage.without(data, measured=bool(attempts(data))),
         floors=parts.floors(provenance.floor_table(comparison)),
         method=parts.method(
             method(

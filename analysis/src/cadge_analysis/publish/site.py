@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from cadge_analysis import messages
-from cadge_analysis.blocks.html import tidy
+from cadge_analysis.blocks.script import tidy
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import bundle
 from cadge_analysis.publish.badge import BADGE, badge

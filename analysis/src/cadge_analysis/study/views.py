@@ -14,6 +14,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import (
     line_of,
     listed,
+    made_of_records,
     number_columns,
     plain,
     row_name,
@@ -294,6 +295,7 @@ def page(
         banner=banner(verdict, serious),
         blocks=blocks,
         sheet=sheet(comparison, looks=palette.identities(made.of_matrix.data.layers).values(), generated=generated),
+        made=made_of_records(generated),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A report as HTML, with its script, and the digest by which the file's policy allows that script alone."""
+"""What a report can do besides being read, and the digest by which the page's policy allows that script alone."""
 
 from __future__ import annotations
 
@@ -12,36 +12,19 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from cadge_analysis import messages
-from cadge_analysis.blocks.html import environment, tidy, whole
-from cadge_analysis.page.pages import PatternPage
-from cadge_analysis.page.sections import first_screen, stops
-from cadge_analysis.page.viewmodel import Page
 
 say = partial(messages.say, "report")
 
 
-def html(page: Page) -> str:
-    """Return the report as one HTML document that needs nothing else."""
-    return whole(
-        environment()
-        .get_template("report.html.j2")
-        .render(page=page, script=_script(), stops=stops(page.warned.stops), first=first_screen(page))
-    )
-
-
-def pattern(page: PatternPage) -> str:
-    """Return one pattern's page of a report in several files as an HTML document of its own."""
-    return whole(
-        environment()
-        .get_template("pattern.html.j2")
-        .render(page=page, script=_script(), stops=stops(page.stops, page.report))
-    )
+def tidy(text: str) -> str:
+    """Return a rendered page without indentation and empty lines."""
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"
 
 
 @cache
-def _script() -> Script:
+def script() -> Script:
     """Return what a report can do besides being read, tidied already: its digest is of what stands in the file."""
-    text = (files("cadge_analysis.page") / "templates" / "report.js").read_text("utf-8")
+    text = (files("cadge_analysis.blocks") / "templates" / "report.js").read_text("utf-8")
     return script_of(tidy(text).rstrip("\n"))
 
 

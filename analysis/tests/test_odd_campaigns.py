@@ -161,7 +161,7 @@ def test_the_head_says_what_was_compared(tmp_path: Path) -> None:
     both = ("within", "between")
     root = page_of(tmp_path, layers=layers, places=both, patterns=(("rpc", 1), ("stream", 16)), waits=("poll", "block"))
     told = {item.one("dt").text: item.one("dd").text for item in root.one("dl", class_="compared").all("div")}
-    over = "within: shared memory; between: a network (data0)"
+    over = "(within: shared memory; between: a network (data0))"
     assert told["UCX 1.13.1"] == f"native-ucx, rdma-ucx {over}"
     assert told["Open MPI 4.1.4"] == f"mpi-p2p {over}"
     # three layers, two patterns, two sizes, two places, two ways to wait, three launches
@@ -177,4 +177,4 @@ def test_no_space_stands_before_the_semicolon_between_paths(tmp_path: Path) -> N
     )
     report.build(synthetic.make(tmp_path / "store", given).path, tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text()
-    assert '</span></dd><dd>sockets-tcp <span class="dim">within: shared memory; between' in text
+    assert '</span></dd><dd>sockets-tcp <span class="dim">(within: shared memory; between' in text

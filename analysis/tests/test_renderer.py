@@ -63,7 +63,7 @@ def test_a_limit_on_addresses_ends_the_child_alone(tmp_path: Path) -> None:
     text = page.read_text()
     assert say("findings", "findings.no_pictures") in text
     assert svg.NO_PICTURE in text
-    assert '<td class="num" data-v="' in text
+    assert '<td data-v="' in text
 
 
 def test_a_child_that_is_killed(own: renderer.Renderer, tmp_path: Path) -> None:

@@ -317,7 +317,7 @@ def test_failed_and_unsound_launches_are_made_again(troubled: Campaign, cadge: C
     assert "2 launches were repeated" in page
     assert "2 launches because attempts had failed or were unsound" in page
     valid = sum(item.status == "valid" for item in outcomes)
-    assert f'<td class="num" data-v="{valid}">' in page.partition('data-outcome="valid"')[2].partition("</tr>")[0]
+    assert f'<td data-v="{valid}" class="num">' in page.partition('data-outcome="valid"')[2].partition("</tr>")[0]
     runner.made.clear()
     assert "no launch is missing, has failed or is unsound" in cadge("resume", "--failed").out
     assert runner.made == []

@@ -25,9 +25,9 @@ import hosts
 import ours
 
 from cadge_analysis.stats.family_verdicts import judge_families
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.stats.pairing import paired
-from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_results.histogram import decode
 
 Variant = tuple[str, Path]

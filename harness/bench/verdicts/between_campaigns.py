@@ -26,11 +26,11 @@ from math import exp
 from pathlib import Path
 
 from cadge_analysis.stats.inference.between import CellMove, between
-from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.inference.drifted import Drifted
-from cadge_analysis.stats.load import read
 from cadge_analysis.stats.inference.shift import Shift, error_of, unpaired
 from cadge_analysis.stats.inference.verdict import judge
+from cadge_analysis.stats.load import read
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.against import against
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign

@@ -25,9 +25,9 @@ from cadge_analysis.judged import judged
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row, compare
+from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Case, read
-from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_results import Campaign
 
 

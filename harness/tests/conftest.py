@@ -15,7 +15,9 @@ import pytest
 from hypothesis import settings
 from pydantic import JsonValue
 
-from cadge_cli import cli, commands_plan, commands_run
+from cadge_cli import cli
+from cadge_cli.commands import plan as commands_plan
+from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.site import PlanSite, SiteHost

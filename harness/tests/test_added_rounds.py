@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cadge_cli.looks
-from cadge_cli import commands_run
+from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.looks import RESERVE, Took, more_rounds

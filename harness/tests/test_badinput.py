@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_cli import commands_run
+from cadge_cli.commands import run as commands_run
 from cadge_cli.progress import LiveProgress, PlainProgress
 from cadge_harness.errors import UnfitError
 from cadge_harness.paths import Checkout, find_checkout

@@ -19,7 +19,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cadge_cli import cli, commands_run
+from cadge_cli import cli
+from cadge_cli.commands import run as commands_run
 from cadge_cli.options import results_option
 from cadge_cli.output import COLUMNS, Output
 from cadge_harness import errors

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_cli import commands_run
+from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import Ended

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_cli import commands_run
+from cadge_cli.commands import run as commands_run
 from cadge_harness import yamlfile
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout

@@ -194,7 +194,7 @@ def test_the_cache_has_the_user_s_umask(asked: Asked) -> None:
 
 def test_listing_layers_imports_no_planner() -> None:
     code = (
-        "import sys; import cadge_cli.commands_layers\n"
+        "import sys; import cadge_cli.commands.layers\n"
         "heavy = {'cadge_harness.plan.planner', 'cadge_harness.run.request', 'concurrent.futures', 'rich', 'ansible'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
     )

@@ -19,7 +19,7 @@ import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 import cadge_cli.looks
-from cadge_cli import commands_run
+from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.timemodel import TimeModel
 from cadge_harness.run import request

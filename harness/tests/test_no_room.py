@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cadge_cli import commands_run
+from cadge_cli.commands import run as commands_run
 from cadge_harness import errors
 from cadge_harness.run import ansible_io
 from cadge_harness.run.ansible_io import RunOutcome

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_analysis.stats.intervals import rank_of_interval
-from cadge_cli.commands_plan import plan_lines
+from cadge_cli.commands.plan import plan_lines
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.budget import Demand, spend

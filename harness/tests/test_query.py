@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_cli.commands_export import TABLES
+from cadge_cli.commands.export import TABLES
 from cadge_harness.paths import Checkout
 from cadge_results import Campaign, Store
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from cadge_cli import commands_quick, commands_run
+from cadge_cli.commands import quick as commands_quick
+from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.run import machine_lock
 from cadge_harness.testbed import testbeds

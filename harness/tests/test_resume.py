@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from cadge_cli import closing, commands_run
+from cadge_cli import closing
+from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import Ended
@@ -34,7 +35,8 @@ spec = importlib.util.spec_from_file_location("made_up", sys.argv[1])
 made_up = importlib.util.module_from_spec(spec)
 sys.modules["made_up"] = made_up
 spec.loader.exec_module(made_up)
-from cadge_cli import cli, commands_run
+from cadge_cli import cli
+from cadge_cli.commands import run as commands_run
 from cadge_harness.testbed import testbeds
 fake = made_up.FakeRunner(before_launch=lambda _number: time.sleep(0.02))
 commands_run.AnsibleRunner = lambda *_args, **_named: fake

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from cadge_cli import commands_selftest, selftest_parts
+from cadge_cli import selftest_parts
+from cadge_cli.commands import selftest as commands_selftest
 from cadge_harness.paths import Checkout, selftests_of
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.run.build_identity import build_digest

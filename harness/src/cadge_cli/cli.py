@@ -87,8 +87,8 @@ FORMERLY = {
     "restore": "testbed restore",
 }
 """Which command does what another one did before."""
-_MODULES = {"resume": "run"}
-"""In which module a command stands where it has none of its own."""
+_MODULES = {"resume": "run", "import": "import_"}
+"""In which module a command stands that is not called as it is."""
 
 EPILOG = "\b\nExamples:\n" + "\n".join(
     f"  {line}"
@@ -117,7 +117,7 @@ def command_of(name: str) -> click.Command | None:
     """Import a command and return it; None where there is none of this name."""
     if name not in COMMANDS:
         return None
-    module = importlib.import_module(f"cadge_cli.commands_{_MODULES.get(name, name)}")
+    module = importlib.import_module(f"cadge_cli.commands.{_MODULES.get(name, name)}")
     found: click.Command = getattr(module, "import_" if name == "import" else name)
     return found
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from cadge_cli.commands_run import measure
+from cadge_cli.commands.run import measure
 from cadge_cli.options import Measuring
 from cadge_cli.output import Output
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, HarnessError, UnfitError

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from cadge_cli.closing import closing_lines, closing_of
-from cadge_cli.commands_run import CampaignRun, measure
+from cadge_cli.commands.run import CampaignRun, measure
 from cadge_cli.options import Measuring, answers, listed, queue_option, results_option
 from cadge_cli.output import Output
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK

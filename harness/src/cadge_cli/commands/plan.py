@@ -138,7 +138,7 @@ def _pilot(request: Request, output: Output, how: Measuring) -> int:
     """Measure what the baseline reaches, and say which rate to offer to all layers."""
     from cadge_analysis.stats import pilot as rates
     from cadge_analysis.stats.load import read
-    from cadge_cli.commands_run import measure
+    from cadge_cli.commands.run import measure
 
     sweep, layer = pilot_of(request.sweep, request.workloads)
     short = replace(request, sweep=sweep, sweep_name=f"{request.sweep_name}-pilot", only=(layer,))

@@ -124,7 +124,7 @@ def crosscheck(
         return output.finish(code, {"run": None, "crosscheck": data}, lines)
     from dataclasses import replace
 
-    from cadge_cli.commands_run import measure
+    from cadge_cli.commands.run import measure
     from cadge_harness.native.cells import sweep_text
     from cadge_harness.native.interleave import NativeCampaign
     from cadge_harness.plan.patterns import read_patterns

@@ -140,7 +140,7 @@ def _file(
     making: SelftestRun, parts: list[SelftestPart], begun: datetime, wall_s: float, *, whole: bool
 ) -> SelftestFile | None:
     """Return what is stored; None where no campaign was made: then the machine is not even known."""
-    from cadge_cli.commands_run import revision_of
+    from cadge_cli.commands.run import revision_of
     from cadge_harness.run.build_identity import build_digest
     from cadge_results import SelftestFile
     from cadge_results.selftest import machine_of, overall

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from cadge_cli import output
 from cadge_cli.commands import run as commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import Ended
-from cadge_results import Campaign, CampaignWriter, NodeFacts, Store
+from cadge_results import Campaign, CampaignWriter, NodeFacts, Plan, Store
 
 from .conftest import Answer, FakeRunner, without_checksums
 from .test_ablate import ablating
@@ -98,6 +99,42 @@ def test_every_reader_names_the_file_and_the_command(ablating: Checkout, cadge: 
         assert (document["ok"], document["code"]) == (False, 7)
         assert document["problems"][1] == f"cadge verify {campaign.path}"
     assert sorted(file.name for file in campaign.path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_table_that_stops_at_a_damaged_record_fails(
+    ablating: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch, kind: str, number: int
+) -> None:
+    """Rows are printed while they are read: those before the damage are whole, and the exit code says the rest."""
+    monkeypatch.setattr(output, "LINES_AT_ONCE", 4)
+    assert cadge("run", "--sweep", "ablate-a", "--no-report").code == 0
+    campaign = last(ablating)
+    export = ("export", "--format", kind, "--table", "samples")
+    whole = cadge(*export).out.splitlines()
+    path = record_of(campaign, number)
+    truncate(path)
+    answer = cadge(*export)
+    lines = answer.out.splitlines()
+    assert answer.code == 7
+    assert lines == whole[: len(lines)]
+    assert bool(lines) == (number == -1)
+    assert answer.err.splitlines()[1] == f"  cadge verify {campaign.path}"
+    assert f"cadge: {path} is damaged: it ends early, after " in answer.err
+
+
+def test_the_status_of_a_sweep_without_a_title_is_told(campaign: Campaign, cadge: Cadge) -> None:
+    """A plan keeps its sweep as it was written: of another version, or by another program, it may lack a title."""
+    without_checksums(campaign)
+    plan = json.loads(campaign.layout.plan.read_text())
+    del plan["sweep"]["title"]
+    plan["plan_hash"] = Plan.from_object(plan, source="t").expected_hash()
+    campaign.layout.plan.write_text(json.dumps(plan))
+    meta = json.loads(campaign.layout.meta.read_text())
+    campaign.layout.meta.write_text(json.dumps(meta | {"plan_hash": plan["plan_hash"]}))
+    document = json.loads(cadge("status", "--json").out)["data"]
+    assert (document["sweep"], document["title"], document["state"]) == ("tiny", "", "finished")
+    assert "sweep tiny\n" in cadge("status").out
 
 
 def test_damaged_facts_of_a_host_stop_a_resume_before_it_measures(

@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # importing it takes longer than answering --help
 
     from cadge_results import Written
 
+LINES_AT_ONCE = 256
+"""How many lines of a stream are printed together."""
+
 
 @dataclass(slots=True)
 class Output:
@@ -80,7 +83,7 @@ class Output:
         Nothing more is made for a reader that went away.
         """
         several = iter(lines)
-        while text := "".join(islice(several, 256)):
+        while text := "".join(islice(several, LINES_AT_ONCE)):
             try:
                 why = _write(self.stdout, text)
             except BrokenPipeError:

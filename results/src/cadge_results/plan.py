@@ -142,6 +142,11 @@ class Plan(Document):
         return 1 + max((launch.round for launch in self.launches), default=-1)
 
     @property
+    def title(self) -> str:
+        """What the sweep asks, in one line; empty where the stored sweep does not say."""
+        return str(self.sweep.get("title", ""))
+
+    @property
     def baseline(self) -> str | None:
         """What the sweep declares that layers are judged against, by its label; None where it declares nothing."""
         found = self.sweep.get("baseline")

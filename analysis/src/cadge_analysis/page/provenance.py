@@ -269,7 +269,7 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(name="Campaign", text=meta.campaign_id, code=True),
         Fact(name="Status", text=meta.status),
         Fact(name="Made", text=f"{meta.created_utc} to {meta.finished_utc or 'unfinished'}"),
-        Fact(name="Sweep", text=": ".join(filter(None, (meta.sweep, str(data.plan.sweep.get("title", "")))))),
+        Fact(name="Sweep", text=": ".join(filter(None, (meta.sweep, data.plan.title)))),
         *_trace_facts(data),
         Fact(name="Seed", text=str(meta.seed), code=True),
         Fact(name="Plan hash", text=meta.plan_hash, code=True),

@@ -177,7 +177,7 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
     planned = [point for point in made.points if point.state == "planned"]
     return {
         "plan_hash": made.plan_hash,
-        "title": made.sweep["title"],
+        "title": made.title,
         "testbed": testbed,
         "points": {"planned": len(planned), "refused": len(made.points) - len(planned)},
         "launches": len(made.launches),
@@ -292,7 +292,7 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     where += [(_named(blocks), *row) for row, blocks in _by_place(made).items()]
     head = f"sweep {sweep} on testbed {testbed.name} ({_hosts(made, testbed)}), seed {made.seed}, "
     lines = [
-        *_sentences([f"{head}plan {made.plan_hash[:8]}", f"{made.sweep['title']}"]),
+        *_sentences([f"{head}plan {made.plan_hash[:8]}", made.title]),
         "",
         *_subjects(made, points),
         *table(where),

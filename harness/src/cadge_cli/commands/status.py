@@ -56,7 +56,7 @@ def status_data(campaign: Campaign, *, running: bool) -> JsonValue:
         "campaign_id": campaign.campaign_id,
         "path": str(campaign.path),
         "sweep": campaign.meta.sweep,
-        "title": plan.sweep["title"],
+        "title": plan.title,
         "state": campaign_state(campaign, running=running),
         "launches": {"planned": len(plan.launches), "stored": len(plan.launches) - len(missing)},
         "outcomes": dict(Counter(item.status for item in campaign.outcomes())),
@@ -81,7 +81,7 @@ def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
         counts[item.point.subject.kind][item.status] += 1
     lines = [
         _first_line(campaign, campaign_state(campaign, running=running)),
-        f"sweep {campaign.meta.sweep}: {campaign.plan.sweep['title']}",
+        ": ".join(filter(None, (f"sweep {campaign.meta.sweep}", campaign.plan.title))),
         attempts_words(counts["layer"], counts["floor"]),
         *campaign.meta.problems,
     ]

@@ -2,9 +2,9 @@
 """Check the catalogues of sentences: each sentence is said somewhere, with every value that it names.
 
 A catalogue NAME.yml of cadge_analysis/messages is said by the files that have `say = partial(messages.say, "NAME")`, or
-call it in a function of theirs whose first argument is the key; a study's own `messages.yml` by the files beside it
-that have or import `say = partial(messages.say, MESSAGES)`. A key may be an f-string: its holes stand for one part
-of a key. A function that says several sentences under one key names them: `# says: title, text, size` in the line of
+call it in a function of theirs whose first argument is the key; the `messages.yml` of a study or of the command line by
+the files beside it that have or import such a `say`, of MESSAGES. A key may be an f-string: its holes stand for one
+part of a key. A function that says several sentences under one key names them: `# says: title, text, size` in the line of
 its `def`.
 Exit 1 with a line for each sentence that nobody says, and each value that nobody gives.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from cadge_analysis import messages
 
 ROOT = Path(__file__).resolve().parent.parent
-STUDIES = "analysis/studies/*/cadge_study_*/messages.yml"
+OWN = ("analysis/studies/*/cadge_study_*/messages.yml", "harness/src/cadge_cli/messages.yml")
 SAYS = re.compile(r"# says: ([\w, ]+)")
 HOLE = r"[a-z_0-9]+"
 
@@ -117,7 +117,7 @@ def problems(name: str, called: str, sentences: dict[str, str], sources: dict[st
 
 def check() -> list[str]:
     """Return what is wrong with every catalogue."""
-    files = sorted((ROOT / "analysis").rglob("*.py"))
+    files = sorted(path for room in ("analysis", "harness/src") for path in (ROOT / room).rglob("*.py"))
     product = [path for path in files if "tests" not in path.parts]
     sources = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in product}
     found: list[str] = []
@@ -125,7 +125,7 @@ def check() -> list[str]:
         says = (f'messages.say("{path.stem}"', f'messages.say, "{path.stem}"')
         mine = {where: text for where, text in sources.items() if any(one in text for one in says)}
         found += problems(path.name, repr(path.stem), messages.catalogue(path.stem), mine)
-    for path in sorted(ROOT.glob(STUDIES)):
+    for path in sorted(path for pattern in OWN for path in ROOT.glob(pattern)):
         folder = path.parent.relative_to(ROOT)
         mine = {where: text for where, text in sources.items() if folder in Path(where).parents}
         found += problems(str(path.relative_to(ROOT)), "MESSAGES", messages.catalogue(path), mine)

@@ -80,24 +80,45 @@ def layout_classes() -> Iterator[str]:
 def sentences_in_code() -> Iterator[str]:
     """Yield each text of four words or more in the analysis, outside its catalogue of messages; no docstrings."""
     for path in python():
-        if path.parts[0] != "analysis" or "messages" in path.parts:
+        if path.parts[0] == "analysis" and "messages" not in path.parts:
+            yield from _sentences(path, tree(path))
+
+
+def sentences_of_commands() -> Iterator[str]:
+    """Yield the same in the functions of the command line, outside its messages; what click shows as help is none."""
+    for path in python():
+        if "cadge_cli" in path.parts:
+            functions = [node for node in tree(path).body if isinstance(node, ast.FunctionDef)]
+            for node in functions:
+                yield from _sentences(path, ast.Module(node.body, []))
+            for found in (node for node in tree(path).body if isinstance(node, ast.ClassDef)):
+                yield from _sentences(path, found)
+
+
+def _sentences(path: Path, module: ast.AST) -> Iterator[str]:
+    nodes = list(ast.walk(module))
+    inner = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part != node}
+    passed = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    passed |= {
+        id(part)
+        for node in nodes
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("click.")
+        for part in ast.walk(node)
+    }
+    for node in nodes:
+        if id(node) in inner | passed:
             continue
-        documents = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
-        inner = {
-            id(part) for node in ast.walk(tree(path)) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
-        }
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.JoinedStr):
-                text = " ".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner | documents:
-                text = node.value
-            else:
-                continue
-            if SQL.match(text):
-                continue
-            words = [word for word in text.split() if WORD.fullmatch(word.strip("()[].,;:!?*`'\"\u201c\u201d"))]
-            if len(words) >= SENTENCE_WORDS:
-                yield f"{path}:{node.lineno}: {' '.join(text.split())[:100]}"
+        if isinstance(node, ast.JoinedStr):
+            text = " ".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        if SQL.match(text):
+            continue
+        words = [word for word in text.split() if WORD.fullmatch(word.strip("()[].,;:!?*`'\"\u201c\u201d"))]
+        if len(words) >= SENTENCE_WORDS:
+            yield f"{path}:{node.lineno}: {' '.join(text.split())[:100]}"
 
 
 def _modules() -> dict[str, Path]:
@@ -269,6 +290,7 @@ RATCHETS: dict[str, Callable[[], Iterable[str]]] = {
     "classes named twice": classes_named_twice,
     "row and table classes outside cells and blocks": layout_classes,
     "sentences in the analysis outside messages": sentences_in_code,
+    "sentences in the command line outside messages": sentences_of_commands,
     "modules of fewer than 60 lines with one importer": small_modules,
     "modules in circles": module_circles,
     "files beyond 25 in a folder": full_folders,

@@ -21,9 +21,10 @@ from cadge_results.catalogue import read_yaml
 KEPT = Path(__file__).parent / "messages"
 COUNTS = (0, 1, 2, 12345)
 EXAMPLES = read_yaml((KEPT / "examples.yml").read_text(encoding="utf-8"))
-STUDIES = Path(__file__).parents[1] / "studies"
+ROOT = Path(__file__).parents[2]
 CATALOGUES: dict[str, str | Path] = {path.stem: path.stem for path in sorted(messages.FOLDER.glob("*.yml"))} | {
-    path.parent.name: path for path in sorted(STUDIES.glob("*/*/messages.yml"))
+    path.parent.name: path
+    for path in (*sorted(ROOT.glob("analysis/studies/*/*/messages.yml")), ROOT / "harness/src/cadge_cli/messages.yml")
 }
 
 

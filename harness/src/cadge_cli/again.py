@@ -6,19 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal, get_args
 
+from cadge_cli.words import say
 from cadge_harness.native import due
-from cadge_harness.words import count_of
 from cadge_results import Campaign, CampaignWriter, aside
 from cadge_results.command import command
 
 Why = Literal["failed", "hindered"]
 
 REASONS: tuple[Why, ...] = get_args(Why)
-_HAVE: dict[aside.Why, str] = {
-    "failed": "attempts that failed or are unsound",
-    "hindered": "attempts that other work on the machine disturbed",
-    "alone": "native tools still to run",
-}
 _WAS: dict[Why, tuple[str, ...]] = {"failed": ("has failed", "is unsound"), "hindered": ("was disturbed",)}
 
 
@@ -49,7 +44,7 @@ def alone(campaign: Campaign, *, in_vain: bool = False) -> dict[aside.Why, tuple
 
 
 def _some(why: aside.Why, names: Collection[str]) -> str:
-    return f"{count_of(len(names), 'launch has', 'launches have')} {_HAVE[why]}"
+    return say(f"again.have.{why}", n=len(names))
 
 
 def said(found: Mapping[aside.Why, tuple[str, ...]]) -> str:
@@ -57,12 +52,13 @@ def said(found: Mapping[aside.Why, tuple[str, ...]]) -> str:
     return "; ".join(_some(why, names) for why, names in found.items())
 
 
-def set_aside(writer: CampaignWriter, found: Mapping[aside.Why, tuple[str, ...]], say: Callable[[str], None]) -> None:
-    """Move their records aside, so that they are missing, and say so."""
+def set_aside(
+    writer: CampaignWriter, found: Mapping[aside.Why, tuple[str, ...]], notify: Callable[[str], None]
+) -> None:
+    """Move their records aside, so that they are missing, and notify of it."""
     for why, names in found.items():
         folder = writer.set_aside(names, why)
-        it_is = "it is" if len(names) == 1 else "they are"
-        say(f"{_some(why, names)}; {it_is} repeated, and what was stored before is in {folder} now")
+        notify(say("again.set_aside", launches=_some(why, names), n=len(names), folder=folder))
 
 
 def repeats_left(campaign: Campaign) -> int:
@@ -79,13 +75,11 @@ def none_of(reasons: Collection[Why]) -> str:
 
 def advice(campaign: Campaign, found: Mapping[aside.Why, tuple[str, ...]]) -> list[str]:
     """Return a line for each reason to make launches again, with the command."""
-    lines = [
-        f"{_some(why, names)}; repeat {'it' if len(names) == 1 else 'them'} with: "
-        f"{command('resume', f'--{why}', campaign.campaign_id)}"
-        for why, names in found.items()
-    ]
+    lines = []
+    for why, names in found.items():
+        resume = command("resume", f"--{why}", campaign.campaign_id)
+        lines.append(say("again.repeat", launches=_some(why, names), n=len(names), command=resume))
     if names := due.in_vain(campaign):
-        some = count_of(len(names), "launch has", "launches have")
         resume = command("resume", "--failed", campaign.campaign_id)
-        lines.append(f"{some} native tools that gave nothing; let them run again with: {resume}")
+        lines.append(say("again.gave_nothing", n=len(names), command=resume))
     return lines

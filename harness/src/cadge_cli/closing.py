@@ -19,6 +19,7 @@ from cadge_cli import again
 from cadge_cli.looks import state_words
 from cadge_cli.options import as_called
 from cadge_cli.output import Output, table
+from cadge_cli.words import say
 from cadge_harness.plan.timemodel import report_ms
 from cadge_harness.words import clock, count_of, ended_how
 from cadge_results import Campaign, Store
@@ -79,10 +80,10 @@ def report_of(campaign: Campaign, output: Output) -> MadeReport | None:
             argv, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL, env=as_called()
         )
     except subprocess.TimeoutExpired:
-        output.problem(f"the report was not ready after 10 minutes; try: {command('report', campaign.campaign_id)}")
+        output.problem(say("closing.not_ready", command=command("report", campaign.campaign_id)))
         return None
     if done.returncode != 0:
-        output.problem(f"no report was made: {_reason(done)}")
+        output.problem(say("closing.no_report", reason=_reason(done)))
         return None
     data = json.loads(done.stdout)["data"]
     for one in data["findings"]:
@@ -157,7 +158,7 @@ def answer_of(
     elif lonely := again.alone(campaign):
         lines.append(f"{again.said(lonely)}; continue with: {command('resume', campaign.campaign_id)}")
     elif next_step(campaign) != "done":
-        what = f"{looks.said()}, undecided" if looks else "rounds may be added in time that is left"
+        what = f"{looks.said()}, undecided" if looks else say("closing.rounds_may_follow")
         lines.append(f"{what}; continue with: {command('resume', campaign.campaign_id)}")
     else:
         lines += filter(None, [state_words(campaign)])

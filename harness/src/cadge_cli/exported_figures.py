@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from cadge_cli.output import Output, megabytes, table
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, UsageError, printable
 from cadge_results import Campaign, OutputError, write_together
 from cadge_results.command import command
@@ -52,7 +53,7 @@ def _chosen(shown: tuple[PaperFigure, ...], only: tuple[str, ...]) -> tuple[Pape
     for wanted in only:
         if not any(fnmatchcase(one.figure.name, wanted) for one in shown):
             raise UsageError(
-                f"no figure is called {printable(wanted)}; {command('export', '--format', 'svg')} lists them"
+                say("figures.none", wanted=printable(wanted), command=command("export", "--format", "svg"))
             )
     return tuple(one for one in shown if not only or any(fnmatchcase(one.figure.name, name) for name in only))
 
@@ -62,13 +63,11 @@ def _room_for(files: list[Path], target: Path) -> None:
     from cadge_analysis.page.paper import is_list
 
     if os.path.lexists(target) and not target.is_dir():
-        raise OutputError(f"cannot write {target}: it is no folder; name another with -o")
+        raise OutputError(say("figures.no_folder", target=target))
     try:
         target.mkdir(exist_ok=True)
         others = [path for path in files if os.path.lexists(path)]
         if others and not is_list(files[-1]):
-            raise UsageError(
-                f"{target} holds {others[0].name}, and no list of ours: nothing was written; name another with -o"
-            )
+            raise UsageError(say("figures.others", target=target, name=others[0].name))
     except OSError as error:
         raise OutputError(f"cannot write {target}: {error.strerror}") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cadge_cli.options import gathered, with_launches
+from cadge_cli.words import say
 from cadge_harness.errors import UsageError
 
 if TYPE_CHECKING:  # numbers take time to import, and --help does without
@@ -32,7 +33,7 @@ class FitChoice:
         """What a fit has to be to be meant. Raises UsageError for a choice that is none."""
         for text in self.choices:
             if "=" not in text:
-                raise UsageError(f"{text!r} is no choice; write it like touch=none")
+                raise UsageError(say("fit.no_choice", text=text))
         choices = dict(text.split("=", 1) for text in self.choices)
         return {"layer": self.layer, "place": self.place, "wait": self.wait_mode, "choices": choices}
 

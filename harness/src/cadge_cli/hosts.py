@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from cadge_cli.output import Output, table
+from cadge_cli.words import say
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.patterns import ask_version
@@ -18,7 +19,6 @@ from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
 from cadge_harness.run.survey import survey
 from cadge_harness.testbed.meeting import with_addresses
 from cadge_harness.testbed.model import Testbed
-from cadge_harness.words import count_of
 
 _WIDTH = 120
 """Where there is no terminal that says how wide it is."""
@@ -45,7 +45,7 @@ def look_at_hosts(
     programs: those beside the build that are looked for; None for all that patterns need.
     """
     reached = with_addresses(testbed)
-    output.say(f"logging in to {count_of(len(reached.hosts), 'host')} of {reached.inventory_path}")
+    output.say(say("hosts.log_in", n=len(reached.hosts), file=reached.inventory_path))
     layers = [info.name for info in read_catalogue(checkout).layers if info.absent is None]
     wanted = tuple(one for one in needed_programs(checkout) if programs is None or one.program in programs)
     own = OwnBuild(driver=ask_version(checkout.driver) or {}, layers=frozenset(layers), programs=wanted)

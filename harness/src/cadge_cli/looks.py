@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cadge_cli.words import say
 from cadge_harness import __version__
 from cadge_harness.plan.looks import Took, more_rounds, next_look
 from cadge_harness.words import count_of
@@ -20,10 +21,10 @@ from cadge_results.looks import added_rounds, looks_state, most_rounds, next_ste
 if TYPE_CHECKING:
     from cadge_results import Decision, LaterLook
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
-def go_on(writer: CampaignWriter, say: Say, run_s: float) -> bool:
+def go_on(writer: CampaignWriter, notify: Notify, run_s: float) -> bool:
     """Decide and plan what is due, and store it; return whether there are launches to make.
 
     run_s: how long the command runs so far. Raises StoreUnwritableError, StoreFullError, DamagedError.
@@ -35,20 +36,20 @@ def go_on(writer: CampaignWriter, say: Say, run_s: float) -> bool:
             number = 2 + len(campaign.later_looks())
             part = more_rounds(campaign.plan, number, most_rounds(campaign), took=_took(campaign, run_s))
             writer.add_look(part)
-            say(planned(part))
+            notify(planned(part))
         elif step == "decide":
             from cadge_analysis.stats.decide import decide  # takes time to import
 
             decision = decide(campaign, state.look, version=__version__)
             writer.add_decision(decision)
-            say(decided(decision))
+            notify(decided(decision))
         else:
             decision = campaign.decision(state.look)
             if changed := other_records(campaign, decision):
-                say(changed)
+                notify(changed)
             part = next_look(campaign.plan, decision, campaign.decision_sha256(state.look))
             writer.add_look(part)
-            say(planned(part))
+            notify(planned(part))
     return step == "measure"
 
 
@@ -74,17 +75,14 @@ def state_words(campaign: Campaign) -> str:
     if looks := looks_state(campaign):
         return looks.said()
     added = added_rounds(campaign)
-    return f"{count_of(added, 'round')} added in time that was left" if added else ""
+    return say("looks.added", n=added) if added else ""
 
 
 def other_records(campaign: Campaign, decision: Decision) -> str:
     """Say that a decision was made from other records than there are now; "" where it was not."""
     if campaign.records_digest(decision.launches) == (decision.records, decision.records_sha256):
         return ""
-    return (
-        f"launches were made again since look {decision.look} was decided; what was decided then stands, and was not "
-        "decided anew"
-    )
+    return say("looks.other_records", look=decision.look)
 
 
 def looks_again(campaign: Campaign) -> tuple[list[str], list[Damage]]:
@@ -100,14 +98,16 @@ def looks_again(campaign: Campaign) -> tuple[list[str], list[Damage]]:
         if changed := other_records(campaign, stored):
             notes.append(changed)
         elif stored.rule != RULE:
-            notes.append(f"look {stored.look} was decided by {stored.rule}, today by {RULE}: it was not decided again")
+            notes.append(say("looks.other_rule", look=stored.look, rule=stored.rule, today=RULE))
         elif decide(campaign, stored.look, version=stored.tool_version) == stored:
             continue
         elif stored.tool_version == __version__:
             path = campaign.layout.decision(stored.look)
-            wrong.append(Damage(path, DamageKind.CHANGED, "its launches decide otherwise"))
+            wrong.append(Damage(path, DamageKind.CHANGED, say("looks.decide_otherwise")))
         else:
-            notes.append(f"cadge {stored.tool_version} decided look {stored.look}; {__version__} decides otherwise")
+            notes.append(
+                say("looks.other_version", tool_version=stored.tool_version, look=stored.look, version=__version__)
+            )
     return list(dict.fromkeys(notes)), wrong
 
 
@@ -124,14 +124,11 @@ def decided(decision: Decision) -> str:
 def planned(part: LaterLook) -> str:
     """Say what is planned for a look, or for time that is left."""
     if part.decision_sha256 is None and part.ended is not None:
-        return f"no round is added: {part.ended}"
+        return say("looks.none_added", ended=part.ended)
     if part.decision_sha256 is None:
         launches = count_of(len(part.launches), "launch", "launches")
-        return f"time is left: {launches} more, up to {part.launches_after} each"
+        return say("looks.time_left", launches=launches, most=part.launches_after)
     if part.ended is not None:
         return f"no further look: {part.ended}"
     points = len({name for launch in part.launches for name in launch.point_ids})
-    return (
-        f"look {part.look}: {count_of(points, 'point')} in {count_of(len(part.launches), 'launch', 'launches')} more, "
-        f"up to {part.launches_after} each"
-    )
+    return say("looks.planned", look=part.look, points=points, launches=len(part.launches), most=part.launches_after)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cadge_analysis import units
 from cadge_cli.output import table
+from cadge_cli.words import say
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -62,7 +63,7 @@ def _says(row: NativePair) -> str:
     if row.says == "no figure":
         return row.reason
     if row.says == "withheld":
-        return f"withheld: other work disturbed {row.disturbed} of {row.rounds} rounds"
+        return say("natives.withheld", disturbed=row.disturbed, rounds=row.rounds)
     goal = {"alike": "no more"}.get(row.says, row.says)
     more = ", and does more" if row.cell.more else ""
     return goal + (more if row.says == "more" else "")
@@ -110,17 +111,10 @@ def _parts(rows: Sequence[NativePair]) -> list[tuple[str, ...]]:
 
 def _notes(rows: Sequence[NativePair], found: NativeFile) -> Iterator[str]:
     clock = next((row.clock_ns for row in rows if row.clock_ns is not None), None)
-    yield (
-        "Round trips are whole; p50 beside p50, a mean beside the mean of rounds in which nobody waited for a "
-        "processor. more, times: median over rounds of (Cadge - tool), Cadge / tool, with 95 % intervals."
-    )
+    yield (say("natives.round_trips"))
     if any(row.parts for row in rows):
-        read = f" (one reading of the clock costs {clock:.0f} ns here)" if clock is not None else ""
-        yield (
-            f"driver: what the pattern takes more than a loop of nothing but post and poll that looks at each "
-            f"message{read}; a look: writing and comparing the first 16 bytes, both ends; "
-            "adapter: that loop, without a look and without a clock, less the tool."
-        )
+        read = " " + say("natives.clock", clock=clock) if clock is not None else ""
+        yield say("natives.parts", read=read)
     yield from dict.fromkeys(
         f"{row.layer}, {row.does}, {row.cell.tool}: {said}"
         for row in rows
@@ -131,7 +125,13 @@ def _notes(rows: Sequence[NativePair], found: NativeFile) -> Iterator[str]:
         yield f"not run: {one.tool} beside {', '.join(one.layers)}: {one.reason}"
     for row in rows:
         if row.reason and row.rounds:
-            yield f"{row.layer} {units.size(row.cell.bytes)}, {row.cell.tool}: some runs gave nothing: {row.reason}"
+            yield say(
+                "natives.gave_nothing",
+                layer=row.layer,
+                size=units.size(row.cell.bytes),
+                tool=row.cell.tool,
+                reason=row.reason,
+            )
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:

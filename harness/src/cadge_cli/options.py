@@ -18,6 +18,7 @@ import click
 from click.core import ParameterSource
 
 from cadge_cli.output import Output
+from cadge_cli.words import say
 from cadge_harness.errors import NothingSelectedError, UnfitError, UsageError
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def listed(option: str, texts: tuple[str, ...], example: str) -> tuple[str, ...]
     """Return the words of an option, each once. Raises UsageError where it was given and has none."""
     words = tuple(dict.fromkeys(split_names(texts)))
     if texts and not words:
-        raise UsageError(f'{option} names nothing; write it like {option} "{example}"')
+        raise UsageError(say("general.names_nothing", option=option, example=example))
     return words
 
 
@@ -197,7 +198,7 @@ def words_of(option: str, texts: tuple[str, ...], known: Sequence[str]) -> tuple
     words = listed(option, texts, " ".join(known[:2]))
     for word in words:
         if word not in known:
-            raise UsageError(f"{option}: {word!r} is none of {', '.join(known)}; write it like {option} {known[0]}")
+            raise UsageError(say("general.none_of", option=option, word=word, all=known, first=known[0]))
     return words
 
 
@@ -217,7 +218,7 @@ def _launches(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= LAUNCHES_MAX):
-        raise UsageError(f"--launches: {text!r} is no number from 1 to {LAUNCHES_MAX}; write it like --launches 9")
+        raise UsageError(say("options.launches", text=text, most=LAUNCHES_MAX))
     return int(text)
 
 
@@ -232,10 +233,7 @@ def _duration_ms(text: str | None) -> int | None:
     except ValueError as error:
         raise UsageError(f"--duration: {error}") from error
     if not POINT_MS_MIN <= duration_ms <= POINT_MS_MAX:
-        raise UsageError(
-            f"--duration: a point is measured for {POINT_MS_MIN}ms to {POINT_MS_MAX // 1000}s, not for {text}; "
-            "write it like --duration 100ms"
-        )
+        raise UsageError(say("options.duration", least=POINT_MS_MIN, most=POINT_MS_MAX // 1000, text=text))
     return duration_ms
 
 
@@ -272,7 +270,7 @@ def sweep_options(command: _F) -> _F:
 def _not_by_its_old_name(_ctx: click.Context, _option: click.Parameter, queue: bool) -> bool:
     """Return the value as it is. Raises UsageError where the environment has the variable of the old name."""
     if "CADGE_WAIT" in os.environ:
-        raise UsageError("the variable CADGE_WAIT is called CADGE_QUEUE")
+        raise UsageError(say("options.wait_renamed"))
     return queue
 
 
@@ -363,9 +361,9 @@ def writable(out: Path | None) -> Path | None:
     if out is None or str(out) == "-":
         return out and STDOUT
     if out.is_dir():
-        raise UnfitError(f"cannot write {out}: it is a directory")
+        raise UnfitError(say("options.is_folder", out=out))
     if not out.parent.is_dir():
-        raise UnfitError(f"cannot write {out}: folder {out.parent} does not exist")
+        raise UnfitError(say("options.no_folder", out=out, parent=out.parent))
     return out
 
 
@@ -380,7 +378,7 @@ def opened(results: Path | None, campaign: str, *, measured: bool = True) -> Cam
 def with_launches(campaign: Campaign) -> Campaign:
     """Return a campaign that has launches. Raises NothingSelectedError for another one."""
     if not campaign.launch_ids():
-        raise NothingSelectedError(f"campaign {campaign.campaign_id} has no launches yet")
+        raise NothingSelectedError(say("general.no_launches", campaign_id=campaign.campaign_id))
     return campaign
 
 
@@ -396,7 +394,7 @@ def _output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Ou
     output = Output(as_json=as_json or bool(parent.get("json")))
     out = STDOUT if str(out) == "-" else out
     if output.as_json and out is not None and own_descriptor(out) == 1:
-        raise UsageError(f"--json answers on stdout, so the output needs another file than {out}")
+        raise UsageError(say("options.another_file", out=out))
     return output
 
 
@@ -475,14 +473,14 @@ def names_of(given: tuple[str, ...], known: Sequence[str], what: str) -> list[st
     """Return the names that a user gave, or all where there are none. Raises UsageError for one that is unknown."""
     names = [name_of(name, known, what) for name in split_names(given)]
     if given and not names:
-        raise UsageError(f"no {what} is named; one is {known[0]}")
+        raise UsageError(say("options.none_named", what=what, first=known[0]))
     return names or list(known)
 
 
 def count_of_endpoints(text: str, most: int) -> int:
     """Return a number of endpoints. Raises UsageError."""
     if not text.isdecimal() or not 2 <= int(text) <= most:
-        raise UsageError(f"{text!r} is no number of endpoints; 2 to {most} can be predicted")
+        raise UsageError(say("options.endpoints", text=text, most=most))
     return int(text)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from cadge_cli.output import Output, is_terminal
+from cadge_cli.words import say
 from cadge_harness.run.runstate import RunState, attempt_counts
 from cadge_harness.run.session import Progress
 from cadge_harness.words import clock, count_of
@@ -152,7 +153,7 @@ class LiveProgress:
             Text(summary_line(state, now_s)),
             Text(f"now   {state.current}", style="dim"),
             Text(f"last  {state.last}", style="dim"),
-            Text(f"Ctrl-C stops after this launch; continue later with: {self._resume}", style="dim"),
+            Text(say("progress.stops", command=self._resume), style="dim"),
         ]
         return Group(*lines)
 
@@ -161,10 +162,9 @@ def summary_line(state: RunState, now_s: float) -> str:
     """Return one line that says how far a campaign is."""
     look = f"{state.look}: " if state.look else ""
     done = f"{state.done} of {count_of(state.total, 'launch', 'launches')}"
-    return (
-        f"{look}{done}, {clock(now_s - state.started_s)} so far, "
-        f"about {clock(state.left_s(now_s))} left; " + attempts_words(state.attempts, state.floor_attempts)
-    )
+    spent, left = clock(now_s - state.started_s), clock(state.left_s(now_s))
+    attempts = attempts_words(state.attempts, state.floor_attempts)
+    return say("progress.so_far", look=look, done=done, spent=spent, left=left, attempts=attempts)
 
 
 def attempts_words(of_layers: Mapping[str, int], of_floors: Mapping[str, int]) -> str:
@@ -186,13 +186,13 @@ def short_line(state: RunState, now_s: float) -> str:
 def launch_troubles(record: LaunchRecord, patterns: Mapping[str, PatternFile]) -> list[str]:
     """Return what went wrong in a launch, in one line: of several points the first, and how many more there are."""
 
-    def say(workload: Workload) -> str:
+    def points_words(workload: Workload) -> str:
         file = patterns[workload.pattern]
         return f"{workload.pattern} {file.fill(file.workload_words, workload, plain)}"
 
     stolen_ns = max((load.steal_ns or 0 for load in record.load), default=0)
     # Deadlines are generous: a machine that was held up is the likeliest cause.
-    held_up = f" (a hypervisor took {stolen_ns / 1e9:.1f} s of processor time meanwhile)" if stolen_ns >= 1e9 else ""
+    held_up = " " + say("progress.stolen", seconds=stolen_ns / 1e9) if stolen_ns >= 1e9 else ""
     if record.status == "failed":
         return [f"failed: {record.reason}{held_up}"]
     result = record.result
@@ -203,8 +203,8 @@ def launch_troubles(record: LaunchRecord, patterns: Mapping[str, PatternFile]) -
     found: list[str] = []
     for attempt in result.attempts:
         if attempt.status == "failed":
-            found.append(f"{say(attempt.workload)} failed: {attempt.reason}{held_up}")
+            found.append(f"{points_words(attempt.workload)} failed: {attempt.reason}{held_up}")
         elif wrong := [f"{check.name}: {check.detail}" for check in attempt.checks if not check.ok]:
-            found.append(f"{say(attempt.workload)} unsound: {'; '.join(wrong)}")
-    more = f"; and {count_of(len(found) - 1, 'more point', 'more points')} of this launch" if len(found) > 1 else ""
+            found.append(f"{points_words(attempt.workload)} unsound: {'; '.join(wrong)}")
+    more = say("progress.more_points", n=len(found) - 1) if len(found) > 1 else ""
     return [f"{found[0]}{more}"] if found else []

@@ -20,6 +20,7 @@ import yaml
 from cadge_cli.commands.run import measure
 from cadge_cli.options import Measuring
 from cadge_cli.output import Output
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, HarnessError, UnfitError
 from cadge_harness.paths import find_checkout
 from cadge_harness.run.disturb import disturbing
@@ -75,7 +76,7 @@ class StoppedError(HarnessError):
     """The user ended a campaign of the self-test."""
 
     def __init__(self, code: int) -> None:
-        super().__init__("the self-test was stopped")
+        super().__init__(say("selftest.stopped"))
         self.exit_code = code
 
 
@@ -102,7 +103,7 @@ class SelftestRun:
     def campaign(self, part: str, sweep: str, *, seed: int | None = None) -> Campaign:
         """Carry out a sweep, or a sweep's file, as `cadge run` does. Raises NotMadeError where no time is left."""
         if time.monotonic() > self.until_s:
-            raise NotMadeError("no time was left for it")
+            raise NotMadeError(say("selftest.no_time"))
         done = measure(read_request(sweep, seed=seed), self.output, self.how)
         self.made.setdefault(part, []).append(done.campaign)
         if done.code not in {EXIT_OK, EXIT_BAD_ANSWER}:
@@ -125,13 +126,13 @@ def delay(making: SelftestRun) -> PartFinding:
     first = making.campaign("delay", "selftest-find")
     found = plants(first)
     if not found:
-        raise NotMadeError("nothing was measured in which a delay can be planted")
+        raise NotMadeError(say("selftest.nothing_to_plant"))
     layers = [
         {"layer": one.layer, "shims": "delay", "settings": settings} for one in found for settings in one.settings
     ]
     series = series_within(first, DELAY_S, len(layers), making.series)
     if series < making.series:
-        making.output.say(f"only {series} series of {LAUNCHES} launches fit into {DELAY_S // 60} minutes here")
+        making.output.say(say("selftest.series_fit", series=series, launches=LAUNCHES, minutes=DELAY_S // 60))
     sweep = making.written("selftest-delay", {"layers": layers, "launches": LAUNCHES * series})
     return of_delays(making.campaign("delay", sweep))
 
@@ -171,7 +172,7 @@ def _by_the_command(making: SelftestRun, told: Mapping[str, str], folder: Path) 
     done = _cadge(["run", "--sweep", QUIET_SWEEP, *where], told, folder)
     if done.returncode not in {EXIT_OK, EXIT_BAD_ANSWER}:
         said = done.stderr.strip().splitlines() or ["no reason given"]
-        raise UnfitError(f"in surroundings that steer libraries `cadge run` ended with {done.returncode}: {said[-1]}")
+        raise UnfitError(say("selftest.steered_ended", code=done.returncode, said=said[-1]))
     found = Store(making.campaigns).open(json.loads(done.stdout)["data"]["campaign_id"])
     making.made["quiet"].append(found)
     return found
@@ -201,7 +202,7 @@ def _cadge(argv: Sequence[str], told: Mapping[str, str], folder: Path) -> subpro
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
-        raise UnfitError(f"not ready after 15 minutes: {shlex.join(command)}") from error
+        raise UnfitError(say("selftest.not_ready", command=shlex.join(command))) from error
 
 
 def alike(making: SelftestRun) -> PartFinding:
@@ -209,7 +210,7 @@ def alike(making: SelftestRun) -> PartFinding:
     from cadge_analysis.selftest.findings import of_alike
 
     if not (find_checkout().sweeps / f"{ALIKE_SWEEP}.yml").is_file():
-        raise NotMadeError(f"this checkout has no sweep {ALIKE_SWEEP}: layers are not measured against themselves")
+        raise NotMadeError(say("selftest.no_sweep", sweep=ALIKE_SWEEP))
     seed = read_request(ALIKE_SWEEP).sweep.seed
     for number in range(ALIKE_CAMPAIGNS):
         with disturbing() if number == 0 else nullcontext():  # first, so that it is there if time runs out
@@ -222,7 +223,7 @@ def coverage(making: SelftestRun) -> PartFinding:
     from cadge_analysis.selftest.findings import of_coverage
 
     if len(made := making.made.get("delay", [])) < 2:
-        raise NotMadeError("it draws from the rounds of the part `delay`, which was not made")
+        raise NotMadeError(say("selftest.no_delay"))
     return of_coverage(made[-1])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadge_cli.options import with_launches
+from cadge_cli.words import say
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 
@@ -44,7 +45,7 @@ def two_sides(results: Path | None, first: str, second: str) -> tuple[Side, Side
     campaigns = Campaigns(results)
     sides = _side(campaigns, first), _side(campaigns, second)
     if (sides[0].series is None) != (sides[1].series is None):
-        raise UsageError("one side is a layer and the other a whole campaign; give both a layer, or none")
+        raise UsageError(say("compare.one_layer"))
     return sides
 
 
@@ -93,12 +94,14 @@ def _cell(data: Dataset, wanted: tuple[str, ...]) -> tuple[Side, Cell]:
     names = tuple(name_of(cell, said[cell.point_id]) for cell in (found or nearest(cells, wanted))[:NAMED_MOST])
     if not found:
         strange = unknown(cells, wanted)
-        why = f"; nothing there is called {', '.join(map(repr, strange))}" if strange else ""
-        there = "; those that come nearest:" if len(cells) > NAMED_MOST else "; there are:"
-        raise NothingSelectedError(f"campaign {data.campaign_id} has no cell {called!r}{why}{there}", commands=names)
+        why = say("compare.nothing_called", names=map(repr, strange)) if strange else ""
+        there = say("compare.nearest") if len(cells) > NAMED_MOST else "; there are:"
+        raise NothingSelectedError(
+            say("compare.no_cell", campaign_id=data.campaign_id, called=called, why=why, there=there), commands=names
+        )
     more = f"; {NAMED_MOST} of them:" if len(found) > NAMED_MOST else ":"
     raise UsageError(
-        f"campaign {data.campaign_id} has {len(found)} cells that are called {called!r}, and one is to be named{more}",
+        say("compare.several_cells", campaign_id=data.campaign_id, n=len(found), called=called, more=more),
         commands=names,
     )
 
@@ -107,7 +110,7 @@ def share_of(text: str, option: str) -> float:
     """Return a share that a user wrote as a percentage."""
     said = SHARE.fullmatch(text)
     if said is None:
-        raise UsageError(f"{option} {text}: a share is written like 5% or 2.5%")
+        raise UsageError(say("compare.share", option=option, text=text))
     return float(said[1]) / 100
 
 
@@ -115,5 +118,5 @@ def margin_of(text: str) -> float:
     """Return what --margin says."""
     share = share_of(text, "--margin")
     if not 0 < share <= MARGIN_MOST:
-        raise UsageError(f"--margin {text}: it is above 0% and at most 100%")
+        raise UsageError(say("compare.margin", text=text))
     return share

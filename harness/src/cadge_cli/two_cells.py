@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from cadge_cli.output import escaped
 from cadge_cli.sides import two_cells
+from cadge_cli.words import say
 
 if TYPE_CHECKING:
     from cadge_analysis.versus.why import Aspect, Reasons
@@ -42,27 +43,27 @@ def _text(found: Reasons) -> Iterator[str]:
 
 
 def _parts(found: Reasons) -> list[tuple[str, Sequence[Aspect]]]:
-    differing = "what differs" if found.differing else "nothing that is known differs"
-    return [(differing, found.differing), *([("alike on both sides", found.alike)] if found.alike else [])]
+    differing = "what differs" if found.differing else say("cells.alike_known")
+    return [(differing, found.differing), *([(say("cells.alike"), found.alike)] if found.alike else [])]
 
 
 def _summary(found: Reasons) -> Iterator[str]:
     if found.forbidden:
-        yield f"not to be compared as the same thing: {found.forbidden}"
+        yield say("cells.forbidden", forbidden=found.forbidden)
     shift = found.shift
     if shift is None:
-        yield "no ratio: a side has no number, or no round has both"
+        yield say("cells.no_ratio")
         return
     interval = ""
     if shift.low is not None and shift.high is not None:
         interval = f" [{exp(shift.low):.3f}, {exp(shift.high):.3f}], which covers {100 * shift.coverage:.0f} %"
     launches = " and ".join(str(n) for n in dict.fromkeys(shift.launches))
-    how = f"paired by round, {launches} rounds" if found.paired else f"not paired, {launches} launches"
+    how = say("cells.paired", launches=launches) if found.paired else f"not paired, {launches} launches"
     yield f"second / first: {exp(shift.log_ratio):.3f}{interval}; {how}"
     if found.withheld:
-        yield f"nothing may be concluded from that: {found.withheld}"
+        yield say("cells.withheld", withheld=found.withheld)
     else:
-        yield "that is of this cell alone; cadge compare judges it among all"
+        yield say("cells.this_cell_alone")
 
 
 def _sections(aspects: Sequence[Aspect]) -> Iterator[str]:

@@ -14,6 +14,7 @@ import click
 from cadge_cli.options import EXAMPLES, answers, out_option, refuse_options, refuse_others, results_option
 from cadge_cli.output import Output, escaped, table
 from cadge_cli.sides import margin_of, share_of, two_sides
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
 from cadge_results import write_output
 
@@ -125,12 +126,12 @@ def compare(
     if cell is not None:
         refuse_others(("first", "second", "cell", "margin", "kind", "out", "results"), "is not for --cell")
         if kind == "html":
-            raise UsageError("--cell is shown as text or Markdown")
+            raise UsageError(say("compare.cell_formats"))
         return _side_by_side(output, results, (first, second, cell), margin_of(margin), kind, out)
     if kind == "html":
-        refuse_options(("everything",), "is for text and Markdown: the page folds what is long")
+        refuse_options(("everything",), say("compare.folds"))
         if output.as_json and out is None:
-            raise UsageError("--json answers on stdout, so the page needs a file: add -o FILE")
+            raise UsageError(say("general.page_needs_file"))
     else:
         refuse_options(("vary",), "is for --format html")
     wanted = [_fail_on(text) for text in fail_on]
@@ -146,12 +147,12 @@ def compare(
     lines = text.splitlines()
     if out is not None:
         written = write_output(out, text.encode())
-        lines = output.wrote(written, out, "one file, opens offline" if kind == "html" else "")
+        lines = output.wrote(written, out, say("general.one_file") if kind == "html" else "")
         lines += [] if written.streamed else list(_counts(found))[:1] if found.changes else []
         data |= {"file": str(out)}
     if not found.changes:
-        why = "every cell that both have is refused" if found.refused else "the two sides have no cell in common"
-        output.problem(f"nothing can be compared: {why}")
+        why = say("compare.all_refused") if found.refused else say("compare.none_in_common")
+        output.problem(say("compare.nothing_compared", why=why))
         return output.finish(EXIT_NOTHING, data, lines)
     failed = [one for one in wanted if _holds(one, found)]
     for one in failed:
@@ -186,9 +187,7 @@ def _page(found: Against, sides: tuple[Side, Side], vary: tuple[str, ...]) -> st
 def _fail_on(text: str) -> FailOn:
     kind, colon, share = text.partition(":")
     if kind not in KINDS or (colon and kind not in ("slower", "faster")):
-        raise UsageError(
-            f"--fail-on {text}: it is slower, faster (also with a share, e.g. slower:5%), undecided, refused or missing"
-        )
+        raise UsageError(say("compare.fail_on", text=text))
     return FailOn(kind, share_of(share, f"--fail-on {kind}:") if colon else 0.0)
 
 
@@ -244,33 +243,29 @@ def _about(found: Against) -> Iterator[str]:
     from cadge_analysis import units
 
     if not found.conditions:
-        yield "nothing differed in the conditions that are known"
+        yield say("compare.conditions_alike")
     if any(one.other_machine for one in found.conditions):
-        yield (
-            "other machines: this compares machines, not layers"
-            if found.across_hosts
-            else "other machines: nothing of them is compared (--across-hosts compares the machines)"
-        )
+        yield (say("compare.machines") if found.across_hosts else say("compare.other_machines"))
     if found.conditions:
-        yield "what differed in the conditions"
+        yield say("compare.conditions")
     for one in found.conditions:
         yield f"  {one.what}: {one.first or 'nothing'} -> {one.second or 'nothing'}"
     if found.moved:
-        yield "the machine itself, without any layer: how many times as long things took in the second"
+        yield say("compare.machine_itself")
     for step in found.moved:
         most = f" ({step.least:.3f} to {step.most:.3f}, median of {step.parts})" if step.parts > 1 else ""
         yield f"  {step.what}: {step.ratio:.3f}{most}"
     yield from _drift(found)
     if found.left:
-        yield "cells that are not compared"
+        yield say("compare.not_compared")
     for title, counts in (("refused", found.refused), ("left out", found.missing)):
         for why, count in counts.items():
             yield f"  {units.count_of(count, 'cell')} {title}: {why} ({_named(found, why)})"
     how = "not paired"
     if found.paired:
-        allowed = f", which correlate by up to {found.correlation:.2f}" if found.correlation else ""
+        allowed = say("compare.correlate", correlation=found.correlation) if found.correlation else ""
         how = f"paired by round{allowed}"
-    yield f"{how}; the same is within {100 * found.margin:.3g} %"
+    yield say("compare.same_within", how=how, margin=100 * found.margin)
     if found.withheld:
         yield f"verdicts are withheld: {found.withheld}"
 
@@ -279,7 +274,7 @@ def _drift(found: Against) -> Iterator[str]:
     from cadge_analysis.versus.drift_words import moved_alike, unknown, where
 
     if found.drift:
-        yield "what the machine did between the campaigns, as series show it together"
+        yield say("compare.drift")
     for one in found.drift:
         yield f"  {where(one)}: {moved_alike(one)}"
     if found.drift_is_unknown:
@@ -331,18 +326,15 @@ def _counts(found: Against) -> Iterator[str]:
     from cadge_analysis.stats.inference.verdict import Verdict
 
     said = ", ".join(f"{found.count(verdict)} {verdict.word}" for verdict in Verdict if found.count(verdict))
-    yield (
-        f"{units.count_of(len(found.changes), 'cell')}: {said}; on average at most {100 * ERROR:.0f} % of those "
-        "called different are not, and of those called the same (Benjamini and Yekutieli, over all cells)"
-    )
+    yield (say("compare.counts", n=len(found.changes), verdicts=said, error=100 * ERROR))
     levels = sorted({change.judged.level for change in found.changes if change.judged.interval})
     if levels:
         said = " or ".join(f"{100 * (1 - level):.4g} %" for level in levels)
-        yield f"intervals are those that verdicts are read from, of {said} each"
+        yield say("compare.intervals", levels=said)
     for one in found.wholes[:MEANS_MOST]:
         mean = f"no geometric mean: {one.why}"
         if one.mean is not None:
-            mean = f"{one.mean:.3f}, geometric mean of {units.count_of(one.cells, 'cell')}, not judged"
+            mean = say("compare.mean", mean=one.mean, n=one.cells)
         better = "less is better" if one.better == "low" else "more is better"
         yield f"{one.series}, {one.pattern}, {one.quantity} ({better}): {mean}"
     if len(found.wholes) > MEANS_MOST:

@@ -26,6 +26,7 @@ from cadge_cli.options import (
     sizes_option,
     words_of,
 )
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_CHANGED, EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 
@@ -118,7 +119,7 @@ def crosscheck(
     """
     limits = limits_of(threshold)
     if campaign is not None:
-        refuse_options(_OF_A_RUN, "is for measuring; with a campaign only its table is printed")
+        refuse_options(_OF_A_RUN, say("crosscheck.measures_only"))
         found = opened(how.results, campaign)
         code, data, lines = _answer(found, limits, kind, output)
         return output.finish(code, {"run": None, "crosscheck": data}, lines)
@@ -131,7 +132,7 @@ def crosscheck(
     from cadge_harness.run.request import read_request
 
     if how.inventory is not None:
-        raise UsageError("native tools run on this machine's testbeds, not on those of an inventory")
+        raise UsageError(say("crosscheck.inventory"))
     workloads = read_patterns(find_checkout())
     wanted = _wanted(workloads.patterns, layer_names, tool_names, patterns, places, sizes)
     with tempfile.TemporaryDirectory() as folder:
@@ -154,7 +155,7 @@ def limits_of(texts: Sequence[str]) -> Limits:
     for text in texts:
         match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ns|us|%)", text.strip())
         if match is None:
-            raise UsageError(f"--threshold {text}: it is a time like 150ns, or a share like 3%")
+            raise UsageError(say("crosscheck.threshold", text=text))
         number = float(match[1])
         if match[2] == "%":
             share = number / 100
@@ -189,9 +190,9 @@ def _wanted(
         TOOLS,
         natives,
         patterns,
-        layers=names_of(layer_names, list(natives), "layer with a native tool") if layer_names else (),
+        layers=names_of(layer_names, list(natives), say("crosscheck.layer_with_tool")) if layer_names else (),
         named=named,
-        only=names_of(pattern_names, known, "pattern with a native tool") if pattern_names else (),
+        only=names_of(pattern_names, known, say("crosscheck.pattern_with_tool")) if pattern_names else (),
         places=where or ["within"],
         sizes=sizes_of(sizes or (SIZES,)),
     )
@@ -206,7 +207,7 @@ def _answer(
 
     found = campaign.native()
     if found is None:
-        raise NothingSelectedError(f"campaign {campaign.campaign_id} has no runs of native tools; cadge crosscheck has")
+        raise NothingSelectedError(say("crosscheck.no_runs", campaign_id=campaign.campaign_id))
     rows = rows_of(campaign, found)
     above = [said for row in rows if (said := over(row, limits))]
     for problem in above:
@@ -232,9 +233,9 @@ def over(row: NativePair, limits: Limits) -> str:
     if row.short:
         low = row.tax_ns.low if row.tax_ns else None
         if limits.ns is not None and low is not None and low > limits.ns and row.says != "cannot tell":
-            return f"{name}: at least {low:.0f} ns more, above {limits.ns:.0f} ns"
+            return say("crosscheck.more_ns", what=name, low=low, ns=limits.ns)
         return ""
     ends = row.slower
     if limits.share is not None and ends is not None and ends[1] > 1 + limits.share:
-        return f"{name}: at least {ends[1]:.3f} times as long, above {1 + limits.share:.3f}"
+        return say("crosscheck.more_times", what=name, low=ends[1], limit=1 + limits.share)
     return ""

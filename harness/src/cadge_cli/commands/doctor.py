@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import answers, inventory_option
 from cadge_cli.output import Output
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import read_catalogue
@@ -72,6 +73,6 @@ def _native_lines(native: Mapping[str, str]) -> list[str]:
     here = [name for name, why in native.items() if not why]
     missing = sorted({why for why in native.values() if why})
     return [
-        f"native tools for cadge crosscheck: {', '.join(here) or 'none'}",
+        say("doctor.native_tools", tools=", ".join(here) or "none"),
         *(f"  {why}" for why in missing),
     ]

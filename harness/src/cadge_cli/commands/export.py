@@ -27,6 +27,7 @@ from cadge_cli.options import (
     writable,
 )
 from cadge_cli.output import Output
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_results import Campaign, write_output
 
@@ -148,7 +149,7 @@ def export(
         if kind not in formats:
             refuse_options((name,), f"is for --format {' and '.join(formats)}")
     if out is not None and kind in ("ablation", "scale"):
-        raise UsageError(f"--format {kind} is printed: add >{out}, and --json for programs")
+        raise UsageError(say("export.printed", kind=kind, out=out))
     if kind == "scale":
         return predict(
             output, lambda: fit.of_campaign(opened(results, campaign)), fit, topologies, endpoints, predicting
@@ -160,9 +161,9 @@ def export(
         data, lines = ablation_answer(with_launches(found))
         return output.finish(EXIT_OK, data, lines)
     if output.as_json and out is None:
-        raise UsageError("--json answers on stdout, so the export needs a file: add -o FILE")
+        raise UsageError(say("export.needs_file"))
     if kind == "parquet" and out is None:
-        raise UsageError("Parquet is no text, so it needs a file: add -o FILE")
+        raise UsageError(say("export.parquet_needs_file"))
     if out is None and kind in FLAT:
         return output.stream(_table(found, kind, table_name))
     content = _content(found, kind, table_name, fit, topologies, endpoints)
@@ -223,5 +224,5 @@ def _one(given: tuple[str, ...], default: str, option: str) -> str:
     """Return the one word of an option. Raises UsageError for several."""
     words = listed(option, given, default) or (default,)
     if len(words) > 1:
-        raise UsageError(f"{option}: a platform has one, and {', '.join(words)} are {len(words)}")
+        raise UsageError(say("export.one_only", option=option, words=words, n=len(words)))
     return words[0]

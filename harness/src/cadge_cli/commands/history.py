@@ -12,6 +12,7 @@ import click
 from cadge_cli.options import EXAMPLES, answers, out_option, results_option
 from cadge_cli.output import Output, table
 from cadge_cli.sides import Campaigns, margin_of
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_NOTHING, EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 
@@ -62,13 +63,13 @@ def history(
     from cadge_analysis.versus.history_data import document
 
     if kind == "html" and output.as_json and out is None:
-        raise UsageError("--json answers on stdout, so the page needs a file: add -o FILE")
+        raise UsageError(say("general.page_needs_file"))
     share = margin_of(margin)
     found = history_of(_campaigns(names, results), share)
     data = document(found)
     if not found.courses:
-        why = next(iter(found.left), "they have no cell in common")
-        output.problem(f"no two of {len(found.campaigns)} campaigns have a comparable cell: {why}")
+        why = next(iter(found.left), say("history.none_in_common"))
+        output.problem(say("history.none_comparable", n=len(found.campaigns), why=why))
         return output.finish(EXIT_NOTHING, data)
     said = missing(found)
     if said:
@@ -79,7 +80,7 @@ def history(
         from cadge_results import write_output
 
         written = write_output(out, text.encode())
-        lines = output.wrote(written, out, "one file, opens offline" if kind == "html" else "")
+        lines = output.wrote(written, out, say("general.one_file") if kind == "html" else "")
         lines += [] if written.streamed else [_gist(found)]
         data |= {"file": str(out)}
     return output.finish(EXIT_OK, data, lines)
@@ -100,7 +101,7 @@ def _campaigns(names: tuple[str, ...], results: Path | None) -> list[Side]:
     if len(found) < 2:
         have = f"there is {len(found)}" if found else "there is none"
         raise NothingSelectedError(
-            f"a history needs two campaigns at least, and ten to tell a change; {have}",
+            say("history.too_few", have=have),
             commands=("cadge run", "cadge report last"),
         )
     return list(found.values())
@@ -119,10 +120,14 @@ def _gist(found: History) -> str:
 
     cells, changed = units.count_of(len(found.courses), "cell"), len(found.changed)
     by_chance = units.sig3(found.by_chance)
-    return (
-        f"{len(found.campaigns)} campaigns, {cells}: {changed} changed, {found.testable - changed} did not as far as "
-        f"can be told, {len(found.courses) - found.testable} have too few campaigns; by chance {by_chance} at "
-        "most of those without any change would show one"
+    return say(
+        "history.gist",
+        n=len(found.campaigns),
+        cells=cells,
+        changed=changed,
+        unchanged=found.testable - changed,
+        untested=len(found.courses) - found.testable,
+        by_chance=by_chance,
     )
 
 
@@ -135,9 +140,9 @@ def _text(found: History) -> Iterator[str]:
     if found.machine is not None:
         yield ""
         course = "  ".join(f"{stop.at + 1}: {stop.value:.3f}" for stop in found.machine.stops)
-        yield f"the machine itself, floors as many times as long as at first: {course}"
+        yield say("history.machine", course=course)
         for turn in found.machine.turns:
-            yield f"  it changed at campaign {turn.at + 1}: {turn.ratio:.3f} times as long"
+            yield "  " + say("history.machine_changed", at=turn.at + 1, ratio=turn.ratio)
     rows = []
     for one, turn, events in change_rows(found):
         too = "floors as well" if found.machine_turned(turn.at) else ""
@@ -149,7 +154,7 @@ def _text(found: History) -> Iterator[str]:
         yield ""
         yield from table([HEADS, *rows[:LISTED_MOST]])
         if len(rows) > LISTED_MOST:
-            yield f"{len(rows) - LISTED_MOST} more with --json, and on the page"
+            yield say("history.more", n=len(rows) - LISTED_MOST)
     if found.events:
         yield ""
         yield "what else changed"
@@ -157,7 +162,7 @@ def _text(found: History) -> Iterator[str]:
             yield f"  {event.at + 1}: {event.what}: {event.first or 'nothing'} -> {event.second or 'nothing'}"
     if found.left:
         yield ""
-        yield "values that are not comparable with the newest campaign that has the cell"
+        yield say("history.not_comparable")
         for why, often in found.left.items():
             yield f"  {often}: {why}"
     yield ""

@@ -11,6 +11,7 @@ import click
 
 from cadge_cli.options import answers, opened, refuse_options, results_option
 from cadge_cli.output import Output, table
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
@@ -88,10 +89,10 @@ def import_(
     if remove is not None or listed:
         if format_ is not None or (remove is not None and listed):
             raise UsageError("--list and --remove stand alone")
-        refuse_options(_OF_A_FILE, "is for importing a file")
+        refuse_options(_OF_A_FILE, say("import.file_only"))
         return _remove(output, found, remove) if remove is not None else _list(output, found)
     if format_ is None or file is None:
-        raise UsageError(f"what is to be imported? cadge import FORMAT FILE; FORMAT is one of {', '.join(FORMATS)}")
+        raise UsageError(say("import.what", formats=FORMATS))
     from cadge_harness.imports import ImportNotes, read_import
     from cadge_harness.plan.catalogue import read_catalogue
     from cadge_harness.printed.text import ToolHints
@@ -117,13 +118,18 @@ def _add(output: Output, campaign: Campaign, new: ImportedFile, skipped: tuple[s
         lines = [f"imported {stored.imported_id} into {campaign.campaign_id}: {stored.label}"]
         lines += [f"  {_told(one)}" for one in stored.series]
         lines += [f"  not read: {printable(one)}" for one in skipped]
-        lines.append(
-            "take it back with: " + command("import", "--into", campaign.path.name, "--remove", stored.imported_id)
-        )
+        remove = command("import", "--into", campaign.path.name, "--remove", stored.imported_id)
+        lines.append(say("import.take_back", command=remove))
     else:
         when = stored.imported_utc
         lines = [
-            f"{stored.imported_id} is in {campaign.campaign_id} since {when} ({stored.label}); nothing was changed"
+            say(
+                "import.is_there",
+                imported_id=stored.imported_id,
+                campaign_id=campaign.campaign_id,
+                when=when,
+                label=stored.label,
+            )
         ]
     data = _data(stored) | {"campaign_id": campaign.campaign_id, "added": added, "not_read": list(skipped)}
     return output.finish(EXIT_OK, data, lines)
@@ -133,7 +139,7 @@ def _list(output: Output, campaign: Campaign) -> int:
     every = campaign.imported()
     rows = [("id", "format", "measured", "label")]
     rows += [(one.imported_id, one.format, _tests(one), printable(one.label)) for one in every]
-    lines = table(rows) if every else [f"nothing is imported into {campaign.campaign_id}"]
+    lines = table(rows) if every else [say("import.none", campaign_id=campaign.campaign_id)]
     data: dict[str, JsonValue] = {"campaign_id": campaign.campaign_id, "imports": [_data(one) for one in every]}
     return output.finish(EXIT_OK, data, lines)
 
@@ -142,7 +148,7 @@ def _remove(output: Output, campaign: Campaign, name: str) -> int:
     from cadge_results.imports import remove_import
 
     removed = remove_import(campaign, name)
-    lines = [f"removed import {removed} from {campaign.campaign_id}; nothing else was touched"]
+    lines = [say("import.removed", removed=removed, campaign_id=campaign.campaign_id)]
     return output.finish(EXIT_OK, {"campaign_id": campaign.campaign_id, "removed": removed}, lines)
 
 

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import EXAMPLES, answers
 from cadge_cli.output import Output, table, wrapped
+from cadge_cli.words import say
 from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import LayerInfo, Refusal, read_catalogue
 from cadge_harness.plan.describe import describe_layers
@@ -45,9 +46,7 @@ def layers(name: str | None, output: Output) -> int:
         rows.append((info.name, info.library, str(entry["version"] or "-"), str(entry["reason"] or "")))
     ready = sum(1 for info in catalogue.layers if info.absent is None)
     lines = [*table(rows), f"{ready} of {count_of(len(catalogue.layers), 'layer')} built."]
-    return output.finish(
-        0, {"layers": data}, [*lines, f"What one of them is, and what it cannot do:  {command('layers', 'NAME')}"]
-    )
+    return output.finish(0, {"layers": data}, [*lines, say("layers.one_of_them", command=command("layers", "NAME"))])
 
 
 def page(info: LayerInfo) -> Iterator[str]:
@@ -64,9 +63,9 @@ def page(info: LayerInfo) -> Iterator[str]:
         "licence": file.licence,
         "places": ", ".join(file.places),
         "wait": _waits(info),
-        "calls": "its own" if file.rpc == "native" else "two messages each, made by Cadge",
+        "calls": "its own" if file.rpc == "native" else say("layers.two_messages"),
         "started": "by mpirun" if file.launcher == "mpirun" else "directly",
-        "reliable": "yes" if file.reliable else "no: what is lost is counted",
+        "reliable": "yes" if file.reliable else say("layers.lossy"),
         "packages": ", ".join(file.packages.run),
         "variables": ", ".join(f"env.{name}*" for name in file.variables),
         "options": ", ".join(known.options) if known else "",
@@ -78,11 +77,11 @@ def page(info: LayerInfo) -> Iterator[str]:
     for title, reasons in (
         ("Refused", [(_when(one), one.reason) for one in file.limits]),
         (
-            "Faults of the library that its tests meet",
+            say("layers.known_faults"),
             [(f"{one.test}, {one.place or one.over}", one.reason) for one in file.known_faults],
         ),
         (
-            "Its figure divided by that of a plain program over the same library",
+            say("layers.beside_native"),
             [(_beside(one), f"{_share(one)} ({one.measured}); here:  {one.command}") for one in file.beside_native],
         ),
     ):
@@ -92,7 +91,7 @@ def page(info: LayerInfo) -> Iterator[str]:
         for where, why in reasons:
             yield from _wrapped("  ", f"{where}: {why}")
     yield ""
-    yield f"Which patterns run over it here:  {command('patterns', '--here')} | grep -w {info.name}"
+    yield say("layers.patterns_here", command=command("patterns", "--here"), name=info.name)
 
 
 def _waits(info: LayerInfo) -> str:
@@ -110,7 +109,9 @@ def _when(limit: Limit) -> str:
     given = limit.when.model_dump(exclude_none=True)
     least, parameters = given.pop("min_bytes", None), given.pop("parameters")
     said = [f"{key} {value}" for key, value in {**given, **parameters}.items()]
-    return ", ".join([*said, *([f"messages of {format_bytes(least)} or more"] if least else [])]) or "everywhere"
+    return (
+        ", ".join([*said, *([say("layers.bytes_or_more", size=format_bytes(least))] if least else [])]) or "everywhere"
+    )
 
 
 def _beside(one: BesideNative) -> str:

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import EXAMPLES, answers, name_of, testbed_options
 from cadge_cli.output import Output, table, wrapped
+from cadge_cli.words import say
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.here import Counted, LayerSupport, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
@@ -74,7 +75,7 @@ def patterns(
         file = workloads.patterns[name]
         return output.finish(0, {"name": name, "pattern": file.to_object()}, list(page(name, file)))
     data: dict[str, JsonValue] = {key: workloads.patterns[key].to_object() for key in workloads.ordered}
-    lines = [*_list(workloads), "", f"Its parameters, clock and roles:  {command('patterns', 'NAME')}"]
+    lines = [*_list(workloads), "", say("patterns.one_of_them", command=command("patterns", "NAME"))]
     return output.finish(0, {"patterns": data}, lines)
 
 
@@ -146,7 +147,7 @@ def _here(names: Sequence[str], cells: Sequence[LayerSupport]) -> Iterator[str]:
         for text, number in reasons.items():
             yield from wrapped(text, f"[{number}] ", "    ")
         yield ""
-    yield "With every parameter as it is unless given, and small; what a sweep has to choose is tried word by word."
+    yield say("patterns.small")
 
 
 def _counts(names: Sequence[str], cells: Sequence[LayerSupport]) -> Iterator[str]:
@@ -162,10 +163,10 @@ def _counts(names: Sequence[str], cells: Sequence[LayerSupport]) -> Iterator[str
     every = count_cells(cells)
     layers = count_of(len({cell.layer for cell in cells}), "layer")
     yield ""
-    yield f"Counted: how many of {layers} run"
+    yield say("patterns.counted", layers=layers)
     yield from table(rows)
     yield ""
-    yield f"{count_of(every.cells, 'cell')}: {every.run} run, {every.in_part} of these with some of their choices"
+    yield say("patterns.cells", n=every.cells, run=every.run, in_part=every.in_part)
     for code, number in every.refused.items():
         yield f"{number:6} refused: {WHY.get(code, str(code))}"
 
@@ -190,9 +191,7 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
         [(choice, word)] = file.replays.when.items()
         yield ""
         yield from wrapped(
-            f"{choice} {word} replays the log of a web server: `cadge run --trace FILE` (Common Log Format or "
-            f"Combined, also packed with gzip), with a sweep that says so, or leaves {choice} open. The trace decides "
-            f"{' and '.join(file.replays.decides)}.",
+            say("patterns.replays", choice=choice, word=word, decides=" and ".join(file.replays.decides)),
         )
     yield ""
     parts = [
@@ -205,7 +204,7 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
     yield from table([("quantity", "", "unit", "better", "kind"), *found])
     yield ""
     rule = file.floor
-    yield f"Floor: {rule.none}" if rule.none else f"Floor: the fastest {rule.form} of as many bytes or more"
+    yield f"Floor: {rule.none}" if rule.none else say("patterns.floor", form=rule.form)
     yield from (f"  not where {alike.otherwise}" for alike in rule.alike.values())
 
 
@@ -216,7 +215,7 @@ def _endpoints(role: Role) -> str:
 
 def _does(role: Role) -> str:
     if isinstance(role.acts, dict):
-        return f"measures where {', '.join(f'{name} is {value}' for name, value in role.acts.items())}, else serves"
+        return say("patterns.measures_where", acts=(f"{name} is {value}" for name, value in role.acts.items()))
     return "measures" if role.acts else "serves"
 
 
@@ -224,7 +223,7 @@ def _values(one: Parameter) -> str:
     if one.min is None or one.max is None:
         return ", ".join(one.values)
     if one.unit == "trace":
-        return "as --trace FILE gives it"
+        return say("patterns.of_trace")
     if one.unit == "bytes":
         return f"{format_bytes(one.min)} to {format_bytes(one.max)}"
     return f"{one.min} to {one.max}" + ("" if one.unit == "count" else f" {one.unit}")

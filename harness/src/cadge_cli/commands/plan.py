@@ -28,6 +28,7 @@ from cadge_cli.options import (
     trace_option,
 )
 from cadge_cli.output import Output, megabytes, table, wrapped
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import say_cast
@@ -99,12 +100,12 @@ def plan(
     only = listed("--layers", layer_names, "sockets-tcp native-ucx")
     request = read_request(sweep_name, only=only, seed=seed, budget=budget, looks=looks, log=log, asked=asked)
     if pilot:
-        refuse_options(_NOT_OF_A_PILOT, "is for a plan; a pilot measures the baseline alone")
+        refuse_options(_NOT_OF_A_PILOT, say("plan.not_of_a_pilot"))
         how = Measuring(
             testbed_name=testbed_name, inventory=inventory, tune=False, report=False, queue=queue, results=results
         )
         return _pilot(request, output, how)
-    refuse_options(("queue",), "is for a pilot; a plan measures nothing")
+    refuse_options(("queue",), say("plan.of_a_pilot"))
     chosen = request.testbed(testbed_name, inventory, start=False)
     for note in chosen.notes:
         output.say(note)
@@ -115,13 +116,12 @@ def plan(
     carried_bytes = build_bytes(request.checkout.build)
     data |= {"carried_bytes": carried_bytes}
     lines += wrapped(
-        f"while it runs up to {megabytes(carried_bytes)} more beside the campaign, and as much on each host, in "
-        f"~/{OF_HOSTS}",
+        say("plan.while_it_runs", size=megabytes(carried_bytes), folder=OF_HOSTS),
         then="  ",
     )
     code = EXIT_OK
     if inventory is not None and look and not request.checkout.driver.is_file():
-        output.problem("the hosts were not looked at, for there is no build to bring to them: make build")
+        output.problem(say("plan.no_build"))
     elif inventory is not None and look:
         from cadge_cli.hosts import finding_lines, look_at_hosts
 
@@ -154,7 +154,7 @@ def _pilot(request: Request, output: Output, how: Measuring) -> int:
     for pattern, (parameter, quantity) in shares.items():
         loops = tuple(one for data_of in measured for one in rates.closed_loops(data_of, pattern, quantity))
         if not loops:
-            output.problem(f"no closed loop of {pattern} has a number, so that no rate can be proposed")
+            output.problem(say("plan.no_closed_loop", pattern=pattern))
             continue
         value = rates.proposed(loops)
         found[pattern] = {
@@ -164,9 +164,9 @@ def _pilot(request: Request, output: Output, how: Measuring) -> int:
         }
         lines += [
             "",
-            f"{pattern}, in a closed loop: {loops[0].per_s:.0f}/s at the slowest of {count_of(len(loops), 'point')},",
+            say("plan.closed_loop", pattern=pattern, per_s=loops[0].per_s, n=len(loops)),
             f"  {loops[0].label}",
-            f"Offer half of it to all layers: in the sweep, in each entry of {pattern}, write",
+            say("plan.offer_half", pattern=pattern),
             f"  {parameter}: {value}",
         ]
     return output.finish(done.code, {**data, "pilot": found}, lines)
@@ -215,18 +215,12 @@ def _looks_lines(made: Plan) -> list[str]:
         return []
     if not looks_of(made.sweep):
         most = made.later[-1].launches
-        return [
-            "where the budget has time left in the end, rounds that fit into it are added, up to "
-            f"{count_of(most, 'launch', 'launches')} of each point (--launches {made.rounds} adds none)"
-        ]
+        return [say("plan.rounds_added", n=most, rounds=made.rounds)]
     most_s = made.estimate.wall_s + sum(one.wall_s for one in made.later)
     looks = ", ".join(str(one.launches) for one in made.later)
     budget = made.sweep.get("budget")
-    within = f", and no look begins that would exceed the budget of {spoken(budget)}" if isinstance(budget, int) else ""
-    return [
-        f"this is the first look; what it leaves undecided is measured on, with looks after {looks} launches: "
-        f"at most {clock(most_s)} in all{within}"
-    ]
+    within = say("plan.within_budget", budget=spoken(budget)) if isinstance(budget, int) else ""
+    return [say("plan.first_look", looks=looks, time=clock(most_s), within=within)]
 
 
 def _casts(made: Plan, block: PlanBlock) -> list[str]:
@@ -290,9 +284,10 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
     sizes = sorted({size for point in made.points for size in made.pattern_of(point).moved_bytes(point.workload)})
     where = [("block", "place", "who runs where")]
     where += [(_named(blocks), *row) for row, blocks in _by_place(made).items()]
-    head = f"sweep {sweep} on testbed {testbed.name} ({_hosts(made, testbed)}), seed {made.seed}, "
+    hosts, plan_id = _hosts(made, testbed), made.plan_hash[:8]
+    head = say("plan.head", sweep=sweep, testbed=testbed.name, hosts=hosts, seed=made.seed, plan=plan_id)
     lines = [
-        *_sentences([f"{head}plan {made.plan_hash[:8]}", made.title]),
+        *_sentences([head, made.title]),
         "",
         *_subjects(made, points),
         *table(where),
@@ -311,8 +306,13 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
         (f"sizes {format_bytes(sizes[0])} to {format_bytes(sizes[-1])}; " if sizes else "")
         + (f"{durations[0]} to " if durations[0] != durations[-1] else "")
         + f"{durations[-1]} ms a point",
-        f"time about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}; "
-        f"disk about {megabytes(made.estimate.disk_bytes)}" + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
+        say(
+            "plan.takes",
+            time=clock(made.estimate.wall_s),
+            measuring=clock(made.estimate.measure_s),
+            disk=megabytes(made.estimate.disk_bytes),
+        )
+        + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
         *_looks_lines(made),
         *filter(None, [look_plan.sentence(made) or plan_power.sentence(made)]),

@@ -11,9 +11,9 @@ from pydantic import JsonValue
 
 from cadge_cli.options import EXAMPLES, answers
 from cadge_cli.output import Output, table
+from cadge_cli.words import say
 from cadge_harness.errors import HarnessError, UnfitError
 from cadge_harness.paths import find_checkout
-from cadge_harness.words import count_of
 from cadge_results.provider import same_version
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def add_(library: str, origin: str, output: Output) -> int:
         raise
     lines = [f"{added.title} {added.version} ({added.source}: {added.origin}) is provider {added.name}."]
     lines += [f"It has no {what}: {means}." for what, means in added.lacks.items()]
-    lines += [f"Built with it: {', '.join(layers)}." if layers else "No layer here can use it."]
+    lines += [f"Built with it: {', '.join(layers)}." if layers else say("provider.no_layer")]
     data: dict[str, JsonValue] = {"provider": added.to_object(), "name": added.name, "layers": list(layers)}
     return output.finish(0, data, lines)
 
@@ -84,10 +84,10 @@ def _look_what_is_loaded(described: Catalogue, layers: Collection[str]) -> None:
         if info.name not in layers or info.provider is None or info.description is None:
             continue
         if info.description.trouble:
-            raise UnfitError(f"{info.name} was built, and cannot be used: {info.description.trouble}")
+            raise UnfitError(say("provider.unusable", name=info.name, trouble=info.description.trouble))
         version = info.description.version
         if version is not None and not same_version(version, info.provider.version):
-            raise UnfitError(f"{info.name} was built, and what it loads says that it is {info.library} {version}")
+            raise UnfitError(say("provider.built", name=info.name, library=info.library, version=version))
 
 
 @provider.command("list", epilog=EXAMPLES + "  cadge provider list --json")
@@ -106,7 +106,7 @@ def list_(output: Output) -> int:
         data.append({"name": name, "provider": one.to_object(), "layers": list(layers)})
     wheels = {name: list(library.wheel.versions) for name, library in read_libraries(checkout).items() if library.wheel}
     offered = ", ".join(f"{name} {' '.join(versions)}" for name, versions in wheels.items())
-    lines = [*(table(rows) if data else []), f"{count_of(len(data), 'provider')}. Wheels that are known: {offered}."]
+    lines = [*(table(rows) if data else []), say("provider.listed", n=len(data), offered=offered)]
     known: dict[str, JsonValue] = {name: [*versions] for name, versions in wheels.items()}
     return output.finish(0, {"providers": data, "wheels": known}, lines)
 
@@ -119,6 +119,4 @@ def remove_(name: str, output: Output) -> int:
     from cadge_harness.providers.folder import remove
 
     gone = remove(find_checkout(), name)
-    return output.finish(
-        0, {"removed": name}, [f"{name} is removed, and {count_of(len(gone), 'layer')} built with it."]
-    )
+    return output.finish(0, {"removed": name}, [say("provider.removed", name=name, n=len(gone))])

@@ -19,6 +19,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import EXAMPLES, answers, names_of, refuse_options, refuse_others, results_option, with_launches
 from cadge_cli.output import Output, table
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, UnfitError, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Store
@@ -139,13 +140,13 @@ def publish(
     refuse_options(("port",), "is for --preview")
     refuse_options(("because",), "is for --retract")
     if target is None and not dry_run:
-        raise UsageError("say where the site goes: --to DIR; or look at what would be replaced: --dry-run")
+        raise UsageError(say("publish.where"))
     if any(len(text) < 2 for text in also):
-        raise UsageError("--also needs a text of two characters or more")
+        raise UsageError(say("publish.also"))
     if archive is not None and (len(campaigns) > 1 or site_title or url):
-        raise UsageError("with --archive, --to is one campaign and no site: name one, no --site-title and no --url")
+        raise UsageError(say("publish.archive"))
     if url is not None and not re.fullmatch(URL, url):
-        raise UsageError(f"--url has to be an address as https://www.example.org/cadge, and is {printable(url)!r}")
+        raise UsageError(say("publish.url", url=printable(url)))
     kept = names_of(keep, KEEP, "kind of names") if keep else []
     authors = authors_of(cite) if cite else ()
     store = Store(results or find_checkout().campaigns)
@@ -178,11 +179,13 @@ def publish(
         paths = put(copies, target, labels, site_title)
     lines = [f"{path / 'index.html'}" for path in paths]
     lines += [
-        f"note: {run.campaign_id} was retracted on {run.retracted.at_utc}, and stays so"
+        say("publish.stays_retracted", campaign_id=run.campaign_id, day=run.retracted.at_utc)
         for run in Site(target).runs()
         if run.retracted and run.campaign_id in {one.campaign_id for one in found}
     ]
-    return output.finish(EXIT_OK, data, [*lines, f"look at it with: {command('publish', '--preview', str(target))}"])
+    return output.finish(
+        EXIT_OK, data, [*lines, say("publish.look_at_it", command=command("publish", "--preview", str(target)))]
+    )
 
 
 def _retract(output: Output, run: str, site: Path | None, because: str | None) -> int:
@@ -190,9 +193,9 @@ def _retract(output: Output, run: str, site: Path | None, because: str | None) -
     from cadge_analysis.publish.retract import retract as mark
 
     if site is None:
-        raise UsageError("say where the run was published: --to SITE")
+        raise UsageError(say("publish.retract_where"))
     if because is None or not because.strip():
-        raise UsageError("--because needs a reason, which readers will see")
+        raise UsageError(say("publish.because"))
     name = mark(site, run, because.strip(), f"{datetime.now(UTC):%Y-%m-%d}")
     return output.finish(EXIT_OK, {"campaign_id": name, "site": str(site)}, [f"{name} is retracted in {site}"])
 
@@ -212,15 +215,15 @@ def _difference(copies: Copies) -> list[str]:
     for (number, kind, old, new), often in sorted(copies.places.items()):
         name = copies.made[number].campaign.campaign_id
         rows.append((kind, printable(old), new, str(often), *([name] if several else [])))
-    lines = table(rows) if len(rows) > 1 else ["no name was found: nothing is replaced"]
+    lines = table(rows) if len(rows) > 1 else [say("publish.nothing_replaced")]
     if not all(made.logs for made in copies.made):
-        lines.append("left out: what programs printed and users typed (logs, commands, PATH); --with-logs publishes it")
+        lines.append(say("publish.left_out"))
     for made in copies.made:
         withheld: Mapping[str, str] = made.withheld
         lines += [f"without figures: {layer}, as {why}" for layer, why in withheld.items()]
         if made.redactor.untold:
             names = ", ".join(map(printable, made.redactor.untold))
-            lines.append(f"note: {names}: also a common word or a number, so replaced only where a name must stand")
+            lines.append(say("publish.ambiguous", names=names))
     return list(dict.fromkeys(lines))
 
 
@@ -244,7 +247,7 @@ def _serve(site: Path, port: int) -> int:
     try:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:
-        raise UnfitError(f"cannot listen on port {port}: {error.strerror}") from error
+        raise UnfitError(say("publish.port", port=port, error=error.strerror)) from error
     with server:
         click.echo(f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)")
         # a shell starts what it runs in the background with SIGINT ignored, and Python leaves it so

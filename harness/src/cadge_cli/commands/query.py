@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import answers, out_option, results_option
 from cadge_cli.output import Output, table
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, EXIT_USAGE, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Campaign, Store, write_output
@@ -75,9 +76,9 @@ def query(
     needs the extra `queries` (DuckDB). `analysis/QUERIES.md` has columns and examples.
     """
     if output.as_json and out is None and kind != "text":
-        raise UsageError("--json answers on stdout, so --format needs a file: add -o FILE")
+        raise UsageError(say("general.format_needs_file"))
     if (sql is None) != tables:
-        raise UsageError("give a question in SQL, or --tables to see what can be asked about")
+        raise UsageError(say("query.question_or_tables"))
     found = _campaigns(Store(results or find_checkout().campaigns), campaigns, may_be_none=tables)
     if sql is None:
         return _tables(output, found)
@@ -87,7 +88,7 @@ def query(
 
     def leave_out(campaign: Campaign, error: ResultsError) -> None:
         damaged.append(campaign)
-        output.problem(f"the answer is without {campaign.path.name}: {error}")
+        output.problem(say("query.without", name=campaign.path.name, error=error))
 
     def stuck(error: Exception) -> None:
         """End the process: nothing else ends a database that heeds no interruption."""
@@ -110,7 +111,7 @@ def query(
 def _campaigns(store: Store, named: tuple[str, ...], *, may_be_none: bool) -> list[Campaign]:
     found = [store.open(one) for one in dict.fromkeys(named)] if named else list(store.campaigns())
     if not found and not may_be_none:
-        raise NotFoundError(f"there is no campaign in {store.root}; make one with: {command('run')}")
+        raise NotFoundError(say("query.no_campaign", root=store.root, command=command("run")))
     return list({one.path.resolve(): one for one in found}.values())
 
 
@@ -144,7 +145,7 @@ def _written(answer: QueryAnswer, kind: str) -> Iterator[str]:
         yield from (f"{line}\n" for line in table([[printable(name) for name in answer.columns], *rows]))
         return
     if twice := next((one for one in answer.columns if answer.columns.count(one) > 1), None):
-        raise UsageError(f"two columns are called {twice!r}: give one another name with AS")
+        raise UsageError(say("query.twice", twice=twice))
     made = ({name: _plain(value) for name, value in zip(answer.columns, row, strict=True)} for row in answer.rows)
     if kind == "json":
         yield json.dumps(list(made), ensure_ascii=True, indent=1) + "\n"

@@ -21,6 +21,7 @@ from cadge_cli.options import (
 )
 from cadge_cli.output import Output, megabytes
 from cadge_cli.sides import Campaigns, margin_of
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_results import write_output
 from cadge_results.layout import check_no_link
@@ -103,14 +104,14 @@ def report(
     from cadge_analysis.stats.load import read
 
     if (file := Path(campaign)).is_file() or file.suffix in REPORTS:
-        refuse_options(("against", "margin", "one_file", "kind", "results"), "is for campaigns: FILE is a report")
+        refuse_options(("against", "margin", "one_file", "kind", "results"), say("report.for_campaigns"))
         return _open_again(file, baseline, out, output)
     if against is None:
         refuse_options(("margin",), "is for --against")
     if kind != "html":
-        refuse_options(("one_file",), "is for --format html: other editions always are one file")
+        refuse_options(("one_file",), say("report.for_html"))
     if kind != "html" and output.as_json and out is None:
-        raise UsageError(f"--json answers on stdout, so the {kind} edition needs a file: add -o FILE")
+        raise UsageError(say("report.edition_needs_file", kind=kind))
     share = margin_of(margin)
     found = opened(results, campaign)
     if against is None:
@@ -149,25 +150,22 @@ def report(
 def _about(placed: Placed, path: Path) -> str:
     """Return what a report's files are, as one phrase."""
     if not placed.pages:
-        return "one file, opens offline"
+        return say("general.one_file")
     size = megabytes(sum(one.stat().st_size for one in placed.pages))
-    return (
-        f"opens offline, with {len(placed.pages)} pages beside it, a pattern each ({path.stem}-PATTERN{path.suffix}, "
-        f"together {size}): in one file it would be larger than 4 MB, which --one-file makes all the same"
-    )
+    return say("report.with_pages", n=len(placed.pages), stem=path.stem, suffix=path.suffix, size=size)
 
 
 def _open_again(file: Path, baseline: str | None, out: Path | None, output: Output) -> int:
     from cadge_analysis.report import opened_again
 
     if out is None:
-        raise UsageError(f"a report is made again into another file: add -o FILE, which is not {file.name} itself")
+        raise UsageError(say("report.another_file", name=file.name))
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from error
     if out.exists() and out.samefile(file):
-        raise UsageError(f"-o {out} is the report itself, which has more in it: name another file")
+        raise UsageError(say("report.itself", out=out))
     written = write_output(out, opened_again(text, file.name, baseline).encode())
-    lines = output.wrote(written, out, "made without raw data, which the page says")
+    lines = output.wrote(written, out, say("report.without_raw_data"))
     return output.finish(EXIT_OK, {"from": str(file), "report": str(out), "bytes": written.size_bytes}, lines)

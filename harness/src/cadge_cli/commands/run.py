@@ -35,6 +35,7 @@ from cadge_cli.options import (
 )
 from cadge_cli.output import Output
 from cadge_cli.progress import make_progress
+from cadge_cli.words import say
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, NothingSelectedError, UnfitError
 from cadge_harness.native.due import tools_of
@@ -54,7 +55,7 @@ from cadge_harness.run.session import Ended, Progress, Runner, Session, exit_cod
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
-from cadge_harness.words import clock, count_of
+from cadge_harness.words import clock
 from cadge_results import (
     Campaign,
     CampaignMeta,
@@ -127,7 +128,7 @@ def run(
 
 def _of_others(turn: MachineTurn) -> list[str]:
     """Say who else has measured on this machine since the turn began."""
-    return [f"another sweep measured on this machine at the same time ({one.who})" for one in turn.beside()]
+    return [say("run.another_sweep", who=one.who) for one in turn.beside()]
 
 
 @contextmanager
@@ -253,7 +254,7 @@ def resume(campaign: str, failed: bool, hindered: bool, how: Measuring, output: 
     ):  # after the last launch more may follow, else it is marked as finished
         complete = complete and next_step(found) == "done" and found.meta.status == "finished"
     if complete and ended and not again.launch_ids(found, reasons):
-        lines = [f"campaign {found.campaign_id} is complete: no launch {again.none_of(reasons)}"]
+        lines = [say("run.complete", campaign_id=found.campaign_id, none=again.none_of(reasons))]
         lines += again.advice(found, again.launch_ids(found, ["failed"]))
         return output.finish(exit_code_of(found), {"campaign_id": found.campaign_id, "made": 0}, lines)
     if (native := found.native()) is not None:
@@ -321,14 +322,14 @@ def _say_of(testbed: testbeds.Testbed, output: Output) -> None:
     for note in testbed.notes:
         output.say(note)
     if testbed.kind in testbeds.KINDS and (why := busy()):
-        more = "; where it disturbs more than a fifth of the attempts, no verdict is given"
+        more = say("run.disturbing")
         output.problem(why if output.brief else f"{why}{more}")
 
 
 def _ready(checkout: Checkout, output: Output) -> None:
     """Refuse where nothing is built; warn of what is dubious."""
     if not checkout.driver.is_file():
-        raise UnfitError(f"{checkout.driver} does not exist: nothing was built", commands=("make build",))
+        raise UnfitError(say("run.no_build", driver=checkout.driver), commands=("make build",))
     for warning in checkout_warnings(checkout):
         output.problem(warning)
 
@@ -373,11 +374,13 @@ def _carry_out(
     stopped = stopping.exit_code is not None
     log = campaign.path / "ansible.log"
     if code not in (EXIT_OK, EXIT_BAD_ANSWER) and not stopped and log.exists():
-        output.say(f"what was done on the hosts: {log}")
+        output.say(say("run.log", log=log))
     shown = closing_lines(made.closing, output, most=PICTURE_MOST) if made else []
     data, lines = answer_of(campaign, made, shown, time.monotonic() - begun_s, stopped=stopped)
     if code == EXIT_BAD_ANSWER:
-        lines.append(f"the {'report' if made else 'campaign'} is complete; exit {code} because {troubles_of(campaign)}")
+        lines.append(
+            say("run.exit_because", what="report" if made else "campaign", code=code, troubles=troubles_of(campaign))
+        )
     return CampaignRun(campaign=campaign, code=code, data=data, lines=lines)
 
 
@@ -400,8 +403,14 @@ def _run(session: Session, runner: Runner, progress: Progress, state: RunState) 
     look = f", {state.look}" if state.look else ""
     left_s = state.left_s(time.monotonic()) if state.done else campaign.plan.estimate.wall_s
     progress.note(
-        f"campaign {campaign.campaign_id}{look}: {count_of(state.total - state.done, 'launch', 'launches')} "
-        f"on testbed {session.testbed.name}, about {clock(left_s)}"
+        say(
+            "run.campaign",
+            campaign_id=campaign.campaign_id,
+            look=look,
+            n=state.total - state.done,
+            testbed=session.testbed.name,
+            time=clock(left_s),
+        )
     )
     whole = False
     try:
@@ -449,7 +458,7 @@ def _selftest(how: Measuring, folder: Path, build: str) -> SelftestPin | None:
         return newest.pin() if newest else None
     if how.selftest_id == "last":
         if newest is None:
-            raise NothingSelectedError(f"there is no self-test in {folder}", commands=("cadge selftest",))
+            raise NothingSelectedError(say("run.no_selftest", folder=folder), commands=("cadge selftest",))
         return newest.pin(asked=True)
     return read_selftest(selftest_file(folder, how.selftest_id)).pin(asked=True)
 

@@ -21,6 +21,7 @@ from cadge_cli.options import (
     names_of,
 )
 from cadge_cli.output import Output
+from cadge_cli.words import say
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_UNFIT, EXIT_UNTRUSTED, HarnessError
 from cadge_harness.paths import find_checkout, selftests_of
@@ -87,7 +88,7 @@ def selftest(only: tuple[str, ...], series: int, how: Measuring, output: Output)
         output.say(_line(found[-1]))
     file = _file(making, found, begun, time.monotonic() - begun_s, whole=len(found) == len(NAMES))
     if file is None:
-        return output.finish(code or EXIT_UNFIT, None, ["nothing was measured, so nothing is stored"])
+        return output.finish(code or EXIT_UNFIT, None, [say("selftest.nothing_measured")])
     if code == EXIT_OK and file.verdict == "failed":
         code = EXIT_UNTRUSTED
     elif code == EXIT_OK and any(part.verdict != "passed" for part in found):

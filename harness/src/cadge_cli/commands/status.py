@@ -15,6 +15,7 @@ from cadge_cli.looks import state_words
 from cadge_cli.options import EXAMPLES, answers, opened, results_option
 from cadge_cli.output import Output
 from cadge_cli.progress import attempts_words
+from cadge_cli.words import say
 from cadge_harness.words import clock, count_of
 from cadge_results import Campaign
 from cadge_results.command import command
@@ -93,7 +94,7 @@ def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
 def _first_line(campaign: Campaign, state: str) -> str:
     planned, words = len(campaign.plan.launches), state_words(campaign)
     missing = campaign.missing_launch_ids()
-    left = f", about {clock(_left_s(campaign, missing))} of measuring left" if missing else ""
+    left = say("status.left", time=clock(_left_s(campaign, missing))) if missing else ""
     return (
         f"{campaign.path.name}  {state}  {planned - len(missing)} of {count_of(planned, 'launch', 'launches')}{left}"
         + (f"; {words}" if words else "")

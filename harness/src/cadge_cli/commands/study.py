@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import EXAMPLES, answers, out_option, refuse_others, results_option, with_launches
 from cadge_cli.output import Output, wrapped
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_results.command import command
@@ -67,7 +68,7 @@ def study(
         refuse_others(("claims",), "is not for --claims")
         return output.finish(EXIT_OK, *_claims(checkout))
     if name is None:
-        raise UsageError("name a study, or list what papers claimed: --claims")
+        raise UsageError(say("study.name_one"))
     known = sorted(path.parent.name for path in checkout.studies.glob(f"*/{PUBLISHED}"))
     if name not in known:
         raise UsageError(f"unknown study {name!r}{nearest(name, known)}")
@@ -76,15 +77,12 @@ def study(
     ids = [one.campaign_id for one in found]
     for one in found:
         if ids.count(one.campaign_id) > 1:
-            raise UsageError(f"campaign {one.campaign_id} was given twice")
+            raise UsageError(say("study.twice", campaign_id=one.campaign_id))
         with_launches(one)
     path = out or check_no_link(found[0].layout.study(name))
     built = build(found, checkout.studies / name, path, engine_bench=engine_bench)
     if not built.has_ours:
-        output.problem(
-            f"campaign {', '.join(ids)}: no point of the study {name} has a number, so that only published ones stand "
-            f"on the page; its sweeps: {command('study', '--claims')}"
-        )
+        output.problem(say("study.no_point", ids=ids, name=name, command=command("study", "--claims")))
     data: dict[str, JsonValue] = {
         "campaign_id": ids[0],
         "campaign_ids": list(ids),
@@ -92,7 +90,7 @@ def study(
         "bytes": built.written.size_bytes,
         "has_ours": built.has_ours,
     }
-    return output.finish(EXIT_OK, data, output.wrote(built.written, path, "one file, opens offline"))
+    return output.finish(EXIT_OK, data, output.wrote(built.written, path, say("general.one_file")))
 
 
 def _claims(checkout: Checkout) -> tuple[JsonValue, list[str]]:

@@ -12,11 +12,12 @@ from pydantic import JsonValue
 
 from cadge_cli.options import answers, testbed_options
 from cadge_cli.output import Output, wrapped
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, EXIT_USAGE, HarnessError, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.sweep import read_sweep
-from cadge_harness.words import clock, count_of
+from cadge_harness.words import clock
 from cadge_results import SweepFile
 from cadge_results.belongs import looks_of
 from cadge_results.command import command
@@ -177,10 +178,10 @@ def _how(sweep: SweepFile) -> Iterator[tuple[str, str]]:
     """Yield how often and how long."""
     looks = f"; looks after {', '.join(map(str, sweep.looks))}" if sweep.looks else ""
     yield "launches", f"{sweep.launches}{looks}"
-    least = f", down to {_spoken(sweep.duration.least)} to keep the budget" if sweep.duration.least else ""
+    least = say("sweeps.down_to", least=_spoken(sweep.duration.least)) if sweep.duration.least else ""
     yield "duration", f"{_spoken(sweep.duration.default)} a point{least}"
     yield "budget", _spoken(sweep.budget) if sweep.budget else "none"
-    yield "floors", "measured beside the layers" if sweep.floors else "none"
+    yield "floors", say("sweeps.floors_beside") if sweep.floors else "none"
 
 
 def _spoken(duration_ms: int) -> str:
@@ -191,12 +192,10 @@ def _time(made: Plan | None, why: str) -> str:
     if made is None:
         return f"not known: {why}"
     points = sum(point.state == "planned" for point in made.points)
-    return (
-        f"about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}: "
-        f"{count_of(points, 'point')} in {count_of(len(made.launches), 'launch', 'launches')}"
-        + (
-            "; time that is left of the budget goes to further rounds"
-            if made.later and not looks_of(made.sweep)
-            else ""
-        )
-    )
+    return say(
+        "sweeps.takes",
+        time=clock(made.estimate.wall_s),
+        measuring=clock(made.estimate.measure_s),
+        points=points,
+        launches=len(made.launches),
+    ) + (say("sweeps.further_rounds") if made.later and not looks_of(made.sweep) else "")

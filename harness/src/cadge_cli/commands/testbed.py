@@ -10,6 +10,7 @@ import click
 
 from cadge_cli.options import EXAMPLES, answers, opened, results_option, testbed_options
 from cadge_cli.output import Output
+from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.testbed import testbeds
 
@@ -30,7 +31,7 @@ def up(hosts: int, output: Output) -> int:
     """Make the hosts: namespaces with networks and sshd, held by one process."""
     now = testbeds.up(hosts)
     words = "is up" if now["made"] else "was up already"
-    lines = [f"the emulated testbed {words}: {', '.join(now['hosts'])} (process {now['pid']})"]
+    lines = [say("testbed.is_state", state=words, hosts=now["hosts"], pid=now["pid"])]
     return output.finish(EXIT_OK, now, lines)
 
 
@@ -39,7 +40,7 @@ def up(hosts: int, output: Output) -> int:
 def down(output: Output) -> int:
     """End the process that holds the hosts; everything goes with it. Refused while somebody measures there."""
     was_up = testbeds.down()
-    lines = ["the emulated testbed is down" if was_up else "no emulated testbed was up"]
+    lines = [say("testbed.is_down") if was_up else say("testbed.was_down")]
     return output.finish(EXIT_OK, {"was_up": was_up}, lines)
 
 
@@ -48,15 +49,15 @@ def down(output: Output) -> int:
 def status(output: Output) -> int:
     """Say whether the emulated testbed is up. Exit code 3 where it is not."""
     now = testbeds.status()
-    lines = [f"the emulated testbed is {now['state']}"]
+    lines = [say("testbed.is", state=now["state"])]
     if now["state"] == "up":
-        lines = [f"the emulated testbed is up: {', '.join(now['hosts'])} (process {now['pid']})"]
+        lines = [say("testbed.is_up", hosts=now["hosts"], pid=now["pid"])]
         lines += [f"used by {user}" for user in now["users"]]
         if now["owner"] == "nobody":
-            lines.append("a campaign that was killed left it; the next one uses it, `cadge testbed down` ends it")
+            lines.append(say("testbed.left_over"))
     for one in now["own"]:
-        whose = "; ".join(one["users"]) or "a campaign that was killed"
-        lines.append(f"and one besides, for {whose}: {', '.join(one['hosts'])} (process {one['pid']})")
+        whose = "; ".join(one["users"]) or say("testbed.killed")
+        lines.append(say("testbed.beside", whose=whose, hosts=one["hosts"], pid=one["pid"]))
     return output.finish(EXIT_OK if now["state"] == "up" else EXIT_UNFIT, now, lines)
 
 
@@ -113,5 +114,5 @@ def restore(
     for problem in ended.problems:
         output.problem(problem)
     hosts = [host.name for host in chosen.hosts]
-    lines = [f"{name} is as it was before" for name in hosts] if ended.ok else []
+    lines = [say("testbed.restored", name=name) for name in hosts] if ended.ok else []
     return output.finish(ended.exit_code, {"hosts": list(hosts), "campaign_id": found.campaign_id}, lines)

@@ -14,6 +14,7 @@ from cadge_cli.looks import looks_again
 from cadge_cli.options import REPORTS, answers, opened, refuse_options, results_option
 from cadge_cli.output import Output, table
 from cadge_cli.sides import Campaigns
+from cadge_cli.words import say
 from cadge_harness.errors import (
     EXIT_BAD_ANSWER,
     EXIT_DAMAGED,
@@ -69,10 +70,10 @@ def verify(name: str, campaign: str | None, mend: bool, results: Path | None, ou
     """
     file = Path(name)
     if file.is_file() or file.suffix in REPORTS:
-        refuse_options(("mend",), "is for campaigns: of a report nothing is changed")
+        refuse_options(("mend",), say("verify.for_campaigns"))
         return output.finish(*_of_report(file, campaign, results))
     if campaign is not None:
-        raise UsageError(f"{name} is no file: give one campaign, or a report and its campaign")
+        raise UsageError(say("verify.one_campaign", name=name))
     found = opened(results, name, measured=False)
     repaired = repair(found) if mend else None
     verdict = repaired.verdict if repaired else look(found)
@@ -93,12 +94,9 @@ def _seen(campaign: Campaign, verdict: CampaignCheck) -> list[str]:
     """Return what is wrong, a line a file, and the sum of it."""
     rows = [(str(one.kind), _named(campaign, one.path), printable(one.detail)) for one in verdict.damages]
     lines = table(rows)
-    lines += [f"note: {_named(campaign, path)} is not of cadge, which never reads it" for path in verdict.strangers]
+    lines += [say("verify.stranger", file=_named(campaign, path)) for path in verdict.strangers]
     if verdict.unproven:
-        lines.append(
-            f"note: {count_of(verdict.unproven, 'file has', 'files have')} no checksum, as in campaigns that were "
-            "begun before cadge stored any: only format, names and histograms were checked"
-        )
+        lines.append(say("verify.no_checksum", n=verdict.unproven))
     bad = f"{len(verdict.damages)} damaged or missing" if verdict.damages else "none damaged"
     return [*lines, f"campaign {campaign.path.name}: {count_of(verdict.files, 'file')} checked, {bad}"]
 
@@ -108,8 +106,8 @@ def _moved(campaign: Campaign, repaired: Repaired | None) -> list[str]:
     if repaired is None or repaired.folder is None:
         return []
     hosts = [path.stem for path in repaired.moved if path.parent == campaign.layout.nodes]
-    facts = f"facts of {', '.join(hosts)} come with the next launch that is made there"
-    return [f"what is damaged is in {repaired.folder} now; nothing was removed", *([facts] if hosts else [])]
+    facts = say("verify.facts_follow", hosts=hosts)
+    return [say("verify.moved", folder=repaired.folder), *([facts] if hosts else [])]
 
 
 def _advice(campaign: Campaign, left: list[Damage]) -> list[str]:
@@ -118,9 +116,9 @@ def _advice(campaign: Campaign, left: list[Damage]) -> list[str]:
     lines = []
     if lasting := [damage for damage in left if not mendable(campaign, damage)]:
         files = ", ".join(_named(campaign, damage.path) for damage in lasting)
-        lines.append(f"cannot be made again, and has to come back from a copy: {files}")
+        lines.append(say("verify.lasting", files=files))
     if len(left) > len(lasting):
-        lines += ["move them aside, and make their launches again:", f"  {command('verify', '--repair', name)}"]
+        lines += [say("verify.move_aside"), f"  {command('verify', '--repair', name)}"]
         lines.append(f"  {command('resume', name)}")
     if not left and (missing := campaign.missing_launch_ids()):
         some = count_of(len(missing), "launch is", "launches are")
@@ -166,7 +164,7 @@ def _of_report(file: Path, campaign: str | None, results: Path | None) -> tuple[
     elsewhere = {one for one, text in texts.items() if is_elsewhere(one, text)}
     texts = {one: text for one, text in texts.items() if one not in elsewhere}
     if report.data.get("opened_again"):
-        raise UsageError(f"{file} was opened again without raw data: verify the report that it was made of")
+        raise UsageError(say("verify.opened_again", file=file))
     found = _campaign_of(report.campaign_id, file, campaign, results)
     data = read(found, afresh=True)  # the raw files, not what a cache says of them
     making, beside = Making.of(report.making), None
@@ -203,13 +201,13 @@ def _files_of(file: Path) -> tuple[str, dict[str, str], PrintedReport]:
     report = printed(_text(file), str(file))
     if report.part_of:
         if PurePath(report.part_of).name != report.part_of:
-            raise UsageError(f"{file} says that it is a page of {named(report.part_of)}, which is no file's name")
+            raise UsageError(say("verify.page_of_nothing", file=file, part_of=named(report.part_of)))
         main = file.with_name(report.part_of)
         if not main.is_file():
-            raise UsageError(f"{file} is one page of {named(main.name)}, which is not beside it: verify that file")
+            raise UsageError(say("verify.page_alone", file=file, name=named(main.name)))
         file, report = main, printed(_text(main), str(main))
         if report.part_of:
-            raise UsageError(f"{file} is no report, but a page of one")
+            raise UsageError(say("verify.only_a_page", file=file))
     if not report.pages:
         return file.name, {file.name: report.text}, report
     name = str(report.data.get("report", ""))
@@ -230,7 +228,7 @@ def _said_of(outcome: ReportCheck, lines: Iterator[str]) -> Iterator[str]:
     listed = len(outcome.differences)
     yield from places[: min(SAID_MOST, listed)]
     if listed > SAID_MOST:
-        yield f"  and {listed - SAID_MOST} further places; --json lists all of them"
+        yield "  " + say("verify.more", n=listed - SAID_MOST)
     yield from places[listed:]
 
 
@@ -242,7 +240,15 @@ def _campaign_of(campaign_id: str, file: Path, given: str | None, results: Path 
         within = _within(Path(given), campaign_id)
         found = Campaign(within) if within else opened(results, given)
         if found.campaign_id != campaign_id:
-            raise UsageError(f"{file} is of campaign {named(campaign_id)}, and {found.path} is {found.campaign_id}")
+            raise UsageError(
+                say(
+                    "verify.other_campaign",
+                    file=file,
+                    expected=named(campaign_id),
+                    path=found.path,
+                    campaign_id=found.campaign_id,
+                )
+            )
         return found
     folder = file.absolute().parent
     for near in (folder, folder.parent):
@@ -253,8 +259,7 @@ def _campaign_of(campaign_id: str, file: Path, given: str | None, results: Path 
     if found_here is not None:
         return found_here
     raise NothingSelectedError(
-        f"campaign {named(campaign_id)} of {file} lies neither near it nor in {store.root}; "
-        "name it, or the folder of the bundle that holds it, after the file"
+        say("verify.campaign_not_found", campaign_id=named(campaign_id), file=file, root=store.root)
     )
 
 

@@ -14,7 +14,7 @@ import synthetic
 from cadge_analysis.messages import say
 from cadge_analysis.versus.natives import NativePair, rows_of
 from cadge_cli.cli import invoke
-from cadge_cli.commands_crosscheck import Limits, over
+from cadge_cli.commands.crosscheck import Limits, over
 from cadge_results import (
     Campaign,
     CampaignWriter,

@@ -58,7 +58,7 @@ from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.history import history
 from cadge_analysis.versus.history_data import document as history_document
 from cadge_analysis.versus.sides import Side
-from cadge_results import Campaign, LaunchRecord, PatternFile
+from cadge_results import Campaign, LaunchRecord, PatternFile, Store
 from cadge_results.campaign import Redaction
 from golden.outputs import Figures, Outputs, as_json, of_exports, of_html, of_page, of_tables, repr_of
 
@@ -581,8 +581,13 @@ def tools(folder: Path) -> Outputs:
     campaign = test_natives.made(folder)
     cells = [test_natives.cell(campaign, "pingpong", size) for size in (8, 65536)]
     cells += [test_natives.cell(campaign, "stream", 65536, "rate"), test_natives.cell(campaign, "msgrate", 8, "rate")]
-    found = [reading for number, of in enumerate(cells) for reading in test_natives.readings(of, (1,) * (number == 1))]
-    return {"rows": "\n".join(map(repr, test_natives.rows(campaign, cells, found)))}
+    cells.append(test_natives.cell(campaign, "pingpong", 8, "mean"))
+    waited = [(), (1,), (), (), (0, 4)]
+    found = [one for of, rounds in zip(cells, waited, strict=True) for one in test_natives.readings(of, rounds)]
+    few, much = (test_natives.readings(cells[0])[:5], test_natives.readings(cells[0], (0, 1)))
+    rows = [row for read in (found, few, much) for row in test_natives.rows(campaign, cells, read)]
+    said = (f"{one.does}: {one.says} {one.slower} {one.short} {one.pairs_disagree}\n{one!r}" for one in rows)
+    return {"rows": "\n".join(said)}
 
 
 @scene
@@ -599,7 +604,17 @@ def since_last_time(folder: Path) -> Outputs:
         "slower": against(sides[0], scaled(sides[1], {"native-ucx": 1.3, "rdma-ucx": 2.0}), 0.05),
         "together": against(sides[0], scaled(sides[1], {"": 1.4}), 0.05),
     }
-    return {name: last_time.sentence(found, date="2026-11-21") for name, found in nothing.items()}
+    told = {name: last_time.sentence(found, date="2026-11-21") for name, found in nothing.items()}
+    store = Store(folder / "days")
+    days = [test_last_time.made(store.root, seed, launches=4) for seed in range(3)]
+    for day, one in enumerate(days):
+        test_last_time.changed_meta(one, created_utc=f"2026-11-2{day}T01:00:00Z")
+    at_first, _, last = (Campaign(one.path) for one in days)
+    told["first"] = last_time.changed_since(store, at_first, read(at_first))
+    told["third"] = last_time.changed_since(store, last, read(last))
+    (days[1].path / "campaign.json").write_text("{")
+    told["after_a_damaged_one"] = last_time.changed_since(store, last, read(last))
+    return told
 
 
 # ---- comparisons ----
@@ -693,6 +708,28 @@ def over_days(folder: Path) -> Outputs:
     with Figures() as figures:
         html = of_html(printed(history_page.page(found, generated="then")), "html")
         return html | {"figures": figures.text(), "json": as_json(history_document(found))}
+
+
+@scene
+def over_days_with_troubles(folder: Path) -> Outputs:
+    """Histories whose floors changed too, where layers came and went, of another machine, with too few campaigns."""
+    before = over_time.read(folder / "a")
+    after = over_time.read(folder / "b", replace(over_time.OPTIONS, node={"kernel": "7.0", "thp": "never"}))
+    fewer = over_time.read(folder / "c", replace(over_time.OPTIONS, layers=("sockets-tcp", "rdma-ucx")))
+    cpu = {"cpu": {"model": "Other 9000", "sockets": 1, "cores": 2}}
+    other = over_time.read(folder / "d", replace(over_time.OPTIONS, node=cpu))
+    sides = {
+        "floors": [over_time.at(after if n >= 6 else before, n, {"": 2.0} if n >= 6 else {}) for n in range(12)],
+        "some": [*over_time.sides(before, after, count=3), over_time.at(fewer, 3, {})],
+        "machine": [over_time.at(before, 0, {}), over_time.at(before, 1, {}), over_time.at(other, 2, {})],
+        "still": over_time.sides(before, before, slower=1.0),
+    }
+    found = {name: history(several, 0.05) for name, several in sides.items()}
+    with Figures():
+        pages = {
+            name: of_html(printed(history_page.page(one, generated="then")), "html") for name, one in found.items()
+        }
+    return named(**{name: pages[name] | {"json": as_json(history_document(one))} for name, one in found.items()})
 
 
 # ---- studies, ablations ----

@@ -71,8 +71,10 @@ $(H_OBJ)/cadge-version.h: HARNESS_FORCE
 	if [ "$$(cat $@ 2>/dev/null)" != "$$text" ]; then printf '%s\n' "$$text" >$@; fi
 
 H_MAIN := $(HARNESS_ROOT)/driver/main.c
-H_SOURCES := $(filter-out $(H_MAIN) $(HARNESS_ROOT)/driver/tests/%,$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c \
-	$(HARNESS_ROOT)/driver/*/*.c $(HARNESS_ROOT)/apps/*/*.c)))
+# Folders of an application that hold programs of their own.
+A_PROGRAMS := $(wildcard $(foreach room,tests fuzz soak,$(HARNESS_ROOT)/apps/*/$(room)/*.c))
+H_SOURCES := $(filter-out $(H_MAIN) $(HARNESS_ROOT)/driver/tests/% $(A_PROGRAMS),$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c \
+	$(HARNESS_ROOT)/driver/*/*.c $(HARNESS_ROOT)/apps/*/*.c $(HARNESS_ROOT)/apps/*/*/*.c)))
 H_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(H_SOURCES)) \
 	$(patsubst $(LLHTTP_SOURCES)/%.c,$(H_OBJ)/llhttp/%.o,$(H_LLHTTP))
 H_LIBRARY := $(BUILD)/libcadge-harness.a

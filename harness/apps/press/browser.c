@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "press/dial.h"
+#include "press/http/dial.h"
 
 #define WAIT_NS     UINT64_C(10000000)
 #define NAP_NS      UINT64_C(1000000)

@@ -13,10 +13,10 @@
 #include "measure/arrivals.h"
 #include "launch/pattern.h"
 #include "press/directory.h"
-#include "press/files.h"
-#include "press/links.h"
-#include "press/loop.h"
-#include "press/popularity.h"
+#include "press/content/files.h"
+#include "press/links/links.h"
+#include "press/http/loop.h"
+#include "press/content/popularity.h"
 
 /* to all nodes together */
 #define PRESS_CONNECTIONS_MAX 4096u

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "press/dial.h"
+#include "press/http/dial.h"
 
 #define HELPERS 8u
 #define WAIT_NS UINT64_C(10000000)

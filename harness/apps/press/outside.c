@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "press/dial.h"
+#include "press/http/dial.h"
 
 #define WAIT_NS UINT64_C(10000000)
 

@@ -9,8 +9,8 @@
 
 #include "launch/pattern.h"
 #include "press/directory.h"
-#include "press/links.h"
-#include "press/nginx.h"
+#include "press/links/links.h"
+#include "press/nginx/nginx.h"
 
 /* Another node, or this one. */
 struct press_owner {

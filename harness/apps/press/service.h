@@ -7,11 +7,11 @@
 #define PRESS_SERVICE_H
 
 #include "launch/pattern.h"
-#include "press/connection.h"
+#include "press/http/connection.h"
 #include "press/directory.h"
-#include "press/disk.h"
-#include "press/links.h"
-#include "press/writes.h"
+#include "press/content/disk.h"
+#include "press/links/links.h"
+#include "press/links/writes.h"
 
 /* requests that a node is at, its clients' and those of other nodes */
 #define PRESS_TASKS_MAX 4096u

@@ -5,7 +5,7 @@
 
 #include <llhttp.h>
 
-#include "press/popularity.h"
+#include "press/content/popularity.h"
 #include "press/soak/lives.h"
 
 #define SOAK_STATUS_MAX 600u

@@ -3,7 +3,7 @@
 #ifndef PRESS_SOAK_LIVES_H
 #define PRESS_SOAK_LIVES_H
 
-#include "press/loop.h"
+#include "press/http/loop.h"
 #include "press/soak/plan.h"
 #include "press/soak/word.h"
 

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "launch/launch.h"
-#include "press/files.h"
-#include "press/message.h"
+#include "press/content/files.h"
+#include "press/links/message.h"
 
 /* the descriptor on which a node finds its supervisor */
 #define SOAK_CONTROL_FD 3

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "press/directory.h"
-#include "press/message.h"
+#include "press/links/message.h"
 
 enum soak_say {
 	/* to a node: `peer` is gone; it is back, for the meeting of that number; this is its address; tell how you are; stop */

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "press/connection.h"
+#include "press/http/connection.h"
 #include "tap.h"
 
 #define HOST        " HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "press/node.h"
-#include "press/writes.h"
+#include "press/links/writes.h"
 #include "tap.h"
 #include "traffic/payload.h"
 

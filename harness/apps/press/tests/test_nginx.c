@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "press/nginx.h"
-#include "press/ring.h"
+#include "press/nginx/nginx.h"
+#include "press/nginx/ring.h"
 #include "tap.h"
 
 #define KEYS 20000u

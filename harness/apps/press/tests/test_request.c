@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "press/request.h"
+#include "press/http/request.h"
 #include "tap.h"
 
 #define HOST "Host: a\r\n"

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/fail.h"
-#include "press/cache.h"
+#include "press/content/cache.h"
 #include "press/directory.h"
-#include "press/disk.h"
-#include "press/popularity.h"
+#include "press/content/disk.h"
+#include "press/content/popularity.h"
 #include "tap.h"
 
 #define SITE_BYTES (UINT64_C(256) << 20)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "press/links_parts.h"
-#include "press/writes.h"
+#include "press/links/links.h"
+#include "press/links/writes.h"
 #include "tap.h"
 
 #define ATTEMPT 77

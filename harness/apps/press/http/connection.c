@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/connection.h"
+#include "press/http/connection.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers that die and come back. */
-#include "press/links_parts.h"
+#include "press/links/links.h"
 #include "traffic/payload.h"
 
 static void on_down(struct cadge_sink *sink, uint32_t peer, int code)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/storage.h"
+#include "press/content/storage.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 #include "base/fail.h"
-#include "press/files.h"
-#include "press/message.h"
-#include "press/ring.h"
+#include "press/content/files.h"
+#include "press/links/message.h"
+#include "press/nginx/ring.h"
 
 #define PRESS_NGINX_NAME_BYTES 64u
 #define PRESS_NGINX_SAID_BYTES 256u

@@ -12,7 +12,7 @@
 #ifndef PRESS_WRITES_H
 #define PRESS_WRITES_H
 
-#include "press/links.h"
+#include "press/links/links_state.h"
 
 /* More endpoints than a launch of this pattern has. */
 #define PRESS_ENDS_MAX 64u

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/writes.h"
+#include "press/links/writes.h"
 
 #include <string.h>
 
-#include "press/links_parts.h"
+#include "press/links/links_state.h"
 #include "traffic/payload.h"
 
 #define CHECK_SEED UINT64_C(0x7072657373)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "press/nginx_parts.h"
+#include "press/nginx/nginx_parts.h"
 
 #define SPARE 64u
 

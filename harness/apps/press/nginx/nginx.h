@@ -7,7 +7,7 @@
 #define PRESS_NGINX_H
 
 #include "launch/launch.h"
-#include "press/nginx_parts.h"
+#include "press/nginx/nginx_parts.h"
 
 /*
  * Looks whether nginx is there, makes its folder in TMPDIR, and reserves ports for its doors at the addresses of an

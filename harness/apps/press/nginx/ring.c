@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/ring.h"
+#include "press/nginx/ring.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/arena.h"
+#include "press/content/arena.h"
 
 #include <stdlib.h>
 #include <string.h>

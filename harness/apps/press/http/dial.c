@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/dial.h"
+#include "press/http/dial.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

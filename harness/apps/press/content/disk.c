@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/disk.h"
+#include "press/content/disk.h"
 
 #include <errno.h>
 #include <stdlib.h>

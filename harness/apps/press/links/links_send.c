@@ -1,117 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How what waits on a link leaves, and what becomes of it. */
+/* How messages that wait on a link leave. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "press/links_parts.h"
-#include "press/writes.h"
+#include "press/links/links_state.h"
+#include "press/links/writes.h"
 
 /* the load that others know may be wrong by so much before they are told in a message of its own */
 #define LOAD_STEP 8u
-
-/* ---- operations ---- */
-
-static void __attribute__((cold)) note_failure(struct press_links *links, const char *what, int code)
-{
-	if (!links->failed)
-		drv_engine_fail(what, code, &links->fail);
-	links->failed = true;
-}
-
-/* An error of one channel, whose peer may come back. */
-static bool survives(const struct press_links *links, struct press_link *link, int code)
-{
-	if (!links->lose || code > CADGE_E_DOWN || code <= CADGE_E_LIBRARY)
-		return false;
-	link->down = true;
-	return true;
-}
-
-/* An operation of this number has ended. A file that can be seen now goes on with its message. */
-static void finish(struct press_link *link, uint32_t number)
-{
-	struct press_operation operation;
-
-	if (number == PRESS_BUFFERS) {
-		link->board_busy = false;
-		return;
-	}
-	operation = link->operations[number];
-	link->operations[number] = (struct press_operation){.entry = NULL};
-	link->idle |= 1u << number;
-	if (operation.entry)
-		press_entry_unpin(operation.entry);
-	if (operation.job) {
-		press_entry_unpin(operation.job->entry);
-		operation.job->entry = NULL;
-		operation.job->head.offset = 0;
-		press_link_put_first(link, operation.job);
-	}
-}
-
-bool press_links_accepted(struct press_links *links, uint32_t channel, uint32_t number, int code,
-			  const char *what)
-{
-	struct press_link *link = &links->links[channel];
-
-	if (code == CADGE_BUSY)
-		return false;
-	if (code < 0) {
-		if (!survives(links, link, code))
-			note_failure(links, what, code);
-		return false;
-	}
-	if (code == CADGE_DONE) {
-		finish(link, number);
-		return true;
-	}
-	links->lent++;
-	if (number == PRESS_BUFFERS)
-		link->board_busy = true;
-	else
-		link->idle &= ~(1u << number);
-	return true;
-}
-
-void press_links_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct press_links *links = (struct press_links *)sink;
-	const uint32_t number = (uint32_t)token;
-	struct press_link *link = &links->links[peer < links->count ? peer : 0];
-
-	if (peer >= links->count || token >> 32 != peer || number > PRESS_BUFFERS ||
-	    (number == PRESS_BUFFERS ? !link->board_busy : link->idle >> number & 1)) {
-		press_links_nonsense(links, "a completion of what was not sent");
-		return;
-	}
-	links->lent--;
-	finish(link, number);
-	if (code < 0 && !survives(links, link, code))
-		note_failure(links, "an operation", code);
-}
-
-void press_link_end(struct press_link *link)
-{
-	for (uint32_t number = 0; number < PRESS_BUFFERS; number++)
-		if (!(link->idle >> number & 1))
-			finish(link, number);
-	link->board_busy = false;
-	while (link->first)
-		press_link_end_first(link);
-}
-
-/* ---- out ---- */
-
-struct press_message press_link_head(const struct press_links *links, const struct press_link *link,
-				     const struct press_message *head)
-{
-	struct press_message own = *head;
-
-	own.attempt = link->attempt;
-	own.load = links->load;
-	own.taken = link->taken;
-	return own;
-}
 
 /* Writes the message of a job, or its next piece, into a buffer; how long its content is. */
 static size_t build(struct press_links *links, struct press_link *link, const struct press_job *job,

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "press/files.h"
-#include "press/storage.h"
+#include "press/content/files.h"
+#include "press/content/storage.h"
 
 #define PRESS_HELPERS_MAX 16u
 /* reads that wait for a helper */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/popularity.h"
+#include "press/content/popularity.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "press/cache.h"
-#include "press/loop.h"
-#include "press/request.h"
+#include "press/content/cache.h"
+#include "press/http/loop.h"
+#include "press/http/request.h"
 
 /* a request, or the taking of an answer, may take so long without a byte; and a connection may have nothing to ask */
 #define PRESS_SLOW_NS UINT64_C(10000000000)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "press/arena.h"
+#include "press/content/arena.h"
 
 struct press_entry {
 	uint32_t file, bytes, pins;

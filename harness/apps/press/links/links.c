@@ -1,56 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/links.h"
+#include "press/links/links.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "press/links_parts.h"
-#include "press/writes.h"
+#include "press/links/writes.h"
 
 #define SETTLE_NS UINT64_C(500000000)
 
 /* how soon to look again for what is written without a notification */
 #define LOOK_NS UINT64_C(50000)
 
-/* ---- queues ---- */
-
-static void free_job(struct press_job *job)
-{
-	if (job->entry)
-		press_entry_unpin(job->entry);
-	free(job);
-}
-
-struct press_job *press_link_take_first(struct press_link *link)
-{
-	struct press_job *job = link->first;
-
-	link->first = job->next;
-	if (!link->first)
-		link->last = &link->first;
-	return job;
-}
-
-void press_link_put_first(struct press_link *link, struct press_job *job)
-{
-	job->next = link->first;
-	if (!link->first)
-		link->last = &job->next;
-	link->first = job;
-}
-
-void press_link_end_first(struct press_link *link)
-{
-	free_job(press_link_take_first(link));
-}
-
-struct press_link *press_link_to(struct press_links *links, uint32_t endpoint)
-{
-	for (uint32_t i = 0; i < links->count; i++)
-		if (links->links[i].endpoint == endpoint)
-			return &links->links[i];
-	return NULL;
-}
+/* ---- out ---- */
 
 static struct press_job *new_job(struct press_links *links, uint32_t endpoint,
 				 const struct press_message *head)
@@ -110,42 +71,6 @@ int press_links_stats(struct press_links *links, uint32_t endpoint)
 }
 
 /* ---- in ---- */
-
-void __attribute__((cold)) press_links_nonsense(struct press_links *links, const char *what)
-{
-	if (!links->failed)
-		drv_fail_set(&links->fail, DRV_PROTOCOL, "a node got a message that makes no sense: %s",
-			     what);
-	links->failed = true;
-}
-
-void press_links_credit(struct press_links *links, struct press_link *link, uint32_t taken)
-{
-	const uint32_t more = taken - link->taken_there;
-
-	/* said before what is known already */
-	if (more > UINT32_MAX / 2)
-		return;
-	if (more > link->sent - link->taken_there)
-		press_links_nonsense(links, "it took more than it was sent");
-	else
-		link->taken_there = taken;
-}
-
-void press_links_take(struct press_links *links, struct press_link *link, const struct press_message *head,
-		      const void *content, size_t bytes)
-{
-	press_links_credit(links, link, head->taken);
-	link->taken += press_takes_credit(head->type);
-	if (head->type == PRESS_NOTIFY) {
-		if (head->offset - link->ring_read <= PRESS_WINDOW)
-			link->ring_told = head->offset;
-	} else if (head->type < PRESS_TYPES) {
-		links->taken(links->arg, link->endpoint, head, content, bytes);
-	} else {
-		press_links_nonsense(links, "its type");
-	}
-}
 
 static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 			       struct cadge_lend *lend)

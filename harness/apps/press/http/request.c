@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/request.h"
+#include "press/http/request.h"
 
 #include <stdio.h>
 #include <string.h>

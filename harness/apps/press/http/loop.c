@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/loop.h"
+#include "press/http/loop.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "press/files.h"
+#include "press/content/files.h"
 
 /* what O_DIRECT has to be aligned to, anywhere */
 #define PRESS_STORAGE_BLOCK 4096u

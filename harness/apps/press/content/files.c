@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/files.h"
+#include "press/content/files.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/cache.h"
+#include "press/content/cache.h"
 
 #include <stdlib.h>
 

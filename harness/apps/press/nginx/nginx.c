@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/nginx.h"
+#include "press/nginx/nginx.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "measure/clock.h"
-#include "press/dial.h"
-#include "press/nginx_parts.h"
+#include "press/http/dial.h"
+#include "press/nginx/nginx_parts.h"
 #include "measure/usage.h"
 
 #define ANSWER_NS     UINT64_C(10000000000)

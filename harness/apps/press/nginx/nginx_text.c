@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "press/nginx_parts.h"
+#include "press/nginx/nginx_parts.h"
 
 bool press_nginx_allows(const char *path)
 {

@@ -4,8 +4,8 @@
 A catalogue NAME.yml of cadge_analysis/messages is said by the files that have `say = partial(messages.say, "NAME")`, or
 call it in a function of theirs whose first argument is the key; the `messages.yml` of a study or of the command line by
 the files beside it that have or import such a `say`, of MESSAGES. A key may be an f-string: its holes stand for one
-part of a key. A function that says several sentences under one key names them: `# says: title, text, size` in the line of
-its `def`.
+part of a key. A function that says several sentences under one key names them: `# says: title, text, size` in the line
+of its `def`.
 Exit 1 with a line for each sentence that nobody says, and each value that nobody gives.
 """
 

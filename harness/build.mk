@@ -98,7 +98,7 @@ P_FILES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*/*.pattern.yml $(HARNESS_
 	$(HARNESS_ROOT)/driver/tests/patterns/*/*.pattern.yml))
 P_TABLES := $(foreach file,$(P_FILES),$(H_OBJ)/params/$(notdir $(file:.pattern.yml=.params.h)))
 
-$(H_OBJ)/params/made: $(P_FILES) $(wildcard $(TABLES_CODE)/cadge_results/*.py $(TABLES_CODE)/cadge_results/parameter_tables/*.py)
+$(H_OBJ)/params/made: $(P_FILES) $(wildcard $(TABLES_CODE)/cadge_results/*.py $(TABLES_CODE)/cadge_results/*/*.py)
 	@command -v '$(TABLES_PYTHON)' >/dev/null || { echo 'the tables of the patterns are made by $(TABLES_PYTHON), which is not' \
 		'there: run make setup, or name a Python with pydantic 2 and PyYAML: TABLES_PYTHON=python3' >&2; exit 1; }
 	$(H_QUIET)PYTHONPATH=$(TABLES_CODE) '$(TABLES_PYTHON)' -m cadge_results.parameter_tables $(@D) $(P_FILES)

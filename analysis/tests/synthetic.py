@@ -31,7 +31,7 @@ from cadge_results import (
     campaign_id,
     read_workloads,
 )
-from cadge_results.histogram import Histogram, decode
+from cadge_results.formats.histogram import Histogram, decode
 
 NEWER = ("touch", "buffers")
 """Parameters that an aged campaign has not."""

@@ -17,7 +17,7 @@ from cadge_analysis.page.ablation_table import answer
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.ablation import Ablation, ablations, sizes
 from cadge_results import Campaign
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 

@@ -27,7 +27,7 @@ from cadge_analysis.publish.publish import publish, redacted
 from cadge_analysis.publish.run import Labels
 from cadge_analysis.study.build import build
 from cadge_analysis.versus.against import against
-from cadge_results.published import Rules
+from cadge_results.publish.published import Rules
 
 pytestmark = pytest.mark.spare
 

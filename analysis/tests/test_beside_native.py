@@ -24,7 +24,7 @@ from cadge_analysis.stats.beside_native import MARK, tax_note, tax_text
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Cell, read
 from cadge_results import Campaign, FormatError, LayerFile
-from cadge_results.catalogue import load_yaml
+from cadge_results.plugins.catalogue import load_yaml
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(ROOT.glob("layers/*/*.layer.yml"))

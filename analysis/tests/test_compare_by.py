@@ -14,7 +14,7 @@ from chromium import Browser
 from cadge_analysis import report
 from cadge_analysis.stats import load
 from cadge_results import Campaign
-from cadge_results.histogram import Histogram
+from cadge_results.formats.histogram import Histogram
 
 pytestmark = pytest.mark.spare
 

@@ -19,7 +19,7 @@ from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Sample
 from cadge_results import Campaign
-from cadge_results.result import CpuUse
+from cadge_results.formats.result import CpuUse
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 

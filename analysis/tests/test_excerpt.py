@@ -22,7 +22,7 @@ from cadge_analysis.publish.publish import redacted
 from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Bundled, Labels
 from cadge_results import Campaign
-from cadge_results.published import Rules
+from cadge_results.publish.published import Rules
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 

@@ -13,7 +13,7 @@ import synthetic
 
 from cadge_analysis import messages, report
 from cadge_analysis.stats.hindrance import WAKE_NS, hindered, hindered_share
-from cadge_results.result import CpuUse
+from cadge_results.formats.result import CpuUse
 
 NBSP = "\u202f"
 

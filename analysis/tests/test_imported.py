@@ -17,8 +17,8 @@ from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.report import html, page_of
 from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_results import Campaign
-from cadge_results.base import Place
-from cadge_results.imported import ImportedFile, ImportedSeries, ImportedValue, Kind, Moves
+from cadge_results.formats.base import Place
+from cadge_results.formats.imported import ImportedFile, ImportedSeries, ImportedValue, Kind, Moves
 
 pytestmark = pytest.mark.spare
 

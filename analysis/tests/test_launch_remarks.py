@@ -17,7 +17,7 @@ from cadge_analysis.page import launch_remarks
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.load import Dataset
-from cadge_results.record import HostLoad
+from cadge_results.formats.record import HostLoad
 
 OPTIONS = synthetic.Options(
     layers=("sockets-tcp", "native-ucx"),

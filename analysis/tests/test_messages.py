@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cadge_analysis import messages
-from cadge_results.catalogue import read_yaml
+from cadge_results.plugins.catalogue import read_yaml
 
 KEPT = Path(__file__).parent / "messages"
 COUNTS = (0, 1, 2, 12345)

@@ -15,7 +15,7 @@ import synthetic
 
 from cadge_analysis import messages, report
 from cadge_analysis.stats.inference import modes
-from cadge_results.histogram import Histogram, decode
+from cadge_results.formats.histogram import Histogram, decode
 
 DRAWS = 4000
 

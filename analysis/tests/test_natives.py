@@ -24,7 +24,7 @@ from cadge_results import (
     NativeReading,
     PlanPoint,
 )
-from cadge_results.verify import verify
+from cadge_results.store.verify import verify
 
 ROUNDS, BATCH = 9, 64
 TOOL_NS, ADAPTER_NS, LOOK_NS, DRIVER_NS = 500, 40, 15, 60

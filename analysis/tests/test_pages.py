@@ -30,8 +30,8 @@ from cadge_analysis.publish.run import Labels
 from cadge_analysis.stats.load import read
 from cadge_analysis.verify import check_all
 from cadge_results import Campaign, OutputError
-from cadge_results import files as files_module
-from cadge_results.published import Rules
+from cadge_results.publish.published import Rules
+from cadge_results.store import files as files_module
 
 NAME = "a report #1%.html"
 """Its links have to be escaped."""
@@ -286,7 +286,7 @@ def test_what_is_broken_off_between_two_files_is_as_it_was(
 KILLED = """
 import os, sys
 from pathlib import Path
-from cadge_results.files import write_together
+from cadge_results.store.files import write_together
 rename, renamed = Path.rename, []
 def dies(path, target):
     renamed.append(path)

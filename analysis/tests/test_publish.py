@@ -25,10 +25,10 @@ from cadge_analysis.publish.publish import publish, redacted
 from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Labels
 from cadge_results import Campaign
-from cadge_results.checksum import Checksum, beside
-from cadge_results.published import Rules, own_names
-from cadge_results.redact import Names, Redactor
-from cadge_results.verify import verify
+from cadge_results.publish.published import Rules, own_names
+from cadge_results.publish.redact import Names, Redactor
+from cadge_results.store.checksum import Checksum, beside
+from cadge_results.store.verify import verify
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 

@@ -22,8 +22,8 @@ from cadge_analysis.page.scale_figures import NO_MEMORY, channels, counts, scale
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.resident import Taken, heaviest, taken
 from cadge_results import LaunchRecord
-from cadge_results.launch import Endpoint
-from cadge_results.result import ResidentFacts
+from cadge_results.formats.launch import Endpoint
+from cadge_results.formats.result import ResidentFacts
 
 
 def ends(record: LaunchRecord, peers: list[tuple[int, ...]]) -> LaunchRecord:

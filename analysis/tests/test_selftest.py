@@ -212,7 +212,7 @@ def pin(build: str, machine: dict[str, list[Any]], **changes: Any) -> SelftestPi
 
 
 def test_a_report_names_the_self_test_its_age_and_what_follows(tmp_path: Path) -> None:
-    from cadge_results.selftest import machine_of
+    from cadge_results.formats.selftest import machine_of
 
     data = read(steered(tmp_path))
     here = machine_of(data.nodes)

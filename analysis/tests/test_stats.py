@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from synthetic import counted
 
 from cadge_analysis.stats import intervals
-from cadge_results.histogram import Histogram, decode
+from cadge_results.formats.histogram import Histogram, decode
 
 
 def test_median_is_a_middle_value_or_between_the_two_middle_ones() -> None:

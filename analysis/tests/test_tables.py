@@ -26,9 +26,9 @@ from cadge_analysis.errors import BadInputError, ExtraMissingError
 from cadge_analysis.tables import TABLES
 from cadge_results import Campaign, LaunchRecord
 from cadge_results.errors import DamagedError
-from cadge_results.outcomes import each_launch, each_outcome, outcomes_of
-from cadge_results.record import HostCounters, InterfaceCount
-from cadge_results.result import Executions, Samples
+from cadge_results.formats.record import HostCounters, InterfaceCount
+from cadge_results.formats.result import Executions, Samples
+from cadge_results.store.outcomes import each_launch, each_outcome, outcomes_of
 
 pytestmark = pytest.mark.spare  # a campaign is costly to make
 

@@ -23,8 +23,8 @@ from cadge_analysis.report import edition, html, page_of
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.launch_facts import launch_facts
 from cadge_analysis.stats.load import Dataset, read
-from cadge_results.provider import Provider
-from cadge_results.result import PathFacts
+from cadge_results.formats.result import PathFacts
+from cadge_results.plugins.provider import Provider
 
 pytestmark = pytest.mark.spare
 

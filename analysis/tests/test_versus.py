@@ -26,7 +26,7 @@ from cadge_analysis.versus.drift_words import moved_alike
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, SelftestPin
-from cadge_results.selftest import BetweenCampaigns, machine_of
+from cadge_results.formats.selftest import BetweenCampaigns, machine_of
 
 SLOW = "native-ucx"
 FAST = "sockets-tcp"

@@ -16,7 +16,7 @@ from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.numbers import per_launch
 from cadge_analysis.stats.strips import explained
 from cadge_results import Campaign, LaunchRecord
-from cadge_results.result import Witness
+from cadge_results.formats.result import Witness
 
 pytestmark = pytest.mark.spare
 

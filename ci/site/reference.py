@@ -15,9 +15,9 @@ import click
 from cadge_cli.cli import COMMANDS, cadge, command_of
 from cadge_harness.errors import EXIT_CODES
 from cadge_results import PatternFile, read_workloads
-from cadge_results.catalogue import load_yaml
-from cadge_results.layerfile import LayerFile
-from cadge_results.sweep import SweepFile
+from cadge_results.formats.sweep import SweepFile
+from cadge_results.plugins.catalogue import load_yaml
+from cadge_results.plugins.layerfile import LayerFile
 
 MADE = "This page is made of {} when the site is built.\n\n"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cadge_results.catalogue import load_yaml
-from cadge_results.layerfile import LayerFile
+from cadge_results.plugins.catalogue import load_yaml
+from cadge_results.plugins.layerfile import LayerFile
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "layers").glob("*/*.layer.yml"))

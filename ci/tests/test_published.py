@@ -16,7 +16,7 @@ import pytest
 from cadge_analysis import reopen
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.verify import printed
-from cadge_results.secrets_found import secret_in
+from cadge_results.publish.secrets_found import secret_in
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "results/published"

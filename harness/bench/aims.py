@@ -28,7 +28,7 @@ import native
 import ours
 from tax import rank_interval
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 BENCH = ours.ROOT / "build/bench/pgr-floors"
 OURS = "peregrine-shm"

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cadge_analysis.stats.intervals import Estimate, over_launches
 from cadge_results import Campaign, Store
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAILER_BYTES = 16

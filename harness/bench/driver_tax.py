@@ -20,7 +20,7 @@ import sys
 import ours
 from tax import rank_interval
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 PATTERNS = {"pingpong": "bytes", "rpc": "request_bytes", "postpoll": "bytes", "stamped": "bytes"}
 """With the parameter that is the size; stamped: the direct loop with a stamp."""

@@ -28,7 +28,7 @@ from cadge_analysis.stats.family_verdicts import judge_families
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.stats.pairing import paired
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 Variant = tuple[str, Path]
 

@@ -33,8 +33,8 @@ from tax import rank_interval, shown
 
 from cadge_harness.testbed import testbeds
 from cadge_results import Store
-from cadge_results.histogram import decode
-from cadge_results.outcomes import PointOutcome
+from cadge_results.formats.histogram import decode
+from cadge_results.store.outcomes import PointOutcome
 
 TCP = "tcp,self"
 """Two emulated hosts share one machine, and UCX would find that out."""

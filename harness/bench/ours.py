@@ -13,7 +13,7 @@ from typing import Any
 import hosts
 
 from cadge_results import read_workloads
-from cadge_results.pattern import declared
+from cadge_results.plugins.pattern import declared
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "build/bin/cadge-driver"

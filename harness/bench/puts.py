@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 import ours
 from tax import rank_interval
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 DEPTH = 16
 SPREAD_BYTES = 1 << 27

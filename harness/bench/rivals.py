@@ -21,7 +21,7 @@ import native
 import ours
 from tax import rank_interval
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 ENGINE = "engine: null call"
 CONTRACT = "contract: null call"

@@ -28,7 +28,7 @@ from typing import Any
 
 import hosts
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 Json = dict[str, Any]
 Points = dict[str, tuple[str, Json]]

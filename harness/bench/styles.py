@@ -20,7 +20,7 @@ import hosts
 import ours
 from tax import rank_interval
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 SIZES = (8, 4096, 65536, 1 << 20)
 BYTES = {"pingpong": ("bytes",), "rpc": ("request_bytes", "reply_bytes")}

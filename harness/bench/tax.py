@@ -28,7 +28,7 @@ from typing import Any
 import native
 import ours
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 
 @dataclass(frozen=True, kw_only=True)

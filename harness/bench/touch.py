@@ -15,7 +15,7 @@ from pathlib import Path
 import ours
 from tax import rank_interval
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 TOUCHES = ("none", "write+read")
 

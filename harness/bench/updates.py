@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import ours
 from tax import rank_interval
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 SIZES = (8, 4096, 65536, 1 << 20)
 PUT, UPDATE, NOTIFIED = "put", "update", "notified"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 Json = dict[str, Any]
 

@@ -27,9 +27,9 @@ from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_results import Campaign, PatternFile, Workload, read_workloads
 from cadge_results.command import Caller, called
-from cadge_results.event import LaunchStarted
+from cadge_results.formats.event import LaunchStarted
+from cadge_results.formats.reason import OF_THE_DRIVER
 from cadge_results.parameter_tables import digest_of
-from cadge_results.reason import OF_THE_DRIVER
 
 if TYPE_CHECKING:
     from .test_driver_run import Pair

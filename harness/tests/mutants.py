@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cadge_results import Campaign
-from cadge_results.base import digest_without
-from cadge_results.checksum import Checksum, beside
+from cadge_results.formats.base import digest_without
+from cadge_results.store.checksum import Checksum, beside
 
 Steps = tuple[str | int, ...]
 RAW = {

@@ -22,7 +22,7 @@ from statistics import median
 import pytest
 
 from cadge_results import Campaign, Store
-from cadge_results.histogram import decode, merge
+from cadge_results.formats.histogram import decode, merge
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")

@@ -27,8 +27,8 @@ from cadge_harness.plan.site import PlanSite
 from cadge_harness.plan.timemodel import TimeModel, report_ms
 from cadge_harness.run import request
 from cadge_results import Campaign, CampaignWriter, LaterLook, Plan, Store, StoreFullError, SweepFile
-from cadge_results.looks import added_rounds, next_step
-from cadge_results.published import Rules, copy
+from cadge_results.publish.published import Rules, copy
+from cadge_results.store.looks import added_rounds, next_step
 
 from .conftest import WORKLOADS, Answer, FakeRunner
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from cadge_harness.run import agent_formats
-from cadge_results import Block, LaunchRecord, NodeFacts, event, launch
-from cadge_results.reason import REFUSALS, Reason
+from cadge_results import Block, LaunchRecord, NodeFacts
+from cadge_results.formats import event, launch
+from cadge_results.formats.reason import REFUSALS, Reason
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 

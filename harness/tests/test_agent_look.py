@@ -24,7 +24,7 @@ from cadge_agent.faults import FaultError  # type: ignore[import-not-found, unus
 from cadge_agent.host import build, fit, ports  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.host.facts import programs  # type: ignore[import-not-found, unused-ignore]
 from cadge_results import NodeFacts
-from cadge_results.event import Looked, read_event
+from cadge_results.formats.event import Looked, read_event
 
 HERE = {
     "name": "n1",

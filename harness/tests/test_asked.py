@@ -14,8 +14,8 @@ from cadge_harness.plan.narrow import NOTHING_ASKED, Asked, narrowed
 from cadge_harness.plan.sweep import read_sweep, wanted
 from cadge_harness.run.request import read_request
 from cadge_results import Store, SweepFile
-from cadge_results.base import Place, Wait
 from cadge_results.command import Caller, called
+from cadge_results.formats.base import Place, Wait
 
 from .conftest import WORKLOADS, Answer, FakeRunner, make_testbed
 

@@ -21,7 +21,7 @@ from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.run.session import Ended, OnEvent
 from cadge_harness.testbed import testbeds
 from cadge_results import Store
-from cadge_results.event import Problem
+from cadge_results.formats.event import Problem
 
 from .conftest import Answer, FakeRunner, without_checksums
 

@@ -20,8 +20,8 @@ import pytest
 
 from cadge_harness.run.crosscheck import crosschecks
 from cadge_results import Campaign, LaunchRecord, Store
-from cadge_results.histogram import decode
-from cadge_results.verify import verify
+from cadge_results.formats.histogram import decode
+from cadge_results.store.verify import verify
 
 from .test_umask import check_modes, cut_short
 

@@ -19,7 +19,7 @@ from cadge_analysis.study.claims import Hypotheses
 from cadge_analysis.study.published import Published
 from cadge_harness.providers.library import LibraryFile
 from cadge_results import FloorFile, LayerFile, PatternFile, SweepFile
-from cadge_results.complaint import Path, SchemaParts, complaints, schema_parts
+from cadge_results.formats.complaint import Path, SchemaParts, complaints, schema_parts
 
 WRITTEN: list[type[BaseModel]] = [
     SweepFile,

@@ -7,7 +7,7 @@ import pytest
 
 from cadge_harness.run.crosscheck import crosschecks, node_problems, version_problems, with_crosschecks
 from cadge_results import LaunchRecord, NodeFacts
-from cadge_results.base import Place
+from cadge_results.formats.base import Place
 
 from .conftest import make_record
 

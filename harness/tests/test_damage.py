@@ -44,7 +44,7 @@ KILLED = SLOW_RUN.replace(
     "fake = ",
     """
 import os, signal
-from cadge_results import writer
+from cadge_results.store import writer
 real, put = writer.put, []
 def deadly(path, content, **named):
     if path.parent.name == "launches" and path.suffix == ".json":

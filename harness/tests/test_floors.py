@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cadge_results import histogram
+from cadge_results.formats import histogram
 
 from .test_driver_run import wait_until_under_way
 

@@ -17,7 +17,7 @@ from cadge_harness.run.findings import NeededProgram
 from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
 from cadge_harness.run.survey import Offset, Survey
 from cadge_harness.testbed.model import Testbed
-from cadge_results.event import Fault, LayerSaid, Looked, Reached
+from cadge_results.formats.event import Fault, LayerSaid, Looked, Reached
 
 from .conftest import Answer, make_testbed
 

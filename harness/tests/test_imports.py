@@ -23,10 +23,10 @@ from cadge_harness.imports import FILE_BYTES_MAX, ImportNotes, read_import, read
 from cadge_harness.paths import Checkout
 from cadge_harness.printed.text import PrintedError, ToolHints, ToolOutput
 from cadge_results import Campaign, Store
-from cadge_results.catalogue import load_yaml
-from cadge_results.imported import FORMATS, TEXT_MAX, Format, ImportedFile
-from cadge_results.layerfile import LayerFile
-from cadge_results.writer import hold
+from cadge_results.formats.imported import FORMATS, TEXT_MAX, Format, ImportedFile
+from cadge_results.plugins.catalogue import load_yaml
+from cadge_results.plugins.layerfile import LayerFile
+from cadge_results.store.writer import hold
 
 from .conftest import WORKLOADS, Answer, FakeRunner
 

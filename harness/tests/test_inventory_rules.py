@@ -23,7 +23,7 @@ from cadge_harness.run import ansible_io
 from cadge_harness.run.lease import Peer
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.inventory_rules import KNOWN, HostVariables, for_example, read_host
-from cadge_results.event import Event, Problem, Ready, TaskFailed
+from cadge_results.formats.event import Event, Problem, Ready, TaskFailed
 
 from .conftest import Answer, FakeRunner, make_testbed
 

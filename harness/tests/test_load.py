@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 from .attempts import only
 from .test_driver_run import Json, Pair, in_long_form, launch, need, point, quantile, rpc

@@ -24,8 +24,8 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan.timemodel import TimeModel
 from cadge_harness.run import request
 from cadge_results import Campaign, CampaignWriter, PlanBlock, Store
-from cadge_results.checksum import Checksum, beside
-from cadge_results.looks import looks_state
+from cadge_results.store.checksum import Checksum, beside
+from cadge_results.store.looks import looks_state
 
 from .conftest import Answer, FakeRunner
 

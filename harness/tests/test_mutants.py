@@ -15,8 +15,8 @@ import pytest
 from cadge_harness.paths import Checkout, selftests_of
 from cadge_harness.run.build_identity import build_digest
 from cadge_results import Campaign, NativeFile, NodeFacts, Store
-from cadge_results.selftest import BetweenCampaigns, put_selftest
-from cadge_results.writer import CampaignWriter, put_for_ever
+from cadge_results.formats.selftest import BetweenCampaigns, put_selftest
+from cadge_results.store.writer import CampaignWriter, put_for_ever
 
 from .conftest import HARNESS, Answer, FakeRunner
 from .mutants import Steps, change, mutate, replace, seal

@@ -14,7 +14,7 @@ from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.sweep import read_sweep
-from cadge_results.complaint import near_names
+from cadge_results.formats.complaint import near_names
 
 from .conftest import TINY, WORKLOADS, Answer
 

@@ -29,8 +29,8 @@ from cadge_harness.plan.catalogue import Catalogue, LayerInfo
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.sweep import read_sweep
 from cadge_results import Plan
-from cadge_results.catalogue import load_yaml
-from cadge_results.layerfile import LayerFile, Native
+from cadge_results.plugins.catalogue import load_yaml
+from cadge_results.plugins.layerfile import LayerFile, Native
 
 from .conftest import WORKLOADS, make_site, make_testbed
 

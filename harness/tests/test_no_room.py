@@ -20,7 +20,7 @@ from cadge_harness.run import ansible_io
 from cadge_harness.run.ansible_io import RunOutcome
 from cadge_harness.run.runner import AnsibleRunner
 from cadge_results import Store
-from cadge_results.event import TaskFailed
+from cadge_results.formats.event import TaskFailed
 
 from .conftest import Answer, FakeRunner, make_testbed
 

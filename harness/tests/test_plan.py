@@ -36,8 +36,8 @@ from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.errors import FormatError
-from cadge_results.layerfile import BesideNative, Contexts, Limit, LimitWhen
-from cadge_results.reason import Reason
+from cadge_results.formats.reason import Reason
+from cadge_results.plugins.layerfile import BesideNative, Contexts, Limit, LimitWhen
 from cadge_results.units import format_bytes
 
 from .conftest import WORKLOADS, make_site, make_testbed

@@ -17,7 +17,7 @@ from cadge_harness.plan.looks import compared, identity_of, most, next_look
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import PlanSite
 from cadge_results import Compared, Decision, FormatError, JudgedFamily, LaterLook, Plan, SweepFile
-from cadge_results.base import digest
+from cadge_results.formats.base import digest
 
 from .conftest import WORKLOADS, make_testbed
 

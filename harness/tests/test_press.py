@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
-from cadge_results.pattern import PatternFile
+from cadge_results.plugins.pattern import PatternFile
 
 from .test_driver_run import BUILD, Json, Pair, endpoint, in_long_form, launch, need
 

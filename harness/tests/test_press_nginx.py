@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_results.pattern import PatternFile
+from cadge_results.plugins.pattern import PatternFile
 
 from .test_driver_run import Json, Pair, in_long_form, need
 from .test_press import PATTERN, site, value

@@ -10,7 +10,7 @@ import pytest
 from cadge_harness.plan.replay import bounds
 from cadge_harness.plan.weblog import read_log
 from cadge_results import Trace
-from cadge_results.trace import trace_number
+from cadge_results.formats.trace import trace_number
 
 from .conftest import WORKLOADS
 from .test_driver_run import Json, Pair, in_long_form, need

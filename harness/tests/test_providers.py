@@ -32,7 +32,7 @@ from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, read_providers,
 from cadge_harness.providers.library import read_libraries
 from cadge_harness.providers.module import module_environment
 from cadge_harness.run.ansible_files import pack
-from cadge_results.provider import Provider
+from cadge_results.plugins.provider import Provider
 
 from .conftest import WORKLOADS
 from .mutants import PLAIN, RAW, written

@@ -3,7 +3,7 @@
 
 import pytest
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 

@@ -19,7 +19,7 @@ from cadge_harness.paths import Checkout, selftests_of
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.run.build_identity import build_digest
 from cadge_results import SelftestFile, SelftestPart, Store, read_workloads
-from cadge_results.selftest import put_selftest, read_selftest
+from cadge_results.formats.selftest import put_selftest, read_selftest
 
 from .conftest import Answer, FakeRunner
 from .test_learn import carry_out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 from .attempts import only
 from .test_driver_run import (

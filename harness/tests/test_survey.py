@@ -18,7 +18,7 @@ from cadge_harness.run import survey as module
 from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.survey import Survey, survey
 from cadge_harness.testbed.model import Testbed
-from cadge_results.event import Event
+from cadge_results.formats.event import Event
 
 from .conftest import make_testbed
 

@@ -14,7 +14,7 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.sweep import read_sweep
 from cadge_results import SweepFile
-from cadge_results.complaint import SchemaParts, schema_parts
+from cadge_results.formats.complaint import SchemaParts, schema_parts
 
 from .conftest import WORKLOADS, Answer, FakeRunner
 

@@ -21,8 +21,8 @@ import pytest
 from cadge_harness.run import ansible_files
 from cadge_harness.testbed import emulated, host_files
 from cadge_results import Campaign, CampaignWriter, Store
-from cadge_results.checksum import beside
-from cadge_results.verify import verify
+from cadge_results.store.checksum import beside
+from cadge_results.store.verify import verify
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")

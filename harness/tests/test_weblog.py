@@ -19,8 +19,8 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan import weblog
 from cadge_harness.plan.weblog import Replay, ReplayBounds, look, read_log
 from cadge_results import DamagedError, Store
-from cadge_results.pattern import plain
-from cadge_results.trace import trace_number, trace_text
+from cadge_results.formats.trace import trace_number, trace_text
+from cadge_results.plugins.pattern import plain
 
 from .conftest import WORKLOADS, Answer, FakeRunner
 from .weblogs import LINES, Log, line, synthetic_log

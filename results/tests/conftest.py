@@ -13,7 +13,7 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # publi
 from hypothesis import settings
 
 from cadge_results import CampaignMeta, CampaignWriter, LaunchRecord, Plan, campaign_id, read_workloads
-from cadge_results.pattern import declared
+from cadge_results.plugins.pattern import declared
 
 settings.register_profile("untimed", deadline=None)  # machines are shared: how long an example takes says nothing
 settings.load_profile("untimed")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_results import FormatError
-from cadge_results.checksum import Checksum, beside
+from cadge_results.store.checksum import Checksum, beside
 
 NAMES = st.text(st.characters(exclude_characters="/\\\0\r\n", exclude_categories=["Cs"]), min_size=1)
 LINE = Checksum.of(b"content", "b1-0000-0123abcd.json").line().encode()

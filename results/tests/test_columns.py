@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from cadge_results import Attempt, Campaign, CampaignWriter, DamagedError, FormatError, LaunchRecord
-from cadge_results import columns as columns_module
-from cadge_results import reading as reading_module
-from cadge_results.columns import Maker, columns_of, pack, unpack
-from cadge_results.histogram import decode
-from cadge_results.result import Samples
-from cadge_results.verify import verify
+from cadge_results.formats.histogram import decode
+from cadge_results.formats.result import Samples
+from cadge_results.store import columns as columns_module
+from cadge_results.store import reading as reading_module
+from cadge_results.store.columns import Maker, columns_of, pack, unpack
+from cadge_results.store.verify import verify
 
 from .conftest import make_histogram, make_meta, make_plan, make_record
 
@@ -330,5 +330,5 @@ def test_the_cache_stays_small(stored: Campaign, tmp_path: Path, monkeypatch: py
 
 def test_numpy_is_imported_where_it_is_used() -> None:
     """It takes a tenth of a second, which a command that reads no histogram would pay as well."""
-    code = "import sys, cadge_results, cadge_results.verify; sys.exit('numpy' in sys.modules)"
+    code = "import sys, cadge_results, cadge_results.store.verify; sys.exit('numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

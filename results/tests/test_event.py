@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from cadge_results import Block, FormatError, LaunchRecord, Reason, read_event
-from cadge_results.event import LaunchFinished, LaunchRecorded, Note, Ready, Stage, TaskFailed
+from cadge_results.formats.event import LaunchFinished, LaunchRecorded, Note, Ready, Stage, TaskFailed
 
 
 def test_each_line_becomes_an_object() -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from cadge_results import Campaign, CampaignWriter, LaunchRecord, NodeFacts, Plan
-from cadge_results.block import Block
 from cadge_results.errors import DamagedError, FormatError, ResultsError
-from cadge_results.launch import LaunchFile
-from cadge_results.published import Rules, UnpublishableError, copy
-from cadge_results.verify import repair, verify
+from cadge_results.formats.block import Block
+from cadge_results.formats.launch import LaunchFile
+from cadge_results.publish.published import Rules, UnpublishableError, copy
+from cadge_results.store.verify import repair, verify
 
 OURS = "fHk3-of-the-publisher"
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from cadge_results import Campaign, CampaignWriter, LaunchRecord
-from cadge_results.layout import Layout
-from cadge_results.point import Point
-from cadge_results.result import Samples
+from cadge_results.formats.point import Point
+from cadge_results.formats.result import Samples
+from cadge_results.store.layout import Layout
 
 RESULTS = Path(__file__).parents[1]
 PAGE = (RESULTS / "FORMAT.md").read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ import pytest
 from pydantic import JsonValue
 
 from cadge_results import FormatError, LaunchRecord, Plan, SchemaTooNewError, SchemaTooOldError
-from cadge_results.base import Document, canonical
-from cadge_results.result import Result
+from cadge_results.formats.base import Document, canonical
+from cadge_results.formats.result import Result
 from cadge_results.schemas import DOCUMENTS, file_name, schema_text
 from cadge_results.units import format_bytes, parse_bytes, parse_ms
 

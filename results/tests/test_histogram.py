@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cadge_results.errors import FormatError
-from cadge_results.histogram import Columns, Histogram, Resolution, decode, decode_all, merge
+from cadge_results.formats.histogram import Columns, Histogram, Resolution, decode, decode_all, merge
 
 PERCENTS = [0.0, 0.1, 25.0, 50.0, 75.0, 90.0, 99.0, 99.9, 99.999, 100.0]
 

@@ -19,12 +19,12 @@ from cadge_results import (
     LaterLook,
     Plan,
 )
-from cadge_results.belongs import looks_of
-from cadge_results.checksum import beside
 from cadge_results.errors import DamageKind
-from cadge_results.looks import added_rounds, looks_state, next_step
-from cadge_results.plan import PlanLook
-from cadge_results.verify import repair, verify
+from cadge_results.formats.plan import PlanLook
+from cadge_results.store.belongs import looks_of
+from cadge_results.store.checksum import beside
+from cadge_results.store.looks import added_rounds, looks_state, next_step
+from cadge_results.store.verify import repair, verify
 
 from .conftest import make_meta, make_plan, make_record
 

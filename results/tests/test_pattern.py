@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_results import FloorFile, FormatError, PatternFile, Point, Subject, Workload, read_workloads
-from cadge_results.pattern import declared, plain
+from cadge_results.plugins.pattern import declared, plain
 
 HARNESS = Path(__file__).parents[2] / "harness"
 WORKLOADS = read_workloads(HARNESS)

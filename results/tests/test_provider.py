@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from cadge_results.provider import Provider, adapter_of, loaded_otherwise, matches, same_version
+from cadge_results.plugins.provider import Provider, adapter_of, loaded_otherwise, matches, same_version
 
 
 def provider(**changes: object) -> Provider:

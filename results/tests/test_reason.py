@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from cadge_results import Reason
-from cadge_results.reason import OF_THE_DRIVER, OF_THE_HARNESS
+from cadge_results.formats.reason import OF_THE_DRIVER, OF_THE_HARNESS
 
 DRIVER = Path(__file__).parents[2] / "harness" / "driver"
 

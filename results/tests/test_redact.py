@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from cadge_results import Campaign, CampaignWriter, LaunchRecord, LayerFile, NodeFacts, Plan
 from cadge_results.errors import FormatError
-from cadge_results.published import Rules, copy, original_sha256
-from cadge_results.redact import Gathered, Names, Redactor, names_of, texts
-from cadge_results.verify import verify
+from cadge_results.publish.published import Rules, copy, original_sha256
+from cadge_results.publish.redact import Gathered, Names, Redactor, names_of, texts
+from cadge_results.store.verify import verify
 
 NAMES = Names(hosts=("gpu-a", "8", "node"), users=("alice", "1"), words=frozenset({"node"}))
 TEXTS = (
@@ -266,7 +266,7 @@ def test_free_text_goes_out_only_where_it_is_asked_for(told: Campaign, tmp_path:
     ],
 )
 def test_a_command_keeps_what_is_of_our_own_words(typed: str, left: str) -> None:
-    from cadge_results.published import LEFT_OUT, _typed
+    from cadge_results.publish.published import LEFT_OUT, _typed
 
     words = {"cadge", "run", "testbed", "emulated", "sizes", "settings", "yml"}
     assert [_typed(one, words) for one in typed.split()] == [one.format(LEFT_OUT) for one in left.split()]

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from cadge_results.secrets_found import secret_in
+from cadge_results.publish.secrets_found import secret_in
 
 _RANDOM = random.Random(43)
 _HEX = "0123456789abcdef"

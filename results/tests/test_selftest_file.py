@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from cadge_results import FormatError, NodeFacts, NotFoundError, SelftestFile, SelftestPart
-from cadge_results.selftest import machine_of, newest_selftest, overall, put_selftest, read_selftest, selftest_file
+from cadge_results.formats.selftest import (
+    machine_of,
+    newest_selftest,
+    overall,
+    put_selftest,
+    read_selftest,
+    selftest_file,
+)
 
 BUILD, OTHER = "a" * 64, "b" * 64
 

@@ -32,8 +32,8 @@ from cadge_results import (
     StoreUnwritableError,
     outcomes,
 )
-from cadge_results.outcomes import failed_checks
-from cadge_results.writer import is_held
+from cadge_results.store.outcomes import failed_checks
+from cadge_results.store.writer import is_held
 
 LATER = datetime(2026, 11, 21, 1, 31, 0, tzinfo=UTC)
 Recorder = Callable[..., LaunchRecord]

@@ -12,9 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_results import FormatError, NodeFacts, strict
-from cadge_results.catalogue import load_yaml, read_yaml
-from cadge_results.strict import LARGEST, refusal
+from cadge_results import FormatError, NodeFacts
+from cadge_results.formats import strict
+from cadge_results.formats.strict import LARGEST, refusal
+from cadge_results.plugins.catalogue import load_yaml, read_yaml
 
 
 def node(value: str) -> bytes:

@@ -25,10 +25,10 @@ from cadge_results import (
     StoreBusyError,
     StoreUnwritableError,
 )
-from cadge_results import writer as writer_module
-from cadge_results.checksum import beside
 from cadge_results.errors import DamageKind
-from cadge_results.verify import CampaignCheck, repair, verify
+from cadge_results.store import writer as writer_module
+from cadge_results.store.checksum import beside
+from cadge_results.store.verify import CampaignCheck, repair, verify
 
 LATER = datetime(2026, 11, 21, 1, 31, 0, tzinfo=UTC)
 Recorder = Callable[..., LaunchRecord]

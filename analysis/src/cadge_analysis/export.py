@@ -35,7 +35,7 @@ from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
 from cadge_results import Campaign, PatternFile, Plan
-from cadge_results.catalogue import in_order
+from cadge_results.plugins.catalogue import in_order
 
 say = partial(messages.say, "general")
 

@@ -15,11 +15,11 @@ from cadge_analysis.blocks.model import Fact, Remark
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, ReportedNumber, Sample, Series
 from cadge_results import CampaignMeta, FormatError, PatternFile, Plan
-from cadge_results.campaign import Planned, TestbedFacts, ToolFacts
-from cadge_results.floor import FloorFile
-from cadge_results.layerfile import BesideNative
-from cadge_results.plan import PlanLaunch
-from cadge_results.point import Workload
+from cadge_results.formats.campaign import Planned, TestbedFacts, ToolFacts
+from cadge_results.formats.plan import PlanLaunch
+from cadge_results.formats.point import Workload
+from cadge_results.plugins.floor import FloorFile
+from cadge_results.plugins.layerfile import BesideNative
 
 say = partial(messages.say, "general")
 

@@ -12,9 +12,9 @@ from cadge_analysis import messages, units
 from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_results import PatternFile
-from cadge_results.pattern import Parameter, Quantity
-from cadge_results.point import Value
-from cadge_results.trace import trace_text
+from cadge_results.formats.point import Value
+from cadge_results.formats.trace import trace_text
+from cadge_results.plugins.pattern import Parameter, Quantity
 
 say = partial(messages.say, "general")
 

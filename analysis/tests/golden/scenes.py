@@ -59,7 +59,7 @@ from cadge_analysis.versus.history import history
 from cadge_analysis.versus.history_data import document as history_document
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, LaunchRecord, PatternFile, Store
-from cadge_results.campaign import Redaction
+from cadge_results.formats.campaign import Redaction
 from golden.outputs import Figures, Outputs, as_json, of_exports, of_html, of_page, of_tables, repr_of
 
 Scene = Callable[[Path], Outputs]

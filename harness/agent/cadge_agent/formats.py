@@ -35,7 +35,7 @@ class Endpoint(EndpointOptional):
 
 
 class LaunchTrace(TypedDict):
-    """The trace that points of a launch replay (`trace.bin`, see cadge_results.trace)."""
+    """The trace that points of a launch replay (`trace.bin`, see cadge_results.formats.trace)."""
 
     file: str
     sha256: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What became of a launch, in a status, a sentence and a code of cadge_results.reason."""
+"""What became of a launch, in a status, a sentence and a code of cadge_results.formats.reason."""
 
 from __future__ import annotations
 

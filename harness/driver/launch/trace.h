@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A trace: lengths of files, and in which order they were asked for, from the log of a web server. `cadge run --trace`
- * makes it (results/src/cadge_results/trace.py has the format); every process of a launch reads the same one, whose SHA-256
+ * makes it (results/src/cadge_results/formats/trace.py has the format); every process of a launch reads the same one, whose SHA-256
  * the launch file states.
  */
 #ifndef DRV_TRACE_H

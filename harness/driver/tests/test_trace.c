@@ -11,7 +11,7 @@
 static char folder[] = "/tmp/cadge-trace-XXXXXX";
 static char path[sizeof(folder) + 16];
 
-/* As cadge_results.trace writes it: two files, three requests. */
+/* As cadge_results.formats.trace writes it: two files, three requests. */
 static const uint8_t good[] = {
 	'c', 'a', 'd', 'g', 'e', '.', 't', 'r', 'a', 'c', 'e', '/', '1', 0, 0,  0, 2, 0,
 	0,   0,   0,   0,   0,   0,   3,   0,   0,   0,   0,   0,   0,   0, 64, 1, 0, 0,

@@ -8,8 +8,9 @@ from typing import Literal, get_args
 
 from cadge_cli.words import say
 from cadge_harness.native import due
-from cadge_results import Campaign, CampaignWriter, aside
+from cadge_results import Campaign, CampaignWriter
 from cadge_results.command import command
+from cadge_results.store import aside
 
 Why = Literal["failed", "hindered"]
 

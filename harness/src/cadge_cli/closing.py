@@ -24,7 +24,7 @@ from cadge_harness.plan.timemodel import report_ms
 from cadge_harness.words import clock, count_of, ended_how
 from cadge_results import Campaign, Store
 from cadge_results.command import command
-from cadge_results.looks import added_rounds, looks_state, next_step
+from cadge_results.store.looks import added_rounds, looks_state, next_step
 
 if TYPE_CHECKING:
     from cadge_analysis.stats.load import Dataset

@@ -16,7 +16,7 @@ from cadge_harness.plan.looks import Took, more_rounds, next_look
 from cadge_harness.words import count_of
 from cadge_results import Campaign, CampaignWriter, Damage
 from cadge_results.errors import DamageKind
-from cadge_results.looks import added_rounds, looks_state, most_rounds, next_step, spent_s
+from cadge_results.store.looks import added_rounds, looks_state, most_rounds, next_step, spent_s
 
 if TYPE_CHECKING:
     from cadge_results import Decision, LaterLook

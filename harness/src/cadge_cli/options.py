@@ -24,7 +24,7 @@ from cadge_harness.errors import NothingSelectedError, UnfitError, UsageError
 if TYPE_CHECKING:
     from cadge_harness.plan.narrow import Asked
     from cadge_results import Campaign
-    from cadge_results.base import Place, Wait
+    from cadge_results.formats.base import Place, Wait
 
 STDOUT = Path("/dev/stdout")
 REPORTS = (".html", ".htm")
@@ -213,7 +213,7 @@ def sizes_of(texts: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _launches(text: str | None) -> int | None:
-    from cadge_results.sweep import LAUNCHES_MAX
+    from cadge_results.formats.sweep import LAUNCHES_MAX
 
     if text is None:
         return None
@@ -223,7 +223,7 @@ def _launches(text: str | None) -> int | None:
 
 
 def _duration_ms(text: str | None) -> int | None:
-    from cadge_results.sweep import POINT_MS_MIN
+    from cadge_results.formats.sweep import POINT_MS_MIN
     from cadge_results.units import parse_ms
 
     if text is None:
@@ -461,7 +461,7 @@ def name_of(given: str, known: Collection[str], what: str, *, before: str = "") 
 
     before: what a name is written behind, for an example in the error.
     """
-    from cadge_results.complaint import nearest
+    from cadge_results.formats.complaint import nearest
 
     alike = next((name for name in known if name.replace("_", "-") == given.replace("_", "-")), None)
     if alike is None:

@@ -26,12 +26,12 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.run.disturb import disturbing
 from cadge_harness.run.request import read_request
 from cadge_results import Campaign, Store
-from cadge_results.catalogue import read_yaml
+from cadge_results.plugins.catalogue import read_yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # numbers take time to import, and --help does without
     from cadge_analysis.selftest.findings import PartFinding
-    from cadge_results.selftest import BetweenCampaigns
+    from cadge_results.formats.selftest import BetweenCampaigns
 
 LAUNCHES = 30
 """Of each side of a series of delays."""

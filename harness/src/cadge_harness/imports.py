@@ -13,8 +13,8 @@ from cadge_harness.errors import UsageError, printable
 from cadge_harness.printed import fabtests, imb, osu, ucx
 from cadge_harness.printed.text import PrintedError, ToolHints, ToolOutput, is_cut
 from cadge_results import LayerFile, PatternFile
-from cadge_results.base import Place
-from cadge_results.imported import TEXT_MAX, Format, ImportedFile, ImportedSeries, imported_id
+from cadge_results.formats.base import Place
+from cadge_results.formats.imported import TEXT_MAX, Format, ImportedFile, ImportedSeries, imported_id
 
 FILE_BYTES_MAX = 4 << 20
 _TELLING: frozenset[Format] = frozenset({"ucx_perftest", "fabtests"})

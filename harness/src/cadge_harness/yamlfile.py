@@ -20,9 +20,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from cadge_harness.errors import UsageError
 from cadge_harness.yamlbounds import DIGITS_MAX, check_bounds
 from cadge_results import ResultsError
-from cadge_results.base import Document
-from cadge_results.catalogue import SafeLoader
-from cadge_results.complaint import Complaint, complaints
+from cadge_results.formats.base import Document
+from cadge_results.formats.complaint import Complaint, complaints
+from cadge_results.plugins.catalogue import SafeLoader
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 _Path = tuple[str | int, ...]

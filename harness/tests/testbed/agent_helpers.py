@@ -20,7 +20,7 @@ from testbed_helpers import AGENT, make_block, make_launch
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
 from cadge_results import Block
-from cadge_results.event import read_event
+from cadge_results.formats.event import read_event
 
 Json = dict[str, Any]
 CAMPAIGN = f"c{os.getpid()}"

@@ -27,7 +27,7 @@ from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.inventory_file import tool
 from cadge_harness.testbed.model import Testbed
 from cadge_results import NodeFacts
-from cadge_results.event import BlockFinished, Event, LaunchFinished, LaunchStarted, Ready, Stage
+from cadge_results.formats.event import BlockFinished, Event, LaunchFinished, LaunchStarted, Ready, Stage
 
 Json = dict[str, Any]
 PLAYBOOKS = ansible_files.playbooks()

@@ -19,7 +19,7 @@ from cadge_harness.run import ansible_io, lease
 from cadge_harness.run.ansible_io import RunOutcome
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
-from cadge_results.event import Event, LaunchStarted, Problem, Stage
+from cadge_results.formats.event import Event, LaunchStarted, Problem, Stage
 
 NAME = f"frozen-{os.getpid()}"
 

@@ -19,7 +19,7 @@ from cadge_harness.run import ansible_io
 from cadge_harness.run.crosscheck import crosschecks
 from cadge_harness.testbed.model import Testbed
 from cadge_results import LaunchRecord
-from cadge_results.pattern import PatternFile, declared
+from cadge_results.plugins.pattern import PatternFile, declared
 
 Json = dict[str, Any]
 Inside = Callable[..., subprocess.CompletedProcess[str]]

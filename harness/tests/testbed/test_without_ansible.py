@@ -26,7 +26,7 @@ from cadge_harness.run.ansible_io import RunOutcome
 from cadge_harness.run.here import DONE_BY, steps
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
-from cadge_results.event import BlockFinished, Event, LaunchStarted, Ready, Stage
+from cadge_results.formats.event import BlockFinished, Event, LaunchStarted, Ready, Stage
 
 Json = dict[str, Any]
 CONTROLLER = Path(__file__).with_name("kill_controller.py")

@@ -6,17 +6,12 @@
     for outcome in campaign.outcomes():
         ...
 
-A point and a reason are declared in point and reason; pattern, floor and layerfile hold the plug-ins' files, which
-catalogue finds. The other models are in sweep, plan, decision, block, launch, result, record, node, campaign and event;
-histogram reads the stored histograms; looks says how far a campaign is; writer is for the harness alone.
+formats: one module a document (plan, launch, record, ...), and what they stand on. plugins: the files of patterns,
+floors and layers. store: where files lie, and what reads, writes, proves and moves them. publish: a copy without names.
 """
 
 from __future__ import annotations
 
-from cadge_results.block import Block, BlockHost
-from cadge_results.campaign import CampaignMeta, Planned, TestbedFacts, ToolFacts
-from cadge_results.catalogue import Workloads, read_workloads
-from cadge_results.decision import Compared, Decision, JudgedFamily, LaterLook
 from cadge_results.errors import (
     Damage,
     DamagedError,
@@ -31,25 +26,29 @@ from cadge_results.errors import (
     StoreFullError,
     StoreUnwritableError,
 )
-from cadge_results.event import Event, read_event
-from cadge_results.files import NO_ROOM, Written, is_stream, own_descriptor, write_output, write_together
-from cadge_results.floor import FloorFile
-from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint, LaunchTrace
-from cadge_results.layerfile import LayerFile
-from cadge_results.native import NativeAbsent, NativeCell, NativeFile, NativeReading
-from cadge_results.node import NodeFacts
-from cadge_results.outcomes import PointOutcome, PointSummary
-from cadge_results.pattern import PatternFile
-from cadge_results.plan import Plan, PlanBlock, PlanEndpoint, PlanLaunch, PlanPoint
-from cadge_results.point import Point, Subject, Workload
-from cadge_results.reason import Reason
-from cadge_results.record import LaunchRecord
-from cadge_results.result import Attempt, Check, Result
-from cadge_results.selftest import SelftestFile, SelftestPart, SelftestPin
-from cadge_results.store import Campaign, Store, outcomes
-from cadge_results.sweep import SweepFile
-from cadge_results.trace import LeftOut, Trace, TraceFacts
-from cadge_results.writer import CampaignWriter, campaign_id
+from cadge_results.formats.block import Block, BlockHost
+from cadge_results.formats.campaign import CampaignMeta, Planned, TestbedFacts, ToolFacts
+from cadge_results.formats.decision import Compared, Decision, JudgedFamily, LaterLook
+from cadge_results.formats.event import Event, read_event
+from cadge_results.formats.launch import Endpoint, LaunchFile, LaunchPoint, LaunchTrace
+from cadge_results.formats.native import NativeAbsent, NativeCell, NativeFile, NativeReading
+from cadge_results.formats.node import NodeFacts
+from cadge_results.formats.plan import Plan, PlanBlock, PlanEndpoint, PlanLaunch, PlanPoint
+from cadge_results.formats.point import Point, Subject, Workload
+from cadge_results.formats.reason import Reason
+from cadge_results.formats.record import LaunchRecord
+from cadge_results.formats.result import Attempt, Check, Result
+from cadge_results.formats.selftest import SelftestFile, SelftestPart, SelftestPin
+from cadge_results.formats.sweep import SweepFile
+from cadge_results.formats.trace import LeftOut, Trace, TraceFacts
+from cadge_results.plugins.catalogue import Workloads, read_workloads
+from cadge_results.plugins.floor import FloorFile
+from cadge_results.plugins.layerfile import LayerFile
+from cadge_results.plugins.pattern import PatternFile
+from cadge_results.store.campaigns import Campaign, Store, outcomes
+from cadge_results.store.files import NO_ROOM, Written, is_stream, own_descriptor, write_output, write_together
+from cadge_results.store.outcomes import PointOutcome, PointSummary
+from cadge_results.store.writer import CampaignWriter, campaign_id
 
 __all__ = [
     "NO_ROOM",

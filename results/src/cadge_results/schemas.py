@@ -10,23 +10,23 @@ import json
 import sys
 from pathlib import Path
 
-from cadge_results.base import Document
-from cadge_results.block import Block
-from cadge_results.campaign import CampaignMeta
-from cadge_results.decision import Decision, LaterLook
-from cadge_results.floor import FloorFile
-from cadge_results.imported import ImportedFile
-from cadge_results.launch import LaunchFile
-from cadge_results.layerfile import LayerFile
-from cadge_results.native import NativeFile
-from cadge_results.node import NodeFacts
-from cadge_results.pattern import PatternFile
-from cadge_results.plan import Plan
-from cadge_results.provider import Provider
-from cadge_results.record import LaunchRecord
-from cadge_results.result import Result
-from cadge_results.selftest import SelftestFile
-from cadge_results.sweep import SweepFile
+from cadge_results.formats.base import Document
+from cadge_results.formats.block import Block
+from cadge_results.formats.campaign import CampaignMeta
+from cadge_results.formats.decision import Decision, LaterLook
+from cadge_results.formats.imported import ImportedFile
+from cadge_results.formats.launch import LaunchFile
+from cadge_results.formats.native import NativeFile
+from cadge_results.formats.node import NodeFacts
+from cadge_results.formats.plan import Plan
+from cadge_results.formats.record import LaunchRecord
+from cadge_results.formats.result import Result
+from cadge_results.formats.selftest import SelftestFile
+from cadge_results.formats.sweep import SweepFile
+from cadge_results.plugins.floor import FloorFile
+from cadge_results.plugins.layerfile import LayerFile
+from cadge_results.plugins.pattern import PatternFile
+from cadge_results.plugins.provider import Provider
 
 DOCUMENTS: tuple[type[Document], ...] = (
     Block,

@@ -17,7 +17,7 @@ from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.numbers import Numbers, numbers_of
 from cadge_analysis.stats.twin import twin_cells
-from cadge_results.layerfile import BesideNative
+from cadge_results.plugins.layerfile import BesideNative
 
 
 @dataclass(frozen=True, slots=True)

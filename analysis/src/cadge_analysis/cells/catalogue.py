@@ -35,9 +35,9 @@ from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_results import PatternFile
-from cadge_results.catalogue import in_order
-from cadge_results.pattern import Quantity
-from cadge_results.plan import Plan
+from cadge_results.formats.plan import Plan
+from cadge_results.plugins.catalogue import in_order
+from cadge_results.plugins.pattern import Quantity
 
 say = partial(messages.say, "cells")
 

@@ -16,7 +16,7 @@ from cadge_analysis.cells.table import ExportTable, FlatColumn, Scalar
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_results import Campaign, PatternFile, Plan, Subject, Workload
-from cadge_results.catalogue import read_yaml
+from cadge_results.plugins.catalogue import read_yaml
 
 ENDS = ("_low", "_high")
 """What marks the ends of an interval, before the unit."""

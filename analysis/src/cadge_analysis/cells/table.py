@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cadge_results import Campaign, PatternFile
-from cadge_results.catalogue import in_order
-from cadge_results.plan import Plan
+from cadge_results.formats.plan import Plan
+from cadge_results.plugins.catalogue import in_order
 
 Kind = Literal["text", "integer", "number", "boolean"]
 Scalar = str | int | float | None

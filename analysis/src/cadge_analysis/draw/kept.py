@@ -18,7 +18,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from cadge_results.usercache import cache_folder, cached, keep
+from cadge_results.store.usercache import cache_folder, cached, keep
 
 ENTRY_BYTES_MAX = 4 << 20
 CACHE_BYTES_MAX = 64 << 20

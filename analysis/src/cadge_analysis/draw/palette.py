@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from cadge_analysis.stats.load import Series
-from cadge_results.catalogue import read_yaml
+from cadge_results.plugins.catalogue import read_yaml
 
 PAGE_LIGHT, PAGE_DARK = "#ffffff", "#14161a"
 

@@ -24,7 +24,7 @@ from string import Formatter
 from typing import Any
 
 from cadge_analysis import units
-from cadge_results.catalogue import read_yaml
+from cadge_results.plugins.catalogue import read_yaml
 
 FOLDER = Path(__file__).parent
 

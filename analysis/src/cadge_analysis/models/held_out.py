@@ -14,7 +14,7 @@ from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.stats.numbers import numbers_of
 from cadge_results import Workload
-from cadge_results.pattern import Modelled, holds
+from cadge_results.plugins.pattern import Modelled, holds
 
 Beside = tuple[str, float, float]
 """Where, predicted, measured."""

@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cadge_results.base import Document, Frozen, Place, Wait
-from cadge_results.point import Value
+from cadge_results.formats.base import Document, Frozen, Place, Wait
+from cadge_results.formats.point import Value
 
 
 class ModelNumber(Frozen):

@@ -17,7 +17,7 @@ from cadge_analysis import messages
 from cadge_analysis.errors import SimulatorMissingError
 from cadge_analysis.models.message import Message
 from cadge_analysis.models.topology import Topology, latency_ns, platform
-from cadge_results.base import Frozen
+from cadge_results.formats.base import Frozen
 
 say = partial(messages.say, "models")
 

@@ -12,7 +12,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import ONSCREEN, Fact, Facts, Span, TableCell
 from cadge_analysis.page.findings import MEDIA
 from cadge_analysis.stats.load import Dataset, Series, series_of
-from cadge_results.result import PathFacts
+from cadge_results.formats.result import PathFacts
 
 say = partial(messages.say, "report")
 

@@ -16,7 +16,7 @@ from cadge_analysis.page.figures import MAIN_PX, in_family, main_family, no_smal
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Series
-from cadge_results.point import Value
+from cadge_results.formats.point import Value
 
 say = partial(messages.say, "figures")
 

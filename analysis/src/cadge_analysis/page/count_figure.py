@@ -14,7 +14,7 @@ from cadge_analysis.page.scale_figures import counts
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Dataset, Series
-from cadge_results.point import Value
+from cadge_results.formats.point import Value
 
 
 def count_figures(

@@ -13,7 +13,7 @@ from cadge_analysis.blocks.make import lede, line_of, number_columns, plain, row
 from cadge_analysis.blocks.model import Block, Column, Either, Fold, Key, Region, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.load import STATES, Cell, Dataset, Series
-from cadge_results.catalogue import in_order
+from cadge_results.plugins.catalogue import in_order
 
 say = partial(messages.say, "coverage")
 

@@ -27,8 +27,8 @@ from cadge_analysis.stats.load import Case, Dataset, Family, Series
 from cadge_analysis.stats.numbers import P99, tail_by_round
 from cadge_analysis.stats.offered import unlike
 from cadge_results import PatternFile
-from cadge_results.pattern import Quantity
-from cadge_results.point import Value
+from cadge_results.formats.point import Value
+from cadge_results.plugins.pattern import Quantity
 
 say = partial(messages.say, "figures")
 

@@ -11,7 +11,7 @@ from cadge_analysis import messages
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.stats.compare import Row
 from cadge_results import PatternFile
-from cadge_results.catalogue import read_yaml
+from cadge_results.plugins.catalogue import read_yaml
 
 say = partial(messages.say, "report")
 

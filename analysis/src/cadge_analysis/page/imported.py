@@ -27,7 +27,7 @@ from cadge_analysis.blocks.model import (
     Text,
 )
 from cadge_analysis.stats.load import Case, Dataset
-from cadge_results.imported import ImportedFile, ImportedSeries
+from cadge_results.formats.imported import ImportedFile, ImportedSeries
 
 say = partial(messages.say, "report")
 in_section = partial(messages.say, "sections")

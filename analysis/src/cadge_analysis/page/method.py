@@ -15,7 +15,7 @@ from cadge_analysis.stats.floors import Floor, FloorKey
 from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_of_interval
 from cadge_results import PatternFile
-from cadge_results.point import Value
+from cadge_results.formats.point import Value
 
 say = partial(messages.say, "report")
 

@@ -17,7 +17,7 @@ from cadge_analysis.models.loggp import Fitted, Refused
 from cadge_analysis.page.figures import EMPHASISED, figure_of
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
-from cadge_results.point import label_of
+from cadge_results.formats.point import label_of
 
 say = partial(messages.say, "figures")
 

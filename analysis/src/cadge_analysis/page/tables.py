@@ -22,8 +22,8 @@ from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import STATES, Case, Cell, Series
 from cadge_results import PatternFile
-from cadge_results.pattern import Quantity
-from cadge_results.result import NEVER_COUNTED
+from cadge_results.formats.result import NEVER_COUNTED
+from cadge_results.plugins.pattern import Quantity
 
 say = partial(messages.say, "report")
 

@@ -23,7 +23,7 @@ from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.versus import change_words
 from cadge_analysis.versus.against import Against, Change, against
 from cadge_analysis.versus.sides import Side
-from cadge_results.provider import AT, adapter_of
+from cadge_results.plugins.provider import AT, adapter_of
 
 say = partial(messages.say, "report")
 

@@ -52,7 +52,7 @@ from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
-from cadge_results.point import Value
+from cadge_results.formats.point import Value
 
 say = partial(messages.say, "report")
 

@@ -15,7 +15,7 @@ from functools import partial
 
 from cadge_analysis import messages
 from cadge_results import Campaign
-from cadge_results.published import LEFT_OUT
+from cadge_results.publish.published import LEFT_OUT
 
 say = partial(messages.say, "publish")
 

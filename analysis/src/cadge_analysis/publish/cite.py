@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.publish.model import LICENCES
-from cadge_results.catalogue import read_yaml
+from cadge_results.plugins.catalogue import read_yaml
 
 say = partial(messages.say, "publish")
 

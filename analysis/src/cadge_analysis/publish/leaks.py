@@ -14,8 +14,8 @@ from pathlib import Path
 
 from cadge_analysis import messages
 from cadge_analysis.errors import AnalysisError
-from cadge_results.redact import Key, Redactor, texts
-from cadge_results.secrets_found import secret_in
+from cadge_results.publish.redact import Key, Redactor, texts
+from cadge_results.publish.secrets_found import secret_in
 
 say = partial(messages.say, "publish")
 

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue
 
 from cadge_analysis import messages
-from cadge_results.base import Document, Frozen
-from cadge_results.campaign import CAMPAIGN_ID
+from cadge_results.formats.base import Document, Frozen
+from cadge_results.formats.campaign import CAMPAIGN_ID
 
 say = partial(messages.say, "publish")
 

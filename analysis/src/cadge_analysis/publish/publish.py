@@ -14,8 +14,8 @@ from cadge_analysis.publish.model import SiteFile
 from cadge_analysis.publish.run import Labels, run_files
 from cadge_analysis.publish.site import MARKER, Site, changed, check_target
 from cadge_results import Campaign
-from cadge_results.published import Made, Rules, copy
-from cadge_results.redact import Redactor
+from cadge_results.publish.published import Made, Rules, copy
+from cadge_results.publish.redact import Redactor
 
 
 @dataclass(frozen=True, slots=True)

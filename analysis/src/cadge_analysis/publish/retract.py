@@ -13,8 +13,8 @@ from cadge_analysis.publish.leaks import LeakError, leaks, own_words, wrong
 from cadge_analysis.publish.model import PublishedRun
 from cadge_analysis.publish.run import RUN
 from cadge_analysis.publish.site import MARKER, Site, changed
-from cadge_results.published import own_names
-from cadge_results.redact import Redactor
+from cadge_results.publish.published import own_names
+from cadge_results.publish.redact import Redactor
 
 say = partial(messages.say, "publish")
 

@@ -19,8 +19,8 @@ from cadge_analysis.publish.cite import citation, licence_text
 from cadge_analysis.publish.model import Licence, PublishedRun, Retraction, SiteFile
 from cadge_analysis.stats.load import read
 from cadge_results import Campaign
-from cadge_results.base import Document
-from cadge_results.published import document_paths, original_sha256
+from cadge_results.formats.base import Document
+from cadge_results.publish.published import document_paths, original_sha256
 from cadge_results.schemas import DOCUMENTS, file_name, schema_text
 
 say = partial(messages.say, "publish")

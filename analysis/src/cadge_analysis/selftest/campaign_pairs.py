@@ -36,7 +36,7 @@ from cadge_analysis.stats.inference.verdict import Verdict, judge
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.versus.drift import Group, allowed, group_of, moved_cells
 from cadge_analysis.versus.sides import Side
-from cadge_results.selftest import BetweenCampaigns
+from cadge_results.formats.selftest import BetweenCampaigns
 
 say = partial(messages.say, "selftest")
 

@@ -29,7 +29,7 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE
 from cadge_analysis.stats.load import read
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign
-from cadge_results.selftest import BetweenCampaigns, PartVerdict
+from cadge_results.formats.selftest import BetweenCampaigns, PartVerdict
 
 say = partial(messages.say, "selftest")
 

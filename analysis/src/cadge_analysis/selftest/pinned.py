@@ -13,7 +13,7 @@ from functools import partial
 
 from cadge_analysis import messages, units
 from cadge_results import CampaignMeta, NodeFacts, SelftestPin
-from cadge_results.selftest import machine_of
+from cadge_results.formats.selftest import machine_of
 
 say = partial(messages.say, "selftest")
 

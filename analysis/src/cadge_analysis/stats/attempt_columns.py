@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from cadge_analysis.stats.hindrance import WAKE_NS, hindered_share
 from cadge_results import LaunchRecord
-from cadge_results.columns import built
-from cadge_results.result import Attempt, CpuUse, Witness
+from cadge_results.formats.result import Attempt, CpuUse, Witness
+from cadge_results.store.columns import built
 
 WITNESSES = ("line_ns", "copy_ns", "clock_ns")
 SPEED = ("copy_ns", "clock_ns")

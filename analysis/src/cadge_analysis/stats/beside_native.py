@@ -13,7 +13,7 @@ from functools import partial
 from cadge_analysis import messages
 from cadge_analysis.stats.load import Cell
 from cadge_results import Plan
-from cadge_results.layerfile import BesideNative
+from cadge_results.plugins.layerfile import BesideNative
 
 say = partial(messages.say, "stats")
 

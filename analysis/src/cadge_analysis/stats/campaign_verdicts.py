@@ -38,7 +38,7 @@ from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.numbers import Numbers, numbers_of
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.pairing import PairedRatios, Pairing, Rounds
-from cadge_results.layerfile import BesideNative
+from cadge_results.plugins.layerfile import BesideNative
 
 say = partial(messages.say, "stats")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cadge_analysis.stats.attempt_columns import RoleUse
 from cadge_analysis.stats.load import Sample
-from cadge_results.result import COUNTED_ELSEWHERE, CpuUse
+from cadge_results.formats.result import COUNTED_ELSEWHERE, CpuUse
 
 _SAID_OF = {"instructions": "cycles"}
 """One word says of both whether they were counted."""

@@ -21,8 +21,8 @@ from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
-from cadge_results.base import Place, Wait
-from cadge_results.looks import spent_s
+from cadge_results.formats.base import Place, Wait
+from cadge_results.store.looks import spent_s
 
 say = partial(messages.say, "stats")
 

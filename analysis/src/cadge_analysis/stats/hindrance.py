@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from cadge_results import Campaign
-from cadge_results.result import CpuUse
+from cadge_results.formats.result import CpuUse
 
 HINDERED_SHARE = 0.01
 """An attempt is hindered from this share of its time on, at any of its endpoints."""

@@ -15,7 +15,7 @@ from functools import cache, partial
 from math import comb, log, log1p
 
 from cadge_analysis import messages, units
-from cadge_results.histogram import Histogram, merge, mergeable
+from cadge_results.formats.histogram import Histogram, merge, mergeable
 
 say = partial(messages.say, "stats")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results import LaunchRecord
-from cadge_results.result import Result
+from cadge_results.formats.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

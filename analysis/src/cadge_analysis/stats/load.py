@@ -40,13 +40,13 @@ from cadge_results import (
     Subject,
     Workload,
 )
-from cadge_results.catalogue import in_order
-from cadge_results.histogram import NOTHING, Histogram, merge
-from cadge_results.imported import ImportedFile
-from cadge_results.looks import LooksState, looks_state
-from cadge_results.outcomes import launch_outcomes
-from cadge_results.pattern import Quantity
-from cadge_results.point import AGAIN, Value, label_of
+from cadge_results.formats.histogram import NOTHING, Histogram, merge
+from cadge_results.formats.imported import ImportedFile
+from cadge_results.formats.point import AGAIN, Value, label_of
+from cadge_results.plugins.catalogue import in_order
+from cadge_results.plugins.pattern import Quantity
+from cadge_results.store.looks import LooksState, looks_state
+from cadge_results.store.outcomes import launch_outcomes
 from cadge_results.uncollected import uncollected
 
 say = partial(messages.say, "stats")

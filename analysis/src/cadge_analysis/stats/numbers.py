@@ -13,7 +13,7 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.costs import Costs, costs_of
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Cell, Measured, RoundKey, Sample
-from cadge_results.pattern import Quantity
+from cadge_results.plugins.pattern import Quantity
 
 P50, P90, P99, P999 = 500, 900, 990, 999
 OPERATIONS_MIN = 50
@@ -75,7 +75,7 @@ class Numbers:
 
 
 def per_launch(measured: Measured, quantity: Quantity) -> float:
-    """Return a launch's own number: see cadge_results.pattern.Quantity for what becomes of several endpoints."""
+    """Return a launch's own number: see plugins.pattern.Quantity for what becomes of several endpoints."""
     if measured.told is not None:
         return measured.told.value
     if quantity.kind == "histogram":

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from cadge_analysis.stats.load import Dataset
 from cadge_results import LaunchRecord
-from cadge_results.result import EndpointFacts, ObjectFacts
+from cadge_results.formats.result import EndpointFacts, ObjectFacts
 
 USUAL = "other, nice 0"
 ASKED = "env.LD_PRELOAD"

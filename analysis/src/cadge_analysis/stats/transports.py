@@ -16,8 +16,8 @@ from typing import Literal
 from cadge_analysis.stats.launch_facts import changed, distinct_paths, without_numbers
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results import LaunchRecord
-from cadge_results.reason import Reason
-from cadge_results.result import PathFacts
+from cadge_results.formats.reason import Reason
+from cadge_results.formats.result import PathFacts
 
 Kind = Literal["strayed", "elsewhere", "unsound", "refused", "changed", "apart"]
 OF_PATHS = re.compile(r"\b(path|path_as_asked)(: | of the launch )")

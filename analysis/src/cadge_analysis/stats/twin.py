@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A against A: how often a campaign calls a difference what is none, from what it measured twice.
 
-A twin is a second series of the very same layer (cadge_results.point.Subject.twin). Each of its cells that ranks is
+A twin is a second series of the very same layer (formats.point.Subject.twin). Each of its cells that ranks is
 judged against the layer's own by the test that judges all others: signs of paired log-ratios and their distance from
 zero, at the same looks, with the same allowance for serial correlation and for launches on two levels. What is called
 different there is wrong.

@@ -19,8 +19,8 @@ from cadge_analysis.errors import BadInputError
 from cadge_analysis.study.published import FILE, PublishedFigure
 from cadge_analysis.study.published import read as read_study
 from cadge_results import ResultsError
-from cadge_results.base import Document, Frozen
-from cadge_results.catalogue import read_yaml
+from cadge_results.formats.base import Document, Frozen
+from cadge_results.plugins.catalogue import read_yaml
 
 say = partial(messages.say, "study")
 

@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
-from cadge_results.base import Frozen
-from cadge_results.complaint import explain_json
+from cadge_results.formats.base import Frozen
+from cadge_results.formats.complaint import explain_json
 
 say = partial(messages.say, "study")
 

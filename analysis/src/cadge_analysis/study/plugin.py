@@ -29,10 +29,10 @@ from cadge_analysis.blocks.model import Block, Heading, Region, Table, TableLine
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.study.published import FILE, Published
-from cadge_results.base import Frozen
-from cadge_results.complaint import explain
-from cadge_results.point import Value as ParameterValue
-from cadge_results.result import NOT_READ_BACK, PathFacts
+from cadge_results.formats.base import Frozen
+from cadge_results.formats.complaint import explain
+from cadge_results.formats.point import Value as ParameterValue
+from cadge_results.formats.result import NOT_READ_BACK, PathFacts
 
 say = partial(messages.say, "study")
 

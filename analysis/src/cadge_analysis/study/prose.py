@@ -18,9 +18,9 @@ from pydantic import Field, ValidationError
 from cadge_analysis.blocks.model import Block, Span, Text
 from cadge_analysis.errors import BadInputError
 from cadge_results import ResultsError
-from cadge_results.base import Frozen
-from cadge_results.catalogue import read_yaml
-from cadge_results.complaint import explain
+from cadge_results.formats.base import Frozen
+from cadge_results.formats.complaint import explain
+from cadge_results.plugins.catalogue import read_yaml
 
 FILE = "page.yml"
 Section = Literal[

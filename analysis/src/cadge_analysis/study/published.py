@@ -13,8 +13,8 @@ from pydantic import Field, PositiveInt, model_validator
 from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_results import ResultsError
-from cadge_results.base import Document, Frozen, Place
-from cadge_results.catalogue import read_yaml
+from cadge_results.formats.base import Document, Frozen, Place
+from cadge_results.plugins.catalogue import read_yaml
 
 say = partial(messages.say, "study")
 

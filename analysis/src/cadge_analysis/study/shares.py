@@ -20,7 +20,7 @@ from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.study import carried
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.published import Published, ShareOf
-from cadge_results.pattern import holds
+from cadge_results.plugins.pattern import holds
 
 say = partial(messages.say, "study")
 

@@ -13,12 +13,12 @@ from cadge_analysis.cells.table import beside, parameters
 from cadge_analysis.stats.resident import Taken, taken
 from cadge_analysis.words import slug
 from cadge_results import Campaign, Plan
-from cadge_results.histogram import Histogram
-from cadge_results.outcomes import PointOutcome, each_launch, each_outcome
-from cadge_results.plan import PlanLaunch
-from cadge_results.point import Subject
-from cadge_results.record import LaunchRecord
-from cadge_results.result import Number, Rate, Reading, Samples
+from cadge_results.formats.histogram import Histogram
+from cadge_results.formats.plan import PlanLaunch
+from cadge_results.formats.point import Subject
+from cadge_results.formats.record import LaunchRecord
+from cadge_results.formats.result import Number, Rate, Reading, Samples
+from cadge_results.store.outcomes import PointOutcome, each_launch, each_outcome
 
 
 def _at(path: str) -> Callable[[Any], Any]:

@@ -25,8 +25,8 @@ from cadge_analysis.versus.judging import between_campaigns, within_campaign
 from cadge_analysis.versus.moved import Moved, moved
 from cadge_analysis.versus.names import ARROW, name_of, workloads
 from cadge_analysis.versus.sides import Key, Side
-from cadge_results.pattern import Quantity
-from cadge_results.selftest import BetweenCampaigns
+from cadge_results.formats.selftest import BetweenCampaigns
+from cadge_results.plugins.pattern import Quantity
 
 say = partial(messages.say, "versus")
 

@@ -20,7 +20,7 @@ from cadge_analysis.versus.conditions import PASSING, environment, pinned
 from cadge_analysis.versus.moved import SPOKEN
 from cadge_analysis.versus.sides import Side
 from cadge_results import LaunchRecord
-from cadge_results.result import Result
+from cadge_results.formats.result import Result
 
 say = partial(messages.say, "versus")
 

@@ -25,7 +25,7 @@ from cadge_analysis.stats.load import Case
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.sides import Side
-from cadge_results.selftest import BetweenCampaigns
+from cadge_results.formats.selftest import BetweenCampaigns
 
 Group = tuple[str, ...]
 """Place, wait mode and form of exchange, or the first of these: what cells have in common."""

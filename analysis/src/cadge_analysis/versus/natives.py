@@ -36,7 +36,7 @@ from cadge_results import (
     PlanPoint,
     PointOutcome,
 )
-from cadge_results.histogram import decode
+from cadge_results.formats.histogram import decode
 
 say = partial(messages.say, "versus")
 

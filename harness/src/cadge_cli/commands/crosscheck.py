@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cadge_cli.output import Output
     from cadge_harness.native.cells import NativeSelection
     from cadge_results import Campaign, PatternFile
-    from cadge_results.base import Place
+    from cadge_results.formats.base import Place
 
 EXIT_TEXT = (
     "\n\n\b\nExit codes:\n"

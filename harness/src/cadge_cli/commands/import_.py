@@ -17,13 +17,13 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
 from cadge_results import Campaign
 from cadge_results.command import command
-from cadge_results.imported import FORMATS, ImportedFile, ImportedSeries
+from cadge_results.formats.imported import FORMATS, ImportedFile, ImportedSeries
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from cadge_results.base import Place
-    from cadge_results.imported import Format
+    from cadge_results.formats.base import Place
+    from cadge_results.formats.imported import Format
 
 EPILOG = (
     "\b\nExamples:\n"
@@ -110,7 +110,7 @@ def import_(
 
 
 def _add(output: Output, campaign: Campaign, new: ImportedFile, skipped: tuple[str, ...]) -> int:
-    from cadge_results.imports import add_import
+    from cadge_results.store.writer import add_import
 
     added = add_import(campaign, new)
     stored = campaign.imported_file(new.imported_id)
@@ -145,7 +145,7 @@ def _list(output: Output, campaign: Campaign) -> int:
 
 
 def _remove(output: Output, campaign: Campaign, name: str) -> int:
-    from cadge_results.imports import remove_import
+    from cadge_results.store.writer import remove_import
 
     removed = remove_import(campaign, name)
     lines = [say("import.removed", removed=removed, campaign_id=campaign.campaign_id)]

@@ -16,7 +16,7 @@ from cadge_harness.plan.catalogue import LayerInfo, Refusal, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.words import count_of
 from cadge_results.command import command
-from cadge_results.layerfile import BesideNative, Limit
+from cadge_results.plugins.layerfile import BesideNative, Limit
 from cadge_results.units import format_bytes
 
 

@@ -18,7 +18,7 @@ from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.words import count_of
 from cadge_results import PatternFile, Reason, Workloads
 from cadge_results.command import command
-from cadge_results.pattern import Parameter, Role, plain
+from cadge_results.plugins.pattern import Parameter, Role, plain
 from cadge_results.units import format_bytes
 
 WHY = {

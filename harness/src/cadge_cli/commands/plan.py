@@ -41,7 +41,7 @@ from cadge_harness.run.room import OF_HOSTS
 from cadge_harness.testbed.model import Testbed
 from cadge_harness.words import clock, count_of
 from cadge_results import Plan, PlanBlock, Subject, write_output
-from cadge_results.belongs import looks_of
+from cadge_results.store.belongs import looks_of
 from cadge_results.units import format_bytes
 
 HOSTS_NAMED = 8

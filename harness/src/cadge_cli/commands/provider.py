@@ -14,7 +14,7 @@ from cadge_cli.output import Output, table
 from cadge_cli.words import say
 from cadge_harness.errors import HarnessError, UnfitError
 from cadge_harness.paths import find_checkout
-from cadge_results.provider import same_version
+from cadge_results.plugins.provider import same_version
 
 if TYPE_CHECKING:
     from cadge_harness.plan.catalogue import Catalogue

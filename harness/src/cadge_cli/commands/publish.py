@@ -24,7 +24,7 @@ from cadge_harness.errors import EXIT_OK, UnfitError, UsageError, printable
 from cadge_harness.paths import find_checkout
 from cadge_results import Store
 from cadge_results.command import command
-from cadge_results.redact import CATEGORIES
+from cadge_results.publish.redact import CATEGORIES
 
 if TYPE_CHECKING:
     from cadge_analysis.publish.publish import Copies
@@ -129,7 +129,7 @@ def publish(
     from cadge_analysis.publish.publish import redacted
     from cadge_analysis.publish.run import Labels
     from cadge_analysis.publish.site import Site
-    from cadge_results.published import Rules
+    from cadge_results.publish.published import Rules
 
     if served is not None:
         refuse_others(("served", "port"), "is not for --preview")

@@ -16,7 +16,7 @@ from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK
 from cadge_harness.run.request import Request, read_request
 from cadge_results import Plan
 from cadge_results.command import command
-from cadge_results.sweep import LayerEntry
+from cadge_results.formats.sweep import LayerEntry
 
 EXIT_CODES = (
     "\n\n\b\nExit codes:\n"

@@ -24,7 +24,7 @@ from cadge_cli.sides import Campaigns, margin_of
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_results import write_output
-from cadge_results.layout import check_no_link
+from cadge_results.store.layout import check_no_link
 
 if TYPE_CHECKING:
     from cadge_analysis.placing import Placed

@@ -69,8 +69,8 @@ from cadge_results import (
     campaign_id,
 )
 from cadge_results.command import command, typed, typed_with
-from cadge_results.looks import looks_state, next_step
-from cadge_results.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
+from cadge_results.formats.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
+from cadge_results.store.looks import looks_state, next_step
 
 PICTURE_MOST = 30
 """Lines of the picture at the end, and of what changed since."""

@@ -93,7 +93,7 @@ def selftest(only: tuple[str, ...], series: int, how: Measuring, output: Output)
         code = EXIT_UNTRUSTED
     elif code == EXIT_OK and any(part.verdict != "passed" for part in found):
         code = EXIT_BAD_ANSWER
-    from cadge_results.selftest import put_selftest
+    from cadge_results.formats.selftest import put_selftest
 
     path = put_selftest(folder, file)
     lines = [*(_line(part) for part in file.parts), f"{file.verdict} after {clock(file.wall_s)}", f"self-test  {path}"]
@@ -144,7 +144,7 @@ def _file(
     from cadge_cli.commands.run import revision_of
     from cadge_harness.run.build_identity import build_digest
     from cadge_results import SelftestFile
-    from cadge_results.selftest import machine_of, overall
+    from cadge_results.formats.selftest import machine_of, overall
 
     made = [campaign for found in making.made.values() for campaign in found]
     if not made:

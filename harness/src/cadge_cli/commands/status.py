@@ -19,8 +19,8 @@ from cadge_cli.words import say
 from cadge_harness.words import clock, count_of
 from cadge_results import Campaign
 from cadge_results.command import command
-from cadge_results.looks import added_rounds, looks_state, next_step
-from cadge_results.writer import is_held
+from cadge_results.store.looks import added_rounds, looks_state, next_step
+from cadge_results.store.writer import is_held
 
 _EVERY_S = 2.0
 """Seldom enough, and only names of files are looked at, so that a machine that measures is hardly disturbed."""

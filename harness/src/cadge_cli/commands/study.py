@@ -60,8 +60,8 @@ def study(
     """
     from cadge_analysis.study.build import build
     from cadge_results import Store
-    from cadge_results.complaint import nearest
-    from cadge_results.layout import check_no_link
+    from cadge_results.formats.complaint import nearest
+    from cadge_results.store.layout import check_no_link
 
     checkout = find_checkout()
     if claims:

@@ -19,10 +19,10 @@ from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.words import clock
 from cadge_results import SweepFile
-from cadge_results.belongs import looks_of
 from cadge_results.command import command
-from cadge_results.complaint import flow, near_names, nearest
-from cadge_results.sweep import PatternEntry
+from cadge_results.formats.complaint import flow, near_names, nearest
+from cadge_results.formats.sweep import PatternEntry
+from cadge_results.store.belongs import looks_of
 from cadge_results.units import format_bytes
 
 if TYPE_CHECKING:

@@ -94,7 +94,7 @@ def restore(
     """Put the nodes of a killed campaign back as they were: tuned settings, processes, folders."""
     from cadge_harness.run import ansible_io  # only where nodes are reached
     from cadge_harness.run.runner import WORK
-    from cadge_results.event import Event, Note
+    from cadge_results.formats.event import Event, Note
 
     found = opened(results, campaign, measured=False)
     kind = found.meta.testbed.kind

@@ -28,8 +28,8 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.words import count_of
 from cadge_results import Campaign, Damage, Store
 from cadge_results.command import command
-from cadge_results.verify import CampaignCheck, Repaired, mendable, repair
-from cadge_results.verify import verify as look
+from cadge_results.store.verify import CampaignCheck, Repaired, mendable, repair
+from cadge_results.store.verify import verify as look
 
 if TYPE_CHECKING:
     from cadge_analysis.verify import PrintedReport, ReportCheck

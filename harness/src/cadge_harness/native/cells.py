@@ -28,9 +28,9 @@ from cadge_results import (
     PlanPoint,
     Workload,
 )
-from cadge_results.base import Place, digest
-from cadge_results.layerfile import Native
-from cadge_results.point import Value
+from cadge_results.formats.base import Place, digest
+from cadge_results.formats.point import Value
+from cadge_results.plugins.layerfile import Native
 
 SHORT_BYTES = 4096
 """Below this the difference is told in ns, and the bare loop stands beside."""

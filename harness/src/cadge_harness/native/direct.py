@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal
 
 from cadge_harness.native.tool import Ask, Commands, Tool, ToolError, last_words, messages, positive
-from cadge_results.base import Wait
+from cadge_results.formats.base import Wait
 
 _BUILT = "make build; it needs its library's headers"
 _TIMES = {"echo": 1, "window": 4, "oneway": 8}

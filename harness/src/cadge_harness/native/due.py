@@ -14,7 +14,7 @@ from cadge_harness.errors import UnfitError
 from cadge_harness.native.tool import Tool
 from cadge_harness.native.tools import by_name, why_absent
 from cadge_results import Campaign, NativeCell, NativeFile, NativeReading, Plan, PlanPoint
-from cadge_results.base import Place
+from cadge_results.formats.base import Place
 
 
 def schedule(cells: Sequence[NativeCell], plan: Plan) -> dict[str, list[str]]:

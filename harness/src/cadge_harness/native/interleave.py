@@ -27,7 +27,7 @@ from cadge_results import CampaignWriter, LaunchRecord, NativeAbsent, NativeFile
 if TYPE_CHECKING:
     from cadge_harness.run.session import Ended, OnEvent, OnLaunch, Runner
     from cadge_harness.testbed.model import Testbed
-    from cadge_results.launch import Endpoint
+    from cadge_results.formats.launch import Endpoint
 
 PORTS = (18750, 19749)
 """Those of the tools, in turn: a server that ended first keeps its port from others for a minute.

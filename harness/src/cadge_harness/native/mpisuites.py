@@ -10,7 +10,7 @@ from functools import partial
 
 from cadge_harness.native.tool import Ask, Commands, Tool, messages, value_of
 from cadge_harness.printed import imb, osu
-from cadge_results.imported import Kind
+from cadge_results.formats.imported import Kind
 
 
 def _osu(command: tuple[str, ...], ask: Ask) -> Commands:

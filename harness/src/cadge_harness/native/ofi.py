@@ -12,7 +12,7 @@ from functools import partial
 from cadge_harness.native.tool import Ask, Commands, Tool, messages, value_of
 from cadge_harness.printed import fabtests
 from cadge_harness.printed.text import ToolHints
-from cadge_results.imported import Kind
+from cadge_results.formats.imported import Kind
 
 
 def _provider(ask: Ask) -> str:

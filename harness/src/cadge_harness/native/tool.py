@@ -9,9 +9,9 @@ from typing import Literal
 
 from cadge_harness.printed.text import MIB as MIB
 from cadge_harness.printed.text import PrintedError, ToolOutput
-from cadge_results.base import Place, Wait
-from cadge_results.imported import Kind
-from cadge_results.native import Statistic
+from cadge_results.formats.base import Place, Wait
+from cadge_results.formats.imported import Kind
+from cadge_results.formats.native import Statistic
 
 TARGET_MS = 250
 """How long a tool measures, where it can be told by a number of messages."""

@@ -13,7 +13,7 @@ from functools import partial
 from cadge_harness.native.tool import Ask, Commands, Tool, messages, numbers_of, positive, value_of
 from cadge_harness.printed import ucx
 from cadge_harness.printed.text import ToolHints
-from cadge_results.imported import Kind
+from cadge_results.formats.imported import Kind
 
 _COLUMNS = 8
 _ALONE = " -O 1"

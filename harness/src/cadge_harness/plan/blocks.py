@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from cadge_harness.plan import timemodel
 from cadge_harness.plan.link import limits_rate
 from cadge_results import Block, BlockHost, Endpoint, LaunchFile, LaunchPoint, LaunchTrace, Plan, PlanLaunch, PlanPoint
+from cadge_results.formats.trace import TRACE_FILE
 from cadge_results.parameter_tables import digest_of
-from cadge_results.pattern import declared
-from cadge_results.trace import TRACE_FILE
+from cadge_results.plugins.pattern import declared
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Host, Testbed

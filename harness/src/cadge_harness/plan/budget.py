@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_harness.errors import UsageError
-from cadge_results.sweep import POINT_MS_MIN
+from cadge_results.formats.sweep import POINT_MS_MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cadge_results import PatternFile, PlanEndpoint, Workload
-from cadge_results.base import Place
-from cadge_results.pattern import NEIGHBOURS
+from cadge_results.formats.base import Place
+from cadge_results.plugins.pattern import NEIGHBOURS
 
 Cast = tuple[PlanEndpoint, ...]
 

@@ -11,10 +11,10 @@ from cadge_harness.paths import Checkout
 from cadge_harness.providers.folder import OF_LAYER, read_providers
 from cadge_harness.yamlfile import load_document
 from cadge_results import LayerFile, Reason
-from cadge_results.base import Place, Wait
-from cadge_results.complaint import nearest
-from cadge_results.floor import PREFIX
-from cadge_results.provider import AT, Provider, matches
+from cadge_results.formats.base import Place, Wait
+from cadge_results.formats.complaint import nearest
+from cadge_results.plugins.floor import PREFIX
+from cadge_results.plugins.provider import AT, Provider, matches
 
 AS_IT_IS = {"native": 0, "mpi": 0, "rdma": 1}
 """Styles that use a library as it is: its messages before its one-sided operations."""

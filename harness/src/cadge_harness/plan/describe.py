@@ -20,7 +20,7 @@ from cadge_harness.plan import said
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
 from cadge_harness.plan.surroundings import NOTHING_STATED, surroundings
 from cadge_results import Reason
-from cadge_results.base import Place, Wait
+from cadge_results.formats.base import Place, Wait
 
 _TIMEOUT_S = 20
 _PLACES: tuple[Place, ...] = ("self", "within", "between")

@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from cadge_results.complaint import Schema, SchemaParts, flow, schema_parts
+from cadge_results.formats.complaint import Schema, SchemaParts, flow, schema_parts
 
 if TYPE_CHECKING:
-    from cadge_results.complaint import Kind
+    from cadge_results.formats.complaint import Kind
 
 WIDTH = 79
 INDENT = "  "

@@ -14,9 +14,9 @@ from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.site import PlanSite
 from cadge_harness.plan.sweep import WantedPoint
 from cadge_results import PatternFile, Reason, Workload, Workloads
-from cadge_results.base import Place, Wait
-from cadge_results.pattern import Parameter
-from cadge_results.point import Value
+from cadge_results.formats.base import Place, Wait
+from cadge_results.formats.point import Value
+from cadge_results.plugins.pattern import Parameter
 
 WAITS: tuple[Wait, ...] = ("poll", "block")
 SIZE_BYTES = 8

@@ -16,8 +16,8 @@ from itertools import pairwise, takewhile
 from cadge_harness.plan.timemodel import CONTEXT_MS, COUNTING_MS, STORE_ATTEMPT_MS, TimeModel, idle_times, touched_bytes
 from cadge_harness.testbed.model import Testbed, TestbedKind
 from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, PlanPoint, ResultsError, Store, TestbedFacts
-from cadge_results.base import Kind as SubjectKind
-from cadge_results.base import Launcher
+from cadge_results.formats.base import Kind as SubjectKind
+from cadge_results.formats.base import Launcher
 
 SMALL_BYTES = 64 * 1024
 LARGE_BYTES = 1024 * 1024

@@ -15,7 +15,7 @@ from cadge_harness.plan.catalogue import Context, LayerInfo, Refusal
 from cadge_harness.plan.site import PlanSite
 from cadge_harness.plan.sweep import WantedPoint
 from cadge_results import Plan, Reason
-from cadge_results.sweep import LayerEntry
+from cadge_results.formats.sweep import LayerEntry
 from cadge_results.units import parse_rate
 
 PREFIX = "link."

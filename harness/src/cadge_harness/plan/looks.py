@@ -29,10 +29,10 @@ from cadge_harness.plan.timemodel import (
     touched_bytes,
 )
 from cadge_results import Decision, FormatError, LaterLook, Plan, PlanBlock, PlanLaunch
-from cadge_results.base import Place, digest
-from cadge_results.belongs import looks_of
-from cadge_results.plan import PlanLook
-from cadge_results.sweep import LAUNCHES_MAX
+from cadge_results.formats.base import Place, digest
+from cadge_results.formats.plan import PlanLook
+from cadge_results.formats.sweep import LAUNCHES_MAX
+from cadge_results.store.belongs import looks_of
 
 
 def identity_of(launch: PlanLaunch) -> str:

@@ -16,9 +16,9 @@ from pydantic import JsonValue
 from cadge_harness.errors import UsageError
 from cadge_harness.plan.sweep import problems, values
 from cadge_results import PatternFile, SweepFile, Workloads
-from cadge_results.base import Place, Wait
-from cadge_results.complaint import nearest
-from cadge_results.sweep import LayerEntry, PatternEntry
+from cadge_results.formats.base import Place, Wait
+from cadge_results.formats.complaint import nearest
+from cadge_results.formats.sweep import LayerEntry, PatternEntry
 from cadge_results.units import format_bytes
 
 

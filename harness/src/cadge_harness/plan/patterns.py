@@ -13,9 +13,9 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan.surroundings import surroundings
 from cadge_harness.yamlfile import load_document
 from cadge_results import FormatError, PatternFile, Plan, Workloads, read_workloads
-from cadge_results.base import Document
+from cadge_results.formats.base import Document
+from cadge_results.formats.reason import OF_THE_DRIVER
 from cadge_results.parameter_tables import digest_of
-from cadge_results.reason import OF_THE_DRIVER
 
 _TIMEOUT_S = 20
 

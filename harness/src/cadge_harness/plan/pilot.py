@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cadge_harness.errors import UsageError
 from cadge_results import SweepFile, Workloads
-from cadge_results.sweep import TWIN_NONE, PatternEntry
+from cadge_results.formats.sweep import TWIN_NONE, PatternEntry
 
 LAUNCHES = 3
 """The middle one of three is taken of each point."""

@@ -53,10 +53,10 @@ from cadge_results import (
     Workload,
     Workloads,
 )
-from cadge_results.base import Launcher, Place, digest
-from cadge_results.plan import PlanEstimate
-from cadge_results.provider import AT
-from cadge_results.sweep import LayerEntry
+from cadge_results.formats.base import Launcher, Place, digest
+from cadge_results.formats.plan import PlanEstimate
+from cadge_results.formats.sweep import LayerEntry
+from cadge_results.plugins.provider import AT
 
 ATTEMPTS_MAX = 1_000_000
 """Of a campaign: it would take days, and a plan of that size minutes."""

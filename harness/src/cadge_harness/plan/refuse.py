@@ -11,8 +11,8 @@ from cadge_harness.plan.site import PlanSite, refuse_cast, refuse_place, refuse_
 from cadge_harness.plan.sweep import WantedPoint
 from cadge_harness.words import count_of, runs_only
 from cadge_results import PatternFile, Reason
-from cadge_results.layerfile import Limit
-from cadge_results.pattern import holds
+from cadge_results.plugins.layerfile import Limit
+from cadge_results.plugins.pattern import holds
 
 
 def refuse_point(

@@ -13,8 +13,8 @@ from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.sweep import WantedPoint
 from cadge_harness.plan.weblog import ReplayBounds
 from cadge_results import PatternFile, Reason, SweepFile, TraceFacts, Workload, Workloads
-from cadge_results.pattern import Replays
-from cadge_results.sweep import PatternEntry
+from cadge_results.formats.sweep import PatternEntry
+from cadge_results.plugins.pattern import Replays
 
 
 def bounds(workloads: Workloads) -> ReplayBounds:

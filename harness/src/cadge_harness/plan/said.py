@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.surroundings import NOTHING_STATED, variables
-from cadge_results.usercache import cache_folder, cached, keep
+from cadge_results.store.usercache import cache_folder, cached, keep
 
 _SCHEMA = "cadge.said/1"
 _BYTES_MAX = 4 * 2**20

@@ -14,7 +14,7 @@ from cadge_harness.plan.timemodel import TimeModel
 from cadge_harness.testbed.logins import login_of
 from cadge_harness.words import count_of
 from cadge_results import Reason
-from cadge_results.base import Place, Wait
+from cadge_results.formats.base import Place, Wait
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed

@@ -17,12 +17,12 @@ from cadge_harness.plan.catalogue import no_layer
 from cadge_harness.yamlbounds import OWN, check_bytes
 from cadge_harness.yamlfile import load_document
 from cadge_results import PatternFile, SweepFile, Workload, Workloads
-from cadge_results.base import Place, Wait
-from cadge_results.complaint import EXAMPLE, Complaint, nearest, with_example
-from cadge_results.pattern import ENDPOINTS_MAX, Parameter
-from cadge_results.point import Value
-from cadge_results.provider import AT, matches
-from cadge_results.sweep import ALL_LAYERS, SAME, Focus, PatternEntry
+from cadge_results.formats.base import Place, Wait
+from cadge_results.formats.complaint import EXAMPLE, Complaint, nearest, with_example
+from cadge_results.formats.point import Value
+from cadge_results.formats.sweep import ALL_LAYERS, SAME, Focus, PatternEntry
+from cadge_results.plugins.pattern import ENDPOINTS_MAX, Parameter
+from cadge_results.plugins.provider import AT, matches
 from cadge_results.units import format_bytes, parse_bytes, parse_ns
 
 _SEVERAL = re.compile(r"\s*,\s*|\s+(?=[0-9])")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cadge_results import PatternFile, Workload
-from cadge_results.base import Kind, Launcher, Place
+from cadge_results.formats.base import Kind, Launcher, Place
 
 REPORT_MS = 2000
 REPORT_ATTEMPT_MS = 1.7

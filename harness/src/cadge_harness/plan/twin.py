@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from cadge_harness.errors import UsageError
 from cadge_harness.words import count_of
 from cadge_results import Subject, SweepFile
-from cadge_results.complaint import nearest
-from cadge_results.sweep import TWIN_ALL, TWIN_BY_SEED, TWIN_NONE
+from cadge_results.formats.complaint import nearest
+from cadge_results.formats.sweep import TWIN_ALL, TWIN_BY_SEED, TWIN_NONE
 
 LAUNCHES_LEAST = 6
 """2 / 2^6 is the first p below 5 %: with fewer launches A against A is never called different, and says nothing."""

@@ -30,7 +30,7 @@ from pathlib import Path
 
 from cadge_harness.errors import UsageError, printable
 from cadge_results import LeftOut, Trace, TraceFacts
-from cadge_results.trace import say_left_out
+from cadge_results.formats.trace import say_left_out
 
 LINE_BYTES_MAX = 65_536
 REQUESTS_MAX = 1 << 25

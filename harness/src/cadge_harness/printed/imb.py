@@ -22,7 +22,7 @@ from cadge_harness.printed.text import (
     nothing,
     size,
 )
-from cadge_results.imported import Moves
+from cadge_results.formats.imported import Moves
 
 _TITLE = re.compile(r"#\s*(Intel ?\(R\) MPI Benchmarks?( Suite)? V?(?P<year>[0-9]+)[0-9A-Za-z.]*)")
 _TESTS: dict[str, tuple[Moves | None, Moves | None]] = {

@@ -21,7 +21,7 @@ from cadge_harness.printed.text import (
     nothing,
     size,
 )
-from cadge_results.imported import Moves
+from cadge_results.formats.imported import Moves
 
 _TITLE = re.compile(r"#?\s*(OSU (?P<name>MPI.*?) v(?P<version>[0-9][0-9A-Za-z.+_-]*))\s*$")
 _TESTS: dict[str, tuple[str, Moves]] = {

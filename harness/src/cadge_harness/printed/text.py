@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cadge_results.imported import ImportedSeries, ImportedValue, Kind, Moves
+from cadge_results.formats.imported import ImportedSeries, ImportedValue, Kind, Moves
 
 MIB = 1 << 20
 _LAUNCHER = re.compile(r"^(\[\d+,\d+\]<std(?:out|err|diag)>: ?|\s{0,4}\d{1,6}: )")

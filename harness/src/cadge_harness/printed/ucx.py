@@ -27,7 +27,7 @@ from cadge_harness.printed.text import (
     shown,
     size,
 )
-from cadge_results.imported import Moves
+from cadge_results.formats.imported import Moves
 
 _TESTS = {
     "tag_lat": "tag match latency",

@@ -19,7 +19,7 @@ from cadge_harness.providers.found import LibraryBuild, Where, find
 from cadge_harness.providers.library import LibraryFile, library_of
 from cadge_harness.providers.module import module_environment
 from cadge_harness.providers.wheel import install, version_of
-from cadge_results.provider import Provider, Source, same_version
+from cadge_results.plugins.provider import Provider, Source, same_version
 
 _BUILD_S = 900
 _OF_MODULES = ("LD_LIBRARY_PATH",)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
-from cadge_results.complaint import nearest
 from cadge_results.errors import ResultsError
-from cadge_results.provider import MADE_FOR_PROVIDER, Provider
+from cadge_results.formats.complaint import nearest
+from cadge_results.plugins.provider import MADE_FOR_PROVIDER, Provider
 
 FILE = "provider.json"
 MAKE = "provider.mk"

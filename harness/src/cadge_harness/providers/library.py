@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.yamlfile import load_document
-from cadge_results.base import Document, Frozen
-from cadge_results.complaint import nearest
+from cadge_results.formats.base import Document, Frozen
+from cadge_results.formats.complaint import nearest
 
 ENDING = ".library.yml"
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.providers.library import LibraryFile, Wheel
-from cadge_results.complaint import nearest
+from cadge_results.formats.complaint import nearest
 
 _FETCH_S = 600
 _NOT_NEEDED = ("*.a", "*.la", "*.pyc")

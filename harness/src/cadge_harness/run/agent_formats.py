@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from cadge_harness.run.agent_file import SOURCES
-from cadge_results import NodeFacts, block, event, launch, record
-from cadge_results.base import Document
+from cadge_results import NodeFacts
+from cadge_results.formats import block, event, launch, record
+from cadge_results.formats.base import Document
 
 FILE = SOURCES / "cadge_agent" / "formats.py"
 WIDTH = 120

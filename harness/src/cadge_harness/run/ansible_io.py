@@ -29,7 +29,7 @@ from cadge_harness.testbed.model import Testbed
 from cadge_harness.words import ended_how
 from cadge_results import NO_ROOM
 from cadge_results.command import command
-from cadge_results.event import (
+from cadge_results.formats.event import (
     Alive,
     Begun,
     BlockFinished,

@@ -15,9 +15,9 @@ from pydantic import JsonValue
 from cadge_harness.plan.link import rate_of
 from cadge_harness.run.soundness import counters_read, ended_well
 from cadge_results import Check, LaunchRecord, NodeFacts
-from cadge_results.provider import Provider, loaded_otherwise
-from cadge_results.record import HostCounters
-from cadge_results.result import Attempt, PathFacts
+from cadge_results.formats.record import HostCounters
+from cadge_results.formats.result import Attempt, PathFacts
+from cadge_results.plugins.provider import Provider, loaded_otherwise
 
 STRAY_BYTES_MIN = 256 * 1024
 """Below this much payload counters say nothing: control traffic is as large."""

@@ -78,7 +78,7 @@ def _steps_in(tasks: Iterable[Mapping[str, Any]], role: Path) -> Iterator[Step]:
 def _yaml(path: Path) -> list[dict[str, Any]]:
     import yaml  # not in the program that does the steps
 
-    from cadge_results.catalogue import SafeLoader
+    from cadge_results.plugins.catalogue import SafeLoader
 
     found: list[dict[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), Loader=SafeLoader)  # noqa: S506 - a safe one
     return found

@@ -14,7 +14,7 @@ from cadge_harness.run.survey import Offset, Survey
 from cadge_harness.testbed.model import Host, Testbed
 from cadge_harness.words import count_of
 from cadge_results import FormatError, NodeFacts
-from cadge_results.event import Fault, Looked
+from cadge_results.formats.event import Fault, Looked
 
 CODES = {
     "login": "D60", "python": "D61", "build": "D62", "layers": "D63", "device": "D64", "address": "D65",

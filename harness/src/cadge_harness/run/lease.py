@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cadge_results import FormatError
-from cadge_results.event import Event, Problem, read_event
+from cadge_results.formats.event import Event, Problem, read_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cadge_harness.testbed.model import Testbed
-    from cadge_results.event import Event
+    from cadge_results.formats.event import Event
 
 _END_S = 15.0
 _KILL_S = 5.0

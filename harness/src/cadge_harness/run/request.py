@@ -26,7 +26,7 @@ from cadge_harness.plan.weblog import Replay, read_log
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed, TestbedKind
 from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
-from cadge_results.sweep import ALL_LAYERS, POINT_MS_MIN, check_looks
+from cadge_results.formats.sweep import ALL_LAYERS, POINT_MS_MIN, check_looks
 from cadge_results.units import parse_ms
 
 

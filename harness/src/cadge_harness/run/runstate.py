@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cadge_results import LaunchRecord, Plan
-from cadge_results.result import Attempt
+from cadge_results.formats.result import Attempt
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ def attempt_counts(record: LaunchRecord) -> dict[str, int]:
 
 
 def _outcome(record: LaunchRecord, attempt: Attempt) -> str:
-    from cadge_results.outcomes import failed_checks
+    from cadge_results.store.outcomes import failed_checks
 
     if attempt.status in {"refused", "failed"}:
         return attempt.status

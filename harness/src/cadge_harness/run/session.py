@@ -25,10 +25,10 @@ from cadge_results import (
     NodeFacts,
     StoreUnwritableError,
 )
-from cadge_results.campaign import CampaignStatus
 from cadge_results.command import command
-from cadge_results.event import Event, LaunchStarted, Note, Problem, Ready, Stage
-from cadge_results.looks import next_step
+from cadge_results.formats.campaign import CampaignStatus
+from cadge_results.formats.event import Event, LaunchStarted, Note, Problem, Ready, Stage
+from cadge_results.store.looks import next_step
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cadge_harness.words import ended_how
 from cadge_results import Check, LaunchRecord
-from cadge_results.record import HostCounters
+from cadge_results.formats.record import HostCounters
 
 
 def ended_well(record: LaunchRecord) -> Check:

@@ -20,7 +20,7 @@ from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.playbook import Process, play
 from cadge_harness.testbed.model import Testbed
 from cadge_results import BlockHost
-from cadge_results.event import Clock, Event, Fault, Looked, Reached, Stage, TaskFailed
+from cadge_results.formats.event import Clock, Event, Fault, Looked, Reached, Stage, TaskFailed
 
 LOOK_S = 180.0
 """For an agent to look: two layers at a time, each of which may hang for 20 s."""

@@ -20,8 +20,8 @@ from cadge_harness.errors import UnfitError, UsageError, named, printable, shown
 from cadge_harness.testbed.inventory_rules import HostVariables, for_example, loops_back, read_host
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind
 from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
-from cadge_results.catalogue import SafeLoader
 from cadge_results.command import command
+from cadge_results.plugins.catalogue import SafeLoader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

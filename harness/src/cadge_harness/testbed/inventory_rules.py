@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from cadge_harness.errors import named, shown
 from cadge_harness.testbed.model import DEFAULT_PORTS
-from cadge_results.complaint import example_of, near_names, nearest, schema_parts, with_example
+from cadge_results.formats.complaint import example_of, near_names, nearest, schema_parts, with_example
 
 CPUS_MOST = 8192  # what a kernel can be built for, and the driver's own bound
 PORTS_LEAST = 32

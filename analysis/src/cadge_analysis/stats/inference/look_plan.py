@@ -11,7 +11,7 @@ from cadge_analysis.stats.inference.families import level_of
 from cadge_analysis.stats.inference.plan_power import PlannedFamily, families_of
 from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, LookPlan
 from cadge_results import Plan
-from cadge_results.belongs import looks_of
+from cadge_results.store.belongs import looks_of
 
 say = partial(messages.say, "stats")
 

@@ -26,7 +26,7 @@ from statistics import median
 
 import numpy as np
 
-from cadge_results.histogram import Histogram
+from cadge_results.formats.histogram import Histogram
 
 LAUNCHES_LEAST = 9
 SIDE_LEAST = 3

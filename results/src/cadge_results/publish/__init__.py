@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A campaign as it may be published: without names, secrets, and figures that nobody may publish."""

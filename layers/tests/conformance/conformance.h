@@ -298,8 +298,6 @@ const char *interface_counted(const char *device);
 /* How often all threads of this process but the calling one have got a processor. */
 uint64_t other_threads_ran(void);
 bool process_is_stopped(pid_t pid);
-/* True once it has ended, also where nobody has waited for it: a signal only asks. False after so long. */
-bool process_ends(pid_t pid, int within_ms);
 bool isolated(void);    /* own mount and IPC namespaces: counts of /dev/shm and segments are exact */
 bool own_network(void); /* own network namespace: interface counters are exact */
 

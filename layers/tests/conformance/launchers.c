@@ -2,10 +2,12 @@
 /* See launchers.h. */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "launchers.h"
@@ -104,4 +106,16 @@ const char *launcher_rank(void)
 	for (size_t i = 0; !number && i < sizeof(names) / sizeof(names[0]); i++)
 		number = getenv(names[i]);
 	return number;
+}
+
+bool process_ends(pid_t pid, int within_ms)
+{
+	struct pollfd life = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	bool ended;
+
+	if (life.fd < 0)
+		return errno == ESRCH;
+	ended = poll(&life, 1, within_ms) == 1;
+	close(life.fd);
+	return ended;
 }

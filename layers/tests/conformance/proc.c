@@ -150,18 +150,6 @@ const char *interface_counted(const char *device)
 	return getenv("CADGE_CONFORMANCE_ONE_HOST") ? "lo" : device;
 }
 
-bool process_ends(pid_t pid, int within_ms)
-{
-	struct pollfd life = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
-	bool ended;
-
-	if (life.fd < 0)
-		return errno == ESRCH;
-	ended = poll(&life, 1, within_ms) == 1;
-	close(life.fd);
-	return ended;
-}
-
 bool process_is_stopped(pid_t pid)
 {
 	char path[64], line[512], *after;

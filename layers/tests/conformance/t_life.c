@@ -11,6 +11,7 @@
 
 #include "cadge/check.h"
 #include "conformance.h"
+#include "launchers.h"
 
 static const size_t few[] = {64, 1, 1024}; /* a datagram of one frame holds them */
 
@@ -354,7 +355,7 @@ void test_peer_dies(struct rank *r)
 		if (post_some(ep, 4, base, bytes) < 0 || endpoint_poll(ep) < 0)
 			return;
 	note(r, "killing the peer");
-	if (kill(r->pids[1], SIGKILL) < 0) {
+	if (kill(r->pids[1], SIGKILL) < 0 || !process_ends(r->pids[1], 5000)) {
 		fail(r, "the suite cannot kill the peer");
 		return;
 	}

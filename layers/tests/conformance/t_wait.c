@@ -11,6 +11,7 @@
 
 #include "cadge/check.h"
 #include "conformance.h"
+#include "launchers.h"
 
 #define POLLS        10000u
 #define SLOW_POLL_NS (200u * 1000u)

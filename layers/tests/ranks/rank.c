@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/conformance/launchers.h"
 #include "tests/ranks/ranks.h"
 
 enum { REASON_BYTES = 256, SKIPPED = 77 };
@@ -130,6 +132,23 @@ void give_way(int found)
 {
 	if (!found)
 		sched_yield();
+}
+
+void rank_dies(const struct rank *rank, unsigned int witness)
+{
+	const pid_t self = getpid();
+
+	say(rank, witness, &self, sizeof(self));
+	for (;;)
+		raise(SIGKILL);
+}
+
+void rank_sees_death(const struct rank *rank, unsigned int of)
+{
+	pid_t pid;
+
+	EXPECT(rank, hear(rank, of, &pid, sizeof(pid)) == sizeof(pid) && process_ends(pid, 5000),
+	       "rank %u does not die", of);
 }
 
 void fill(uint8_t *data, size_t bytes, uint32_t seed)

@@ -59,6 +59,9 @@ uint64_t clock_ns(void);
 void rest_ms(unsigned int ms);
 /* After a look that found so much: where that is nothing, another rank may have no core of its own. */
 void give_way(int found);
+/* Ends this rank by SIGKILL, in front of `witness`, who waits for that in rank_sees_death. */
+__attribute__((noreturn)) void rank_dies(const struct rank *rank, unsigned int witness);
+void rank_sees_death(const struct rank *rank, unsigned int of);
 /* Content that differs by sender, number and place. */
 void fill(uint8_t *data, size_t bytes, uint32_t seed);
 bool is_filled(const void *data, size_t bytes, uint32_t seed);

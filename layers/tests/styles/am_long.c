@@ -225,10 +225,10 @@ void test_target_dies(struct rank *rank)
 	if (rank->number == 0) {
 		AWAIT(am_coming(endpoint) == 1, "nobody asks");
 		look_for_ms(100);
-		kill(getpid(), SIGKILL);
+		rank_dies(rank, 1);
 	}
 	send_long(content, 0, sizeof(content));
-	rest_ms(400);
+	rank_sees_death(rank, 0);
 	look_for_ms(300);
 	EXPECT(rank, ended <= 2 && am_disconnect(am, 0) == CADGE_DONE, "%u transfers ended", ended);
 	am_close(am);

@@ -723,13 +723,13 @@ static void receiver_dies(struct rank *rank, uint32_t tag)
 		post(0, words, WORDS);
 		post(1, words + (size_t)WORDS * BIP_WORD_BYTES, WORDS); /* a key of its own */
 		look_for_ms(100);
-		kill(getpid(), SIGKILL);
+		rank_dies(rank, 0);
 	}
 	fill(words, (size_t)WORDS * BIP_WORD_BYTES, 1);
 	send_words(1, 0, words, WORDS);
 	meet(rank, 0, 2);
 	EXPECT(rank, start_send(1, tag, words, WORDS) == CADGE_QUEUED, "a long send is done");
-	rest_ms(300);
+	rank_sees_death(rank, 1);
 	look_for_ms(200);
 	EXPECT(rank, bip_disconnect(bip, 1) == CADGE_DONE && bip_stest(bip) != CADGE_BUSY,
 	       "the send did not end");

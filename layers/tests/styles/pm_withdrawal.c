@@ -387,7 +387,8 @@ static void test_holder_dies(struct rank *rank)
 
 		meet_all();
 		pm_withdraw(pm, pin);
-		look_for_ms(1000);
+		rank_sees_death(rank, 1);
+		look_for_ms(300);
 		if (!went_down)
 			EXPECT(rank, pm_disconnect(pm, 1) == CADGE_DONE, "disconnect");
 		EXPECT(rank, pm_forget(pm, memory, REGION) == CADGE_DONE, "the dead is waited for");
@@ -397,7 +398,7 @@ static void test_holder_dies(struct rank *rank)
 		expect_written(attach(), 0, REGION, SEED);
 		quiet();
 		meet_all();
-		raise(SIGKILL);
+		rank_dies(rank, 0);
 	}
 }
 

@@ -62,27 +62,6 @@ void test_lives_do_not_mix(struct rank *rank)
 	end_close(&end);
 }
 
-/* Says who it is, and is killed. */
-static void await_death(const struct rank *rank)
-{
-	const pid_t self = getpid();
-
-	say(rank, 0, &self, sizeof(self));
-	for (;;)
-		pause();
-}
-
-static void kill_rank(const struct rank *rank, unsigned int which)
-{
-	char text[8];
-	pid_t pid;
-
-	EXPECT(rank, hear(rank, which, &pid, sizeof(pid)) == sizeof(pid) && kill(pid, SIGKILL) == 0, "kill");
-	/* its end of the socket goes last */
-	while (read(rank->to[which], text, sizeof(text)) > 0)
-		;
-}
-
 /* Over the network `down` comes; within a host sends end as BUSY, E_DOWN, or as if nothing had happened. */
 void test_peer_dies(struct rank *rank)
 {
@@ -94,8 +73,8 @@ void test_peer_dies(struct rank *rank)
 	end_await(&end, &end.peer[other].packets, 1, "a packet");
 	end_meet(&end, 0, 2);
 	if (rank->number == 1)
-		await_death(rank);
-	kill_rank(rank, 1);
+		rank_dies(rank, 0);
+	rank_sees_death(rank, 1);
 	if (rank->place == CADGE_PLACE_NET) {
 		const uint64_t until_ns = clock_ns() + UINT64_C(5000000000);
 
@@ -154,8 +133,8 @@ void test_new_life_after_death(struct rank *rank)
 	end_up(&end, 1);
 	meet(rank, 0, 2);
 	if (rank->number == 1)
-		await_death(rank);
-	kill_rank(rank, 1);
+		rank_dies(rank, 0);
+	rank_sees_death(rank, 1);
 	fill_the_dead(&end);
 	EXPECT(rank, cadge_wire_disconnect(end.peer[1].link) == CADGE_DONE, "disconnect");
 	end_connect(&end, 2, 1);

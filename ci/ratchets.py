@@ -277,8 +277,9 @@ def one_pattern_code() -> Iterator[str]:
     """Yield each line of the driver that one pattern alone uses: it belongs into that one's folder."""
     stems = [stem for stem in c_arrows() if stem.startswith(("harness/patterns/", "harness/floors/"))]
     users: Counter[str] = Counter()
-    for folder in {Path(stem).parent for stem in stems}:
-        users.update(_reached(stem for stem in stems if Path(stem).parent == folder))
+    folders = {stem: Path(stem.replace("/floors/frames/", "/floors/")).parent for stem in stems}
+    for folder in set(folders.values()):
+        users.update(_reached(stem for stem in stems if folders[stem] == folder))
     shared = _reached([f"{DRIVER}main"]) if f"{DRIVER}main" in c_arrows() else set()
     for path, text in c_text(DRIVER).items():
         stem = str(path.with_suffix(""))

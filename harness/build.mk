@@ -7,7 +7,7 @@
 #   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as usual
 #   TABLES_PYTHON=python3                 with pydantic 2 and PyYAML, where there is no .venv
 #
-# There is no list of patterns or floors: harness/patterns/NAME/*.c and harness/floors/*.c are linked in, and their tables
+# There is no list of patterns or floors: harness/patterns/NAME/*.c and harness/floors/{,*/}*.c are linked in, and their tables
 # enter themselves into a section that the driver reads. AF_XDP is used through system calls.
 #
 # jansson (MIT), libsodium (ISC), zlib (zlib) and llhttp (MIT) are linked statically, so that a binary copied to a node needs
@@ -84,7 +84,8 @@ H_LIBRARY := $(BUILD)/libcadge-harness.a
 $(foreach own,$(filter %/,$(wildcard $(HARNESS_ROOT)/patterns/*/)),$(foreach ending,.c .pattern.yml,$(if \
 	$(wildcard $(own)$(notdir $(own:/=))$(ending)),,$(error $(own) holds no $(notdir $(own:/=))$(ending): a pattern is a folder \
 	with NAME.c and NAME.pattern.yml))))
-P_SOURCES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*/*.c $(HARNESS_ROOT)/floors/*.c))
+P_SOURCES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*/*.c $(HARNESS_ROOT)/floors/*.c \
+	$(HARNESS_ROOT)/floors/*/*.c))
 # The socket of raw frames is that of Peregrine's engine: one file that stands alone.
 P_XDP_SOCKET := $(H_OBJ)/engine/wires/xdp_socket.o
 P_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(P_SOURCES)) $(P_XDP_SOCKET)
@@ -108,7 +109,7 @@ $(P_TABLES): $(H_OBJ)/params/made
 $(P_OBJECTS) $(T_OBJECTS): private H_INCLUDES += -I$(H_OBJ)/params
 $(P_OBJECTS) $(T_OBJECTS): | $(H_OBJ)/params/made
 $(H_OBJ)/driver/base/version.o: $(H_OBJ)/cadge-version.h
-$(H_OBJ)/floors/%.o $(H_OBJ)/driver/tests/test_pieces.o: private H_INCLUDES += -I$(LAYERS_ROOT)
+$(H_OBJ)/floors/%.o $(H_OBJ)/driver/tests/test_pieces.o: private H_INCLUDES += -I$(LAYERS_ROOT) -I$(HARNESS_ROOT)/floors
 $(H_OBJ)/patterns/%.o: private H_INCLUDES += -I$(HARNESS_ROOT)/patterns -I$(HARNESS_ROOT)/driver/tests
 $(P_XDP_SOCKET): $(LAYERS_ROOT)/peregrine/engine/wires/xdp_socket.c $(H_OBJ)/flags
 	@mkdir -p $(@D)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Floor packet: packets of up to 64 KiB through AF_PACKET on the data link, as TCP hands them over. */
-#include "packet.h"
+#include "frames/packet.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "loop.h"
-#include "xdp_frames.h"
+#include "frames/xdp_frames.h"
 
 /* a message of several frames finds room for all of them in the ring that they are received from */
 #define MESSAGE_BYTES_MAX (UINT64_C(4) << 20)

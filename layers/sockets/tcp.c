@@ -3,7 +3,7 @@
  * sockets-tcp: messages over one TCP connection a peer, with the kernel's defaults and TCP_NODELAY.
  */
 
-#include "sockets/session_state.h"
+#include "sockets/session/state.h"
 #include "sockets/tcp_family.h"
 
 static const uint64_t tcp_caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "sockets/endpoint.h"
-#include "sockets/session_state.h"
+#include "sockets/session/state.h"
 
 static int unix_listen(const struct cadge_open_args *args, int *fd_out)
 {

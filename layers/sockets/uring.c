@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "sockets/tcp_family.h"
-#include "sockets/uring_flow.h"
+#include "sockets/io_uring/flow.h"
 
 enum { EVENTS_A_POLL = 64 }; /* about: a buffer that is begun is finished */
 /* An early return from wait is legal, and the kernel adds this to its clock. */

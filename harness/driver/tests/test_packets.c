@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../floors/packet.h"
+#include "../../floors/frames/packet.h"
 #include "tap.h"
 
 enum { BYTES = 9000, PACKET = 4000, SEGMENT = 1460, ATTEMPT = 4711 };

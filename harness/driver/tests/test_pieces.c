@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../floors/xdp_frames.h"
+#include "../../floors/frames/xdp_frames.h"
 #include "tap.h"
 
 enum { PIECE = 1486, BYTES = 4000, FRAME = XDP_HEAD_BYTES + sizeof(struct xdp_piece) + PIECE, PIECES = 3 };

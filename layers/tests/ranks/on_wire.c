@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program of tests that run on each wire: <name>_<wire>, from <style>/<name>.wires.mk. */
+/* The program of tests that run on each wire: <name>_<wire>, from tests/<folder>/<name>.wires.mk. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * The rings of a context: submissions, completions, and the buffers that the kernel receives into. Buffers are receive
  * blocks, so that a message can be lent from where the kernel put it.
  */
-#ifndef CADGE_SOCKETS_URING_RING_H
-#define CADGE_SOCKETS_URING_RING_H
+#ifndef CADGE_SOCKETS_IO_URING_RING_H
+#define CADGE_SOCKETS_IO_URING_RING_H
 
 #include <liburing.h>
 #include <stdbool.h>

@@ -8,14 +8,14 @@
  * there; one in pieces is put together in the channel's block. Long messages would all come in pieces, so each of them
  * is received by a request of its own, straight to where it is lent from.
  */
-#ifndef CADGE_SOCKETS_URING_FLOW_H
-#define CADGE_SOCKETS_URING_FLOW_H
+#ifndef CADGE_SOCKETS_IO_URING_FLOW_H
+#define CADGE_SOCKETS_IO_URING_FLOW_H
 
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "sockets/session_state.h"
-#include "sockets/uring_ring.h"
+#include "sockets/session/state.h"
+#include "sockets/io_uring/ring.h"
 
 enum { URING_COPY_ROOM = 64 * 1024 }; /* a batch's, for headers and short messages */
 
@@ -91,14 +91,14 @@ void uring_flow_prepare(struct uring_ctx *ctx);
 /* Takes one completion. Returns the number of events. */
 int uring_flow_take(const struct io_uring_cqe *completion, struct cadge_sink *sink);
 
-/* Prepares a send of what is posted, unless one is in flight (uring_send.c). */
+/* Prepares a send of what is posted, unless one is in flight (send.c). */
 void uring_flow_send(struct uring_chan *chan);
 int uring_flow_take_sent(struct uring_chan *chan, int result, struct cadge_sink *sink);
 /* Gives back the batch's lent messages that end up to here. Returns their number. */
 int uring_flow_finish(struct uring_chan *chan, struct uring_batch *batch, uint64_t end_bytes, int code,
 		      struct cadge_sink *sink);
 
-/* Prepares a receive, unless the right one is in flight (uring_receive.c). */
+/* Prepares a receive, unless the right one is in flight (receive.c). */
 void uring_flow_receive(struct uring_chan *chan);
 int uring_flow_take_received(struct uring_chan *chan, const struct io_uring_cqe *completion,
 			     struct cadge_sink *sink);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sockets/uring_flow.h"
+#include "sockets/io_uring/flow.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "kit/bytes.h"
-#include "sockets/session_state.h"
+#include "sockets/session/state.h"
 
 static const uint32_t hello_magic = 0x314f4c48, welcome_magic = 0x31434c57;
 

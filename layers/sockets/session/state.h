@@ -11,7 +11,7 @@
 
 #include "sockets/blocks.h"
 #include "sockets/endpoint.h"
-#include "sockets/session.h"
+#include "sockets/session/session.h"
 #include "sockets/stream.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sockets/uring_ring.h"
+#include "sockets/io_uring/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sockets/session.h"
+#include "sockets/session/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "sockets/session_state.h"
+#include "sockets/session/state.h"
 
 enum {
 	FEW_PEERS = 4, /* up to here each socket is tried; above, poll(2) picks those that have something */

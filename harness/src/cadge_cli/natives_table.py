@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import exp
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cadge_analysis import units
-from cadge_cli.output import table
 from cadge_cli.words import say
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+    from cadge_analysis.blocks.model import Block
     from cadge_analysis.stats.intervals import Estimate
     from cadge_analysis.versus.natives import NativePair
     from cadge_results import NativeFile
@@ -24,13 +24,13 @@ HEADS = (
 PART_HEADS = ("layer", "bytes", "native tool", "more, ns", "driver", "a look", "adapter")
 
 
-def lines_of(rows: Sequence[NativePair], found: NativeFile, kind: Literal["text", "markdown"]) -> list[str]:
-    """Return the tables and the notes below them."""
-    lines: list[str] = []
-    for section in (_main(rows), _parts(rows)):
-        if len(section) > 1:
-            lines += [*(_markdown(section) if kind == "markdown" else table(section)), ""]
-    return [*lines, *_notes(rows, found)]
+def blocks_of(rows: Sequence[NativePair], found: NativeFile) -> Iterator[Block]:
+    """Yield the tables and the notes below them."""
+    from cadge_analysis.blocks.make import plain, plain_table
+
+    yield plain_table("", HEADS, _main(rows))
+    yield plain_table("", PART_HEADS, _parts(rows))
+    yield from map(plain, _notes(rows, found))
 
 
 def _figure(value: float | None, row: NativePair) -> str:
@@ -69,44 +69,29 @@ def _says(row: NativePair) -> str:
     return goal + (more if row.says == "more" else "")
 
 
-def _main(rows: Sequence[NativePair]) -> list[tuple[str, ...]]:
-    return [
-        HEADS,
-        *(
-            (
-                row.layer,
-                row.place,
-                row.wait,
-                row.does,
-                units.size(row.cell.bytes),
-                f"{row.cell.tool}, {row.cell.statistic}",
-                _figure(row.ours, row),
-                _figure(row.theirs, row),
-                _estimate(row.tax_ns),
-                _times(row),
-                f"{row.rounds}{f' ({row.hindered} waited)' if row.hindered else ''}",
-                _says(row),
-            )
-            for row in rows
-        ),
-    ]
+def _main(rows: Sequence[NativePair]) -> Iterator[tuple[str, ...]]:
+    for row in rows:
+        yield (
+            row.layer,
+            row.place,
+            row.wait,
+            row.does,
+            units.size(row.cell.bytes),
+            f"{row.cell.tool}, {row.cell.statistic}",
+            _figure(row.ours, row),
+            _figure(row.theirs, row),
+            _estimate(row.tax_ns),
+            _times(row),
+            f"{row.rounds}{f' ({row.hindered} waited)' if row.hindered else ''}",
+            _says(row),
+        )
 
 
-def _parts(rows: Sequence[NativePair]) -> list[tuple[str, ...]]:
-    return [
-        PART_HEADS,
-        *(
-            (
-                row.layer,
-                units.size(row.cell.bytes),
-                row.cell.tool,
-                _estimate(row.tax_ns),
-                *(_estimate(row.parts.get(name)) for name in ("driver", "look", "adapter")),
-            )
-            for row in rows
-            if row.parts
-        ),
-    ]
+def _parts(rows: Sequence[NativePair]) -> Iterator[tuple[str, ...]]:
+    for row in rows:
+        if row.parts:
+            parts = (_estimate(row.parts.get(name)) for name in ("driver", "look", "adapter"))
+            yield row.layer, units.size(row.cell.bytes), row.cell.tool, _estimate(row.tax_ns), *parts
 
 
 def _notes(rows: Sequence[NativePair], found: NativeFile) -> Iterator[str]:
@@ -132,11 +117,6 @@ def _notes(rows: Sequence[NativePair], found: NativeFile) -> Iterator[str]:
                 tool=row.cell.tool,
                 reason=row.reason,
             )
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    head, *others = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return [head, "|" + "---|" * len(rows[0]), *others]
 
 
 def data_of(row: NativePair) -> dict[str, JsonValue]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # importing it takes longer than answering --help
 
     from pydantic import JsonValue
 
+    from cadge_analysis.blocks.model import Block
     from cadge_results import Written
 
 LINES_AT_ONCE = 256
@@ -147,6 +148,8 @@ def is_terminal(stream: TextIO | None) -> bool:
 COLUMNS = 80
 COLUMNS_MOST = 100
 """Longer lines are hard to read."""
+TABLES_WIDE = 300
+"""Columns that a table of many columns may take: a row stays one line, which grep finds."""
 
 
 def columns() -> int:
@@ -187,6 +190,18 @@ def megabytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
 
 
-def escaped(text: str) -> str:
-    """Return a text for a cell of a Markdown table."""
-    return text.replace("|", "&#124;").replace("<", "&lt;")
+def edition(blocks: Iterable[Block], kind: str) -> str:
+    """Return blocks as text or Markdown, as pages are printed; in text each row of a table is one line."""
+    from cadge_analysis.blocks.lines import lines_of
+    from cadge_analysis.blocks.markdown import markdown
+    from cadge_analysis.blocks.text import text
+
+    return markdown(lines_of(blocks)) if kind == "markdown" else text(lines_of(blocks), TABLES_WIDE)
+
+
+def section(title: str, items: Iterable[str]) -> list[Block]:
+    """Return a list below what it is a list of; nothing where it is empty."""
+    from cadge_analysis.blocks.make import listed, plain
+
+    found = tuple(items)
+    return [plain(title), listed(found)] if found else []

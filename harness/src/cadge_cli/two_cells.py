@@ -10,41 +10,40 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from cadge_cli.output import escaped
 from cadge_cli.sides import two_cells
 from cadge_cli.words import say
 
 if TYPE_CHECKING:
+    from cadge_analysis.blocks.model import Block
     from cadge_analysis.versus.why import Aspect, Reasons
-
-WIDTH_MOST = 44
-"""Of a column; what is longer stands in lines of its own."""
 
 
 def beside(
-    results: Path | None, first: str, second: str, cell: str, margin: float, kind: str
-) -> tuple[dict[str, JsonValue], Iterator[str]]:
-    """Return both cells for programs, and as text or Markdown. `cell` is what both are called."""
+    results: Path | None, first: str, second: str, cell: str, margin: float
+) -> tuple[dict[str, JsonValue], Iterator[Block]]:
+    """Return both cells for programs, and for people. `cell` is what both are called."""
     from cadge_analysis.versus.why import why
 
     (here, ours), (there, theirs) = two_cells(results, first, second, cell)
     found = why(here, ours, there, theirs, margin)
-    return _data(found), _markdown(found) if kind == "markdown" else _text(found)
+    return _data(found), _blocks(found)
 
 
-def _text(found: Reasons) -> Iterator[str]:
-    yield f"first   {found.first}"
-    yield f"second  {found.second}"
-    yield from _summary(found)
-    for title, aspects in _parts(found):
-        yield ""
-        yield title
-        yield from _sections(aspects)
+def _blocks(found: Reasons) -> Iterator[Block]:
+    from cadge_analysis.blocks.make import listed, plain, plain_table
+
+    yield listed((f"first: {found.first}", f"second: {found.second}"))
+    yield from map(plain, _summary(found))
+    if not found.differing:
+        yield plain(say("cells.alike_known"))
+    rows = ((one.group, one.what, one.first or "-", f"{one.second or '-'}{_times(one)}") for one in found.differing)
+    yield plain_table("what differs", ("of", "what", "first", "second"), rows)
+    alike = ((one.group, one.what, one.first or one.second) for one in found.alike)
+    yield plain_table(say("cells.alike"), ("of", "what", "both"), alike)
 
 
-def _parts(found: Reasons) -> list[tuple[str, Sequence[Aspect]]]:
-    differing = "what differs" if found.differing else say("cells.alike_known")
-    return [(differing, found.differing), *([(say("cells.alike"), found.alike)] if found.alike else [])]
+def _times(one: Aspect) -> str:
+    return f" ({one.ratio:.3g} times)" if one.ratio else ""
 
 
 def _summary(found: Reasons) -> Iterator[str]:
@@ -64,49 +63,6 @@ def _summary(found: Reasons) -> Iterator[str]:
         yield say("cells.withheld", withheld=found.withheld)
     else:
         yield say("cells.this_cell_alone")
-
-
-def _sections(aspects: Sequence[Aspect]) -> Iterator[str]:
-    width = max((len(one.what) for one in aspects), default=0)
-    column = max((len(one.first) for one in aspects if not _long(one)), default=0)
-    group = ""
-    for one in aspects:
-        if one.group != group:
-            group = one.group
-            yield f"  {group}"
-        if not one.differs:
-            yield f"    {one.what.ljust(width)}  {one.first or one.second}"
-        elif _long(one):
-            yield f"    {one.what}"
-            yield f"      first   {one.first or '-'}"
-            yield f"      second  {one.second or '-'}"
-        else:
-            times = f"  ({one.ratio:.3g} times)" if one.ratio else ""
-            yield f"    {one.what.ljust(width)}  {(one.first or '-').ljust(column)}  {one.second or '-'}{times}"
-
-
-def _long(one: Aspect) -> bool:
-    return one.differs and max(len(one.first), len(one.second)) > WIDTH_MOST
-
-
-def _markdown(found: Reasons) -> Iterator[str]:
-    yield f"first: {escaped(found.first)}  "
-    yield f"second: {escaped(found.second)}"
-    yield ""
-    for line in _summary(found):
-        yield escaped(line)
-        yield ""
-    for title, aspects in _parts(found):
-        yield f"**{title}**"
-        yield ""
-        if not aspects:
-            continue
-        yield "| of | what | first | second |"
-        yield "|---|---|---|---|"
-        for one in aspects:
-            cells = (one.group, one.what, one.first or "-", one.second or "-")
-            yield f"| {' | '.join(map(escaped, cells))} |"
-        yield ""
 
 
 def _data(found: Reasons) -> dict[str, JsonValue]:

@@ -15,15 +15,15 @@ from cadge_analysis.blocks.model import Command, Heading
 from cadge_analysis.blocks.plain import cells_wide, harmless
 
 WIDE = 100
-_CELL_MOST = 34
-"""Columns of a terminal for one cell; a longer one is wrapped."""
+_CELL_SHARE = 0.34
+"""Of a table's columns of a terminal, for one cell; a longer one is wrapped."""
 _GAP = "  "
 _UNDER = {1: "=", 2: "-"}
 
 
-def text(lines: Iterable[Lines]) -> str:
-    """Return lines as an edition."""
-    return "".join(f"{line}\n" for line in _spaced(filled(lines)))
+def text(lines: Iterable[Lines], tables_wide: int = WIDE) -> str:
+    """Return lines as an edition. tables_wide: how many columns of a terminal a table may take."""
+    return "".join(f"{line}\n" for line in _spaced(filled(lines), tables_wide))
 
 
 def wrapped(said: str, width: int, hanging: str = "") -> list[str]:
@@ -51,14 +51,14 @@ def wrapped(said: str, width: int, hanging: str = "") -> list[str]:
     return [*lines, line]
 
 
-def _spaced(blocks: Iterable[Lines]) -> Iterator[str]:
+def _spaced(blocks: Iterable[Lines], tables_wide: int) -> Iterator[str]:
     for number, block in enumerate(blocks):
         if number:
             yield ""
-        yield from _lines(block)
+        yield from _lines(block, tables_wide)
 
 
-def _lines(block: Lines) -> Iterator[str]:
+def _lines(block: Lines, tables_wide: int) -> Iterator[str]:
     match block:
         case Heading(level, said):
             lines = wrapped(harmless(said), WIDE)
@@ -73,7 +73,7 @@ def _lines(block: Lines) -> Iterator[str]:
         case Command(said):
             yield from _command(harmless(said))
         case FlatTable():
-            yield from _table(block)
+            yield from _table(block, tables_wide)
 
 
 def _command(said: str) -> Iterator[str]:
@@ -87,23 +87,24 @@ def _command(said: str) -> Iterator[str]:
     yield line
 
 
-def _table(table: FlatTable) -> Iterator[str]:
+def _table(table: FlatTable, wide: int) -> Iterator[str]:
     if table.caption:
         yield from wrapped(f"[{harmless(table.caption)}]", WIDE, " ")
-    grid = [[wrapped(harmless(cell), _CELL_MOST) for cell in row] for row in (table.heads, *table.rows)]
+    most = round(wide * _CELL_SHARE)
+    grid = [[wrapped(harmless(cell), most) for cell in row] for row in (table.heads, *table.rows)]
     widths = [max(cells_wide(line) for row in grid for line in row[column]) for column in range(len(table.heads))]
-    for number, columns in enumerate(_parts(widths)):
+    for number, columns in enumerate(_parts(widths, wide)):
         if number:
             yield ""
         yield from _grid(grid, columns, widths)
 
 
-def _parts(widths: Sequence[int]) -> Iterator[list[int]]:
+def _parts(widths: Sequence[int], wide: int) -> Iterator[list[int]]:
     """Yield which columns stand beside each other: always the first one, then as many as fit."""
     part = [0]
     for column in range(1, len(widths)):
         taken = sum(widths[one] for one in (*part, column)) + len(_GAP) * len(part)
-        if taken > WIDE and len(part) > 1:
+        if taken > wide and len(part) > 1:
             yield part
             part = [0]
         part.append(column)

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 import click
 
 from cadge_cli.options import EXAMPLES, answers, out_option, refuse_options, refuse_others, results_option
-from cadge_cli.output import Output, escaped, table
+from cadge_cli.output import Output, edition, section
 from cadge_cli.sides import margin_of, share_of, two_sides
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
 from cadge_results import write_output
 
 if TYPE_CHECKING:
+    from cadge_analysis.blocks.model import Block
     from cadge_analysis.versus.against import Against, Change
+    from cadge_analysis.versus.moved import Moved
     from cadge_analysis.versus.sides import Side
 
 EXIT_CODES = (
@@ -35,7 +37,7 @@ LISTED_MOST = 60
 """So many cells stand in the table; the page and --json have all, and so has --all."""
 NAMED_MOST = 3
 MEANS_MOST = 12
-HEADS = ("verdict", "change", "second / first", "first", "second", "cell", "launches without a number")
+HEADS = ("cell", "verdict", "change", "second / first", "first", "second", "launches without a number")
 
 
 @dataclass(frozen=True)
@@ -139,11 +141,7 @@ def compare(
     sides = two_sides(results, first, second)
     found = against(*sides, share, across_hosts=across_hosts)
     data = document(found)
-    if kind == "html":
-        text = _page(found, sides, vary)
-    else:
-        made = _markdown(found, everything=everything) if kind == "markdown" else _text(found, everything=everything)
-        text = "".join(f"{line}\n" for line in made)
+    text = _page(found, sides, vary) if kind == "html" else edition(_blocks(found, everything=everything), kind)
     lines = text.splitlines()
     if out is not None:
         written = write_output(out, text.encode())
@@ -168,10 +166,11 @@ def _side_by_side(
     """Show the cell `named`, of the first and of the second campaign, both of which it names."""
     from cadge_cli.two_cells import beside
 
-    data, lines = beside(results, *named, margin, kind)
+    data, blocks = beside(results, *named, margin)
+    text = edition(blocks, kind)
     if out is None:
-        return output.finish(EXIT_OK, data, list(lines))
-    written = write_output(out, "".join(f"{line}\n" for line in lines).encode())
+        return output.finish(EXIT_OK, data, text.splitlines())
+    written = write_output(out, text.encode())
     return output.finish(EXIT_OK, data | {"file": str(out)}, output.wrote(written, out))
 
 
@@ -204,81 +203,51 @@ def _holds(what: FailOn, found: Against) -> int:
 # ---- for people ----
 
 
-def _text(found: Against, *, everything: bool) -> Iterator[str]:
-    yield f"first   {found.first}"
-    yield f"second  {found.second}"
+def _blocks(found: Against, *, everything: bool) -> Iterator[Block]:
+    from cadge_analysis.blocks.make import listed, plain, plain_table
+
+    yield listed((f"first: {found.first}", f"second: {found.second}"))
     yield from _about(found)
     if found.changes:
-        heads, *rows, more = _rows(found, everything=everything)
-        yield ""
-        if rows:
-            yield from table([heads, *rows])
-        yield from more
-        yield ""
-        yield from _counts(found)
+        heads, rows, more = _changes(found, everything=everything)
+        yield plain_table("", heads, rows)
+        yield plain(more)
+        yield listed(_counts(found))
 
 
-def _markdown(found: Against, *, everything: bool) -> Iterator[str]:
-    yield f"**{found.second}** against **{found.first}**"
-    yield ""
-    for line in _about(found):
-        yield f"{'  ' if line.startswith(' ') else ''}- {escaped(line.strip())}"
-    if found.changes:
-        yield ""
-        heads, *rows, more = _rows(found, everything=everything)
-        if rows:
-            yield f"| {' | '.join(heads)} |"
-            yield f"|{'---|' * len(heads)}"
-            yield from (f"| {' | '.join(map(escaped, row))} |" for row in rows)
-            yield ""
-        for line in more:
-            yield line
-            yield ""
-        for line in _counts(found):
-            yield line
-            yield ""
-
-
-def _about(found: Against) -> Iterator[str]:
+def _about(found: Against) -> Iterator[Block]:
     from cadge_analysis import units
+    from cadge_analysis.blocks.make import plain
+    from cadge_analysis.versus.drift_words import moved_alike, unknown, where
 
     if not found.conditions:
-        yield say("compare.conditions_alike")
+        yield plain(say("compare.conditions_alike"))
     if any(one.other_machine for one in found.conditions):
-        yield (say("compare.machines") if found.across_hosts else say("compare.other_machines"))
-    if found.conditions:
-        yield say("compare.conditions")
-    for one in found.conditions:
-        yield f"  {one.what}: {one.first or 'nothing'} -> {one.second or 'nothing'}"
-    if found.moved:
-        yield say("compare.machine_itself")
-    for step in found.moved:
-        most = f" ({step.least:.3f} to {step.most:.3f}, median of {step.parts})" if step.parts > 1 else ""
-        yield f"  {step.what}: {step.ratio:.3f}{most}"
-    yield from _drift(found)
-    if found.left:
-        yield say("compare.not_compared")
-    for title, counts in (("refused", found.refused), ("left out", found.missing)):
-        for why, count in counts.items():
-            yield f"  {units.count_of(count, 'cell')} {title}: {why} ({_named(found, why)})"
+        yield plain(say("compare.machines" if found.across_hosts else "compare.other_machines"))
+    changed = (f"{one.what}: {one.first or 'nothing'} -> {one.second or 'nothing'}" for one in found.conditions)
+    yield from section(say("compare.conditions"), changed)
+    yield from section(say("compare.machine_itself"), map(_step, found.moved))
+    yield from section(say("compare.drift"), (f"{where(one)}: {moved_alike(one)}" for one in found.drift))
+    if found.drift_is_unknown:
+        yield plain(unknown(has_usual=bool(found.usual)))
+    left = (
+        f"{units.count_of(count, 'cell')} {title}: {why} ({_named(found, why)})"
+        for title, counts in (("refused", found.refused), ("left out", found.missing))
+        for why, count in counts.items()
+    )
+    yield from section(say("compare.not_compared"), left)
     how = "not paired"
     if found.paired:
         allowed = say("compare.correlate", correlation=found.correlation) if found.correlation else ""
         how = f"paired by round{allowed}"
-    yield say("compare.same_within", how=how, margin=100 * found.margin)
+    yield plain(say("compare.same_within", how=how, margin=100 * found.margin))
     if found.withheld:
-        yield f"verdicts are withheld: {found.withheld}"
+        yield plain(f"verdicts are withheld: {found.withheld}")
 
 
-def _drift(found: Against) -> Iterator[str]:
-    from cadge_analysis.versus.drift_words import moved_alike, unknown, where
-
-    if found.drift:
-        yield say("compare.drift")
-    for one in found.drift:
-        yield f"  {where(one)}: {moved_alike(one)}"
-    if found.drift_is_unknown:
-        yield unknown(has_usual=bool(found.usual))
+def _step(step: Moved) -> str:
+    most = f" ({step.least:.3f} to {step.most:.3f}, median of {step.parts})" if step.parts > 1 else ""
+    return f"{step.what}: {step.ratio:.3f}{most}"
 
 
 def _named(found: Against, why: str) -> str:
@@ -287,23 +256,22 @@ def _named(found: Against, why: str) -> str:
     return "; ".join(names[:NAMED_MOST]) + ("; ..." if len(names) > NAMED_MOST else "")
 
 
-def _rows(found: Against, *, everything: bool) -> list[tuple[str, ...]]:
-    """Return the change table with its heads, without columns that would be empty; last, what is not listed in it."""
+def _changes(found: Against, *, everything: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
+    """Return heads and rows of the changes, without columns that would be empty, and what is not listed in them."""
     from cadge_analysis import units
     from cadge_analysis.stats.inference.verdict import Verdict
 
     listed = [one for one in found.changes if everything or one.judged.verdict is not Verdict.SAME]
     shown = listed if everything else listed[:LISTED_MOST]
-    rows = [HEADS, *map(_row, shown)]
-    left_out = {1} if found.paired else set()  # with nothing taken out, the change is the ratio
+    left_out = {HEADS.index("change")} if found.paired else set()  # with nothing taken out, the change is the ratio
     left_out |= set() if any(change.objections for change in shown) else {len(HEADS) - 1}
     same, more = len(found.changes) - len(listed), len(listed) - len(shown)
     said = [f"{units.count_of(same, 'cell')} the same"] if same else []
     said += [f"{units.count_of(more, 'cell')} more"] if more else []
-    return [
-        *(tuple(text for at, text in enumerate(row) if at not in left_out) for row in rows),
-        (f"{' and '.join(said)}, listed with --all",) if said else (),
+    heads, *rows = [
+        tuple(text for at, text in enumerate(row) if at not in left_out) for row in (HEADS, *map(_row, shown))
     ]
+    return heads, rows, f"{' and '.join(said)}, listed with --all" if said else ""
 
 
 def _row(change: Change) -> tuple[str, ...]:
@@ -317,7 +285,7 @@ def _row(change: Change) -> tuple[str, ...]:
         verdict += f" ({more(change)})"
     first, second = change.values
     ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}{disagreement(change)}"
-    return verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.name, change.objections
+    return change.name, verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.objections
 
 
 def _counts(found: Against) -> Iterator[str]:

@@ -26,6 +26,7 @@ from cadge_cli.options import (
     sizes_option,
     words_of,
 )
+from cadge_cli.output import edition
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_CHANGED, EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
@@ -203,7 +204,7 @@ def _answer(
 ) -> tuple[int, dict[str, JsonValue], list[str]]:
     """Return exit code, data and lines; what is above a limit is said at once."""
     from cadge_analysis.versus.natives import rows_of
-    from cadge_cli.natives_table import data_of, lines_of
+    from cadge_cli.natives_table import blocks_of, data_of
 
     found = campaign.native()
     if found is None:
@@ -220,7 +221,7 @@ def _answer(
         "versions": dict(found.versions),
         "above": [*above],
     }
-    return EXIT_CHANGED if above else EXIT_OK, data, lines_of(rows, found, kind)
+    return EXIT_CHANGED if above else EXIT_OK, data, edition(blocks_of(rows, found), kind).splitlines()
 
 
 def over(row: NativePair, limits: Limits) -> str:

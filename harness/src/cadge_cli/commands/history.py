@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from cadge_cli.options import EXAMPLES, answers, out_option, results_option
-from cadge_cli.output import Output, table
+from cadge_cli.output import Output, edition, section
 from cadge_cli.sides import Campaigns, margin_of
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_NOTHING, EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 
 if TYPE_CHECKING:
+    from cadge_analysis.blocks.model import Block
     from cadge_analysis.versus.history import History
     from cadge_analysis.versus.sides import Side
 
@@ -27,7 +28,7 @@ EXIT_CODES = (
     "  5  there are fewer than two campaigns, or no two have a comparable cell"
 )
 LISTED_MOST = 60
-HEADS = ("after / before", "from campaign", "before", "after", "p", "cell", "what else changed there")
+HEADS = ("cell", "after / before", "from campaign", "before", "after", "p", "what else changed there")
 
 
 @click.command(
@@ -74,7 +75,7 @@ def history(
     said = missing(found)
     if said:
         output.problem(said)
-    text = _page(found) if kind == "html" else "".join(f"{line}\n" for line in _text(found))
+    text = _page(found) if kind == "html" else edition(_blocks(found), kind)
     lines = text.splitlines()
     if out is not None:
         from cadge_results import write_output
@@ -131,39 +132,29 @@ def _gist(found: History) -> str:
     )
 
 
-def _text(found: History) -> Iterator[str]:
-    from cadge_analysis import units
+def _blocks(found: History) -> Iterator[Block]:
+    from cadge_analysis.blocks.make import plain, plain_table
     from cadge_analysis.page.history import change_rows, way
 
-    for at, side in enumerate(found.campaigns, 1):
-        yield f"{at:>3}  {side.name}  {side.data.meta.created_utc}  {units.count_of(len(side.numbers), 'cell')}"
+    sides = enumerate(found.campaigns, 1)
+    campaigns = [(str(at), one.name, one.data.meta.created_utc, str(len(one.numbers))) for at, one in sides]
+    yield plain_table("", ("no.", "campaign", "measured", "cells"), campaigns)
     if found.machine is not None:
-        yield ""
         course = "  ".join(f"{stop.at + 1}: {stop.value:.3f}" for stop in found.machine.stops)
-        yield say("history.machine", course=course)
-        for turn in found.machine.turns:
-            yield "  " + say("history.machine_changed", at=turn.at + 1, ratio=turn.ratio)
+        turns = [say("history.machine_changed", at=one.at + 1, ratio=one.ratio) for one in found.machine.turns]
+        yield plain("; ".join([say("history.machine", course=course), *turns]))
     rows = []
     for one, turn, events in change_rows(found):
         too = "floors as well" if found.machine_turned(turn.at) else ""
-        before, after = one.levels(turn)
-        said = "; ".join(filter(None, (too, events)))
         what = f"{turn.ratio:.3f} {way(one, turn)}"
-        rows.append((what, str(turn.at + 1), before, after, f"{turn.p:.2g}", one.name, said))
-    if rows:
-        yield ""
-        yield from table([HEADS, *rows[:LISTED_MOST]])
-        if len(rows) > LISTED_MOST:
-            yield say("history.more", n=len(rows) - LISTED_MOST)
-    if found.events:
-        yield ""
-        yield "what else changed"
-        for event in found.events:
-            yield f"  {event.at + 1}: {event.what}: {event.first or 'nothing'} -> {event.second or 'nothing'}"
-    if found.left:
-        yield ""
-        yield say("history.not_comparable")
-        for why, often in found.left.items():
-            yield f"  {often}: {why}"
-    yield ""
-    yield _gist(found)
+        said = "; ".join(filter(None, (too, events)))
+        rows.append((one.name, what, str(turn.at + 1), *one.levels(turn), f"{turn.p:.2g}", said))
+    yield plain_table("", HEADS, rows[:LISTED_MOST])
+    if len(rows) > LISTED_MOST:
+        yield plain(say("history.more", n=len(rows) - LISTED_MOST))
+    others = (
+        f"{one.at + 1}: {one.what}: {one.first or 'nothing'} -> {one.second or 'nothing'}" for one in found.events
+    )
+    yield from section("what else changed", others)
+    yield from section(say("history.not_comparable"), (f"{often}: {why}" for why, often in found.left.items()))
+    yield plain(_gist(found))

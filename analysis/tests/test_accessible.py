@@ -25,7 +25,7 @@ from cadge_analysis.blocks.html import printed
 from cadge_analysis.page import beside, pages
 from cadge_analysis.publish.publish import publish, redacted
 from cadge_analysis.publish.run import Labels
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 from cadge_analysis.versus.against import against
 from cadge_results.publish.published import Rules
 

@@ -17,9 +17,9 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import excerpt, run
+from cadge_analysis.publish.excerpt import retract
 from cadge_analysis.publish.leaks import LeakError
 from cadge_analysis.publish.publish import redacted
-from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Bundled, Labels
 from cadge_results import Campaign
 from cadge_results.publish.published import Rules

@@ -29,8 +29,8 @@ from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.load import read
 from cadge_analysis.study import published
-from cadge_analysis.study.build import build
 from cadge_analysis.study.models import models
+from cadge_analysis.study.views import build
 from cadge_analysis.versus.against import against
 from cadge_analysis.versus.history import history
 from cadge_analysis.versus.sides import Side

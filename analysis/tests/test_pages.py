@@ -24,8 +24,8 @@ from cadge_analysis.blocks.model import Figure
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page import pages
 from cadge_analysis.page.viewmodel import Page
+from cadge_analysis.publish.excerpt import retract
 from cadge_analysis.publish.publish import publish, redacted
-from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Labels
 from cadge_analysis.stats.load import read
 from cadge_analysis.verify import check_all

@@ -10,7 +10,7 @@ import pytest
 import synthetic
 
 from cadge_analysis.stats import load
-from cadge_analysis.stats.pilot import ClosedLoop, closed_loops, proposed
+from cadge_analysis.stats.offered import ClosedLoop, closed_loops, proposed
 
 
 def by_hand(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:

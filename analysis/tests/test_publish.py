@@ -20,9 +20,9 @@ import yaml
 from cadge_analysis import report
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import publish as publishing
+from cadge_analysis.publish.excerpt import retract
 from cadge_analysis.publish.leaks import LeakError, leaks, own_words
 from cadge_analysis.publish.publish import publish, redacted
-from cadge_analysis.publish.retract import retract
 from cadge_analysis.publish.run import Labels
 from cadge_results import Campaign
 from cadge_results.publish.published import Rules, own_names

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from cadge_analysis.publish.badge import badge
+from cadge_analysis.publish.banner import badge
 from cadge_analysis.publish.feed import feed, new_id
 from cadge_analysis.publish.model import PublishedRun, Retraction, SiteFile
 

@@ -19,8 +19,8 @@ from cadge_analysis.draw import palette
 from cadge_analysis.messages import say
 from cadge_analysis.page import views
 from cadge_analysis.page.scale_figures import NO_MEMORY, channels, counts, scale
+from cadge_analysis.stats.launch_facts import Taken, heaviest, taken
 from cadge_analysis.stats.load import Dataset, read
-from cadge_analysis.stats.resident import Taken, heaviest, taken
 from cadge_results import LaunchRecord
 from cadge_results.formats.launch import Endpoint
 from cadge_results.formats.result import ResidentFacts

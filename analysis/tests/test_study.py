@@ -16,7 +16,7 @@ import yaml
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.messages import say
 from cadge_analysis.study import engine, published
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make

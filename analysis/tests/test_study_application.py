@@ -16,7 +16,7 @@ import yaml
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.messages import say
 from cadge_analysis.study import plugin, published
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 from cadge_results import Campaign, PatternFile, Workloads
 from cadge_study_press.application import rank_correlation
 

@@ -11,7 +11,7 @@ import pytest
 from chromium import Browser
 from test_browser import COLOUR, TOO_WIDE, luminance
 
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 
 pytestmark = pytest.mark.spare
 

@@ -15,7 +15,7 @@ from test_browser import TOO_WIDE
 
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.study import published
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its page are costly to make

@@ -18,7 +18,7 @@ from test_browser import TOO_WIDE
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.messages import say
 from cadge_analysis.study import prose, published
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # campaigns and their pages are costly to make

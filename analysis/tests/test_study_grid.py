@@ -17,7 +17,7 @@ from test_browser import TOO_WIDE
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.messages import say
 from cadge_analysis.study import published
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 from cadge_results import Campaign
 from cadge_results.units import parse_bytes
 

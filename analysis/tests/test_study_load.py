@@ -16,7 +16,7 @@ from test_study_application import PRESS, numbers, rows, said, with_versions
 
 from cadge_analysis.stats import compare, load
 from cadge_analysis.study import published
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 from cadge_results.formats.result import PathFacts
 from cadge_study_press.application import Application
 from cadge_study_press.ground import through_kernel

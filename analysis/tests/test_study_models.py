@@ -17,8 +17,8 @@ from cadge_analysis.errors import BadInputError
 from cadge_analysis.stats import load
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.study import published
-from cadge_analysis.study.build import build
 from cadge_analysis.study.models import models
+from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its page are costly to make

@@ -15,10 +15,9 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.learn import learned
 from cadge_harness.plan.planner import make_plan
-from cadge_harness.plan.probe import SLOWER_MOST, probed
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import read_sweep
-from cadge_harness.plan.timemodel import TimeModel, idle_times, touched_bytes
+from cadge_harness.plan.timemodel import SLOWER_MOST, TimeModel, idle_times, probed, touched_bytes
 from cadge_harness.testbed.model import TestbedKind
 from cadge_results import Campaign, CampaignWriter, DamagedError, Store, Workload
 

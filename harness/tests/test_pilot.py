@@ -12,7 +12,7 @@ import pytest
 
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
-from cadge_harness.plan.pilot import LAUNCHES, pilot_of
+from cadge_harness.plan.narrow import PILOT_LAUNCHES, pilot_of
 from cadge_results import SweepFile
 
 from .conftest import TINY, Answer, FakeRunner
@@ -49,7 +49,7 @@ def test_a_pilot_is_the_baseline_at_the_usual_share() -> None:
         ("load", {"request_bytes": "8B"}),
     ]
     assert (pilot.launches, pilot.looks, pilot.budget, pilot.floors, pilot.twin) == (
-        LAUNCHES,
+        PILOT_LAUNCHES,
         None,
         None,
         False,

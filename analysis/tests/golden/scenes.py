@@ -52,7 +52,7 @@ from cadge_analysis.page import history as history_page
 from cadge_analysis.page.picture import ascii_text, lines, pictured
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
-from cadge_analysis.study.build import build
+from cadge_analysis.study.views import build
 from cadge_analysis.versus.against import Against, against
 from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.history import history

@@ -21,8 +21,8 @@ from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page.figures import emphasised, estimate_text, figure_of
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.launch_facts import Taken, heaviest, taken
 from cadge_analysis.stats.load import Dataset, Series, series_of
-from cadge_analysis.stats.resident import Taken, heaviest, taken
 from cadge_results import LaunchRecord, PatternFile
 
 say = partial(messages.say, "figures")

@@ -17,14 +17,16 @@ from html import escape
 from pathlib import Path
 
 from cadge_analysis import messages
-from cadge_analysis.errors import BadInputError
+from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish.banner import framed, templates
 from cadge_analysis.publish.bundle import squeezed
-from cadge_analysis.publish.leaks import LeakError, checker, leaks
+from cadge_analysis.publish.leaks import LeakError, checker, leaks, own_words, wrong
 from cadge_analysis.publish.model import PublishedRun, Retraction
 from cadge_analysis.publish.publish import Copies
 from cadge_analysis.publish.run import REPORT, RUN, SUMS, Bundled, Labels, bundled
-from cadge_analysis.publish.site import changed, check_unretracted, marked_files, put, put_files
+from cadge_analysis.publish.site import MARKER, Site, changed, check_unretracted, marked_files, put, put_files
+from cadge_results.publish.published import own_names
+from cadge_results.publish.redact import Redactor
 
 say = partial(messages.say, "publish")
 
@@ -111,11 +113,8 @@ def publish(copies: Copies, target: Path, archives: Path, labels: Labels) -> Pat
     return archives / archive.name
 
 
-def retract(folder: Path, run: PublishedRun, because: str, at_utc: str) -> None:
-    """Mark the run of an excerpt as not to be relied on: on its pages, in README.md and run.json.
-
-    Raises BadInputError, FormatError.
-    """
+def _mark(folder: Path, run: PublishedRun, because: str, at_utc: str) -> None:
+    """Mark the run of an excerpt as not to be relied on: on its pages, in README.md and run.json."""
     check_unretracted(run)
     marked = run.model_copy(update={"retracted": Retraction(because=because, at_utc=at_utc)})
     files = marked_files(folder, marked, on_site=False)
@@ -184,3 +183,33 @@ def _readme(
 def _plain(text: str) -> str:
     """Return text that Markdown shows as it is, whatever a title says."""
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def retract(target: Path, which: str, because: str, at_utc: str) -> str:
+    """Retract a run of a site or an excerpt, and return its id.
+
+    Raises BadInputError where the reason has a name or a secret in it, LeakError, NoDataError, FormatError.
+    """
+    check = Redactor(own_names(own_words()))
+    if what := wrong(because, None, check):
+        raise BadInputError(say("retract.reason_names", what=what))
+    if not (target / MARKER).is_file() and (target / RUN).is_file():
+        return _in_excerpt(target, which, because, at_utc)
+    Site(target).about()
+    with changed(target) as site:
+        run = site.run(which)
+        site.retract(run, because, at_utc)
+        paths = [*site.write_rest(site.about()), *sorted(site.folder(run.campaign_id).glob("*.html"))]
+        if found := leaks(site.root, paths, None):
+            raise LeakError(found)
+        return run.campaign_id
+
+
+def _in_excerpt(target: Path, which: str, because: str, at_utc: str) -> str:
+    path = target / RUN
+    run = PublishedRun.parse(path.read_bytes(), source=str(path))
+    if not which or not run.campaign_id.startswith(which):
+        raise NoDataError(say("retract.another_run", target=target, campaign_id=run.campaign_id, which=which))
+    with changed(target, RUN) as place:
+        _mark(place.root, run, because, at_utc)
+    return run.campaign_id

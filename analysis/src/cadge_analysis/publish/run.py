@@ -13,8 +13,7 @@ from pydantic import JsonValue
 
 from cadge_analysis import export, messages, report
 from cadge_analysis.publish import bundle
-from cadge_analysis.publish.badge import BADGE, badge
-from cadge_analysis.publish.banner import framed
+from cadge_analysis.publish.banner import BADGE, badge, framed
 from cadge_analysis.publish.cite import citation, licence_text
 from cadge_analysis.publish.model import Licence, PublishedRun, Retraction, SiteFile
 from cadge_analysis.stats.load import read

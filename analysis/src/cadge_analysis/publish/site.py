@@ -7,6 +7,8 @@ not of the site (a repository, pages of others) stays as it is.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,10 +20,8 @@ from cadge_analysis import messages
 from cadge_analysis.blocks.script import tidy
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.publish import bundle
-from cadge_analysis.publish.badge import BADGE, badge
-from cadge_analysis.publish.banner import framed, templates
+from cadge_analysis.publish.banner import BADGE, badge, framed, templates
 from cadge_analysis.publish.cite import citation, licence_text
-from cadge_analysis.publish.exchange import linked, put_in_place
 from cadge_analysis.publish.feed import FEED, feed, new_id
 from cadge_analysis.publish.model import PublishedRun, Retraction, SiteFile
 from cadge_analysis.publish.run import PAGE, RUN, SUMS, schemas
@@ -203,3 +203,44 @@ def changed(target: Path, marker: str = MARKER) -> Iterator[Site]:
         raise StoreUnwritableError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+def put_in_place(new: Path, old: Path) -> None:
+    """Put folder `new` in the place of `old`, which is removed where it was there. Raises OSError."""
+    if not old.exists():
+        new.rename(old)
+        return
+    if not _exchanged(new, old):
+        away = new.with_name(f"{new.name}.old")
+        old.rename(away)
+        try:
+            new.rename(old)
+        except OSError:
+            away.rename(old)
+            raise
+        new = away
+    shutil.rmtree(new)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step; say whether kernel and file system can."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    return (
+        rename is not None and rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0
+    )
+
+
+def linked(source: Path, target: Path) -> None:
+    """Copy a folder by hard links: no file of it is written into afterwards, only replaced. Raises OSError."""
+
+    def link(one: str, other: str) -> None:
+        try:
+            os.link(one, other, follow_symlinks=False)
+        except OSError:
+            shutil.copy2(one, other, follow_symlinks=False)
+
+    shutil.copytree(source, target, symlinks=True, copy_function=link)

@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.draw import stacked
+from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
+from cadge_analysis.draw.palette import LIGHT
+from cadge_analysis.draw.stacked import StackedBar
+from cadge_analysis.draw.svg import Spec
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
@@ -133,3 +138,29 @@ def summary(item: RoundTripBill) -> str:
         for name, part in item.parts.items()
     ]
     return f"{units.us(item.total.value)}\u00a0\u00b5s = {' + '.join(parts)}"
+
+
+SLOTS = {SOFTWARE: 2, ENGINE: 0, REST: 1, TOGETHER: 9}
+COLOURS = {FLOOR: FLOOR_INK} | {name: LIGHT[slot] for name, slot in SLOTS.items()}
+VARIABLES = {FLOOR: "floor"} | {name: f"s{slot}" for name, slot in SLOTS.items()}
+
+
+def stacked_bill(items: Sequence[RoundTripBill]) -> Spec:
+    """Return the chart of all bills that can be stacked."""
+    bars = [
+        StackedBar(
+            name=f"{item.label}, {item.detail}",
+            text=summary(item),
+            parts={name: part.value / item.total.value for name, part in item.parts.items()},
+        )
+        for item in items
+        if item.total is not None
+    ]
+    return stacked.figure(
+        bars,
+        {name: COLOURS[name] for name in PARTS},
+        end=1.0,
+        title=say("stack.share_round_trip"),
+        ticks=(0, 0.25, 0.5, 0.75, 1),
+        tick_expr="format(datum.value*100,'d')+'\u202f%'",
+    )

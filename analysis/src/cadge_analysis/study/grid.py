@@ -20,9 +20,9 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.load import Cell, Series
-from cadge_analysis.study import carried
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.published import ColumnOf, GridOf, Published, TopologyOf
+from cadge_analysis.study.shares import by_round
 from cadge_results.plugins.pattern import holds
 
 Where = tuple[Series, str, str]
@@ -56,7 +56,7 @@ def _value(cell: Cell | None, row: Row | None, column: ColumnOf) -> Value:
     if row is None:
         return Value(text=units.MISSING, reason=reason(cell))
     if column.carries:
-        rates = carried.by_round(cell, column.carries)
+        rates = by_round(cell, column.carries)
         return estimate_value(intervals.over_launches(list(rates.values())), scale=1.0, reason="")
     return estimate_value(row.numbers.central, scale=words.shown(row.numbers.quantity).scale, reason="")
 

@@ -16,8 +16,7 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.load import Cell, Series
-from cadge_analysis.study import carried
+from cadge_analysis.stats.load import Cell, RoundKey, Series
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.published import Published, ShareOf
 from cadge_results.plugins.pattern import holds
@@ -66,7 +65,7 @@ def _share(cell: Cell, stream: Cell | None, rows: Mapping[str, Row], spec: Share
         bare = cell if row is None else stream
         why = reason(bare) if bare is not None else say("shares.no_planned", of=spec.of, size=units.size(size))
         return Share(where=_where(cell), size=size, ratio=None, why=why, chosen=chosen)
-    ratio = intervals.ratio(carried.by_round(cell, spec.carries), of.numbers.by_round)
+    ratio = intervals.ratio(by_round(cell, spec.carries), of.numbers.by_round)
     return Share(where=_where(cell), size=size, ratio=ratio, why=say("shares.no_launch_both"), chosen=chosen)
 
 
@@ -124,3 +123,13 @@ def shares(comparison: Comparison, published: Published, spec: ShareOf) -> Regio
         lines=(theirs, *ours),
     )
     return Region(id="shares", title=spec.title, blocks=(plain(spec.note), table))
+
+
+def by_round(cell: Cell, parameter: str) -> dict[RoundKey, float]:
+    """Return MB/s of each launch: the bytes of a parameter, once an operation, by the time of all operations."""
+    each = cell.case.workload.integer(parameter)
+    return {
+        sample.round: units.mb_per_s(sample.operations * each, sample.elapsed_ns)
+        for sample in cell.samples
+        if sample.elapsed_ns
+    }

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import TypeVar
 
 from cadge_analysis import messages, units, words
+from cadge_analysis.blocks import html
 from cadge_analysis.blocks.make import (
     line_of,
     listed,
@@ -47,28 +49,35 @@ from cadge_analysis.page.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.remarks import counted, remarks
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.warned import banner
+from cadge_analysis.report import stamp
+from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
+from cadge_analysis.stats.load import Dataset
 from cadge_analysis.study import (
     contrast,
+    engine,
     features,
     grid,
     hypotheses,
     ladder,
     matrix,
     models,
+    plugin,
+    prose,
+    published,
     ranges,
-    semantics,
     shares,
-    stack,
 )
-from cadge_analysis.study.bill import PARTS, RoundTripBill, items, summary
+from cadge_analysis.study.bill import PARTS, VARIABLES, RoundTripBill, items, stacked_bill, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
 from cadge_analysis.study.plugin import Own
 from cadge_analysis.study.prose import Prose, Section
-from cadge_analysis.study.published import TAGS, BillOf, Published, SettingOf
+from cadge_analysis.study.published import TAGS, BillOf, PropertyOf, Published, SemanticsOf, SettingOf
+from cadge_results import Campaign, Written, write_output
 
 say = partial(messages.say, "study")
 
@@ -115,12 +124,12 @@ def _bill(comparison: Comparison, published: Published, bill: BillOf, bench: Eng
     drawn = [item for item in found if item.drawn]
     title = bill.title
     told = "; ".join(f"{item.label}, {item.detail}: {summary(item)}" for item in drawn)
-    picture = svg.render(stack.figure(drawn), name="bill", title=title, description=f"{told}.", minimum_px=MINIMUM_PX)
+    picture = svg.render(stacked_bill(drawn), name="bill", title=title, description=f"{told}.", minimum_px=MINIMUM_PX)
     return (
         StackedFigure(
             name="bill",
             label=title,
-            parts=tuple((stack.VARIABLES[name], name) for name in parts),
+            parts=tuple((VARIABLES[name], name) for name in parts),
             svg=picture,
             caption=say("bill.figure"),
         ),
@@ -409,6 +418,74 @@ class _Sections:
 
     def _semantics(self) -> Iterator[Region]:
         if self._published.semantics:
-            found = semantics.matrix(self.of_matrix.data, self._published.semantics)
+            found = _semantics_table(self.of_matrix.data, self._published.semantics)
             title = say("titles.semantics")
             yield self._section("semantics", title, (found,), short="Semantics")
+
+
+NOT_SEEN = "not seen"
+NOT_HERE = "not measured here"
+
+
+def _said(facts: LaunchFacts, row: PropertyOf) -> str:
+    if row.cap:
+        return "yes" if row.cap in facts.caps else "no"
+    value = facts.traits.get(row.trait)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return NOT_HERE if value is None else str(value).replace("_", " ")
+
+
+def _ours(found: Iterable[tuple[str, LaunchFacts]], row: PropertyOf) -> str:
+    """Return one word where all contexts say the same, else each word with those that say it."""
+    by_word: dict[str, list[str]] = {}
+    for where, facts in found:
+        by_word.setdefault(_said(facts, row), []).append(where)
+    if len(by_word) < 2:
+        return next(iter(by_word), NOT_HERE)
+    return "; ".join(f"{word} ({', '.join(dict.fromkeys(places))})" for word, places in by_word.items())
+
+
+def _semantics_table(data: Dataset, spec: SemanticsOf) -> Table:
+    """Return the matrix: systems across, properties down."""
+    contexts: dict[str, list[tuple[str, LaunchFacts]]] = {style: [] for style in spec.systems}
+    for (series, place, _), facts in sorted(launch_facts(data).items(), key=lambda item: item[0]):
+        style, _, substrate = series.layer.partition("-")
+        if style in contexts and not series.settings and not series.shims:
+            contexts[style].extend((f"{substrate} {place}", one) for one in facts)
+
+    def cell(row: PropertyOf, style: str) -> TableCell:
+        then, now = row.published.get(style, NOT_SEEN), _ours(contexts[style], row)
+        return TableCell(spans=(Span(then, role="then"), Span(now, role="now")))
+
+    return Table(
+        label="Semantics",
+        role="plain semantics",
+        columns=(words_column("property"), *map(words_column, spec.systems.values())),
+        lines=tuple(
+            line_of(row_name(row.name), (cell(row, style) for style in spec.systems)) for row in spec.properties
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A page that was written, and whether any number on it is of the campaigns."""
+
+    written: Written
+    has_ours: bool
+
+
+def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Built:
+    """Write the page of the study in `folder` for one or more campaigns.
+
+    Each section is made of the first campaign that has something for it.
+    Raises AnalysisError, cadge_results.ResultsError.
+    """
+    figures = published.read(folder)
+    own = plugin.load_own(folder, figures)
+    bench = engine.read(engine_bench) if engine_bench is not None else None
+    data = [load.read(campaign) for campaign in campaigns]
+    said = prose.read(folder)
+    made = page([compare.compare(one) for one in data], figures, said, bench, own, generated=stamp(data[0]))
+    return Built(write_output(out_path, html.printed(made).encode()), has_ours(made.blocks))

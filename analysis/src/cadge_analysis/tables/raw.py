@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cadge_analysis.cells.entry import Field, Of, fixed_columns, parameter_fields, subject_fields, table_of
 from cadge_analysis.cells.table import beside, parameters
-from cadge_analysis.stats.resident import Taken, taken
+from cadge_analysis.stats.launch_facts import Taken, taken
 from cadge_analysis.words import slug
 from cadge_results import Campaign, Plan
 from cadge_results.formats.histogram import Histogram

@@ -33,8 +33,7 @@ from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import say_cast
 from cadge_harness.plan.link import RATE
-from cadge_harness.plan.narrow import Asked
-from cadge_harness.plan.pilot import pilot_of, shares_of
+from cadge_harness.plan.narrow import Asked, pilot_of, shares_of
 from cadge_harness.run.ansible_files import build_bytes
 from cadge_harness.run.request import Request, read_request
 from cadge_harness.run.room import OF_HOSTS
@@ -136,7 +135,7 @@ def plan(
 
 def _pilot(request: Request, output: Output, how: Measuring) -> int:
     """Measure what the baseline reaches, and say which rate to offer to all layers."""
-    from cadge_analysis.stats import pilot as rates
+    from cadge_analysis.stats import offered as rates
     from cadge_analysis.stats.load import read
     from cadge_cli.commands.run import measure
 

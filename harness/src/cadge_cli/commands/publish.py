@@ -190,7 +190,7 @@ def publish(
 
 def _retract(output: Output, run: str, site: Path | None, because: str | None) -> int:
     """Put a banner on a run's report and in the index; of an excerpt on its pages and in its README."""
-    from cadge_analysis.publish.retract import retract as mark
+    from cadge_analysis.publish.excerpt import retract as mark
 
     if site is None:
         raise UsageError(say("publish.retract_where"))

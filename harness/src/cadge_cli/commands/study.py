@@ -58,7 +58,7 @@ def study(
 
     With --claims it lists what all these papers claimed. The verdicts stand in the studies.
     """
-    from cadge_analysis.study.build import build
+    from cadge_analysis.study.views import build
     from cadge_results import Store
     from cadge_results.formats.complaint import nearest
     from cadge_results.store.layout import check_no_link

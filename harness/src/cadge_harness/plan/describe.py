@@ -9,18 +9,20 @@ leaves the layer undescribed, and the launch then says what is wrong.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from cadge_harness.paths import Checkout
-from cadge_harness.plan import said
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
-from cadge_harness.plan.surroundings import NOTHING_STATED, surroundings
+from cadge_harness.plan.surroundings import NOTHING_STATED, surroundings, variables
 from cadge_results import Reason
 from cadge_results.formats.base import Place, Wait
+from cadge_results.store.usercache import cache_folder, cached, keep
 
 _TIMEOUT_S = 20
 _PLACES: tuple[Place, ...] = ("self", "within", "between")
@@ -45,12 +47,12 @@ def describe_layers(
     asked = [info for info in catalogue.layers if info.absent is None and (names is None or info.name in names)]
     # what an inventory states of the system's libraries would lead a provider's to them
     around = {info.name: info.provider.environment if info.provider else stated for info in asked}
-    answers = said.recall(checkout, around)
+    answers = _recall(checkout, around)
     if unknown := [name for name in around if name not in answers]:
         from concurrent.futures import ThreadPoolExecutor  # takes longer to import than most answers to read
 
         # before asking: it may be built meanwhile
-        keys = {name: said.key_of(checkout, name, around[name]) for name in unknown}
+        keys = {name: _key_of(checkout, name, around[name]) for name in unknown}
         with ThreadPoolExecutor(max_workers=2) as pool:
             new = dict(zip(unknown, pool.map(lambda name: _ask(name, checkout, around[name]), unknown), strict=True))
         found = {name: answer for name, answer in new.items() if answer is not None}
@@ -58,7 +60,7 @@ def describe_layers(
         lasting = {
             name: answer for name, answer in found.items() if not answer.get("reason") and not _forbidden(answer)
         }
-        said.remember(checkout, {keys[name]: answer for name, answer in lasting.items()})
+        _remember(checkout, {keys[name]: answer for name, answer in lasting.items()})
         answers |= found
     layers = tuple(
         replace(info, description=read_description(answers[info.name])) if info.name in answers else info
@@ -140,3 +142,66 @@ def _text(value: object) -> str | None:
 
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
+
+
+_SCHEMA = "cadge.said/1"
+_BYTES_MAX = 4 * 2**20
+_LINKER = Path("/etc/ld.so.cache")
+
+
+def _key_of(checkout: Checkout, name: str, stated: Mapping[str, str] = NOTHING_STATED) -> str:
+    """Return what an answer of a module depends on, as one word; the answer holds for this key alone.
+
+    `stated` are the variables that an inventory states for endpoints.
+    """
+    files = [_state(path) for path in (checkout.modules / f"{name}.so", checkout.driver, _LINKER)]
+    text = json.dumps([name, files, sorted(variables(stated).items()), os.uname().release, os.geteuid()])
+    return f"{name} {hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()}"
+
+
+def _recall(checkout: Checkout, around: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, object]]:
+    """Return the answers of those modules that are as they were when they gave them; `around`: their variables."""
+    kept = _read(checkout)
+    keys = {name: _key_of(checkout, name, stated) for name, stated in around.items()} if kept else {}
+    return {name: kept[key] for name, key in keys.items() if key in kept}
+
+
+def _remember(checkout: Checkout, answers: Mapping[str, Mapping[str, object]]) -> None:
+    """Keep answers by their keys, in the place of earlier ones of the same modules."""
+    path = _path(checkout)
+    if path is None or not answers:
+        return
+    new = {key.split()[0] for key in answers}
+    kept = {key: answer for key, answer in _read(checkout).items() if key.split()[0] not in new}
+    document = {"schema": _SCHEMA, "modules": str(checkout.modules), "said": kept | dict(answers)}
+    keep(path, (json.dumps(document) + "\n").encode())
+
+
+def _path(checkout: Checkout) -> Path | None:
+    """Return the file of a build tree in the user's cache; None where there is no such folder to have."""
+    folder = cache_folder()
+    name = hashlib.sha256(os.fsencode(checkout.modules)).hexdigest()[:16]
+    return folder and folder / f"layers-{name}.json"
+
+
+def _read(checkout: Checkout) -> dict[str, Mapping[str, object]]:
+    path = _path(checkout)
+    if path is None:
+        return {}
+    try:
+        raw = json.loads(cached(path, _BYTES_MAX) or b"")
+    except (ValueError, RecursionError):
+        return {}
+    said = raw.get("said") if isinstance(raw, dict) and raw.get("schema") == _SCHEMA else None
+    if not isinstance(said, dict):
+        return {}
+    return {key: answer for key, answer in said.items() if isinstance(answer, dict) and key.strip()}
+
+
+def _state(path: Path) -> list[object]:
+    """Return what changes when a file is written or replaced."""
+    try:
+        found = path.stat()
+    except OSError:
+        return [str(path)]
+    return [str(path), found.st_ino, found.st_size, found.st_mtime_ns]

@@ -23,7 +23,7 @@ from cadge_harness.plan.looks import most
 from cadge_harness.plan.order import in_turns
 from cadge_harness.plan.order import seeded as _random
 from cadge_harness.plan.order import shuffled as _shuffled
-from cadge_harness.plan.refuse import refuse_point
+from cadge_harness.plan.refuse import check_variables, refuse_point
 from cadge_harness.plan.replay import refuse_replay, with_trace
 from cadge_harness.plan.site import PlanSite, refuse_cast, refuse_place
 from cadge_harness.plan.sizes import Dropped, layers_left_out, left_out, size_of
@@ -38,7 +38,6 @@ from cadge_harness.plan.timemodel import (
     touched_bytes,
 )
 from cadge_harness.plan.twin import thing_of, twins_of
-from cadge_harness.plan.variables import check_variables
 from cadge_harness.words import count_of, runs_only
 from cadge_results import (
     PatternFile,

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 
+from cadge_harness.errors import UsageError
 from cadge_harness.plan.cast import Cast, contexts_by_host
 from cadge_harness.plan.catalogue import Context, LayerInfo, Refusal
 from cadge_harness.plan.site import PlanSite, refuse_cast, refuse_place, refuse_rights
 from cadge_harness.plan.sweep import WantedPoint
 from cadge_harness.words import count_of, runs_only
-from cadge_results import PatternFile, Reason
+from cadge_results import LayerFile, PatternFile, Reason
 from cadge_results.plugins.layerfile import Limit
 from cadge_results.plugins.pattern import holds
 
@@ -163,3 +166,22 @@ def _needs_descriptor(pattern: PatternFile, cast: Cast) -> str | None:
     if any(pattern.roles[endpoint.role].own_loop for endpoint in cast):
         return "the program's own event loop cannot hold it"
     return None
+
+
+PREFIX = "env."
+_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
+
+
+def check_variables(file: LayerFile, settings: Mapping[str, str]) -> None:
+    """Raise UsageError where a setting is a variable that does not steer the layer's library, or cannot be one."""
+    for setting, value in settings.items():
+        if not setting.startswith(PREFIX):
+            continue
+        name = setting.removeprefix(PREFIX)
+        if not _NAME.fullmatch(name) or not value.isprintable():
+            raise UsageError(f"layer {file.name}: {setting!r} = {value!r} cannot be an environment variable")
+        if not file.variables:
+            raise UsageError(f"layer {file.name}: no environment variable steers it, so a sweep cannot set {name}")
+        if not name.startswith(file.variables):
+            known = " or ".join(f"{beginning}*" for beginning in file.variables)
+            raise UsageError(f"layer {file.name}: a sweep may set {known} for it, not {name}")

@@ -17,11 +17,10 @@ from cadge_harness.plan.link import states_rate
 from cadge_harness.plan.narrow import NOTHING_ASKED, Asked, narrowed
 from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.planner import make_plan
-from cadge_harness.plan.probe import probed
 from cadge_harness.plan.replay import bounds, replaying
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import by_layers, find_sweep, read_sweep, wanted
-from cadge_harness.plan.timemodel import idle_times
+from cadge_harness.plan.timemodel import idle_times, probed
 from cadge_harness.plan.weblog import Replay, read_log
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed, TestbedKind

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Builds every layer and shim that is found as layers/*/*.layer.yml. There is no list: a layer is three files,
-# layers/<style>/<substrate>.c (or .cc), .mk and .layer.yml, and adding one edits nothing.
+# layers/<style>/<substrate>.c (or .cc), .mk and .layer.yml, and adding one edits nothing. A style on a wire is the last of these alone.
 #
 #   make -f layers/build.mk                          all layers into build/layers
 #   make -f layers/build.mk LAYERS="sockets-tcp"     a subset; LAYERS="mpi-p2p@mpich-5.0.2" one layer on one provider
@@ -44,6 +44,9 @@ ifneq ($(LAYERS_UNKNOWN),)
 $(error no such layer: $(LAYERS_UNKNOWN); there are: $(LAYERS_ALL))
 endif
 
+# A layer without a .mk of its own is its style on the wire of its name: $(1) its layer file
+layer-mk = $(or $(wildcard $(1:.layer.yml=.mk)),$(dir $(1))style.mk)
+
 # $(1) layer name, $(2) its layer file
 define layer-read
 LAYER_SOURCES :=
@@ -51,7 +54,8 @@ LAYER_PKGS :=
 LAYER_HEADERS :=
 LAYER_CFLAGS :=
 LAYER_LIBS :=
-include $(2:.layer.yml=.mk)
+WIRE := $(patsubst %.layer.yml,%,$(notdir $(2)))
+include $(call layer-mk,$(2))
 SOURCES_$(1) := $$(LAYER_SOURCES)
 PKGS_$(1) := $$(LAYER_PKGS)
 HEADERS_$(1) := $$(LAYER_HEADERS)
@@ -75,7 +79,7 @@ endef
 # $(1) layer or layer@label, $(2) its layer file
 define layer-rules
 $(call object-rules,$(SET_$(1)),$(SOURCES_$(1)),$(CFLAGS_$(1)),$(PKGS_$(1)),$(PROVIDER_OF_$(1)))
-$(BUILD)/layers/$(1).so: $(OBJECTS_$(1)) $(BUILD)/obj/$(SET_$(1))/flags $(2:.layer.yml=.mk) $(call provider-file,$(1))
+$(BUILD)/layers/$(1).so: $(OBJECTS_$(1)) $(BUILD)/obj/$(SET_$(1))/flags $(call layer-mk,$(2)) $(call provider-file,$(1))
 	@mkdir -p $$(@D)
 	$(Q)$(if $(filter %.cc,$(SOURCES_$(1))),$(CXX),$(CC)) $(MODULE_LDFLAGS) -o $$@ $(OBJECTS_$(1)) $$(LIBS_$(1))
 	@rm -f $(BUILD)/layers/$(1).absent

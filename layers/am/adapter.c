@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts and channels. */
 #include "am/adapter.h"
+#include "substrate.h"
 
 #include <stdlib.h>
 
@@ -210,3 +211,13 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx)
 {
 	return cadge_wire_why(am_wire(ctx->am));
 }
+
+const struct cadge_traits cadge_style_library_traits = {CADGE_SUBSTRATE_PACKETS(0)};
+
+const struct cadge_layer cadge_style_layer = {
+	.name = "am-" CADGE_SUBSTRATE,
+	.style = "am",
+	.caps = CADGE_SUBSTRATE_CAPS(AM_CAPS),
+	CADGE_SUBSTRATE_SLOTS,
+	AM_SLOTS,
+};

@@ -7,6 +7,7 @@
 
 #include "bip/bip.h"
 #include "wire/style.h"
+#include "substrate.h"
 
 #define PACKET_BYTES (BIP_HEAD_BYTES + 256u * BIP_WORD_BYTES) /* longer messages are long */
 /* More than one look brings: 16 messages, and over UCX's TCP what a read of 8 KiB holds, 390 of the shortest. */
@@ -277,3 +278,13 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx)
 {
 	return bip_why(ctx->bip);
 }
+
+const struct cadge_traits cadge_style_library_traits = {CADGE_SUBSTRATE_PACKETS(1)};
+
+const struct cadge_layer cadge_style_layer = {
+	.name = "bip-" CADGE_SUBSTRATE,
+	.style = "bip",
+	.caps = CADGE_SUBSTRATE_CAPS(CADGE_STYLE_CAPS),
+	CADGE_SUBSTRATE_SLOTS,
+	.semantics = cadge_semantics_of_messages,
+};

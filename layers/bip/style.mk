@@ -1,8 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The style on a wire: a substrate's .mk sets WIRE and includes this. STYLE_SOURCES are its own API and the wire below, for tests as well.
-include $(LAYERS_ROOT)/wire/$(WIRE)/wire.mk
-STYLE_SOURCES := bip/bip.c bip/bip_send.c bip/bip_receive.c $(WIRE_SOURCES)
-LAYER_SOURCES := bip/$(WIRE).c bip/adapter.c wire/style.c $(STYLE_SOURCES)
-LAYER_PKGS := $(WIRE_PKGS)
-LAYER_CFLAGS := $(WIRE_CFLAGS)
-LAYER_LIBS := $(WIRE_LIBS)
+OWN_SOURCES := bip/bip.c bip/bip_send.c bip/bip_receive.c
+ADAPTER_SOURCES := bip/adapter.c
+include $(LAYERS_ROOT)/wire/style.mk

@@ -7,6 +7,7 @@
 
 #include "wire/style.h"
 #include "fm/fm.h"
+#include "substrate.h"
 
 #define PACKET_BYTES      8128u
 #define WINDOW            64u
@@ -264,3 +265,13 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx)
 {
 	return cadge_wire_why(fm_wire(ctx->fm));
 }
+
+const struct cadge_traits cadge_style_library_traits = {CADGE_SUBSTRATE_PACKETS(1)};
+
+const struct cadge_layer cadge_style_layer = {
+	.name = "fm-" CADGE_SUBSTRATE,
+	.style = "fm",
+	.caps = CADGE_SUBSTRATE_CAPS(CADGE_STYLE_CAPS | CADGE_CAP_FLOW_CONTROL),
+	CADGE_SUBSTRATE_SLOTS,
+	.semantics = cadge_semantics_of_messages,
+};

@@ -1,8 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The style on a wire: a substrate's .mk sets WIRE and includes this. STYLE_SOURCES are its own API and the wire below, for tests as well.
-include $(LAYERS_ROOT)/wire/$(WIRE)/wire.mk
-STYLE_SOURCES := fm/fm.c kit/fiber.c kit/fiber_overflow.c $(WIRE_SOURCES)
-LAYER_SOURCES := fm/$(WIRE).c fm/adapter.c wire/style.c $(STYLE_SOURCES)
-LAYER_PKGS := $(WIRE_PKGS)
-LAYER_CFLAGS := $(WIRE_CFLAGS)
-LAYER_LIBS := $(WIRE_LIBS)
+OWN_SOURCES := fm/fm.c kit/fiber.c kit/fiber_overflow.c
+ADAPTER_SOURCES := fm/adapter.c
+include $(LAYERS_ROOT)/wire/style.mk

@@ -5,6 +5,7 @@
  * holds up what is posted behind it. Both ends are locked meanwhile (the pin-down cache).
  */
 #include "pm/adapter.h"
+#include "substrate.h"
 
 #include <stdlib.h>
 
@@ -217,3 +218,13 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx)
 {
 	return cadge_wire_why(pm_wire(ctx->pm));
 }
+
+const struct cadge_traits cadge_style_library_traits = {CADGE_SUBSTRATE_PACKETS(0)};
+
+const struct cadge_layer cadge_style_layer = {
+	.name = "pm-" CADGE_SUBSTRATE,
+	.style = "pm",
+	.caps = CADGE_SUBSTRATE_CAPS(PM_CAPS),
+	CADGE_SUBSTRATE_SLOTS,
+	PM_SLOTS,
+};

@@ -3,7 +3,7 @@
 #include "rdma/adapter.h"
 #include "wire/mpi/memory.c"
 #include "wire/mpi/wire.c"
-#include "wire/mpi/style.h"
+#include "wire/mpi/substrate.h"
 
 static enum cadge_progress expected(const struct cadge_wire *wire, uint32_t right)
 {
@@ -45,7 +45,7 @@ const struct cadge_traits cadge_style_library_traits = {
 
 const struct cadge_layer cadge_style_layer = {
 	.name = "rdma-mpi",
-	.caps = CADGE_MPI_CAPS(RDMA_CAPS) | CADGE_CAP_NET | CADGE_CAP_MEM_ALLOC,
+	.caps = CADGE_SUBSTRATE_CAPS(RDMA_CAPS) | CADGE_CAP_NET | CADGE_CAP_MEM_ALLOC,
 	CADGE_STYLE_SLOTS_BARE,
 	RDMA_SLOTS,
 	RDMA_ALLOC_SLOTS,

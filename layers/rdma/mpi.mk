@@ -1,4 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-WIRE := mpi
 RDMA_UNIT := wire/mpi/memory.c wire/mpi/wire.c
 include $(LAYERS_ROOT)/rdma/style.mk

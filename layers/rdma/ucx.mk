@@ -1,4 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-WIRE := ucx
 RDMA_UNIT := wire/ucx/rma.c wire/ucx/memory.c wire/ucx/wire.c
 include $(LAYERS_ROOT)/rdma/style.mk

@@ -273,9 +273,8 @@ def layers_of(build: Path) -> list[Path]:
 def wire_of(module: Path) -> str:
     """Return the wire that the layer's style stands on, which has tests of its own at both places; or nothing."""
     style, _, substrate = module.stem.partition("-")
-    makefile = ROOT / "layers" / style / f"{substrate}.mk"
-    stands = makefile.exists() and f"WIRE := {substrate}\n" in makefile.read_text(encoding="utf-8")
-    return substrate if stands else ""
+    files = (ROOT / f"layers/{style}/style.mk", ROOT / f"layers/wire/{substrate}/wire.mk")
+    return substrate if all(file.exists() for file in files) else ""
 
 
 def wire_by_style(turn: int) -> dict[str, str]:
@@ -381,12 +380,7 @@ def short(cases: list[object]) -> set[str]:
 def test_the_short_form_has_each_style_and_each_wire_once() -> None:
     """Every layer at one place at least; a style over one wire a place and mode, and each wire under a style."""
     modules = layers_of(BUILDS["asan"])
-    wires = {  # found by folders, where wire_of reads makefiles
-        module.stem: wire
-        for module in modules
-        for style, _, wire in [module.stem.partition("-")]
-        if (ROOT / f"layers/{style}/style.mk").exists() and (ROOT / f"layers/wire/{wire}/wire.mk").exists()
-    }
+    wires = {module.stem: wire for module in modules if (wire := wire_of(module))}
     if not wires:
         pytest.skip("no style on a wire is built")
     styles = {name.partition("-")[0] for name in wires}

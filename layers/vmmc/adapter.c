@@ -4,6 +4,7 @@
  * it alone (wire/mail.h). In block mode each of these updates notifies, since an update alone wakes nobody.
  */
 #include "vmmc/adapter.h"
+#include "substrate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,3 +311,13 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx)
 {
 	return cadge_wire_why(vmmc_wire(ctx->vmmc));
 }
+
+const struct cadge_traits cadge_style_library_traits = {CADGE_SUBSTRATE_PUTS};
+
+const struct cadge_layer cadge_style_layer = {
+	.name = "vmmc-" CADGE_SUBSTRATE,
+	.style = "vmmc",
+	.caps = CADGE_SUBSTRATE_CAPS(VMMC_CAPS),
+	CADGE_SUBSTRATE_SLOTS,
+	VMMC_SLOTS,
+};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the adapters of the styles have in common. A module holds one style on one substrate, so the slots of all styles have
- * the same names: layers/<style>/adapter.c defines them once, and a substrate's file is a table of them.
+ * the same names: layers/<style>/adapter.c defines them once, and a table of them.
  */
 #ifndef CADGE_WIRE_STYLE_H
 #define CADGE_WIRE_STYLE_H
@@ -53,8 +53,10 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx);
 #define CADGE_STYLE_SLOTS       CADGE_STYLE_SLOTS_AWAKE, CADGE_STYLE_SLOTS_SLEEP
 
 /*
- * What a substrate's file defines: the table, which the module's entry returns, and what its library does to a short message,
- * beside what the style does.
+ * What a style defines at its adapter's end: the table, which the module's entry returns, and what the library does to a short
+ * message, beside what the style does. layers/wire/<wire>/substrate.h says what differs between substrates: CADGE_SUBSTRATE, the
+ * name; _CAPS(caps), those of the style that are left, and the library's own; _SLOTS, those of every style; and traits of packets
+ * (`kept`: the style keeps some), or of puts where messages are made of these.
  */
 extern const struct cadge_layer cadge_style_layer;
 extern const struct cadge_traits cadge_style_library_traits;

@@ -3,7 +3,7 @@
 WIRE_SOURCES := wire/ofi/wire.c wire/ofi/flow.c wire/ofi/memory.c wire/packets.c wire/ofi/ofi.c wire/rdma_device.c \
 	wire/ofi/params.c wire/ofi/rma.c kit/adapter.c kit/adapter_net.c
 WIRE_PKGS := libfabric
-WIRE_CFLAGS :=
+WIRE_CFLAGS := -iquote $(LAYERS_ROOT)/wire/ofi
 WIRE_LIBS :=
 WIRE_TEST_SOURCES :=
 WIRE_TEST_LIBS :=

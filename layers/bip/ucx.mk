@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: BSD-3-Clause
-WIRE := ucx
-include $(LAYERS_ROOT)/bip/style.mk

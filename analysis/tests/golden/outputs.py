@@ -17,10 +17,12 @@ from unittest.mock import patch
 from cadge_analysis import export, report
 from cadge_analysis.draw import svg
 from cadge_analysis.flat import lines
+from cadge_analysis.page.documents import document
 from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.tables import TABLES
 from cadge_analysis.versus.against import Against
 from cadge_results import Campaign
+from golden.editions import lacking
 
 Outputs = dict[str, str]
 _RAW = ("data-", "href", "class")
@@ -117,9 +119,11 @@ class Figures:
 
 
 def of_page(page: Page) -> Outputs:
-    """Return all editions of a report."""
+    """Return all editions of a report; each has every text of its blocks."""
     found = {kind: report.edition(page, kind) for kind in ("text", "markdown")}
-    return found | of_html(report.html(page), "html")
+    html = report.html(page)
+    assert lacking(document(page), found | {"html": html}) == []
+    return found | of_html(html, "html")
 
 
 def of_exports(campaign: Campaign) -> Iterator[tuple[str, str]]:

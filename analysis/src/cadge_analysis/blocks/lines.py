@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Blocks as lines of an edition without pictures: headings, sentences, lists, commands and tables of plain text.
 
-A figure is told by its caption and its numbers; a fold and a region by what they hold.
+A figure is told by its caption and its numbers. A section and a fold are what they hold, below a heading.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from cadge_analysis import messages
 from cadge_analysis.blocks.model import (
+    CHOSEN,
+    GIST,
     ONSCREEN,
     Block,
     Column,
     Command,
-    Either,
     Fact,
     Facts,
     Figure,
@@ -36,6 +39,11 @@ from cadge_analysis.blocks.model import (
     Text,
 )
 from cadge_analysis.cells.shown import Value
+
+say = partial(messages.say, "figures")
+
+DEEPEST = 6
+"""Levels of headings that Markdown has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +72,15 @@ class FlatTable:
 Lines = Heading | Paragraph | Listed | Command | FlatTable
 
 
-def lines_of(blocks: Iterable[Block]) -> Iterator[Lines]:
-    """Yield what an edition says of blocks."""
+def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
+    """Yield what an edition says of blocks that stand below a heading of a level."""
+    below = level
     for block in blocks:
         match block:
-            case Heading() | Command():
+            case Heading():
+                yield block
+                below = block.level
+            case Command():
                 yield block
             case Text():
                 if ONSCREEN not in block.role.split():
@@ -85,16 +97,17 @@ def lines_of(blocks: Iterable[Block]) -> Iterator[Lines]:
                 yield _matrix(block)
             case Figure() | PanelFigure():
                 yield Heading(3, block.title)
-                yield Paragraph(block.caption if isinstance(block, Figure) else block.note)
+                yield Paragraph(block.caption.replace(CHOSEN, "") if isinstance(block, Figure) else block.note)
                 yield FlatTable("", block.table.columns, block.table.rows)
             case Region():
                 if block.title:
                     yield Heading(2, block.title)
-                yield from lines_of(block.blocks)
+                yield from lines_of(block.blocks, level)
             case Fold():
-                yield from lines_of(block.blocks)
-            case Either():
-                yield from lines_of(block.edition)
+                inner = min(below + 1, DEEPEST)
+                yield Heading(inner, _said(one for one in block.summary if one.role != GIST))
+                yield Paragraph(_said(one for one in block.summary if one.role == GIST))
+                yield from lines_of(block.blocks, inner)
             case _:
                 yield Paragraph(block.caption)
 
@@ -103,7 +116,8 @@ def lines_of_page(page: PageDocument) -> Iterator[Lines]:
     """Yield what an edition says of a whole page."""
     yield Heading(1, page.title)
     yield Paragraph(page.deck)
-    yield from lines_of((*page.head, *page.blocks))
+    yield from lines_of((*page.head, *page.banner, *page.blocks))
+    yield Paragraph(" ".join(filter(None, (page.made, say("pictures")))))
 
 
 def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
@@ -143,7 +157,7 @@ def _flat(table: Table) -> FlatTable:
     heads = (", ".join(filter(None, (one.head, *one.notes))) for one in table.columns if not one.joined)
     below = [line for line in table.foot if _is_rest(line.cells[0])]
     rows = (_row(line, table.columns) for line in (*table.lines, *table.foot) if line not in below)
-    said = (table.edition_caption or _said(table.caption), *(_cell(line.cells[0]) for line in below))
+    said = (_said(table.caption), *(_cell(line.cells[0]) for line in below))
     return FlatTable(" ".join(filter(None, said)), tuple(heads), tuple(rows))
 
 

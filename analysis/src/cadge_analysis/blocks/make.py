@@ -8,9 +8,9 @@ from functools import partial
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.model import (
+    GIST,
     Block,
     Column,
-    Either,
     Fold,
     Item,
     Items,
@@ -32,9 +32,9 @@ def plain(text: str, role: str = "") -> Text:
     return Text((Span(text),), role)
 
 
-def lede(text: str, more: str = "") -> Either:
-    """Return what opens a section on a page, and goes on less loud; editions do without."""
-    return Either(html=(Text((Span(text), *((Span(" "), Span(more, role="dim")) if more else ())), "lede"),))
+def lede(text: str, more: str = "") -> Text:
+    """Return what opens a section, and goes on less loud."""
+    return Text((Span(text), *((Span(" "), Span(more, role="dim")) if more else ())), "lede")
 
 
 def listed(texts: Iterable[str], role: str = "") -> Items:
@@ -74,7 +74,7 @@ def line_of(name: TableCell, cells: Iterable[Value | TableCell], reason: str = "
 
 def titled_spans(title: str, gist: str) -> tuple[Span, ...]:
     """Return what the line of a fold says: a title, and in short what is below it."""
-    return Span(title, role="b"), Span(" "), Span(gist, role="dim")
+    return Span(title, role="b"), Span(" "), Span(gist, role=GIST)
 
 
 def caption(title: str, note: str = "") -> tuple[Span, ...]:
@@ -105,16 +105,17 @@ def link_to(region: Region, text: str = "") -> NavLink:
     return NavLink(href=f"#{region.id}", text=text or region.short or region.title)
 
 
-def made_of_records(generated: str, carried: str = "") -> tuple[Span, ...]:
-    """Return what the foot of a page says: what it is made of, and what it carries for programs."""
-    said = (say("embedded", carried=carried or say("carried")), say("embedded_data"), say("embedded_end"))
+def made_of_records(generated: str) -> str:
+    """Return what a page says of what it is made of."""
+    return say("made", generated=generated)
+
+
+def embedded(carried: str = "") -> tuple[Span, ...]:
+    """Return what the foot of a page says of what it carries for programs."""
     return (
-        Span(say("made", generated=generated)),
-        Span(" "),
-        Span(said[0]),
-        Span(" "),
-        Span(said[1], role="code"),
-        Span(said[2]),
+        Span(say("embedded", carried=carried or say("carried")) + " "),
+        Span(say("embedded_data"), role="code"),
+        Span(say("embedded_end")),
     )
 
 
@@ -122,11 +123,8 @@ def every(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield blocks and all that is in them, in the page's order."""
     for block in blocks:
         yield block
-        match block:
-            case Fold() | Region():
-                yield from every(block.blocks)
-            case Either():
-                yield from every(block.html)
+        if isinstance(block, Fold | Region):
+            yield from every(block.blocks)
 
 
 def tables_of(blocks: Iterable[Block]) -> Iterator[Table]:

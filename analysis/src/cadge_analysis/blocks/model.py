@@ -187,8 +187,6 @@ class Table:
     caption_role: str = ""
     fits: bool = False
     foot: tuple[TableLine, ...] = ()
-    edition_caption: str = ""
-    """What editions call it, where the page has no caption since a fold or a section says what it is."""
     heads: str = ""
     data: Data = ()
 
@@ -261,6 +259,9 @@ class SmallPicture:
     svg: Markup
 
 
+NOTHING = Markup()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A chart, how to read it, small charts with what lies behind them all, and its data."""
@@ -270,10 +271,10 @@ class Figure:
     svg: Markup
     caption: str
     keys: tuple[Key, ...]
-    small_title: str
-    back: Markup
-    small: tuple[SmallPicture, ...]
     table: DataTable
+    small_title: str = ""
+    back: Markup = NOTHING
+    small: tuple[SmallPicture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +303,10 @@ class PanelFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """Blocks below a line that says what they are; closed on a screen, if it does not say otherwise."""
+    """Blocks below a line that says what they are; closed on a screen, if it does not say otherwise.
+
+    In an edition that line is a heading.
+    """
 
     summary: tuple[Span, ...]
     blocks: tuple[Block, ...]
@@ -371,23 +375,16 @@ class Region:
 
 
 WHOLE = "whole"
+GIST = "dim"
+"""Of a fold's line: in short what is below it."""
 ONSCREEN = "onscreen"
 """A word of the role of what a reader of the page on a screen alone needs: neither paper nor editions have it."""
 CHOSEN = say("figures.chosen")
 """Of a caption: what is true in the page alone, and not of a figure that stands by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
-    """What a page and its editions say otherwise, or one of them alone. Each is a debt."""
-
-    html: tuple[Block, ...] = ()
-    edition: tuple[Block, ...] = ()
-
-
 Block = (
-    Either
-    | Heading
+    Heading
     | Text
     | Items
     | Facts
@@ -433,8 +430,8 @@ class PageDocument:
     """A whole page: what it is, what limits what it says (`banner`), its list of sections, and its blocks.
 
     `kicker` says what kind of page it is; `styles` are the style sheets that it needs beside those of every page.
-    `head` stands below its title; `made` says what it is made of and carries for programs. `scripted`: it has the
-    report's script; `part_of`: the report whose page it is.
+    `head` stands below its title; `made` says what it is made of, `carried` where its numbers are for programs, which
+    an edition does not have. `scripted`: it has the report's script; `part_of`: the report whose page it is.
     """
 
     title: str
@@ -445,7 +442,8 @@ class PageDocument:
     banner: tuple[Block, ...]
     blocks: tuple[Block, ...]
     sheet: Sheet
-    made: tuple[Span, ...]
+    made: str
+    carried: tuple[Span, ...]
     head: tuple[Block, ...] = ()
     scripted: bool = False
     part_of: str = ""

@@ -15,7 +15,7 @@ from cadge_analysis.blocks.model import Command, Heading
 from cadge_analysis.blocks.plain import cells_wide, harmless
 
 WIDE = 100
-_CELL_SHARE = 0.34
+CELL_SHARE = 0.34
 """Of a table's columns of a terminal, for one cell; a longer one is wrapped."""
 _GAP = "  "
 _UNDER = {1: "=", 2: "-"}
@@ -90,7 +90,7 @@ def _command(said: str) -> Iterator[str]:
 def _table(table: FlatTable, wide: int) -> Iterator[str]:
     if table.caption:
         yield from wrapped(f"[{harmless(table.caption)}]", WIDE, " ")
-    most = round(wide * _CELL_SHARE)
+    most = round(wide * CELL_SHARE)
     grid = [[wrapped(harmless(cell), most) for cell in row] for row in (table.heads, *table.rows)]
     widths = [max(cells_wide(line) for row in grid for line in row[column]) for column in range(len(table.heads))]
     for number, columns in enumerate(_parts(widths, wide)):

@@ -12,6 +12,7 @@ from math import log1p
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import (
     caption,
+    embedded,
     made_of_records,
     plain,
     plain_table,
@@ -97,6 +98,7 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
         blocks=blocks,
         sheet=dressed((), command, document(found, launches=True), generated=generated, looks=looks.values()),
         made=made_of_records(generated),
+        carried=embedded(),
     )
 
 

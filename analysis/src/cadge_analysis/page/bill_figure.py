@@ -21,7 +21,7 @@ from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
 from cadge_analysis.draw.palette import LIGHT, Identity, style_of
 from cadge_analysis.draw.scales import linear_axis
 from cadge_analysis.draw.stacked import StackedBar
-from cadge_analysis.page.figures import MAIN_PX, estimate_text, no_small
+from cadge_analysis.page.figures import MAIN_PX, estimate_text
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.floors import Floor
@@ -132,7 +132,6 @@ def bill_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, data: 
         ),
         caption=say("bill_figure.caption", arrows=arrows),
         keys=(),
-        **no_small(),
         table=DataTable(
             columns=("layer", f"total, {shown.unit}", *(f"{part}, {shown.unit}" for part in names), "remark"),
             rows=tuple(

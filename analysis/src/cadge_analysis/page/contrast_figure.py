@@ -12,7 +12,7 @@ from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import dots, svg
 from cadge_analysis.draw.dots import Dot, DotRow
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page.figures import MAIN_PX, in_family, main_family, no_small
+from cadge_analysis.page.figures import MAIN_PX, in_family, main_family
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Series
@@ -102,7 +102,6 @@ def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, na
             shapes=shapes,
         ),
         keys=(),
-        **no_small(),
         table=DataTable(
             columns=("layer", *(f"{choice.title} {named[value]}, {units.TIMES}" for value in values)),
             rows=tuple((series.label, *(_cell(found[series].get(value)) for value in values)) for series in ordered),

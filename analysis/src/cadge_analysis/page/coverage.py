@@ -10,7 +10,7 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.layout import FEW
 from cadge_analysis.blocks.make import lede, line_of, number_columns, plain, row_name, words_cell, words_column
-from cadge_analysis.blocks.model import Block, Column, Either, Fold, Key, Region, Span, Table, TableCell, TableLine
+from cadge_analysis.blocks.model import Block, Column, Fold, Key, Region, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.stats.load import STATES, Cell, Dataset, Series
 from cadge_results.plugins.catalogue import in_order
@@ -167,7 +167,6 @@ def coverage(data: Dataset, keys: Mapping[Series, Key]) -> Region:
             for series in data.layers
         ),
         fits=True,
-        edition_caption=say("matrix"),
     )
     blocks: tuple[Block, ...] = (matrix,)
     if len(columns) >= FEW:
@@ -198,6 +197,6 @@ def without(data: Dataset, *, measured: bool) -> Region:
     elif reasons.lines:
         rest = (reasons,)
     elif measured:
-        rest = (Either(html=(plain(say("complete")),)),)
+        rest = (plain(say("complete")),)
     opening = lede(say("without.lede"), say("without.more"))
     return Region(id="without", title=say("without.title"), blocks=(opening, outcomes(data), *rest))

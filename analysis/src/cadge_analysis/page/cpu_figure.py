@@ -12,7 +12,7 @@ from cadge_analysis.draw import scatter, svg
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.scatter import Spot
-from cadge_analysis.page.figures import MAIN_PX, estimate_text, in_family, main_family, no_small
+from cadge_analysis.page.figures import MAIN_PX, estimate_text, in_family, main_family
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
 
@@ -92,7 +92,6 @@ def cpu_figure(
         ),
         caption=say("cpu_figure.caption", at=at),
         keys=tuple(keys[one] for one in series),
-        **no_small(),
         table=DataTable(
             columns=("layer", "waits", "time, \u00b5s", "processors, \u00b5s", "user, \u00b5s", "system, \u00b5s"),
             rows=tuple(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from cadge_analysis import messages
-from cadge_analysis.blocks.make import link_to, made_of_records
+from cadge_analysis.blocks.make import embedded, link_to, made_of_records
 from cadge_analysis.blocks.model import NavLink, PageDocument, Region, Span
 from cadge_analysis.page.sections import first_screen, stops
 from cadge_analysis.page.viewmodel import Page
@@ -33,9 +33,15 @@ def document(page: Page) -> PageDocument:
         banner=stops(page.warned.stops),
         blocks=blocks,
         sheet=page.sheet,
-        made=_made_again(page.opened_from) if page.opened_from else made_of_records(page.sheet.generated),
+        made=_made(page),
+        carried=embedded(),
         scripted=True,
     )
+
+
+def _made(page: Page) -> str:
+    file = page.opened_from
+    return say("nav.made_again", file=file) if file else made_of_records(page.sheet.generated)
 
 
 def _regions(page: Page) -> tuple[Region, ...]:
@@ -43,14 +49,6 @@ def _regions(page: Page) -> tuple[Region, ...]:
     rest = (page.versions, page.scale, *sure, page.imported, page.method, page.provenance)
     every = (*first_screen(page), page.questions, page.layers, *page.sections, *rest)
     return tuple(one for one in every if one is not None)
-
-
-def _made_again(file: str) -> tuple[Span, ...]:
-    return (
-        Span(say("nav.made_again", file=file)),
-        Span(messages.say("figures", "embedded_data"), role="code"),
-        Span(")."),
-    )
 
 
 def _navigation(regions: Sequence[Region], *, has_command: bool) -> tuple[NavLink, ...]:

@@ -7,12 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypedDict
-
-from markupsafe import Markup
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import CHOSEN, DataTable, Figure, Key, SmallPicture
+from cadge_analysis.blocks.model import CHOSEN, NOTHING, DataTable, Figure, Key, SmallPicture
 from cadge_analysis.draw import plots, svg
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
@@ -469,14 +466,15 @@ def figure_of(
     """
     by_label = {one.label: key for one, key in keys.items()}
     small = _small(chart, by_label, name=name, title=title)
+    small_title = say("figures.style_ratio", base=chart.base) if plots.has_ratio(chart) else say("figures.style")
     return Figure(
         name=name,
         title=title,
         svg=svg.render(plots.main_figure(chart), name=name, title=title, description=_range(chart), minimum_px=MAIN_PX),
         caption=f"{caption}{faint_note(chart) if grey is None else grey}",
         keys=tuple(by_label[line.label] for line in chart.lines),
-        small_title=(say("figures.style_ratio", base=chart.base) if plots.has_ratio(chart) else say("figures.style")),
-        back=svg.backdrop(plots.small_backdrop(chart), name=f"{name}-back") if small else Markup(""),
+        small_title=small_title if small else "",
+        back=svg.backdrop(plots.small_backdrop(chart), name=f"{name}-back") if small else NOTHING,
         small=small,
         table=_data_table(chart),
     )
@@ -508,19 +506,6 @@ def emphasised(chart: Chart, baseline: Collection[str] = ()) -> Chart:
     order = sorted(first, key=lambda name: (name not in baseline, -best[name], first[name], name))
     kept = set(order[:EMPHASISED])
     return replace(chart, lines=tuple(replace(line, faint=line.label not in kept) for line in chart.lines))
-
-
-class NoSmall(TypedDict):
-    """What a figure without small pictures has of them."""
-
-    small_title: str
-    back: Markup
-    small: tuple[SmallPicture, ...]
-
-
-def no_small() -> NoSmall:
-    """Return it."""
-    return NoSmall(small_title="", back=Markup(""), small=())
 
 
 def estimate_text(estimate: Estimate, scale: float) -> str:

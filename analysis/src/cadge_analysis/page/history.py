@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import log
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.make import made_of_records, plain, plain_table, sections_of
+from cadge_analysis.blocks.make import embedded, made_of_records, plain, plain_table, sections_of
 from cadge_analysis.blocks.model import (
     Block,
     Command,
@@ -99,7 +99,8 @@ def page(found: History, *, generated: str) -> PageDocument:
         banner=banner(_verdict(found), remarks) if remarks else (),
         blocks=blocks,
         sheet=dressed((), command, document(found), generated=generated, looks=by_label.values()),
-        made=made_of_records(generated, say("carried")),
+        made=made_of_records(generated),
+        carried=embedded(say("carried")),
     )
 
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.make import caption, line_of, plain, row_name, words_column
+from cadge_analysis.blocks.make import caption, lede, line_of, row_name, words_column
 from cadge_analysis.blocks.model import (
     Block,
     Column,
-    Either,
     Fact,
     Facts,
     Heading,
@@ -24,7 +23,6 @@ from cadge_analysis.blocks.model import (
     Span,
     Table,
     TableCell,
-    Text,
 )
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results.formats.imported import ImportedFile, ImportedSeries
@@ -57,8 +55,7 @@ def imported(data: Dataset) -> Region | None:
     """Return a table a test, by files in the order in which they were imported; None where nothing was."""
     if not data.imported:
         return None
-    text = Text((Span(in_section("imported.lede")), Span(" "), Span(in_section("imported.more"), role="dim")), "lede")
-    opened = Either(html=(text,), edition=(plain(in_section("imported.edition")),))
+    opened = lede(in_section("imported.lede"), in_section("imported.more"))
     blocks = (block for file in data.imported for block in _file(file))
     return Region(id="imported", title="Imported", blocks=(opened, *blocks))
 

@@ -43,7 +43,6 @@ def knee_tables(found: Iterable[Knee], keys: Mapping[Series, Key]) -> tuple[Tabl
                 lines=tuple(_line(one, keys, left_out) for one in ordered),
                 caption=caption(title, note),
                 fits=True,
-                edition_caption=f"{title}: {note}",
                 data=(("knee", case_key(members[0].case)),),
             )
         )

@@ -19,8 +19,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.make import link_to
+from cadge_analysis.blocks.make import link_to, made_of_records
 from cadge_analysis.blocks.model import (
+    NOTHING,
     WHOLE,
     Block,
     Command,
@@ -92,7 +93,6 @@ def _pattern_page(page: Page, name: str, report: str, links: Mapping[str, str], 
     again = (Text((*command, Span(":"))), Command(sheet.command), Facts(sheet.facts))
     provenance = Region(id="provenance", title="Provenance", blocks=again)
     others = tuple(NavLink(text, href) for text, href in links.items() if text != title)
-    made = messages.say("figures", "made", generated=sheet.generated)
     return PageDocument(
         title=f"{title}: {page.title}",
         kicker=(Span("Cadge report: "), Span(in_nav("nav.all"), href=main), Span(f" / {title}")),
@@ -108,7 +108,8 @@ def _pattern_page(page: Page, name: str, report: str, links: Mapping[str, str], 
         banner=stops(page.warned.stops, main),
         blocks=(*sections, provenance),
         sheet=sheet,
-        made=(Span(f"{made} {in_nav('nav.numbers_in')} "), Span(report, href=main), Span(".")),
+        made=made_of_records(sheet.generated),
+        carried=(Span(in_nav("nav.numbers_in") + " "), Span(report, href=main), Span(".")),
         scripted=True,
         part_of=report,
     )
@@ -131,7 +132,7 @@ def _with_figures(section: Region, most: int | None) -> Region:
 
 
 def _without_small(block: Block) -> Block:
-    return replace(block, small=(), back=Markup("")) if isinstance(block, Figure) else block
+    return replace(block, small=(), small_title="", back=NOTHING) if isinstance(block, Figure) else block
 
 
 def _of_page(data: Mapping[str, Any], report: str, pattern: str) -> dict[str, Any]:

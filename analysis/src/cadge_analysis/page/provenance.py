@@ -443,8 +443,9 @@ def _pin_table(data: Dataset) -> Table:
 
 
 def fact_tables(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> tuple[Table, ...]:
-    """Return libraries, clocks and pinning."""
-    return _library_table(data, facts), _clock_table(data), _pin_table(data)
+    """Return libraries, clocks and pinning, as far as there are any."""
+    every = _library_table(data, facts), _clock_table(data), _pin_table(data)
+    return tuple(table for table in every if table.lines)
 
 
 def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:

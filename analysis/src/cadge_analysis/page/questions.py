@@ -15,8 +15,8 @@ from functools import partial
 from itertools import pairwise
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.make import plain
-from cadge_analysis.blocks.model import Either, Key, Matrix, Question, Region, Replies, Reply
+from cadge_analysis.blocks.make import lede, plain
+from cadge_analysis.blocks.model import Key, Matrix, Question, Region, Replies, Reply
 from cadge_analysis.page.answers import first_screen
 from cadge_analysis.page.figures import answering, in_family
 from cadge_analysis.page.tables import SUMMARY_SIZES
@@ -78,10 +78,8 @@ def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[
             tables.append(_table(f"{title}{more}", part, comparison, here, ranked, keys, verdicts, opened=opened))
     if not tables and not without:
         return None
-    reading, bars = _reading(tables, verdicts, any(map(_is_undecided, ranked.values()))), _bars(tables)
-    floors = say("questions.floors") if bars else ""
-    said, edition = (" ".join(filter(None, (reading, more))) for more in (bars, floors))
-    how = Either(html=(plain(said, "lede"),), edition=(plain(edition),))
+    reading = _reading(tables, verdicts, any(map(_is_undecided, ranked.values())))
+    how = lede(" ".join(filter(None, (reading, _bars(tables)))))
     rest = (plain(text, "dim") for text in without)
     return Region(id="questions", title=say("questions.title"), blocks=(how, *tables, *rest))
 

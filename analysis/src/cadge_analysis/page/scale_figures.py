@@ -15,7 +15,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain
-from cadge_analysis.blocks.model import DataTable, Either, Figure, Item, Items, Key, Region, Span
+from cadge_analysis.blocks.model import DataTable, Figure, Item, Items, Key, Region, Span
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page.figures import emphasised, estimate_text, figure_of
@@ -63,9 +63,8 @@ def scale(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Iden
         return None
     said = partial(messages.say, "sections")
     text = lede(said("scale.lede"), without)
-    untold = (Either(edition=(plain(without),)),) if without else ()
     listing = (plain(said("scale.varied")), Items(varied)) if varied else ()
-    return Region(id="scale", title="Scale", blocks=(text, *untold, *listing, *figures))
+    return Region(id="scale", title="Scale", blocks=(text, *listing, *figures))
 
 
 def _varied(data: Dataset) -> Iterator[Item]:

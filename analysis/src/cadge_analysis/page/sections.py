@@ -10,7 +10,6 @@ from cadge_analysis.blocks.make import lede, listed, plain, words_column
 from cadge_analysis.blocks.model import (
     Block,
     Command,
-    Either,
     Fact,
     Facts,
     Figure,
@@ -64,7 +63,7 @@ def itself(facts: tuple[Fact, ...], strips: Figure | None) -> Region:
 
 def floors(table: Table) -> Region:
     """Return the floors, or that none was measured."""
-    found: Block = table if table.lines else Either(html=(plain(_say("floors.none")),))
+    found: Block = table if table.lines else plain(_say("floors.none"))
     return Region(id="floors", title="Floors", blocks=(lede(_say("floors.lede")), found))
 
 
@@ -80,9 +79,7 @@ def provenance(
     """Return what was run, of which code, on which machines."""
     command: tuple[Block, ...] = ()
     if sheet.command:
-        text = Either(html=(plain(_say("command.page")),), edition=(plain(_say("command.edition")),))
-        command = (text, Command(sheet.command))
-    made = Either(edition=(plain(_say("made", generated=sheet.generated)),))
+        command = (plain(_say("command")), Command(sheet.command))
     return Region(
         id="provenance",
         title="Provenance",
@@ -91,19 +88,14 @@ def provenance(
             *command,
             Facts(sheet.facts),
             *tables,
-            *(block for host, facts in hosts for block in _host(host, facts)),
-            made,
+            *(_host(host, facts) for host, facts in hosts),
         ),
     )
 
 
-def _host(host: str, facts: tuple[Fact, ...]) -> Iterator[Block]:
-    heading, spans = Heading(3, f"Host {host}"), (Span("Host "), Span(host, role="bdi"))
-    if facts:
-        yield Either(edition=(heading,))
-        yield Fold(summary=spans, blocks=(Facts(facts),))
-    else:
-        yield Either(html=(Text(spans),), edition=(heading,))
+def _host(host: str, facts: tuple[Fact, ...]) -> Block:
+    spans = (Span("Host "), Span(host, role="bdi"))
+    return Fold(summary=spans, blocks=(Facts(facts),)) if facts else Text(spans)
 
 
 # ---- the first screen: what changed, the answer, how sure it is, and what the run leaves open ----
@@ -136,32 +128,26 @@ def _answer(page: Page) -> Region:
     said: tuple[Block, ...] = (
         *(plain(text, "opening") for text in page.opening),
         *(answers if page.answers else ()),
-        *_glossary(page, here=True),
+        *_glossary(page.glossary),
     )
     sure = Region(role="sure", blocks=(_validity(page.warned), *_left_open(page.cannot)))
     screen = Region(role="screen", blocks=(Region(blocks=said), sure))
-    caution = tuple(Text((*one.spans, Span("."))) for one in stops(page.warned.stops))
-    return Region(id="answer", title="Answer", blocks=(Either(edition=caution), screen, *_glossary(page, here=False)))
+    return Region(id="answer", title="Answer", blocks=(screen,))
 
 
 def _item(one: Answer) -> Item:
     return Item(topic=one.topic, spans=one.spans, more=one.against)
 
 
-def _glossary(page: Page, *, here: bool) -> Iterator[Either]:
-    """Yield the glossary: here, below the answers of a page, or behind all of the first screen of an edition."""
-    facts = Facts(page.glossary)
-    if page.glossary and here:
-        yield Either(html=(Fold(summary=(Span("Glossary"),), blocks=(facts,), role="glossary"),))
-    elif page.glossary:
-        yield Either(edition=(Heading(3, "Glossary"), facts))
+def _glossary(facts: tuple[Fact, ...]) -> Iterator[Fold]:
+    if facts:
+        yield Fold(summary=(Span("Glossary"),), blocks=(Facts(facts),), role="glossary")
 
 
 def _validity(warned: Warned) -> Region:
     """Return warnings with their sizes, the widest first; the details of each fold."""
     blocks: list[Block] = [Heading(3, warned.headline), Remarks(warned.warnings)]
     if warned.notes:
-        blocks.append(Either(edition=(plain("Notes:"),)))
         blocks.append(Fold(summary=(Span("Notes"),), blocks=(Remarks(warned.notes),), role="notes"))
     if warned.nothing_found:
         blocks.append(plain(warned.nothing_found, "dim nothing"))
@@ -171,6 +157,5 @@ def _validity(warned: Warned) -> Region:
 def _left_open(texts: tuple[str, ...]) -> Iterator[Block]:
     """Yield what the campaign leaves open."""
     if texts:
-        title = _say("open")
-        yield Either(edition=(Heading(3, title),))
-        yield Fold(summary=(Span(title, role="h3"),), blocks=(listed(texts, "cannot"),), role="cannots", is_open=True)
+        title = (Span(_say("open"), role="h3"),)
+        yield Fold(summary=title, blocks=(listed(texts, "cannot"),), role="cannots", is_open=True)

@@ -17,7 +17,7 @@ from cadge_analysis.draw import svg
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.strips import LaunchDot, Strip
-from cadge_analysis.page.figures import MAIN_PX, no_small
+from cadge_analysis.page.figures import MAIN_PX
 from cadge_analysis.stats.attempt_columns import WITNESSES
 from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
@@ -62,7 +62,6 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
         ),
         caption=_caption(ran, drifts, begin),
         keys=tuple(keys[one] for one in series) if drifts else (),
-        **no_small(),
         table=_table(ran, minutes),
     )
 

@@ -125,7 +125,7 @@ def case_folds(
         ordered = sorted(members, key=lambda row: (words.WAIT_ORDER.index(row.cell.case.wait), row.cell.series))
         title, gist = words.workload(case), _gist([row.compared for row in members], verdicts)
         table = partial(_case_table, ordered, keys, label=f"{heading}, {title}", case=case_key(case))
-        first = table(columns[0], heads=anchor, caption=f"{title}: {gist}" if gist else title)
+        first = table(columns[0], heads=anchor)
         same = _in_common(ordered, columns[1])
         left = tuple(column for column in columns[1] if column.key not in same)
         more: tuple[Block, ...] = ()
@@ -135,7 +135,7 @@ def case_folds(
         if left:
             heads = sets.setdefault(left, f"{anchor}-more{len(sets)}")
             label = say("tables.more", title=title)
-            more = (*more, table(left, label=f"{heading}, {label}", heads=heads, caption=label))
+            more = (*more, table(left, label=f"{heading}, {label}", heads=heads))
         below = (Fold(summary=(Span(say("tables.rest")),), blocks=more),) if more else ()
         yield Fold(summary=titled_spans(title, gist), blocks=(first, *below), role="case")
 
@@ -153,7 +153,6 @@ def _case_table(
     label: str,
     case: str,
     heads: str,
-    caption: str,
 ) -> Table:
     entries = catalogue(rows[0].cell.case.file)
     lines = (
@@ -168,7 +167,6 @@ def _case_table(
         role="full",
         columns=(LAYER, *columns),
         lines=tuple(lines),
-        edition_caption=caption,
         heads=heads,
         data=(("case", case),),
     )

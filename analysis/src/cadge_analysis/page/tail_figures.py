@@ -13,7 +13,7 @@ from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw import svg, tails
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.tails import TailPanel, TailSpot
-from cadge_analysis.page.figures import MAIN_PX, chart_of, faint_note, no_small
+from cadge_analysis.page.figures import MAIN_PX, chart_of, faint_note
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import NAMED, TAIL_SAMPLES, TailPoint, tail_curve
 from cadge_analysis.stats.launch_facts import LaunchFacts
@@ -105,7 +105,6 @@ def percentile_figure(
             faint=faint_note(chart),
         ),
         keys=tuple(by_label[line.label] for line in chart.lines),
-        **no_small(),
         table=DataTable(
             columns=(chart.along, "layer", "samples", *(f"{NAMED[one_in]}, {shown.unit}" for one_in in named)),
             rows=tuple(

@@ -14,6 +14,7 @@ from typing import TypeVar
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks import html
 from cadge_analysis.blocks.make import (
+    embedded,
     line_of,
     listed,
     made_of_records,
@@ -305,6 +306,7 @@ def page(
         blocks=blocks,
         sheet=sheet(comparison, looks=palette.identities(made.of_matrix.data.layers).values(), generated=generated),
         made=made_of_records(generated),
+        carried=embedded(),
     )
 
 

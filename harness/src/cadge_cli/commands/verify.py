@@ -218,8 +218,10 @@ def _files_of(file: Path) -> tuple[str, dict[str, str], PrintedReport]:
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(say("verify.no_text", file=file)) from error
 
 
 def _said_of(outcome: ReportCheck, lines: Iterator[str]) -> Iterator[str]:

@@ -90,5 +90,5 @@ def library_of(checkout: Checkout, name: str) -> LibraryFile:
     """Return one library. Raises UsageError with the nearest name."""
     found = read_libraries(checkout)
     if name not in found:
-        raise UsageError(f"no library is called {name!r}{nearest(name, found)}; there are: {', '.join(found)}")
+        raise UsageError(f"no library is called {name!r}{nearest(name, found)}")
     return found[name]

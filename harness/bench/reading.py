@@ -45,7 +45,6 @@ def once(path: Path, *, page: bool) -> dict[str, object]:
     with part("imports"):
         from cadge_analysis import report
         from cadge_analysis.judged import judged
-        from cadge_analysis.page import render
         from cadge_analysis.stats.compare import compare
         from cadge_analysis.stats.load import read
         from cadge_results import Campaign
@@ -66,7 +65,7 @@ def once(path: Path, *, page: bool) -> dict[str, object]:
         with part("page, verdicts again"):
             made = report.page_of(data)
         with part("HTML"):
-            render.html(made)
+            report.html(made)
     most_kib = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return {"parts": parts, "attempts": attempts, "launches": launches, "most_kib": most_kib}
 

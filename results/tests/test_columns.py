@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -311,6 +312,47 @@ def test_a_second_process_gives_the_same(stored: Campaign, monkeypatch: pytest.M
     monkeypatch.setattr(reading_module.sys, "executable", "/bin/false")
     with pytest.raises(FormatError, match=rf"{path.name}.*order"):
         read(stored)
+
+
+def test_a_cache_of_several_bundles_is_written_as_it_is_made(
+    stored: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each record is a bundle of its own here, the second one made by another process."""
+    expected = [repr(one) for one in Campaign(stored.path).readings(afresh=True)]
+    monkeypatch.setattr(reading_module, "BUNDLE_BYTES", 0)
+    monkeypatch.setattr(reading_module, "SHARED_BYTES", 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    seen = parses(monkeypatch)
+    assert [repr(one) for one in read(stored)] == expected
+    assert len(seen) == 1
+    with cache_file(tmp_path).open("rb") as stream:
+        bundles = reading_module.PackedFile(stream)
+        assert [[name for name, _ in columns_module.names_in(one)] for one in bundles] == [
+            [name] for name in sorted(stored.launch_ids())
+        ]
+        assert bundles[:] == [bundles[0], bundles[1]]
+    assert [repr(one) for one in read(stored)] == expected
+    assert len(seen) == 1
+
+
+def test_a_cache_for_which_there_is_no_room_is_no_loss(stored: Campaign, tmp_path: Path) -> None:
+    expected = [repr(one) for one in Campaign(stored.path).readings(afresh=True)]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        assert [repr(one) for one in read(stored)] == expected
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list((tmp_path / "cache/cadge/columns").iterdir())
+
+
+def test_what_stops_halfway_keeps_no_cache(stored: Campaign, tmp_path: Path) -> None:
+    readings = Campaign(stored.path).readings()
+    next(readings)
+    [part] = (tmp_path / "cache/cadge/columns").iterdir()
+    assert part.name.endswith(".part")
+    readings.close()
+    assert not list(part.parent.iterdir())
 
 
 def test_the_cache_stays_small(stored: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,9 @@ from cadge_analysis.stats.offered import unlike
 
 Rounds = Mapping[RoundKey, float]
 """What a series gave, by round."""
+_Planned = tuple[tuple[int, ...], frozenset[int]]
+"""The rounds that a point was planned in, and those that were run."""
+_NEVER: _Planned = ((), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,10 @@ class Pairing:
                 planned[name][launch.round] += 1
                 if launch.launch_id in recorded:
                     run[name].add(launch.round)
-        self._planned, self._run = planned, run
+        every = planned.keys() | run.keys()
+        # most points share both, and there are fewer pairs of these than of cells by far
+        self._rounds = {name: (tuple(sorted(planned[name].elements())), frozenset(run[name])) for name in every}
+        self._known: dict[tuple[_Planned, _Planned], tuple[tuple[int, ...], int]] = {}
         self._finished = data.meta.status == "finished"
         self._looks = looks
 
@@ -72,9 +78,7 @@ class Pairing:
         """Pair two cells; at unlike loads, without a logarithm, or a number on either side, there are no pairs."""
         if why := unlike((ours, base)):
             return PairedRatios({}, self._looks or fixed(1), unlike=why)
-        order = sorted((self._planned[ours.point_id] & self._planned[base.point_id]).elements())
-        both = self._run.get(ours.point_id, set()) & self._run.get(base.point_id, set())
-        made = max((place + 1 for place, number in enumerate(order) if number in both), default=0)
+        order, made = self._in_common(ours.point_id, base.point_id)
         looks = self._looks
         if looks is None:
             looks = fixed(max(1, len(order)))
@@ -97,6 +101,16 @@ class Pairing:
             two_levels=_two_levels(at_look, our_values, base_values),
             medians=_medians(our_values, base_values, more_is_better=better == "high") if pairs else None,
         )
+
+    def _in_common(self, ours: str, base: str) -> tuple[tuple[int, ...], int]:
+        """Return the rounds that two points were planned in, in order, and how many up to the last that was run."""
+        sides = self._rounds.get(ours, _NEVER), self._rounds.get(base, _NEVER)
+        if sides not in self._known:
+            (planned, run), (other, run_other) = sides
+            order = tuple(sorted((Counter(planned) & Counter(other)).elements()))
+            made = max((place for place, number in enumerate(order, 1) if number in run & run_other), default=0)
+            self._known[sides] = order, made
+        return self._known[sides]
 
 
 def _pairs(ours: Rounds | None, base: Rounds | None, *, more_is_better: bool) -> dict[RoundKey, float]:

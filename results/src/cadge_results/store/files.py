@@ -42,19 +42,20 @@ def put(
     The new file has `mode` less the user's umask; in the place of `old` it has the mode of that one, and its owner
     where that can be. Not `lasting`: the disk is not waited for. Raises OSError.
     """
-    scratch = _scratch(path)
+    part = scratch(path)
     try:
-        _fill(scratch, content, mode, old, lasting=lasting)
-        scratch.rename(path)
+        _fill(part, content, mode, old, lasting=lasting)
+        part.rename(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            scratch.unlink()
+            part.unlink()
         raise
     if lasting:
         settle(path.parent)
 
 
-def _scratch(path: Path) -> Path:
+def scratch(path: Path) -> Path:
+    """Return a name that no file has, beside one, for what is to take its place."""
     return path.with_name(f".{secrets.token_hex(8)}.part")
 
 
@@ -141,15 +142,15 @@ def write_together(files: Mapping[Path, bytes]) -> None:
     try:
         for path, content in files.items():
             real = Path(os.path.realpath(path))
-            staged[real] = _scratch(real)
+            staged[real] = scratch(real)
             _fill(staged[real], content, old=real.stat() if real.exists() else None)
         for path in staged:
             if path.exists():
-                kept[path] = _scratch(path)
+                kept[path] = scratch(path)
                 _same_file(path, kept[path])
-        for path, scratch in staged.items():
+        for path, part in staged.items():
             placed.append(path)
-            scratch.rename(path)
+            part.rename(path)
         settle(path.parent)
     except BaseException as error:
         for one in placed:
@@ -163,9 +164,9 @@ def write_together(files: Mapping[Path, bytes]) -> None:
         kind = OutputLostError if error.errno in _LOST else OutputError
         raise kind(f"cannot write {path}: {error.strerror}") from error
     finally:
-        for scratch in (*staged.values(), *kept.values()):
+        for part in (*staged.values(), *kept.values()):
             with contextlib.suppress(OSError):
-                scratch.unlink()
+                part.unlink()
 
 
 def _same_file(path: Path, other: Path) -> None:

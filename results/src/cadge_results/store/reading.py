@@ -15,24 +15,27 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol, overload
 
 from cadge_results.errors import FormatError
 from cadge_results.formats.record import LaunchRecord
-from cadge_results.store.columns import Maker, RecordColumns, columns_of, joined, names_in, pack, split, unpack
+from cadge_results.store.columns import Maker, RecordColumns, columns_of, joined, names_in, pack, unpack
 from cadge_results.store.damage import Content, look
 from cadge_results.store.layout import Layout
-from cadge_results.store.usercache import cache_folder, cached, keep
+from cadge_results.store.usercache import cache_folder, growing, opened_cache
 from cadge_results.uncollected import uncollected
 
 WORTH_BYTES = 4 << 20
 """Less than this is read in a fraction of a second: it is not worth a cache."""
 SHARED_BYTES = 16 << 20
 """Less than this is not worth a second process, which takes a quarter of a second to begin."""
-_FIRST = re.compile(rb'"first_ns":\[(?:0|[1-9][0-9]{0,17})(?:,(?:0|[1-9][0-9]{0,17})){0,999}\]')
+_BEGIN = b'"first_ns":['
+_FIRST = re.compile(rb"(?:0|[1-9][0-9]{0,17})(?:,(?:0|[1-9][0-9]{0,17})){0,999}")
+_AS_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 BUNDLE_BYTES = 8 << 20
 """Of columns that are packed together: a reader has so much of them open at a time."""
 CACHE_BYTES_MAX = 1 << 30
@@ -59,55 +62,90 @@ def read_all(source: RecordSource, launch_ids: Sequence[str], *, afresh: bool = 
     Nothing that was yielded is kept. Raises FormatError, DamagedError.
     """
     cache = None if afresh or not launch_ids else _cache_of(source.path)
-    bundles = _known(cache)
-    places = {key: place for place, bundle in enumerate(bundles) for key in names_in(bundle)}
-    named = {name for name, _ in places}
-    keys = {name: (name, source.content(name).digest) for name in launch_ids if name in named}
-    sizes = {name: _size(source, name) for name in launch_ids if keys.get(name) not in places}
-    fresh = Bundles() if cache is not None and sum(sizes.values()) >= WORTH_BYTES else None
-    opened: tuple[int, dict[str, RecordColumns]] = (-1, {})
-    maker = Maker()
-    with contextlib.closing(_made(source, sizes)) as made:
-        for name in launch_ids:
-            if name in sizes:
-                columns = next(made)
-            else:
-                place = places[keys[name]]
-                if place != opened[0]:
-                    opened = place, {one.launch_id: one for one in unpack(bundles[place])}
-                columns = opened[1][name]
-            if fresh is not None:
-                fresh.add(columns)
-            yield maker.record(columns)
-    if fresh is not None and cache is not None:
-        _keep(cache, fresh.whole())
+    with _known(cache) as known:
+        places = {key: place for place, bundle in enumerate(known) for key in names_in(bundle)}
+        named = {name for name, _ in places}
+        keys = {name: (name, source.content(name).digest) for name in launch_ids if name in named}
+        sizes = {name: _size(source, name) for name in launch_ids if keys.get(name) not in places}
+        is_worth = cache is not None and sum(sizes.values()) >= WORTH_BYTES
+        opened: tuple[int, dict[str, RecordColumns]] = (-1, {})
+        maker = Maker()
+        with (
+            _keeping(cache if is_worth else None) as fresh,
+            contextlib.closing(_made(source, sizes, fresh)) as made,
+        ):
+            for name in launch_ids:
+                if name in sizes:
+                    columns = next(made)
+                else:
+                    place = places[keys[name]]
+                    if place != opened[0]:
+                        opened = place, {one.launch_id: one for one in unpack(known[place])}
+                    columns = opened[1][name]
+                    fresh.add(columns)
+                yield maker.record(columns)
 
 
 class Bundles:
-    """Columns of many records, packed so many at a time: few lie open at once, both here and for who reads them."""
+    """Columns of many records, packed so many at a time and written at once: few are in memory."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._packed = bytearray()
+    def __init__(self, write: Callable[[bytes], object] | None) -> None:
+        """Begin with none. Where nothing writes them, nothing is packed."""
+        self._write = write
         self._open: list[RecordColumns] = []
         self._bytes = 0
 
     def add(self, columns: RecordColumns) -> None:
         """Add a record's."""
+        if self._write is None:
+            return
         self._open.append(columns)
         self._bytes += len(columns.attempts) + columns.histograms.upto.nbytes
         if self._bytes >= BUNDLE_BYTES:
-            self._pack()
+            self.flush()
 
-    def whole(self) -> bytearray:
-        """Return them all, as bytes that `split` takes apart."""
-        if self._open:
-            self._pack()
-        return self._packed
+    def add_packed(self, bundle: bytes) -> None:
+        """Add columns that are packed already."""
+        self.flush()
+        if self._write is not None:
+            self._write(joined([bundle]))
 
-    def _pack(self) -> None:
-        self._packed += joined([pack(self._open)])
+    def flush(self) -> None:
+        """Write what is not written yet."""
+        if self._open and self._write is not None:
+            self._write(joined([pack(self._open)]))
         self._open, self._bytes = [], 0
+
+
+class PackedFile(Sequence[bytes]):
+    """Bundles in a file, each read when it is asked for."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        """Find the bundles. One that is cut short is there, and is refused when it is opened."""
+        self._stream = stream
+        self._places: list[tuple[int, int]] = []
+        at, end = 0, os.fstat(stream.fileno()).st_size
+        while at < end:
+            stream.seek(at)
+            length = int.from_bytes(stream.read(8), "little")
+            self._places.append((at + 8, min(length, end)))
+            at += 8 + length
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> bytes: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[bytes]: ...
+    def __getitem__(self, place: int | slice) -> bytes | list[bytes]:
+        """Return one bundle, or several."""
+        if isinstance(place, slice):
+            return [self[one] for one in range(len(self))[place]]
+        at, length = self._places[place]
+        self._stream.seek(at)
+        return self._stream.read(length)
 
 
 def _size(source: RecordSource, launch_id: str) -> int:
@@ -117,8 +155,11 @@ def _size(source: RecordSource, launch_id: str) -> int:
         return 0
 
 
-def _made(source: RecordSource, sizes: Mapping[str, int]) -> Generator[RecordColumns, None, None]:
-    """Make columns of the files that have none yet, in their order, the second half of them by another process."""
+def _made(source: RecordSource, sizes: Mapping[str, int], fresh: Bundles) -> Generator[RecordColumns, None, None]:
+    """Make columns of the files that have none yet, in their order, the second half of them by another process.
+
+    All of them are added to `fresh`.
+    """
     names = list(sizes)
     mine: list[str] = names
     others: list[str] = []
@@ -126,15 +167,25 @@ def _made(source: RecordSource, sizes: Mapping[str, int]) -> Generator[RecordCol
         mine, others = _halves(sizes)
     with _other(source.path, others) as ended:
         for name in mine:
-            yield _columns(source, name)
-        theirs = ended()
+            columns = _columns(source, name)
+            fresh.add(columns)
+            yield columns
+        theirs = _opened(ended(), fresh)
         one = next(theirs, None)
         for name in others:
             if one is not None and one.launch_id == name:
                 yield one
                 one = next(theirs, None)
             else:  # whatever went wrong there goes wrong here again, and is said as always
-                yield _columns(source, name)
+                columns = _columns(source, name)
+                fresh.add(columns)
+                yield columns
+
+
+def _opened(bundles: Iterable[bytes], fresh: Bundles) -> Iterator[RecordColumns]:
+    for bundle in bundles:
+        fresh.add_packed(bundle)
+        yield from unpack(bundle)
 
 
 def _columns(source: RecordSource, name: str) -> RecordColumns:
@@ -150,7 +201,24 @@ def _without_first(data: bytes) -> bytes:
 
     Only lists that are whole and valid are left out, so that whatever else they hold is refused as ever.
     """
-    return _FIRST.sub(rb'"first_ns":[]', data)
+    kept = []
+    begin = 0
+    while (at := data.find(_BEGIN, begin)) >= 0:
+        first = at + len(_BEGIN)
+        end = max(data.find(b"]", first), first)
+        kept.append(data[begin:first])
+        if not _is_first(data[first:end]):
+            kept.append(data[first:end])
+        begin = end
+    return b"".join((*kept, data[begin:]))
+
+
+def _is_first(numbers: bytes) -> bool:
+    """Tell whether a list holds what `_FIRST` matches, which takes ten times as long and is asked where it must be."""
+    ends = b",%b," % numbers
+    if b",," in ends or b",0" in ends or numbers.translate(None, b"0123456789,"):
+        return _FIRST.fullmatch(numbers) is not None
+    return numbers.count(b",") < 1000 and b"0" * 19 not in numbers.translate(_AS_ZEROS)
 
 
 def _halves(sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
@@ -165,47 +233,43 @@ def _halves(sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
 
 
 @contextlib.contextmanager
-def _other(campaign: Path, names: Sequence[str]) -> Iterator[Callable[[], Iterator[RecordColumns]]]:
-    """Let another process make columns meanwhile; what is yielded waits for it and returns them, in their order.
+def _other(campaign: Path, names: Sequence[str]) -> Iterator[Callable[[], Iterable[bytes]]]:
+    """Let another process make columns meanwhile; what is yielded waits for it and returns them packed, in their order.
 
     None comes back of a file that no checksum proves, and none at all where it could not begin, or failed.
     """
     if not names:
-        yield lambda: iter(())
+        yield lambda: ()
         return
     argv = [sys.executable, "-P", "-m", "cadge_results.store.reading", str(campaign.resolve())]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment) as child:
+    nowhere = subprocess.DEVNULL
+    with (
+        tempfile.TemporaryFile() as found,
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=found, stderr=nowhere, env=environment) as child,
+    ):
         try:
             assert child.stdin is not None  # noqa: S101 - asked for above
             with contextlib.suppress(BrokenPipeError):
                 child.stdin.write("".join(f"{name}\n" for name in names).encode())
                 child.stdin.close()
-            yield lambda: _ended(child)
+            yield lambda: PackedFile(found) if child.wait() == 0 else ()
         finally:
             child.kill()
-
-
-def _ended(child: subprocess.Popen[bytes]) -> Iterator[RecordColumns]:
-    assert child.stdout is not None  # noqa: S101 - asked for by whoever began it
-    packed = child.stdout.read()
-    for bundle in split(packed) if child.wait() == 0 else ():
-        yield from unpack(bundle)
 
 
 @uncollected()
 def main(argv: Sequence[str]) -> int:
     """Make columns of the records of a campaign that standard input names, and write them to standard output."""
     layout = Layout(Path(argv[1]))
-    found = Bundles()
+    found = Bundles(sys.stdout.buffer.write)
     for name in sys.stdin.read().split():
         path = layout.launch(name)
         content = look(path, layout.root)
         if isinstance(content, Content) and content.proven:
             record = LaunchRecord.parse(_without_first(content.data), source=str(path))
             found.add(columns_of(record, content.digest))
-    sys.stdout.buffer.write(found.whole())
+    found.flush()
     return 0
 
 
@@ -215,24 +279,31 @@ def _cache_of(campaign: Path) -> Path | None:
     return folder and folder / "columns" / name
 
 
-def _known(cache: Path | None) -> list[memoryview]:
-    """Return the bundles of columns that are cached; a damaged cache has none."""
-    packed = cached(cache, CACHE_BYTES_MAX) if cache is not None else None
-    if packed is None or cache is None:
-        return []
-    bundles = split(packed)
-    try:
-        for bundle in bundles:
-            names_in(bundle)
-    except (FormatError, ValueError):
-        return []
-    with contextlib.suppress(OSError):
-        os.utime(cache)  # it was used now
-    return bundles
+@contextlib.contextmanager
+def _known(cache: Path | None) -> Iterator[Sequence[bytes]]:
+    """Yield the bundles of columns that are cached; a damaged cache has none."""
+    with contextlib.ExitStack() as opened:
+        found: Sequence[bytes] = ()
+        with contextlib.suppress(OSError, FormatError, ValueError):
+            if cache is not None and (stream := opened_cache(cache, CACHE_BYTES_MAX)) is not None:
+                bundles = PackedFile(opened.enter_context(stream))
+                for bundle in bundles:
+                    names_in(bundle)
+                found = bundles
+                os.utime(cache)  # it was used now
+        yield found
 
 
-def _keep(cache: Path, packed: bytearray) -> None:
-    keep(cache, packed)
+@contextlib.contextmanager
+def _keeping(cache: Path | None) -> Iterator[Bundles]:
+    """Yield what keeps columns in a cache, once all are there; None: in none."""
+    if cache is None:
+        yield Bundles(None)
+        return
+    with growing(cache) as write:
+        bundles = Bundles(write)
+        yield bundles
+        bundles.flush()
     with contextlib.suppress(OSError):
         left = CACHE_BYTES_MAX
         for path in sorted(cache.parent.iterdir(), key=lambda one: one.stat().st_mtime_ns, reverse=True):

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
 #include "cadge/layer.h"
 #include "measure/clock.h"
 #include "measure/events.h"

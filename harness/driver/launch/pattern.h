@@ -208,8 +208,8 @@ struct drv_role {
 	 * polled, nothing else. drv_engine_look finds the message.
 	 */
 	int (*serve)(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
-	/* What is due after each poll, of a role beside one that acts; `serve` does it in a loop. NULL: nothing. */
-	int (*drain)(struct drv_play *play, struct drv_fail *fail);
+	/* What is due after each poll, of the state of a role beside one that acts; `serve` does it in a loop. NULL: nothing. */
+	int (*drain)(void *state, struct drv_fail *fail);
 	/* Ends a phase, fills in the counts since the attempt began (zeroed before), and begins the next phase. */
 	void (*phase)(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 	/*

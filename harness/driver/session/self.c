@@ -55,8 +55,8 @@ int drv_self_prepare(struct drv_play *play, struct drv_fail *fail)
 	if (play->role->prepare(play, fail))
 		return -1;
 	play->sleep = sleep_of(play, &beside->play);
-	return drv_demux_self(&beside->demux, engine, engine->sink, responder, role->drain, &beside->play,
-			      fail);
+	return drv_demux_self(&beside->demux, engine, engine->sink, responder, role->drain,
+			      beside->play.state, fail);
 }
 
 void drv_self_stop(struct drv_play *play)

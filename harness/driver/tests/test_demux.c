@@ -170,9 +170,9 @@ static int poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return poll_gives;
 }
 
-static int drain(struct drv_play *play, struct drv_fail *fail)
+static int drain(void *state, struct drv_fail *fail)
 {
-	(void)play;
+	(void)state;
 	drained++;
 	return drain_fails ? drv_fail_set(fail, DRV_MEMORY, "none left") : 0;
 }

@@ -125,7 +125,9 @@ DRV_INLINE uint64_t drv_check_take(struct drv_check *check, const void *data, si
 	bool good = drv_check_head(check, data, bytes, &key);
 
 	if (DRV_UNLIKELY(check->reads))
-		good &= drv_check_read_request(check, data, bytes, key);
+		good &= DRV_LIKELY(check->reliable && !check->full)
+				? drv_touch_read(data, bytes, check->seed, key)
+				: drv_check_read_request(check, data, bytes, key);
 	drv_check_judge(check, good, key, bytes);
 	return key;
 }

@@ -151,9 +151,9 @@ void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct 
 	demux->mark = mark;
 }
 
-static int nothing_due(struct drv_play *play, struct drv_fail *fail)
+static int nothing_due(void *state, struct drv_fail *fail)
 {
-	(void)play, (void)fail;
+	(void)state, (void)fail;
 	return 0;
 }
 
@@ -163,15 +163,15 @@ static int poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	struct drv_demux *demux = ((const struct drv_port *)sink)->engine->demux;
 	const int events = demux->below_poll(ctx, &demux->port.sink);
 
-	if (DRV_LIKELY(!demux->flows[1]->due) || !demux->drain(demux->play, &demux->fail))
+	if (DRV_LIKELY(!demux->flows[1]->due) || !demux->drain(demux->state, &demux->fail))
 		return events;
 	demux->failed = true;
 	return CADGE_E_LIBRARY;
 }
 
 int drv_demux_self(struct drv_demux *demux, struct drv_engine *engine, struct cadge_sink *requester,
-		   struct cadge_sink *responder, int (*drain)(struct drv_play *play, struct drv_fail *fail),
-		   struct drv_play *play, struct drv_fail *fail)
+		   struct cadge_sink *responder, int (*drain)(void *state, struct drv_fail *fail),
+		   void *state, struct drv_fail *fail)
 {
 	drv_demux_start(demux, engine, (struct drv_port *)requester, (struct drv_port *)responder,
 			DRV_TOKEN_RESPONDER);
@@ -180,7 +180,7 @@ int drv_demux_self(struct drv_demux *demux, struct drv_engine *engine, struct ca
 	if (!demux->table)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for a layer's table");
 	demux->drain = drain ? drain : nothing_due;
-	demux->play = play;
+	demux->state = state;
 	demux->below = engine->layer;
 	demux->below_poll = engine->layer->poll;
 	*demux->table = *engine->layer;

@@ -13,8 +13,6 @@
 /* Bit of a token: of the end that answers. */
 #define DRV_TOKEN_RESPONDER (UINT64_C(1) << 63)
 
-struct drv_play;
-
 struct drv_demux {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
@@ -24,8 +22,8 @@ struct drv_demux {
 	/* bit of a token: of flow 1 */
 	uint64_t mark;
 	/* place self: what flow 1 does after each poll; the layer's own table, and ours, whose poll does so */
-	int (*drain)(struct drv_play *play, struct drv_fail *fail);
-	struct drv_play *play;
+	int (*drain)(void *state, struct drv_fail *fail);
+	void *state;
 	const struct cadge_layer *below;
 	int (*below_poll)(struct cadge_ctx *ctx, struct cadge_sink *sink);
 	struct cadge_layer *table;
@@ -39,12 +37,12 @@ void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct 
 
 /*
  * Place self: becomes the sink of the engine, whichever sink a loop polls with, for the flows of a requester and a
- * responder. After each poll of the layer `drain` (NULL: nothing) does the work of the responder, on its `play`. If that
+ * responder. After each poll of the layer `drain` (NULL: nothing) does the work of the responder, on its `state`. If that
  * fails, so does the poll; demux->failed and demux->fail say why. 0, or -1 with the reason. To be ended by drv_demux_end.
  */
 int drv_demux_self(struct drv_demux *demux, struct drv_engine *engine, struct cadge_sink *requester,
-		   struct cadge_sink *responder, int (*drain)(struct drv_play *play, struct drv_fail *fail),
-		   struct drv_play *play, struct drv_fail *fail);
+		   struct cadge_sink *responder, int (*drain)(void *state, struct drv_fail *fail),
+		   void *state, struct drv_fail *fail);
 /* Legal on zeroes. The engine calls its layer again; its sink is the caller's to set. */
 void drv_demux_end(struct drv_demux *demux);
 

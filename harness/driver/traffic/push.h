@@ -150,7 +150,7 @@ void drv_pusher_receive_run(struct drv_pusher *pusher, bool full, uint64_t phase
 
 /* As in struct drv_role. */
 int drv_pusher_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
-int drv_pusher_drain(struct drv_play *play, struct drv_fail *fail);
+int drv_pusher_drain(void *pusher, struct drv_fail *fail);
 
 /* ---- the sending side ---- */
 

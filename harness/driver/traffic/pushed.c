@@ -199,7 +199,7 @@ int drv_pusher_serve(struct drv_play *play, json_t **message_out, struct drv_fai
 	return drv_serve_loop(play->engine, play->engine->sink, play->state, due, drain, message_out, fail);
 }
 
-int drv_pusher_drain(struct drv_play *play, struct drv_fail *fail)
+int drv_pusher_drain(void *pusher, struct drv_fail *fail)
 {
-	return drain(play->state, fail);
+	return drain(pusher, fail);
 }

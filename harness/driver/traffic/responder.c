@@ -52,39 +52,17 @@ static int __attribute__((noinline)) answer_written(struct drv_responder *respon
 	return code;
 }
 
-/* It is the next one. */
-DRV_INLINE void put_back(const struct drv_responder *responder, struct drv_line *line, uint32_t index)
-{
-	line->free_ring[--line->free_head & responder->free_mask] = index;
-}
-
 /* It is ours again: the last in turn, or the next. */
 DRV_INLINE void give_back(const struct drv_responder *responder, struct drv_line *line, uint32_t index)
 {
 	if (DRV_UNLIKELY(responder->hot))
-		put_back(responder, line, index);
+		drv_responder_put_back(responder, line, index);
 	else
 		line->free_ring[line->free_tail++ & responder->free_mask] = index;
 }
 
-/* Hands over the answer that is due. A busy layer is asked again with the same buffer. */
-DRV_INLINE int answer_latest(struct drv_responder *responder, uint32_t index, uint8_t *at)
-{
-	const struct drv_engine *engine = responder->port.engine;
-
-	if (responder->fill) {
-		const struct cadge_iov iov = {at, responder->answer_bytes};
-
-		responder->fill(responder, at);
-		return engine->layer->post(responder->chans[0], &iov, 1, 0, responder->mark | index);
-	}
-	responder->message.at = at;
-	return drv_message_post(engine, responder->chans[0], &responder->message, responder->mark | index);
-}
-
 /* Tries to answer. False: not now. */
-DRV_INLINE bool answer_as(struct drv_responder *responder, struct drv_line *line, const struct drv_work *work,
-			  const bool latest)
+DRV_INLINE bool answer(struct drv_responder *responder, struct drv_line *line, const struct drv_work *work)
 {
 	const size_t bytes = (size_t)responder->exchange.reply_bytes;
 	uint8_t *payload;
@@ -93,11 +71,8 @@ DRV_INLINE bool answer_as(struct drv_responder *responder, struct drv_line *line
 
 	if (DRV_UNLIKELY(line->free_head == line->free_tail))
 		return false;
-	index = line->free_ring[line->free_head++ & responder->free_mask];
-	payload = line->replies + (size_t)index * responder->stride;
-	if (latest) {
-		code = answer_latest(responder, index, payload);
-	} else if (DRV_UNLIKELY(line->check.reads)) {
+	index = drv_responder_take_buffer(responder, line, &payload);
+	if (DRV_UNLIKELY(line->check.reads)) {
 		code = answer_written(responder, line, work, index, payload);
 	} else {
 		drv_head_write(payload, bytes, ~line->check.seed, work->key);
@@ -108,18 +83,13 @@ DRV_INLINE bool answer_as(struct drv_responder *responder, struct drv_line *line
 	if (code == CADGE_QUEUED)
 		return true;
 	if (DRV_UNLIKELY(code == CADGE_BUSY)) {
-		put_back(responder, line, index);
+		drv_responder_put_back(responder, line, index);
 		return false;
 	}
 	give_back(responder, line, index);
 	if (DRV_UNLIKELY(code != CADGE_DONE))
 		drv_responder_fail(responder, code);
 	return true;
-}
-
-DRV_INLINE bool answer(struct drv_responder *responder, struct drv_line *line, const struct drv_work *work)
-{
-	return answer_as(responder, line, work, false);
 }
 
 bool drv_responder_answer(struct drv_responder *responder, const struct drv_work *work)
@@ -174,8 +144,10 @@ static void __attribute__((noinline)) drain_others(struct drv_responder *respond
 		drain_line(responder, &responder->lines[i]);
 }
 
-int drv_responder_drain(struct drv_responder *responder, struct drv_fail *fail)
+int drv_responder_drain(void *arg, struct drv_fail *fail)
 {
+	struct drv_responder *responder = arg;
+
 	responder->port.due = responder->failed;
 	if (DRV_LIKELY(!responder->pool) || responder->waits) {
 		drain_line(responder, responder->lines);
@@ -190,15 +162,11 @@ int drv_responder_drain(struct drv_responder *responder, struct drv_fail *fail)
 	return -1;
 }
 
-int drv_responder_drain_latest(struct drv_responder *responder, struct drv_fail *fail)
+int drv_responder_drain_latest(void *arg, struct drv_fail *fail)
 {
-	if (DRV_LIKELY(!responder->failed) && responder->port.due &&
-	    answer_as(responder, responder->lines, NULL, true))
-		responder->port.due = responder->failed;
-	if (DRV_LIKELY(!responder->failed))
-		return 0;
-	*fail = responder->fail;
-	return -1;
+	struct drv_responder *responder = arg;
+
+	return responder->port.due ? drv_responder_drain_with(responder, NULL, fail) : 0;
 }
 
 static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,

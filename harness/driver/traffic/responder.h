@@ -36,9 +36,6 @@ struct drv_work {
 
 struct drv_responder;
 struct drv_worker_pool;
-/* Writes an answer of the pattern's own to `at`, with responder->message.key in its head. */
-typedef void (*drv_fill_fn)(const struct drv_responder *responder, uint8_t *at);
-
 /* What belongs to one channel, or to all of them where they share a line. */
 struct drv_line {
 	struct drv_check check;
@@ -77,8 +74,6 @@ struct drv_responder {
 	 * one of native tools is.
 	 */
 	bool hot;
-	/* of roles that are asked one thing at a time; NULL: answers are heads and bodies */
-	drv_fill_fn fill;
 	/* what tokens hold beside the number of a buffer */
 	uint64_t mark;
 	/* where bodies are written: what all replies have in common, and the one in progress */
@@ -126,22 +121,17 @@ void drv_responder_answer_on(struct drv_responder *responder, struct cadge_chan 
 void drv_responder_phase(struct drv_responder *responder, const struct drv_phase *phase,
 			 struct drv_counts *counts);
 
-/* Answers what could not be answered at once. 0, or -1 with the reason. Called after poll, where something is due. */
-int drv_responder_drain(struct drv_responder *responder, struct drv_fail *fail);
+/*
+ * Answers what could not be answered at once, of a struct drv_responder. 0, or -1 with the reason. Called after poll, where
+ * something is due.
+ */
+int drv_responder_drain(void *responder, struct drv_fail *fail);
 /* The same of who was told by drv_responder_due_latest alone. */
-int drv_responder_drain_latest(struct drv_responder *responder, struct drv_fail *fail);
-/* The same for drv_serve_loop. */
+int drv_responder_drain_latest(void *responder, struct drv_fail *fail);
+/* For drv_serve_loop: whether something is. */
 DRV_INLINE bool drv_responder_loop_due(void *arg)
 {
 	return ((const struct drv_responder *)arg)->port.due;
-}
-DRV_INLINE int drv_responder_loop_drain(void *arg, struct drv_fail *fail)
-{
-	return drv_responder_drain(arg, fail);
-}
-DRV_INLINE int drv_responder_loop_drain_latest(void *arg, struct drv_fail *fail)
-{
-	return drv_responder_drain_latest(arg, fail);
 }
 
 /* That of a channel; also of one that a layer made up. */
@@ -173,6 +163,71 @@ bool drv_responder_answer(struct drv_responder *responder, const struct drv_work
 void drv_responder_fail(struct drv_responder *responder, int code) __attribute__((cold, noinline));
 /* A request beyond those that clients may have outstanding. Where losses are known it counts as lost. */
 void drv_responder_drop(struct drv_line *line) __attribute__((cold, noinline));
+
+/* The next buffer that is ours; there is one. */
+DRV_INLINE uint32_t drv_responder_take_buffer(const struct drv_responder *responder, struct drv_line *line,
+					      uint8_t **at_out)
+{
+	const uint32_t index = line->free_ring[line->free_head++ & responder->free_mask];
+
+	*at_out = line->replies + (size_t)index * responder->stride;
+	return index;
+}
+
+/* It is the next one. */
+DRV_INLINE void drv_responder_put_back(const struct drv_responder *responder, struct drv_line *line,
+				       uint32_t index)
+{
+	line->free_ring[--line->free_head & responder->free_mask] = index;
+}
+
+/* Writes an answer of the pattern's own, of responder->answer_bytes, to `at`, with responder->message.key in its head. */
+typedef void (*drv_write_answer_fn)(const struct drv_responder *responder, uint8_t *at);
+
+/*
+ * Hands over the answer that is due; a busy layer is asked again with the same buffer. `write_answer`, a constant: NULL:
+ * answers are heads and bodies.
+ */
+DRV_INLINE int drv_responder_drain_with(struct drv_responder *responder,
+					const drv_write_answer_fn write_answer, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = responder->port.engine;
+	struct drv_line *line = responder->lines;
+	uint32_t index;
+	uint8_t *at;
+	int code;
+
+	if (DRV_UNLIKELY(responder->failed)) {
+		*fail = responder->fail;
+		return -1;
+	}
+	if (DRV_UNLIKELY(line->free_head == line->free_tail))
+		return 0;
+	index = drv_responder_take_buffer(responder, line, &at);
+	if (write_answer) {
+		const struct cadge_iov iov = {at, responder->answer_bytes};
+
+		write_answer(responder, at);
+		code = engine->layer->post(responder->chans[0], &iov, 1, 0, responder->mark | index);
+	} else {
+		responder->message.at = at;
+		code = drv_message_post(engine, responder->chans[0], &responder->message,
+					responder->mark | index);
+	}
+	if (DRV_UNLIKELY(code == CADGE_BUSY)) {
+		drv_responder_put_back(responder, line, index);
+		return 0;
+	}
+	responder->port.due = false;
+	if (code == CADGE_QUEUED)
+		return 0;
+	line->free_ring[line->free_tail++ & responder->free_mask] = index;
+	if (DRV_LIKELY(code == CADGE_DONE))
+		return 0;
+	drv_responder_fail(responder, code);
+	*fail = responder->fail;
+	return -1;
+}
 
 /*
  * A responder whose requests other threads work for: its workers, or its role's other threads by a queue that all of them look
@@ -252,20 +307,17 @@ int drv_responder_role_prepare_asked(struct drv_play *play, drv_recv_fn recv, si
 /* As in struct drv_role, of such a role. */
 void drv_responder_role_stop(struct drv_play *play);
 int drv_responder_role_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
-int drv_responder_role_drain(struct drv_play *play, struct drv_fail *fail);
 int drv_responder_role_serve_latest(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
-int drv_responder_role_drain_latest(struct drv_play *play, struct drv_fail *fail);
 void drv_responder_role_phase(struct drv_play *play, const struct drv_phase *phase,
 			      struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare and the bounds of its channels. */
 #define DRV_RESPONDER_ROLE                                                                                   \
 	.state_bytes = sizeof(struct drv_responder), .stop = drv_responder_role_stop,                        \
-	.serve = drv_responder_role_serve, .drain = drv_responder_role_drain,                                \
-	.phase = drv_responder_role_phase
+	.serve = drv_responder_role_serve, .drain = drv_responder_drain, .phase = drv_responder_role_phase
 /* The same where one thing is asked at a time, less `phase`. */
 #define DRV_RESPONDER_ROLE_LATEST                                                                            \
 	.stop = drv_responder_role_stop, .serve = drv_responder_role_serve_latest,                           \
-	.drain = drv_responder_role_drain_latest
+	.drain = drv_responder_drain_latest
 
 #endif

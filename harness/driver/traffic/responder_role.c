@@ -309,14 +309,9 @@ int drv_responder_role_serve(struct drv_play *play, json_t **message_out, struct
 
 	return responder->pool
 		       ? drv_serve_loop(play->engine, &responder->port.sink, responder, pool_due,
-					drv_responder_loop_drain, message_out, fail)
+					drv_responder_drain, message_out, fail)
 		       : drv_serve_loop(play->engine, &responder->port.sink, responder,
-					drv_responder_loop_due, drv_responder_loop_drain, message_out, fail);
-}
-
-int drv_responder_role_drain(struct drv_play *play, struct drv_fail *fail)
-{
-	return drv_responder_drain(play->state, fail);
+					drv_responder_loop_due, drv_responder_drain, message_out, fail);
 }
 
 int drv_responder_role_serve_latest(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
@@ -324,12 +319,7 @@ int drv_responder_role_serve_latest(struct drv_play *play, json_t **message_out,
 	struct drv_responder *responder = play->state;
 
 	return drv_serve_loop(play->engine, &responder->port.sink, responder, drv_responder_loop_due,
-			      drv_responder_loop_drain_latest, message_out, fail);
-}
-
-int drv_responder_role_drain_latest(struct drv_play *play, struct drv_fail *fail)
-{
-	return drv_responder_drain_latest(play->state, fail);
+			      drv_responder_drain_latest, message_out, fail);
 }
 
 void drv_responder_role_phase(struct drv_play *play, const struct drv_phase *phase,

@@ -292,7 +292,7 @@ static const struct drv_pattern handler = {
 			 .state_bytes = sizeof(struct serving),
 			 .stop = stop_server,
 			 .serve = drv_responder_role_serve,
-			 .drain = drv_responder_role_drain,
+			 .drain = drv_responder_drain,
 			 .phase = phase_server},
 			{.name = NULL},
 		},

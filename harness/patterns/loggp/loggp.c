@@ -364,11 +364,6 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 			      receiver_drain, message_out, fail);
 }
 
-static int drain(struct drv_play *play, struct drv_fail *fail)
-{
-	return receiver_drain(play->state, fail);
-}
-
 static void needs(const void *at, struct drv_needs *needs_out)
 {
 	const struct parameters *parameters = at;
@@ -396,7 +391,7 @@ static const struct drv_pattern loggp = {
 			 .channels_most = 1,
 			 .stop = drv_responder_role_stop,
 			 .serve = serve,
-			 .drain = drain,
+			 .drain = receiver_drain,
 			 .phase = phase_server},
 			{.name = NULL},
 		},

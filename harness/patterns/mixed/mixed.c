@@ -228,9 +228,9 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 	return drv_duet_serve(&((struct mixed *)play->state)->duet, message_out, fail);
 }
 
-static int drain(struct drv_play *play, struct drv_fail *fail)
+static int drain(void *state, struct drv_fail *fail)
 {
-	return drv_duet_drain(&((struct mixed *)play->state)->duet, fail);
+	return drv_duet_drain(&((struct mixed *)state)->duet, fail);
 }
 
 static void phase(struct drv_play *play, const struct drv_phase *next, struct drv_counts *counts_out)

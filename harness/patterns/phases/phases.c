@@ -48,13 +48,18 @@ DRV_INLINE void begin_poll(void *arg)
 	receiver->polled_at = drv_clock_now(&receiver->server.port.engine->clock);
 }
 
-static void fill(const struct drv_responder *server, uint8_t *at)
+DRV_INLINE void write_answer(const struct drv_responder *server, uint8_t *at)
 {
 	const struct receiver *receiver = (const struct receiver *)server;
 
 	drv_head_write(at, ANSWER_BYTES, server->message.seed, server->message.key);
 	drv_store64(at + DRV_HEAD_BYTES, receiver->taken_from);
 	drv_store64(at + DRV_HEAD_BYTES + 8, receiver->taken_at);
+}
+
+DRV_INLINE int drain(void *arg, struct drv_fail *fail)
+{
+	return drv_responder_drain_with(arg, write_answer, fail);
 }
 
 /* ---- the sending side ---- */
@@ -162,7 +167,6 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 		return -1;
 	receiver->bytes = (size_t)parameters->bytes;
 	receiver->server.lines->check.by_number = true; /* one at a time */
-	receiver->server.fill = fill;
 	return 0;
 }
 
@@ -223,8 +227,7 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 	struct receiver *receiver = play->state;
 
 	return drv_serve_loop_from(play->engine, &receiver->server.port.sink, receiver, begin_poll,
-				   drv_responder_loop_due, drv_responder_loop_drain_latest, message_out,
-				   fail);
+				   drv_responder_loop_due, drain, message_out, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -260,7 +263,7 @@ static const struct drv_pattern phases = {
 			 .channels_most = 1,
 			 .stop = drv_responder_role_stop,
 			 .serve = serve,
-			 .drain = drv_responder_role_drain_latest,
+			 .drain = drain,
 			 .phase = drv_responder_role_phase},
 			{.name = NULL},
 		},

@@ -44,6 +44,8 @@ struct direct {
 /* Writes the next stamp into the message, or nothing. */
 DRV_INLINE void write_stamp(struct direct *direct)
 {
+	if (!direct->stamp_bytes)
+		return;
 	memcpy(direct->iov.base, direct->stamp, direct->stamp_bytes);
 	direct->stamp[0]++;
 }
@@ -276,11 +278,6 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 			      fail);
 }
 
-static int drain_role(struct drv_play *play, struct drv_fail *fail)
-{
-	return drain(play->state, fail);
-}
-
 static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
 	const struct direct *direct = play->state;
@@ -311,7 +308,7 @@ static const struct drv_pattern postpoll = {
 			 .state_bytes = sizeof(struct direct),
 			 .prepare = prepare,
 			 .serve = serve,
-			 .drain = drain_role,
+			 .drain = drain,
 			 .phase = phase},
 			{.name = NULL},
 		},

@@ -73,19 +73,19 @@ def links_of(root: Node) -> set[str]:
 
 def test_what_has_four_megabytes_or_less_is_one_file(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = report.html(page)
-    assert report.files(page, NAME) == {NAME: whole}
+    assert dict(report.files(page, NAME)) == {NAME: whole}
     assert pages.ONE_FILE_MOST == 4_000_000
     monkeypatch.setattr(pages, "ONE_FILE_MOST", len(whole.encode()))
-    assert report.files(page, NAME) == {NAME: whole}
+    assert dict(report.files(page, NAME)) == {NAME: whole}
     monkeypatch.setattr(pages, "ONE_FILE_MOST", len(whole.encode()) - 1)
-    assert len(report.files(page, NAME)) == 3
-    assert report.files(page, NAME, parted=False) == {NAME: whole}
+    assert len(dict(report.files(page, NAME))) == 3
+    assert dict(report.files(page, NAME, parted=False)) == {NAME: whole}
 
 
 @pytest.mark.usefixtures("few_bytes")
 def test_a_large_one_has_a_page_a_pattern_and_nothing_is_lost(page: Page) -> None:
     whole = pagereader.read(report.html(page))
-    files = report.files(page, NAME)
+    files = dict(report.files(page, NAME))
     assert list(files)[-1] == NAME, "the main file comes last"
     assert list(files)[:-1] == ["a report #1%-rpc.html", "a report #1%-stream.html"]
     roots = {name: pagereader.read(text) for name, text in files.items()}
@@ -115,7 +115,7 @@ def test_a_large_one_has_a_page_a_pattern_and_nothing_is_lost(page: Page) -> Non
 
 @pytest.mark.usefixtures("few_bytes")
 def test_links_lead_from_every_file_to_every_other_and_to_what_is_there(page: Page) -> None:
-    files = report.files(page, NAME)
+    files = dict(report.files(page, NAME))
     ids = {
         name: {node.attrs["id"] for node in pagereader.read(text).walk() if "id" in node.attrs}
         for name, text in files.items()
@@ -140,7 +140,7 @@ def test_links_lead_from_every_file_to_every_other_and_to_what_is_there(page: Pa
 
 @pytest.mark.usefixtures("few_bytes")
 def test_each_page_is_complete_by_itself(page: Page) -> None:
-    files = report.files(page, NAME)
+    files = dict(report.files(page, NAME))
     main = pagereader.read(files[NAME])
 
     def policy(root: Node) -> str:
@@ -180,7 +180,7 @@ def test_a_main_file_that_is_still_too_large_gives_figures_up(page: Page, monkey
     assert sizes == sorted(sizes, reverse=True)
     for most in (sizes[2], sizes[3], 1):
         monkeypatch.setattr(pages, "ONE_FILE_MOST", most)
-        files = report.files(page, NAME, parted=True)
+        files = dict(report.files(page, NAME, parted=True))
         assert abs(len(files[NAME].encode()) - (most if most > 1 else sizes[3])) < 60, "it says another limit"
         assert len(pagereader.read(files["a report #1%-rpc.html"]).all("figure")) == 2
     section = pagereader.read(files[NAME]).one("section", id="rpc-within")
@@ -190,7 +190,7 @@ def test_a_main_file_that_is_still_too_large_gives_figures_up(page: Page, monkey
 
 @pytest.mark.usefixtures("few_bytes")
 def test_equal_pages_give_equal_bytes(page: Page, campaign: Campaign) -> None:
-    assert report.files(page, NAME) == report.files(report.page_of(read(campaign)), NAME)
+    assert dict(report.files(page, NAME)) == dict(report.files(report.page_of(read(campaign)), NAME))
 
 
 @pytest.mark.usefixtures("few_bytes")
@@ -201,7 +201,7 @@ def test_files_are_put_in_place_and_older_pages_go(page: Page, tmp_path: Path, m
     other = tmp_path / "a report #1%-of-another.html"
     made = report.write_pages(page, out)
     assert [path.name for path in made.pages] == ["a report #1%-rpc.html", "a report #1%-stream.html"]
-    files = report.files(page, NAME)
+    files = dict(report.files(page, NAME))
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path != foreign} == files
     other.write_text(files["a report #1%-rpc.html"].replace('content="a report #1%.html"', 'content="b.html"'))
     stale = tmp_path / "a report #1%-gone.html"
@@ -294,7 +294,7 @@ def dies(path, target):
         os._exit(9)
     return rename(path, target)
 Path.rename = dies
-write_together({Path(name): Path(name + ".new").read_bytes() for name in sys.argv[1:]})
+write_together((Path(name), Path(name + ".new").read_bytes()) for name in sys.argv[1:])
 """
 
 
@@ -302,23 +302,23 @@ write_together({Path(name): Path(name + ".new").read_bytes() for name in sys.arg
 def test_after_a_kill_the_check_says_which_file_is_of_another_time(page: Page, tmp_path: Path) -> None:
     out = tmp_path / "r.html"
     report.write(page, out)
-    later = report.files(replace(page, title=f"Another: {page.title}"), out.name)
+    later = dict(report.files(replace(page, title=f"Another: {page.title}"), out.name))
     for name, text in later.items():
         (tmp_path / f"{name}.new").write_text(text)
     done = subprocess.run([sys.executable, "-c", KILLED, *(str(tmp_path / name) for name in later)], check=False)
     assert done.returncode == 9
     lying = {name: (tmp_path / name).read_text() for name in later}
     assert [name for name in later if lying[name] == later[name]] == ["r-rpc.html"], "new beside old"
-    found = check_all(lying, report.files(page, out.name))
+    found = check_all(lying, dict(report.files(page, out.name)))
     assert {one.place.partition(": ")[0] for one in found.differences} == {"r-rpc.html"}
     report.write(page, out)
-    assert {name: (tmp_path / name).read_text() for name in later} == report.files(page, out.name)
+    assert {name: (tmp_path / name).read_text() for name in later} == dict(report.files(page, out.name))
 
 
 @pytest.mark.usefixtures("few_bytes")
 def test_no_id_and_no_landmark_stands_twice(page: Page) -> None:
     """As axe's duplicate-id and landmark-unique have it, in one file and in each of several."""
-    for text in (report.html(page), *report.files(page, NAME).values()):
+    for text in (report.html(page), *dict(report.files(page, NAME)).values()):
         nodes = list(pagereader.read(text).walk())
         ids = [node.attrs["id"] for node in nodes if "id" in node.attrs]
         assert len(ids) == len(set(ids)) > 10
@@ -339,7 +339,7 @@ def test_a_pipe_gets_one_file(page: Page, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("few_bytes")
 def test_all_files_are_verified(page: Page) -> None:
-    files = report.files(page, NAME)
+    files = dict(report.files(page, NAME))
     good = check_all(files, files)
     assert good.agrees
     one_file = check_all({NAME: report.html(page)}, {NAME: report.html(page)})
@@ -356,7 +356,7 @@ def test_all_files_are_verified(page: Page) -> None:
 
 @pytest.mark.usefixtures("few_bytes")
 def test_the_main_file_opens_again_and_a_page_says_which_does(page: Page) -> None:
-    files = report.files(page, NAME)
+    files = dict(report.files(page, NAME))
     again = report.opened_again(files[NAME], NAME, "native-ucx")
     assert again == report.opened_again(report.html(page), NAME, "native-ucx"), "parted or not, it is one campaign"
     with pytest.raises(BadInputError, match=r"is one page of a report: open a report #1%.html"):

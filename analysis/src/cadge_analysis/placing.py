@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from markupsafe import escape
@@ -28,23 +29,32 @@ class Placed:
     pages: tuple[Path, ...]
 
 
-def placed(files: Mapping[str, str], out_path: Path) -> Placed:
+def placed(files: Iterable[tuple[str, str]], out_path: Path) -> Placed:
     """Write the files of a report, of which the last is the main one, for `out_path`; then remove its older pages.
 
     Raises BadInputError where a file that is no page of this report has the name of one, and OutputError; either way
     all is as it was.
     """
-    *names, main = files
-    paths = [out_path.with_name(name) for name in names]
-    for path in paths:
-        if os.path.lexists(path) and not is_page_of(path, out_path.name):
-            raise BadInputError(say("placing.in_the_way", path=path, out=out_path.name))
-    content = files[main].encode()
-    if paths:
-        write_together({**{path: files[path.name].encode() for path in paths}, out_path: content})
-        written = Written(size_bytes=len(content), streamed=False)
-    else:
+    made = ((out_path.with_name(name), text.encode()) for name, text in files)
+    first, content = next(made)
+    paths: list[Path] = []
+    if first == out_path:
         written = write_output(out_path, content)
+    else:
+        size_bytes = 0
+
+        def every() -> Iterator[tuple[Path, bytes]]:
+            nonlocal size_bytes
+            for path, found in chain([(first, content)], made):
+                size_bytes = len(found)
+                if path != out_path:
+                    paths.append(path)
+                    if os.path.lexists(path) and not is_page_of(path, out_path.name):
+                        raise BadInputError(say("placing.in_the_way", path=path, out=out_path.name))
+                yield path, found
+
+        write_together(every())
+        written = Written(size_bytes=size_bytes, streamed=False)
     if not written.streamed:
         for path in sorted(out_path.parent.iterdir()):
             named = path.name.startswith(f"{out_path.stem}-") and path.suffix == out_path.suffix

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -112,24 +113,28 @@ def html(page: Page) -> str:
     return printed_html(document(page))
 
 
-def files(page: Page, name: str, *, parted: bool | None = None) -> dict[str, str]:
-    """Return the HTML documents of a report by their file names, the main one, which is called `name`, last.
+def files(page: Page, name: str, *, parted: bool | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the HTML documents of a report with their file names, the main one, which is called `name`, last.
 
-    parted: whether it has a page a pattern beside it; None to let its size decide (see page.pages).
+    parted: whether it has a page a pattern beside it; None to let its size decide (see page.pages). One is printed at
+    a time: a large report has as many bytes as its campaign's numbers.
     """
     whole = html(page)
     size = len(whole.encode())
     if parted is None:
         parted = size > pages.ONE_FILE_MOST
     if not (parted and page.sections):
-        return {name: whole}
+        yield name, whole
+        return
+    del whole
     main, others = pages.split(page, name, size)
+    yield from ((other, printed_html(one)) for other, one in others.items())
     text = html(main)
     for one in pages.lighter(main):
         if len(text.encode()) <= pages.ONE_FILE_MOST:
             break
         text = html(one)
-    return {**{other: printed_html(one) for other, one in others.items()}, name: text}
+    yield name, text
 
 
 def edition(page: Page, kind: str) -> str:

@@ -392,7 +392,7 @@ def parted(folder: Path) -> Outputs:
     """A report in several files."""
     with Figures():
         page = report.page_of(read(small(folder, launches=3, patterns=(("rpc", 1), ("stream", 64)), troubles=True)))
-        made = report.files(page, "report.html", parted=True)
+        made = dict(report.files(page, "report.html", parted=True))
     return {name: text for file, html in made.items() for name, text in of_html(html, file).items()}
 
 

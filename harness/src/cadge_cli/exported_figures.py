@@ -43,7 +43,7 @@ def write_figures(
         )
     files = {target / name: content for name, content in paper.files(page, paper.kind_of(kind), chosen)}
     _room_for(list(files), target)
-    write_together(files)
+    write_together(files.items())
     size = megabytes(sum(map(len, files.values())))
     return output.finish(EXIT_OK, {**data, "folder": str(target)}, [f"{target}  {len(files)} files, {size}"])
 

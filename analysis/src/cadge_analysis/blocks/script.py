@@ -16,9 +16,17 @@ from cadge_analysis import messages
 say = partial(messages.say, "report")
 
 
+_PART = 1 << 16
+
+
 def tidy(text: str) -> str:
     """Return a rendered page without indentation and empty lines."""
-    return "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"
+    found, at = [], 0
+    while at < len(text):  # in parts: all its lines at once take three times its memory
+        end = text.find("\n", at + _PART) + 1 or len(text)
+        found.append("\n".join(line.strip() for line in text[at:end].splitlines() if line.strip()))
+        at = end
+    return "\n".join(filter(None, found)) + "\n"
 
 
 @cache

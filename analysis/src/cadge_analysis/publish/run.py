@@ -69,7 +69,7 @@ def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = N
     meta, data = campaign.meta, read(campaign)
     page = report.page_of(data, title=labels.title)
     name = campaign.campaign_id
-    on_site, archived = (_licensed(report.files(page, main), labels.licence) for main in (PAGE, REPORT))
+    on_site, archived = (_licensed(dict(report.files(page, main)), labels.licence) for main in (PAGE, REPORT))
     first = page.answers[0] if page.answers else None
     headline = f"{first.topic}: {''.join(span.text for span in first.spans)}" if first else say("run.no_ranking")
     archive = f"cadge-{name}.tar.gz"

@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,7 +128,7 @@ def write_output(path: Path, content: bytes) -> Written:
     return Written(size_bytes=len(content), streamed=streamed)
 
 
-def write_together(files: Mapping[Path, bytes]) -> None:
+def write_together(files: Iterable[tuple[Path, bytes]]) -> None:
     """Write several outputs of one folder that belong together: all lie there whole before the first takes its place.
 
     They take their places in order, so the one that leads to the others comes last. Links are followed, as
@@ -140,7 +140,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
     placed: list[Path] = []
     path = Path()
     try:
-        for path, content in files.items():
+        for path, content in files:
             real = Path(os.path.realpath(path))
             staged[real] = scratch(real)
             _fill(staged[real], content, old=real.stat() if real.exists() else None)

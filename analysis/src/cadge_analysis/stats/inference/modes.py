@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import ceil, exp, log
 from statistics import median
 
@@ -163,10 +163,12 @@ def _valley(heights: Sequence[float]) -> int | None:
     total = sum(heights)  # each sample three times
     best: tuple[float, int] | None = None
     below = 0.0
+    highest = list(accumulate(heights, max))
+    highest_above = list(accumulate(reversed(heights), max))[::-1]
     for at in range(1, len(heights) - 1):
         below += heights[at - 1]
         above = total - below - heights[at]
-        lower_peak = min(max(heights[:at]), max(heights[at + 1 :]))
+        lower_peak = min(highest[at - 1], highest_above[at + 1])
         deep = heights[at] <= DEEP * lower_peak
         if deep and min(below, above) >= SHARE_LEAST * total:
             depth = heights[at] / lower_peak

@@ -8,6 +8,7 @@
 
 #include "wire/mpi/window.h"
 #include "wire/mpi/state.h"
+#include "wire/remotes.h"
 
 void *cadge_wire_alloc(struct cadge_wire *wire, size_t bytes)
 {
@@ -88,33 +89,10 @@ int cadge_wire_attach(struct cadge_link *link, struct cadge_blob_in *key, struct
 {
 	const uint32_t rights = cadge_blob_take_u32(key);
 	const uint64_t offset_bytes = cadge_blob_take_u64(key), bytes = cadge_blob_take_u64(key);
-	struct cadge_remote *remote;
+	const struct cadge_remote new = {
+		.link = link, .offset_bytes = offset_bytes, .bytes = bytes, .rights = rights};
 
-	if (!key->ok)
-		return CADGE_E_ARGUMENT;
-	if (!link->connected)
-		return CADGE_E_DOWN;
-	remote = malloc(sizeof(*remote));
-	if (!remote)
-		return CADGE_E_MEMORY;
-	*remote = (struct cadge_remote){.next = link->remotes,
-					.link = link,
-					.offset_bytes = offset_bytes,
-					.bytes = bytes,
-					.rights = rights};
-	link->remotes = remote;
-	*remote_out = remote;
-	return CADGE_DONE;
-}
-
-void cadge_wire_detach(struct cadge_remote *remote)
-{
-	struct cadge_remote **at = &remote->link->remotes;
-
-	while (*at != remote)
-		at = &(*at)->next;
-	*at = remote->next;
-	free(remote);
+	return attach(key, link->connected, &new, remote_out);
 }
 
 void cadge_wire_detach_all(struct cadge_link *link)
@@ -132,31 +110,9 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 	return wire->direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
 }
 
-static int may(const struct cadge_link *link, const struct cadge_remote *remote, uint32_t right,
-	       uint64_t offset_bytes, uint64_t bytes)
+static inline uint64_t word_of(const struct cadge_remote *remote)
 {
-	if (UNLIKELY(!link->state.up))
-		return cadge_usable(&link->state);
-	if (UNLIKELY(remote->link != link))
-		return CADGE_E_ARGUMENT;
-	if (UNLIKELY(!link->wire->trusting && (!(remote->rights & right) || offset_bytes > remote->bytes ||
-					       bytes > remote->bytes - offset_bytes)))
-		return CADGE_E_REFUSED;
-	return UNLIKELY(bytes > WIRE_PUT_BYTES_MAX) ? CADGE_E_TOO_LARGE : CADGE_DONE;
-}
-
-/* The same for an atomic operation, where there is that. */
-static int may_change(const struct cadge_link *link, const struct cadge_remote *remote, uint64_t offset_bytes,
-		      bool has)
-{
-	int code;
-
-	if (!has)
-		return CADGE_E_UNSUPPORTED;
-	code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(uint64_t));
-	return code == CADGE_DONE && (remote->offset_bytes + offset_bytes) % sizeof(uint64_t)
-		       ? CADGE_E_ARGUMENT
-		       : code;
+	return remote->offset_bytes;
 }
 
 /* The library copies inside its call; where it has not quite finished, it needs nobody else for the rest. */
@@ -187,24 +143,12 @@ static inline int put_unchecked(struct cadge_link *link, const void *local, size
 	return finish(link, &request);
 }
 
-int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
-		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
-{
-	const int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
-
-	return code == CADGE_DONE && bytes ? put_unchecked(link, local, bytes, remote, offset_bytes, token)
-					   : code;
-}
-
-int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
-		   uint64_t offset_bytes, uint64_t token)
+static inline int get_unchecked(struct cadge_link *link, void *local, size_t bytes,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
 	const uint64_t at_bytes = remote->offset_bytes + offset_bytes;
-	const int code = may(link, remote, CADGE_MAY_READ, offset_bytes, bytes);
 	MPI_Request request;
 
-	if (code != CADGE_DONE || !bytes)
-		return code;
 	if (UNLIKELY(!link->wire->direct))
 		return cadge_wire_far_get(link, local, bytes, at_bytes, token);
 	if (!cadge_wire_went_well(link->wire, "MPI_Rget",
@@ -214,13 +158,9 @@ int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const str
 	return finish(link, &request);
 }
 
-int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
-			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+static inline int add_unchecked(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	const int code = may_change(link, remote, offset_bytes, link->wire->facts.adds);
-
-	if (code != CADGE_DONE)
-		return code;
 	if (UNLIKELY(!link->wire->direct))
 		return cadge_wire_far_add(link, addend, before_out, remote->offset_bytes + offset_bytes,
 					  token);
@@ -235,15 +175,11 @@ int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *bef
 }
 
 /* MPI has no request for it, and waits: see mpi_window_swaps. */
-int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
-			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
-			    uint64_t token)
+static inline int swap_unchecked(struct cadge_link *link, uint64_t expected, uint64_t desired,
+				 uint64_t *before_out, const struct cadge_remote *remote,
+				 uint64_t offset_bytes, uint64_t token)
 {
-	const int code = may_change(link, remote, offset_bytes, link->wire->facts.swaps);
-
 	(void)token;
-	if (code != CADGE_DONE)
-		return code;
 	return cadge_wire_went_well(
 		       link->wire, "MPI_Compare_and_swap",
 		       MPI_Compare_and_swap(&desired, &expected, before_out, MPI_UINT64_T, link->rank,
@@ -253,6 +189,8 @@ int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t
 		       ? CADGE_DONE
 		       : CADGE_E_DOWN;
 }
+
+#include "wire/checked.h"
 
 int cadge_wire_flush(struct cadge_link *link)
 {

@@ -38,6 +38,8 @@ const struct cadge_option cadge_wire_options[] = {
 	{NULL, NULL, NULL},
 };
 
+#include "wire/link.h"
+
 bool cadge_wire_went_well(struct cadge_wire *wire, const char *call, int ret)
 {
 	return __builtin_expect(ret == MPI_SUCCESS, 1) ||
@@ -58,22 +60,6 @@ static void link_break(struct cadge_link *link)
 }
 
 /* ---- sending ---- */
-
-void *cadge_wire_take(struct cadge_link *link)
-{
-	struct cadge_packet *packet;
-
-	if (UNLIKELY(!link->state.up))
-		return NULL;
-	packet = CADGE_POOL_TAKE(link->packets->idle);
-	return packet ? cadge_packet_data(packet) : NULL;
-}
-
-void cadge_wire_drop(struct cadge_link *link, void *at)
-{
-	(void)link;
-	cadge_packet_drop(cadge_packet_of(at));
-}
 
 static MPI_Request *request_of(struct cadge_packet *packet)
 {
@@ -517,11 +503,6 @@ const char *cadge_wire_why(const struct cadge_wire *wire)
 
 /* ---- life ---- */
 
-const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
-{
-	return &wire->facts;
-}
-
 /* What MPI has not finished is given a moment. */
 static void drain(struct cadge_wire *wire)
 {
@@ -576,7 +557,6 @@ static int make(struct cadge_wire *wire, const struct cadge_wire_needs *needs)
 	for (size_t i = count; i-- > 0;)
 		cadge_wire_release(wire, wire->landings_pool + i * stride_bytes);
 	for (uint32_t i = 0; i < wire->peers; i++) {
-		wire->links[i].wire = wire;
 		wire->links[i].peer = i;
 		wire->requests[i] = wire->requests[wire->peers + i] = MPI_REQUEST_NULL;
 	}
@@ -601,11 +581,10 @@ static int refuse(const struct cadge_open_args *args, const struct cadge_wire_ne
 	if (args->place == CADGE_PLACE_NET && needs->packets)
 		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
 				    "between hosts the target's library has to run for a put to arrive");
-	return cadge_open_check(
-		args,
-		CADGE_CAP_HOST | CADGE_CAP_NET |
-			(needs->features & CADGE_WIRE_REMOTE ? CADGE_CAP_MEM_ALLOC : UINT64_C(0)),
-		needs->options ? needs->options : cadge_wire_options, PEERS_MAX);
+	return check(args, needs,
+		     CADGE_CAP_HOST | CADGE_CAP_NET |
+			     (needs->features & CADGE_WIRE_REMOTE ? CADGE_CAP_MEM_ALLOC : UINT64_C(0)),
+		     PEERS_MAX);
 }
 
 /* What can only be seen once MPI runs. DONE, or a refusal. */
@@ -636,17 +615,12 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	if (code)
 		return code;
 	code = needs->packets ? refuse_later(args, eager_bytes()) : CADGE_DONE;
-	wire = code ? NULL : calloc(1, sizeof(*wire) + args->peers_max * sizeof(wire->links[0]));
+	wire = code ? NULL : make_wire(args, needs);
 	if (!wire) {
 		mpi_world_leave();
-		return code ? code
-			    : cadge_refuse(args, CADGE_E_MEMORY, "no memory for %u peers", args->peers_max);
+		return code ? code : CADGE_E_MEMORY;
 	}
-	wire->calls = needs->calls;
-	wire->arg = needs->arg;
 	wire->peers = args->peers_max;
-	wire->features = needs->features;
-	wire->trusting = needs->trusting;
 	wire->place = args->place;
 	wire->direct = mpi_window_direct(args->place);
 	wire->facts = (struct cadge_wire_facts){
@@ -658,10 +632,7 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 		.swaps = needs->features & CADGE_WIRE_ATOMICS && mpi_window_swaps(args->place),
 		.operations = needs->operations,
 	};
-	wire->sets = (struct cadge_packet_sets){
-		.count = needs->packets,
-		.stride_bytes = cadge_packet_stride(wire->facts.packet_bytes_max),
-	};
+	wire->sets = make_sets(wire, needs);
 	code = make(wire, needs);
 	if (!code && !wire->direct)
 		code = cadge_wire_far_open(wire, needs->operations);

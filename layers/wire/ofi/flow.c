@@ -9,22 +9,6 @@ enum { EVENTS = 16 };
 
 /* ---- sending ---- */
 
-void *cadge_wire_take(struct cadge_link *link)
-{
-	struct cadge_packet *packet;
-
-	if (UNLIKELY(!link->state.up))
-		return NULL;
-	packet = CADGE_POOL_TAKE(link->packets->idle);
-	return packet ? cadge_packet_data(packet) : NULL;
-}
-
-void cadge_wire_drop(struct cadge_link *link, void *at)
-{
-	(void)link;
-	cadge_packet_drop(cadge_packet_of(at));
-}
-
 static inline ssize_t start_send(const struct cadge_link *link, struct cadge_packet *packet, size_t bytes,
 				 bool inject)
 {

@@ -24,6 +24,8 @@ struct cadge_remote {
 	uint32_t rights;
 };
 
+#include "wire/remotes.h"
+
 static int on_ended(void *arg, struct cadge_ofi_link *rma, uint64_t token, void *owner, int code)
 {
 	struct cadge_wire *wire = arg;
@@ -115,32 +117,13 @@ void cadge_wire_unexpose(struct cadge_wire *wire, struct cadge_region *region)
 
 int cadge_wire_attach(struct cadge_link *link, struct cadge_blob_in *key, struct cadge_remote **remote_out)
 {
-	struct cadge_remote remote = {.next = link->remotes, .link = link};
+	struct cadge_remote remote = {.link = link};
 
 	remote.rights = cadge_blob_take_u32(key);
 	remote.far.addr = cadge_blob_take_u64(key);
 	remote.far.key = cadge_blob_take_u64(key);
 	remote.bytes = cadge_blob_take_u64(key);
-	if (!key->ok)
-		return CADGE_E_ARGUMENT;
-	if (!link->packets)
-		return CADGE_E_DOWN;
-	*remote_out = malloc(sizeof(remote));
-	if (!*remote_out)
-		return CADGE_E_MEMORY;
-	**remote_out = remote;
-	link->remotes = *remote_out;
-	return CADGE_DONE;
-}
-
-void cadge_wire_detach(struct cadge_remote *remote)
-{
-	struct cadge_remote **at = &remote->link->remotes;
-
-	while (*at != remote)
-		at = &(*at)->next;
-	*at = remote->next;
-	free(remote);
+	return attach(key, link->packets, &remote, remote_out);
 }
 
 enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t right)
@@ -154,29 +137,11 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 	return wire->rma.direct || wire->ofi.verbs ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
 }
 
-static int may(const struct cadge_link *link, const struct cadge_remote *remote, uint32_t right,
-	       uint64_t offset_bytes, uint64_t bytes)
+/* Where it lies there, the provider does not say. */
+static inline uint64_t word_of(const struct cadge_remote *remote)
 {
-	if (UNLIKELY(!link->state.up))
-		return cadge_usable(&link->state);
-	if (UNLIKELY(remote->link != link))
-		return CADGE_E_ARGUMENT;
-	if (UNLIKELY(!link->wire->trusting && (!(remote->rights & right) || offset_bytes > remote->bytes ||
-					       bytes > remote->bytes - offset_bytes)))
-		return CADGE_E_REFUSED;
-	return UNLIKELY(bytes > link->wire->facts.put_bytes_max) ? CADGE_E_TOO_LARGE : CADGE_DONE;
-}
-
-/* The same for an atomic operation. */
-static int may_change(const struct cadge_link *link, const struct cadge_remote *remote, uint64_t offset_bytes,
-		      bool has)
-{
-	int code;
-
-	if (!has)
-		return CADGE_E_UNSUPPORTED;
-	code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(uint64_t));
-	return code == CADGE_DONE && offset_bytes % sizeof(uint64_t) ? CADGE_E_ARGUMENT : code;
+	(void)remote;
+	return 0;
 }
 
 static struct cadge_ofi_far far_at(const struct cadge_remote *remote, uint64_t offset_bytes)
@@ -190,46 +155,27 @@ static inline int put_unchecked(struct cadge_link *link, const void *local, size
 	return cadge_ofi_write(&link->rma, local, bytes, far_at(remote, offset_bytes), token, NULL);
 }
 
-int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
-		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+static inline int get_unchecked(struct cadge_link *link, void *local, size_t bytes,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	const int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
-
-	return code == CADGE_DONE && bytes ? put_unchecked(link, local, bytes, remote, offset_bytes, token)
-					   : code;
-}
-
-int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
-		   uint64_t offset_bytes, uint64_t token)
-{
-	int code = may(link, remote, CADGE_MAY_READ, offset_bytes, bytes);
-
-	if (code != CADGE_DONE || !bytes)
-		return code;
 	return cadge_ofi_read(&link->rma, local, bytes, far_at(remote, offset_bytes), token);
 }
 
-int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
-			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+static inline int add_unchecked(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	const int code = may_change(link, remote, offset_bytes, link->wire->facts.adds);
-
-	if (code != CADGE_DONE)
-		return code;
 	return cadge_ofi_fetch_add(&link->rma, addend, before_out, far_at(remote, offset_bytes), token);
 }
 
-int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
-			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
-			    uint64_t token)
+static inline int swap_unchecked(struct cadge_link *link, uint64_t expected, uint64_t desired,
+				 uint64_t *before_out, const struct cadge_remote *remote,
+				 uint64_t offset_bytes, uint64_t token)
 {
-	const int code = may_change(link, remote, offset_bytes, link->wire->facts.swaps);
-
-	if (code != CADGE_DONE)
-		return code;
 	return cadge_ofi_compare_swap(&link->rma, expected, desired, before_out, far_at(remote, offset_bytes),
 				      token);
 }
+
+#include "wire/checked.h"
 
 int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
 {

@@ -19,6 +19,8 @@ const struct cadge_option cadge_wire_options[] = {
 	{NULL, NULL, NULL},
 };
 
+#include "wire/link.h"
+
 /* ---- connecting ---- */
 
 int cadge_wire_address(struct cadge_wire *wire, uint32_t peer, struct cadge_blob_out *blob)
@@ -119,11 +121,6 @@ const char *cadge_wire_why(const struct cadge_wire *wire)
 
 /* ---- life ---- */
 
-const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
-{
-	return &wire->facts;
-}
-
 /*
  * Each region is one of the device's. But verbs registers whole pages with all rights for libfabric's cache of regions, unless that
  * is switched off.
@@ -222,10 +219,7 @@ static int start(struct cadge_wire *wire, const struct cadge_open_args *args,
 		.any_memory = true,
 		.operations = needs->operations,
 	};
-	wire->sets = (struct cadge_packet_sets){
-		.count = needs->packets,
-		.stride_bytes = cadge_packet_stride(wire->facts.packet_bytes_max),
-	};
+	wire->sets = make_sets(wire, needs);
 	code = make_landings(wire, needs->kept);
 	if (code == CADGE_DONE && remote)
 		code = cadge_wire_memory_open(wire, operations);
@@ -240,25 +234,18 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 		    struct cadge_wire **wire_out)
 {
 	struct cadge_wire *wire;
-	int code = cadge_open_check(args, CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_WAIT,
-				    needs->options ? needs->options : cadge_wire_options, WIRE_PEERS_MAX);
+	int code = check(args, needs, CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_WAIT, WIRE_PEERS_MAX);
 
 	if (code != CADGE_DONE)
 		return code;
-	wire = calloc(1, sizeof(*wire) + args->peers_max * sizeof(wire->links[0]));
+	wire = make_wire(args, needs);
 	if (!wire)
-		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
-	wire->calls = needs->calls;
-	wire->arg = needs->arg;
-	wire->features = needs->features;
-	wire->trusting = needs->trusting;
+		return CADGE_E_MEMORY;
 	wire->peers = args->peers_max;
 	wire->posted_max = needs->packets ? WIRE_POSTED : needs->features & CADGE_WIRE_NOTES ? WIRE_NOTES : 0;
 	wire->posted_low = needs->packets ? WIRE_POSTED_LOW : wire->posted_max;
-	for (uint32_t i = 0; i < wire->peers; i++) {
-		wire->links[i].wire = wire;
+	for (uint32_t i = 0; i < wire->peers; i++)
 		wire->links[i].peer = i;
-	}
 	code = start(wire, args, needs);
 	if (code != CADGE_DONE) {
 		cadge_wire_close(wire);

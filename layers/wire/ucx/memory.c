@@ -139,29 +139,14 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 										  : CADGE_PROGRESS_LIBRARY;
 }
 
-static int may(const struct cadge_link *link, const struct cadge_remote *remote, uint32_t right,
-	       uint64_t offset_bytes, uint64_t bytes)
+static inline bool is_of(const struct cadge_remote *remote, const struct cadge_link *link)
 {
-	if (UNLIKELY(!link->state.up))
-		return cadge_usable(&link->state);
-	if (UNLIKELY(remote->rma != &link->operations->rma))
-		return CADGE_E_ARGUMENT;
-	if (UNLIKELY(!link->wire->trusting && (!(remote->rights & right) || offset_bytes > remote->bytes ||
-					       bytes > remote->bytes - offset_bytes)))
-		return CADGE_E_REFUSED;
-	return UNLIKELY(bytes > WIRE_PUT_BYTES_MAX) ? CADGE_E_TOO_LARGE : CADGE_DONE;
+	return remote->rma == &link->operations->rma;
 }
 
-/* The same for an atomic operation. */
-static int may_change(const struct cadge_link *link, const struct cadge_remote *remote, uint64_t offset_bytes)
+static inline uint64_t word_of(const struct cadge_remote *remote)
 {
-	int code;
-
-	if (!link->wire->facts.adds)
-		return CADGE_E_UNSUPPORTED;
-	code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(uint64_t));
-	return code == CADGE_DONE && (remote->base + offset_bytes) % sizeof(uint64_t) ? CADGE_E_ARGUMENT
-										      : code;
+	return remote->base;
 }
 
 static inline int put_unchecked(struct cadge_link *link, const void *local, size_t bytes,
@@ -175,47 +160,28 @@ static inline int put_unchecked(struct cadge_link *link, const void *local, size
 	return code;
 }
 
-int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
-		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+static inline int get_unchecked(struct cadge_link *link, void *local, size_t bytes,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	const int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
-
-	return code == CADGE_DONE && bytes ? put_unchecked(link, local, bytes, remote, offset_bytes, token)
-					   : code;
-}
-
-int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
-		   uint64_t offset_bytes, uint64_t token)
-{
-	int code = may(link, remote, CADGE_MAY_READ, offset_bytes, bytes);
-
-	if (code != CADGE_DONE || !bytes)
-		return code;
 	return cadge_ucx_get(&link->operations->rma, local, bytes, remote, offset_bytes, NULL, token);
 }
 
-int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
-			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+static inline int add_unchecked(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
-	const int code = may_change(link, remote, offset_bytes);
-
-	if (code != CADGE_DONE)
-		return code;
 	return cadge_ucx_fetch_add(&link->operations->rma, addend, before_out, remote, offset_bytes, NULL,
 				   token);
 }
 
-int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
-			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
-			    uint64_t token)
+static inline int swap_unchecked(struct cadge_link *link, uint64_t expected, uint64_t desired,
+				 uint64_t *before_out, const struct cadge_remote *remote,
+				 uint64_t offset_bytes, uint64_t token)
 {
-	const int code = may_change(link, remote, offset_bytes);
-
-	if (code != CADGE_DONE)
-		return code;
 	return cadge_ucx_compare_swap(&link->operations->rma, expected, desired, before_out, remote,
 				      offset_bytes, NULL, token);
 }
+
+#include "wire/checked.h"
 
 int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
 {

@@ -25,6 +25,8 @@ const struct cadge_option cadge_wire_options[] = {
 	{NULL, NULL, NULL},
 };
 
+#include "wire/link.h"
+
 /* ---- receiving ---- */
 
 static void link_up(struct cadge_link *link)
@@ -75,22 +77,6 @@ void cadge_wire_release(struct cadge_wire *wire, void *data)
 }
 
 /* ---- sending ---- */
-
-void *cadge_wire_take(struct cadge_link *link)
-{
-	struct cadge_packet *packet;
-
-	if (UNLIKELY(!link->state.up))
-		return NULL;
-	packet = CADGE_POOL_TAKE(link->packets->idle);
-	return packet ? cadge_packet_data(packet) : NULL;
-}
-
-void cadge_wire_drop(struct cadge_link *link, void *at)
-{
-	(void)link;
-	cadge_packet_drop(cadge_packet_of(at));
-}
 
 /* A request of the library's for a packet has ended; returns its link, NULL where that life has ended. */
 static struct cadge_link *packet_ended(void *request, ucs_status_t status, struct cadge_packet *packet)
@@ -370,11 +356,6 @@ const char *cadge_wire_why(const struct cadge_wire *wire)
 
 /* ---- life ---- */
 
-const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
-{
-	return &wire->facts;
-}
-
 /*
  * What ends without the peer's doing is waited for, no longer than so many looks. Within a host UCX 1.18 lets the kernel copy, in
  * pieces, which our own progress ends; and it aborts where a worker ends in the middle. Over verbs the peer's device
@@ -443,18 +424,13 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 				  (needs->features & CADGE_WIRE_REMOTE ? (uint64_t)UCP_FEATURE_RMA : 0) |
 				  (needs->features & CADGE_WIRE_ATOMICS ? (uint64_t)UCP_FEATURE_AMO64 : 0);
 	struct cadge_wire *wire;
-	int code = cadge_open_check(args, CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_WAIT,
-				    needs->options ? needs->options : cadge_wire_options, PEERS_MAX);
+	int code = check(args, needs, CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_WAIT, PEERS_MAX);
 
 	if (code != CADGE_DONE)
 		return code;
-	wire = calloc(1, sizeof(*wire) + args->peers_max * sizeof(wire->links[0]));
+	wire = make_wire(args, needs);
 	if (!wire)
-		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
-	wire->calls = needs->calls;
-	wire->arg = needs->arg;
-	wire->features = needs->features;
-	wire->trusting = needs->trusting;
+		return CADGE_E_MEMORY;
 	wire->messages = messages;
 	code = cadge_ucx_open(args, features, &wire->ucx);
 	if (code != CADGE_DONE) {
@@ -476,10 +452,7 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 		.operations = needs->operations,
 		.wire_overhead_bytes = WIRE_OVERHEAD_BYTES,
 	};
-	wire->sets = (struct cadge_packet_sets){
-		.count = needs->packets,
-		.stride_bytes = cadge_packet_stride(wire->facts.packet_bytes_max),
-	};
+	wire->sets = make_sets(wire, needs);
 	wire->memory.context = wire->ucx.context;
 	for (uint32_t i = 0; i < wire->peers; i++)
 		wire->links[i] = (struct cadge_link){.wire = wire, .peer = i, .id_in = CADGE_UCX_IDS};

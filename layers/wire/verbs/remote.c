@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "wire/verbs/state.h"
+#include "wire/remotes.h"
 
 struct ibv_mr *cadge_wire_register(struct cadge_wire *wire, void *base, size_t bytes)
 {
@@ -107,29 +108,9 @@ int cadge_wire_attach(struct cadge_link *link, struct cadge_blob_in *key, struct
 	const uint32_t rights = cadge_blob_take_u32(key);
 	const uint64_t bytes = cadge_blob_take_u64(key);
 	const struct verbs_far far = verbs_far_take(key);
-	struct cadge_remote *remote;
+	const struct cadge_remote new = {.link = link, .far = far, .bytes = bytes, .rights = rights};
 
-	if (!key->ok)
-		return CADGE_E_ARGUMENT;
-	if (!link->connected)
-		return CADGE_E_DOWN;
-	remote = malloc(sizeof(*remote));
-	if (!remote)
-		return CADGE_E_MEMORY;
-	*remote = (struct cadge_remote){.link = link, .far = far, .bytes = bytes, .rights = rights};
-	CADGE_POOL_GIVE(link->remotes, remote);
-	*remote_out = remote;
-	return CADGE_DONE;
-}
-
-void cadge_wire_detach(struct cadge_remote *remote)
-{
-	struct cadge_remote **at = &remote->link->remotes;
-
-	while (*at != remote)
-		at = &(*at)->next;
-	*at = remote->next;
-	free(remote);
+	return attach(key, link->connected, &new, remote_out);
 }
 
 void cadge_wire_detach_all(struct cadge_link *link)
@@ -146,17 +127,9 @@ enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t
 	return has ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_NONE;
 }
 
-static int may(const struct cadge_link *link, const struct cadge_remote *remote, uint32_t right,
-	       uint64_t offset_bytes, uint64_t bytes)
+static inline uint64_t word_of(const struct cadge_remote *remote)
 {
-	if (UNLIKELY(!link->state.up))
-		return cadge_usable(&link->state);
-	if (UNLIKELY(remote->link != link))
-		return CADGE_E_ARGUMENT;
-	if (UNLIKELY(!link->wire->trusting && (!(remote->rights & right) || offset_bytes > remote->bytes ||
-					       bytes > remote->bytes - offset_bytes)))
-		return CADGE_E_REFUSED;
-	return UNLIKELY(bytes > link->wire->facts.put_bytes_max) ? CADGE_E_TOO_LARGE : CADGE_DONE;
+	return remote->far.addr;
 }
 
 static inline int put_unchecked(struct cadge_link *link, const void *local, size_t bytes,
@@ -168,23 +141,10 @@ static inline int put_unchecked(struct cadge_link *link, const void *local, size
 			      verbs_far_at(remote->far, offset_bytes), &op);
 }
 
-int cadge_wire_put(struct cadge_link *link, const void *local, size_t bytes,
-		   const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
-{
-	const int code = may(link, remote, CADGE_MAY_WRITE, offset_bytes, bytes);
-
-	return code == CADGE_DONE && bytes ? put_unchecked(link, local, bytes, remote, offset_bytes, token)
-					   : code;
-}
-
-int cadge_wire_get(struct cadge_link *link, void *local, size_t bytes, const struct cadge_remote *remote,
-		   uint64_t offset_bytes, uint64_t token)
+static inline int get_unchecked(struct cadge_link *link, void *local, size_t bytes,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
 	struct verbs_op op = {.kind = VERBS_WORK, .token = token};
-	const int code = may(link, remote, CADGE_MAY_READ, offset_bytes, bytes);
-
-	if (code != CADGE_DONE || !bytes)
-		return code;
 	return verbs_transfer(&link->queue, IBV_WR_RDMA_READ, local, bytes,
 			      verbs_far_at(remote->far, offset_bytes), &op);
 }
@@ -194,35 +154,29 @@ static inline int atomic(struct cadge_link *link, struct ibv_send_wr *wr, uint64
 			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
 	const struct verbs_op op = {.kind = VERBS_WORK, .token = token, .before_out = before_out};
-	int code;
 
-	if (!link->wire->facts.adds)
-		return CADGE_E_UNSUPPORTED;
-	code = may(link, remote, CADGE_MAY_ATOMIC, offset_bytes, sizeof(uint64_t));
-	if (code == CADGE_DONE && (remote->far.addr + offset_bytes) % sizeof(uint64_t))
-		return CADGE_E_ARGUMENT;
-	if (code != CADGE_DONE)
-		return code;
 	return verbs_atomic(&link->queue, wr, verbs_far_at(remote->far, offset_bytes), &op);
 }
 
-int cadge_wire_fetch_add(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
-			 const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+static inline int add_unchecked(struct cadge_link *link, uint64_t addend, uint64_t *before_out,
+				const struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .wr.atomic.compare_add = addend};
 
 	return atomic(link, &wr, before_out, remote, offset_bytes, token);
 }
 
-int cadge_wire_compare_swap(struct cadge_link *link, uint64_t expected, uint64_t desired,
-			    uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
-			    uint64_t token)
+static inline int swap_unchecked(struct cadge_link *link, uint64_t expected, uint64_t desired,
+				 uint64_t *before_out, const struct cadge_remote *remote,
+				 uint64_t offset_bytes, uint64_t token)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
 				 .wr.atomic = {.compare_add = expected, .swap = desired}};
 
 	return atomic(link, &wr, before_out, remote, offset_bytes, token);
 }
+
+#include "wire/checked.h"
 
 int cadge_wire_quiet(struct cadge_link *link, uint64_t token)
 {

@@ -31,28 +31,14 @@ const struct cadge_option cadge_wire_options[] = {
 	{NULL, NULL, NULL},
 };
 
+#include "wire/link.h"
+
 static struct cadge_link *link_of(struct verbs_queue *queue)
 {
 	return (struct cadge_link *)(void *)queue;
 }
 
 /* ---- sending ---- */
-
-void *cadge_wire_take(struct cadge_link *link)
-{
-	struct cadge_packet *packet;
-
-	if (UNLIKELY(!link->state.up))
-		return NULL;
-	packet = CADGE_POOL_TAKE(link->packets->idle);
-	return packet ? cadge_packet_data(packet) : NULL;
-}
-
-void cadge_wire_drop(struct cadge_link *link, void *at)
-{
-	(void)link;
-	cadge_packet_drop(cadge_packet_of(at));
-}
 
 /* The registration of a packet, which its set was given when it was made. */
 static struct ibv_mr **packet_registration(struct cadge_packet *packet)
@@ -437,11 +423,6 @@ const char *cadge_wire_why(const struct cadge_wire *wire)
 
 /* ---- life ---- */
 
-const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
-{
-	return &wire->facts;
-}
-
 /*
  * What was sent just before close is still with the device, and would go with the queue pair. Behind it a read is asked for:
  * when that has come back, or the peer is gone, all has left.
@@ -548,10 +529,7 @@ static int open_device(struct cadge_wire *wire, const struct cadge_open_args *ar
 		 */
 		.wire_overhead_bytes = OVERHEAD_BYTES,
 	};
-	wire->sets = (struct cadge_packet_sets){
-		.count = needs->packets,
-		.stride_bytes = cadge_packet_stride(wire->facts.packet_bytes_max),
-	};
+	wire->sets = make_sets(wire, needs);
 	return make(wire, args, needs->features & CADGE_WIRE_KEEP ? needs->kept : 0);
 }
 
@@ -559,23 +537,16 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 		    struct cadge_wire **wire_out)
 {
 	struct cadge_wire *wire;
-	int code = cadge_open_check(args, CADGE_CAP_NET | CADGE_CAP_WAIT,
-				    needs->options ? needs->options : cadge_wire_options, VERBS_PEERS_MAX);
+	int code = check(args, needs, CADGE_CAP_NET | CADGE_CAP_WAIT, VERBS_PEERS_MAX);
 
 	if (code != CADGE_DONE)
 		return code;
-	wire = calloc(1, sizeof(*wire) + args->peers_max * sizeof(wire->links[0]));
+	wire = make_wire(args, needs);
 	if (!wire)
-		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
-	wire->calls = needs->calls;
-	wire->arg = needs->arg;
-	wire->features = needs->features;
-	wire->trusting = needs->trusting;
+		return CADGE_E_MEMORY;
 	wire->verbs.calls = &verbs_calls;
 	wire->verbs.queues = (uint8_t *)wire->links;
 	wire->verbs.queue_bytes = sizeof(wire->links[0]);
-	for (uint32_t i = 0; i < args->peers_max; i++)
-		wire->links[i].wire = wire;
 	code = open_device(wire, args, needs);
 	if (code != CADGE_DONE) {
 		cadge_wire_close(wire);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,11 @@ pytestmark = pytest.mark.spare
 LAYERS = ("native-ucx", "rdma-ucx", "sockets-tcp")
 Raw = dict[str, Any]
 Plant = Callable[[Raw, random.Random], None]
+
+
+def finding(key: str, **values: object) -> str:
+    """Return a sentence of findings, as the catalogue has it."""
+    return messages.say("findings", f"findings.{key}", **values)
 
 
 def options(**given: Any) -> synthetic.Options:  # noqa: ANN401
@@ -172,9 +178,10 @@ def test_a_layer_that_goes_another_way_than_its_kind(sound: Campaign) -> None:
             for path in raw["result"]["path"]:
                 path |= {"medium": "loopback", "used": "tcp/lo"}
 
+    unlike = finding("unlike_peers", layer="native-ucx")
+    peers = finding("peers", layers=["rdma-ucx", "sockets-tcp"], medium=finding("media.memory"))
     assert first_screen(planted(sound, plant)) == [
-        "native-ucx takes another path than others of its kind within one host: the network inside the host, where "
-        "rdma-ucx and sockets-tcp over the same library have shared memory."
+        f"{unlike} within one host: {finding('media.loopback')}, where {peers}."
     ]
 
 
@@ -186,7 +193,7 @@ def test_a_path_that_changed(sound: Campaign) -> None:
                 path["used"] = "tcp/mgmt0"
 
     said = "tcp/data0 in 7; tcp/mgmt0 in 1"
-    changed = messages.say("findings", "findings.path_changed", where=" between hosts", said=said)
+    changed = finding("path_changed", where=" between hosts", said=said)
     assert first_screen(planted(sound, plant)) == [f"rdma-ucx changed its path{changed}"]
     assert serious_line(planted(sound, plant)).startswith("Caution: rdma-ucx changed its path")
 
@@ -201,9 +208,9 @@ def test_a_path_that_a_check_refused(whole: Dataset) -> None:
     (one,) = (way for way in strayed(whole) if way.kind == "strayed")
     assert (one.series.label, one.place) == ("native-ucx", "within")
     (said,) = (found.text for found in findings(whole) if found.kind == "wrong transport")
-    assert said.startswith("native-ucx took another path than asked within one host: ")
+    assert said.startswith(f"{finding('another_way', who='native-ucx')} within one host: ")
     assert "ran tcp/lo" in said
-    assert f"A check refused {one.often} of {one.of} attempts, and none of these has a number." in said
+    assert said.endswith(finding("refused_attempts", where="", said="", often=f"{one.often} of {one.of} attempts")[2:])
 
 
 def test_a_path_that_was_not_as_asked_is_named_with_what_was_asked(whole: Dataset) -> None:
@@ -217,10 +224,9 @@ def test_a_path_that_was_not_as_asked_is_named_with_what_was_asked(whole: Datase
 
     (said,) = findings(replace(whole, records=tuple(map(changed, whole.records))))[:1]
     assert said.serious
-    assert said.text.startswith(
-        "native-ucx took another path than asked within one host: asked was \u201cmemory of this "
-    )
-    assert "host\u201d, used was the network inside the host, \u201ctcp/lo\u201d. A check refused 1 of 4 " in said.text
+    other = finding("asked_and_used", other="memory of this host", medium=finding("media.loopback"), said="tcp/lo")
+    where = f"{finding('another_way', who='native-ucx')} within one host"
+    assert said.text == finding("refused_attempts", where=where, said=other, often="1 of 4 attempts")
 
 
 def test_bytes_elsewhere_are_one_sentence_for_all_layers(data: Dataset) -> None:
@@ -232,9 +238,11 @@ def test_bytes_elsewhere_are_one_sentence_for_all_layers(data: Dataset) -> None:
         return replace(cell, troubles=(trouble,))
 
     (said,) = findings(replace(data, cells=tuple(map(troubled, data.cells))))
-    title = messages.say("findings", "findings.stray_title")
-    assert said.text.startswith(f"{title} between hosts, beside native-ucx, rdma-ucx and sockets-tcp: h1: ")
-    assert "bytes went through mgmt0; the payload was 9 bytes. A check refused 6 attempts, " in said.text
+    counted = re.search(r"h1: \d+ bytes went through mgmt0; the payload was 9 bytes", said.text)
+    assert counted is not None
+    layers = ["native-ucx", "rdma-ucx", "sockets-tcp"]
+    more = finding("stray_bytes", place=" between hosts", layers=layers, said=counted[0], refused="6 attempts")
+    assert said.text == f"{finding('stray_title')}{more}"
 
 
 # ---- since an earlier campaign ----

@@ -265,7 +265,7 @@ CELLS = """\
 
 second / first: 1.000 [1.000, 1.000], which covers 75 %; paired by round, 3 rounds
 
-that is of this cell alone; cadge compare judges it among all
+this is one cell alone; cadge compare judges it among all
 
 [what differs]
 of    what   first  second

@@ -150,7 +150,7 @@ def test_damaged_facts_of_a_host_stop_a_resume_before_it_measures(
     truncate(node)
     named(cadge(*RESUME), node, campaign)
     assert len(runner.made) == 5
-    assert "facts of h1 come with the next launch that is made there" in cadge("verify", "--repair").out
+    assert "facts of h1 come with the next launch there" in cadge("verify", "--repair").out
     assert cadge(*RESUME).code == 0
 
 
@@ -185,9 +185,9 @@ def test_verify_names_what_is_wrong(campaign: Campaign, cadge: Cadge) -> None:
         )
     }
     assert lines[5:] == [
-        "note: my notes is not of cadge, which never reads it",
+        "note: my notes is not a file of Cadge, and is never read",
         f"campaign {name}: {files - 1} files checked, 5 damaged or missing",
-        "move them aside, and make their launches again:",
+        "move them aside, and repeat their launches:",
         f"  cadge verify --repair {campaign.path}",
         f"  cadge resume {campaign.path}",
     ]
@@ -262,7 +262,7 @@ def test_a_campaign_of_before_checksums(campaign: Campaign, cadge: Cadge) -> Non
     answer = cadge("verify")
     assert answer.code == 0
     files = 3 + len(campaign.plan.launches) + len(campaign.plan.blocks)
-    assert f"note: {files} files have no checksum, as in campaigns that were begun before" in answer.out
+    assert f"note: {files} files have no checksum, as campaigns of earlier versions" in answer.out
     truncate(record_of(campaign, 5))
     named(cadge("report"), record_of(campaign, 5), campaign)
     assert cadge("verify").code == 7
@@ -286,7 +286,7 @@ def test_what_cannot_be_made_again_is_said(campaign: Campaign, cadge: Cadge) -> 
     for command in (("verify",), ("verify", "--repair")):
         answer = cadge(*command)
         assert answer.code == 7
-        assert answer.out.endswith("cannot be made again, and has to come back from a copy: plan.json\n")
+        assert answer.out.endswith("cannot be measured again; restore from a copy: plan.json\n")
     assert plan.exists()
     campaign.layout.meta.unlink()
     answer = cadge("verify", str(campaign.path))
@@ -334,7 +334,7 @@ def test_failed_and_unsound_launches_are_made_again(troubled: Campaign, cadge: C
     assert answer.code == 0, answer.err
     folder = troubled.layout.aside / "1-failed"
     assert "2 launches have attempts that failed or are unsound; they are repeated" in answer.err
-    assert f"what was stored before is in {folder} now" in answer.err
+    assert f"the earlier records are in {folder}" in answer.err
     assert tuple(runner.made) == names
     again = {troubled.layout.launch(name) for name in names}
     for path, content in before.items():

@@ -45,7 +45,7 @@ def test_all_campaigns_or_those_named(campaigns: list[str], cadge: Cadge, tmp_pa
 
 def test_mistakes_have_a_sentence_and_a_code(campaigns: list[str], cadge: Cadge, tmp_path: Path) -> None:
     for argv, code, said in (
-        ((campaigns[0],), 5, "a history needs two campaigns at least, and ten to tell a change; there is 1"),
+        ((campaigns[0],), 5, "a history needs at least two campaigns, and ten to find a change; there is 1"),
         ((campaigns[0], campaigns[0]), 5, "there is 1"),
         ((campaigns[0], "nothing"), 5, "no campaign 'nothing'"),
         (("--results", str(tmp_path)), 5, "there is none"),

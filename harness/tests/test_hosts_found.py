@@ -219,7 +219,7 @@ def test_plan_shows_the_hosts(inventory: Path, cadge: Cadge, checkout: Checkout)
     checkout.driver.unlink()
     answer = cadge(*command)
     assert (answer.code, "login" in answer.out) == (0, False)
-    assert "the hosts were not looked at, for there is no build to bring to them: make build" in answer.err
+    assert "no host was checked, for there is no build to copy to them: make build" in answer.err
     checkout.driver.write_bytes(driver)
     sweep = checkout.sweeps / "tiny.yml"
     sweep.write_text(sweep.read_text() + "places: [within]\n")

@@ -126,7 +126,7 @@ def test_what_is_undecided_goes_on(looked_at: Checkout, cadge: Cadge, runner: Fa
 def test_all_decided_ends_it(looked_at: Checkout, cadge: Cadge) -> None:
     (looked_at.root / "harness/sweeps/looked-at.yml").write_text(TOLD_APART)
     said = " ".join(cadge("plan", "--sweep", "looked-at").out.split())
-    assert "this is the first look; what it leaves undecided is measured on, with looks after 12, 18, 30" in said
+    assert "this is the first look; looks after 12, 18, 30" in said
     assert "looks can decide among the 2 comparisons of rpc, within: one whose smallest round is " in said
     assert cadge(*RUN).code == 0
     campaign = last(looked_at)
@@ -261,7 +261,7 @@ def test_what_was_decided_stands_where_launches_are_made_again(
     assert last(looked_at).layout.decision(1).read_bytes() == before
     answer = cadge("verify")
     assert answer.code == 0
-    assert "made again since look 1 was decided" in answer.out
+    assert "launches were repeated since look 1 was decided" in answer.out
 
 
 def test_verify_makes_decisions_again(looked_at: Checkout, cadge: Cadge) -> None:

@@ -13,7 +13,7 @@ _COMMAND_LONGEST = 120
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process. pid is 0 where the process cannot be seen, uid None where the kernel cannot tell who it is."""
+    """A process. pid is 0 where the process cannot be seen, uid None where the kernel does not say who it is."""
 
     pid: int
     uid: int | None

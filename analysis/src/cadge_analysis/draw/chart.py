@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a chart holds, and how its series are told apart: colour, marker and dashes by identity, one look for all."""
+"""What a chart holds, and how its series are separated: colour, marker and dashes by identity, one look for all."""
 
 from __future__ import annotations
 

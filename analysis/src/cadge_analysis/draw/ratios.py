@@ -3,7 +3,7 @@
 
 The stripe is what counts as the same, the rule in it 1x. Ratios are logarithmic, so that half and twice stand equally
 far away, and all charts of a page share one scale. What lies beyond it is a triangle at the edge with its value beside
-it, never a point at the edge. Only what is told apart has a colour, its own marker and an interval; the rest is grey.
+it, never a point at the edge. Only what is separated has a colour, its own marker and an interval; the rest is grey.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _rows(line: RatioLine, reach: float) -> list[dict[str, object]]:
 
 
 def _told(line: RatioLine, reach: float, x: Spec, y: Spec) -> list[Spec]:
-    """Return band, bars, line and markers of a series that is told apart."""
+    """Return band, bars, line and markers of a series that is separated."""
     rows = _rows(line, reach)
     inside = [row for row in rows if row["inside"]]
     colour, ends = line.look.token, {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}

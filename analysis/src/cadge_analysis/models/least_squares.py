@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 RANK = 1e-9
-"""A pivot below this part of the largest one is none: the columns cannot be told apart."""
+"""A pivot below this part of the largest one is none: the columns cannot be separated."""
 
 
 def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:

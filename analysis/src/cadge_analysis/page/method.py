@@ -116,9 +116,8 @@ def _intervals(launches: int, coverage: float) -> str:
 
 def _by_whom(own: Sequence[str]) -> str:
     """Return whose work is compared. own: layers whose library is a part of this suite."""
-    if own:
-        return say("method.authors_and_library", layers=[words.isolated(one) for one in own])
-    return say("method.authors")
+    layers = [words.isolated(one) for one in own]
+    return say("method.authors", libraries=say("method.own_library" if own else "method.no_library", layers=layers))
 
 
 def method(

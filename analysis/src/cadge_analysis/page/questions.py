@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The summary matrix: layer against question, sorted by results, with groups that are not told apart.
+"""The summary matrix: layer against question, sorted by results, with groups that are not separated.
 
 Which questions there are follows from what was measured and from the patterns' own files: of each pattern its main
 quantity where its file says that a report answers for it; of those that stand on the first screen, where they are

@@ -246,7 +246,7 @@ def _coarse(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
 
 
 def _parted(rows: Sequence[Row]) -> tuple[str, Callable[[Row], str]]:
-    """Return by what rows are told apart, and how: where their axes differ, 4 is of one and not of another."""
+    """Return by what rows are separated, and how: where their axes differ, 4 is of one and not of another."""
     if len({_along([row]) for row in rows}) == 1:
         return _along(rows), lambda row: words.size(row.cell.case)
     return "pattern", lambda row: row.cell.case.file.title

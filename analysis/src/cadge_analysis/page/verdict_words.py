@@ -131,7 +131,7 @@ def load_note(rows: Sequence[Row]) -> str:
 
 
 def not_told_apart(group: LeadingGroup, delta: float) -> str:
-    """Say that the members of a leading group are not told apart, and by how many launches."""
+    """Say that the members of a leading group are not separated, and by how many launches."""
     if group.withheld:
         return _held(group)
     few = f"{group.launches} to " if group.launches < group.launches_most else ""
@@ -140,7 +140,7 @@ def not_told_apart(group: LeadingGroup, delta: float) -> str:
 
 
 def none_told_apart(group: LeadingGroup) -> str:
-    """Say that of all layers none is told apart from another one, and by how many launches; or that it is withheld."""
+    """Say that of all layers none is separated from another one, and by how many launches; or that it is withheld."""
     if group.withheld:
         return _held(group)
     few = f"{group.launches} to " if group.launches < group.launches_most else ""

@@ -218,7 +218,7 @@ def _chosen(data: Dataset) -> Mapping[tuple[str, str], set[Value]]:
 
 
 def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ...]:
-    """Return what the campaign cannot tell, in sentences."""
+    """Return what the campaign does not show, in sentences."""
     data = comparison.data
     said = []
     if words.virtualisation(data) or words.on_veth(data):

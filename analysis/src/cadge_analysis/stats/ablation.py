@@ -47,7 +47,7 @@ class Variant:
 
     @property
     def differs(self) -> bool:
-        """True where the ratio is told apart from 1, beside all others of its family."""
+        """True where the ratio is separated from 1, beside all others of its family."""
         return self.verdict is not None and self.verdict.differs
 
     @property
@@ -149,7 +149,7 @@ def _judged(comparison: Comparison, found: Iterable[Ablation]) -> tuple[Ablation
 
 
 def sizes(found: Iterable[Ablation]) -> dict[Family, int]:
-    """Return how many ratios each family has, where it has some with launches enough to be told apart from 1."""
+    """Return how many ratios each family has, where it has some with launches enough to be separated from 1."""
     launches: dict[Family, list[int]] = defaultdict(list)
     for one in found:
         launches[one.family] += [variant.verdict.launches for variant in one.variants if variant.verdict is not None]

@@ -2,12 +2,12 @@
 """All that a campaign decides: each layer against the declared baseline, and which layers lead, case by case.
 
 A family is a pattern at a place, in a wait mode, with its main quantity. It holds each series against the sweep's
-baseline in each case that ranks, whatever became of it: what failed is a comparison that cannot tell. Each is paired,
+baseline in each case that ranks, whatever became of it: what failed is an undecided comparison. Each is paired,
 round by round (pairing.py), and all of a family stand up to its correction (family_verdicts.py).
 
 Where the main quantity is a time, its p99 makes a second family (`tail_verdicts`), with a correction and a correlation
 of rounds of its own. It holds what has a p99 in every launch of both sides (measures.py); what has not is no comparison
-that cannot tell, since nothing of it was looked at but how many samples there are.
+that is undecided, since nothing of it was looked at but how many samples there are.
 
 Leading groups need no baseline: any two are compared in the rounds that both have, at the level of their case. They are
 of the main quantity alone.
@@ -46,7 +46,7 @@ SAME_WITHIN = 0.05
 """Two layers are the same where they surely differ by less, unless the sweep says otherwise."""
 NO_NUMBER = say("campaign_verdicts.no_number")
 RANKED_LEAST = 0.5
-"""A layer with a smaller share of its launches is not ranked: too few to be told apart from anything."""
+"""A layer with a smaller share of its launches is not ranked: too few to be separated from anything."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -501,7 +501,7 @@ def groups_in_order(
     looks: LookPlan | None = None,
     measure: Measure = MAIN,
 ) -> dict[Case, tuple[tuple[Series, ...], ...]]:
-    """Return, of some cases, the layers in groups that are not told apart, the best first; see `_Judging.in_groups`.
+    """Return, of some cases, the layers in groups that are not separated, the best first; see `_Judging.in_groups`.
 
     families: those of the measure, as they were judged. Those whose verdicts are withheld have no groups.
     """

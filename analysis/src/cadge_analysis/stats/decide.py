@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The decision at a look: what the launches so far tell apart, and what needs more of them.
+"""The decision at a look: what the launches so far separate, and what needs more of them.
 
 A pure function of the stored records: of the rounds up to the look and no others, so that it comes out the same when
 it is made again, also when later rounds are there. No later look holds to what an earlier one decided: a comparison

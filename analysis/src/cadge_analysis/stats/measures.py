@@ -28,7 +28,7 @@ BEYOND = 10
 class Measure:
     """One number a launch. `ending` tells it from the main quantity's name; `of` gives the values, or why not.
 
-    `asks_all`: a point without values is a comparison that cannot tell; else it is none.
+    `asks_all`: a point without values is an undecided comparison; else it is none.
     """
 
     ending: str

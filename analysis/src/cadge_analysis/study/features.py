@@ -41,7 +41,7 @@ Where = tuple[str, str]
 class _Price:
     """One case of one layer: the ratio and its two sides, or why there is none.
 
-    `differs`: they are told apart, beside all prices of the feature in its pattern, place and wait mode; where it is
+    `differs`: they are separated, beside all prices of the feature in its pattern, place and wait mode; where it is
     `withheld`, nothing is said of that.
     """
 
@@ -120,7 +120,7 @@ def by_parameter(comparison: Comparison, parameter: ParameterOf) -> Iterator[tup
 
 
 def _judged(comparison: Comparison, prices: Iterable[_Price]) -> Iterator[_Price]:
-    """Yield the prices of one feature with what is told apart."""
+    """Yield the prices of one feature with what is separated."""
     listed = list(prices)
     families: dict[tuple[Where, str], list[tuple[Numbers, Numbers]]] = defaultdict(list)
     for price in listed:

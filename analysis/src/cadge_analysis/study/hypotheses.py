@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Claims of a paper, and what our ratios say of each: how many speak for it, against it, or cannot tell."""
+"""Claims of a paper, and what our ratios say of each: how many speak for it, against it, or are undecided."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ Place = tuple[str, int, int]
 class _Found:
     """A cell on its rung, the numbers that it has, and those of its layer's first rung in the same column.
 
-    `mark`: whether the two are told apart, beside all others of the ladder at their place and in their wait mode.
+    `mark`: whether the two are separated, beside all others of the ladder at their place and in their wait mode.
     """
 
     cell: Cell

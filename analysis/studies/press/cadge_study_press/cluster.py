@@ -109,7 +109,7 @@ UNKNOWNS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What was fitted, in ns and shares; `unknown` says what could not be told apart."""
+    """What was fitted, in ns and shares; `unknown` says what could not be separated."""
 
     replicas: float
     pieces: float
@@ -245,7 +245,7 @@ def throughput(demands: Demands, flow: Flow, cluster: Cluster, *, processors: fl
 
 def fit(points: Sequence[Seen], head_bytes: float) -> Demands | str:
     """Return the demands of one layer, or why there are none."""
-    # at one load sleeps go with messages and misses, and what they cost cannot be told apart
+    # at one load sleeps go with messages and misses, and what they cost cannot be separated
     slept = len({one.load for one in points}) > 1
     count = UNKNOWNS - (not slept)
     if len(points) < count:

@@ -133,7 +133,7 @@ def compare(
     if kind == "html":
         refuse_options(("everything",), say("compare.folds"))
         if output.as_json and out is None:
-            raise UsageError(say("general.page_needs_file"))
+            raise UsageError(say("general.json_needs_file", what="the page"))
     else:
         refuse_options(("vary",), "is for --format html")
     wanted = [_fail_on(text) for text in fail_on]

@@ -161,7 +161,7 @@ def export(
         data, lines = ablation_answer(with_launches(found))
         return output.finish(EXIT_OK, data, lines)
     if output.as_json and out is None:
-        raise UsageError(say("export.needs_file"))
+        raise UsageError(say("general.json_needs_file", what="the export"))
     if kind == "parquet" and out is None:
         raise UsageError(say("export.parquet_needs_file"))
     if out is None and kind in FLAT:

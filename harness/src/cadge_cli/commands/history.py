@@ -64,7 +64,7 @@ def history(
     from cadge_analysis.versus.history_data import document
 
     if kind == "html" and output.as_json and out is None:
-        raise UsageError(say("general.page_needs_file"))
+        raise UsageError(say("general.json_needs_file", what="the page"))
     share = margin_of(margin)
     found = history_of(_campaigns(names, results), share)
     data = document(found)

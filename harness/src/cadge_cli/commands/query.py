@@ -76,7 +76,7 @@ def query(
     needs the extra `queries` (DuckDB). `analysis/QUERIES.md` has columns and examples.
     """
     if output.as_json and out is None and kind != "text":
-        raise UsageError(say("general.format_needs_file"))
+        raise UsageError(say("general.json_needs_file", what="--format"))
     if (sql is None) != tables:
         raise UsageError(say("query.question_or_tables"))
     found = _campaigns(Store(results or find_checkout().campaigns), campaigns, may_be_none=tables)

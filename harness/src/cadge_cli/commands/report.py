@@ -111,7 +111,7 @@ def report(
     if kind != "html":
         refuse_options(("one_file",), say("report.for_html"))
     if kind != "html" and output.as_json and out is None:
-        raise UsageError(say("report.edition_needs_file", kind=kind))
+        raise UsageError(say("general.json_needs_file", what=f"the {kind} edition"))
     share = margin_of(margin)
     found = opened(results, campaign)
     if against is None:

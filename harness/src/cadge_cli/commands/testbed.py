@@ -52,7 +52,7 @@ def status(output: Output) -> int:
     now = testbeds.status()
     lines = [say("testbed.is", state=now["state"])]
     if now["state"] == "up":
-        lines = [say("testbed.is_up", hosts=now["hosts"], pid=now["pid"])]
+        lines = [say("testbed.is_state", state="is up", hosts=now["hosts"], pid=now["pid"])]
         lines += [f"used by {user}" for user in now["users"]]
         if now["owner"] == "nobody":
             lines.append(say("testbed.left_over"))

@@ -102,7 +102,7 @@ class Decision(Document):
 
     @property
     def goes_on(self) -> frozenset[PointId]:
-        """The points that need more launches: both sides of what is undecided, and leaders that are not told apart."""
+        """The points that need more launches: both sides of what is undecided, and leaders that are not separated."""
         pairs = [one for family in self.families for one in family.undecided]
         sides = {name for one in pairs for name in (one.point_id, one.baseline_id)}
         return frozenset(sides.union(*self.leading))

@@ -24,7 +24,7 @@ series, of which all drift by 3 % by themselves: 1.4 to 2.1 % of cells have a p 
 0.01 to 0.09 % one of 0.1 % (with one less in place of two the last was up to 0.5 %).
 
 *The witness.* What moved all layers alike, and no floor, is no drift but a finding: a library that all of them share
-may have become slower. So floors and layers are told apart by the rank sum over series (`is_apart`); where they differ,
+may have become slower. So floors and layers are separated by the rank sum over series (`is_apart`); where they differ,
 what floors did is the machine's part. Where there are too few of either for that test ever to tell, the common shift
 has no witness: a change is then only called one if it is one with and without the common shift, and so is "the same".
 """

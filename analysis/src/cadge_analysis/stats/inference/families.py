@@ -17,7 +17,7 @@ of such intervals at most q miss, on average (Benjamini and Yekutieli, Journal o
 100, 2005, p. 71; with that factor for any dependence). So an interval is clear of zero exactly where BY says so.
 
 *The leading group* holds the layers that may be the best, of which the truly best is one in all but `error` of all
-campaigns: see `not_beaten`. One layer: "fastest"; several are not told apart.
+campaigns: see `not_beaten`. One layer: "fastest"; several are not separated.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class PairedVerdict:
 
     @property
     def mark(self) -> str:
-        """How a ratio is marked: by whether it is told apart from 1; by nothing where that is withheld."""
+        """How a ratio is marked: by whether it is separated from 1; by nothing where that is withheld."""
         return "" if self.withheld else "differs" if self.differs else "same"
 
     @property

@@ -47,7 +47,7 @@ from cadge_analysis.stats.inference.signs import leaves, two_sided
 LAUNCHES_LEAST = modes.LAUNCHES_LEAST
 """Fewer say nothing of two levels."""
 RESOLUTION = 0.002
-"""Logarithms of ratios are not told apart below this: histograms hold three digits of each side."""
+"""Logarithms of ratios are not separated below this: histograms hold three digits of each side."""
 
 
 def widened(correlation: float) -> float:

@@ -5,7 +5,7 @@ The tests of sequential.py take one round's difference for independent of the ne
 often than they say: with a correlation of 0.3 between neighbours a sign test of nine launches at 5 % (3.9 % in truth)
 is wrong in 9.5 %, four looks that spend 5 % (sequential.FOUR_LOOKS) in 12.9 %, by signs.leaves.
 
-One cell's few rounds cannot tell; a campaign's cells together can. In each cell the differences are ranked, and the
+One cell's few rounds do not decide; a campaign's cells together do. In each cell the differences are ranked, and the
 ranks' serial correlation taken (Wald and Wolfowitz, Annals of Mathematical Statistics 14, 1943, p. 378: by ranks, so
 that one stalled launch says no more than another). Its expectation among n rounds in any order is -1/n exactly; for an
 autoregression r the bias is about -(1 + 3 r)/n (Kendall, Biometrika 41, 1954, p. 403). Both are taken out, and cells

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cadge_analysis import messages, reopen
 from cadge_analysis.blocks.html import printed as printed_html
+from cadge_analysis.blocks.html import printed_parts
 from cadge_analysis.blocks.lines import lines_of_page
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.text import text
@@ -119,14 +120,18 @@ def files(page: Page, name: str, *, parted: bool | None = None) -> Iterator[tupl
     parted: whether it has a page a pattern beside it; None to let its size decide (see page.pages). One is printed at
     a time: a large report has as many bytes as its campaign's numbers.
     """
-    whole = html(page)
-    size = len(whole.encode())
-    if parted is None:
-        parted = size > pages.ONE_FILE_MOST
-    if not (parted and page.sections):
-        yield name, whole
+    is_one = parted is False or not page.sections
+    whole: list[str] = []
+    size = 0
+    for part in printed_parts(document(page)):
+        size += len(part.encode())
+        if is_one or (parted is None and size <= pages.ONE_FILE_MOST):
+            whole.append(part)
+        else:
+            whole.clear()
+    if whole:
+        yield name, "".join(whole)
         return
-    del whole
     main, others = pages.split(page, name, size)
     yield from ((other, printed_html(one)) for other, one in others.items())
     text = html(main)

@@ -7,6 +7,7 @@ A chart brings its outlines with it, so that it is whole by itself; a page of ma
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from cadge_analysis.draw.palette import Identity
 
@@ -18,23 +19,28 @@ _OUTLINE = re.compile(r'<path id="([^"]+)" d="([^"]+)"/>')
 _REFERENCE = re.compile(r'<use href="#([^"]+-m\d+)"')
 
 
-def defined(text: str) -> str:
-    """Return a page with the definition of all that it refers to, in the place for them."""
-    if HERE not in text:
-        return text
-    text, outlines = _shared(text)
-    used = sorted({int(number) for number in _USED.findall(text)})
-    symbols = "".join(_symbol(Identity.of_number(number)) for number in used)
-    return text.replace(HERE, symbols + outlines, 1)
+def defined(parts: Sequence[str]) -> Iterator[str]:
+    """Yield a page's parts with the definition of all that it refers to, in the place for them; each chart is in one.
 
-
-def _shared(text: str) -> tuple[str, str]:
-    """Return a page whose charts refer to the page's outlines instead of their own, and these."""
-    own = {name: outline for found in _OWN.findall(text) for name, outline in _OUTLINE.findall(found)}
+    Charts refer to the page's outlines instead of their own.
+    """
+    if not any(HERE in text for text in parts):
+        yield from parts
+        return
+    charts = (found for text in parts for found in _OWN.findall(text))
+    own = {name: outline for found in charts for name, outline in _OUTLINE.findall(found)}
     ids = {outline: f"o{number}" for number, outline in enumerate(dict.fromkeys(own.values()))}
-    text = _REFERENCE.sub(lambda found: f'<use href="#{ids[own[found[1]]] if found[1] in own else found[1]}"', text)
     outlines = "".join(f'<path id="{name}" d="{outline}"/>' for outline, name in ids.items())
-    return _OWN.sub("", text), f"<defs>{outlines}</defs>" if outlines else ""
+    used = sorted({int(number) for text in parts for number in _USED.findall(text)})
+    symbols = "".join(_symbol(Identity.of_number(number)) for number in used)
+    here = symbols + (f"<defs>{outlines}</defs>" if outlines else "")
+    is_placed = False
+    for part in parts:
+        text = _REFERENCE.sub(lambda found: f'<use href="#{ids[own[found[1]]] if found[1] in own else found[1]}"', part)
+        text = _OWN.sub("", text)
+        if not is_placed and HERE in text:
+            text, is_placed = text.replace(HERE, here, 1), True
+        yield text
 
 
 def _symbol(look: Identity) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,9 @@ from cadge_analysis.blocks import definitions, layout
 from cadge_analysis.blocks.model import CHOSEN, Data, PageDocument
 from cadge_analysis.blocks.script import script, tidy
 from cadge_analysis.cells.shown import Value
+
+_PART = 1 << 16
+"""Characters of a part, at least."""
 
 
 @cache  # a report has a page a pattern, and a template is compiled once
@@ -60,5 +63,26 @@ def data(given: Data) -> Markup:
 
 def printed(page: PageDocument) -> str:
     """Return a page as one HTML document that needs nothing else."""
-    text = environment().get_template("page.html.j2").render(page=page, script=script() if page.scripted else None)
-    return tidy(definitions.defined(text))
+    return "".join(printed_parts(page))
+
+
+def printed_parts(page: PageDocument) -> Iterator[str]:
+    """Yield a page in parts of whole lines: as one text, a large one takes its memory several times."""
+    made = environment().get_template("page.html.j2").generate(page=page, script=script() if page.scripted else None)
+    tidied = map(tidy, definitions.defined(list(_whole_lines(made))))
+    return (text for text in tidied if text != "\n")
+
+
+def _whole_lines(pieces: Iterable[str]) -> Iterator[str]:
+    """Join pieces to parts that end with a line."""
+    left: list[str] = []
+    length = 0
+    for piece in pieces:
+        left.append(piece)
+        length += len(piece)
+        if length >= _PART:
+            text = "".join(left)
+            end = text.rfind("\n") + 1
+            yield text[:end]
+            left, length = [text[end:]], len(text) - end
+    yield "".join(left)

@@ -28,29 +28,13 @@ static int tcp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 }
 
 static const struct cadge_layer tcp_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(tcp_layer),
 	.name = "sockets-tcp",
-	.style = "sockets",
 	.substrate = "tcp",
 	.caps = tcp_caps,
 	.options = sock_tcp_options,
 	.open = tcp_open,
-	.close = sock_session_close,
-	.limits = sock_session_limits,
-	.address = sock_session_address,
-	.connect = sock_session_connect,
-	.disconnect = sock_session_disconnect,
-	.post = sock_session_post,
-	.poll = sock_session_poll,
-	.describe_path = sock_session_describe_path,
-	.library = sock_session_library,
-	.semantics = cadge_semantics_of_messages,
-	.traits = sock_session_traits,
-	.wait = sock_session_wait,
-	.event = sock_session_event,
-	.release = sock_session_release,
-	.why = sock_session_why,
+	SOCK_SESSION_SLOTS,
+	SOCK_STREAM_SLOTS,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

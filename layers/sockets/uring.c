@@ -190,30 +190,20 @@ static void uring_counters(const struct cadge_ctx *session,
 }
 
 static const struct cadge_layer uring_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(uring_layer),
 	.name = "sockets-uring",
-	.style = "sockets",
 	.substrate = "uring",
 	.caps = uring_caps,
 	.options = sock_tcp_options,
 	.open = uring_open,
 	.close = uring_close,
 	.limits = uring_limits,
-	.address = sock_session_address,
-	.connect = sock_session_connect,
-	.disconnect = sock_session_disconnect,
 	.post = uring_flow_post,
 	.poll = uring_poll,
-	.describe_path = sock_session_describe_path,
 	.library = uring_library,
-	.semantics = cadge_semantics_of_messages,
-	.traits = sock_session_traits,
 	.wait = uring_wait,
 	.event = uring_event,
-	.release = sock_session_release,
 	.counters = uring_counters,
-	.why = sock_session_why,
+	SOCK_SESSION_SLOTS,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

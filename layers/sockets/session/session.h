@@ -53,6 +53,19 @@ void sock_session_library(struct cadge_library *library_out);
 void sock_session_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out);
 const char *sock_session_why(const struct cadge_ctx *ctx);
 
+/* Slots that all of them have. */
+#define SOCK_SESSION_SLOTS                                                                                   \
+	.abi = CADGE_ABI, .bytes = sizeof(struct cadge_layer), .style = "sockets",                           \
+	.address = sock_session_address, .connect = sock_session_connect,                                    \
+	.disconnect = sock_session_disconnect, .describe_path = sock_session_describe_path,                  \
+	.semantics = cadge_semantics_of_messages, .traits = sock_session_traits,                             \
+	.release = sock_session_release, .why = sock_session_why
+/* And those of the two that call the kernel for each read and write. */
+#define SOCK_STREAM_SLOTS                                                                                    \
+	.close = sock_session_close, .limits = sock_session_limits, .post = sock_session_post,               \
+	.poll = sock_session_poll, .library = sock_session_library, .wait = sock_session_wait,               \
+	.event = sock_session_event
+
 /* start and stop of those that call the kernel for each read and write. */
 int sock_session_start(struct cadge_chan *chan);
 int sock_session_stop(struct cadge_chan *chan, struct cadge_sink *sink);

@@ -135,21 +135,7 @@ struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx)
 
 /* ---- channels ---- */
 
-static void on_up(void *arg, uint32_t peer)
-{
-	struct cadge_ctx *ctx = arg;
-
-	ctx->events += cadge_tell_up(&ctx->chans[peer].state, ctx->sink, peer);
-}
-
-static void on_down(void *arg, uint32_t peer, int code)
-{
-	struct cadge_ctx *ctx = arg;
-
-	(void)code;
-	ctx->chans[peer].state.broken = true;
-	ctx->events += cadge_tell_down(&ctx->chans[peer].state, ctx->sink, peer);
-}
+#include "wire/ends.h"
 
 int cadge_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
 {

@@ -4,19 +4,10 @@
 #include <string.h>
 
 #include "tests/unit/support/pair.h"
+#include "tests/unit/support/refuses.h"
 #include "tests/unit/support/tap.h"
 
 static const struct cadge_layer *layer;
-
-static void refuses(const struct cadge_open_args *args, int code, const char *word, const char *what)
-{
-	struct cadge_ctx *ctx = NULL;
-	int got = layer->open(args, &ctx);
-
-	if (!ok(got == code && strstr(args->error, word), "%s", what))
-		printf("# code %d, expected %d; sentence: %s; expected in it: %s\n", got, code, args->error,
-		       word);
-}
 
 static void refusals(const char *name)
 {
@@ -29,22 +20,22 @@ static void refusals(const char *name)
 		tap_bail("the environment cannot be changed");
 	args = pair_args(CADGE_WAIT_POLL);
 	args.place = CADGE_PLACE_HOST;
-	refuses(&args, CADGE_E_TRANSPORT, "mpirun", "a process that mpirun did not start is refused");
+	refuses(layer, &args, CADGE_E_TRANSPORT, "mpirun", "a process that mpirun did not start is refused");
 	if (setenv("OMPI_COMM_WORLD_SIZE", "1", 1))
 		tap_bail("the environment cannot be changed");
-	refuses(&args, CADGE_E_TRANSPORT, "mpirun", "and so is a single rank");
+	refuses(layer, &args, CADGE_E_TRANSPORT, "mpirun", "and so is a single rank");
 	args.wait_mode = CADGE_WAIT_BLOCK;
-	refuses(&args, CADGE_E_UNSUPPORTED, "sleeps", "block mode is refused");
+	refuses(layer, &args, CADGE_E_UNSUPPORTED, "sleeps", "block mode is refused");
 	args.wait_mode = CADGE_WAIT_POLL;
 	args.settings = &any;
 	args.settings_count = 1;
-	refuses(&args, CADGE_E_ARGUMENT, "setting", "settings are refused");
+	refuses(layer, &args, CADGE_E_ARGUMENT, "setting", "settings are refused");
 	args.settings_count = 0;
 	args.place = CADGE_PLACE_NET;
 	args.device = "cadge-none0";
-	refuses(&args, CADGE_E_TRANSPORT, "interface", "a missing interface is refused");
+	refuses(layer, &args, CADGE_E_TRANSPORT, "interface", "a missing interface is refused");
 	args.place = CADGE_PLACE_SELF;
-	refuses(&args, CADGE_E_UNSUPPORTED, "two processes", "a context is not connected to itself");
+	refuses(layer, &args, CADGE_E_UNSUPPORTED, "two processes", "a context is not connected to itself");
 	layer->library(&library);
 	ok(library.symbol && strchr("0123456789", library.stated_version[0]), "the version is a number: %s",
 	   library.stated_version);
@@ -61,9 +52,11 @@ static void refuses_the_default_component(void)
 	if (setenv("OMPI_MCA_osc", "rdma", 1))
 		tap_bail("the environment cannot be changed");
 	if (library.stated_version[0] < '5')
-		refuses(&args, CADGE_E_UNSUPPORTED, "MPI_ERR_WIN", "osc rdma is refused between hosts");
+		refuses(layer, &args, CADGE_E_UNSUPPORTED, "MPI_ERR_WIN",
+			"osc rdma is refused between hosts");
 	else
-		refuses(&args, CADGE_E_TRANSPORT, "mpirun", "osc rdma is as good as any from version 5");
+		refuses(layer, &args, CADGE_E_TRANSPORT, "mpirun",
+			"osc rdma is as good as any from version 5");
 }
 
 int main(void)

@@ -6,24 +6,10 @@
 #include <unistd.h>
 
 #include "tests/unit/support/pair.h"
+#include "tests/unit/support/refuses.h"
 #include "tests/unit/support/tap.h"
 
 static const struct cadge_layer *layer;
-
-/* Opens, expects the code and a word in the sentence; closes what opened all the same. */
-static void refuses(const struct cadge_open_args *args, int code, const char *word, const char *what)
-{
-	struct cadge_ctx *ctx = NULL;
-	int got;
-
-	args->error[0] = '\0';
-	got = layer->open(args, &ctx);
-	if (!ok(got == code && strstr(args->error, word), "%s: %s", layer->name, what))
-		printf("# code %d, expected %d; sentence: %s; expected in it: %s\n", got, code, args->error,
-		       word);
-	if (got == CADGE_DONE)
-		layer->close(ctx);
-}
 
 static void providers(void)
 {
@@ -36,16 +22,16 @@ static void providers(void)
 	args.settings_count = 1;
 	args.place = CADGE_PLACE_NET;
 	args.settings = &absent;
-	refuses(&args, CADGE_E_TRANSPORT, "shm",
+	refuses(layer, &args, CADGE_E_TRANSPORT, "shm",
 		"an absent provider is refused, and the sentence lists what there is");
-	refuses(&args, CADGE_E_TRANSPORT, "no_such_provider", "and says which one was asked for");
+	refuses(layer, &args, CADGE_E_TRANSPORT, "no_such_provider", "and says which one was asked for");
 	args.settings = &verbs;
-	refuses(&args, CADGE_E_TRANSPORT, "RDMA device",
+	refuses(layer, &args, CADGE_E_TRANSPORT, "RDMA device",
 		"verbs is refused on an interface without an RDMA device");
 	args.settings = &shm;
-	refuses(&args, CADGE_E_UNSUPPORTED, "one host", "shm is refused between hosts");
+	refuses(layer, &args, CADGE_E_UNSUPPORTED, "one host", "shm is refused between hosts");
 	args.settings = &strange;
-	refuses(&args, CADGE_E_ARGUMENT, "transport", "an unknown setting is refused by name");
+	refuses(layer, &args, CADGE_E_ARGUMENT, "transport", "an unknown setting is refused by name");
 }
 
 static void waits(void)
@@ -53,10 +39,10 @@ static void waits(void)
 	struct cadge_open_args args = pair_args(CADGE_WAIT_BLOCK);
 
 	args.place = CADGE_PLACE_HOST;
-	refuses(&args, CADGE_E_UNSUPPORTED, "FI_WAIT_FD", "block is refused within a host");
+	refuses(layer, &args, CADGE_E_UNSUPPORTED, "FI_WAIT_FD", "block is refused within a host");
 	args.place = CADGE_PLACE_SELF;
 	args.wait_mode = CADGE_WAIT_POLL;
-	refuses(&args, CADGE_E_UNSUPPORTED, "two processes", "a context is not connected to itself");
+	refuses(layer, &args, CADGE_E_UNSUPPORTED, "two processes", "a context is not connected to itself");
 }
 
 /* The only port of the range is taken: refused; with a second one in the range, opened. */
@@ -75,7 +61,7 @@ static void ports(void)
 	args.device = "lo";
 	args.address = "127.0.0.1";
 	args.port_first = args.port_last = ntohs(taken.sin_port);
-	refuses(&args, CADGE_E_PORT, "no free port", "a range without a free port is refused");
+	refuses(layer, &args, CADGE_E_PORT, "no free port", "a range without a free port is refused");
 	args.port_last = (uint16_t)(args.port_first + 20);
 	code = layer->open(&args, &ctx);
 	ok(code == CADGE_DONE, "%s: the next free port of the range is taken", layer->name);

@@ -3,23 +3,10 @@
 #include <string.h>
 
 #include "tests/unit/support/pair.h"
+#include "tests/unit/support/refuses.h"
 #include "tests/unit/support/tap.h"
 
 static const struct cadge_layer *layer;
-
-static void refuses(const struct cadge_open_args *args, int code, const char *word, const char *what)
-{
-	struct cadge_ctx *ctx = NULL;
-	int got;
-
-	args->error[0] = '\0';
-	got = layer->open(args, &ctx);
-	if (!ok(got == code && strstr(args->error, word), "%s", what))
-		printf("# code %d, expected %d; sentence: %s; expected in it: %s\n", got, code, args->error,
-		       word);
-	if (got == CADGE_DONE)
-		layer->close(ctx);
-}
 
 int main(void)
 {
@@ -29,17 +16,18 @@ int main(void)
 
 	layer = pair_load("rdma-verbs");
 	args.place = CADGE_PLACE_HOST;
-	refuses(&args, CADGE_E_UNSUPPORTED, "", "it is not for two processes of one host");
+	refuses(layer, &args, CADGE_E_UNSUPPORTED, "", "it is not for two processes of one host");
 	args.place = CADGE_PLACE_NET;
 	args.device = "lo";
 	args.address = "127.0.0.1";
-	refuses(&args, CADGE_E_ABSENT, "lo has no RDMA device",
+	refuses(layer, &args, CADGE_E_ABSENT, "lo has no RDMA device",
 		"an interface without an RDMA device is refused by name");
 	args.device = "nowhere0";
-	refuses(&args, CADGE_E_TRANSPORT, "no network interface 'nowhere0'", "so is one that there is not");
+	refuses(layer, &args, CADGE_E_TRANSPORT, "no network interface 'nowhere0'",
+		"so is one that there is not");
 	args.settings = &strange;
 	args.settings_count = 1;
-	refuses(&args, CADGE_E_ARGUMENT, "transports", "an unknown setting is refused by name");
+	refuses(layer, &args, CADGE_E_ARGUMENT, "transports", "an unknown setting is refused by name");
 	layer->library(&library);
 	ok(strchr(library.stated_version, '.') != NULL, "the library's version: %s", library.stated_version);
 	return tap_done();

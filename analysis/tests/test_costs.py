@@ -44,7 +44,7 @@ def sample(counted: dict[str, str], **use: int) -> Sample:
     )
     return Sample(
         launch_id="l1", round=(0, 0), quantities={}, elapsed_ns=1, operations=10, lost=0, late=0,
-        cpu=(("client", CpuUse(**{**nothing, **use})),), steady=True, hindered=False, counted=counted,
+        cpu=(("client", CpuUse(**{**nothing, **use})),), steady=True, disturbed=False, counted=counted,
     )  # fmt: skip
 
 

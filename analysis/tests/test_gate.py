@@ -44,7 +44,7 @@ WHY = "other work on the machine disturbed 30\u202f% of 80 attempts, more than 2
 
 
 def busy(launches: int) -> Callable[[dict[str, Any], dict[str, Any], int], None]:
-    """Of so many launches all attempts are hindered; native-ucx is twice as fast as sockets-tcp in all of them."""
+    """Of so many launches all attempts are disturbed; native-ucx is twice as fast as sockets-tcp in all of them."""
 
     def hook(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
         known = synthetic.flat(point)
@@ -56,7 +56,7 @@ def busy(launches: int) -> Callable[[dict[str, Any], dict[str, Any], int], None]
     return hook
 
 
-def made(folder: Path, hindered: int, **changes: Any) -> Campaign:  # noqa: ANN401
+def made(folder: Path, disturbed: int, **changes: Any) -> Campaign:  # noqa: ANN401
     usual: dict[str, Any] = {
         "layers": ("sockets-tcp", "native-ucx"),
         "sizes": (8, 4096),
@@ -67,7 +67,7 @@ def made(folder: Path, hindered: int, **changes: Any) -> Campaign:  # noqa: ANN4
         "samples": 400,
         "floors": False,
         "troubles": False,
-        "attempt_hook": busy(hindered),
+        "attempt_hook": busy(disturbed),
     }
     return synthetic.make(folder, synthetic.Options(**(usual | changes)))
 

@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import messages, report
-from cadge_analysis.stats.hindrance import WAKE_NS, hindered, hindered_share
+from cadge_analysis.stats.hindrance import WAKE_NS, disturbed, hindered_share
 from cadge_results.formats.result import CpuUse
 
 NBSP = "\u202f"
@@ -49,8 +49,8 @@ def test_the_share_that_others_took(found: CpuUse, wake_ns: float, share: float 
 
 def test_either_side_counts() -> None:
     quiet, busy = use(wall_ns=1_000_000, run_wait_ns=9_000), use(wall_ns=1_000_000, run_wait_ns=11_000)
-    assert hindered([[quiet, quiet], [quiet, busy], [], [busy, quiet]], "poll") == [False, True, False, True]
-    assert hindered([], "poll") == []
+    assert disturbed([[quiet, quiet], [quiet, busy], [], [busy, quiet]], "poll") == [False, True, False, True]
+    assert disturbed([], "poll") == []
 
 
 def blocking(wait_a_wake_ns: int, wakes: int = 1000) -> CpuUse:
@@ -60,11 +60,11 @@ def blocking(wait_a_wake_ns: int, wakes: int = 1000) -> CpuUse:
 def test_waking_takes_what_it_takes_in_the_other_launches() -> None:
     """A processor that sleeps deeply takes long to wake, in every launch; what takes longer still is somebody else."""
     quick, slow, other = blocking(WAKE_NS // 2), blocking(60_000), blocking(130_000)
-    assert hindered([[quick, quick]] * 3 + [[quick, blocking(10_000)]], "block") == [False, False, False, True]
-    assert hindered([[slow, quick]] * 3 + [[other, quick]], "block") == [False, False, False, True]
-    assert hindered([[quick, quick], [slow, quick], [slow, quick]], "poll") == [False, True, True]
-    assert hindered([[slow, quick]], "block") == [True], "of one launch nothing can be told"
-    assert hindered([[], [quick, quick]], "block") == [False, False]
+    assert disturbed([[quick, quick]] * 3 + [[quick, blocking(10_000)]], "block") == [False, False, False, True]
+    assert disturbed([[slow, quick]] * 3 + [[other, quick]], "block") == [False, False, False, True]
+    assert disturbed([[quick, quick], [slow, quick], [slow, quick]], "poll") == [False, True, True]
+    assert disturbed([[slow, quick]], "block") == [True], "of one launch nothing can be told"
+    assert disturbed([[], [quick, quick]], "block") == [False, False]
 
 
 def remarks(tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any], int], None]) -> dict[str, str]:
@@ -85,9 +85,9 @@ def remarks(tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any], int
 
 def test_a_report_says_how_many_by_layer(tmp_path: Path) -> None:
     def beside_a_busy_loop(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
-        hindered = point["subject"]["layer"] == "sockets-tcp" and number == 1
+        disturbed = point["subject"]["layer"] == "sockets-tcp" and number == 1
         for one in attempt["cpu"]:
-            one |= {"wall_ns": 25_000_000, "run_wait_ns": 9_000_000 if hindered else 0, "stolen_ns": None}
+            one |= {"wall_ns": 25_000_000, "run_wait_ns": 9_000_000 if disturbed else 0, "stolen_ns": None}
 
     said = remarks(tmp_path, beside_a_busy_loop)["banner"]
     assert "2 attempts disturbed" in said

@@ -138,7 +138,7 @@ def test_the_tax_is_that_of_rounds_and_has_parts(campaign: Campaign) -> None:
     assert parts == pytest.approx({"driver": DRIVER_NS, "look": LOOK_NS, "adapter": ADAPTER_NS}, abs=2)
     assert row.says == "more"
     assert row.rounds == ROUNDS
-    assert row.hindered == 0
+    assert row.waited == 0
 
 
 def test_larger_messages_and_rates_are_told_as_ratios(campaign: Campaign) -> None:
@@ -170,7 +170,7 @@ def test_messages_a_second_are_told_with_their_window(campaign: Campaign) -> Non
 def test_a_mean_is_left_out_where_a_process_waited_and_a_median_is_not(campaign: Campaign) -> None:
     means, medians = cell(campaign, "pingpong", 8, "mean"), cell(campaign, "pingpong", 8)
     found = rows(campaign, [means, medians], readings(means, (0, 4)) + readings(medians, (0, 4)))
-    assert [(row.rounds, row.hindered) for row in found] == [(ROUNDS - 2, 2), (ROUNDS, 2)]
+    assert [(row.rounds, row.waited) for row in found] == [(ROUNDS - 2, 2), (ROUNDS, 2)]
     every = tuple(range(ROUNDS))
     (none,) = rows(campaign, [means], readings(means, every))
     assert none.says == "no figure"

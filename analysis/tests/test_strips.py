@@ -76,7 +76,7 @@ def _ran(effects: list[float | None]) -> list[Ran]:
             started=begin + timedelta(minutes=n),
             effect=effect,
             used=1,
-            hindered=0,
+            disturbed=0,
             unsteady=0,
             rejected=0,
             witness={},

@@ -68,16 +68,16 @@ def test_findings_of_a_kind_are_one() -> None:
 
 @pytest.mark.spare
 def test_sizes_of_warnings_by_hand(tmp_path: Path) -> None:
-    """Two layers, two sizes, six launches: 24 attempts; 4 KiB never settles, and 8 B once; 3 are hindered."""
+    """Two layers, two sizes, six launches: 24 attempts; 4 KiB never settles, and 8 B once; 3 are disturbed."""
 
     def unsteady(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
         if point["subject"]["kind"] != "layer":
             return
         known = synthetic.flat(point)
         attempt["warmup"]["steady"] = known["size"] == 8 and (known["layer"], number) != ("native-ucx", 2)
-        hindered = known["size"] == 8 and known["layer"] == "sockets-tcp" and number < 3
+        disturbed = known["size"] == 8 and known["layer"] == "sockets-tcp" and number < 3
         for use in attempt["cpu"]:
-            use |= {"wall_ns": 10_000_000, "run_wait_ns": 5_000_000 if hindered else 0, "stolen_ns": 0}
+            use |= {"wall_ns": 10_000_000, "run_wait_ns": 5_000_000 if disturbed else 0, "stolen_ns": 0}
 
     options = synthetic.Options(
         layers=("sockets-tcp", "native-ucx"),

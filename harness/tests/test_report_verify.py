@@ -121,7 +121,7 @@ def test_what_is_refused(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> N
         assert (answer.code, said in answer.err) == (2, True), answer.err
     (elsewhere / "bytes.html").write_bytes(b"\xff\xfe\x00")
     answer = cadge("verify", str(elsewhere / "bytes.html"))
-    assert (answer.code, "cannot be read" in answer.err) == (2, True)
+    assert (answer.code, "is not UTF-8 text" in answer.err) == (2, True)
     unknown = cadge("report", campaign.campaign_id, "--baseline", "z-none", "-o", str(path))
     assert (unknown.code, "has no layer 'z-none' to be the baseline" in unknown.err) == (2, True)
     assert path.read_text() == text

@@ -62,10 +62,10 @@ def in_doubt(data: Dataset) -> str:
 def disturbed(data: Dataset) -> str:
     """Return why nothing may be concluded where other work on the machine had too many of its attempts; "" else."""
     samples = [sample for cell in data.cells if cell.series.kind == "layer" for sample in cell.samples]
-    hindered = sum(sample.hindered for sample in samples)
-    if hindered <= DISTURBED_MOST * len(samples):
+    often = sum(sample.disturbed for sample in samples)
+    if often <= DISTURBED_MOST * len(samples):
         return ""
-    share = units.percent(hindered / len(samples), 0)
+    share = units.percent(often / len(samples), 0)
     return say("judged.disturbed", share=share, n=len(samples), limit=DISTURBED_MOST)
 
 

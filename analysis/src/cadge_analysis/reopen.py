@@ -173,7 +173,7 @@ def _samples(
                 late=0,
                 cpu=(),
                 steady=True,
-                hindered=False,
+                disturbed=False,
             )
         )
         used[number] += 1

@@ -197,7 +197,7 @@ def ranks(folder: Path) -> Outputs:
 @scene
 def disturbed(folder: Path) -> Outputs:
     """Half of the launches were disturbed, so that verdicts are withheld."""
-    return whole(test_gate.made(folder, hindered=7))
+    return whole(test_gate.made(folder, disturbed=7))
 
 
 @scene

@@ -82,7 +82,7 @@ def _main(rows: Sequence[NativePair]) -> Iterator[tuple[str, ...]]:
             _figure(row.theirs, row),
             _estimate(row.tax_ns),
             _times(row),
-            f"{row.rounds}{f' ({row.hindered} waited)' if row.hindered else ''}",
+            f"{row.rounds}{f' ({row.waited} waited)' if row.waited else ''}",
             _says(row),
         )
 
@@ -146,7 +146,7 @@ def data_of(row: NativePair) -> dict[str, JsonValue]:
         "parts_ns": {name: ends(one) for name, one in row.parts.items()},
         "clock_ns": row.clock_ns,
         "rounds": row.rounds,
-        "hindered": row.hindered,
+        "hindered": row.waited,
         "pairs_disagree": row.pairs_disagree,
         "says": row.says,
         "reason": row.reason,

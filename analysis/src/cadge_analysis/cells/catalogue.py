@@ -437,7 +437,7 @@ def _read_with_care() -> Iterator[Entry]:
         "work", (Field("done_by", lambda row: work(row) or None),), headed("done by"), text(work), is_number=False
     )
     of_launches: tuple[Field[CellRow], ...] = (
-        Field("launches_disturbed", of_numbers("hindered")),
+        Field("launches_disturbed", of_numbers("disturbed")),
         Field("few_operations", of_numbers("thin")),
         Field("caveats", _caveats),
     )

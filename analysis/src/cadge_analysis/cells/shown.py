@@ -107,7 +107,7 @@ def _launches_detail(numbers: Numbers) -> str:
     """Return how sure their interval is, how many were disturbed, and of how many a caveat holds."""
     coverage = numbers.central.coverage
     parts = [units.percent(coverage) if coverage else "no interval"]
-    parts += [f"{numbers.hindered} disturbed"] * bool(numbers.hindered)
+    parts += [f"{numbers.disturbed} disturbed"] * bool(numbers.disturbed)
     quantities = numbers.cell.case.file.quantities
     parts += [f"{often} {quantities[name].title}" for name, often in numbers.caveats.items()]
     return ", ".join(parts)

@@ -271,7 +271,7 @@ def _tally(rows: Iterable[Row], count: Callable[[Row], int], group: Callable[[Ro
 
 def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     """Say by layer how many attempts other work on the machine disturbed, and what follows where it is too many."""
-    often, attempts, listed = _tally(sorted(rows, key=_layer), lambda row: row.numbers.hindered, _layer)
+    often, attempts, listed = _tally(sorted(rows, key=_layer), lambda row: row.numbers.disturbed, _layer)
     if not often:
         return
     too_many = bool(disturbed(data))

@@ -179,7 +179,7 @@ def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
                 words.PLACES_SHORT[one.place] + (f", {words.WAITS[one.wait]}" if len(alike) > 1 else ""),
                 units.times(one.effect) if one.effect else units.MISSING,
                 str(one.used),
-                str(one.hindered),
+                str(one.disturbed),
                 str(one.unsteady),
                 str(one.rejected),
                 *(units.sig3(one.witness[name]) if name in one.witness else units.MISSING for name in names),
@@ -195,7 +195,7 @@ def _off(one: Ran) -> float:
 
 
 def _is_tagged(one: Ran) -> bool:
-    return 2 * max(one.hindered, one.unsteady) > one.used
+    return 2 * max(one.disturbed, one.unsteady) > one.used
 
 
 def _is_notable(one: Ran) -> bool:

@@ -52,7 +52,7 @@ class Planted:
     """Over all launches; each series is held against its own."""
     series: tuple[Estimate, ...]
     truths_ns: tuple[float, ...]
-    hindered: int
+    disturbed: int
     predicted_share: float
     clock_step_ns: float = 0.0
 
@@ -152,7 +152,7 @@ def _of_layer(cells: Sequence[Cell], step_ns: float) -> Iterator[Planted]:
             truth_ns=truth,
             series=tuple(series),
             truths_ns=tuple(truths),
-            hindered=numbers.hindered + base.hindered,
+            disturbed=numbers.disturbed + base.disturbed,
             predicted_share=sum(one + step > 0 for one in scatter) / len(scatter),
             clock_step_ns=step_ns,
         )

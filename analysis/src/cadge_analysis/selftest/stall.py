@@ -54,7 +54,7 @@ def stalled(data: Dataset) -> Stalled | None:
     hindered = 0
     for cell in data.cells:
         sides[cell.case.file.loop, STALL in dict(cell.series.settings)] = _p99(cell)
-        hindered += sum(one.hindered for one in cell.samples)
+        hindered += sum(one.disturbed for one in cell.samples)
     loads = [list(sides.get(("open", stalls), {}).values()) for stalls in (True, False)]
     closed = [sides.get(("closed", stalls), {}) for stalls in (True, False)]
     both = sorted(set(closed[0]) & set(closed[1]))

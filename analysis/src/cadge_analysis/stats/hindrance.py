@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which attempts were hindered by something else on the machine: found in what the kernel counted, never in the result.
+"""Which attempts were disturbed by other work on the machine: found in what the kernel counted, never in the result.
 
 A thread that polls never sleeps: all time in which it was ready to run and did not was somebody else's, and so was what
 the host took of its processor. A thread that blocks waits a moment for its processor at every wake, which is a part of
@@ -17,9 +17,9 @@ from cadge_results import Campaign
 from cadge_results.formats.result import CpuUse
 
 HINDERED_SHARE = 0.01
-"""An attempt is hindered from this share of its time on, at any of its endpoints."""
+"""An attempt is disturbed from this share of its time on, at any of its endpoints."""
 DISTURBED_MOST = 0.2
-"""Of a campaign of which a larger share of attempts is hindered nothing is concluded."""
+"""Of a campaign of which a larger share of attempts is disturbed nothing is concluded."""
 WAKE_NS = 500
 """A wait for a processor that waking a thread may always take.
 
@@ -41,8 +41,8 @@ def hindered_share(use: CpuUse, wake_ns: float = 0.0) -> float | None:
     return (waited_ns + (use.stolen_ns or 0)) / use.wall_ns
 
 
-def hindered(attempts: Sequence[Sequence[CpuUse]], wait: str) -> list[bool]:
-    """Tell of each attempt at one point whether any of its endpoints was hindered; an attempt is its endpoints' use."""
+def disturbed(attempts: Sequence[Sequence[CpuUse]], wait: str) -> list[bool]:
+    """Tell of each attempt at a point whether any of its endpoints was disturbed; an attempt is its endpoints' use."""
     wakes_ns = [_wake_ns(uses) for uses in zip(*filter(None, attempts), strict=False)] if wait == "block" else []
     found = []
     for uses in attempts:
@@ -63,13 +63,13 @@ def _wake_ns(uses: Sequence[CpuUse]) -> float:
 
 
 def hindered_launch_ids(campaign: Campaign) -> tuple[str, ...]:
-    """Return the stored launches in which an attempt was hindered, in the plan's order. It need not have succeeded."""
+    """Return the stored launches in which an attempt was disturbed, in the plan's order. It need not have succeeded."""
     points: dict[str, list[tuple[str | None, Sequence[CpuUse]]]] = defaultdict(list)
     for item in campaign.outcomes():
         if item.attempt is not None:
             points[item.point.point_id].append((item.launch_id, item.attempt.cpu or ()))
     found = set()
     for point_id, attempts in points.items():
-        flags = hindered([uses for _, uses in attempts], campaign.plan.by_id[point_id].subject.wait)
+        flags = disturbed([uses for _, uses in attempts], campaign.plan.by_id[point_id].subject.wait)
         found |= {launch_id for (launch_id, _), is_so in zip(attempts, flags, strict=True) if is_so}
     return tuple(launch.launch_id for launch in campaign.plan.launches if launch.launch_id in found)

@@ -23,7 +23,7 @@ from cadge_analysis.stats.attempt_columns import (
     RoleUse,
     attempt_columns,
 )
-from cadge_analysis.stats.hindrance import hindered
+from cadge_analysis.stats.hindrance import disturbed
 from cadge_results import (
     Attempt,
     Campaign,
@@ -166,7 +166,7 @@ class Sample:
     late: int
     cpu: Sequence[RoleUse]
     steady: bool
-    hindered: bool
+    disturbed: bool
     counters: Mapping[str, int] = field(default_factory=dict)
     counted_operations: int = 0
     counted: Mapping[str, str] = field(default_factory=dict)
@@ -313,7 +313,7 @@ def _counted(record: LaunchRecord) -> dict[str, str]:
 def _sample(
     attempt: Attempt, file: PatternFile, launch_id: str, cpu: Sequence[RoleUse], counted: Mapping[str, str]
 ) -> Sample:
-    """Return what an attempt gave; its number among those of its round, and whether it was hindered, others say."""
+    """Return what an attempt gave; its number among those of its round, and whether it was disturbed, others say."""
     found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
         launch_id=launch_id,
@@ -325,7 +325,7 @@ def _sample(
         late=attempt.late or 0,
         cpu=cpu,
         steady=attempt.warmup is None or attempt.warmup.steady,
-        hindered=False,
+        disturbed=False,
         counters=PackedCounts(sum((Counter(one) for one in attempt.counters), Counter())),
         counted_operations=attempt.counted_operations,
         counted=counted,
@@ -389,12 +389,12 @@ def _cell(point: PlanPoint, plan: Plan, found: list[_Attempted]) -> Cell:
     verdicts = [one.verdict for one in found]
     if point.state == "refused":
         verdicts.append(("refused", str(point.reason_code or ""), point.reason or say("load.no_reason_stored")))
-    flags = hindered([[use for _, use in one.cpu] for one in found], point.subject.wait)
+    flags = disturbed([[use for _, use in one.cpu] for one in found], point.subject.wait)
     samples: list[Sample] = []
     used: Counter[int] = Counter()
     for one, is_hindered in zip(found, flags, strict=True):
         if one.sample is not None:
-            samples.append(replace(one.sample, round=(one.round, used[one.round]), hindered=is_hindered))
+            samples.append(replace(one.sample, round=(one.round, used[one.round]), disturbed=is_hindered))
             used[one.round] += 1
     tally = Counter(verdict for verdict in verdicts if verdict[0] != "valid")
     return Cell(

@@ -48,7 +48,7 @@ class Numbers:
     lost: int
     late: int
     unsteady: int
-    hindered: int
+    disturbed: int
     caveats: Mapping[str, int]
     """In how many launches each quantity that is a caveat was not 0; those that never were are absent."""
     counted: Mapping[str, float]
@@ -159,7 +159,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
         lost=sum(sample.lost for sample in samples),
         late=sum(sample.late for sample in samples),
         unsteady=sum(not sample.steady for sample in samples),
-        hindered=sum(sample.hindered for sample in samples),
+        disturbed=sum(sample.disturbed for sample in samples),
         caveats=caveats,
         counted={name: count / operations for name, count in sorted(_counted(samples).items())} if operations else {},
         thin=bool(histograms) and any(sample.operations < OPERATIONS_MIN for sample in samples),

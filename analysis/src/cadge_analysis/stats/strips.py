@@ -47,7 +47,7 @@ LAUNCHES_MIN = 5
 class Ran:
     """One launch: when it began, its effect (None: no valid attempt says), and the account of its attempts.
 
-    witness: the mean of what its processes measured of the machine, in ns, by witness. hindered and unsteady ones are
+    witness: the mean of what its processes measured of the machine, in ns, by witness. disturbed and unsteady ones are
     used, and tagged; rejected ones gave no number.
     """
 
@@ -58,7 +58,7 @@ class Ran:
     started: datetime
     effect: float | None
     used: int
-    hindered: int
+    disturbed: int
     unsteady: int
     rejected: int
     witness: dict[str, float]
@@ -90,7 +90,7 @@ def launches(data: Dataset) -> tuple[Ran, ...]:
         values = [per_launch(sample.quantities[main], quantity) for sample in cell.samples]
         usual = median(values)
         for sample, value in zip(cell.samples, values, strict=True):
-            tagged[sample.launch_id].append((sample.hindered, not sample.steady))
+            tagged[sample.launch_id].append((sample.disturbed, not sample.steady))
             if len(values) >= SAMPLES_MIN and usual > 0 and value > 0:
                 ratios[sample.launch_id].append(usual / value if quantity.better == "high" else value / usual)
     planned = {launch.launch_id: len(launch.point_ids) for launch in data.plan.launches}
@@ -109,7 +109,7 @@ def launches(data: Dataset) -> tuple[Ran, ...]:
                 started=datetime.fromisoformat(record.result.started_utc),
                 effect=median(ratios[name]) if ratios[name] else None,
                 used=len(tagged[name]),
-                hindered=sum(hindered for hindered, _ in tagged[name]),
+                disturbed=sum(disturbed for disturbed, _ in tagged[name]),
                 unsteady=sum(unsteady for _, unsteady in tagged[name]),
                 rejected=max(0, planned.get(name, 0) - len(tagged[name])),
                 witness={

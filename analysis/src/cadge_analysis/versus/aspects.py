@@ -62,7 +62,7 @@ def figures(side: Side, cell: Cell, numbers: Numbers | None) -> dict[Key, tuple[
             found[say("aspects.counted_by_layer"), name] = (often, units.sig3(often))
         found["trouble", "lost"] = _count(numbers.lost)
         found["trouble", "late"] = _count(numbers.late)
-        found["trouble", say("aspects.launches_disturbed")] = _count(numbers.hindered)
+        found["trouble", say("aspects.launches_disturbed")] = _count(numbers.disturbed)
         found["trouble", say("aspects.launches_unsteady")] = _count(numbers.unsteady)
         if numbers.operations:
             found.update(_waits(cell, numbers.operations))

@@ -62,7 +62,7 @@ class NativePair:
     """ns of a whole round trip, bytes/s, or messages/s."""
     rounds: int = 0
     """With a reading on both sides, which count."""
-    hindered: int = 0
+    waited: int = 0
     """Rounds in which a process waited for its processor; left out where the tool prints a mean."""
     disturbed: int = 0
     """Those of them that count all the same."""
@@ -175,7 +175,7 @@ def _row(
         work=_work(point, file, cell),
         unit=_unit(file, cell),
         rounds=len(kept),
-        hindered=len(both & waited),
+        waited=len(both & waited),
         disturbed=len(kept & waited),
         clock_ns=clock_ns,
     )

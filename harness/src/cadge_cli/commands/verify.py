@@ -174,7 +174,7 @@ def _of_report(file: Path, campaign: str | None, results: Path | None) -> tuple[
         beside = set_beside(*sides, making.margin or 0.05)
     with drawn_afresh():
         page = reports.made_as(data, making, beside)
-    outcome = check_all(texts, reports.files(page, name, parted=bool(report.pages)), elsewhere)
+    outcome = check_all(texts, dict(reports.files(page, name, parted=bool(report.pages))), elsewhere)
     lines = list(_said_of(outcome, words_of(outcome)))
     answer: JsonValue = {
         "campaign_id": found.campaign_id,

@@ -11,6 +11,7 @@ from typing import Any
 import pagereader
 import pytest
 import synthetic
+from pageparts import section, sections
 
 from cadge_analysis import export, report
 from cadge_analysis.blocks.make import tables_of
@@ -112,14 +113,14 @@ def test_answer_table_and_summary_have_the_mark(campaign: Campaign) -> None:
     comparison = compare(read(campaign))
     verdicts = judged(comparison)
     _, found = answers(comparison, verdicts)
-    taxed = [one for one in found if MARK in "".join(span.text for span in one.spans) or MARK in one.against]
+    taxed = [one for one in found if MARK in "".join(span.text for span in one.spans) or MARK in one.more]
     assert taxed
     for one in taxed:
         assert "within one host" in one.topic
-        assert f"mpi-p2p{MARK}" in one.against
+        assert f"mpi-p2p{MARK}" in one.more
         assert SAYS in "".join(span.text for span in one.spans)
     built = page(comparison, title=None, generated="now")
-    lines = [line for table in tables_of(built.sections) for line in table.lines]
+    lines = [line for table in tables_of(sections(built)) for line in table.lines]
     details = {
         dict(line.data)["point"]: cell.detail
         for line in lines
@@ -129,7 +130,7 @@ def test_answer_table_and_summary_have_the_mark(campaign: Campaign) -> None:
     assert details.keys() == verdicts.taxes.keys()
     replies = [
         cell
-        for table in built.questions.blocks
+        for table in section(built, "questions").blocks
         if isinstance(table, Matrix)
         for row in table.rows
         for cell in row.cells

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from pageparts import sections
 
 from cadge_analysis import export, units
 from cadge_analysis.blocks.make import tables_of
@@ -100,7 +101,7 @@ def test_a_new_quantity_with_a_companion_is_one_entry(campaign: Campaign, monkey
     assert list(json.loads(first)) == list(names)
     shown = {
         dict(line.data)["point"]: cell.raw
-        for table in tables_of(page_of(read(campaign)).sections[:1])
+        for table in tables_of(sections(page_of(read(campaign)))[:1])
         for line in table.lines
         for column, cell in zip(table.columns, line.cells, strict=True)
         if column.key == "p90" and isinstance(cell, Value)

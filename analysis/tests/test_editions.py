@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from pageparts import limits, listed, texts
 
 from cadge_analysis import report
 from cadge_analysis.blocks.make import every, tables_of
 from cadge_analysis.blocks.markdown import escaped
-from cadge_analysis.blocks.model import Facts, Figure, Matrix, Region
+from cadge_analysis.blocks.model import Block, Facts, Figure, Matrix, PageDocument
 from cadge_analysis.blocks.plain import cells_wide, harmless
 from cadge_analysis.blocks.text import WIDE, _command, wrapped
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats.load import read
 
 HOSTILE = "a|b`c`<script>alert(1)</script>[x](http://e.x)**@you\x1b[31m\u202egnp\nwww.e.x # 1. é界"
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+def page(tmp_path_factory: pytest.TempPathFactory) -> PageDocument:
     """Two layers of two patterns; a host that is called as badly as can be."""
     options = synthetic.Options(
         layers=("sockets-tcp", "native-ucx"),
@@ -40,39 +40,29 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return report.page_of(read(synthetic.make(tmp_path_factory.mktemp("editions"), options)), title=HOSTILE)
 
 
-def every_text(page: Page) -> list[str]:
+def every_text(page: PageDocument) -> list[str]:
     """Return what both editions have to say, among much else."""
-    blocks = tuple(every(page.sections))
+    blocks = tuple(every(page.blocks))
     figures = [one for one in blocks if isinstance(one, Figure)]
-    asked = page.questions.blocks if page.questions else ()
-    replies = [cell for one in asked if isinstance(one, Matrix) for row in one.rows for cell in row.cells]
+    replies = [cell for one in blocks if isinstance(one, Matrix) for row in one.rows for cell in row.cells]
     return [
         page.deck,
-        *page.opening,
-        *("".join(span.text for span in one.spans) for one in page.answers),
-        *(one.title for one in (*page.warned.warnings, *page.warned.notes)),
-        *page.cannot,
-        *(cell for section in page.sections for cell in cells_of(section)),
+        *texts(page, "opening"),
+        *listed(page, "answers"),
+        *(one.title for one in limits(page)),
+        *listed(page, "cannot"),
+        *cells_of(page.blocks),
         *(cell.text for cell in replies),
-        *(cell for region in (page.coverage, page.without, page.floors) if region for cell in cells_of(region)),
-        *(fact.text for one in page.method.blocks if isinstance(one, Facts) for fact in one.facts),
+        *(fact.text for one in blocks if isinstance(one, Facts) for fact in one.facts),
         *(fact.text for fact in page.sheet.facts),
         *(figure.title for figure in figures),
         *(figure.caption for figure in figures),
         *(cell for figure in figures for row in figure.table.rows for cell in row),
-        *(
-            span.text
-            for one in blocks
-            if isinstance(one, Facts)
-            for fact in one.facts
-            for cell in fact.cells
-            for span in cell.spans
-        ),
     ]
 
 
-def cells_of(region: Region) -> Iterator[str]:
-    for table in tables_of((region,)):
+def cells_of(blocks: tuple[Block, ...]) -> Iterator[str]:
+    for table in tables_of(blocks):
         for line in (*table.lines, *table.foot):
             for cell in line.cells:
                 yield from (cell.text,) if isinstance(cell, Value) else (span.text for span in cell.spans)
@@ -82,7 +72,7 @@ def letters(text: str) -> str:
     return re.sub(r"[\s\u202f\u00a0]+", "", text)
 
 
-def test_the_text_edition_has_all_that_the_page_says_and_fits_a_terminal(page: Page) -> None:
+def test_the_text_edition_has_all_that_the_page_says_and_fits_a_terminal(page: PageDocument) -> None:
     made = report.edition(page, "text")
     lines = made.splitlines()
     assert max(map(cells_wide, lines)) <= WIDE
@@ -92,11 +82,11 @@ def test_the_text_edition_has_all_that_the_page_says_and_fits_a_terminal(page: P
     assert len(texts) > 100
     missing = [one for one in texts if one not in said and len(one) < 30]
     assert not missing, "short ones stand in table cells, which may be wrapped beside others"
-    assert not [one for one in page.cannot if letters(one) not in said]
+    assert not [one for one in listed(page, "cannot") if letters(one) not in said]
     assert report.edition(page, "text") == made, "equal pages, equal bytes"
 
 
-def test_the_markdown_edition_has_all_that_the_page_says(page: Page) -> None:
+def test_the_markdown_edition_has_all_that_the_page_says(page: PageDocument) -> None:
     made = report.edition(page, "markdown")
     lines = made.splitlines()
     assert not [one for one in every_text(page) if escaped(one) not in made]
@@ -113,7 +103,7 @@ def test_the_markdown_edition_has_all_that_the_page_says(page: Page) -> None:
 
 
 @pytest.mark.parametrize("kind", ["markdown", "text"])
-def test_no_name_steers_a_terminal_or_a_reader(page: Page, kind: str) -> None:
+def test_no_name_steers_a_terminal_or_a_reader(page: PageDocument, kind: str) -> None:
     made = report.edition(page, kind)
     assert "\x1b" not in made
     assert "\u202e" not in made

@@ -17,7 +17,6 @@ from cadge_analysis import report
 from cadge_analysis.blocks import model
 from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page.documents import document
 from cadge_analysis.stats.load import read
 
 
@@ -26,7 +25,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[PageDocument, Mappi
     options = synthetic.Options(layers=("sockets-tcp", "am-ucx"), sizes=(8, 4096), places=("within",), launches=3)
     page = report.page_of(read(synthetic.make(tmp_path_factory.mktemp("whole"), options)))
     made = {"html": report.html(page), **{kind: report.edition(page, kind) for kind in ("markdown", "text")}}
-    return document(page), made
+    return page, made
 
 
 def test_no_edition_lacks_a_text(whole: tuple[PageDocument, Mapping[str, str]]) -> None:

@@ -16,7 +16,7 @@ import synthetic
 
 from cadge_analysis import messages, report
 from cadge_analysis.messages import say
-from cadge_analysis.page.findings import NOTHING, findings
+from cadge_analysis.page.findings import NOTHING, findings, told
 from cadge_analysis.report import html
 from cadge_analysis.stats.attempt_columns import attempt_columns
 from cadge_analysis.stats.load import Cell, Dataset, Trouble, read, without_attempts
@@ -207,7 +207,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def test_a_path_that_a_check_refused(whole: Dataset) -> None:
     (one,) = (way for way in strayed(whole) if way.kind == "strayed")
     assert (one.series.label, one.place) == ("native-ucx", "within")
-    (said,) = (found.text for found in findings(whole) if found.kind == "wrong transport")
+    (said,) = (found.text for found in told(findings(whole)) if found.kind == "wrong transport")
     assert said.startswith(f"{finding('another_way', who='native-ucx')} within one host: ")
     assert "ran tcp/lo" in said
     assert said.endswith(finding("refused_attempts", where="", said="", often=f"{one.often} of {one.of} attempts")[2:])
@@ -222,8 +222,8 @@ def test_a_path_that_was_not_as_asked_is_named_with_what_was_asked(whole: Datase
             path |= {"as_asked": False, "medium": "loopback", "asked": "memory of this host", "used": "tcp/lo"}
         return LaunchRecord.from_object(raw, source="changed")
 
-    (said,) = findings(replace(whole, records=tuple(map(changed, whole.records))))[:1]
-    assert said.serious
+    (said, *_) = told(findings(replace(whole, records=tuple(map(changed, whole.records)))))
+    assert said.is_serious
     other = finding("asked_and_used", other="memory of this host", medium=finding("media.loopback"), said="tcp/lo")
     where = f"{finding('another_way', who='native-ucx')} within one host"
     assert said.text == finding("refused_attempts", where=where, said=other, often="1 of 4 attempts")
@@ -237,7 +237,7 @@ def test_bytes_elsewhere_are_one_sentence_for_all_layers(data: Dataset) -> None:
         trouble = Trouble(state="unsound", code="UNSOUND", reason=said, attempts=2)
         return replace(cell, troubles=(trouble,))
 
-    (said,) = findings(replace(data, cells=tuple(map(troubled, data.cells))))
+    (said,) = told(findings(replace(data, cells=tuple(map(troubled, data.cells)))))
     counted = re.search(r"h1: \d+ bytes went through mgmt0; the payload was 9 bytes", said.text)
     assert counted is not None
     layers = ["native-ucx", "rdma-ucx", "sockets-tcp"]
@@ -321,7 +321,7 @@ def mapping(*objects: dict[str, Any], scheduling: dict[str, Any] = USUAL) -> Pla
 
 
 def steered(data: Dataset) -> list[str]:
-    return [found.text for found in findings(data) if found.kind == "steered"]
+    return [found.text for found in told(findings(data)) if found.kind == "steered"]
 
 
 def test_what_is_usual_is_no_finding(sound: Campaign) -> None:
@@ -366,8 +366,8 @@ def test_a_settings_file_that_no_package_brought_is_on_the_first_screen(
     facts: dict[str, Any], seriousness: list[bool], data: Dataset
 ) -> None:
     nodes = tuple(node.model_copy(update={"configuration": {"/etc/ucx/ucx.conf": facts}}) for node in data.nodes)
-    found = [one for one in findings(replace(data, nodes=nodes)) if one.kind == "steered"]
-    assert [one.serious for one in found] == seriousness
+    found = [one for one in told(findings(replace(data, nodes=nodes))) if one.kind == "steered"]
+    assert [one.is_serious for one in found] == seriousness
     for one in found:
         assert "/etc/ucx/ucx.conf" in one.text
         assert all(node.host in one.text for node in nodes)

@@ -15,6 +15,7 @@ import pytest
 import synthetic
 import test_knee_report
 import test_study_models
+from pageparts import headline, limits, sections
 from test_loggp_report import by_hand
 
 from cadge_analysis import export, messages, report
@@ -94,9 +95,9 @@ def test_a_fifth_is_not_too_many_and_more_is(calm: Campaign, disturbed_one: Camp
 
 def test_the_first_screen_says_so(disturbed_one: Campaign, calm: Campaign) -> None:
     made_page = page(compare(read(disturbed_one)), title=None, generated="now")
-    assert made_page.warned.headline.startswith(f"{messages.say('remarks', 'warned.reserve')}: 1 ")
-    assert ["all verdicts are withheld" in one.size for one in made_page.warned.stops] == [True]
-    assert page(compare(read(calm)), title=None, generated="now").warned.stops == ()
+    assert headline(made_page).startswith(f"{messages.say('remarks', 'warned.reserve')}: 1 ")
+    assert ["all verdicts are withheld" in one.size for one in limits(made_page) if one.stops] == [True]
+    assert not any(one.stops for one in limits(page(compare(read(calm)), title=None, generated="now")))
 
 
 def test_exports_say_nothing_of_who_leads(disturbed_one: Campaign) -> None:
@@ -198,7 +199,7 @@ def test_no_knee_is_told(tmp_path: Path) -> None:
     said = json.loads(stream.getvalue())["knees"]
     assert {(one["load_percent"], one["rate_per_s"], one["rest_p99_ns"]) for one in said} == {(None, None, None)}
     built = page(compare(read(held)), title=None, generated="now")
-    knees = (table for table in tables_of(built.sections) if "knees" in table.role)
+    knees = (table for table in tables_of(sections(built)) if "knees" in table.role)
     cells = [cell for table in knees for line in table.lines if isinstance(cell := line.cells[2], Value)]
     assert cells
     assert all(value.reason.startswith("withheld: other work") for value in cells)
@@ -214,7 +215,7 @@ def test_no_model_holds_and_no_message_is_more_processor(tmp_path: Path) -> None
 
     def said(campaign: Campaign) -> tuple[set[str], str]:
         built = page(compare(read(campaign)), title=None, generated="now")
-        tables = [table for table in tables_of(built.sections) if "did not see" in table.label]
+        tables = [table for table in tables_of(sections(built)) if "did not see" in table.label]
         blocks = models(gated(compare(read(campaign))), published.read(test_study_models.LOGP))
         words = " ".join(span.text for one in blocks if isinstance(one, Text) for span in one.spans)
         last = [line.cells[-1] for table in tables for line in table.lines]
@@ -242,7 +243,7 @@ def test_no_layer_is_better_than_its_floor(tmp_path: Path) -> None:
     assert any(row.beats_floor for row in held.rows)
     assert not any(row.beats_floor for row in gated(held).rows)
     built = page(held, title=None, generated="now")
-    assert not any(one.key == "better_than_floor" for one in built.warned.warnings)
+    assert not any(one.key == "better_than_floor" for one in limits(built))
 
 
 def test_two_cells_side_by_side_conclude_nothing(calm: Campaign, disturbed_one: Campaign) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from pageparts import headline, limits, listed, texts
 from test_witness import probed
 
 from cadge_analysis import messages, report
-from cadge_analysis.blocks.model import Remark
+from cadge_analysis.blocks.model import PageDocument, Remark
 from cadge_analysis.messages import say
 from cadge_analysis.page import launch_remarks
-from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.load import Dataset
 from cadge_results.formats.record import HostLoad
@@ -37,27 +37,27 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def page(data: Dataset) -> Page:
+def page(data: Dataset) -> PageDocument:
     return report.page_of(data)
 
 
-def test_that_nothing_is_decided_stands_once_and_in_the_headline(page: Page) -> None:
-    assert messages.say("findings", "answers.nothing_decided", launches="2 launches", n=2) in page.opening
-    assert len(page.answers) == 2
-    for answer in page.answers:
-        said = "".join(span.text for span in answer.spans)
+def test_that_nothing_is_decided_stands_once_and_in_the_headline(page: PageDocument) -> None:
+    assert messages.say("findings", "answers.nothing_decided", launches="2 launches", n=2) in texts(page, "opening")
+    answers = listed(page, "answers")
+    assert len(answers) == 2
+    for said in answers:
         assert "No layer leads" not in said
         assert "native-ucx" in said
         assert "sockets-tcp" in said
-    assert page.warned.headline.startswith("Valid, but nothing is decided: ")
+    assert headline(page).startswith("Valid, but nothing is decided: ")
 
 
 def test_one_question_says_itself_that_nobody_leads(tmp_path: Path) -> None:
     one = load.read(synthetic.make(tmp_path / "one", replace(OPTIONS, patterns=(("rpc", 1),))))
     made = report.page_of(one)
-    assert not any("Nothing is decided" in text for text in made.opening)
-    assert made.answers[0].spans[0].text == "No layer leads"
-    assert made.warned.headline.startswith("Valid: ")
+    assert not any("Nothing is decided" in text for text in texts(made, "opening"))
+    assert listed(made, "answers")[0].startswith("No layer leads")
+    assert headline(made).startswith("Valid: ")
 
 
 def told(data: Dataset, values: dict[str, tuple[float, ...]]) -> list[Remark]:
@@ -107,8 +107,8 @@ def test_stolen_time_is_told_of_launches_not_of_their_hosts(data: Dataset) -> No
         assert record.result is not None
         load = tuple(HostLoad(host=host, steal_ns=record.result.wall_ns // 50) for host in hosts)
         records.append(record.model_copy(update={"load": load}))
-    warned = report.page_of(replace(data, records=tuple(records))).warned
+    page = report.page_of(replace(data, records=tuple(records)))
     title = "Time was stolen by the hypervisor"
-    (found,) = [one for one in (*warned.warnings, *warned.notes) if one.title == title]
+    (found,) = [one for one in limits(page) if one.title == title]
     assert found.size == f"{len(records)} of {len(records)} launches (100\u202f%)"
     assert "at worst 2" in found.text

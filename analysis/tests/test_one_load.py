@@ -13,6 +13,7 @@ from typing import Any
 import pagereader
 import pytest
 import synthetic
+from pageparts import section
 
 from cadge_analysis import export, messages, report
 from cadge_analysis.blocks.model import Matrix
@@ -181,7 +182,7 @@ def test_a_rate_that_was_given_answers_where_shares_are_unlike_loads(
     assert "sockets-tcp" in said
     assert "no comparison" not in said
     built = page(comparison, title=None, generated="now")
-    [table] = [one for one in built.questions.blocks if isinstance(one, Matrix)]
+    [table] = [one for one in section(built, "questions").blocks if isinstance(one, Matrix)]
     assert {question.head.partition(",")[0] for question in table.questions} == {f"Load {asked} calls/s offered"}
     assert [row.cells[0].rank for row in table.rows] == ["1", "2=", "2="]
 
@@ -195,7 +196,7 @@ def test_shares_answer_where_they_are_one_load_or_no_rate_was_given(unlike: Camp
 
 def test_the_summary_is_sorted_by_name(unlike: Campaign) -> None:
     built = page(compare(read(unlike)), title=None, generated="now")
-    [table] = [one for one in built.questions.blocks if isinstance(one, Matrix)]
+    [table] = [one for one in section(built, "questions").blocks if isinstance(one, Matrix)]
     assert table.sorted_by == "sorted by name"
     assert {cell.rank for row in table.rows for cell in row.cells} == {""}
     assert ["no comparison" in one.of for one in table.questions] == [True] * len(table.questions)

@@ -17,13 +17,13 @@ import pagereader
 import pytest
 import synthetic
 from chromium import Browser
+from pageparts import headline, limits
 from pagereader import Node
 
 from cadge_analysis import report
-from cadge_analysis.blocks.model import Figure
+from cadge_analysis.blocks.model import Figure, PageDocument
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page import pages
-from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.publish.excerpt import retract
 from cadge_analysis.publish.publish import publish, redacted
 from cadge_analysis.publish.run import Labels
@@ -51,12 +51,12 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def page(campaign: Campaign) -> Page:
+def page(campaign: Campaign) -> PageDocument:
     return report.page_of(read(campaign))
 
 
 @pytest.fixture
-def few_bytes(monkeypatch: pytest.MonkeyPatch, page: Page) -> None:
+def few_bytes(monkeypatch: pytest.MonkeyPatch, page: PageDocument) -> None:
     """Let a report be large from one byte less than this one has."""
     monkeypatch.setattr(pages, "ONE_FILE_MOST", len(report.html(page).encode()) - 1)
 
@@ -71,7 +71,7 @@ def links_of(root: Node) -> set[str]:
     return {link.attrs["href"] for link in root.all("a")}
 
 
-def test_what_has_four_megabytes_or_less_is_one_file(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_four_megabytes_or_less_is_one_file(page: PageDocument, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = report.html(page)
     assert dict(report.files(page, NAME)) == {NAME: whole}
     assert pages.ONE_FILE_MOST == 4_000_000
@@ -83,7 +83,7 @@ def test_what_has_four_megabytes_or_less_is_one_file(page: Page, monkeypatch: py
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_a_large_one_has_a_page_a_pattern_and_nothing_is_lost(page: Page) -> None:
+def test_a_large_one_has_a_page_a_pattern_and_nothing_is_lost(page: PageDocument) -> None:
     whole = pagereader.read(report.html(page))
     files = dict(report.files(page, NAME))
     assert list(files)[-1] == NAME, "the main file comes last"
@@ -114,7 +114,7 @@ def test_a_large_one_has_a_page_a_pattern_and_nothing_is_lost(page: Page) -> Non
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_links_lead_from_every_file_to_every_other_and_to_what_is_there(page: Page) -> None:
+def test_links_lead_from_every_file_to_every_other_and_to_what_is_there(page: PageDocument) -> None:
     files = dict(report.files(page, NAME))
     ids = {
         name: {node.attrs["id"] for node in pagereader.read(text).walk() if "id" in node.attrs}
@@ -139,7 +139,7 @@ def test_links_lead_from_every_file_to_every_other_and_to_what_is_there(page: Pa
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_each_page_is_complete_by_itself(page: Page) -> None:
+def test_each_page_is_complete_by_itself(page: PageDocument) -> None:
     files = dict(report.files(page, NAME))
     main = pagereader.read(files[NAME])
 
@@ -159,9 +159,9 @@ def test_each_page_is_complete_by_itself(page: Page) -> None:
         facts = root.one("section", id="provenance").text
         assert all(fact.text in facts for fact in page.sheet.facts)
         assert page.sheet.command in facts
-        assert page.warned.headline in root.one("header").text
-        if page.warned.stops:
-            assert page.warned.stops[0].title in root.one("p", class_="stops").text
+        assert headline(page) in root.one("header").text
+        if stops := [one for one in limits(page) if one.stops]:
+            assert stops[0].title in root.one("p", class_="stops").text
         (skip,) = root.all("a", class_="skip")
         assert skip.attrs["href"].startswith("#")
     whole = data_of(pagereader.read(report.html(page)))
@@ -171,10 +171,12 @@ def test_each_page_is_complete_by_itself(page: Page) -> None:
     }
 
 
-def test_a_main_file_that_is_still_too_large_gives_figures_up(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_main_file_that_is_still_too_large_gives_figures_up(
+    page: PageDocument, monkeypatch: pytest.MonkeyPatch
+) -> None:
     main, _ = pages.split(page, NAME, 1)
     found = [main, *pages.lighter(main)]
-    figures = [[sum(isinstance(b, Figure) for b in one.blocks) for one in each.sections] for each in found]
+    figures = [[sum(isinstance(b, Figure) for b in one.blocks) for one in pages.parts_of(each)] for each in found]
     assert figures == [[2, 1], [2, 1], [1, 1], [0, 0]]
     sizes = [len(report.html(each).encode()) for each in found]
     assert sizes == sorted(sizes, reverse=True)
@@ -189,12 +191,14 @@ def test_a_main_file_that_is_still_too_large_gives_figures_up(page: Page, monkey
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_equal_pages_give_equal_bytes(page: Page, campaign: Campaign) -> None:
+def test_equal_pages_give_equal_bytes(page: PageDocument, campaign: Campaign) -> None:
     assert dict(report.files(page, NAME)) == dict(report.files(report.page_of(read(campaign)), NAME))
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_files_are_put_in_place_and_older_pages_go(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_put_in_place_and_older_pages_go(
+    page: PageDocument, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / NAME
     foreign = tmp_path / "a report #1%-notes.html"
     foreign.write_text("mine")
@@ -219,7 +223,7 @@ def test_files_are_put_in_place_and_older_pages_go(page: Page, tmp_path: Path, m
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_a_users_file_is_never_written_over(page: Page, tmp_path: Path) -> None:
+def test_a_users_file_is_never_written_over(page: PageDocument, tmp_path: Path) -> None:
     (tmp_path / "r-rpc.html").write_text("mine")
     with pytest.raises(BadInputError, match=r"r-rpc.html is there, and is no page of r.html: nothing was written"):
         report.write(page, tmp_path / "r.html")
@@ -232,7 +236,9 @@ def test_a_users_file_is_never_written_over(page: Page, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_where_there_is_no_room_all_is_as_it_was(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_is_no_room_all_is_as_it_was(
+    page: PageDocument, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "r.html"
     report.write(page, out)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -256,7 +262,7 @@ def test_where_there_is_no_room_all_is_as_it_was(page: Page, tmp_path: Path, mon
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("links", [True, False])
 def test_what_is_broken_off_between_two_files_is_as_it_was(
-    at: int, fails: BaseException, links: bool, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at: int, fails: BaseException, links: bool, page: PageDocument, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "r.html"
     report.write(page, out)
@@ -299,7 +305,7 @@ write_together((Path(name), Path(name + ".new").read_bytes()) for name in sys.ar
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_after_a_kill_the_check_says_which_file_is_of_another_time(page: Page, tmp_path: Path) -> None:
+def test_after_a_kill_the_check_says_which_file_is_of_another_time(page: PageDocument, tmp_path: Path) -> None:
     out = tmp_path / "r.html"
     report.write(page, out)
     later = dict(report.files(replace(page, title=f"Another: {page.title}"), out.name))
@@ -316,7 +322,7 @@ def test_after_a_kill_the_check_says_which_file_is_of_another_time(page: Page, t
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_no_id_and_no_landmark_stands_twice(page: Page) -> None:
+def test_no_id_and_no_landmark_stands_twice(page: PageDocument) -> None:
     """As axe's duplicate-id and landmark-unique have it, in one file and in each of several."""
     for text in (report.html(page), *dict(report.files(page, NAME)).values()):
         nodes = list(pagereader.read(text).walk())
@@ -330,7 +336,7 @@ def test_no_id_and_no_landmark_stands_twice(page: Page) -> None:
         assert len(landmarks) == len(set(landmarks)) >= 4
 
 
-def test_a_pipe_gets_one_file(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_one_file(page: PageDocument, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "ONE_FILE_MOST", 1)
     assert report.write_pages(page, Path("/dev/null")).pages == ()
     (tmp_path / "link").symlink_to("/dev/null")
@@ -338,7 +344,7 @@ def test_a_pipe_gets_one_file(page: Page, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_all_files_are_verified(page: Page) -> None:
+def test_all_files_are_verified(page: PageDocument) -> None:
     files = dict(report.files(page, NAME))
     good = check_all(files, files)
     assert good.agrees
@@ -355,7 +361,7 @@ def test_all_files_are_verified(page: Page) -> None:
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_the_main_file_opens_again_and_a_page_says_which_does(page: Page) -> None:
+def test_the_main_file_opens_again_and_a_page_says_which_does(page: PageDocument) -> None:
     files = dict(report.files(page, NAME))
     again = report.opened_again(files[NAME], NAME, "native-ucx")
     assert again == report.opened_again(report.html(page), NAME, "native-ucx"), "parted or not, it is one campaign"
@@ -382,7 +388,9 @@ def test_a_site_has_every_page_and_a_retraction_marks_all(
 
 
 @pytest.mark.usefixtures("few_bytes")
-def test_a_browser_shows_a_page_and_goes_from_file_to_file(browser: Browser, page: Page, tmp_path: Path) -> None:
+def test_a_browser_shows_a_page_and_goes_from_file_to_file(
+    browser: Browser, page: PageDocument, tmp_path: Path
+) -> None:
     width = 390
     long = "a \u202ename of <b>300</b> characters" * 12
     out = tmp_path / NAME

@@ -12,6 +12,7 @@ from typing import Any
 import ablated
 import pytest
 import synthetic
+from pageparts import sections
 
 from cadge_analysis import export, units
 from cadge_analysis.blocks.make import tables_of
@@ -114,7 +115,7 @@ def test_columns_of_ratios_say_it(tmp_path: Path, second: Sequence[int], says: b
     built = page(compare(read(campaign)), title=None, generated="now")
     details = [
         cell.detail
-        for table in tables_of(built.sections)
+        for table in tables_of(sections(built))
         for line in table.lines
         for cell in line.cells
         if isinstance(cell, Value)

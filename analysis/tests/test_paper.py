@@ -12,10 +12,10 @@ from xml.etree import ElementTree as ET
 import pagereader
 import pytest
 
+from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.draw.alone import alone, picture
 from cadge_analysis.errors import BadInputError, PictureError
 from cadge_analysis.page import paper
-from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.report import page_of
 from cadge_analysis.stats.load import read
 from cadge_results import Campaign
@@ -26,12 +26,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def page(campaign: Campaign) -> Page:
+def page(campaign: Campaign) -> PageDocument:
     return page_of(read(campaign))
 
 
 @pytest.fixture(scope="module")
-def files(page: Page) -> dict[str, bytes]:
+def files(page: PageDocument) -> dict[str, bytes]:
     return dict(paper.files(page, "svg", tuple(paper.shown(page))))
 
 
@@ -58,7 +58,7 @@ def test_a_picture_needs_no_style_sheet_and_no_page(files: dict[str, bytes]) -> 
         assert len(list(root.iter(f"{SVG}text"))) > 2
 
 
-def test_numbers_beside_it_are_those_of_the_page(files: dict[str, bytes], page: Page) -> None:
+def test_numbers_beside_it_are_those_of_the_page(files: dict[str, bytes], page: PageDocument) -> None:
     for one in paper.shown(page):
         rows = list(csv.reader(io.StringIO(files[f"{one.figure.name}.csv"].decode())))
         assert tuple(rows[0]) == one.figure.table.columns
@@ -66,7 +66,7 @@ def test_numbers_beside_it_are_those_of_the_page(files: dict[str, bytes], page: 
 
 
 def test_the_list_says_what_each_is_and_nothing_that_holds_in_the_page_alone(
-    files: dict[str, bytes], page: Page
+    files: dict[str, bytes], page: PageDocument
 ) -> None:
     listed = files["FIGURES.md"].decode()
     for one in paper.shown(page):
@@ -75,7 +75,7 @@ def test_the_list_says_what_each_is_and_nothing_that_holds_in_the_page_alone(
     assert "RPC within one host: Latency against size, polling" in listed
 
 
-def test_names_from_a_campaign_are_text_in_the_list(page: Page) -> None:
+def test_names_from_a_campaign_are_text_in_the_list(page: PageDocument) -> None:
     figure = next(paper.shown(page)).figure
     hostile = paper.PaperFigure(heading="<script>alert(1)</script>", figure=replace(figure, title="[x](http://y)"))
     listed = dict(paper.files(page, "svg", (hostile,)))["FIGURES.md"].decode()
@@ -83,7 +83,7 @@ def test_names_from_a_campaign_are_text_in_the_list(page: Page) -> None:
     assert "[x](" not in listed
 
 
-def test_pdf_and_png_are_what_they_are_called(page: Page) -> None:
+def test_pdf_and_png_are_what_they_are_called(page: PageDocument) -> None:
     one = (next(paper.shown(page)),)
     pdf, png = (dict(paper.files(page, kind, one)) for kind in ("pdf", "png"))
     assert pdf[f"{one[0].figure.name}.pdf"].startswith(b"%PDF-")

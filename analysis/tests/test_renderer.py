@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from pageparts import section
 
 from cadge_analysis import report
 from cadge_analysis.draw import kept, renderer, svg
@@ -77,8 +78,8 @@ def test_a_child_that_is_killed(own: renderer.Renderer, tmp_path: Path) -> None:
     assert svg.NO_PICTURE in small()
     assert own.trouble == "the renderer ended by signal SIGKILL"
     page = report.page_of(data)
-    assert [one.kind for one in page.told if one.kind == "pictures"] == ["pictures"]
-    assert page.without == drawn.without
+    assert [one.kind for one in page.findings if one.kind == "pictures"] == ["pictures"]
+    assert section(page, "without") == section(drawn, "without")
     with pytest.raises(NoRendererError):
         own.draw("pdf", "<svg/>")
 

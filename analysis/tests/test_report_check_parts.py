@@ -11,10 +11,9 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.blocks.make import listed, plain_table
-from cadge_analysis.blocks.model import Fact, Facts, Figure, Region, Span
-from cadge_analysis.page import sections
-from cadge_analysis.page.viewmodel import Finding, Page, Since
+from cadge_analysis.blocks.make import lede, listed, plain_table
+from cadge_analysis.blocks.model import Fact, Facts, Figure, Item, Items, PageDocument, Region, Span
+from cadge_analysis.page.pages import parts_of
 from cadge_analysis.stats.load import read
 from cadge_analysis.verify import ReportCheck, check, printed
 
@@ -24,22 +23,21 @@ SECTION = re.compile(r'<section id="([^"]+)".*?(?=<section id="|</main>)', re.DO
 SAID = re.compile(r">[^<]*?([1-9])[^<]*?<")
 
 
-def whole(page: Page) -> Page:
+def whole(page: PageDocument) -> PageDocument:
     """Return a page with every part that a report may have, of numbers at hand."""
-    (first, *_) = (one for one in page.sections[0].blocks if isinstance(one, Figure))
+    (first, *_) = (one for one in parts_of(page)[0].blocks if isinstance(one, Figure))
     figure = replace(first, name="connect", title="Time to connect")
     table = plain_table(title="What changed", columns=("cell", "ratio"), rows=(("8 B", "1.25"),))
-    found = Finding(kind="changed", serious=False, spans=(Span(text="3 cells took 1.25 times as long."),))
+    found = Item(kind="changed", spans=(Span(text="3 cells took 1.25 times as long."),))
     listing = listed(("RPC, pairs: 1 and 4",))
     test = plain_table("latency", ("message size", "p50"), (("8 B", "5.0"),))
-    before = Since(title="Since the earlier campaign", findings=(found,), note="Of 2 days ago.", tables=(table,))
-    return replace(
-        page,
-        scale=Region(id="scale", title="Scale", blocks=(listing, figure)),
-        since=before.findings,
-        since_then=sections.since(before),
-        imported=Region(id="imported", title="Imported", blocks=(Facts((Fact(name="Version", text="7.3"),)), test)),
+    more = (
+        Region(id="found", title="Since then", blocks=(Items((found,)),)),
+        Region(id="scale", title="Scale", blocks=(listing, figure)),
+        Region(id="since", title="Since the earlier campaign", blocks=(lede("Of 2 days ago."), table)),
+        Region(id="imported", title="Imported", blocks=(Facts((Fact(name="Version", text="7.3"),)), test)),
     )
+    return replace(page, blocks=(*page.blocks, *more))
 
 
 @pytest.fixture(scope="module")

@@ -6,18 +6,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pageparts
 import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.blocks.model import Facts
+from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.messages import say
 from cadge_analysis.page.compared import attempts, compared
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import _folded
 from cadge_analysis.page.provenance import deck, host_facts, own, tidied
 from cadge_analysis.page.remarks import _worst
-from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.launch_facts import launch_facts
 from cadge_analysis.stats.load import Dataset
@@ -33,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def page(data: Dataset) -> Page:
+def page(data: Dataset) -> PageDocument:
     return report.page_of(data)
 
 
@@ -84,8 +84,8 @@ def test_the_deck_says_how_many_processors_there_are(data: Dataset) -> None:
     assert "processors" not in on(data, "cluster", ({"unknown": "not read"}, None))
 
 
-def test_styles_are_explained_that_have_numbers(page: Page) -> None:
-    names = [one.name for one in page.glossary]
+def test_styles_are_explained_that_have_numbers(page: PageDocument) -> None:
+    names = [one.name for one in pageparts.facts(page, "glossary")]
     assert names[-2:] == ["native-\u2026", "sockets-\u2026"]
 
 
@@ -105,11 +105,11 @@ def test_of_hosts_alike_what_differs_is_told(data: Dataset) -> None:
     assert (same, none) == (f"n4, as {first.host}", ())
 
 
-def facts(page: Page) -> dict[str, str]:
-    return {one.name: one.text for block in page.method.blocks if isinstance(block, Facts) for one in block.facts}
+def facts(page: PageDocument) -> dict[str, str]:
+    return {one.name: one.text for one in pageparts.facts(page, "method")}
 
 
-def test_which_floors_are_composed_is_that_of_this_campaign(data: Dataset, page: Page) -> None:
+def test_which_floors_are_composed_is_that_of_this_campaign(data: Dataset, page: PageDocument) -> None:
     floors = compare.compare(data).floors
     composed = {key[4] for key, floor in floors.items() if floor.composed and key[:2] == ("within", "poll")}
     assert composed, "a floor is composed here"

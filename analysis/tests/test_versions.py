@@ -13,12 +13,12 @@ from synthetic import Options, make
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.lines import FlatTable, lines_of
-from cadge_analysis.blocks.model import Table
+from cadge_analysis.blocks.make import tables_of
+from cadge_analysis.blocks.model import Items, Region, Table
 from cadge_analysis.judged import judged
 from cadge_analysis.messages import say
 from cadge_analysis.page.compared import _carried
 from cadge_analysis.page.versions import versions
-from cadge_analysis.page.viewmodel import Since
 from cadge_analysis.report import edition, html, page_of
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.launch_facts import launch_facts
@@ -57,7 +57,11 @@ def flat(table: Table) -> FlatTable:
     return found
 
 
-def said(data: Dataset) -> Since:
+def tables(region: Region) -> list[Table]:
+    return list(tables_of((region,)))
+
+
+def said(data: Dataset) -> Region:
     comparison = compare(data)
     found = versions(data, launch_facts(data), judged(comparison).delta)
     assert found is not None
@@ -65,7 +69,7 @@ def said(data: Dataset) -> Since:
 
 
 def test_each_build_stands_with_what_was_loaded(data: Dataset) -> None:
-    builds = flat(said(data).tables[0])
+    builds = flat(tables(said(data))[0])
     rows = {row[0]: row[1:] for row in builds.rows}
     assert rows.keys() == {"sockets-tcp", NEW}
     assert rows["sockets-tcp"][2] == say("report", "versions.as_found")
@@ -75,7 +79,7 @@ def test_each_build_stands_with_what_was_loaded(data: Dataset) -> None:
 
 def test_cells_stand_with_a_ratio_and_a_verdict(data: Dataset) -> None:
     found = said(data)
-    (table,) = map(flat, found.tables[1:])
+    (table,) = map(flat, tables(found)[1:])
     assert table.caption == f"{NEW} beside sockets-tcp"
     cells = len(
         {(cell.case.pattern, cell.case.place, cell.case.size) for cell in data.cells if cell.series.layer == NEW}
@@ -85,7 +89,8 @@ def test_cells_stand_with_a_ratio_and_a_verdict(data: Dataset) -> None:
     assert min(ratios) < 0.9 or max(ratios) > 1.1
     assert {row[5] for row in table.rows} <= {"faster", "slower", "same", "undecided"}
     assert any(row[5] in {"faster", "slower"} for row in table.rows)
-    assert found.findings[0].text.startswith(f"{NEW} beside sockets-tcp: ")
+    (sentences,) = (one for one in found.blocks if isinstance(one, Items))
+    assert sentences.items[0].text.startswith(f"{NEW} beside sockets-tcp: ")
 
 
 def test_cells_without_numbers_stand_with_the_reason(tmp_path: Path) -> None:
@@ -94,7 +99,7 @@ def test_cells_without_numbers_stand_with_the_reason(tmp_path: Path) -> None:
             attempt.update(status="unsound", reason="path: not the one asked for", reason_code="CHECK")
 
     options = Options(layers=("sockets-tcp", NEW), sizes=(8,), waits=("poll",), troubles=False, attempt_hook=spoiled)
-    left = flat(said(read(make(tmp_path, options))).tables[-1])
+    left = flat(tables(said(read(make(tmp_path, options))))[-1])
     assert left.caption == f"{NEW} beside sockets-tcp: cells that are not compared"
     assert left.rows == ((f"unsound in {NEW}", "2"),)
 

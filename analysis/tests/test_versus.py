@@ -17,7 +17,7 @@ from scaled import scaled
 
 from cadge_analysis import units
 from cadge_analysis.messages import say
-from cadge_analysis.page.since import since
+from cadge_analysis.page.since import findings_of
 from cadge_analysis.stats import load
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
@@ -459,8 +459,8 @@ def test_layers_that_all_became_slower_while_no_floor_did_are_slower(alike: tupl
     (machine,) = found.drift
     assert machine.drift.is_apart
     assert "that is no drift which floors show" in moved_alike(machine)
-    findings = {one.kind: one for one in since(found, alike[1].data).findings}
-    assert findings["together"].serious
+    findings = {one.kind: one for one in findings_of(found)}
+    assert findings["together"].is_serious
     assert "What they share may have changed" in findings["together"].text
 
 

@@ -11,28 +11,29 @@ import pytest
 import synthetic
 
 from cadge_analysis import messages, report
-from cadge_analysis.blocks.model import Remark, Span
+from cadge_analysis.blocks.make import every
+from cadge_analysis.blocks.model import Remark, Remarks, Span, Text
 from cadge_analysis.messages import say
-from cadge_analysis.page.viewmodel import Finding
-from cadge_analysis.page.warned import warned
+from cadge_analysis.page.warned import headline, stops, validity, warned
 
 
-def finding(head: str, *, kind: str = "refused", share: float = 0.0, stops: bool = False) -> Finding:
-    spans = (Span(head, strong=True), Span(" within one host."))
-    return Finding(kind=kind, serious=stops, spans=spans, share=share, stops=stops)
+def finding(head: str, *, kind: str = "refused", share: float = 0.0, stops: bool = False) -> Remark:
+    return Remark(kind=kind, serious=stops, title=head, text=" within one host.", share=share, stops=stops)
 
 
 def test_the_widest_stands_first_and_what_stops_before_all() -> None:
     narrow, wide = (Remark(serious=True, title=f"{share}", text="", share=share) for share in (0.1, 0.9))
     note = Remark(serious=False, title="note", text="", share=1.0)
     stop = Remark(serious=True, title="stop", text="", share=0.01, stops=True)
-    found = warned([narrow, note, wide, stop], [], nothing_found="Nothing.")
-    assert [one.title for one in found.warnings] == ["stop", "0.9", "0.1"]
-    assert [one.title for one in found.notes] == ["note"]
-    assert [one.title for one in found.stops] == ["stop"]
-    assert [one.anchor for one in (*found.warnings, *found.notes)] == [f"warning-{n}" for n in (1, 2, 3, 4)]
-    assert found.headline == f"{messages.say('remarks', 'warned.reserve')}: 1 serious problem, 2 warnings, 1 note"
-    assert found.nothing_found == "Nothing."
+    found = warned([narrow, note, wide, stop], [])
+    assert [one.title for one in found] == ["stop", "0.9", "0.1", "note"]
+    assert [one.anchor for one in found] == [f"warning-{n}" for n in (1, 2, 3, 4)]
+    (line,) = stops(found)
+    assert [one.href for one in line.spans if one.text == "stop"] == ["#warning-1"]
+    shown = [one.remarks for one in every((validity(found),)) if isinstance(one, Remarks)]
+    assert shown == [found[:3], found[3:]]
+    assert headline(found) == f"{messages.say('remarks', 'warned.reserve')}: 1 serious problem, 2 warnings, 1 note"
+    assert Text((Span("Nothing."),), "dim nothing") in validity(found, "Nothing.").blocks
 
 
 @pytest.mark.parametrize(
@@ -55,15 +56,12 @@ def test_sentences_of_a_remark_follow_each_other_without_a_semicolon(
 
 
 def test_findings_of_a_kind_are_one() -> None:
-    found = warned(
-        [], [finding("a"), finding("b", share=0.5), finding("c", kind="slow host", stops=True)], nothing_found="N"
-    )
-    assert [(one.title, one.text, one.items) for one in found.warnings] == [("c", "within one host.", ())]
-    assert [(one.title, one.items, one.share) for one in found.notes] == [
+    first, *rest = warned([], [finding("a"), finding("b", share=0.5), finding("c", kind="slow host", stops=True)])
+    assert (first.title, first.text, first.items) == ("c", "within one host.", ())
+    assert [(one.title, one.items, one.share) for one in rest] == [
         ("2 layers without their transport", ("a within one host.", "b within one host."), 0.5)
     ]
-    assert found.nothing_found == ""
-    assert warned([], [], nothing_found="N").headline == say("remarks", "warned.none", valid="Valid")
+    assert headline(()) == say("remarks", "warned.none", valid="Valid")
 
 
 @pytest.mark.spare

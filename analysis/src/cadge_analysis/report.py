@@ -14,13 +14,11 @@ from cadge_analysis.blocks.html import printed as printed_html
 from cadge_analysis.blocks.html import printed_parts
 from cadge_analysis.blocks.lines import lines_of_page
 from cadge_analysis.blocks.markdown import markdown
+from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.blocks.text import text
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making, epoch
 from cadge_analysis.page import pages, provenance, reopened, views
-from cadge_analysis.page.documents import document
-from cadge_analysis.page.since import since
-from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.placing import Placed, placed
 from cadge_analysis.stats import compare, load
 from cadge_analysis.verify import printed
@@ -48,7 +46,7 @@ def _stamp(data: load.Dataset, at: int | None) -> str:
 
 def page_of(
     data: load.Dataset, *, title: str | None = None, beside: Against | None = None, baseline: str | None = None
-) -> Page:
+) -> PageDocument:
     """Return the page of a campaign. `beside`: it as the second side against an earlier one.
 
     baseline: what layers are judged against, by its label, where that is not what the sweep declares. Raises
@@ -59,7 +57,7 @@ def page_of(
 
 
 @uncollected()
-def made_as(data: load.Dataset, making: Making, beside: Against | None = None) -> Page:
+def made_as(data: load.Dataset, making: Making, beside: Against | None = None) -> PageDocument:
     """Return the page of a campaign as somebody chose it to be. Raises BadInputError."""
     if beside is not None:
         making = replace(making, against=beside.first, margin=beside.margin)
@@ -67,7 +65,7 @@ def made_as(data: load.Dataset, making: Making, beside: Against | None = None) -
         compare.compare(judged_against(data, making.baseline)),
         title=making.title,
         generated=_stamp(data, making.epoch),
-        since=since(beside, data) if beside is not None else None,
+        beside=beside,
         making=making.stored(),
     )
 
@@ -98,32 +96,24 @@ def opened_again(text: str, file: str, baseline: str | None) -> str:
         raise BadInputError(say("report.one_page", file=file, part_of=found.part_of))
     carried = reopen.carried(found.data, file)
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
-    comparison = compare.compare(data)
-    page = views.page(
-        comparison,
-        title=carried.title,
-        generated=f"as {file} carries them",
-        withhold=carried.withheld,
-        only=reopened.TOLD,
-    )
-    return html(reopened.narrowed(page, comparison, carried, file=file))
+    return html(reopened.page(compare.compare(data), carried, file=file))
 
 
-def html(page: Page) -> str:
+def html(page: PageDocument) -> str:
     """Return a page as one HTML document."""
-    return printed_html(document(page))
+    return printed_html(page)
 
 
-def files(page: Page, name: str, *, parted: bool | None = None) -> Iterator[tuple[str, str]]:
+def files(page: PageDocument, name: str, *, parted: bool | None = None) -> Iterator[tuple[str, str]]:
     """Yield the HTML documents of a report with their file names, the main one, which is called `name`, last.
 
     parted: whether it has a page a pattern beside it; None to let its size decide (see page.pages). One is printed at
     a time: a large report has as many bytes as its campaign's numbers.
     """
-    is_one = parted is False or not page.sections
+    is_one = parted is False or not pages.parts_of(page)
     whole: list[str] = []
     size = 0
-    for part in printed_parts(document(page)):
+    for part in printed_parts(page):
         size += len(part.encode())
         if is_one or (parted is None and size <= pages.ONE_FILE_MOST):
             whole.append(part)
@@ -142,17 +132,17 @@ def files(page: Page, name: str, *, parted: bool | None = None) -> Iterator[tupl
     yield name, text
 
 
-def edition(page: Page, kind: str) -> str:
+def edition(page: PageDocument, kind: str) -> str:
     """Return a page in an edition without figures: "markdown", or "text" of at most 100 columns."""
-    return {"markdown": markdown, "text": text}[kind](lines_of_page(document(page)))
+    return {"markdown": markdown, "text": text}[kind](lines_of_page(page))
 
 
-def write(page: Page, out_path: Path, *, one_file: bool = False) -> Written:
+def write(page: PageDocument, out_path: Path, *, one_file: bool = False) -> Written:
     """Write a report into a file, and where it is parted its other pages beside it. See `placing`."""
     return write_pages(page, out_path, one_file=one_file).main
 
 
-def write_pages(page: Page, out_path: Path, *, one_file: bool = False) -> Placed:
+def write_pages(page: PageDocument, out_path: Path, *, one_file: bool = False) -> Placed:
     """Write a report as `write` does, and say which files it has."""
     parted = False if one_file or is_stream(out_path) else None
     return placed(files(page, out_path.name, parted=parted), out_path)

@@ -15,10 +15,9 @@ from html.parser import HTMLParser
 from unittest.mock import patch
 
 from cadge_analysis import export, report
+from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.draw import svg
 from cadge_analysis.flat import lines
-from cadge_analysis.page.documents import document
-from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.tables import TABLES
 from cadge_analysis.versus.against import Against
 from cadge_results import Campaign
@@ -118,11 +117,11 @@ class Figures:
         )
 
 
-def of_page(page: Page) -> Outputs:
+def of_page(page: PageDocument) -> Outputs:
     """Return all editions of a report; each has every text of its blocks."""
     found = {kind: report.edition(page, kind) for kind in ("text", "markdown")}
     html = report.html(page)
-    assert lacking(document(page), found | {"html": html}) == []
+    assert lacking(page, found | {"html": html}) == []
     return found | of_html(html, "html")
 
 

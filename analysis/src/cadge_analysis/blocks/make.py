@@ -127,6 +127,17 @@ def every(blocks: Iterable[Block]) -> Iterator[Block]:
             yield from every(block.blocks)
 
 
+def region_of(blocks: Iterable[Block], name: str) -> Region | None:
+    """Return the first region of an id or a role."""
+    regions = (one for one in every(blocks) if isinstance(one, Region))
+    return next((one for one in regions if name in (one.id, one.role)), None)
+
+
+def items_of(blocks: Iterable[Block], role: str) -> tuple[Item, ...]:
+    """Return the items of the lists of a role."""
+    return tuple(item for one in every(blocks) if isinstance(one, Items) and one.role == role for item in one.items)
+
+
 def tables_of(blocks: Iterable[Block]) -> Iterator[Table]:
     """Yield every table of a page, in order."""
     return (one for one in every(blocks) if isinstance(one, Table))

@@ -58,7 +58,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One of several: sentences, and for programs what kind of thing it says.
+    """One of several: sentences, and for programs what kind of thing it says. Those of the role `SERIOUS` stand out.
 
     `topic`: what it is about; `more`: small print behind it.
     """
@@ -68,6 +68,19 @@ class Item:
     more: str = ""
     role: str = ""
     kind: str = ""
+
+    @property
+    def text(self) -> str:
+        """The sentences without what stands out."""
+        return "".join(span.text for span in self.spans)
+
+    @property
+    def is_serious(self) -> bool:
+        """True where it stands out."""
+        return self.role == SERIOUS
+
+
+SERIOUS = "serious"
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +444,8 @@ class PageDocument:
 
     `kicker` says what kind of page it is; `styles` are the style sheets that it needs beside those of every page.
     `head` stands below its title; `made` says what it is made of, `carried` where its numbers are for programs, which
-    an edition does not have. `scripted`: it has the report's script; `part_of`: the report whose page it is.
+    an edition does not have. `findings`: for programs, one by one what was found wrong, or changed. `scripted`: it has
+    the report's script; `part_of`: the report whose page it is.
     """
 
     title: str
@@ -445,5 +459,6 @@ class PageDocument:
     made: str
     carried: tuple[Span, ...]
     head: tuple[Block, ...] = ()
+    findings: tuple[Item, ...] = ()
     scripted: bool = False
     part_of: str = ""

@@ -9,10 +9,9 @@ from functools import partial
 from typing import TypeVar
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Span
+from cadge_analysis.blocks.model import Item, Span
 from cadge_analysis.page import verdict_words
 from cadge_analysis.page.figures import answering, estimate_text
-from cadge_analysis.page.viewmodel import Answer
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.inference import modes
@@ -57,7 +56,7 @@ def _is_undecided(group: LeadingGroup) -> bool:
 
 def _answer(
     rows: Sequence[Row], group: LeadingGroup, data: Dataset, verdicts: CampaignVerdicts, *, said_once: bool
-) -> Answer:
+) -> Item:
     """Return who leads in one case: one layer alone, or a group that is not told apart; and how all stand to a base.
 
     said_once: that nobody leads stands above all answers.
@@ -82,10 +81,10 @@ def _answer(
         spans += _group(leading, group, data, verdicts, said_once=said_once)
     spans += [Span(verdict_words.unranked(group)), Span(_two_groups(_named(leading)))]
     spans += [Span(f" {note}") for note in verdict_words.tax_notes((row.cell for row in rows), verdicts)]
-    return Answer(
+    return Item(
         topic=_topic(case),
         spans=tuple(span for span in spans if span.text),
-        against=verdict_words.beside_baseline(verdicts, rows),
+        more=verdict_words.beside_baseline(verdicts, rows),
     )
 
 
@@ -173,7 +172,7 @@ def first_screen(patterns: Mapping[str, PatternFile]) -> list[str]:
     return sorted(chosen, key=lambda name: patterns[name].main_quantity.better == "high")
 
 
-def answers(comparison: Comparison, verdicts: CampaignVerdicts, *, once: bool = True) -> tuple[str, tuple[Answer, ...]]:
+def answers(comparison: Comparison, verdicts: CampaignVerdicts, *, once: bool = True) -> tuple[str, tuple[Item, ...]]:
     """Return the sentences of the first screen: pattern by pattern, by place, polling before blocking.
 
     The first says that nothing is decided, where that is so of several answers and all; else it is "". once: so that

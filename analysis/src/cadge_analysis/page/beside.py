@@ -29,7 +29,6 @@ from cadge_analysis.blocks.model import (
     Facts,
     Fold,
     Heading,
-    Item,
     Items,
     PageDocument,
     PanelFigure,
@@ -47,7 +46,6 @@ from cadge_analysis.page import provenance
 from cadge_analysis.page.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.page.since import findings_of, machine_tables
-from cadge_analysis.page.viewmodel import Finding
 from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
@@ -105,7 +103,7 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
 def _sections(
     found: Against, sides: tuple[Side, Side], looks: Mapping[str, Identity], vary: Sequence[str], command: str
 ) -> Iterator[Region]:
-    findings = Items(tuple(map(_item, findings_of(found))), "found")
+    findings = Items(findings_of(found), "found")
     yield Region(id="answer", title="Answer", role="first", blocks=(findings,))
     conditions = tuple(_conditions(found, vary)) or (plain(say("no_conditions")),)
     yield Region(id="comparability", title=say("comparability"), short="What differed", blocks=conditions)
@@ -132,10 +130,6 @@ def _panels(name: str, title: str, note: str, figures: tuple[PanelFigure, ...], 
     return Region(
         id=name, title=title, short=short, blocks=(plain(note, "lede"), Region(blocks=figures, role="panels"))
     )
-
-
-def _item(one: Finding) -> Item:
-    return Item(spans=one.spans, role="serious" if one.serious else "", kind=one.kind)
 
 
 def _distinct(first: Side, second: Side) -> tuple[Side, ...]:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A report as one document: its parts in the page's order, which all editions print, and its list of sections."""
+"""A report as one document: its sections in the page's order, and the list of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.make import embedded, link_to, made_of_records
-from cadge_analysis.blocks.model import NavLink, PageDocument, Region, Span
-from cadge_analysis.page.sections import first_screen, stops
-from cadge_analysis.page.viewmodel import Page
+from cadge_analysis.blocks.model import Facts, Item, NavLink, PageDocument, Region, Sheet, Span
+from cadge_analysis.page.embed import ReportHead
+from cadge_analysis.page.warned import stops
 
 say = partial(messages.say, "sections")
 
@@ -19,36 +19,34 @@ _SURE = ("itself", "since", "coverage", "without")
 _METHOD = ("floors", "imported", "method", "provenance")
 
 
-def document(page: Page) -> PageDocument:
-    """Return a report as its printers take it."""
-    blocks = _regions(page)
-    opened = say("nav.opened", file=page.opened_from) if page.opened_from else ""
+def document(
+    regions: Iterable[Region | None],
+    *,
+    said: ReportHead,
+    compared: Facts,
+    sheet: Sheet,
+    findings: tuple[Item, ...] = (),
+    opened_from: str = "",
+) -> PageDocument:
+    """Return a report of its sections, as far as it has them. opened_from: the report that it was made of, if any."""
+    blocks = tuple(one for one in regions if one is not None)
+    opened = say("nav.opened", file=opened_from) if opened_from else ""
+    made = say("nav.made_again", file=opened_from) if opened_from else made_of_records(sheet.generated)
     return PageDocument(
-        title=page.title,
+        title=said.title,
         kicker=(Span(f"Cadge report{opened}"),),
-        deck=page.deck,
+        deck=said.deck,
         styles=STYLES,
-        sections=_navigation(blocks, has_command=bool(page.sheet.command)),
-        head=(page.compared, *page.files),
-        banner=stops(page.warned.stops),
+        sections=_navigation(blocks, has_command=bool(sheet.command)),
+        head=(compared,),
+        banner=stops(said.remarks),
         blocks=blocks,
-        sheet=page.sheet,
-        made=_made(page),
+        sheet=sheet,
+        made=made,
         carried=embedded(),
+        findings=findings,
         scripted=True,
     )
-
-
-def _made(page: Page) -> str:
-    file = page.opened_from
-    return say("nav.made_again", file=file) if file else made_of_records(page.sheet.generated)
-
-
-def _regions(page: Page) -> tuple[Region, ...]:
-    sure = (page.since_then, page.itself, page.coverage, page.without, page.floors)
-    rest = (page.versions, page.scale, *sure, page.imported, page.method, page.provenance)
-    every = (*first_screen(page), page.questions, page.layers, *page.sections, *rest)
-    return tuple(one for one in every if one is not None)
 
 
 def _navigation(regions: Sequence[Region], *, has_command: bool) -> tuple[NavLink, ...]:

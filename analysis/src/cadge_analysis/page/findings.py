@@ -9,10 +9,9 @@ from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.model import Span
+from cadge_analysis.blocks.model import SERIOUS, Item, Remark, Span
 from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.page.provenance import NODE_FACTS, plain
-from cadge_analysis.page.viewmodel import Finding
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.slow_hosts import WAITS, Slow, Symptom, slow_hosts
 from cadge_analysis.stats.steered import USUAL, forced, schedulings, settings_files
@@ -31,8 +30,8 @@ SPOKEN = {one: say(f"findings.spoken.{one}") for one in ("copy_ns", "clock_ns")}
 NOTHING = say("findings.nothing")
 
 
-def findings(data: Dataset) -> tuple[Finding, ...]:
-    """Return what is wrong, the most serious first."""
+def findings(data: Dataset) -> tuple[Remark, ...]:
+    """Return what is wrong, the most serious first. The text of each goes on behind its title: `warned` makes two."""
     ways = strayed(data)
     found = [
         *(_shared(one) for one in ways if one.kind == "strayed"),
@@ -44,17 +43,27 @@ def findings(data: Dataset) -> tuple[Finding, ...]:
     rest = len(found) - REASONS_MOST
     if rest > 1:
         more = say("findings.more", rest=rest)
-        found = [*found[:REASONS_MOST], Finding(kind="more", serious=False, spans=(Span(more),))]
+        found = [*found[:REASONS_MOST], Remark(kind="more", serious=False, title=more, text="")]
     return tuple(sorted(found, key=lambda one: not one.serious))
 
 
-def no_pictures() -> tuple[Finding, ...]:
+def told(wrong: Sequence[Remark], changed: Sequence[Item] = ()) -> tuple[Item, ...]:
+    """Return findings as they are to be read: what is serious, then what an earlier campaign says, then notes."""
+    items = [
+        Item(kind=one.kind, role=SERIOUS if one.serious else "", spans=(Span(one.title, strong=True), Span(one.text)))
+        for one in wrong
+    ]
+    serious = [one for one in items if one.role]
+    return (*serious, *changed, *(one for one in items if not one.role))
+
+
+def no_pictures() -> tuple[Remark, ...]:
     """Return a finding where nothing could be drawn for this page."""
     trouble = RENDERER.trouble
     if not trouble:
         return ()
     text = say("findings.pictures_trouble", trouble=trouble)
-    return (Finding(kind="pictures", serious=True, spans=(Span(say("findings.no_pictures"), strong=True), Span(text))),)
+    return (Remark(kind="pictures", serious=True, title=say("findings.no_pictures"), text=text),)
 
 
 # ---- what was forced from outside ----
@@ -62,7 +71,7 @@ def no_pictures() -> tuple[Finding, ...]:
 HOW = {one: say(f"findings.how.{one}") for one in ("preloaded", "mapped", "loaded")}
 
 
-def _steered(data: Dataset) -> Iterator[Finding]:
+def _steered(data: Dataset) -> Iterator[Remark]:
     """Yield what steered libraries and is in no setting of the sweep."""
     for file in settings_files(data):
         where = units.listing([words.isolated(host) for host in file.hosts])
@@ -83,36 +92,32 @@ def _steered(data: Dataset) -> Iterator[Finding]:
 # ---- slow hosts ----
 
 
-def _slow(slow: Slow, data: Dataset) -> Finding:
+def _slow(slow: Slow, data: Dataset) -> Remark:
     who = f"Host {words.isolated(slow.host)} is slow"
     if slow.processor is not None:
         who = say("findings.slow_processor", processor=slow.processor, host=words.isolated(slow.host))
-    spans = [Span(who, strong=True), Span(f" beside {units.listing([words.isolated(one) for one in slow.beside])}: ")]
-    for number, symptom in enumerate(slow.symptoms):
-        spans += [Span("; " if number else ""), *_symptom(symptom, one_other=len(slow.beside) == 1)]
-    spans.append(Span(say("findings.slow_numbers")))
+    text = f" beside {units.listing([words.isolated(one) for one in slow.beside])}: "
+    text += "; ".join(_symptom(symptom, one_other=len(slow.beside) == 1) for symptom in slow.symptoms)
+    text += say("findings.slow_numbers")
     if slow.processor is None:
         apart = list(_facts_apart(slow, data))
         if apart:
-            spans.append(Span(" " + say("findings.host_differs", apart=apart)))
+            text += " " + say("findings.host_differs", apart=apart)
     share = max(symptom.often / symptom.launches for symptom in slow.symptoms)
-    return Finding(kind="slow host", serious=True, spans=tuple(spans), share=share, stops=True)
+    return Remark(kind="slow host", serious=True, title=who, text=text, share=share, stops=True)
 
 
-def _symptom(symptom: Symptom, *, one_other: bool) -> Iterator[Span]:
+def _symptom(symptom: Symptom, *, one_other: bool) -> str:
     others = "the other" if one_other else "the others"
     launches = f"in {units.grouped(symptom.often)} of {units.count_of(symptom.launches, 'launch', 'launches')}"
     ratio = units.times(symptom.ratio)
     if symptom.what == WAITS:
         here, there = (units.percent(share, 0) for share in (symptom.here, symptom.others))
-        yield Span(say("findings.host_busy", here=here, others=others, there=there) + " ")
-        yield Span(say("findings.host_takes", ratio=ratio), strong=True)
-        yield Span(" " + say("findings.host_rest", launches=launches))
-        return
+        busy = say("findings.host_busy", here=here, others=others, there=there)
+        return f"{busy} {say('findings.host_takes', ratio=ratio)} {say('findings.host_rest', launches=launches)}"
     here, there = (units.sig3(value) for value in (symptom.here, symptom.others))
-    yield Span(say("findings.host_slower", what=SPOKEN[symptom.what], here=here, others=others, there=there) + " ")
-    yield Span(f"{ratio} as long", strong=True)
-    yield Span(f" ({launches})")
+    slower = say("findings.host_slower", what=SPOKEN[symptom.what], here=here, others=others, there=there)
+    return f"{slower} {ratio} as long ({launches})"
 
 
 def _facts_apart(slow: Slow, data: Dataset) -> Iterator[str]:
@@ -129,12 +134,12 @@ def _facts_apart(slow: Slow, data: Dataset) -> Iterator[str]:
 # ---- paths ----
 
 
-def _shared(way: Strayed) -> Finding:
+def _shared(way: Strayed) -> Remark:
     """Return the finding with the share of the layer's attempts that it touches."""
     return replace(_went(way), share=way.often / way.of if way.of else 0.0)
 
 
-def _went(way: Strayed) -> Finding:
+def _went(way: Strayed) -> Remark:
     who, where = words.isolated(way.series.label), words.PLACES[way.place]
     often = f"{units.grouped(way.often)} of {units.count_of(way.of, 'attempt')}"
     have = "has" if way.often == 1 else "have"
@@ -157,7 +162,7 @@ def _went(way: Strayed) -> Finding:
     return _finding("refused", f"{who} had no transport", said)
 
 
-def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Finding]:
+def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Remark]:
     """Yield one sentence a place: what passes by beside a sweep is seen with whatever is measured then."""
     for place in dict.fromkeys(way.place for way in ways):
         here = [way for way in ways if way.place == place]
@@ -171,7 +176,7 @@ def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Finding]:
         yield _finding("wrong transport", say("findings.stray_title"), text, serious=True)
 
 
-def _apart(way: Strayed) -> Finding:
+def _apart(way: Strayed) -> Remark:
     where = words.PLACES[way.place]
     named = [words.isolated(peer) for peer in way.peers[:PEERS_NAMED]]
     if len(way.peers) > PEERS_NAMED:
@@ -188,8 +193,8 @@ def _apart(way: Strayed) -> Finding:
     )
 
 
-def _finding(kind: str, head: str, said: str, *, serious: bool = False, stops: bool = False) -> Finding:
-    return Finding(kind=kind, serious=serious, spans=(Span(head, strong=True), Span(said)), stops=stops)
+def _finding(kind: str, head: str, said: str, *, serious: bool = False, stops: bool = False) -> Remark:
+    return Remark(kind=kind, serious=serious, title=head, text=said, stops=stops)
 
 
 MEDIA = {one: say(f"findings.media.{one}") for one in ("memory", "loopback", "network", "process", "unknown")}

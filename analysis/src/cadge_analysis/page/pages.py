@@ -9,7 +9,7 @@ every size and column move to the pattern's page, which has the section whole. A
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
@@ -19,7 +19,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.make import link_to, made_of_records
+from cadge_analysis.blocks.make import link_to, made_of_records, region_of
 from cadge_analysis.blocks.model import (
     NOTHING,
     WHOLE,
@@ -27,8 +27,10 @@ from cadge_analysis.blocks.model import (
     Command,
     Facts,
     Figure,
+    Heading,
     NavLink,
     PageDocument,
+    Part,
     Region,
     Sheet,
     Span,
@@ -36,8 +38,6 @@ from cadge_analysis.blocks.model import (
 )
 from cadge_analysis.page.documents import STYLES
 from cadge_analysis.page.provenance import as_json
-from cadge_analysis.page.sections import stops
-from cadge_analysis.page.viewmodel import Page
 
 say = partial(messages.say, "report")
 in_nav = partial(messages.say, "sections")
@@ -53,12 +53,12 @@ def page_name(report: str, pattern: str) -> str:
     return f"{path.stem}-{pattern}{path.suffix}"
 
 
-def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str, PageDocument]]:
+def split(page: PageDocument, report: str, one_file_bytes: int) -> tuple[PageDocument, dict[str, PageDocument]]:
     """Return the main page, and every other one by its file name. `report`: the main file's name.
 
     one_file_bytes: how many it would have in one file.
     """
-    patterns = {one.part.name: one.part.title for one in page.sections if one.part}
+    patterns = {one.part.name: one.part.title for one in parts_of(page) if one.part}
     names = {pattern: page_name(report, pattern) for pattern in patterns}
     links = {title: quote(names[pattern]) for pattern, title in patterns.items()}
     data: dict[str, Any] = json.loads(page.sheet.data_json)
@@ -66,10 +66,9 @@ def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str,
     most = f"{ONE_FILE_MOST / 1e6:.0f} MB"
     said = say("pages.parted", report=report, many=many, size=size, most=most)
     main = replace(
-        page,
-        sections=tuple(_without_whole(one, names[one.part.name]) for one in page.sections if one.part),
+        _with_parts(page, lambda one, part: _without_whole(one, names[part.name])),
         sheet=_carrying(page.sheet, data | {"report": report, "pages": names}),
-        files=(Text((Span(said), *_listed(links)), "pages dim"),),
+        head=(*page.head, Text((Span(said), *_listed(links)), "pages dim")),
     )
     pages = {
         names[name]: _pattern_page(page, name, report, links, _carrying(page.sheet, _of_page(data, report, name)))
@@ -78,16 +77,30 @@ def split(page: Page, report: str, one_file_bytes: int) -> tuple[Page, dict[str,
     return main, pages
 
 
+def parts_of(page: PageDocument) -> tuple[Region, ...]:
+    """Return the sections of which each would have its page in a report of several files."""
+    return tuple(one for one in page.blocks if isinstance(one, Region) and one.part)
+
+
+def _with_parts(page: PageDocument, changed: Callable[[Region, Part], Region]) -> PageDocument:
+    def of(block: Block) -> Block:
+        return changed(block, block.part) if isinstance(block, Region) and block.part else block
+
+    return replace(page, blocks=tuple(map(of, page.blocks)))
+
+
 def _listed(links: Mapping[str, str]) -> Iterator[Span]:
     for number, (title, href) in enumerate(links.items()):
         yield Span(", " if number else " ")
         yield Span(title, href=href)
 
 
-def _pattern_page(page: Page, name: str, report: str, links: Mapping[str, str], sheet: Sheet) -> PageDocument:
+def _pattern_page(page: PageDocument, name: str, report: str, links: Mapping[str, str], sheet: Sheet) -> PageDocument:
     """Return the page of a pattern. links: of all patterns, by title; report: the name of the main file."""
     main = quote(report)
-    sections = tuple(one for one in page.sections if one.part and one.part.name == name)
+    sections = tuple(one for one in parts_of(page) if one.part and one.part.name == name)
+    validity = region_of(page.blocks, "banner")
+    headline = [one.text for one in validity.blocks if isinstance(one, Heading)] if validity else []
     title = next(one.part.title for one in sections if one.part)
     command = (Span(in_nav("nav.command_of")), Span(" "), Span(in_nav("nav.in_report"), href=f"{main}#provenance"))
     again = (Text((*command, Span(":"))), Command(sheet.command), Facts(sheet.facts))
@@ -104,8 +117,8 @@ def _pattern_page(page: Page, name: str, report: str, links: Mapping[str, str], 
             NavLink(in_nav("nav.others"), below=others),
             link_to(provenance),
         ),
-        head=(Text((Span(page.warned.headline, href=f"{main}#answer"),), "dim"),),
-        banner=stops(page.warned.stops, main),
+        head=tuple(Text((Span(text, href=f"{main}#answer"),), "dim") for text in headline),
+        banner=tuple(_led_to(one, main) for one in page.banner),
         blocks=(*sections, provenance),
         sheet=sheet,
         made=made_of_records(sheet.generated),
@@ -115,13 +128,20 @@ def _pattern_page(page: Page, name: str, report: str, links: Mapping[str, str], 
     )
 
 
-def lighter(page: Page) -> Iterator[Page]:
+def _led_to(block: Block, main: str) -> Block:
+    """Return sentences of the main file for another one: their links lead there."""
+    if not isinstance(block, Text):
+        return block
+    return replace(block, spans=tuple(replace(one, href=main + one.href) if one.href else one for one in block.spans))
+
+
+def lighter(page: PageDocument) -> Iterator[PageDocument]:
     """Yield a main page with less in it each time; what it leaves out stands on the patterns' pages.
 
     First it is without small pictures, then with the first figure of each section alone, then with none.
     """
     for most in (None, 1, 0):
-        yield replace(page, sections=tuple(_with_figures(one, most) for one in page.sections))
+        yield _with_parts(page, lambda one, _, most=most: _with_figures(one, most))  # type: ignore[misc]
 
 
 def _with_figures(section: Region, most: int | None) -> Region:

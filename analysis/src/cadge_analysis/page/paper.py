@@ -6,20 +6,19 @@ Small pictures of one style are the page's alone: their names stand beside them,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import cast, get_args
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.markdown import escaped
-from cadge_analysis.blocks.model import CHOSEN, Figure, Region
+from cadge_analysis.blocks.model import CHOSEN, Block, Figure, Fold, PageDocument, Region
 from cadge_analysis.draw.alone import Kind, alone, picture
 from cadge_analysis.draw.renderer import RENDERER
 from cadge_analysis.errors import BadInputError, NoRendererError
 from cadge_analysis.flat import lines
-from cadge_analysis.page.viewmodel import Page
 
 say = partial(messages.say, "figures")
 
@@ -41,24 +40,20 @@ class PaperFigure:
         return f"{self.heading}: {self.figure.title}" if self.heading else self.figure.title
 
 
-def shown(page: Page) -> Iterator[PaperFigure]:
+def shown(page: PageDocument) -> Iterator[PaperFigure]:
     """Yield every figure of a report, in the page's order."""
-    yield from _within(page, "")
+    yield from _within(page.blocks, "")
 
 
-def _within(node: object, heading: str) -> Iterator[PaperFigure]:
-    if isinstance(node, Figure):
-        yield PaperFigure(heading=heading, figure=node)
-    elif isinstance(node, tuple):
-        for one in node:
-            yield from _within(one, heading)
-    elif is_dataclass(node):
-        below = node.title if isinstance(node, Region) and node.part else heading
-        for field in fields(node):
-            yield from _within(getattr(node, field.name), below)
+def _within(blocks: Iterable[Block], heading: str) -> Iterator[PaperFigure]:
+    for block in blocks:
+        if isinstance(block, Figure):
+            yield PaperFigure(heading=heading, figure=block)
+        elif isinstance(block, Region | Fold):
+            yield from _within(block.blocks, block.title if isinstance(block, Region) and block.part else heading)
 
 
-def files(page: Page, kind: Kind, figures: tuple[PaperFigure, ...]) -> Iterator[tuple[str, bytes]]:
+def files(page: PageDocument, kind: Kind, figures: tuple[PaperFigure, ...]) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of each file of some figures of a page, the list of them last. Raises PictureError."""
     if RENDERER.trouble:  # a page says in its frames that it has no pictures; a file would be one
         raise NoRendererError(RENDERER.trouble)

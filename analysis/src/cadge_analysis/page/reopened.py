@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
-from markupsafe import Markup
-
 from cadge_analysis import messages
-from cadge_analysis.blocks.model import Remark
-from cadge_analysis.page import provenance, sections
+from cadge_analysis.blocks.model import PageDocument, Remark
+from cadge_analysis.page import coverage, provenance
+from cadge_analysis.page import sections as parts
+from cadge_analysis.page.answers import answers
 from cadge_analysis.page.compared import compared
-from cadge_analysis.page.tables import uncounted as uncounted_of
-from cadge_analysis.page.viewmodel import Page
-from cadge_analysis.page.warned import warned
+from cadge_analysis.page.documents import document
+from cadge_analysis.page.embed import ReportHead
+from cadge_analysis.page.glossary import glossary
+from cadge_analysis.page.imported import imported
+from cadge_analysis.page.opening import bracket
+from cadge_analysis.page.sheet import dressed
+from cadge_analysis.page.views import cannot, judged_campaign, method_section, pattern_sections
+from cadge_analysis.page.warned import validity, warned
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset
@@ -32,35 +36,33 @@ TOLD = frozenset(("wait", "p50", "verdict", "p99_verdict", "base", "ratio", "abo
 """Columns that each launch's own number is enough for."""
 
 
-def narrowed(page: Page, comparison: Comparison, carried: ReportNumbers, *, file: str) -> Page:
-    """Return a page without what needs raw data. `carried`: what the file of that name carries beside its numbers."""
-    uncounted = tuple(uncounted_of(comparison.rows))
+def page(comparison: Comparison, carried: ReportNumbers, *, file: str) -> PageDocument:
+    """Return the page of what a file of that name carries, without what needs raw data. comparison: of its numbers."""
+    made = judged_campaign(comparison, carried.withheld, TOLD)
+    comparison, data = made.comparison, made.comparison.data
+    sections = pattern_sections(made)
+    limits = warned((_opened(data, file), *carried.remarks), ())
     whole = {name: value for name, value in carried.whole.items() if name not in ("report", "pages")}
-    sheet = replace(
-        page.sheet,
-        facts=carried.facts,
-        command="",
-        data_json=Markup(provenance.as_json({**whole, "opened_again": True})),  # noqa: S704 - escaped by as_json
+    whole["opened_again"] = True
+    sheet = dressed(carried.facts, "", whole, generated=f"as {file} carries them", looks=made.looks.values())
+    regions = (
+        parts.answer(
+            (),
+            answers(comparison, made.verdicts)[1],
+            bracket(comparison.rows),
+            glossary(comparison.rows, data.patterns),
+            validity(limits),
+            (*cannot(made), *NEEDS_RAW),
+        ),
+        *sections,
+        coverage.coverage(data, made.keys),
+        parts.floors(provenance.floor_table(comparison)),
+        imported(data),
+        method_section(made),
+        parts.provenance(sheet),
     )
-    return replace(
-        page,
-        title=carried.title,
-        deck=carried.deck,
-        compared=compared(comparison.data, whole=False),
-        warned=warned((_opened(comparison.data, file), *carried.remarks), (), nothing_found=""),
-        findings=(),
-        opening=(),
-        questions=None,
-        cannot=(*(text for text in page.cannot if text not in uncounted), *NEEDS_RAW),
-        layers=None,
-        itself=None,
-        without=None,
-        provenance=sections.provenance(sheet),
-        sheet=sheet,
-        versions=None,
-        scale=None,
-        opened_from=file,
-    )
+    said = ReportHead(carried.title, carried.deck, limits)
+    return document(regions, said=said, compared=compared(data, whole=False), sheet=sheet, opened_from=file)
 
 
 def _opened(data: Dataset, file: str) -> Remark:

@@ -14,19 +14,15 @@ from cadge_analysis.blocks.model import (
     Facts,
     Figure,
     Fold,
-    Heading,
     Item,
     Items,
     Region,
-    Remark,
-    Remarks,
     Sheet,
     Span,
     Table,
     TableLine,
     Text,
 )
-from cadge_analysis.page.viewmodel import Answer, Finding, Page, Since, Warned
 
 
 def _say(key: str, **values: object) -> str:
@@ -41,18 +37,6 @@ def layers(lines: tuple[TableLine, ...]) -> Region:
     more = " ".join(_say(f"layers.{name}") for name in ("calls", "work", "state"))
     text = lede(_say("layers.lede"), more)
     return Region(id="layers", title=_say("layers.title"), blocks=(text, table))
-
-
-def since(found: Since) -> Region:
-    """Return the tables of what is said beside an earlier campaign; its sentences stand at the top of the page."""
-    return Region(id="since", title=found.title, blocks=(Text((Span(found.note),), "lede"), *found.tables))
-
-
-def versions(found: Since) -> Region:
-    """Return layers of the same adapter with several builds of its library, side by side."""
-    sentences = Items(tuple(Item(spans=one.spans) for one in found.findings))
-    note = Text((Span(found.note),), "lede")
-    return Region(id="versions", title=found.title, blocks=(note, sentences, *found.tables))
 
 
 def itself(facts: tuple[Fact, ...], strips: Figure | None) -> Region:
@@ -101,61 +85,33 @@ def _host(host: str, facts: tuple[Fact, ...]) -> Block:
 # ---- the first screen: what changed, the answer, how sure it is, and what the run leaves open ----
 
 
-def first_screen(page: Page) -> tuple[Region, ...]:
-    """Return the sections that stand before all others."""
-    return (*_found(page.since), _answer(page))
+def changed(items: tuple[Item, ...]) -> Region | None:
+    """Return what changed since an earlier campaign; None where nothing is set beside one."""
+    if not items:
+        return None
+    return Region(id="found", title="Since then", role="first", blocks=(Items(items, "found"),))
 
 
-def stops(remarks: Sequence[Remark], report: str = "") -> tuple[Text, ...]:
-    """Return the line above all answers: what they are not to be read without. report: the address of its file."""
-    if not remarks:
-        return ()
-    spans = [Span("Caution:", role="b"), Span(" ")]
-    for number, one in enumerate(remarks):
-        end = "; " if number < len(remarks) - 1 else ""
-        spans += [Span(one.title, href=f"{report}#{one.anchor}"), Span(f", {one.size}{end}" if one.size else end)]
-    return (Text(tuple(spans), "stops"),)
-
-
-def _found(found: Sequence[Finding]) -> Iterator[Region]:
-    if found:
-        items = (Item(spans=one.spans, role="serious" if one.serious else "", kind=one.kind) for one in found)
-        yield Region(id="found", title="Since then", role="first", blocks=(Items(tuple(items), "found"),))
-
-
-def _answer(page: Page) -> Region:
-    answers: tuple[Block, ...] = (Items(tuple(map(_item, page.answers)), "answers"), plain(page.bracket, "bracket"))
-    said: tuple[Block, ...] = (
-        *(plain(text, "opening") for text in page.opening),
-        *(answers if page.answers else ()),
-        *_glossary(page.glossary),
-    )
-    sure = Region(role="sure", blocks=(_validity(page.warned), *_left_open(page.cannot)))
-    screen = Region(role="screen", blocks=(Region(blocks=said), sure))
+def answer(
+    opening: Sequence[str],
+    answers: tuple[Item, ...],
+    bracket: str,
+    glossary: tuple[Fact, ...],
+    validity: Region,
+    cannot: Sequence[str],
+) -> Region:
+    """Return the first screen. bracket: what [a, b] means; cannot: what the campaign leaves open."""
+    said: list[Block] = [plain(text, "opening") for text in opening]
+    if answers:
+        said += [Items(answers, "answers"), plain(bracket, "bracket")]
+    if glossary:
+        said.append(Fold(summary=(Span("Glossary"),), blocks=(Facts(glossary),), role="glossary"))
+    sure = Region(role="sure", blocks=(validity, *_left_open(cannot)))
+    screen = Region(role="screen", blocks=(Region(blocks=tuple(said)), sure))
     return Region(id="answer", title="Answer", blocks=(screen,))
 
 
-def _item(one: Answer) -> Item:
-    return Item(topic=one.topic, spans=one.spans, more=one.against)
-
-
-def _glossary(facts: tuple[Fact, ...]) -> Iterator[Fold]:
-    if facts:
-        yield Fold(summary=(Span("Glossary"),), blocks=(Facts(facts),), role="glossary")
-
-
-def _validity(warned: Warned) -> Region:
-    """Return warnings with their sizes, the widest first; the details of each fold."""
-    blocks: list[Block] = [Heading(3, warned.headline), Remarks(warned.warnings)]
-    if warned.notes:
-        blocks.append(Fold(summary=(Span("Notes"),), blocks=(Remarks(warned.notes),), role="notes"))
-    if warned.nothing_found:
-        blocks.append(plain(warned.nothing_found, "dim nothing"))
-    return Region(role="banner", label="Validity", blocks=tuple(blocks))
-
-
-def _left_open(texts: tuple[str, ...]) -> Iterator[Block]:
-    """Yield what the campaign leaves open."""
+def _left_open(texts: Sequence[str]) -> Iterator[Fold]:
     if texts:
         title = (Span(_say("open"), role="h3"),)
         yield Fold(summary=title, blocks=(listed(texts, "cannot"),), role="cannots", is_open=True)

@@ -8,11 +8,10 @@ from functools import partial
 from math import exp, log1p
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.make import plain_table
-from cadge_analysis.blocks.model import Span, Table
+from cadge_analysis.blocks.make import lede, plain_table
+from cadge_analysis.blocks.model import SERIOUS, Item, Region, Span, Table
 from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.provenance import told_command
-from cadge_analysis.page.viewmodel import Finding, Since
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Dataset
@@ -33,23 +32,20 @@ PLANNED = ("command",)
 """What differs wherever two commands do, and says nothing of the measurement by itself."""
 
 
-def since(found: Against, data: Dataset) -> Since:
-    """Return everything that a report of `data` says of a comparison with an earlier campaign."""
-    return Since(
-        title=f"Since campaign {found.first}",
-        findings=findings_of(found),
-        note=say(
-            "since.note",
-            first=found.first,
-            error=ERROR,
-            margin=found.margin,
-            command=told_command(data, "compare", found.first, found.second),
-        ),
-        tables=tuple(filter(None, (of(found) for of in (_conditions, _drift, _machine, _changes, _left)))),
+def since(found: Against, data: Dataset) -> Region:
+    """Return the tables of what is said beside an earlier campaign; its sentences stand at the top of the page."""
+    note = say(
+        "since.note",
+        first=found.first,
+        error=ERROR,
+        margin=found.margin,
+        command=told_command(data, "compare", found.first, found.second),
     )
+    tables = filter(None, (of(found) for of in (_conditions, _drift, _machine, _changes, _left)))
+    return Region(id="since", title=f"Since campaign {found.first}", blocks=(lede(note), *tables))
 
 
-def findings_of(found: Against) -> tuple[Finding, ...]:
+def findings_of(found: Against) -> tuple[Item, ...]:
     """Return the sentences of the first screen: conditions, what became of the layers, and the machine itself."""
     return tuple(_findings(found))
 
@@ -59,7 +55,7 @@ def machine_tables(found: Against) -> tuple[Table, ...]:
     return tuple(filter(None, (_drift(found), _machine(found))))
 
 
-def _findings(found: Against) -> Iterator[Finding]:
+def _findings(found: Against) -> Iterator[Item]:
     yield from _of_conditions(found)
     slower, faster = (
         [change for change in found.changes if change.judged.verdict is verdict]
@@ -74,10 +70,10 @@ def _findings(found: Against) -> Iterator[Finding]:
         more = f"; and {units.count_of(len(reasons) - REASONS_NAMED, 'further reason')}" if len(reasons) > 2 else ""
         head = Span(f"{units.count_of(sum(found.refused.values()), 'cell')} cannot be compared", strong=True)
         spans = (head, Span(f" with {_first(found)}: {said}{more}."))
-        yield Finding(kind="refused", serious=not found.changes, spans=spans)
+        yield Item(kind="refused", role="" if found.changes else SERIOUS, spans=spans)
 
 
-def _of_conditions(found: Against) -> Iterator[Finding]:
+def _of_conditions(found: Against) -> Iterator[Item]:
     def order(what: str) -> int:
         return next((rank for rank, name in enumerate(FIRST) if what.startswith(name)), len(FIRST))
 
@@ -88,7 +84,7 @@ def _of_conditions(found: Against) -> Iterator[Finding]:
         said = "; ".join(f"{one.what} {clipped(one.first)}, now {clipped(one.second)}" for one in others)
         ends = say("since.across_hosts") if found.across_hosts else say("since.not_across_hosts")
         spans = (head, Span(f" than campaign {found.first}'s: {said}; {ends}."))
-        yield Finding(kind="conditions", serious=True, spans=spans)
+        yield Item(kind="conditions", role=SERIOUS, spans=spans)
     elif told:
         named = merged(told)
         said = "; ".join(
@@ -100,14 +96,14 @@ def _of_conditions(found: Against) -> Iterator[Finding]:
         when = "" if found.paired else f" since {_first(found)}"
         head = Span("What differs" if found.paired else "What differed", strong=True)
         spans = (head, Span(f"{when} besides times: {said}."))
-        yield Finding(kind="conditions", serious=False, spans=spans)
+        yield Item(kind="conditions", spans=spans)
 
 
 def _first(found: Against) -> str:
     return found.first if found.paired else f"campaign {found.first}"
 
 
-def _together(found: Against) -> Iterator[Finding]:
+def _together(found: Against) -> Iterator[Item]:
     """Say where layers moved and floors did not: a change of something that all of them share is no drift."""
     if found.changes and all(change.judged.withheld for change in found.changes):
         return
@@ -120,19 +116,19 @@ def _together(found: Against) -> Iterator[Finding]:
             layers=drift_words.signed(one.drift.layers.value),
             floors=drift_words.signed(one.drift.floors.value),
         )
-        yield Finding(kind="together", serious=slower, spans=(head, Span(said)))
+        yield Item(kind="together", role=SERIOUS if slower else "", spans=(head, Span(said)))
 
 
-def _of_drift(found: Against) -> Iterator[Finding]:
+def _of_drift(found: Against) -> Iterator[Item]:
     """Say where everything moved by more than what counts as the same: that is taken out of each change."""
     one = drift_words.beyond(found.drift, log1p(found.margin))
     if one is not None:
         head = Span(say("since.machine_moved"), strong=True)
         said = f", {drift_words.where(one)}: {drift_words.moved_alike(one)}."
-        yield Finding(kind="machine", serious=False, spans=(head, Span(said)))
+        yield Item(kind="machine", spans=(head, Span(said)))
 
 
-def _of_machine(found: Against) -> Iterator[Finding]:
+def _of_machine(found: Against) -> Iterator[Item]:
     """Say where the machine itself changed by more than what counts as the same: changes of layers may be its."""
     beyond = [one for one in found.moved if abs(one.log_ratio) > log1p(found.margin)]
     if beyond:
@@ -140,10 +136,10 @@ def _of_machine(found: Against) -> Iterator[Finding]:
         others = say("since.other_things", n=len(beyond) - 1) if beyond[1:] else ""
         text = " " + say("since.machine_took", ratio=most.ratio, what=most.what, others=others)
         spans = (Span(say("since.machine_moved"), strong=True), Span(text))
-        yield Finding(kind="machine", serious=False, spans=spans)
+        yield Item(kind="machine", spans=spans)
 
 
-def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Change]) -> Finding:
+def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Change]) -> Item:
     head = f"{found.second} beside {found.first}: " if found.paired else f"Since {_first(found)} "
     same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
     rest = []
@@ -160,7 +156,7 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
     if not found.changes:
         neither = say("since.no_number") if found.paired else say("since.no_cell")
         text = say("since.nothing_compared", why="all are refused" if found.refused else neither)
-        return Finding(kind="regression", serious=True, spans=(Span(f"{head}{text}.", strong=True),))
+        return Item(kind="regression", role=SERIOUS, spans=(Span(f"{head}{text}.", strong=True),))
     spans = [Span(head)]
     for number, (word, changes) in enumerate((("slower", slower), ("faster", faster))):
         if changes:
@@ -169,7 +165,8 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
             spans.append(Span(_none_slower(unknown, len(found.changes)), strong=True))
     compared = units.count_of(len(found.changes), "cell")
     spans.append(Span("".join(f"; {text}" for text in rest) + f" ({compared} compared)."))
-    return Finding(kind="regression" if slower else "since", serious=bool(slower), spans=tuple(spans))
+    kind, role = ("regression", SERIOUS) if slower else ("since", "")
+    return Item(kind=kind, role=role, spans=tuple(spans))
 
 
 def _none_slower(unknown: int, of: int) -> str:

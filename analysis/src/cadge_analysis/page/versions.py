@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.make import plain_table
-from cadge_analysis.blocks.model import Table
+from cadge_analysis.blocks.make import lede, plain_table
+from cadge_analysis.blocks.model import Block, Items, Region, Table
 from cadge_analysis.page.provenance import told_command
 from cadge_analysis.page.since import findings_of
-from cadge_analysis.page.viewmodel import Since
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Dataset, Series
@@ -32,24 +32,19 @@ HEADS = ("layer", "library", say("versions.own_version"), "from", "loaded from",
 BUILD_ID_DIGITS = 12
 
 
-def versions(data: Dataset, facts: Facts, delta: float) -> Since | None:
-    """Return all that is said of versions; None where no adapter has several. `delta`: within it two are the same."""
+def versions(data: Dataset, facts: Facts, delta: float) -> Region | None:
+    """Return versions side by side; None where no adapter has several. `delta`: within it two are the same."""
     groups = _groups(data)
     if not groups:
         return None
     two = (f"{data.campaign_id}:LAYER", f"{data.campaign_id}:LAYER@VERSION")
     found = [_held(data, first, second, delta) for first, *others in groups for second in others]
-    return Since(
-        title=say("versions.title"),
-        findings=tuple(one for each in found for one in findings_of(each) if one.kind != "conditions"),
-        note=say(
-            "versions.note",
-            error=ERROR,
-            delta=delta,
-            command=told_command(data, "compare", *two),
-        ),
-        tables=(_builds(data, facts, groups), *filter(None, (of(each) for each in found for of in (_changes, _left)))),
-    )
+    note = say("versions.note", error=ERROR, delta=delta, command=told_command(data, "compare", *two))
+    sentences = (one for each in found for one in findings_of(each) if one.kind != "conditions")
+    plain = tuple(replace(one, role="", kind="") for one in sentences)
+    tables = [table for each in found for of in (_changes, _left) if (table := of(each))]
+    blocks: tuple[Block, ...] = (lede(note), Items(plain), _builds(data, facts, groups), *tables)
+    return Region(id="versions", title=say("versions.title"), blocks=blocks)
 
 
 def _groups(data: Dataset) -> list[list[Series]]:

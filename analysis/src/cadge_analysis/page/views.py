@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report's page, put together from the comparison: every string that its printers will print."""
+"""The report's page, put together from the comparison: the list of blocks that its printers print."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.blocks.make import plain
-from cadge_analysis.blocks.model import ONSCREEN, WHOLE, Block, Figure, Heading, Key, Part, Region, Span, Table, Text
+from cadge_analysis.blocks.make import lede, plain
+from cadge_analysis.blocks.model import ONSCREEN, WHOLE, Block, Figure, Heading, Key, PageDocument, Part, Region, Table
 from cadge_analysis.cells.build import CellRow, first_rows
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
@@ -24,9 +25,10 @@ from cadge_analysis.page.compared import attempts, compared
 from cadge_analysis.page.contrast_figure import contrast_figure
 from cadge_analysis.page.count_figure import count_figures
 from cadge_analysis.page.cpu_figure import cpu_figure
+from cadge_analysis.page.documents import document
 from cadge_analysis.page.embed import ReportHead
 from cadge_analysis.page.figures import beside, far_tail_figure, figure, in_family, main_family, tail_figure
-from cadge_analysis.page.findings import NOTHING, findings, no_pictures
+from cadge_analysis.page.findings import NOTHING, findings, no_pictures, told
 from cadge_analysis.page.glossary import glossary
 from cadge_analysis.page.imported import imported
 from cadge_analysis.page.itself import itself
@@ -39,11 +41,11 @@ from cadge_analysis.page.remarks import remarks
 from cadge_analysis.page.residual_figure import residual_figure
 from cadge_analysis.page.scale_figures import scale
 from cadge_analysis.page.sheet import sheet
+from cadge_analysis.page.since import findings_of, since
 from cadge_analysis.page.strips import strips_figure
 from cadge_analysis.page.tail_figures import percentile_figure
 from cadge_analysis.page.versions import versions
-from cadge_analysis.page.viewmodel import Page, Since
-from cadge_analysis.page.warned import warned
+from cadge_analysis.page.warned import validity, warned
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee
@@ -52,6 +54,7 @@ from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
+from cadge_analysis.versus.against import Against
 from cadge_results.formats.point import Value
 
 say = partial(messages.say, "report")
@@ -151,20 +154,54 @@ def _note(cells: list[Cell], rows: list[Row]) -> str:
     return text
 
 
-def _section(
-    comparison: Comparison,
-    pattern: str,
-    place: str,
-    keys: dict[Series, Key],
-    looks: dict[Series, Identity],
-    facts: FirstFacts,
-    fits: Sequence[Fitted],
-    knees: Sequence[Knee],
-    verdicts: CampaignVerdicts,
-    shown: Mapping[str, CellRow],
-    only: Container[str] | None,
-) -> Region | None:
-    """Return one pattern at one place. only: the columns that there are numbers for; with it tables alone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCampaign:
+    """A campaign with its verdicts, and how its series look: what the sections of its page are made of.
+
+    `shown`: the row of each point; `only`: the columns that there are numbers for, where that is not known of all.
+    """
+
+    comparison: Comparison
+    verdicts: CampaignVerdicts
+    keys: dict[Series, Key]
+    looks: dict[Series, Identity]
+    facts: FirstFacts
+    fits: Sequence[Fitted]
+    knees: Sequence[Knee]
+    shown: Mapping[str, CellRow]
+    only: Container[str] | None = None
+
+
+def judged_campaign(
+    comparison: Comparison, withhold: str | None = None, only: Container[str] | None = None
+) -> JudgedCampaign:
+    """Return a campaign as its page takes it. withhold: why verdicts are withheld, where that is known (`judged`)."""
+    data = comparison.data
+    looks = palette.identities(data.layers)
+    verdicts = judged(comparison, withhold)
+    comparison = gated(comparison, verdicts)
+    loads = loads_of(comparison)
+    return JudgedCampaign(
+        comparison=comparison,
+        verdicts=verdicts,
+        keys=keys_of(looks),
+        looks=looks,
+        facts={key: found[0] for key, found in launch_facts(data).items()},
+        fits=fits_of(data).fits,
+        knees=loads.knees,
+        shown={row.cell.point_id: row for row in first_rows(comparison, verdicts, loads)},
+        only=only,
+    )
+
+
+def pattern_sections(made: JudgedCampaign) -> tuple[Region, ...]:
+    """Return a section a pattern and place. Where some columns alone have numbers, it has tables alone."""
+    every = (_section(made, name, place) for name in made.comparison.data.patterns for place in words.PLACE_ORDER)
+    return tuple(one for one in every if one is not None)
+
+
+def _section(made: JudgedCampaign, pattern: str, place: str) -> Region | None:
+    comparison, keys, only = made.comparison, made.keys, made.only
     file = comparison.data.patterns[pattern]
     cells = [
         cell
@@ -173,16 +210,16 @@ def _section(
     ]
     rows = [row for row in comparison.rows if (row.cell.case.pattern, row.cell.case.place) == (pattern, place)]
     anchor, heading = f"{pattern}-{place}", f"{file.title} {words.PLACES[place]}"
-    every = tables.columns_of(file, rows, tables.baseline_of(rows, verdicts))
+    every = tables.columns_of(file, rows, tables.baseline_of(rows, made.verdicts))
     columns = tables.parted(file, [one for one in every if only is None or one.key in only])
-    in_tables = [shown[row.cell.point_id] for row in rows]
-    folds = tuple(tables.case_folds(in_tables, keys, verdicts, columns, heading=heading, anchor=anchor))
+    in_tables = [made.shown[row.cell.point_id] for row in rows]
+    folds = tuple(tables.case_folds(in_tables, keys, made.verdicts, columns, heading=heading, anchor=anchor))
     if not cells or not (folds or only is None):
         return None
     blocks: tuple[Block, ...] = ()
     if only is None:
-        here_fits = [one for one in fits if (one.pattern, one.place) == (pattern, place)]
-        knees = [knee for knee in knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
+        here_fits = [one for one in made.fits if (one.pattern, one.place) == (pattern, place)]
+        knees = [knee for knee in made.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
         fitted: tuple[Block, ...] = ()
         models = model_tables(here_fits, comparison.why_not)
         if models:
@@ -190,19 +227,19 @@ def _section(
         blocks = (
             *_summaries(comparison, cells, rows, keys),
             *knee_tables(knees, keys),
-            *_figures(rows, keys, looks, facts, comparison.data, knees, here_fits, anchor=anchor),
+            *_figures(rows, keys, made.looks, made.facts, comparison.data, knees, here_fits, anchor=anchor),
             *fitted,
         )
     if folds:
         opened = (Heading(3, say("tables.every")), plain(say("tables.open"), f"dim {ONSCREEN}"))
         blocks = (*blocks, Region(role=WHOLE, blocks=(*opened, *folds)))
-    lede = f"{file.summary} Timed: {file.words.timed}." if file.words.timed else file.summary
-    note = (Span(" "), Span(_note(cells, rows), role="dim")) if only is None else ()
+    said = f"{file.summary} Timed: {file.words.timed}." if file.words.timed else file.summary
+    opening = lede(said, _note(cells, rows) if only is None else "")
     return Region(
         id=anchor,
         title=heading,
         short=f"{file.title}, {words.PLACES_SHORT[place]}",
-        blocks=(Text((Span(lede), *note), "lede"), *blocks),
+        blocks=(opening, *blocks),
         part=Part(name=pattern, title=file.title),
     )
 
@@ -217,9 +254,9 @@ def _chosen(data: Dataset) -> Mapping[tuple[str, str], set[Value]]:
     return found
 
 
-def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ...]:
+def cannot(made: JudgedCampaign) -> tuple[str, ...]:
     """Return what the campaign does not show, in sentences."""
-    data = comparison.data
+    comparison, data = made.comparison, made.comparison.data
     said = []
     if words.virtualisation(data) or words.on_veth(data):
         said.append(say("views.real_hosts"))
@@ -228,8 +265,9 @@ def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ..
     waits = {cell.case.wait for cell in data.cells}
     if waits == {"poll"}:
         said.append(say("views.sleeping"))
-    said += verdict_words.cannot(verdicts)
-    said += tables.uncounted(comparison.rows)
+    said += verdict_words.cannot(made.verdicts)
+    if made.only is None:
+        said += tables.uncounted(comparison.rows)
     without = sum(cell.state != "valid" for cell in data.cells if cell.series.kind == "layer")
     if without:
         total = sum(cell.series.kind == "layer" for cell in data.cells)
@@ -239,82 +277,68 @@ def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ..
     return tuple(said)
 
 
+def method_section(made: JudgedCampaign) -> Region:
+    """Return how raw data became numbers and verdicts."""
+    comparison, data = made.comparison, made.comparison.data
+    titles = {name: file.title for name, file in data.patterns.items()}
+    facts = method(
+        data.patterns,
+        verdict_words.facts(made.verdicts, titles),
+        several_ends=any(row.numbers.apart for row in comparison.rows),
+        launches=usual(comparison.rows),
+        floors=comparison.floors.items(),
+        own=provenance.own(data, launch_facts(data)),
+        chosen=_chosen(data),
+    )
+    return parts.method(facts, verdict_words.table(made.verdicts, titles))
+
+
 def page(
     comparison: Comparison,
     *,
     title: str | None,
     generated: str,
-    since: Since | None = None,
+    beside: Against | None = None,
     making: Mapping[str, object] | None = None,
-    withhold: str | None = None,
-    only: Container[str] | None = None,
-) -> Page:
+) -> PageDocument:
     """Return the page. `generated` is the report's own time stamp, which the caller decides; `making`: see there.
 
-    withhold: why verdicts are withheld, where that is known (see `judged`); only: see `_section`.
+    beside: the campaign as the second side against an earlier one.
     """
-    data = comparison.data
-    series = data.layers
-    looks = palette.identities(series)
-    keys = keys_of(looks)
+    made = judged_campaign(comparison)
+    comparison, data, keys, verdicts = made.comparison, made.comparison.data, made.keys, made.verdicts
     every_fact = launch_facts(data)
-    first = {key: found[0] for key, found in every_fact.items()}
-    fits = fits_of(data).fits
-    verdicts = judged(comparison, withhold)
-    comparison = gated(comparison, verdicts)
-    loads = loads_of(comparison)
-    shown = {row.cell.point_id: row for row in first_rows(comparison, verdicts, loads)}
-    titles = {name: file.title for name, file in data.patterns.items()}
-    sections: list[Region] = []
-    for pattern in data.patterns:
-        for place in words.PLACE_ORDER:
-            made = _section(comparison, pattern, place, keys, looks, first, fits, loads.knees, verdicts, shown, only)
-            if made is not None:
-                sections.append(made)
+    sections = pattern_sections(made)
     rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
-    found = remarks(comparison, rate, of_tails)
-    strips, spread = strips_figure(data, keys, looks), scale(data, keys, looks)
+    strips, spread = strips_figure(data, keys, made.looks), scale(data, keys, made.looks)
     wrong = (*findings(data), *no_pictures())  # after the last picture
-    several = versions(data, every_fact, verdicts.delta)
     nobody, answered = answers(comparison, verdicts)
-    told = warned(found, wrong, nothing_found=NOTHING, undecided=bool(nobody) and not verdicts.decided)
-    said = ReportHead(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
-    the_sheet = sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said)
-    return Page(
-        title=said.title,
-        deck=said.deck,
-        compared=compared(data),
-        warned=told,
-        findings=wrong,
-        since=since.findings if since else (),
-        opening=(*opening(data, comparison.rows, answered=bool(answered)), *([nobody] if nobody else [])),
-        answers=answered,
-        bracket=bracket(comparison.rows),
-        questions=questions(comparison, verdicts, keys),
-        cannot=_cannot(comparison, verdicts),
-        layers=parts.layers(provenance.layer_lines(data, keys, every_fact)),
-        sections=tuple(sections),
-        since_then=parts.since(since) if since else None,
-        versions=parts.versions(several) if several else None,
-        itself=parts.itself(itself(data, rate, of_tails), strips),
-        coverage=coverage.coverage(data, keys),
-        without=coverage.without(data, measured=bool(attempts(data))),
-        floors=parts.floors(provenance.floor_table(comparison)),
-        method=parts.method(
-            method(
-                data.patterns,
-                verdict_words.facts(verdicts, titles),
-                several_ends=any(row.numbers.apart for row in comparison.rows),
-                launches=usual(comparison.rows),
-                floors=comparison.floors.items(),
-                own=provenance.own(data, every_fact),
-                chosen=_chosen(data),
-            ),
-            verdict_words.table(verdicts, titles),
+    limits = warned(remarks(comparison, rate, of_tails), wrong)
+    said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
+    the_sheet = sheet(comparison, looks=made.looks.values(), generated=generated, making=making, said=said)
+    changed = findings_of(beside) if beside else ()
+    regions = (
+        parts.changed(changed),
+        parts.answer(
+            (*opening(data, comparison.rows, answered=bool(answered)), *([nobody] if nobody else [])),
+            answered,
+            bracket(comparison.rows),
+            glossary(comparison.rows, data.patterns),
+            validity(limits, "" if wrong else NOTHING, undecided=bool(nobody) and not verdicts.decided),
+            cannot(made),
         ),
-        provenance=parts.provenance(the_sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
-        sheet=the_sheet,
-        imported=imported(data),
-        scale=spread,
-        glossary=glossary(comparison.rows, data.patterns),
+        questions(comparison, verdicts, keys),
+        parts.layers(provenance.layer_lines(data, keys, every_fact)),
+        *sections,
+        versions(data, every_fact, verdicts.delta),
+        spread,
+        since(beside, data) if beside else None,
+        parts.itself(itself(data, rate, of_tails), strips),
+        coverage.coverage(data, keys),
+        coverage.without(data, measured=bool(attempts(data))),
+        parts.floors(provenance.floor_table(comparison)),
+        imported(data),
+        method_section(made),
+        parts.provenance(the_sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
     )
+    return document(regions, said=said, compared=compared(data), sheet=the_sheet, findings=told(wrong, changed))

@@ -10,8 +10,7 @@ from functools import partial
 
 from cadge_analysis import messages, units
 from cadge_analysis.blocks.make import plain
-from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Remark, Span, Text
-from cadge_analysis.page.viewmodel import Finding, Warned
+from cadge_analysis.blocks.model import Block, Fold, Heading, Region, Remark, Remarks, Span, Text
 
 say = partial(messages.say, "remarks")
 
@@ -25,42 +24,29 @@ SEVERAL = {
 """What findings of one kind are called where there are several of them."""
 
 
-def warned(
-    found: Sequence[Remark], findings: Sequence[Finding], *, nothing_found: str, undecided: bool = False
-) -> Warned:
-    """Return warnings and notes by how much of the campaign they touch; equal ones in the given order.
-
-    nothing_found: what is said where there is no finding. undecided: no comparison of the campaign tells anything.
-    """
+def warned(found: Sequence[Remark], findings: Sequence[Remark]) -> tuple[Remark, ...]:
+    """Return all that limits the numbers by how much of the campaign it touches; equal ones in the given order."""
     ordered = sorted([*_merged(findings), *found], key=lambda one: (not one.stops, not one.serious, -one.share))
-    named = [replace(one, anchor=f"warning-{number}") for number, one in enumerate(ordered, 1)]
-    return Warned(
-        headline=_headline(named, undecided=undecided),
-        stops=tuple(one for one in named if one.stops),
-        warnings=tuple(one for one in named if one.serious),
-        notes=tuple(one for one in named if not one.serious),
-        nothing_found="" if findings else nothing_found,
-    )
+    return tuple(replace(one, anchor=f"warning-{number}") for number, one in enumerate(ordered, 1))
 
 
-def _merged(findings: Sequence[Finding]) -> Iterator[Remark]:
+def _merged(findings: Sequence[Remark]) -> Iterator[Remark]:
     """Yield a remark a kind of finding, and of what stops one of its own."""
-    kinds: dict[tuple[str, bool, bool], list[Finding]] = defaultdict(list)
+    kinds: dict[tuple[str, bool, bool], list[Remark]] = defaultdict(list)
     for one in findings:
         kinds[one.kind, one.serious, one.stops].append(one)
     for (kind, serious, stops), members in kinds.items():
         share = max(one.share for one in members)
         if len(members) == 1:
-            head, *rest = members[0].spans
-            text = "".join(span.text for span in rest).removeprefix(":").strip()
-            yield Remark(serious=serious, title=head.text, text=text, share=share, stops=stops, kind=kind)
+            yield replace(members[0], text=members[0].text.removeprefix(":").strip())
             continue
         title = f"{units.grouped(len(members))} {SEVERAL.get(kind, kind)}"
-        items = tuple(one.text for one in members)
+        items = tuple(f"{one.title}{one.text}" for one in members)
         yield Remark(serious=serious, title=title, text="", items=items, share=share, stops=stops, kind=kind)
 
 
-def _headline(found: Sequence[Remark], *, undecided: bool) -> str:
+def headline(found: Sequence[Remark], *, undecided: bool = False) -> str:
+    """Return how many warnings and notes there are. undecided: no comparison of the campaign tells anything."""
     stops = sum(one.stops for one in found)
     warnings = sum(one.serious and not one.stops for one in found)
     notes = sum(not one.serious for one in found)
@@ -71,6 +57,27 @@ def _headline(found: Sequence[Remark], *, undecided: bool) -> str:
     if not parts:
         return say("warned.none_undecided", valid=valid) if undecided else say("warned.none", valid=valid)
     return f"{say('warned.reserve') if stops else valid}: {', '.join(parts)}"
+
+
+def validity(found: Sequence[Remark], nothing_found: str = "", *, undecided: bool = False) -> Region:
+    """Return warnings with their sizes, the details of each folded. nothing_found: said where there is no finding."""
+    notes = tuple(one for one in found if not one.serious)
+    blocks: list[Block] = [Heading(3, headline(found, undecided=undecided)), Remarks(tuple(filter(_is_serious, found)))]
+    if notes:
+        blocks.append(Fold(summary=(Span("Notes"),), blocks=(Remarks(notes),), role="notes"))
+    if nothing_found:
+        blocks.append(plain(nothing_found, "dim nothing"))
+    return Region(role="banner", label="Validity", blocks=tuple(blocks))
+
+
+def stops(found: Sequence[Remark]) -> tuple[Text, ...]:
+    """Return the line above all answers: what they are not to be read without."""
+    named = [one for one in found if one.stops]
+    spans = [Span("Caution:", role="b"), Span(" ")]
+    for number, one in enumerate(named):
+        end = "; " if number < len(named) - 1 else ""
+        spans += [Span(one.title, href=f"#{one.anchor}"), Span(f", {one.size}{end}" if one.size else end)]
+    return (Text(tuple(spans), "stops"),) if named else ()
 
 
 def banner(verdict: str, remarks: Sequence[Remark]) -> tuple[Region, ...]:

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from cadge_analysis import export, messages, report
+from cadge_analysis.blocks.make import items_of, region_of
+from cadge_analysis.blocks.model import Heading
 from cadge_analysis.publish import bundle
 from cadge_analysis.publish.banner import BADGE, badge, framed
 from cadge_analysis.publish.cite import citation, licence_text
@@ -70,8 +72,9 @@ def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = N
     page = report.page_of(data, title=labels.title)
     name = campaign.campaign_id
     on_site, archived = (_licensed(dict(report.files(page, main)), labels.licence) for main in (PAGE, REPORT))
-    first = page.answers[0] if page.answers else None
-    headline = f"{first.topic}: {''.join(span.text for span in first.spans)}" if first else say("run.no_ranking")
+    first = next(iter(items_of(page.blocks, "answers")), None)
+    headline = f"{first.topic}: {first.text}" if first else say("run.no_ranking")
+    banner = region_of(page.blocks, "banner")
     archive = f"cadge-{name}.tar.gz"
     run = PublishedRun(
         schema_=PublishedRun.schema_id(),
@@ -82,7 +85,7 @@ def bundled(campaign: Campaign, labels: Labels, retracted: Retraction | None = N
         layers=tuple(series.label for series in data.layers),
         withheld=dict(meta.redacted.withheld) if meta.redacted else {},
         headline=headline,
-        validity=page.warned.headline,
+        validity="".join(one.text for one in banner.blocks if isinstance(one, Heading)) if banner else "",
         redacted=meta.redacted is not None,
         original_sha256=meta.redacted.original_sha256 if meta.redacted else original_sha256(campaign),
         licence=labels.licence,

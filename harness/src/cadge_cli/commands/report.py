@@ -137,13 +137,13 @@ def report(
         "report": str(path),
         "bytes": placed.main.size_bytes,
         "pages": [str(one) for one in placed.pages],
-        "findings": [{"kind": one.kind, "serious": one.serious, "text": one.text} for one in page.told],
+        "findings": [{"kind": one.kind, "serious": one.is_serious, "text": one.text} for one in page.findings],
     }
     if closing:
         data["closing"] = closing_of(found, data_of)
     lines = output.wrote(placed.main, path, _about(placed, path) if kind == "html" else "")
     if not placed.main.streamed:
-        lines += [f"found: {one.text}" for one in page.told]
+        lines += [f"found: {one.text}" for one in page.findings]
     return output.finish(EXIT_OK, data, lines)
 
 

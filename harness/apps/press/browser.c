@@ -230,7 +230,7 @@ static int turn(struct press_browser *browser, struct drv_fail *fail)
 		*fail = browser->fail;
 		return -1;
 	}
-	return ready ? 0 : drv_engine_look(engine, now, NULL, fail);
+	return ready ? 0 : drv_engine_poll_oob(engine, now, NULL, fail);
 }
 
 static void begin(struct press_browser *browser, struct drv_pace *pace)
@@ -320,7 +320,7 @@ static int await(struct press_browser *browser, struct drv_fail *fail)
 			return 0;
 		if (events == 0 && engine->block && drv_engine_wait(engine, NAP_NS, fail))
 			return -1;
-		if (events == 0 && drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail))
+		if (events == 0 && drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), NULL, fail))
 			return -1;
 	}
 }

@@ -85,7 +85,7 @@ int press_node_serve(struct press_node *node, json_t **message_out, struct drv_f
 		}
 		if (events == 0 && ready == 0) {
 			const int status =
-				drv_engine_look(engine, drv_clock_now(&engine->clock), message_out, fail);
+				drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), message_out, fail);
 
 			if (status)
 				return status < 0 ? -1 : 0;

@@ -122,7 +122,7 @@ int press_outside_serve(struct press_outside *outside, json_t **message_out, str
 			return -1;
 		if (events > 0)
 			continue;
-		status = drv_engine_look(engine, drv_clock_now(&engine->clock), message_out, fail);
+		status = drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), message_out, fail);
 		if (status)
 			return status < 0 ? -1 : 0;
 		if (drv_engine_wait(engine, WAIT_NS, fail))

@@ -138,7 +138,7 @@ int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 			    *said ? ": " : "", said);
 }
 
-int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_out, struct drv_fail *fail)
+int drv_engine_poll_oob(struct drv_engine *engine, uint64_t now, json_t **message_out, struct drv_fail *fail)
 {
 	int status = 0;
 
@@ -176,7 +176,7 @@ static int idle_step(void *arg, struct drv_fail *fail)
 		return drv_engine_fail("poll", events, fail);
 	if (events > 0 || !engine->block)
 		return 0;
-	status = drv_engine_wait(engine, IDLE_WAIT_NS * engine->nap_factor, fail);
+	status = drv_engine_wait(engine, IDLE_WAIT_NS * engine->idle_sleep_scale, fail);
 	/* of no role's loop */
 	engine->waits--;
 	return status;
@@ -233,8 +233,8 @@ int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail)
 	};
 	int code;
 
-	if (!engine->nap_factor)
-		engine->nap_factor = 1;
+	if (!engine->idle_sleep_scale)
+		engine->idle_sleep_scale = 1;
 	if (!settings)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the settings");
 	if ((wrapped->caps & CADGE_CAP_RAW_LINK) && here->raw_device) {

@@ -149,7 +149,7 @@ struct drv_engine {
 	/* how often the loop of a role found nothing to do, and slept: calls of the layer's wait, or of its own loop's */
 	uint64_t waits;
 	/*
-	 * Where several threads work: once *bell has come to bell_at, drv_engine_look gives JSON's null for a message;
+	 * Where several threads work: once *bell has come to bell_at, drv_engine_poll_oob gives JSON's null for a message;
 	 * where it takes none, the first thread goes on and all others give up. NULL: no bell.
 	 */
 	const _Atomic unsigned *bell;
@@ -164,15 +164,15 @@ struct drv_engine {
 	uint64_t deadline, deadline_ns;
 	/* CLOCK_MONOTONIC: no step may last longer */
 	uint64_t launch_deadline_ns;
-	/* how long an idle end sleeps at a time in block mode is multiplied by this: many ends share the cores */
-	uint64_t nap_factor;
+	/* multiplier for the idle sleep in block mode; above 1 when endpoints outnumber cores */
+	uint64_t idle_sleep_scale;
 	/* how long a thread sleeps for a reply that it is to be woken for; 0: 10 ms, by which a lost wake-up costs no more */
 	uint64_t sleep_ns;
 	/*
-	 * Who works for others looks at the out-of-band channel once in so many busy polls, less one. With two ends it
+	 * Check the out-of-band channel every (mask + 1) busy polls. With two ends it
 	 * hears nothing before the other has fallen silent; with more, one may be told to act while others already do.
 	 */
-	uint32_t look_mask;
+	uint32_t oob_check_mask;
 	/* of the first thread alone */
 	struct drv_witness witness;
 };
@@ -204,7 +204,7 @@ static inline uint64_t drv_engine_end(const struct drv_engine *engine, uint64_t 
  * channel, the step's deadline and, at most every oob_period, for a message. 1: *message_out holds one; 0: go
  * on; -1: give up. With a NULL message_out messages stay where they are and only the peer's death is noticed.
  */
-int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_out, struct drv_fail *fail);
+int drv_engine_poll_oob(struct drv_engine *engine, uint64_t now, json_t **message_out, struct drv_fail *fail);
 
 /* Turns a negative code of the layer into a reason. Returns -1. */
 int drv_engine_fail(const char *what, int code, struct drv_fail *fail);

@@ -205,7 +205,7 @@ struct drv_role {
 	bool (*settle)(struct drv_play *play);
 	/*
 	 * Works for others until a message comes from out of band: *message_out, a new reference. NULL: the layer is
-	 * polled, nothing else. drv_engine_look finds the message.
+	 * polled, nothing else. drv_engine_poll_oob finds the message.
 	 */
 	int (*serve)(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 	/* What is due after each poll, of the state of a role beside one that acts; `serve` does it in a loop. NULL: nothing. */

@@ -116,7 +116,7 @@ static int connect_thread(struct drv_engine *engine, void *arg, struct drv_fail 
 			return -1;
 		if (drv_now_ns() >= meeting->deadline_ns)
 			return fail_late(engine, &begun, fail);
-		if (drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail))
+		if (drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), NULL, fail))
 			return -1;
 	}
 	return 0;

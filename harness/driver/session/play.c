@@ -146,7 +146,7 @@ static int serve_alone(struct drv_play *play, json_t **message_out, struct drv_f
 	if (!idle)
 		return drv_oob_receive(engine->oob, idle, engine->deadline_ns, message_out, fail);
 	while (!status && !(status = idle->step(idle->arg, fail)))
-		status = drv_engine_look(engine, drv_clock_now(&engine->clock), message_out, fail);
+		status = drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), message_out, fail);
 	return status < 0 ? -1 : 0;
 }
 
@@ -208,7 +208,7 @@ static int serve_until_bell(struct drv_play *play, struct drv_fail *fail)
 			return 0;
 		drv_oob_put_back(play->engine->oob, message);
 		/* whoever sent it waits for us, and we for the bell */
-		if (drv_engine_look(play->engine, drv_clock_now(&play->engine->clock), NULL, fail))
+		if (drv_engine_poll_oob(play->engine, drv_clock_now(&play->engine->clock), NULL, fail))
 			return -1;
 	}
 }

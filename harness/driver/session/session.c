@@ -615,7 +615,7 @@ static int close_and_store(struct session *session, struct drv_fail *fail)
 }
 
 /* Half of all contexts, where they are more than a few. */
-static uint64_t nap_factor(const struct drv_launch *launch)
+static uint64_t idle_sleep_scale(const struct drv_launch *launch)
 {
 	const size_t contexts = contexts_of(launch);
 
@@ -641,8 +641,8 @@ int drv_session_run(const struct drv_session_args *args)
 	engine->endpoint = args->endpoint;
 	engine->block = args->launch->wait == DRV_WAIT_BLOCK;
 	engine->self = args->launch->place == DRV_PLACE_SELF;
-	engine->nap_factor = nap_factor(args->launch);
-	engine->look_mask = args->launch->endpoints_count < 3 ? 0xfffff : 15;
+	engine->idle_sleep_scale = idle_sleep_scale(args->launch);
+	engine->oob_check_mask = args->launch->endpoints_count < 3 ? 0xfffff : 15;
 	session.subject = args->launch->kind == DRV_KIND_FLOOR ? &drv_subject_floor : &drv_subject_layer;
 	drv_port_start(&engine->port, engine);
 	engine->sink = &engine->port.sink;

@@ -16,8 +16,9 @@ static const char *said(uint64_t span_ns, uint64_t launch_ns, struct drv_fail *f
 	drv_clock_start(&engine.clock, false);
 	engine.launch_deadline_ns = drv_now_ns() + launch_ns;
 	drv_engine_allow(&engine, span_ns);
-	tap_ok(drv_engine_look(&engine, engine.deadline - 1, NULL, fail) == 0, "before it nothing is said");
-	tap_ok(drv_engine_look(&engine, engine.deadline, NULL, fail) < 0 && fail->reason == DRV_DEADLINE,
+	tap_ok(drv_engine_poll_oob(&engine, engine.deadline - 1, NULL, fail) == 0,
+	       "before it nothing is said");
+	tap_ok(drv_engine_poll_oob(&engine, engine.deadline, NULL, fail) < 0 && fail->reason == DRV_DEADLINE,
 	       "it has passed");
 	return fail->text;
 }

@@ -23,9 +23,9 @@ static void look(uint64_t caps, const char *words, const char *expected)
 	said = words;
 	engine.channels[0].endpoint = 3;
 	drv_port_start(&port, &engine);
-	tap_ok(drv_engine_look(&engine, 0, NULL, &fail) == 0 && !engine.broken, "no channel is down");
+	tap_ok(drv_engine_poll_oob(&engine, 0, NULL, &fail) == 0 && !engine.broken, "no channel is down");
 	port.sink.down(&port.sink, 0, CADGE_E_MEMORY);
-	tap_ok(drv_engine_look(&engine, 0, NULL, &fail) == -1 && engine.broken &&
+	tap_ok(drv_engine_poll_oob(&engine, 0, NULL, &fail) == -1 && engine.broken &&
 		       fail.reason == DRV_LIBRARY && !strcmp(fail.text, expected),
 	       "%s", fail.text);
 }

@@ -122,7 +122,7 @@ int main(void)
 {
 	static const struct cadge_layer layer = {.poll = poll_nothing, .wait = wait_for_room};
 	static const struct cadge_layer giving = {.poll = poll_and_give, .wait = wait_for_room};
-	struct drv_engine engine = {.layer = &layer, .nap_factor = 1};
+	struct drv_engine engine = {.layer = &layer, .idle_sleep_scale = 1};
 	struct drv_fail fail;
 	json_t *message;
 	int status;
@@ -131,12 +131,12 @@ int main(void)
 	engine.launch_deadline_ns = drv_now_ns() + UINT64_C(60000000000);
 	drv_engine_allow(&engine, UINT64_C(60000000000));
 	engine.block = true;
-	status = drv_serve_loop(&engine, NULL, NULL, due, drain, &message, &fail);
+	status = drv_poll_until_message(&engine, NULL, NULL, due, drain, &message, &fail);
 	tap_ok(status < 0 && seen.waits == WAITS, "it waited %u times for room, and looked %u times",
 	       seen.waits, seen.polls);
 	memset(&seen, 0, sizeof(seen));
 	engine.block = false;
-	status = drv_serve_loop(&engine, NULL, NULL, due, drain, &message, &fail);
+	status = drv_poll_until_message(&engine, NULL, NULL, due, drain, &message, &fail);
 	tap_ok(status < 0 && seen.waits == 0 && seen.polls == LOOKS_MOST,
 	       "who polls never waits: it looked %u times", seen.polls);
 	engine.layer = &giving;

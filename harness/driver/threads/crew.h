@@ -25,7 +25,7 @@ void drv_crew_post(struct drv_engine *engine, drv_job_fn job, void *arg);
 /* Inside a job of another thread: says that it has come so far. */
 void drv_crew_reach(struct drv_engine *engine);
 /*
- * Makes drv_engine_look of the first thread, where it takes messages, return JSON's null once all others have come so far.
+ * Makes drv_engine_poll_oob of the first thread, where it takes messages, return JSON's null once all others have come so far.
  */
 void drv_crew_watch(struct drv_engine *engine);
 /* Tells the other threads to come back: those that serve are done, those that act give up. */

@@ -56,8 +56,8 @@ int drv_floor_look(struct drv_floor_loop *loop)
 	/* who wakes up for nothing has the time for a look; it also lets a few messages of a flow gather */
 	if (loop->run->block)
 		loop->run->engine->oob_next = 0;
-	return drv_engine_look(loop->run->engine, drv_clock_now(&loop->run->clock),
-			       loop->run->endpoint == 0 ? NULL : &loop->message, &loop->fail);
+	return drv_engine_poll_oob(loop->run->engine, drv_clock_now(&loop->run->clock),
+				   loop->run->endpoint == 0 ? NULL : &loop->message, &loop->fail);
 }
 
 int drv_floor_swap(struct drv_floor_run *run, const char *name, json_t *mine, json_t **theirs_out,

@@ -89,7 +89,7 @@ DRV_INLINE int drv_progress_turn(struct drv_progress *progress, uint64_t sleep_n
 	status = drv_progress_rest(engine, events, sleep_ns, &progress->idle, fail);
 	if (DRV_LIKELY(status <= 0))
 		return status;
-	return drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail);
+	return drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), NULL, fail);
 }
 
 /* The same for where a call more costs nothing: while a layer is busy, or has buffers still. */
@@ -106,12 +106,13 @@ bool drv_progress_settle(struct drv_progress *progress, bool (*waits)(void *arg)
  * work: the functions are constants where it is called, so that nothing is called inside. `begin`: before each poll;
  * NULL: nothing.
  */
-DRV_INLINE int drv_serve_loop_from(struct drv_engine *engine, struct cadge_sink *sink, void *arg,
-				   void (*const begin)(void *arg), const drv_due_fn due,
-				   const drv_drain_fn drain, json_t **message_out, struct drv_fail *fail)
+DRV_INLINE int drv_poll_until_message_from(struct drv_engine *engine, struct cadge_sink *sink, void *arg,
+					   void (*const begin)(void *arg), const drv_due_fn due,
+					   const drv_drain_fn drain, json_t **message_out,
+					   struct drv_fail *fail)
 {
 	const struct cadge_layer *layer = engine->layer;
-	const uint32_t look_mask = engine->look_mask;
+	const uint32_t oob_check_mask = engine->oob_check_mask;
 	uint32_t idle = 0, turns = 0;
 
 	for (;;) {
@@ -125,13 +126,13 @@ DRV_INLINE int drv_serve_loop_from(struct drv_engine *engine, struct cadge_sink 
 			return -1;
 		if (events > 0) {
 			idle = 0;
-			if (DRV_LIKELY(++turns & look_mask))
+			if (DRV_LIKELY(++turns & oob_check_mask))
 				continue;
 		} else if (DRV_UNLIKELY(events < 0)) {
 			return drv_engine_fail("poll", events, fail);
 		} else if (engine->block) {
 			/* also while work is due: the layer's wait ends when it has room again */
-			if (drv_engine_wait(engine, DRV_SERVE_WAIT_NS * engine->nap_factor, fail))
+			if (drv_engine_wait(engine, DRV_SERVE_WAIT_NS * engine->idle_sleep_scale, fail))
 				return -1;
 			if (++idle < 2)
 				continue;
@@ -142,17 +143,17 @@ DRV_INLINE int drv_serve_loop_from(struct drv_engine *engine, struct cadge_sink 
 		/* the first look of an idle while only starts its time */
 		if (idle == 64 && !engine->block)
 			engine->oob_next = now + engine->oob_period;
-		status = drv_engine_look(engine, now, message_out, fail);
+		status = drv_engine_poll_oob(engine, now, message_out, fail);
 		if (status)
 			return status < 0 ? -1 : 0;
 	}
 }
 
-DRV_INLINE int drv_serve_loop(struct drv_engine *engine, struct cadge_sink *sink, void *arg,
-			      const drv_due_fn due, const drv_drain_fn drain, json_t **message_out,
-			      struct drv_fail *fail)
+DRV_INLINE int drv_poll_until_message(struct drv_engine *engine, struct cadge_sink *sink, void *arg,
+				      const drv_due_fn due, const drv_drain_fn drain, json_t **message_out,
+				      struct drv_fail *fail)
 {
-	return drv_serve_loop_from(engine, sink, arg, NULL, due, drain, message_out, fail);
+	return drv_poll_until_message_from(engine, sink, arg, NULL, due, drain, message_out, fail);
 }
 
 #endif

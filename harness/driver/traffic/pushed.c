@@ -196,7 +196,8 @@ int drv_pusher_receive(struct drv_pusher *pusher, struct drv_engine *engine, str
 
 int drv_pusher_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_serve_loop(play->engine, play->engine->sink, play->state, due, drain, message_out, fail);
+	return drv_poll_until_message(play->engine, play->engine->sink, play->state, due, drain, message_out,
+				      fail);
 }
 
 int drv_pusher_drain(void *pusher, struct drv_fail *fail)

@@ -150,7 +150,7 @@ int drv_requester_measure(struct drv_requester *requester, uint64_t duration_ns,
 void drv_requester_open(struct drv_requester *requester, uint64_t end, uint64_t operations);
 bool drv_requester_push(struct drv_requester *requester);
 /* The slow path of a loop, to be taken now and then while nothing happens. */
-int drv_requester_look(struct drv_requester *requester, struct drv_fail *fail);
+int drv_requester_poll_oob(struct drv_requester *requester, struct drv_fail *fail);
 /* Nothing is on its way, or with another thread. */
 bool drv_requester_is_idle(const struct drv_requester *requester);
 /* After a loop: what was given up as lost must not turn up in a later phase. */

@@ -69,14 +69,14 @@ static int expire(struct drv_requester *requester, uint64_t now, struct drv_fail
 	return 0;
 }
 
-int drv_requester_look(struct drv_requester *requester, struct drv_fail *fail)
+int drv_requester_poll_oob(struct drv_requester *requester, struct drv_fail *fail)
 {
 	struct drv_engine *engine = requester->progress.port.engine;
 	const uint64_t now = drv_clock_now(&engine->clock);
 
 	if (!requester->progress.check.reliable && expire(requester, now, fail))
 		return -1;
-	return drv_engine_look(engine, now, NULL, fail);
+	return drv_engine_poll_oob(engine, now, NULL, fail);
 }
 
 int drv_requester_close(struct drv_requester *requester, struct drv_fail *fail)

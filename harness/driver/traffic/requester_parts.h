@@ -171,7 +171,7 @@ DRV_INLINE int drv_requester_loop(struct drv_requester *requester, const enum dr
 		status = drv_progress_rest(engine, events, sleep_ns, &requester->progress.idle, fail);
 		if (DRV_LIKELY(status == 0))
 			continue;
-		if (status < 0 || drv_requester_look(requester, fail))
+		if (status < 0 || drv_requester_poll_oob(requester, fail))
 			return -1;
 	}
 }

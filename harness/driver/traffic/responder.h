@@ -128,7 +128,7 @@ void drv_responder_phase(struct drv_responder *responder, const struct drv_phase
 int drv_responder_drain(void *responder, struct drv_fail *fail);
 /* The same of who was told by drv_responder_due_latest alone. */
 int drv_responder_drain_latest(void *responder, struct drv_fail *fail);
-/* For drv_serve_loop: whether something is. */
+/* For drv_poll_until_message: whether something is. */
 DRV_INLINE bool drv_responder_loop_due(void *arg)
 {
 	return ((const struct drv_responder *)arg)->port.due;

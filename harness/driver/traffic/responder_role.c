@@ -307,19 +307,19 @@ int drv_responder_role_serve(struct drv_play *play, json_t **message_out, struct
 {
 	struct drv_responder *responder = play->state;
 
-	return responder->pool
-		       ? drv_serve_loop(play->engine, &responder->port.sink, responder, pool_due,
-					drv_responder_drain, message_out, fail)
-		       : drv_serve_loop(play->engine, &responder->port.sink, responder,
-					drv_responder_loop_due, drv_responder_drain, message_out, fail);
+	return responder->pool ? drv_poll_until_message(play->engine, &responder->port.sink, responder,
+							pool_due, drv_responder_drain, message_out, fail)
+			       : drv_poll_until_message(play->engine, &responder->port.sink, responder,
+							drv_responder_loop_due, drv_responder_drain,
+							message_out, fail);
 }
 
 int drv_responder_role_serve_latest(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct drv_responder *responder = play->state;
 
-	return drv_serve_loop(play->engine, &responder->port.sink, responder, drv_responder_loop_due,
-			      drv_responder_drain_latest, message_out, fail);
+	return drv_poll_until_message(play->engine, &responder->port.sink, responder, drv_responder_loop_due,
+				      drv_responder_drain_latest, message_out, fail);
 }
 
 void drv_responder_role_phase(struct drv_play *play, const struct drv_phase *phase,

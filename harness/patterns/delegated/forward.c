@@ -289,6 +289,6 @@ void drv_forward_settle(struct drv_forward *forward)
 
 int drv_forward_run(struct drv_forward *forward, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_serve_loop(forward->progress.port.engine, &forward->progress.port.sink, forward, due,
-			      drain, message_out, fail);
+	return drv_poll_until_message(forward->progress.port.engine, &forward->progress.port.sink, forward,
+				      due, drain, message_out, fail);
 }

@@ -360,8 +360,8 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct receiver *receiver = play->state;
 
-	return drv_serve_loop(play->engine, &receiver->server.port.sink, receiver, drv_responder_loop_due,
-			      receiver_drain, message_out, fail);
+	return drv_poll_until_message(play->engine, &receiver->server.port.sink, receiver,
+				      drv_responder_loop_due, receiver_drain, message_out, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)

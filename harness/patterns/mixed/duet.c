@@ -93,7 +93,7 @@ static int run_until_rests(struct drv_duet *duet, struct drv_requester *until, s
 			continue;
 		if (status < 0)
 			return -1;
-		if (drv_requester_look(calls, fail) || (bulk && drv_requester_look(bulk, fail)))
+		if (drv_requester_poll_oob(calls, fail) || (bulk && drv_requester_poll_oob(bulk, fail)))
 			return -1;
 	}
 }
@@ -151,7 +151,7 @@ DRV_INLINE int drain(void *arg, struct drv_fail *fail)
 
 int drv_duet_serve(struct drv_duet *duet, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_serve_loop(duet->engine, duet->sink, duet, due, drain, message_out, fail);
+	return drv_poll_until_message(duet->engine, duet->sink, duet, due, drain, message_out, fail);
 }
 
 void drv_duet_phase(struct drv_duet *duet, const struct drv_phase *phase, struct drv_counts *counts)

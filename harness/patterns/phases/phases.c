@@ -226,8 +226,8 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct receiver *receiver = play->state;
 
-	return drv_serve_loop_from(play->engine, &receiver->server.port.sink, receiver, begin_poll,
-				   drv_responder_loop_due, drain, message_out, fail);
+	return drv_poll_until_message_from(play->engine, &receiver->server.port.sink, receiver, begin_poll,
+					   drv_responder_loop_due, drain, message_out, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)

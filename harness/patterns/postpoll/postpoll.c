@@ -202,7 +202,8 @@ DRV_INLINE int round_trip(struct direct *direct, struct drv_fail *fail)
 		if (DRV_UNLIKELY(events < 0))
 			return drv_engine_fail("poll", events, fail);
 		if (DRV_UNLIKELY(!(++idle & 1023)) &&
-		    drv_engine_look(direct->progress.port.engine, drv_clock_now(&engine->clock), NULL, fail))
+		    drv_engine_poll_oob(direct->progress.port.engine, drv_clock_now(&engine->clock), NULL,
+					fail))
 			return -1;
 	}
 	return 0;
@@ -274,8 +275,8 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct direct *direct = play->state;
 
-	return drv_serve_loop(play->engine, &direct->progress.port.sink, direct, due, drain, message_out,
-			      fail);
+	return drv_poll_until_message(play->engine, &direct->progress.port.sink, direct, due, drain,
+				      message_out, fail);
 }
 
 static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)

@@ -453,7 +453,8 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct reconnect *state = play->state;
 
-	return drv_serve_loop(play->engine, state->progress.sink, state, due, drain, message_out, fail);
+	return drv_poll_until_message(play->engine, state->progress.sink, state, due, drain, message_out,
+				      fail);
 }
 
 /* ---- both roles ---- */

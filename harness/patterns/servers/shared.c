@@ -211,7 +211,7 @@ static int await_workers(struct drv_shared *shared, int status, struct drv_fail 
 			continue;
 		if (events < 0)
 			status = drv_engine_fail("poll", events, fail);
-		else if (drv_engine_look(own, drv_clock_now(&own->clock), NULL, fail))
+		else if (drv_engine_poll_oob(own, drv_clock_now(&own->clock), NULL, fail))
 			status = -1;
 		if (status)
 			atomic_store(&shared->rung, shared->steps);

@@ -117,7 +117,7 @@ static void check(struct drv_engine *engine, uint32_t depth, uint32_t at_once, u
 
 int main(void)
 {
-	struct drv_engine engine = {.layer = &layer, .nap_factor = 1, .channels_count = 1};
+	struct drv_engine engine = {.layer = &layer, .idle_sleep_scale = 1, .channels_count = 1};
 
 	engine.offer.both.caps = CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_BATCH;
 	drv_clock_start(&engine.clock, false);

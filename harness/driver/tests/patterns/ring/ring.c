@@ -176,7 +176,7 @@ static int lap(struct ring *ring, struct drv_fail *fail)
 		} else if (++idle & 63) {
 			continue;
 		}
-		if (drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail))
+		if (drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), NULL, fail))
 			return -1;
 	}
 	ring->laps++;
@@ -284,7 +284,7 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct ring *ring = play->state;
 
-	return drv_serve_loop(play->engine, &ring->port.sink, ring, due, drain, message_out, fail);
+	return drv_poll_until_message(play->engine, &ring->port.sink, ring, due, drain, message_out, fail);
 }
 
 static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)

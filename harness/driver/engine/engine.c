@@ -146,8 +146,8 @@ int drv_engine_poll_oob(struct drv_engine *engine, uint64_t now, json_t **messag
 		return drv_engine_explain(engine, fail);
 	if (DRV_UNLIKELY(drv_stop_signal))
 		return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d", (int)drv_stop_signal);
-	if (DRV_UNLIKELY(engine->bell != NULL) &&
-	    atomic_load_explicit(engine->bell, memory_order_acquire) >= engine->bell_at) {
+	if (DRV_UNLIKELY(engine->awaited_count != NULL) &&
+	    atomic_load_explicit(engine->awaited_count, memory_order_acquire) >= engine->awaited_at) {
 		if (message_out) {
 			*message_out = json_null();
 			return 1;

@@ -50,7 +50,7 @@ enum drv_pool {
 struct drv_floor;
 struct drv_floor_run;
 struct drv_demux;
-struct drv_crew;
+struct drv_threads;
 struct drv_workers;
 
 /* One channel, by its number (the `peer` of the contract). */
@@ -117,7 +117,7 @@ struct drv_engine {
 	/* of this endpoint: 0 is the one that has the out-of-band channel */
 	uint32_t thread;
 	/* the other threads; NULL where there are none, and in these */
-	struct drv_crew *crew;
+	struct drv_threads *threads;
 	/* its workers, for the length of an attempt; NULL: none */
 	struct drv_workers *workers;
 	/* sleeps until the layer or a worker has something (drv_workers_wait): instead of the layer's wait, where there are workers */
@@ -149,12 +149,12 @@ struct drv_engine {
 	/* how often the loop of a role found nothing to do, and slept: calls of the layer's wait, or of its own loop's */
 	uint64_t waits;
 	/*
-	 * Where several threads work: once *bell has come to bell_at, drv_engine_poll_oob gives JSON's null for a message;
-	 * where it takes none, the first thread goes on and all others give up. NULL: no bell.
+	 * Where several threads work: once *awaited_count has come to awaited_at, drv_engine_poll_oob gives JSON's null for a
+	 * message; where it takes none, the first thread goes on and all others give up. NULL: none.
 	 */
-	const _Atomic unsigned *bell;
-	unsigned bell_at;
-	/* of the other threads: counts those that have come to drv_crew_reach */
+	const _Atomic unsigned *awaited_count;
+	unsigned awaited_at;
+	/* of the other threads: counts those that have come to drv_threads_reach */
 	_Atomic unsigned *reached;
 	/* ticks between looks at the out-of-band channel while idle */
 	uint64_t oob_period;

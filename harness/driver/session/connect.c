@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "threads/crew.h"
+#include "threads/threads.h"
 #include "engine/engine.h"
 #include "base/text.h"
 #include "measure/usage.h"
@@ -142,9 +142,9 @@ int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct d
 	const struct drv_idle *idle = drv_engine_idle(engine);
 	struct meeting meeting = {.deadline_ns = deadline_ns};
 	json_t *blobs = json_array(), *all;
-	int status = drv_crew_all(engine, own_addresses, &meeting, fail);
+	int status = drv_threads_all(engine, own_addresses, &meeting, fail);
 
-	for (size_t t = 0; t <= drv_crew_size(engine); t++)
+	for (size_t t = 0; t <= drv_threads_size(engine); t++)
 		if (json_array_append_new(blobs, meeting.own[t]) && !status)
 			status = drv_fail_set(fail, DRV_MEMORY, "no memory for addresses");
 	if (status) {
@@ -154,7 +154,7 @@ int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct d
 	if (gather(engine, "address", json_pack("{s:o}", "blobs", blobs), deadline_ns, &all, fail))
 		return -1;
 	meeting.all = all;
-	status = drv_crew_all(engine, connect_thread, &meeting, fail);
+	status = drv_threads_all(engine, connect_thread, &meeting, fail);
 	json_decref(all);
 	if (status)
 		return -1;
@@ -254,6 +254,6 @@ void drv_engine_close(struct drv_engine *engine)
 {
 	struct drv_fail ignored;
 
-	drv_crew_all(engine, close_thread, NULL, &ignored);
-	drv_crew_end(engine);
+	drv_threads_all(engine, close_thread, NULL, &ignored);
+	drv_threads_end(engine);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "session/self.h"
-#include "threads/crew.h"
+#include "threads/threads.h"
 #include "traffic/payload.h"
 
 #define COUNT_NS UINT64_C(15000000)
@@ -84,7 +84,7 @@ int drv_play_start(struct drv_play *play, struct drv_engine *engine, size_t inde
 		   struct drv_fail *fail)
 {
 	const struct drv_role *role = drv_play_role(engine, &engine->launch->points[index]);
-	const uint32_t others = drv_crew_size(engine);
+	const uint32_t others = drv_threads_size(engine);
 	struct job job = {.play = play, .index = index};
 
 	*play = (struct drv_play){.engine = engine, .record = record};
@@ -104,7 +104,7 @@ int drv_play_start(struct drv_play *play, struct drv_engine *engine, size_t inde
 		if (!play->others)
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
 	}
-	return drv_crew_all(engine, start_one, &job, fail);
+	return drv_threads_all(engine, start_one, &job, fail);
 }
 
 void drv_play_stop(struct drv_play *play)
@@ -115,8 +115,8 @@ void drv_play_stop(struct drv_play *play)
 	if (!play->engine)
 		return;
 	drv_events_end(&play->engine->events);
-	if (!drv_crew_size(play->engine) || play->others)
-		drv_crew_all(play->engine, stop_one, &job, &ignored);
+	if (!drv_threads_size(play->engine) || play->others)
+		drv_threads_all(play->engine, stop_one, &job, &ignored);
 	free(play->others);
 	free(play->shared);
 	play->others = NULL;
@@ -192,12 +192,12 @@ static int step_other(struct drv_engine *engine, void *arg, struct drv_fail *fai
 	const int status = step_one(engine, arg, fail);
 	json_t *message;
 
-	drv_crew_reach(engine);
+	drv_threads_reach(engine);
 	return status ? -1 : drv_play_serve_alone(play_of(arg, engine), &message, fail);
 }
 
-/* Works for others; a message is put back, the bell is not. */
-static int serve_until_bell(struct drv_play *play, struct drv_fail *fail)
+/* Works for others; a message is put back, the recall is not. */
+static int serve_until_recalled(struct drv_play *play, struct drv_fail *fail)
 {
 	for (;;) {
 		json_t *message;
@@ -207,7 +207,7 @@ static int serve_until_bell(struct drv_play *play, struct drv_fail *fail)
 		if (json_is_null(message))
 			return 0;
 		drv_oob_put_back(play->engine->oob, message);
-		/* whoever sent it waits for us, and we for the bell */
+		/* whoever sent it waits for us, and we for the recall */
 		if (drv_engine_poll_oob(play->engine, drv_clock_now(&play->engine->clock), NULL, fail))
 			return -1;
 	}
@@ -220,17 +220,17 @@ static int step_all(struct drv_play *play, struct job *job, struct drv_fail *fai
 	struct drv_fail why;
 	int status;
 
-	drv_crew_post(engine, step_other, job);
+	drv_threads_post(engine, step_other, job);
 	status = step_one(engine, job, fail);
-	drv_crew_watch(engine);
+	drv_threads_watch(engine);
 	if (!status)
-		status = serve_until_bell(play, fail);
-	drv_crew_ring(engine);
-	if (drv_crew_join(engine, &why) && !status) {
+		status = serve_until_recalled(play, fail);
+	drv_threads_ring(engine);
+	if (drv_threads_join(engine, &why) && !status) {
 		*fail = why;
 		status = -1;
 	}
-	for (uint32_t i = 0; i < drv_crew_size(engine); i++) {
+	for (uint32_t i = 0; i < drv_threads_size(engine); i++) {
 		drv_usage_add_thread(&job->usage[0], &job->usage[i + 1]);
 		drv_record_add(play->record, play->others[i].record, job->step != DRV_STEP_MEASURE);
 	}
@@ -337,9 +337,9 @@ void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct
 
 	job.play = play;
 	job.phase = phase;
-	drv_crew_all(play->engine, phase_one, &job, &ignored);
+	drv_threads_all(play->engine, phase_one, &job, &ignored);
 	*counts_out = job.counts[0];
-	for (uint32_t i = 0; i < drv_crew_size(play->engine); i++) {
+	for (uint32_t i = 0; i < drv_threads_size(play->engine); i++) {
 		add_counts(counts_out, &job.counts[i + 1]);
 		/* of threads that act, each step has added what they recorded */
 		if (phase->last && !play->role->acts)
@@ -365,9 +365,9 @@ bool drv_play_settle(struct drv_play *play)
 	bool settled;
 
 	job.play = play;
-	drv_crew_all(play->engine, settle_one, &job, &ignored);
+	drv_threads_all(play->engine, settle_one, &job, &ignored);
 	settled = job.settled[0];
-	for (uint32_t i = 0; i < drv_crew_size(play->engine); i++)
+	for (uint32_t i = 0; i < drv_threads_size(play->engine); i++)
 		settled &= job.settled[i + 1];
 	return settled;
 }
@@ -395,10 +395,10 @@ int drv_play_serve(struct drv_play *play, json_t **message_out, struct drv_fail 
 	if (!play->others)
 		return drv_play_serve_alone(play, message_out, fail);
 	job.play = play;
-	drv_crew_post(engine, serve_one, &job);
+	drv_threads_post(engine, serve_one, &job);
 	status = drv_play_serve_alone(play, message_out, fail);
-	drv_crew_ring(engine);
-	if (drv_crew_join(engine, &why) && !status) {
+	drv_threads_ring(engine);
+	if (drv_threads_join(engine, &why) && !status) {
 		json_decref(*message_out);
 		*fail = why;
 		status = -1;

@@ -30,7 +30,7 @@ bool drv_play_settle(struct drv_play *play);
 /* Works for others, in all threads, until a message comes. */
 int drv_play_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 
-/* The same in the calling thread alone; JSON's null stands for the bell. */
+/* The same in the calling thread alone; JSON's null stands for the recall. */
 int drv_play_serve_alone(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 
 #endif

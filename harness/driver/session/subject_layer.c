@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A session's subject is a layer. */
-#include "threads/crew.h"
+#include "threads/threads.h"
 #include "engine/facts.h"
 #include "session/subject.h"
 #include "base/text.h"
@@ -36,8 +36,8 @@ static int open_layer(struct drv_engine *engine, struct drv_result *result, stru
 	const struct cadge_layer *adapter = drv_loaded_adapter(&engine->loaded);
 	struct cadge_limits limits = {.bytes = sizeof(limits)};
 
-	if (drv_engine_open(engine, fail) || drv_crew_start(engine, fail) ||
-	    drv_crew_all(engine, open_thread, NULL, fail))
+	if (drv_engine_open(engine, fail) || drv_threads_start(engine, fail) ||
+	    drv_threads_all(engine, open_thread, NULL, fail))
 		return -1;
 	engine->layer->limits(engine->ctx, &limits);
 	drv_ability_read(engine->layer, engine->ctx, ability_out);
@@ -100,9 +100,9 @@ static int path_of_thread(struct drv_engine *engine, void *arg, struct drv_fail 
 static json_t *paths(struct drv_engine *engine, struct drv_fail *fail)
 {
 	json_t *by_thread[DRV_THREADS_MAX] = {0}, *list = json_array();
-	const int status = drv_crew_all(engine, path_of_thread, by_thread, fail);
+	const int status = drv_threads_all(engine, path_of_thread, by_thread, fail);
 
-	for (size_t t = 0; t <= drv_crew_size(engine); t++) {
+	for (size_t t = 0; t <= drv_threads_size(engine); t++) {
 		json_array_extend(list, by_thread[t]);
 		json_decref(by_thread[t]);
 	}

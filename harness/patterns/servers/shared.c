@@ -42,7 +42,7 @@ struct drv_shared {
 	unsigned steps;
 	/* steps done so far by all workers together; the last step that was given up */
 	_Alignas(ALIGN) atomic_uint done;
-	_Alignas(ALIGN) atomic_uint rung;
+	_Alignas(ALIGN) atomic_uint recalled;
 	struct sharer sharers[];
 };
 
@@ -110,7 +110,7 @@ static int make_sharer(struct drv_shared *shared, uint32_t index, struct drv_exc
 		/* that of a thread beside the first, which alone has the out-of-band channel */
 		engine->thread = index + 1;
 		engine->oob = NULL;
-		engine->bell = &shared->rung;
+		engine->awaited_count = &shared->recalled;
 	}
 	memset(engine->pools, 0, sizeof(engine->pools));
 	/* the layer knows these pages already, and they are another's to free */
@@ -197,7 +197,7 @@ static int await_workers(struct drv_shared *shared, int status, struct drv_fail 
 	unsigned done;
 
 	if (status)
-		atomic_store(&shared->rung, shared->steps);
+		atomic_store(&shared->recalled, shared->steps);
 	while ((done = atomic_load(&shared->done)) != wanted) {
 		int events = 0;
 
@@ -214,7 +214,7 @@ static int await_workers(struct drv_shared *shared, int status, struct drv_fail 
 		else if (drv_engine_poll_oob(own, drv_clock_now(&own->clock), NULL, fail))
 			status = -1;
 		if (status)
-			atomic_store(&shared->rung, shared->steps);
+			atomic_store(&shared->recalled, shared->steps);
 	}
 	return status;
 }
@@ -252,7 +252,7 @@ int drv_shared_run(struct drv_shared *shared, drv_shared_fn fn, uint64_t number,
 
 		own->deadline = engine->deadline;
 		own->deadline_ns = engine->deadline_ns;
-		own->bell_at = shared->steps;
+		own->awaited_at = shared->steps;
 	}
 	for (uint32_t i = 0; i < shared->workers; i++)
 		drv_workers_give(shared->play->engine, i, shared->steps);

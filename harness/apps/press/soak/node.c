@@ -277,8 +277,8 @@ static int open_layer(struct member *member, const struct soak_plan *plan, struc
 	engine->endpoint = (int)plan->number;
 	engine->block = true;
 	engine->deadline = engine->launch_deadline_ns = UINT64_MAX;
-	engine->bell = &member->stop;
-	engine->bell_at = 1;
+	engine->awaited_count = &member->stop;
+	engine->awaited_at = 1;
 	drv_clock_start(&engine->clock, true);
 	press_links_need(plan->version, &engine->needs);
 	if (drv_engine_open(engine, fail))

@@ -4,8 +4,8 @@
  * engine of its own, and does what the first thread orders; between orders it polls its layer, as whoever waits does.
  * The out-of-band channel is the first thread's alone.
  */
-#ifndef DRV_CREW_H
-#define DRV_CREW_H
+#ifndef DRV_THREADS_H
+#define DRV_THREADS_H
 
 #include "engine/engine.h"
 
@@ -13,30 +13,30 @@
 typedef int (*drv_job_fn)(struct drv_engine *engine, void *arg, struct drv_fail *fail);
 
 /* Starts the other threads of this endpoint, pinned to their cores; nothing where it has one. `engine` is the first's. */
-int drv_crew_start(struct drv_engine *engine, struct drv_fail *fail);
+int drv_threads_start(struct drv_engine *engine, struct drv_fail *fail);
 /* Ends them. Legal without. */
-void drv_crew_end(struct drv_engine *engine);
+void drv_threads_end(struct drv_engine *engine);
 
 /* How many there are beside the first. */
-uint32_t drv_crew_size(const struct drv_engine *engine);
+uint32_t drv_threads_size(const struct drv_engine *engine);
 
-/* Begins a job in all other threads. `arg` stays until drv_crew_join. */
-void drv_crew_post(struct drv_engine *engine, drv_job_fn job, void *arg);
+/* Begins a job in all other threads. `arg` stays until drv_threads_join. */
+void drv_threads_post(struct drv_engine *engine, drv_job_fn job, void *arg);
 /* Inside a job of another thread: says that it has come so far. */
-void drv_crew_reach(struct drv_engine *engine);
+void drv_threads_reach(struct drv_engine *engine);
 /*
  * Makes drv_engine_poll_oob of the first thread, where it takes messages, return JSON's null once all others have come so far.
  */
-void drv_crew_watch(struct drv_engine *engine);
+void drv_threads_watch(struct drv_engine *engine);
 /* Tells the other threads to come back: those that serve are done, those that act give up. */
-void drv_crew_ring(struct drv_engine *engine);
+void drv_threads_ring(struct drv_engine *engine);
 /* Waits until the job is done, polling the layer. 0, or -1 with the reason of the first thread that failed. */
-int drv_crew_join(struct drv_engine *engine, struct drv_fail *fail);
+int drv_threads_join(struct drv_engine *engine, struct drv_fail *fail);
 
 /* All three: the job in every thread, the first included. Its own failure counts most. */
-int drv_crew_all(struct drv_engine *engine, drv_job_fn job, void *arg, struct drv_fail *fail);
+int drv_threads_all(struct drv_engine *engine, drv_job_fn job, void *arg, struct drv_fail *fail);
 
 /* Whether all other threads stayed on their cores; `detail` gets the first that did not. */
-bool drv_crew_pinned(struct drv_engine *engine, char *detail, size_t detail_bytes);
+bool drv_threads_pinned(struct drv_engine *engine, char *detail, size_t detail_bytes);
 
 #endif

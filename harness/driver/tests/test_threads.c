@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The other threads of an endpoint: none of them touches a context before it has one of its own, and each job is done once by each. */
-#include "threads/crew.h"
+#include "threads/threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -74,21 +74,21 @@ int main(void)
 	drv_port_start(&engine.port, &engine);
 	/* as a session does it: the first thread's is open before there are others */
 	open_own(&engine);
-	tap_ok(drv_crew_start(&engine, &fail) == 0 && drv_crew_size(&engine) == THREADS - 1,
+	tap_ok(drv_threads_start(&engine, &fail) == 0 && drv_threads_size(&engine) == THREADS - 1,
 	       "%d more threads %s", THREADS - 1, fail.text);
 	pause_ms(20);
 	tap_ok(atomic_load(&strangers) == 0,
 	       "none polls the first one's context before it has its own: %u did", atomic_load(&strangers));
-	tap_ok(drv_crew_all(&engine, open_job, NULL, &fail) == 0, "each opens its own %s", fail.text);
+	tap_ok(drv_threads_all(&engine, open_job, NULL, &fail) == 0, "each opens its own %s", fail.text);
 	pause_ms(20);
 	tap_ok(atomic_load(&polls) > 0 && atomic_load(&strangers) == 0,
 	       "idle, each polls its own, %u times in all", atomic_load(&polls));
 	for (int i = 0; i < JOBS; i++) {
 		atomic_store(&done, 0);
-		whole += drv_crew_all(&engine, count_job, NULL, &fail) == 0 && done == (1u << THREADS) - 1;
+		whole += drv_threads_all(&engine, count_job, NULL, &fail) == 0 && done == (1u << THREADS) - 1;
 	}
 	tap_ok(whole == JOBS, "a job is done by all before it is over: %u of %d", whole, JOBS);
-	drv_crew_end(&engine);
-	tap_ok(!engine.crew, "and the threads end");
+	drv_threads_end(&engine);
+	tap_ok(!engine.threads, "and the threads end");
 	return tap_done();
 }

@@ -19,7 +19,7 @@
 #include "launch/negotiate.h"
 #include "oob/oob.h"
 #include "launch/watchdog.h"
-#include "engine/witness.h"
+#include "engine/machine_probe.h"
 
 #define DRV_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define DRV_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -174,7 +174,7 @@ struct drv_engine {
 	 */
 	uint32_t oob_check_mask;
 	/* of the first thread alone */
-	struct drv_witness witness;
+	struct drv_machine_probe probe;
 };
 
 /* Makes a port whose up and down note the channel's state and whose other callbacks count nothing, keep nothing and

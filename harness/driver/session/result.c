@@ -76,7 +76,7 @@ void drv_result_free(struct drv_result *result)
 	json_decref(result->limits);
 	json_decref(result->path);
 	json_decref(result->objects);
-	json_decref(result->witness);
+	json_decref(result->probe);
 	json_decref(result->control_bytes);
 	for (unsigned i = 0; i < DRV_ENDPOINTS_MAX; i++) {
 		json_decref(result->clock[i]);
@@ -343,7 +343,7 @@ char *drv_result_text(const struct drv_result *result)
 	for (size_t i = 0; !explained && i < result->attempts_count; i++)
 		if (json_array_append_new(attempts, attempt_json(&result->attempts[i])))
 			object.failed = true;
-	put(&object, "witness", result->witness ? json_incref(result->witness) : json_array());
+	put(&object, "witness", result->probe ? json_incref(result->probe) : json_array());
 	put(&object, "attempts", attempts);
 	document = finish(&object);
 	text = document ? json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;

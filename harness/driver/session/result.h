@@ -97,13 +97,13 @@ struct drv_result {
 	json_t *clock[DRV_ENDPOINTS_MAX], *pinning[DRV_ENDPOINTS_MAX], *endpoint[DRV_ENDPOINTS_MAX];
 	/* by endpoint: the core that each of its threads ran on last */
 	json_t *threads[DRV_ENDPOINTS_MAX];
-	/* by endpoint: resident memory of its process, see resident.h; NULL: it did not come to connect */
+	/* by endpoint: resident memory of its process, see rss.h; NULL: it did not come to connect */
 	json_t *resident[DRV_ENDPOINTS_MAX];
 	/* array, by endpoint: what it said and heard out of band, in bytes; NULL: nobody to talk to */
 	json_t *control_bytes;
 	struct drv_checks checks;
-	/* what the state witness said before, between and after the attempts; owned reference */
-	json_t *witness;
+	/* what the machine probe said before, between and after the attempts; owned reference */
+	json_t *probe;
 	struct drv_attempt *attempts;
 	size_t attempts_count;
 };

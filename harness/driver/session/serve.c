@@ -138,12 +138,12 @@ static int serve_attempt(struct drv_engine *engine, size_t index, struct drv_fai
 }
 
 /* The partner's part of a look at the state of the machine. */
-static int witness(struct drv_engine *engine, const json_t *message, uint64_t deadline_ns,
-		   struct drv_fail *fail)
+static int probe(struct drv_engine *engine, const json_t *message, uint64_t deadline_ns,
+		 struct drv_fail *fail)
 {
 	const uint32_t at = (uint32_t)json_integer_value(json_object_get(message, "at"));
-	const struct drv_witness_values values = drv_witness_look(&engine->witness, at);
-	json_t *said = drv_witness_json(&values, at, engine->endpoint);
+	const struct drv_machine_probe_values values = drv_machine_probe_look(&engine->probe, at);
+	json_t *said = drv_machine_probe_json(&values, at, engine->endpoint);
 
 	if (said && drv_json_set(said, "m", json_string("witness"))) {
 		json_decref(said);
@@ -169,7 +169,7 @@ int drv_serve(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *
 			return 0;
 		}
 		if (!strcmp(name, "witness")) {
-			const int status = witness(engine, message, deadline_ns, fail);
+			const int status = probe(engine, message, deadline_ns, fail);
 
 			json_decref(message);
 			if (status)

@@ -15,7 +15,7 @@
 #include "engine/mapped.h"
 #include "measure/pin.h"
 #include "session/play.h"
-#include "measure/resident.h"
+#include "measure/rss.h"
 #include "session/result.h"
 #include "session/subject.h"
 #include "base/text.h"
@@ -38,7 +38,7 @@ struct session {
 	/* of use on endpoint 0 */
 	struct drv_result result;
 	struct drv_pin pin;
-	struct drv_resident resident[DRV_MOMENTS];
+	struct drv_rss rss[DRV_MOMENTS];
 	/* soft: no step may last longer */
 	uint64_t deadline_ns;
 	/* what the watchdog stores if the layer never comes back */
@@ -203,7 +203,7 @@ static int open_subject(struct session *session, struct drv_fail *fail)
 	bad = open_with_cores(session, &here, &why) != 0;
 	here.clock = drv_clock_identity(&engine->clock);
 	session->result.phases.open_ns = drv_now_ns() - started_ns;
-	session->resident[DRV_OPENED] = drv_resident_read();
+	session->rss[DRV_OPENED] = drv_rss_read();
 	if (agree(session, "opened", bad ? json_object() : drv_ability_json(&here), bad ? &why : NULL, &all,
 		  fail))
 		return -1;
@@ -296,9 +296,9 @@ static int weigh(struct session *session, struct drv_fail *fail)
 {
 	json_t *all;
 
-	session->resident[DRV_CONNECTED] = drv_resident_read();
-	if (agree(session, "resident", json_pack("{s:o}", "bytes", drv_resident_json(session->resident)),
-		  NULL, &all, fail))
+	session->rss[DRV_CONNECTED] = drv_rss_read();
+	if (agree(session, "resident", json_pack("{s:o}", "bytes", drv_rss_json(session->rss)), NULL,
+		  &all, fail))
 		return -1;
 	for (size_t e = 0; e < json_array_size(all); e++)
 		session->result.resident[e] = json_incref(json_object_get(json_array_get(all, e), "bytes"));
@@ -334,19 +334,19 @@ static int join(struct session *session, struct drv_fail *fail)
 	return 0;
 }
 
-/* The two processes that witness the state of the machine get what they need, and share a line where they can. */
+/* The two processes that probe the machine get what they need, and share a line where they can. */
 static int prepare_witness(struct session *session, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
 	json_t *all;
 
-	drv_witness_start(&engine->witness, session->launch, engine->endpoint, &engine->clock);
-	session->result.witness = json_array();
+	drv_machine_probe_start(&engine->probe, session->launch, engine->endpoint, &engine->clock);
+	session->result.probe = json_array();
 	if (engine->self)
 		return 0;
-	if (agree(session, "witness", drv_witness_offer(&engine->witness), NULL, &all, fail))
+	if (agree(session, "witness", drv_machine_probe_offer(&engine->probe), NULL, &all, fail))
 		return -1;
-	drv_witness_accept(&engine->witness, json_array_get(all, 0));
+	drv_machine_probe_accept(&engine->probe, json_array_get(all, 0));
 	json_decref(all);
 	return 0;
 }
@@ -355,8 +355,8 @@ static int prepare_witness(struct session *session, struct drv_fail *fail)
 static int look(struct session *session, size_t at, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
-	const int partner = engine->witness.other;
-	struct drv_witness_values values;
+	const int partner = engine->probe.other;
+	struct drv_machine_probe_values values;
 	json_t *order = json_pack("{s:s, s:I}", "m", "witness", "at", (json_int_t)at), *theirs = NULL;
 	int status = 0;
 
@@ -365,16 +365,16 @@ static int look(struct session *session, size_t at, struct drv_fail *fail)
 	json_decref(order);
 	if (status)
 		return -1;
-	values = drv_witness_look(&engine->witness, (uint32_t)at);
+	values = drv_machine_probe_look(&engine->probe, (uint32_t)at);
 	if (partner > 0 && drv_oob_expect(engine->oob, partner, "witness", drv_engine_idle(engine),
 					  step_deadline(session), &theirs, fail))
 		return -1;
-	if (json_array_append_new(session->result.witness, drv_witness_json(&values, (uint32_t)at, 0)))
+	if (json_array_append_new(session->result.probe, drv_machine_probe_json(&values, (uint32_t)at, 0)))
 		status = -1;
 	if (theirs) {
 		json_object_del(theirs, "m");
 		json_object_del(theirs, "from");
-		if (json_array_append_new(session->result.witness, theirs))
+		if (json_array_append_new(session->result.probe, theirs))
 			status = -1;
 	}
 	return status ? drv_fail_set(fail, DRV_MEMORY, "no memory for what the machine is like") : 0;
@@ -560,7 +560,7 @@ static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 
 	if (prepare_fallback(session, fail))
 		return -1;
-	session->resident[DRV_BEFORE] = drv_resident_read();
+	session->rss[DRV_BEFORE] = drv_rss_read();
 	if (load(session, fail) || open_subject(session, fail) || join(session, fail) ||
 	    negotiate(session, fail) || expose(session, fail) || prepare_witness(session, fail))
 		return -1;
@@ -676,7 +676,7 @@ int drv_session_run(const struct drv_session_args *args)
 		fail = store_fail;
 	}
 	drv_oob_close(engine->oob);
-	drv_witness_end(&engine->witness);
+	drv_machine_probe_end(&engine->probe);
 	free(session.fallback);
 	drv_result_free(&session.result);
 	drv_pin_free(&session.pin);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Resident memory of this process, by what it is. */
-#include "measure/resident.h"
+#include "measure/rss.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define KIB 1024u
 
 /* One line about the mapping in progress, "Rss:   12 kB". Pages of the hugetlbfs are in no Rss. */
-static void take(struct drv_resident *sum, bool shared, const char *name, uint64_t bytes)
+static void take(struct drv_rss *sum, bool shared, const char *name, uint64_t bytes)
 {
 	if (!strcmp(name, "Rss"))
 		*(shared ? &sum->shared_bytes : &sum->file_bytes) += bytes;
@@ -27,9 +27,9 @@ static void take(struct drv_resident *sum, bool shared, const char *name, uint64
 	}
 }
 
-struct drv_resident drv_resident_parse(FILE *text)
+struct drv_rss drv_rss_parse(FILE *text)
 {
-	struct drv_resident sum = {0};
+	struct drv_rss sum = {0};
 	bool shared = false;
 	char line[512];
 
@@ -47,19 +47,19 @@ struct drv_resident drv_resident_parse(FILE *text)
 	return sum;
 }
 
-struct drv_resident drv_resident_read(void)
+struct drv_rss drv_rss_read(void)
 {
 	FILE *file = fopen("/proc/self/smaps", "re");
-	struct drv_resident found = {0};
+	struct drv_rss found = {0};
 
 	if (file) {
-		found = drv_resident_parse(file);
+		found = drv_rss_parse(file);
 		fclose(file);
 	}
 	return found;
 }
 
-static json_t *moment_json(const struct drv_resident *found)
+static json_t *moment_json(const struct drv_rss *found)
 {
 	if (!found->known)
 		return json_null();
@@ -68,7 +68,7 @@ static json_t *moment_json(const struct drv_resident *found)
 			 drv_json_count(found->shared_part_bytes), "file", drv_json_count(found->file_bytes));
 }
 
-json_t *drv_resident_json(const struct drv_resident moments[DRV_MOMENTS])
+json_t *drv_rss_json(const struct drv_rss moments[DRV_MOMENTS])
 {
 	return json_pack("{s:o, s:o, s:o}", "before", moment_json(&moments[DRV_BEFORE]), "opened",
 			 moment_json(&moments[DRV_OPENED]), "connected",

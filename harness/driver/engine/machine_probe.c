@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state witness. */
-#include "engine/witness.h"
+/* The machine probe. */
+#include "engine/machine_probe.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -24,7 +24,7 @@
 #define COPY_NS UINT64_C(400000)
 
 /* The line, and nothing else on it. Each round has two values: odd from the leader, even back. */
-struct drv_witness_line {
+struct drv_machine_probe_line {
 	_Alignas(64) _Atomic uint32_t word;
 	uint8_t rest[60];
 };
@@ -42,17 +42,18 @@ static int ascending(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static double median_ns(const struct drv_witness *witness, size_t count)
+static double median_ns(const struct drv_machine_probe *probe, size_t count)
 {
 	if (!count)
 		return -1;
-	qsort(witness->rounds, count, sizeof(*witness->rounds), ascending);
-	return (double)drv_clock_to_ns(witness->clock, UINT64_C(1024) * witness->rounds[count / 2]) / 1024;
+	qsort(probe->rounds, count, sizeof(*probe->rounds), ascending);
+	return (double)drv_clock_to_ns(probe->clock, UINT64_C(1024) * probe->rounds[count / 2]) / 1024;
 }
 
-static struct drv_witness_line *share(int fd)
+static struct drv_machine_probe_line *share(int fd)
 {
-	void *base = mmap(NULL, sizeof(struct drv_witness_line), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *base =
+		mmap(NULL, sizeof(struct drv_machine_probe_line), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	return base == MAP_FAILED ? NULL : base;
 }
@@ -74,59 +75,59 @@ static bool share_line(const struct drv_launch *launch, int partner)
 	       drv_endpoint_cpu(theirs) >= 0 && drv_endpoint_cpu(ours) != drv_endpoint_cpu(theirs);
 }
 
-void drv_witness_start(struct drv_witness *witness, const struct drv_launch *launch, int endpoint,
-		       const struct drv_clock *clock)
+void drv_machine_probe_start(struct drv_machine_probe *probe, const struct drv_launch *launch, int endpoint,
+			     const struct drv_clock *clock)
 {
 	const int partner = partner_of(launch);
 
-	*witness = (struct drv_witness){.clock = clock, .other = -1, .fd = -1};
-	witness->leads = endpoint == 0;
-	witness->part = endpoint == 0 || endpoint == partner;
-	if (!witness->part)
+	*probe = (struct drv_machine_probe){.clock = clock, .other = -1, .fd = -1};
+	probe->leads = endpoint == 0;
+	probe->part = endpoint == 0 || endpoint == partner;
+	if (!probe->part)
 		return;
-	witness->other = endpoint == 0 ? partner : 0;
-	witness->rounds = calloc(ROUNDS_MAX, sizeof(*witness->rounds));
-	witness->from = calloc(1, COPY_BYTES);
-	witness->to = calloc(1, COPY_BYTES);
-	if (witness->from)
-		memset(witness->from, 1, COPY_BYTES); /* pages of its own, not the one of zeros */
-	if (!witness->leads || partner < 0 || !share_line(launch, partner))
+	probe->other = endpoint == 0 ? partner : 0;
+	probe->rounds = calloc(ROUNDS_MAX, sizeof(*probe->rounds));
+	probe->from = calloc(1, COPY_BYTES);
+	probe->to = calloc(1, COPY_BYTES);
+	if (probe->from)
+		memset(probe->from, 1, COPY_BYTES); /* pages of its own, not the one of zeros */
+	if (!probe->leads || partner < 0 || !share_line(launch, partner))
 		return;
-	witness->fd = memfd_create("cadge-witness", MFD_CLOEXEC);
-	if (witness->fd >= 0 && !ftruncate(witness->fd, sizeof(struct drv_witness_line)))
-		witness->line = share(witness->fd);
+	probe->fd = memfd_create("cadge-witness", MFD_CLOEXEC);
+	if (probe->fd >= 0 && !ftruncate(probe->fd, sizeof(struct drv_machine_probe_line)))
+		probe->line = share(probe->fd);
 }
 
-void drv_witness_end(struct drv_witness *witness)
+void drv_machine_probe_end(struct drv_machine_probe *probe)
 {
-	if (witness->line)
-		munmap(witness->line, sizeof(*witness->line));
-	if (witness->part && witness->fd >= 0)
-		close(witness->fd);
-	free(witness->rounds);
-	free(witness->from);
-	free(witness->to);
-	*witness = (struct drv_witness){.other = -1, .fd = -1};
+	if (probe->line)
+		munmap(probe->line, sizeof(*probe->line));
+	if (probe->part && probe->fd >= 0)
+		close(probe->fd);
+	free(probe->rounds);
+	free(probe->from);
+	free(probe->to);
+	*probe = (struct drv_machine_probe){.other = -1, .fd = -1};
 }
 
-json_t *drv_witness_offer(const struct drv_witness *witness)
+json_t *drv_machine_probe_offer(const struct drv_machine_probe *probe)
 {
 	struct stat file;
 
-	if (!witness->leads || !witness->line || fstat(witness->fd, &file))
+	if (!probe->leads || !probe->line || fstat(probe->fd, &file))
 		return json_object();
-	return json_pack("{s:i, s:i, s:I, s:I}", "pid", (int)getpid(), "fd", witness->fd, "device",
+	return json_pack("{s:i, s:i, s:I, s:I}", "pid", (int)getpid(), "fd", probe->fd, "device",
 			 (json_int_t)file.st_dev, "inode", (json_int_t)file.st_ino);
 }
 
-void drv_witness_accept(struct drv_witness *witness, const json_t *offer)
+void drv_machine_probe_accept(struct drv_machine_probe *probe, const json_t *offer)
 {
 	json_int_t pid, fd, device, inode;
 	struct stat file;
 	char path[64];
 	int found;
 
-	if (witness->leads || !witness->part ||
+	if (probe->leads || !probe->part ||
 	    json_unpack((json_t *)(uintptr_t)offer, "{s:I, s:I, s:I, s:I}", "pid", &pid, "fd", &fd, "device",
 			&device, "inode", &inode))
 		return;
@@ -137,15 +138,15 @@ void drv_witness_accept(struct drv_witness *witness, const json_t *offer)
 		return;
 	if (!fstat(found, &file) && (json_int_t)file.st_dev == device && (json_int_t)file.st_ino == inode) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
-		witness->fd = open(path, O_RDWR | O_CLOEXEC);
-		if (witness->fd >= 0)
-			witness->line = share(witness->fd);
+		probe->fd = open(path, O_RDWR | O_CLOEXEC);
+		if (probe->fd >= 0)
+			probe->line = share(probe->fd);
 	}
 	close(found);
 }
 
 /* Spins until the word is `wanted` or, for whoever follows, the look is over. False: the time is up. */
-static bool await(struct drv_witness_line *line, uint32_t wanted, uint32_t last, uint32_t *seen_out,
+static bool await(struct drv_machine_probe_line *line, uint32_t wanted, uint32_t last, uint32_t *seen_out,
 		  uint64_t deadline_ns)
 {
 	for (uint32_t turns = 1;; turns++) {
@@ -160,35 +161,35 @@ static bool await(struct drv_witness_line *line, uint32_t wanted, uint32_t last,
 	}
 }
 
-static double lead_line(struct drv_witness *witness, uint32_t number)
+static double lead_line(struct drv_machine_probe *probe, uint32_t number)
 {
 	const uint32_t first = ROUND_FIRST(number), last = ROUND_LAST(number);
-	struct drv_witness_line *line = witness->line;
+	struct drv_machine_probe_line *line = probe->line;
 	uint64_t deadline_ns = drv_now_ns() + COME_NS, begun_ns = 0;
 	uint32_t count = 0, value = first, seen;
 
 	/* the first round waits for the other to come */
 	for (;;) {
-		const uint64_t before = drv_clock_now(witness->clock);
+		const uint64_t before = drv_clock_now(probe->clock);
 
 		atomic_store_explicit(&line->word, ++value, memory_order_release);
 		if (!await(line, ++value, last, &seen, deadline_ns))
 			break;
 		if (begun_ns)
-			witness->rounds[count++] = (uint32_t)(drv_clock_now(witness->clock) - before);
+			probe->rounds[count++] = (uint32_t)(drv_clock_now(probe->clock) - before);
 		else
 			deadline_ns = (begun_ns = drv_now_ns()) + COME_NS;
 		if (count == ROUNDS_MAX || (!(count & 31) && drv_now_ns() > begun_ns + LINE_NS))
 			break;
 	}
 	atomic_store_explicit(&line->word, last, memory_order_release);
-	return count < ROUNDS_MIN ? -1 : median_ns(witness, count); /* else: the kernel's turns */
+	return count < ROUNDS_MIN ? -1 : median_ns(probe, count); /* else: the kernel's turns */
 }
 
-static void follow_line(struct drv_witness *witness, uint32_t number)
+static void follow_line(struct drv_machine_probe *probe, uint32_t number)
 {
 	const uint32_t last = ROUND_LAST(number);
-	struct drv_witness_line *line = witness->line;
+	struct drv_machine_probe_line *line = probe->line;
 	const uint64_t deadline_ns = drv_now_ns() + 2 * COME_NS;
 	uint32_t value = ROUND_FIRST(number) + 1, seen = 0;
 
@@ -198,50 +199,50 @@ static void follow_line(struct drv_witness *witness, uint32_t number)
 	}
 }
 
-static double copy(struct drv_witness *witness)
+static double copy(struct drv_machine_probe *probe)
 {
 	const uint64_t end_ns = drv_now_ns() + COPY_NS;
 	size_t count = 0;
 
-	if (!witness->from || !witness->to)
+	if (!probe->from || !probe->to)
 		return -1;
 	while (count < ROUNDS_MAX && drv_now_ns() < end_ns) {
-		const uint64_t before = drv_clock_now(witness->clock);
+		const uint64_t before = drv_clock_now(probe->clock);
 
-		memcpy(witness->to, witness->from, COPY_BYTES);
-		__asm__ volatile("" : : "r"(witness->to) : "memory");
-		witness->rounds[count++] = (uint32_t)(drv_clock_now(witness->clock) - before);
+		memcpy(probe->to, probe->from, COPY_BYTES);
+		__asm__ volatile("" : : "r"(probe->to) : "memory");
+		probe->rounds[count++] = (uint32_t)(drv_clock_now(probe->clock) - before);
 	}
-	return count < COPIES_MIN ? -1 : median_ns(witness, count); /* else: the kernel's turns */
+	return count < COPIES_MIN ? -1 : median_ns(probe, count); /* else: the kernel's turns */
 }
 
-static double read_clock(struct drv_witness *witness)
+static double read_clock(struct drv_machine_probe *probe)
 {
 	uint32_t count = 0;
 
 	for (; count < 32; count++) {
-		const uint64_t before = drv_clock_now(witness->clock);
+		const uint64_t before = drv_clock_now(probe->clock);
 		uint64_t now = before;
 
 		for (uint32_t i = 0; i < CLOCK_READS; i++)
-			now = drv_clock_now(witness->clock);
-		witness->rounds[count] = (uint32_t)(now - before);
+			now = drv_clock_now(probe->clock);
+		probe->rounds[count] = (uint32_t)(now - before);
 	}
-	return median_ns(witness, count) / CLOCK_READS;
+	return median_ns(probe, count) / CLOCK_READS;
 }
 
-struct drv_witness_values drv_witness_look(struct drv_witness *witness, uint32_t number)
+struct drv_machine_probe_values drv_machine_probe_look(struct drv_machine_probe *probe, uint32_t number)
 {
-	struct drv_witness_values values = {-1, -1, -1};
+	struct drv_machine_probe_values values = {-1, -1, -1};
 
-	if (!witness->part || !witness->rounds)
+	if (!probe->part || !probe->rounds)
 		return values;
-	if (witness->line && witness->leads)
-		values.line_ns = lead_line(witness, number);
-	else if (witness->line)
-		follow_line(witness, number);
-	values.copy_ns = copy(witness);
-	values.clock_ns = read_clock(witness);
+	if (probe->line && probe->leads)
+		values.line_ns = lead_line(probe, number);
+	else if (probe->line)
+		follow_line(probe, number);
+	values.copy_ns = copy(probe);
+	values.clock_ns = read_clock(probe);
 	return values;
 }
 
@@ -250,7 +251,7 @@ static json_t *maybe_real(double value)
 	return value < 0 ? json_null() : json_real(value);
 }
 
-json_t *drv_witness_json(const struct drv_witness_values *values, uint32_t at, int endpoint)
+json_t *drv_machine_probe_json(const struct drv_machine_probe_values *values, uint32_t at, int endpoint)
 {
 	return json_pack("{s:I, s:i, s:o, s:o, s:o}", "at", (json_int_t)at, "endpoint", endpoint, "line_ns",
 			 maybe_real(values->line_ns), "copy_ns", maybe_real(values->copy_ns), "clock_ns",

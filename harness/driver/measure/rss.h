@@ -5,15 +5,15 @@
  *
  * What a kernel holds for a process (buffers of sockets, queues of a device) is in none of these.
  */
-#ifndef DRV_RESIDENT_H
-#define DRV_RESIDENT_H
+#ifndef DRV_RSS_H
+#define DRV_RSS_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-struct drv_resident {
+struct drv_rss {
 	/* false: the kernel does not tell; the rest is 0 */
 	bool known;
 	/* heap, stacks, data that was written: this process's alone */
@@ -36,11 +36,11 @@ enum drv_moment {
 	DRV_MOMENTS,
 };
 
-struct drv_resident drv_resident_read(void);
+struct drv_rss drv_rss_read(void);
 /* The same of a text in the form of /proc/self/smaps. */
-struct drv_resident drv_resident_parse(FILE *text);
+struct drv_rss drv_rss_parse(FILE *text);
 
 /* {"before": {"private": bytes, ...}, ...}; null for what is not known. New reference or NULL. */
-json_t *drv_resident_json(const struct drv_resident moments[DRV_MOMENTS]);
+json_t *drv_rss_json(const struct drv_rss moments[DRV_MOMENTS]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state witness: two processes share a line by what one tells the other, and nothing else than that. */
-#include "engine/witness.h"
+/* The machine probe: two processes share a line by what one tells the other, and nothing else than that. */
+#include "engine/machine_probe.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -34,25 +34,25 @@ static struct drv_launch launch_of(struct drv_endpoint endpoints[2], int cpus[2]
 /* The partner: looks once for each byte that comes, and answers with one. 0, or what went wrong. */
 static int partner(const struct drv_launch *launch, int from, int to)
 {
-	struct drv_witness witness;
+	struct drv_machine_probe probe;
 	char text[256] = "", turn;
 	json_t *offer;
 	int bad = 0;
 
-	drv_witness_start(&witness, launch, 1, &the_clock);
+	drv_machine_probe_start(&probe, launch, 1, &the_clock);
 	if (read(from, text, sizeof(text) - 1) <= 0 || !(offer = json_loads(text, 0, NULL)))
 		return 1;
-	drv_witness_accept(&witness, offer);
+	drv_machine_probe_accept(&probe, offer);
 	json_decref(offer);
 	bad |= write(to, "r", 1) == 1 ? 0 : 8;
 	for (uint32_t i = 0; read(from, &turn, 1) == 1; i++) {
-		const struct drv_witness_values values = drv_witness_look(&witness, i);
+		const struct drv_machine_probe_values values = drv_machine_probe_look(&probe, i);
 
 		bad |= values.line_ns >= 0 ? 2 : 0;
 		bad |= values.copy_ns > 0 && values.clock_ns > 0 ? 0 : 4;
 		bad |= write(to, "r", 1) == 1 ? 0 : 8;
 	}
-	drv_witness_end(&witness);
+	drv_machine_probe_end(&probe);
 	return bad;
 }
 
@@ -61,8 +61,8 @@ static void two_processes(bool hosts)
 	int cpus[2] = {0, 1}, there[2], back[2], status = -1, lines = 0, odd = 0;
 	struct drv_endpoint endpoints[2];
 	const struct drv_launch launch = launch_of(endpoints, cpus, hosts);
-	struct drv_witness_values values = {0};
-	struct drv_witness witness;
+	struct drv_machine_probe_values values = {0};
+	struct drv_machine_probe probe;
 	json_t *offer;
 	char *text, turn;
 	bool good;
@@ -77,15 +77,15 @@ static void two_processes(bool hosts)
 		close(there[1]);
 		_exit(partner(&launch, there[0], back[1]));
 	}
-	drv_witness_start(&witness, &launch, 0, &the_clock);
-	offer = drv_witness_offer(&witness);
+	drv_machine_probe_start(&probe, &launch, 0, &the_clock);
+	offer = drv_machine_probe_offer(&probe);
 	text = json_dumps(offer, 0);
 	tap_ok(hosts == (json_object_size(offer) == 0),
 	       hosts ? "of two hosts no line is offered" : "the line is offered");
 	good = write(there[1], text, strlen(text)) > 0 && read(back[0], &turn, 1) == 1;
 	for (uint32_t i = 0; good && i < LOOKS && lines < 3; i++) {
 		good = write(there[1], "l", 1) == 1;
-		values = drv_witness_look(&witness, i);
+		values = drv_machine_probe_look(&probe, i);
 		lines += values.line_ns > 1;
 		odd += values.line_ns >= 0 && (values.line_ns < 1 || values.line_ns > 1e6);
 		odd += values.copy_ns < 100 || values.clock_ns < 0.1;
@@ -98,7 +98,7 @@ static void two_processes(bool hosts)
 	close(there[1]);
 	good = child > 0 && waitpid(child, &status, 0) == child && status == 0;
 	tap_ok(good, "the partner has copies and readings, and no line of its own (%d)", status);
-	drv_witness_end(&witness);
+	drv_machine_probe_end(&probe);
 	json_decref(offer);
 	free(text);
 	close(there[0]);
@@ -112,26 +112,26 @@ static void left_alone(void)
 	int cpus[2] = {0, 1};
 	struct drv_endpoint endpoints[2];
 	const struct drv_launch launch = launch_of(endpoints, cpus, false);
-	struct drv_witness leader, other;
-	struct drv_witness_values values;
+	struct drv_machine_probe leader, other;
+	struct drv_machine_probe_values values;
 	json_t *offer;
 
-	drv_witness_start(&leader, &launch, 0, &the_clock);
-	values = drv_witness_look(&leader, 7);
+	drv_machine_probe_start(&leader, &launch, 0, &the_clock);
+	values = drv_machine_probe_look(&leader, 7);
 	tap_ok(values.line_ns < 0 && values.copy_ns > 0, "nobody comes: no line, and no end of waiting");
-	offer = drv_witness_offer(&leader);
+	offer = drv_machine_probe_offer(&leader);
 	json_object_set_new(offer, "inode", json_integer(1));
-	drv_witness_start(&other, &launch, 1, &the_clock);
-	drv_witness_accept(&other, offer);
+	drv_machine_probe_start(&other, &launch, 1, &the_clock);
+	drv_machine_probe_accept(&other, offer);
 	tap_ok(!other.line, "a descriptor that is another file than the one offered is not touched");
-	drv_witness_end(&other);
+	drv_machine_probe_end(&other);
 	json_object_set_new(offer, "pid", json_string("1"));
-	drv_witness_start(&other, &launch, 1, &the_clock);
-	drv_witness_accept(&other, offer);
+	drv_machine_probe_start(&other, &launch, 1, &the_clock);
+	drv_machine_probe_accept(&other, offer);
 	tap_ok(!other.line, "an offer of the wrong form is none");
-	drv_witness_end(&other);
+	drv_machine_probe_end(&other);
 	json_decref(offer);
-	drv_witness_end(&leader);
+	drv_machine_probe_end(&leader);
 }
 
 /* In one piece, so that one read takes it. */
@@ -146,13 +146,13 @@ static bool tell(int to, const json_t *offer)
 }
 
 /* Dies so long after it has begun to look; SIGALRM ends a process that does not expect it. */
-static void look_and_die(struct drv_witness *witness, long after_us)
+static void look_and_die(struct drv_machine_probe *probe, long after_us)
 {
 	const struct itimerval timer = {.it_value = {.tv_usec = after_us}};
 
 	setitimer(ITIMER_REAL, &timer, NULL);
 	for (uint32_t i = 0;; i++)
-		drv_witness_look(witness, i);
+		drv_machine_probe_look(probe, i);
 }
 
 /* One of the two is killed in the middle of a look: the other one's ends soon all the same. */
@@ -165,7 +165,7 @@ static void killed(bool leader)
 	uint64_t longest_ns = 0;
 
 	for (long trial = 0; trial < TRIALS; trial++) {
-		struct drv_witness ours;
+		struct drv_machine_probe ours;
 		json_t *offer;
 		char text[256] = "";
 		pid_t child;
@@ -175,47 +175,47 @@ static void killed(bool leader)
 			return;
 		}
 		if (child == 0) {
-			struct drv_witness theirs;
+			struct drv_machine_probe theirs;
 
-			drv_witness_start(&theirs, &launch, leader ? 0 : 1, &the_clock);
+			drv_machine_probe_start(&theirs, &launch, leader ? 0 : 1, &the_clock);
 			if (leader) {
-				offer = drv_witness_offer(&theirs);
+				offer = drv_machine_probe_offer(&theirs);
 				if (!tell(back[1], offer) || read(there[0], text, 1) != 1)
 					_exit(1);
 			} else {
 				if (read(there[0], text, sizeof(text) - 1) <= 0 ||
 				    !(offer = json_loads(text, 0, NULL)))
 					_exit(1);
-				drv_witness_accept(&theirs, offer);
+				drv_machine_probe_accept(&theirs, offer);
 				if (write(back[1], "r", 1) != 1)
 					_exit(1);
 			}
 			look_and_die(&theirs, 50 + 50 * trial);
 		}
-		drv_witness_start(&ours, &launch, leader ? 1 : 0, &the_clock);
+		drv_machine_probe_start(&ours, &launch, leader ? 1 : 0, &the_clock);
 		if (leader) {
 			if (read(back[0], text, sizeof(text) - 1) > 0 &&
 			    (offer = json_loads(text, 0, NULL))) {
-				drv_witness_accept(&ours, offer);
+				drv_machine_probe_accept(&ours, offer);
 				json_decref(offer);
 			}
 			odd += write(there[1], "r", 1) != 1;
 		} else {
-			offer = drv_witness_offer(&ours);
+			offer = drv_machine_probe_offer(&ours);
 			odd += !tell(there[1], offer) || read(back[0], text, 1) != 1;
 			json_decref(offer);
 		}
 		odd += !ours.line;
 		for (uint32_t i = 0; waitpid(child, &status, WNOHANG) == 0 || i == 0; i++, looks++) {
 			const uint64_t begun_ns = drv_now_ns();
-			const struct drv_witness_values values = drv_witness_look(&ours, i);
+			const struct drv_machine_probe_values values = drv_machine_probe_look(&ours, i);
 			const uint64_t took_ns = drv_now_ns() - begun_ns;
 
 			longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
 			odd += leader ? values.line_ns >= 0 : values.line_ns >= 0 && values.line_ns < 1;
 		}
 		odd += !WIFSIGNALED(status);
-		drv_witness_end(&ours);
+		drv_machine_probe_end(&ours);
 		for (int e = 0; e < 2; e++) {
 			close(there[e]);
 			close(back[e]);
@@ -233,15 +233,15 @@ static void no_cores(void)
 	int same[2] = {0, 0}, unknown[2] = {-1, 1};
 	struct drv_endpoint endpoints[2];
 	struct drv_launch launch = launch_of(endpoints, same, false);
-	struct drv_witness witness;
+	struct drv_machine_probe probe;
 
-	drv_witness_start(&witness, &launch, 0, &the_clock);
-	tap_ok(!witness.line, "two on one core do not spin on a line");
-	drv_witness_end(&witness);
+	drv_machine_probe_start(&probe, &launch, 0, &the_clock);
+	tap_ok(!probe.line, "two on one core do not spin on a line");
+	drv_machine_probe_end(&probe);
 	launch = launch_of(endpoints, unknown, false);
-	drv_witness_start(&witness, &launch, 0, &the_clock);
-	tap_ok(!witness.line, "nor do two of which one may be on the other's core");
-	drv_witness_end(&witness);
+	drv_machine_probe_start(&probe, &launch, 0, &the_clock);
+	tap_ok(!probe.line, "nor do two of which one may be on the other's core");
+	drv_machine_probe_end(&probe);
 }
 
 int main(void)

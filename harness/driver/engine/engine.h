@@ -38,12 +38,12 @@ struct drv_memory {
 	bool from_layer, registered;
 };
 
-/* Two at a time: what asks and what answers, where one process plays both; and those of a second exchange (duet.h). */
+/* Two at a time: what asks and what answers, where one process plays both; and those of a second exchange (two_flows.h). */
 enum drv_pool {
 	DRV_POOL_REQUESTER,
 	DRV_POOL_RESPONDER,
-	DRV_POOL_REQUESTER_BESIDE,
-	DRV_POOL_RESPONDER_BESIDE,
+	DRV_POOL_REQUESTER_FLOW_1,
+	DRV_POOL_RESPONDER_FLOW_1,
 	DRV_POOLS,
 };
 

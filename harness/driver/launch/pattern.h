@@ -167,7 +167,7 @@ struct drv_play {
 	/* of the other threads of this endpoint; the driver's */
 	struct drv_play *others;
 	/* place self, of the role that acts: the other role of this process; else NULL */
-	struct drv_play *beside;
+	struct drv_play *passive;
 };
 
 struct drv_role {
@@ -261,7 +261,7 @@ static inline bool drv_role_acts(const struct drv_role *role, const void *parame
 const struct drv_role *drv_role_find(const struct drv_pattern *pattern, const char *name);
 /* Place self: the role that acts, and the one beside it, NULL where the pattern has no other. */
 const struct drv_role *drv_role_acting(const struct drv_pattern *pattern);
-const struct drv_role *drv_role_beside(const struct drv_pattern *pattern);
+const struct drv_role *drv_role_passive(const struct drv_pattern *pattern);
 /* What they are called and can do together; its functions are those of the roles. */
 struct drv_role drv_role_self(const struct drv_pattern *pattern);
 

@@ -27,7 +27,7 @@ const struct drv_role *drv_role_acting(const struct drv_pattern *pattern)
 	return role;
 }
 
-const struct drv_role *drv_role_beside(const struct drv_pattern *pattern)
+const struct drv_role *drv_role_passive(const struct drv_pattern *pattern)
 {
 	const struct drv_role *acting = drv_role_acting(pattern), *role = pattern->roles;
 
@@ -38,15 +38,15 @@ const struct drv_role *drv_role_beside(const struct drv_pattern *pattern)
 
 struct drv_role drv_role_self(const struct drv_pattern *pattern)
 {
-	const struct drv_role *acting = drv_role_acting(pattern), *beside = drv_role_beside(pattern);
+	const struct drv_role *acting = drv_role_acting(pattern), *passive = drv_role_passive(pattern);
 
-	if (!beside)
+	if (!passive)
 		return *acting;
 	return (struct drv_role){.name = "both",
 				 .acts = true,
-				 .exposes = acting->exposes || beside->exposes,
-				 .attaches = acting->attaches || beside->attaches,
-				 .hands = acting->hands || beside->hands};
+				 .exposes = acting->exposes || passive->exposes,
+				 .attaches = acting->attaches || passive->attaches,
+				 .hands = acting->hands || passive->hands};
 }
 
 const struct drv_pattern *drv_pattern_find(const char *name, bool form)

@@ -287,11 +287,11 @@ static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
 }
 
 /* The other role of this process. */
-static void add_beside(struct drv_play *beside, const struct drv_phase *phase, struct drv_counts *sum)
+static void add_passive(struct drv_play *passive, const struct drv_phase *phase, struct drv_counts *sum)
 {
 	struct drv_counts counts = {0};
 
-	beside->role->phase(beside, phase, &counts);
+	passive->role->phase(passive, phase, &counts);
 	add_counts(sum, &counts);
 }
 
@@ -304,8 +304,8 @@ static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	(void)fail;
 	memset(counts, 0, sizeof(*counts));
 	play->role->phase(play, job->phase, counts);
-	if (play->beside)
-		add_beside(play->beside, job->phase, counts);
+	if (play->passive)
+		add_passive(play->passive, job->phase, counts);
 	play->serves_measurement = !drv_role_acts(play->role, play->parameters) &&
 				   job->phase->ended == DRV_STEP_WARMUP && !job->phase->last;
 	counts->waits = engine->waits;

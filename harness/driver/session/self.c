@@ -16,67 +16,67 @@ void *drv_zeroed(size_t bytes)
 	return made ? memset(made, 0, whole) : NULL;
 }
 
-/* What one process has of two roles, beside the play of the one that acts. */
-struct beside {
-	/* first: drv_play.beside points to it */
+/* What one process has of two roles, beside the play of the active one. */
+struct passive {
+	/* first: drv_play.passive points to it */
 	struct drv_play play;
 	struct drv_demux demux;
 };
 
 /* Of two roles in one process the one that acts may find its reply there without having waited. */
-static enum drv_sleep sleep_of(const struct drv_play *play, const struct drv_play *beside)
+static enum drv_sleep sleep_of(const struct drv_play *play, const struct drv_play *passive)
 {
-	if (play->sleep == DRV_SLEEP_UNJUDGED || beside->sleep == DRV_SLEEP_UNJUDGED)
+	if (play->sleep == DRV_SLEEP_UNJUDGED || passive->sleep == DRV_SLEEP_UNJUDGED)
 		return DRV_SLEEP_UNJUDGED;
 	return play->sleep == DRV_SLEEP_EACH ? DRV_SLEEP_IF_WAITED : play->sleep;
 }
 
 int drv_self_prepare(struct drv_play *play, struct drv_fail *fail)
 {
-	const struct drv_role *role = drv_role_beside(play->pattern);
+	const struct drv_role *role = drv_role_passive(play->pattern);
 	struct drv_engine *engine = play->engine;
 	struct cadge_sink *responder;
-	struct beside *beside;
+	struct passive *passive;
 
 	if (!role)
 		return play->role->prepare(play, fail);
-	beside = calloc(1, sizeof(*beside));
-	if (!beside)
+	passive = calloc(1, sizeof(*passive));
+	if (!passive)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
-	beside->play = *play;
-	beside->play.role = role;
-	beside->play.state = drv_zeroed(role->state_bytes);
-	play->beside = &beside->play;
-	if (!beside->play.state)
+	passive->play = *play;
+	passive->play.role = role;
+	passive->play.state = drv_zeroed(role->state_bytes);
+	play->passive = &passive->play;
+	if (!passive->play.state)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
-	if (role->prepare(&beside->play, fail))
+	if (role->prepare(&passive->play, fail))
 		return -1;
 	responder = engine->sink;
 	if (play->role->prepare(play, fail))
 		return -1;
-	play->sleep = sleep_of(play, &beside->play);
-	return drv_demux_self(&beside->demux, engine, engine->sink, responder, role->drain,
-			      beside->play.state, fail);
+	play->sleep = sleep_of(play, &passive->play);
+	return drv_demux_self(&passive->demux, engine, engine->sink, responder, role->drain,
+			      passive->play.state, fail);
 }
 
 void drv_self_stop(struct drv_play *play)
 {
-	struct beside *beside = (struct beside *)play->beside;
+	struct passive *passive = (struct passive *)play->passive;
 
-	if (!beside)
+	if (!passive)
 		return;
-	drv_demux_end(&beside->demux);
-	if (beside->play.state && beside->play.role->stop)
-		beside->play.role->stop(&beside->play);
-	free(beside->play.state);
-	free(beside);
-	play->beside = NULL;
+	drv_demux_end(&passive->demux);
+	if (passive->play.state && passive->play.role->stop)
+		passive->play.role->stop(&passive->play);
+	free(passive->play.state);
+	free(passive);
+	play->passive = NULL;
 }
 
 void drv_self_explain(const struct drv_play *play, struct drv_fail *fail)
 {
-	const struct beside *beside = (const struct beside *)play->beside;
+	const struct passive *passive = (const struct passive *)play->passive;
 
-	if (beside && beside->demux.failed)
-		*fail = beside->demux.fail;
+	if (passive && passive->demux.failed)
+		*fail = passive->demux.fail;
 }

@@ -524,7 +524,7 @@ static void test_workers(void)
 }
 
 /* Small calls beside a stream on one engine: each is told from the other, whatever the layer does. */
-static void test_duet(void)
+static void test_two_flows(void)
 {
 	enum { SAME, CHANNEL, ENDPOINT, NONE };
 	const struct fake_orders ways[] = {{0},
@@ -601,6 +601,6 @@ int main(void)
 	test_open_loop();
 	test_service();
 	test_workers();
-	test_duet();
+	test_two_flows();
 	return tap_done();
 }

@@ -37,8 +37,8 @@ static void check_pattern(const char *name, bool form)
 		acting += role->acts;
 	}
 	/* the other role of one process has a state of its own, and no threads */
-	if (pattern->self && drv_role_beside(pattern))
-		whole &= drv_role_acting(pattern)->acts && !drv_role_beside(pattern)->shared_bytes;
+	if (pattern->self && drv_role_passive(pattern))
+		whole &= drv_role_acting(pattern)->acts && !drv_role_passive(pattern)->shared_bytes;
 	tap_ok(whole && acting > 0 && parameters <= DRV_PARAMETERS_MAX && quantities > 0 &&
 		       quantities <= DRV_QUANTITIES_MAX && roles <= DRV_ROLES_MAX && pattern->needs &&
 		       strlen(pattern->digest) == 64 && (pattern->offered != NULL) == form,

@@ -61,7 +61,7 @@ struct drv_exchange {
 	enum drv_touch touch;
 	enum drv_payload payload;
 	/* the second of two on one engine: it has buffers, tokens and numbers of its own */
-	bool beside;
+	bool flow_1;
 	enum drv_reply reply;
 };
 

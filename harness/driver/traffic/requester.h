@@ -143,7 +143,7 @@ int drv_requester_measure(struct drv_requester *requester, uint64_t duration_ns,
 			  struct drv_fail *fail);
 
 /*
- * For a loop of the caller's own, which polls the layer itself (see duet.h); calls alone, no bare messages. Open: all
+ * For a loop of the caller's own, which polls the layer itself (see two_flows.h); calls alone, no bare messages. Open: all
  * slots may start, and none does any more after an operation that ends at `end` (ticks) or later, or after so many
  * `operations` (UINT64_MAX: no bound). Push: hands over one operation; false: none may start, or the layer is busy.
  */

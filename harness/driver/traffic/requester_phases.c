@@ -9,7 +9,7 @@ const char *const drv_payload_words[] = {"usual", "solicited", "unsolicited", "c
 
 _Static_assert(DRV_REQUESTER_DEPTH_MAX <= 1u << DRV_REQUESTER_SLOT_BITS,
 	       "a slot number fits its bits of the token");
-_Static_assert(DRV_BESIDE_NUMBER << DRV_REQUESTER_SLOT_BITS == DRV_TOKEN_BESIDE,
+_Static_assert(DRV_FLOW_1_NUMBER << DRV_REQUESTER_SLOT_BITS == DRV_TOKEN_FLOW_1,
 	       "numbers of a second exchange mark its tokens");
 
 /* ---- start and stop ---- */
@@ -41,7 +41,7 @@ static int make_buffers(struct drv_requester *requester, struct drv_fail *fail)
 	const size_t result_stride = has_results ? drv_memory_stride(exchange->reply_bytes) : 0;
 	struct drv_engine *engine = requester->progress.port.engine;
 	uint8_t *memory =
-		drv_pool_take(engine, exchange->beside ? DRV_POOL_REQUESTER_BESIDE : DRV_POOL_REQUESTER,
+		drv_pool_take(engine, exchange->flow_1 ? DRV_POOL_REQUESTER_FLOW_1 : DRV_POOL_REQUESTER,
 			      exchange->depth * (request_stride + result_stride), fail);
 
 	if (!memory) {
@@ -84,7 +84,7 @@ int drv_requester_start(struct drv_requester *requester, struct drv_engine *engi
 	requester->away = exchange.reply != DRV_REPLY_CONT;
 	requester->samples = samples;
 	requester->patience = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
-	requester->next_number = exchange.beside ? DRV_BESIDE_NUMBER : 0;
+	requester->next_number = exchange.flow_1 ? DRV_FLOW_1_NUMBER : 0;
 	drv_requester_listen(requester);
 	if (make_slots(requester, fail) || make_buffers(requester, fail))
 		return -1;

@@ -155,7 +155,7 @@ static bool claims_own(const struct drv_port *port, const void *data, size_t byt
 	uint64_t token;
 
 	return drv_trailer_read(data, bytes, DRV_RPC_REPLY, &token) &&
-	       ((token & DRV_TOKEN_BESIDE) != 0) == ((const struct drv_requester *)port)->exchange.beside;
+	       ((token & DRV_TOKEN_FLOW_1) != 0) == ((const struct drv_requester *)port)->exchange.flow_1;
 }
 
 void drv_requester_listen(struct drv_requester *requester)

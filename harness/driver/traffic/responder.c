@@ -247,7 +247,7 @@ static int start_line(struct drv_responder *responder, uint8_t *replies, struct 
 	struct drv_line *line = &responder->lines[responder->lines_count++];
 
 	line->check.seed = exchange->seed;
-	line->check.next_number = exchange->beside ? DRV_BESIDE_NUMBER : 0;
+	line->check.next_number = exchange->flow_1 ? DRV_FLOW_1_NUMBER : 0;
 	line->check.touch = responder->message.touch;
 	line->check.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
 	/* each client numbers its own requests, over all servers that it asks */
@@ -283,7 +283,7 @@ static int start_lines(struct drv_responder *responder, struct drv_fail *fail)
 	if (!responder->lines)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for a server of %u channels", count);
 	bytes = responder->buffers * responder->stride;
-	replies = drv_pool_take(engine, exchange->beside ? DRV_POOL_RESPONDER_BESIDE : DRV_POOL_RESPONDER,
+	replies = drv_pool_take(engine, exchange->flow_1 ? DRV_POOL_RESPONDER_FLOW_1 : DRV_POOL_RESPONDER,
 				count * bytes, fail);
 	if (!replies)
 		return -1;
@@ -326,7 +326,7 @@ int drv_responder_start(struct drv_responder *responder, struct drv_engine *engi
 	responder->message.trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REPLY : 0;
 	responder->in_sink = (caps & (exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
 								       : CADGE_CAP_POST_IN_SINK)) != 0;
-	responder->mark = DRV_TOKEN_RESPONDER | (exchange.beside ? DRV_TOKEN_BESIDE : 0);
+	responder->mark = DRV_TOKEN_RESPONDER | (exchange.flow_1 ? DRV_TOKEN_FLOW_1 : 0);
 	responder->hot = !responder->message.touch && exchange.reply_bytes > SMALL_BYTES;
 	if (start_lines(responder, fail))
 		return -1;

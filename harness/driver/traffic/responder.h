@@ -20,11 +20,11 @@
 #include "measure/service.h"
 
 /*
- * Bit of a token: of a second exchange on the same engine (see duet.h). A client's tokens hold the number of the
+ * Bit of a token: of a second exchange on the same engine (see two_flows.h). A client's tokens hold the number of the
  * operation, so the numbers of such an exchange begin where that sets the bit.
  */
-#define DRV_TOKEN_BESIDE  (UINT64_C(1) << 62)
-#define DRV_BESIDE_NUMBER (UINT64_C(1) << 50)
+#define DRV_TOKEN_FLOW_1  (UINT64_C(1) << 62)
+#define DRV_FLOW_1_NUMBER (UINT64_C(1) << 50)
 
 /* One request that has no answer yet. */
 struct drv_work {

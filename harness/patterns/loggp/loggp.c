@@ -109,7 +109,7 @@ struct sender {
 	struct drv_requester requester;
 	const struct parameters *parameters;
 	/* place self: that of this process; else NULL */
-	struct receiver *beside;
+	struct receiver *receiver;
 	/* the latest burst; warm-up: none was sent yet */
 	uint64_t burst;
 	bool is_first;
@@ -173,7 +173,7 @@ static int exchange(struct sender *sender, uint32_t length, bool delayed, struct
 /* Has the server take a message that lies there. As of exchange. */
 static int take_preloaded(struct sender *sender, struct drv_fail *fail)
 {
-	struct receiver *receiver = sender->beside;
+	struct receiver *receiver = sender->receiver;
 	int status = 0;
 
 	/* where one thread plays both, what it sent lies there for as long as it does not poll */
@@ -227,7 +227,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 		return -1;
 	sender->parameters = parameters;
 	sender->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
-	sender->beside = play->beside ? play->beside->state : NULL;
+	sender->receiver = play->passive ? play->passive->state : NULL;
 	/* an answer may be there as soon as the burst has left */
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return drv_record_samples(play->record, PRTT, fail) &&

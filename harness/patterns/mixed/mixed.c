@@ -9,7 +9,7 @@
 #include "mixed.params.h"
 
 #include "traffic/requester.h"
-#include "mixed/duet.h"
+#include "mixed/two_flows.h"
 #include "launch/pattern.h"
 
 /* Of a message of the stream: its reply says which one arrived. */
@@ -20,9 +20,9 @@ enum { OF_CALLS, OF_STREAM, OF_SERVER_AGGRESSOR };
 
 /* The state of client and server; the aggressor's is a requester's. */
 struct mixed {
-	struct drv_duet duet;
-	struct drv_requester requesters[DRV_VOICES];
-	struct drv_responder servers[DRV_VOICES];
+	struct drv_two_flows flows;
+	struct drv_requester requesters[DRV_FLOWS];
+	struct drv_responder responders[DRV_FLOWS];
 };
 
 static struct drv_exchange calls_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -40,7 +40,7 @@ static struct drv_exchange stream_of(const struct parameters *parameters, const 
 				     .depth = (uint32_t)parameters->window,
 				     .seed = seed,
 				     .touch = (enum drv_touch)parameters->touch,
-				     .beside = true};
+				     .flow_1 = true};
 }
 
 static struct drv_exchange calls_in(const struct drv_play *play)
@@ -65,7 +65,7 @@ static enum drv_sleep sleep_in(const struct drv_play *play)
 }
 
 /* `requesters` gets what this end plays: the calls, and the stream where it leaves from here. */
-static int start_clients(struct drv_play *play, struct drv_requester *requesters[DRV_VOICES],
+static int start_clients(struct drv_play *play, struct drv_requester *requesters[DRV_FLOWS],
 			 struct drv_fail *fail)
 {
 	struct mixed *mixed = play->state;
@@ -74,23 +74,23 @@ static int start_clients(struct drv_play *play, struct drv_requester *requesters
 	const uint32_t aggressor = aggressor_in(play);
 
 	if (!latency ||
-	    drv_requester_start(&mixed->requesters[DRV_VOICE_CALLS], engine, calls_in(play), latency, fail))
+	    drv_requester_start(&mixed->requesters[DRV_FLOW_CALLS], engine, calls_in(play), latency, fail))
 		return -1;
-	requesters[DRV_VOICE_CALLS] = &mixed->requesters[DRV_VOICE_CALLS];
-	requesters[DRV_VOICE_BULK] = NULL;
+	requesters[DRV_FLOW_CALLS] = &mixed->requesters[DRV_FLOW_CALLS];
+	requesters[DRV_FLOW_BULK] = NULL;
 	if (aggressor != AGGRESSOR_SAME && aggressor != AGGRESSOR_CHANNEL)
 		return 0;
 	bulk = drv_record_samples(play->record, BULK, fail);
 	if (!bulk ||
-	    drv_requester_start(&mixed->requesters[DRV_VOICE_BULK], engine, stream_in(play), bulk, fail))
+	    drv_requester_start(&mixed->requesters[DRV_FLOW_BULK], engine, stream_in(play), bulk, fail))
 		return -1;
-	requesters[DRV_VOICE_BULK] = &mixed->requesters[DRV_VOICE_BULK];
+	requesters[DRV_FLOW_BULK] = &mixed->requesters[DRV_FLOW_BULK];
 	if (aggressor == AGGRESSOR_CHANNEL)
-		drv_requester_call_on(requesters[DRV_VOICE_BULK], engine->channels[OF_STREAM].chan);
+		drv_requester_call_on(requesters[DRV_FLOW_BULK], engine->channels[OF_STREAM].chan);
 	return 0;
 }
 
-static int start_servers(struct drv_play *play, struct drv_responder *servers[DRV_VOICES],
+static int start_servers(struct drv_play *play, struct drv_responder *responders[DRV_FLOWS],
 			 struct drv_fail *fail)
 {
 	static const uint32_t channels[] = {[AGGRESSOR_SAME] = OF_CALLS,
@@ -99,15 +99,16 @@ static int start_servers(struct drv_play *play, struct drv_responder *servers[DR
 	struct mixed *mixed = play->state;
 	const uint32_t aggressor = aggressor_in(play);
 
-	if (drv_responder_start(&mixed->servers[DRV_VOICE_CALLS], play->engine, calls_in(play), fail))
+	if (drv_responder_start(&mixed->responders[DRV_FLOW_CALLS], play->engine, calls_in(play), fail))
 		return -1;
-	servers[DRV_VOICE_CALLS] = &mixed->servers[DRV_VOICE_CALLS];
-	servers[DRV_VOICE_BULK] = NULL;
+	responders[DRV_FLOW_CALLS] = &mixed->responders[DRV_FLOW_CALLS];
+	responders[DRV_FLOW_BULK] = NULL;
 	if (aggressor != AGGRESSOR_NONE) {
-		if (drv_responder_start(&mixed->servers[DRV_VOICE_BULK], play->engine, stream_in(play), fail))
+		if (drv_responder_start(&mixed->responders[DRV_FLOW_BULK], play->engine, stream_in(play),
+					fail))
 			return -1;
-		servers[DRV_VOICE_BULK] = &mixed->servers[DRV_VOICE_BULK];
-		drv_responder_answer_on(servers[DRV_VOICE_BULK],
+		responders[DRV_FLOW_BULK] = &mixed->responders[DRV_FLOW_BULK];
+		drv_responder_answer_on(responders[DRV_FLOW_BULK],
 					play->engine->channels[channels[aggressor]].chan);
 	}
 	return 0;
@@ -115,22 +116,22 @@ static int start_servers(struct drv_play *play, struct drv_responder *servers[DR
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_requester *requesters[DRV_VOICES];
+	struct drv_requester *requesters[DRV_FLOWS];
 
 	if (start_clients(play, requesters, fail))
 		return -1;
-	drv_duet_start(&((struct mixed *)play->state)->duet, play->engine, requesters, NULL);
+	drv_two_flows_start(&((struct mixed *)play->state)->flows, play->engine, requesters, NULL);
 	play->sleep = sleep_in(play);
 	return 0;
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_responder *servers[DRV_VOICES];
+	struct drv_responder *responders[DRV_FLOWS];
 
-	if (start_servers(play, servers, fail))
+	if (start_servers(play, responders, fail))
 		return -1;
-	drv_duet_start(&((struct mixed *)play->state)->duet, play->engine, NULL, servers);
+	drv_two_flows_start(&((struct mixed *)play->state)->flows, play->engine, NULL, responders);
 	play->sleep = sleep_in(play);
 	return 0;
 }
@@ -139,18 +140,18 @@ static void stop(struct drv_play *play)
 {
 	struct mixed *mixed = play->state;
 
-	for (int voice = 0; voice < DRV_VOICES; voice++) {
-		drv_requester_stop(&mixed->requesters[voice]);
-		drv_responder_stop(&mixed->servers[voice]);
+	for (int flow = 0; flow < DRV_FLOWS; flow++) {
+		drv_requester_stop(&mixed->requesters[flow]);
+		drv_responder_stop(&mixed->responders[flow]);
 	}
 }
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
-	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
+	struct drv_two_flows *flows = &((struct mixed *)play->state)->flows;
 
-	for (int voice = 0; voice < DRV_VOICES; voice++)
-		if (duet->requesters[voice] && drv_requester_verify(duet->requesters[voice], serial, fail))
+	for (int flow = 0; flow < DRV_FLOWS; flow++)
+		if (flows->requesters[flow] && drv_requester_verify(flows->requesters[flow], serial, fail))
 			return -1;
 	return 0;
 }
@@ -158,15 +159,15 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 /* Each by itself: beside the other neither would ever be steady. */
 static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
+	struct drv_two_flows *flows = &((struct mixed *)play->state)->flows;
 
-	for (int voice = DRV_VOICES; voice-- > 0;) {
-		struct drv_requester *client = duet->requesters[voice];
+	for (int flow = DRV_FLOWS; flow-- > 0;) {
+		struct drv_requester *client = flows->requesters[flow];
 
 		if (client && drv_requester_warmup(client, cap_ns, fail))
 			return -1;
 	}
-	drv_record_warmup(play->record, &duet->requesters[DRV_VOICE_CALLS]->warmup);
+	drv_record_warmup(play->record, &flows->requesters[DRV_FLOW_CALLS]->warmup);
 	return 0;
 }
 
@@ -189,22 +190,22 @@ static int forget(struct drv_play *play, struct drv_fail *fail)
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	struct drv_duet *duet = &((struct mixed *)play->state)->duet;
-	struct drv_requester *calls = duet->requesters[DRV_VOICE_CALLS],
-			     *bulk = duet->requesters[DRV_VOICE_BULK];
+	struct drv_two_flows *flows = &((struct mixed *)play->state)->flows;
+	struct drv_requester *calls = flows->requesters[DRV_FLOW_CALLS],
+			     *bulk = flows->requesters[DRV_FLOW_BULK];
 	const struct drv_clock *clock = &play->engine->clock;
 	struct drv_record *record = play->record;
 	uint64_t completed, lost, late, streamed, started, elapsed_ns;
 
-	drv_duet_begin(duet);
-	if (drv_duet_calls(duet, lead_ns(play), fail) || forget(play, fail))
+	drv_two_flows_begin(flows);
+	if (drv_two_flows_calls(flows, lead_ns(play), fail) || forget(play, fail))
 		return -1;
 	completed = calls->completed;
 	lost = calls->lost;
 	late = calls->late;
 	streamed = bulk ? bulk->completed : 0;
 	started = drv_clock_now(clock);
-	if (drv_duet_calls(duet, play->duration_ns, fail))
+	if (drv_two_flows_calls(flows, play->duration_ns, fail))
 		return -1;
 	elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - started);
 	record->elapsed_ns = elapsed_ns;
@@ -215,27 +216,27 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	if (bulk)
 		drv_record_rate(record, THROUGHPUT,
 				(bulk->completed - streamed) * bulk->exchange.request_bytes, elapsed_ns);
-	return drv_duet_end(duet, fail);
+	return drv_two_flows_end(flows, fail);
 }
 
 static bool settle(struct drv_play *play)
 {
-	return drv_duet_settle(&((struct mixed *)play->state)->duet);
+	return drv_two_flows_settle(&((struct mixed *)play->state)->flows);
 }
 
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_duet_serve(&((struct mixed *)play->state)->duet, message_out, fail);
+	return drv_two_flows_serve(&((struct mixed *)play->state)->flows, message_out, fail);
 }
 
 static int drain(void *state, struct drv_fail *fail)
 {
-	return drv_duet_drain(&((struct mixed *)state)->duet, fail);
+	return drv_two_flows_drain(&((struct mixed *)state)->flows, fail);
 }
 
 static void phase(struct drv_play *play, const struct drv_phase *next, struct drv_counts *counts_out)
 {
-	drv_duet_phase(&((struct mixed *)play->state)->duet, next, counts_out);
+	drv_two_flows_phase(&((struct mixed *)play->state)->flows, next, counts_out);
 }
 
 /* ---- the aggressor: a requester whose calls are the stream ---- */

@@ -69,7 +69,7 @@ struct sender {
 	struct drv_requester requester;
 	size_t bytes;
 	/* place self: that of this process; else NULL */
-	struct receiver *beside;
+	struct receiver *receiver;
 	/* of the next message, from 0 on */
 	uint64_t number;
 	/* what the latest answer says: when the poll began that delivered the message, and when it was taken */
@@ -98,8 +98,8 @@ static int turn(struct sender *sender, struct drv_fail *fail)
 {
 	struct drv_requester *requester = &sender->requester;
 
-	if (sender->beside)
-		begin_poll(sender->beside);
+	if (sender->receiver)
+		begin_poll(sender->receiver);
 	return drv_progress_turn(&requester->progress, DRV_PROGRESS_WAIT_NS, fail);
 }
 
@@ -179,7 +179,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 			  parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	sender->bytes = (size_t)parameters->bytes;
-	sender->beside = play->beside ? play->beside->state : NULL;
+	sender->receiver = play->passive ? play->passive->state : NULL;
 	for (unsigned quantity = ONE_WAY; quantity <= PROGRESS; quantity++)
 		if (!drv_record_samples(play->record, quantity, fail))
 			return -1;

@@ -62,11 +62,11 @@ PROGRAMS = {
     "test_workers": sources("workers"),
     "test_jobs": sources("jobs", "workers", "responder", "responder_role"),
     "test_worker_pool": sources("jobs", "workers", "responder", "responder_role"),
-    "test_shared": sources("shared", "turns", *REQUESTER),
+    "test_client_threads": sources("client_threads", "shared_connection", *REQUESTER),
     "test_reply_thread": [*sources(*REQUESTER), "driver/tests/fake.c", "patterns/rpc/rpc.c"],
 }
 
-LONG = {"test_shared", "test_reply_thread"}
+LONG = {"test_client_threads", "test_reply_thread"}
 """Those that take more time than all others together."""
 
 

@@ -12,7 +12,7 @@
 #include "traffic/responder.h"
 #include "launch/pattern.h"
 #include "measure/service.h"
-#include "servers/shared.h"
+#include "servers/client_threads.h"
 
 /* Requests may be worked for by another thread than the one that owns the context. */
 static bool passes_on(const struct parameters *parameters)
@@ -23,7 +23,7 @@ static bool passes_on(const struct parameters *parameters)
 /* The state of the role that calls; `shared`: NULL where each client has a connection of its own. */
 struct calling {
 	struct drv_requester requester;
-	struct drv_shared *shared;
+	struct drv_client_threads *client_threads;
 };
 
 /* How many calls one connection may have outstanding. */
@@ -79,8 +79,9 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 	const struct drv_exchange exchange = exchange_in(play);
 
 	if (parameters->connection == CONNECTION_SHARED
-		    ? drv_shared_start(&calling->shared, play, exchange, (uint32_t)parameters->clients,
-				       exchange.reply == DRV_REPLY_WAIT, fail)
+		    ? drv_client_threads_start(&calling->client_threads, play, exchange,
+					       (uint32_t)parameters->clients,
+					       exchange.reply == DRV_REPLY_WAIT, fail)
 		    : drv_requester_role_prepare(play, exchange, fail))
 		return -1;
 	play->sleep = sleep_of(parameters);
@@ -91,7 +92,7 @@ static void stop_client(struct drv_play *play)
 {
 	struct calling *calling = play->state;
 
-	drv_shared_stop(calling->shared);
+	drv_client_threads_stop(calling->client_threads);
 	drv_requester_role_stop(play);
 }
 
@@ -119,19 +120,20 @@ static int settle_one(struct drv_play *play, uint64_t unused, struct drv_fail *f
 }
 
 /* A step of the client, in all of its threads where they share a connection. */
-static int step(struct drv_play *play, drv_shared_fn one, uint64_t number, struct drv_fail *fail)
+static int step(struct drv_play *play, drv_client_threads_fn one, uint64_t number, struct drv_fail *fail)
 {
 	struct calling *calling = play->state;
 
-	return calling->shared ? drv_shared_run(calling->shared, one, number, fail) : one(play, number, fail);
+	return calling->client_threads ? drv_client_threads_run(calling->client_threads, one, number, fail)
+				       : one(play, number, fail);
 }
 
 static void record(struct drv_play *play, bool warmup_only)
 {
 	struct calling *calling = play->state;
 
-	if (calling->shared)
-		drv_shared_record(calling->shared, warmup_only);
+	if (calling->client_threads)
+		drv_client_threads_record(calling->client_threads, warmup_only);
 }
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
@@ -166,8 +168,8 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 {
 	struct calling *calling = play->state;
 
-	if (calling->shared)
-		drv_shared_counts(calling->shared, counts_out);
+	if (calling->client_threads)
+		drv_client_threads_counts(calling->client_threads, counts_out);
 	else
 		drv_requester_role_phase(play, phase, counts_out);
 }
@@ -232,7 +234,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	const struct parameters *parameters = at;
 	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
-	if (parameters->connection == CONNECTION_SHARED && drv_shared_negotiate(&offer->both, fail))
+	if (parameters->connection == CONNECTION_SHARED && drv_client_threads_negotiate(&offer->both, fail))
 		return -1;
 	if (exchange.form == DRV_FORM_NATIVE && !(offer->both.caps & CADGE_CAP_REPLY_LATER) &&
 	    passes_on(parameters))

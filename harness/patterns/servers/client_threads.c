@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads that share one connection: making them, and steps in all of them. */
-#include "servers/shared.h"
+#include "servers/client_threads.h"
 
 #include <inttypes.h>
 #include <linux/futex.h>
@@ -13,7 +13,7 @@
 
 #include "traffic/requester.h"
 #include "threads/workers.h"
-#include "servers/turns.h"
+#include "servers/shared_connection.h"
 
 #define ALIGN   128u
 #define PAGE    4096u
@@ -31,13 +31,13 @@ struct sharer {
 	struct drv_fail fail;
 };
 
-struct drv_shared {
+struct drv_client_threads {
 	struct drv_play *play;
-	struct drv_turns *turns;
+	struct drv_shared_connection *shared;
 	bool dispatched;
 	uint32_t threads, workers;
 	/* the step under way; written while all rest */
-	drv_shared_fn fn;
+	drv_client_threads_fn fn;
 	uint64_t number;
 	unsigned steps;
 	/* steps done so far by all workers together; the last step that was given up */
@@ -46,7 +46,7 @@ struct drv_shared {
 	struct sharer sharers[];
 };
 
-int drv_shared_negotiate(const struct drv_ability *both, struct drv_fail *fail)
+int drv_client_threads_negotiate(const struct drv_ability *both, struct drv_fail *fail)
 {
 	if (both->caps & CADGE_CAP_ONE_INIT)
 		return drv_fail_set(fail, DRV_NO_CAP,
@@ -59,29 +59,29 @@ int drv_shared_negotiate(const struct drv_ability *both, struct drv_fail *fail)
 	return 0;
 }
 
-static void do_step(struct drv_shared *shared, uint32_t index)
+static void do_step(struct drv_client_threads *clients, uint32_t index)
 {
-	struct sharer *sharer = &shared->sharers[index];
+	struct sharer *sharer = &clients->sharers[index];
 
-	sharer->status = shared->fn(&sharer->play, shared->number, &sharer->fail);
-	drv_turns_leave(shared->turns, index);
+	sharer->status = clients->fn(&sharer->play, clients->number, &sharer->fail);
+	drv_shared_connection_leave(clients->shared, index);
 }
 
 static uint64_t be_sharer(void *arg, uint32_t worker, uint64_t step)
 {
-	struct drv_shared *shared = arg;
+	struct drv_client_threads *clients = arg;
 	/* how many steps are done once it is over in all workers; the next one may begin as soon as it is */
-	const unsigned all = shared->steps * shared->workers;
+	const unsigned all = clients->steps * clients->workers;
 
 	(void)step;
-	drv_warmup_count(drv_engine_operations(shared->play->engine));
-	do_step(shared, worker + shared->threads - shared->workers);
+	drv_warmup_count(drv_engine_operations(clients->play->engine));
+	do_step(clients, worker + clients->threads - clients->workers);
 	/* nothing of the context from here on: it is the first thread's again */
-	if (atomic_fetch_add(&shared->done, 1) + 1 == all) {
-		if (shared->dispatched)
-			drv_turns_nudge(shared->turns);
-		else if (shared->play->engine->block)
-			syscall(SYS_futex, &shared->done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (atomic_fetch_add(&clients->done, 1) + 1 == all) {
+		if (clients->dispatched)
+			drv_shared_connection_wake(clients->shared);
+		else if (clients->play->engine->block)
+			syscall(SYS_futex, &clients->done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
 	return DRV_WORK_NOTHING;
 }
@@ -95,29 +95,29 @@ static size_t buffers_of(const struct drv_exchange *exchange)
 	return (exchange->depth * one + PAGE - 1) / PAGE * PAGE;
 }
 
-/* A thread with its engine, a copy on a seat, and its client. */
-static int make_sharer(struct drv_shared *shared, uint32_t index, struct drv_exchange exchange,
+/* A thread with its engine, a copy on a slot, and its client. */
+static int make_sharer(struct drv_client_threads *clients, uint32_t index, struct drv_exchange exchange,
 		       uint8_t *buffers, struct drv_fail *fail)
 {
-	const struct drv_play *all = shared->play;
-	struct sharer *sharer = &shared->sharers[index];
+	const struct drv_play *all = clients->play;
+	struct sharer *sharer = &clients->sharers[index];
 	struct drv_engine *engine = &sharer->engine;
 	const size_t bytes = buffers_of(&exchange);
 
 	*engine = *all->engine;
 	engine->workers = NULL;
-	if (index || shared->dispatched) {
+	if (index || clients->dispatched) {
 		/* that of a thread beside the first, which alone has the out-of-band channel */
 		engine->thread = index + 1;
 		engine->oob = NULL;
-		engine->awaited_count = &shared->recalled;
+		engine->awaited_count = &clients->recalled;
 	}
 	memset(engine->pools, 0, sizeof(engine->pools));
 	/* the layer knows these pages already, and they are another's to free */
 	engine->pools[DRV_POOL_REQUESTER] =
 		(struct drv_memory){.base = buffers + index * bytes, .bytes = bytes};
 	drv_port_start(&engine->port, engine);
-	drv_turns_sit(shared->turns, index, engine);
+	drv_shared_connection_take(clients->shared, index, engine);
 	sharer->play = *all;
 	sharer->play.engine = engine;
 	sharer->play.state = &sharer->requester;
@@ -130,16 +130,17 @@ static int make_sharer(struct drv_shared *shared, uint32_t index, struct drv_exc
 	exchange.reply = DRV_REPLY_CONT;
 	if (drv_requester_role_prepare(&sharer->play, exchange, fail))
 		return -1;
-	sharer->requester.next_number = drv_turns_first_number(index);
+	sharer->requester.next_number = drv_shared_connection_first_number(index);
 	return 0;
 }
 
-int drv_shared_start(struct drv_shared **shared_out, struct drv_play *play, struct drv_exchange exchange,
-		     uint32_t threads, bool dispatched, struct drv_fail *fail)
+int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_play *play,
+			     struct drv_exchange exchange, uint32_t threads, bool dispatched,
+			     struct drv_fail *fail)
 {
-	const size_t bytes = sizeof(struct drv_shared) + threads * sizeof(struct sharer);
+	const size_t bytes = sizeof(struct drv_client_threads) + threads * sizeof(struct sharer);
 	const uint32_t workers = dispatched ? threads : threads - 1;
-	struct drv_shared *shared;
+	struct drv_client_threads *clients;
 	uint8_t *buffers;
 
 	if (drv_workers_wanted(play->engine) != workers)
@@ -147,64 +148,65 @@ int drv_shared_start(struct drv_shared **shared_out, struct drv_play *play, stru
 			fail, DRV_ARGUMENT,
 			"%u threads share a connection beside the first one, and the launch has %u", workers,
 			drv_workers_wanted(play->engine));
-	shared = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
-	if (!shared)
+	clients = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
+	if (!clients)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u threads", threads);
-	memset(shared, 0, bytes);
-	shared->play = play;
-	shared->dispatched = dispatched;
-	shared->threads = threads;
-	shared->workers = workers;
-	*shared_out = shared;
+	memset(clients, 0, bytes);
+	clients->play = play;
+	clients->dispatched = dispatched;
+	clients->threads = threads;
+	clients->workers = workers;
+	*shared_out = clients;
 	buffers = drv_pool_take(play->engine, DRV_POOL_REQUESTER, threads * buffers_of(&exchange), fail);
-	if (!buffers || drv_turns_make(play->engine, threads, exchange.depth,
+	if (!buffers ||
+	    drv_shared_connection_make(play->engine, threads, exchange.depth,
 				       (size_t)drv_form_bytes(exchange.form, exchange.reply_bytes),
-				       dispatched, &shared->turns, fail))
+				       dispatched, &clients->shared, fail))
 		return -1;
 	for (uint32_t i = 0; i < threads; i++)
-		if (make_sharer(shared, i, exchange, buffers, fail))
+		if (make_sharer(clients, i, exchange, buffers, fail))
 			return -1;
-	play->engine->sink = drv_turns_sink(shared->turns);
-	return drv_workers_start(play->engine, be_sharer, shared, 1, fail);
+	play->engine->sink = drv_shared_connection_sink(clients->shared);
+	return drv_workers_start(play->engine, be_sharer, clients, 1, fail);
 }
 
-void drv_shared_stop(struct drv_shared *shared)
+void drv_client_threads_stop(struct drv_client_threads *clients)
 {
-	if (!shared)
+	if (!clients)
 		return;
-	drv_workers_end(shared->play->engine);
+	drv_workers_end(clients->play->engine);
 	/* starting may have failed halfway */
-	for (uint32_t i = 0; i < shared->threads; i++) {
-		struct sharer *sharer = &shared->sharers[i];
+	for (uint32_t i = 0; i < clients->threads; i++) {
+		struct sharer *sharer = &clients->sharers[i];
 
 		if (sharer->play.state)
 			drv_requester_role_stop(&sharer->play);
 		if (sharer->recorded)
 			drv_record_free(&sharer->record);
 	}
-	drv_turns_free(shared->turns);
-	free(shared);
+	drv_shared_connection_free(clients->shared);
+	free(clients);
 }
 
 /* Until the workers are done, who has done its own part, or has none, polls for them, or sleeps; and hears if a peer died. */
-static int await_workers(struct drv_shared *shared, int status, struct drv_fail *fail)
+static int await_workers(struct drv_client_threads *clients, int status, struct drv_fail *fail)
 {
-	struct drv_engine *own = shared->dispatched ? shared->play->engine : &shared->sharers[0].engine;
-	const unsigned wanted = shared->steps * shared->workers;
+	struct drv_engine *own = clients->dispatched ? clients->play->engine : &clients->sharers[0].engine;
+	const unsigned wanted = clients->steps * clients->workers;
 	const uint64_t sleep_ns = own->sleep_ns ? own->sleep_ns : WAIT_NS;
 	const struct timespec span = {(time_t)(sleep_ns / NS), (long)(sleep_ns % NS)};
 	uint32_t idle = 0;
 	unsigned done;
 
 	if (status)
-		atomic_store(&shared->recalled, shared->steps);
-	while ((done = atomic_load(&shared->done)) != wanted) {
+		atomic_store(&clients->recalled, clients->steps);
+	while ((done = atomic_load(&clients->done)) != wanted) {
 		int events = 0;
 
-		if (shared->dispatched)
-			events = drv_turns_dispatch(shared->turns, sleep_ns);
+		if (clients->dispatched)
+			events = drv_shared_connection_dispatch(clients->shared, sleep_ns);
 		else if (own->block)
-			syscall(SYS_futex, &shared->done, FUTEX_WAIT_PRIVATE, done, &span, NULL, 0);
+			syscall(SYS_futex, &clients->done, FUTEX_WAIT_PRIVATE, done, &span, NULL, 0);
 		else
 			events = own->layer->poll(own->ctx, own->sink);
 		if (status || events > 0 || (events == 0 && !own->block && (++idle & 63)))
@@ -214,18 +216,18 @@ static int await_workers(struct drv_shared *shared, int status, struct drv_fail 
 		else if (drv_engine_poll_oob(own, drv_clock_now(&own->clock), NULL, fail))
 			status = -1;
 		if (status)
-			atomic_store(&shared->recalled, shared->steps);
+			atomic_store(&clients->recalled, clients->steps);
 	}
 	return status;
 }
 
 /* What the engine of a thread knows now, the first thread's has to know as well. */
-static int gather(struct drv_shared *shared, int status, struct drv_fail *fail)
+static int gather(struct drv_client_threads *clients, int status, struct drv_fail *fail)
 {
-	struct drv_engine *engine = shared->play->engine;
+	struct drv_engine *engine = clients->play->engine;
 
-	for (uint32_t i = 0; i < shared->threads; i++) {
-		const struct sharer *sharer = &shared->sharers[i];
+	for (uint32_t i = 0; i < clients->threads; i++) {
+		const struct sharer *sharer = &clients->sharers[i];
 
 		engine->broken |= sharer->engine.broken;
 		if (!sharer->status || status)
@@ -239,49 +241,50 @@ static int gather(struct drv_shared *shared, int status, struct drv_fail *fail)
 	return status;
 }
 
-int drv_shared_run(struct drv_shared *shared, drv_shared_fn fn, uint64_t number, struct drv_fail *fail)
+int drv_client_threads_run(struct drv_client_threads *clients, drv_client_threads_fn fn, uint64_t number,
+			   struct drv_fail *fail)
 {
-	const struct drv_engine *engine = shared->play->engine;
+	const struct drv_engine *engine = clients->play->engine;
 	int status = 0;
 
-	shared->fn = fn;
-	shared->number = number;
-	shared->steps++;
-	for (uint32_t i = 0; i < shared->threads; i++) {
-		struct drv_engine *own = &shared->sharers[i].engine;
+	clients->fn = fn;
+	clients->number = number;
+	clients->steps++;
+	for (uint32_t i = 0; i < clients->threads; i++) {
+		struct drv_engine *own = &clients->sharers[i].engine;
 
 		own->deadline = engine->deadline;
 		own->deadline_ns = engine->deadline_ns;
-		own->awaited_at = shared->steps;
+		own->awaited_at = clients->steps;
 	}
-	for (uint32_t i = 0; i < shared->workers; i++)
-		drv_workers_give(shared->play->engine, i, shared->steps);
-	if (!shared->dispatched) {
-		do_step(shared, 0);
-		status = shared->sharers[0].status;
+	for (uint32_t i = 0; i < clients->workers; i++)
+		drv_workers_give(clients->play->engine, i, clients->steps);
+	if (!clients->dispatched) {
+		do_step(clients, 0);
+		status = clients->sharers[0].status;
 		if (status)
-			*fail = shared->sharers[0].fail;
+			*fail = clients->sharers[0].fail;
 	}
-	return gather(shared, await_workers(shared, status, fail), fail);
+	return gather(clients, await_workers(clients, status, fail), fail);
 }
 
-void drv_shared_record(struct drv_shared *shared, bool warmup_only)
+void drv_client_threads_record(struct drv_client_threads *clients, bool warmup_only)
 {
-	for (uint32_t i = 1; i < shared->threads; i++)
-		drv_record_add(shared->play->record, &shared->sharers[i].record, warmup_only);
+	for (uint32_t i = 1; i < clients->threads; i++)
+		drv_record_add(clients->play->record, &clients->sharers[i].record, warmup_only);
 }
 
-void drv_shared_counts(struct drv_shared *shared, struct drv_counts *counts)
+void drv_client_threads_counts(struct drv_client_threads *clients, struct drv_counts *counts)
 {
-	const uint64_t stray = drv_turns_stray(shared->turns);
+	const uint64_t stale = drv_shared_connection_stale(clients->shared);
 
-	for (uint32_t i = 0; i < shared->threads; i++)
-		drv_requester_counts(&shared->sharers[i].requester, counts);
+	for (uint32_t i = 0; i < clients->threads; i++)
+		drv_requester_counts(&clients->sharers[i].requester, counts);
 	/* where messages get lost there may be no room for those that are late */
-	if (!stray || !(shared->play->engine->offer.both.caps & CADGE_CAP_RELIABLE))
+	if (!stale || !(clients->play->engine->offer.both.caps & CADGE_CAP_RELIABLE))
 		return;
 	if (!counts->mismatches)
 		snprintf(counts->mismatch, sizeof(counts->mismatch), "%" PRIu64 " replies were no thread's",
-			 stray);
-	counts->mismatches += stray;
+			 stale);
+	counts->mismatches += stale;
 }

@@ -3,7 +3,7 @@
  * Threads that share one connection: the layer never sees two of them at a time, each gets the replies to its own calls,
  * whoever sleeps is woken when its reply is there, and whatever fails all of them end.
  */
-#include "servers/shared.h"
+#include "servers/client_threads.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -204,7 +204,7 @@ static struct outcome share(struct orders orders, uint32_t threads, bool dispatc
 					      .depth = DEPTH,
 					      .seed = 7};
 	struct outcome outcome = {0};
-	struct drv_shared *shared = NULL;
+	struct drv_client_threads *clients = NULL;
 
 	for (uint32_t i = 0; i < threads; i++)
 		here.hands[i] = -1;
@@ -219,20 +219,21 @@ static struct outcome share(struct orders orders, uint32_t threads, bool dispatc
 	drv_clock_start(&engine.clock, true);
 	drv_record_start(&record, quantities);
 	drv_engine_allow(&engine, orders.loses ? 300 * MS : 20000 * MS);
-	outcome.status = drv_shared_start(&shared, &play, exchange, threads, dispatched, &outcome.fail);
+	outcome.status =
+		drv_client_threads_start(&clients, &play, exchange, threads, dispatched, &outcome.fail);
 	if (!outcome.status)
-		outcome.status = drv_shared_run(shared, verify, 5 * MS, &outcome.fail);
+		outcome.status = drv_client_threads_run(clients, verify, 5 * MS, &outcome.fail);
 	if (!outcome.status) {
-		drv_shared_record(shared, true);
-		outcome.status = drv_shared_run(shared, verify, 0, &outcome.fail);
-		drv_shared_record(shared, false);
+		drv_client_threads_record(clients, true);
+		outcome.status = drv_client_threads_run(clients, verify, 0, &outcome.fail);
+		drv_client_threads_record(clients, false);
 	}
-	if (shared)
-		drv_shared_counts(shared, &outcome.counts);
+	if (clients)
+		drv_client_threads_counts(clients, &outcome.counts);
 	outcome.operations = record.operations;
 	outcome.fastest_ns = record.values[0].samples ? record.values[0].samples->histogram.min_ns : 0;
 	outcome.slowest_ns = record.values[0].samples ? record.values[0].samples->histogram.max_ns : 0;
-	drv_shared_stop(shared);
+	drv_client_threads_stop(clients);
 	for (int i = 0; i < DRV_POOLS; i++)
 		drv_memory_free(&engine, &engine.pools[i]);
 	drv_record_free(&record);
@@ -331,10 +332,11 @@ static void test_refusals(void)
 				 is_woken = {.caps = CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD};
 	struct drv_fail fail = {0};
 
-	tap_ok(!drv_shared_negotiate(&polls, &fail) && !drv_shared_negotiate(&is_woken, &fail),
+	tap_ok(!drv_client_threads_negotiate(&polls, &fail) &&
+		       !drv_client_threads_negotiate(&is_woken, &fail),
 	       "a layer that polls, and one that another thread can wake");
-	tap_ok(drv_shared_negotiate(&sleeps, &fail) && fail.reason == DRV_NO_WAIT, "%s", fail.text);
-	tap_ok(drv_shared_negotiate(&once, &fail) && fail.reason == DRV_NO_CAP, "%s", fail.text);
+	tap_ok(drv_client_threads_negotiate(&sleeps, &fail) && fail.reason == DRV_NO_WAIT, "%s", fail.text);
+	tap_ok(drv_client_threads_negotiate(&once, &fail) && fail.reason == DRV_NO_CAP, "%s", fail.text);
 }
 
 int main(void)

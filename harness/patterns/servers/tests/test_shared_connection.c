@@ -3,7 +3,7 @@
  * What one thread of a shared connection finds for another: as much of it as there is room for, each part no longer than
  * agreed, in order; what is nobody's is counted.
  */
-#include "servers/turns.h"
+#include "servers/shared_connection.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -17,9 +17,9 @@
 #include "measure/clock.h"
 #include "tap.h"
 
-enum { SEATS = 2, SEATS_MOST = 64, DEPTH = 3, NOTES = 16, BYTES = 64, LONG = 1000, TOKENS_MAX = 32 };
+enum { SEATS = 2, SLOTS_MOST = 64, DEPTH = 3, NOTES = 16, BYTES = 64, LONG = 1000, TOKENS_MAX = 32 };
 
-/* What a seat was told, in order. */
+/* What a slot was told, in order. */
 static struct {
 	uint64_t tokens[TOKENS_MAX];
 	size_t bytes[TOKENS_MAX];
@@ -43,70 +43,72 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 
 static const struct cadge_layer layer = {.name = "none"};
 
-static uint64_t token_of(uint64_t seat, uint64_t number)
+static uint64_t token_of(uint64_t slot, uint64_t number)
 {
-	return seat << (DRV_TURNS_NUMBER_BITS + DRV_REQUESTER_SLOT_BITS) | number;
+	return slot << (DRV_SHARED_NUMBER_BITS + DRV_REQUESTER_SLOT_BITS) | number;
 }
 
-/* A reply to a call of that seat comes, with so many bytes of payload. */
-static void reply(struct drv_turns *turns, uint64_t seat, size_t bytes)
+/* A reply to a call of that slot comes, with so many bytes of payload. */
+static void reply(struct drv_shared_connection *shared, uint64_t slot, size_t bytes)
 {
 	static uint8_t message[LONG + DRV_RPC_TRAILER_BYTES];
-	struct cadge_sink *sink = drv_turns_sink(turns);
+	struct cadge_sink *sink = drv_shared_connection_sink(shared);
 
-	drv_trailer_write(message, bytes, token_of(seat, 1), DRV_RPC_REPLY);
+	drv_trailer_write(message, bytes, token_of(slot, 1), DRV_RPC_REPLY);
 	sink->recv(sink, 0, message, bytes + DRV_RPC_TRAILER_BYTES, NULL);
 }
 
 static void test_notes(void)
 {
 	struct cadge_sink own = {.recv = on_recv, .sent = on_sent};
-	struct drv_engine engine = {.layer = &layer, .channels_count = 1}, seat = engine;
+	struct drv_engine engine = {.layer = &layer, .channels_count = 1}, slot = engine;
 	const size_t agreed = BYTES + DRV_RPC_TRAILER_BYTES;
-	struct drv_turns *turns;
+	struct drv_shared_connection *shared;
 	struct cadge_sink *sink;
 	struct drv_fail fail;
 	bool in_order = true;
 
-	if (drv_turns_make(&engine, SEATS, DEPTH, agreed, true, &turns, &fail)) {
-		tap_ok(false, "two seats: %s", fail.text);
+	if (drv_shared_connection_make(&engine, SEATS, DEPTH, agreed, true, &shared, &fail)) {
+		tap_ok(false, "two slots: %s", fail.text);
 		return;
 	}
-	drv_turns_sit(turns, 1, &seat);
-	sink = drv_turns_sink(turns);
+	drv_shared_connection_take(shared, 1, &slot);
+	sink = drv_shared_connection_sink(shared);
 	for (uint64_t i = 0; i < NOTES; i++)
 		sink->sent(sink, 0, token_of(1, i), CADGE_DONE);
-	tap_ok(!drv_turns_stray(turns), "%d notes have room", NOTES);
+	tap_ok(!drv_shared_connection_stale(shared), "%d notes have room", NOTES);
 	sink->sent(sink, 0, token_of(1, NOTES), CADGE_DONE);
-	tap_ok(drv_turns_stray(turns) == 1, "one more has none, and is counted");
-	tap_ok(seat.layer->poll(seat.ctx, &own) == NOTES && told.count == NOTES, "all of them come");
+	tap_ok(drv_shared_connection_stale(shared) == 1, "one more has none, and is counted");
+	tap_ok(slot.layer->poll(slot.ctx, &own) == NOTES && told.count == NOTES, "all of them come");
 	for (uint32_t i = 0; i < told.count; i++)
 		in_order &= told.tokens[i] == token_of(1, i);
 	tap_ok(in_order, "in order");
 	told.count = 0;
-	reply(turns, 1, BYTES);
-	reply(turns, 1, LONG);
-	tap_ok(seat.layer->poll(seat.ctx, &own) == 2 && told.bytes[0] == agreed && told.bytes[1] > agreed &&
+	reply(shared, 1, BYTES);
+	reply(shared, 1, LONG);
+	tap_ok(slot.layer->poll(slot.ctx, &own) == 2 && told.bytes[0] == agreed && told.bytes[1] > agreed &&
 		       told.bytes[1] < LONG,
 	       "a reply that is too long is cut, and stays too long: %zu of %d bytes", told.bytes[1], LONG);
-	reply(turns, SEATS, BYTES);
+	reply(shared, SEATS, BYTES);
 	sink->sent(sink, 0, token_of(SEATS, 0), CADGE_DONE);
-	tap_ok(drv_turns_stray(turns) == 3, "what names no seat is counted");
-	drv_turns_free(turns);
+	tap_ok(drv_shared_connection_stale(shared) == 3, "what names no slot is counted");
+	drv_shared_connection_free(shared);
 }
 
 static void test_seats(void)
 {
 	struct drv_engine engine = {.layer = &layer, .channels_count = 1};
-	struct drv_turns *turns = NULL;
+	struct drv_shared_connection *shared = NULL;
 	struct drv_fail fail;
-	const bool most = !drv_turns_make(&engine, SEATS_MOST, DEPTH, BYTES, true, &turns, &fail);
+	const bool most =
+		!drv_shared_connection_make(&engine, SLOTS_MOST, DEPTH, BYTES, true, &shared, &fail);
 
-	drv_turns_free(turns);
-	turns = NULL;
-	tap_ok(most && drv_turns_make(&engine, SEATS_MOST + 1, DEPTH, BYTES, true, &turns, &fail),
-	       "%d seats, and no more", SEATS_MOST);
-	drv_turns_free(turns);
+	drv_shared_connection_free(shared);
+	shared = NULL;
+	tap_ok(most && drv_shared_connection_make(&engine, SLOTS_MOST + 1, DEPTH, BYTES, true, &shared,
+						  &fail),
+	       "%d slots, and no more", SLOTS_MOST);
+	drv_shared_connection_free(shared);
 }
 
 /* ---- who is woken ---- */
@@ -151,9 +153,9 @@ static const struct cadge_layer sleepy = {
 	.name = "sleepy", .post = below_post, .poll = below_poll, .event = below_event};
 
 static struct {
-	struct drv_turns *turns;
-	struct drv_engine seats[3];
-} shared;
+	struct drv_shared_connection *shared;
+	struct drv_engine slots[3];
+} clients;
 
 static void set_up(bool dispatched)
 {
@@ -165,29 +167,29 @@ static void set_up(bool dispatched)
 	below.events = 0;
 	below.asked = 0;
 	below.fd = eventfd(0, EFD_CLOEXEC);
-	if (drv_turns_make(&engine, 3, DEPTH, BYTES, dispatched, &shared.turns, &fail))
+	if (drv_shared_connection_make(&engine, 3, DEPTH, BYTES, dispatched, &clients.shared, &fail))
 		exit(77);
 	for (uint32_t i = 0; i < 3; i++) {
-		shared.seats[i] = engine;
-		drv_turns_sit(shared.turns, i, &shared.seats[i]);
+		clients.slots[i] = engine;
+		drv_shared_connection_take(clients.shared, i, &clients.slots[i]);
 	}
 }
 
 static void take_down(void)
 {
-	drv_turns_free(shared.turns);
+	drv_shared_connection_free(clients.shared);
 	close(below.fd);
 }
 
-static int post_from(uint32_t seat)
+static int post_from(uint32_t slot)
 {
-	return shared.seats[seat].layer->post(shared.seats[seat].channels[0].chan, NULL, 0, 0, 0);
+	return clients.slots[slot].layer->post(clients.slots[slot].channels[0].chan, NULL, 0, 0, 0);
 }
 
-/* A thread that sleeps in a seat, or dispatches. */
+/* A thread that sleeps in a slot, or dispatches. */
 struct sleeper {
 	pthread_t thread;
-	int seat; /* -1: dispatches */
+	int slot; /* -1: dispatches */
 	uint64_t took_ns;
 };
 
@@ -196,21 +198,21 @@ static void *sleep_well(void *arg)
 	struct sleeper *sleeper = arg;
 	const uint64_t begun_ns = drv_now_ns();
 
-	if (sleeper->seat < 0)
-		drv_turns_dispatch(shared.turns, FORGOTTEN_NS);
+	if (sleeper->slot < 0)
+		drv_shared_connection_dispatch(clients.shared, FORGOTTEN_NS);
 	else
-		shared.seats[sleeper->seat].layer->wait(shared.seats[sleeper->seat].ctx, FORGOTTEN_NS);
+		clients.slots[sleeper->slot].layer->wait(clients.slots[sleeper->slot].ctx, FORGOTTEN_NS);
 	sleeper->took_ns = drv_now_ns() - begun_ns;
 	return NULL;
 }
 
 /* Returns once it sleeps: it has asked the layer under the lock, which it then gave back. `asks`: it does so. */
-static void start(struct sleeper *sleeper, int seat, bool asks)
+static void start(struct sleeper *sleeper, int slot, bool asks)
 {
 	const unsigned before = below.asked;
 	const int code = below.post_code;
 
-	sleeper->seat = seat;
+	sleeper->slot = slot;
 	if (pthread_create(&sleeper->thread, NULL, sleep_well, sleeper))
 		exit(77);
 	while (asks && below.asked == before)
@@ -241,11 +243,12 @@ static void start_refused(struct sleeper *leader, struct sleeper *refused)
 static void test_leaders(void)
 {
 	struct sleeper leader, refused;
-	struct drv_engine *other = &shared.seats[1];
+	struct drv_engine *other = &clients.slots[1];
 	uint64_t begun_ns;
 
 	set_up(false);
-	drv_turns_sink(shared.turns)->sent(drv_turns_sink(shared.turns), 0, token_of(1, 7), CADGE_DONE);
+	drv_shared_connection_sink(clients.shared)
+		->sent(drv_shared_connection_sink(clients.shared), 0, token_of(1, 7), CADGE_DONE);
 	begun_ns = drv_now_ns();
 	other->layer->wait(other->ctx, FORGOTTEN_NS);
 	tap_ok(drv_now_ns() - begun_ns < SOON_NS, "nobody sleeps on what another found for it");
@@ -269,18 +272,18 @@ static void test_leaders(void)
 	set_up(false);
 	start_refused(&leader, &refused);
 	below.events = 1;
-	shared.seats[2].layer->poll(shared.seats[2].ctx, NULL);
+	clients.slots[2].layer->poll(clients.slots[2].ctx, NULL);
 	tap_ok(woken(&refused), "so does who finds something");
-	drv_turns_nudge(shared.turns);
-	tap_ok(woken(&leader), "a nudge ends the leader's sleep");
+	drv_shared_connection_wake(clients.shared);
+	tap_ok(woken(&leader), "a wake ends the leader's sleep");
 	take_down();
 
 	set_up(false);
 	start_refused(&leader, &refused);
 	below.event_code = CADGE_BUSY;
-	shared.seats[2].layer->wait(shared.seats[2].ctx, FORGOTTEN_NS);
+	clients.slots[2].layer->wait(clients.slots[2].ctx, FORGOTTEN_NS);
 	tap_ok(woken(&refused), "and who is told that there is something");
-	drv_turns_nudge(shared.turns);
+	drv_shared_connection_wake(clients.shared);
 	woken(&leader);
 	take_down();
 }
@@ -296,15 +299,15 @@ static void test_dispatcher(void)
 		start(&sleeper, 1, false);
 		below.events = found;
 		below.event_code = CADGE_BUSY;
-		drv_turns_dispatch(shared.turns, FORGOTTEN_NS);
+		drv_shared_connection_dispatch(clients.shared, FORGOTTEN_NS);
 		tap_ok(woken(&sleeper), "the dispatcher wakes one that was refused when it %s",
 		       found ? "finds something" : "is told that there is something");
 		take_down();
 	}
 	set_up(true);
 	start(&sleeper, -1, true);
-	drv_turns_nudge(shared.turns);
-	tap_ok(woken(&sleeper), "a nudge ends the dispatcher's sleep");
+	drv_shared_connection_wake(clients.shared);
+	tap_ok(woken(&sleeper), "a wake ends the dispatcher's sleep");
 	take_down();
 }
 

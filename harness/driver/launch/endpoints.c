@@ -61,7 +61,7 @@ static int read_endpoint(const struct drv_reader *reader, size_t endpoints, stru
 	    drv_read_text(reader, "host", false, &endpoint->host) ||
 	    read_cpus(reader, "cpus", endpoint->cpus, &endpoint->cpus_count) ||
 	    (json_object_get(reader->json, "hands") &&
-	     read_cpus(reader, "hands", endpoint->hands, &endpoint->hands_count)) ||
+	     read_cpus(reader, "hands", endpoint->worker_cpus, &endpoint->worker_cpus_count)) ||
 	    drv_read_text(reader, "device", false, &endpoint->device) ||
 	    drv_read_text(reader, "address", false, &endpoint->address) ||
 	    drv_read_text(reader, "raw_device", true, &endpoint->raw_device) ||

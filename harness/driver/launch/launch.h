@@ -43,8 +43,8 @@ struct drv_endpoint {
 	int cpus[DRV_THREADS_MAX];
 	size_t cpus_count;
 	/* one a worker (see workers.h): core, or -1 */
-	int hands[DRV_THREADS_MAX];
-	size_t hands_count;
+	int worker_cpus[DRV_THREADS_MAX];
+	size_t worker_cpus_count;
 	/* by place in the list: the endpoint named there, and where that one names this one */
 	uint8_t peers[DRV_PEERS_MAX], channels[DRV_PEERS_MAX];
 	size_t peers_count;

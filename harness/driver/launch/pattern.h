@@ -184,7 +184,7 @@ struct drv_role {
 	 */
 	bool threads;
 	/* it may have worker threads, see workers.h; it starts and ends them itself */
-	bool hands;
+	bool workers;
 	/* how many channels a thread of this role has at most; 0: no bound. It has at least one. */
 	uint32_t channels_most;
 	size_t state_bytes;

@@ -46,7 +46,7 @@ struct drv_role drv_role_self(const struct drv_pattern *pattern)
 				 .acts = true,
 				 .exposes = acting->exposes || passive->exposes,
 				 .attaches = acting->attaches || passive->attaches,
-				 .hands = acting->hands || passive->hands};
+				 .workers = acting->workers || passive->workers};
 }
 
 const struct drv_pattern *drv_pattern_find(const char *name, bool form)

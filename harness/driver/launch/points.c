@@ -27,10 +27,10 @@ static int check_role(const struct drv_reader *declaration, const struct drv_lau
 		snprintf(text, sizeof(text),
 			 "gives endpoint %zu the role '%.60s', which is played by one thread, not %zu", e,
 			 role->name, threads);
-	else if (launch->endpoints[e].hands_count && !role->hands)
+	else if (launch->endpoints[e].worker_cpus_count && !role->workers)
 		snprintf(text, sizeof(text),
 			 "gives endpoint %zu the role '%.60s', which has no hands, and %zu of them", e,
-			 role->name, launch->endpoints[e].hands_count);
+			 role->name, launch->endpoints[e].worker_cpus_count);
 	else if (channels_too && (!channels || (role->channels_most && channels > role->channels_most)))
 		snprintf(text, sizeof(text),
 			 "gives endpoint %zu the role '%.60s', which cannot be played on %zu channels", e,

@@ -175,10 +175,10 @@ static int open_with_cores(struct session *session, struct drv_ability *here, st
 		const struct drv_endpoint *endpoint = &launch->endpoints[i];
 
 		if (strcmp(endpoint->host, host) == 0)
-			for (size_t j = 0; j < endpoint->cpus_count + endpoint->hands_count; j++)
+			for (size_t j = 0; j < endpoint->cpus_count + endpoint->worker_cpus_count; j++)
 				callers[count++] = j < endpoint->cpus_count
 							   ? endpoint->cpus[j]
-							   : endpoint->hands[j - endpoint->cpus_count];
+							   : endpoint->worker_cpus[j - endpoint->cpus_count];
 	}
 	if (threads)
 		drv_pin_lift(&session->pin, callers, count);

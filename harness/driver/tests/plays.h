@@ -44,8 +44,8 @@ static inline struct outcome play(struct drv_point point, struct fake_orders ord
 		.device = (char *)(uintptr_t)"lo",
 		.address = (char *)(uintptr_t)"lo",
 		.peers_count = 1,
-		.hands = {-1, -1},
-		.hands_count = point_get(&point, "reply") ? 1 : point_get(&point, "workers")};
+		.worker_cpus = {-1, -1},
+		.worker_cpus_count = point_get(&point, "reply") ? 1 : point_get(&point, "workers")};
 	struct drv_launch launch = {.place = DRV_PLACE_SELF,
 				    .seed = 42,
 				    .points = &point,

@@ -324,7 +324,7 @@ static void test_shared(const struct drv_launch *launch, bool block)
 
 int main(void)
 {
-	struct drv_endpoint endpoint = {.hands = {-1, -1, -1}, .hands_count = WORKERS};
+	struct drv_endpoint endpoint = {.worker_cpus = {-1, -1, -1}, .worker_cpus_count = WORKERS};
 	struct drv_launch launch = {.endpoints = &endpoint, .endpoints_count = 1};
 	struct drv_engine engine = {.layer = &layer, .launch = &launch, .channels_count = 1};
 	struct drv_jobs nothing = {0};
@@ -339,9 +339,9 @@ int main(void)
 	test_policy(&engine, DRV_POLICY_LEAST_LOADED);
 	test_shared(&launch, false);
 	test_shared(&launch, true);
-	endpoint.hands_count = 1;
+	endpoint.worker_cpus_count = 1;
 	test_order(&engine);
-	endpoint.hands_count = 0;
+	endpoint.worker_cpus_count = 0;
 	tap_ok(drv_jobs_start(&nothing, &engine, DRV_POLICY_FIFO, ROOM, work, NULL, NULL, &fail) &&
 		       fail.reason == DRV_ARGUMENT,
 	       "without workers: %s", fail.text);

@@ -309,7 +309,7 @@ static bool is_each_taken(struct drv_engine *engine, uint64_t most)
 
 int main(void)
 {
-	struct drv_endpoint here = {.hands = {-1, -1}, .hands_count = WORKERS};
+	struct drv_endpoint here = {.worker_cpus = {-1, -1}, .worker_cpus_count = WORKERS};
 	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
 	const struct cadge_layer layer = {.limits = limits, .event = event};
 	struct drv_engine engine = {.launch = &launch, .layer = &layer, .block = true};

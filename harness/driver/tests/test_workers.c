@@ -240,7 +240,7 @@ static void test_shares(struct drv_engine *engine, struct drv_endpoint *here)
 	second = drv_workers_wanted(engine);
 	tap_ok(first == 2 && second == 1, "of three workers the first of two threads has %u, the second %u",
 	       first, second);
-	here->hands_count = 0;
+	here->worker_cpus_count = 0;
 	engine->thread = 0;
 	layer_state.has_descriptor = true;
 	tap_ok(start(engine, true, echo) && !engine->workers && !drv_workers_wanted(engine),
@@ -249,7 +249,7 @@ static void test_shares(struct drv_engine *engine, struct drv_endpoint *here)
 
 int main(void)
 {
-	struct drv_endpoint here = {.hands = {-1, -1, -1}, .hands_count = WORKERS};
+	struct drv_endpoint here = {.worker_cpus = {-1, -1, -1}, .worker_cpus_count = WORKERS};
 	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
 	struct drv_engine engine = {.launch = &launch, .layer = &layer};
 	char detail[160];

@@ -116,7 +116,7 @@ uint32_t drv_workers_wanted(const struct drv_engine *engine)
 	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
 	const size_t threads = drv_endpoint_threads(here);
 
-	return (uint32_t)((here->hands_count + threads - 1 - engine->thread) / threads);
+	return (uint32_t)((here->worker_cpus_count + threads - 1 - engine->thread) / threads);
 }
 
 static bool has_descriptor(const struct drv_engine *engine)
@@ -190,7 +190,7 @@ int drv_workers_start(struct drv_engine *engine, drv_work_fn work, void *arg, ui
 
 		worker->all = workers;
 		worker->index = i;
-		worker->cpu = here->hands[engine->thread + i * drv_endpoint_threads(here)];
+		worker->cpu = here->worker_cpus[engine->thread + i * drv_endpoint_threads(here)];
 		worker->started = !pthread_create(&worker->thread, NULL, be_worker, worker);
 		if (!worker->started) {
 			drv_workers_end(engine);

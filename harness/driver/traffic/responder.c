@@ -55,7 +55,7 @@ static int __attribute__((noinline)) answer_written(struct drv_responder *respon
 /* It is ours again: the last in turn, or the next. */
 DRV_INLINE void give_back(const struct drv_responder *responder, struct drv_line *line, uint32_t index)
 {
-	if (DRV_UNLIKELY(responder->hot))
+	if (DRV_UNLIKELY(responder->reuse_last))
 		drv_responder_put_back(responder, line, index);
 	else
 		line->free_ring[line->free_tail++ & responder->free_mask] = index;
@@ -327,7 +327,7 @@ int drv_responder_start(struct drv_responder *responder, struct drv_engine *engi
 	responder->in_sink = (caps & (exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
 								       : CADGE_CAP_POST_IN_SINK)) != 0;
 	responder->mark = DRV_TOKEN_RESPONDER | (exchange.flow_1 ? DRV_TOKEN_FLOW_1 : 0);
-	responder->hot = !responder->message.touch && exchange.reply_bytes > SMALL_BYTES;
+	responder->reuse_last = !responder->message.touch && exchange.reply_bytes > SMALL_BYTES;
 	if (start_lines(responder, fail))
 		return -1;
 	enter_phase(responder, true, 1);

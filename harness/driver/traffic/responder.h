@@ -73,7 +73,7 @@ struct drv_responder {
 	 * Large answers that nobody writes: the buffer that came back last leaves next. It is in the cache, as the only
 	 * one of native tools is.
 	 */
-	bool hot;
+	bool reuse_last;
 	/* what tokens hold beside the number of a buffer */
 	uint64_t mark;
 	/* where bodies are written: what all replies have in common, and the one in progress */

@@ -292,7 +292,7 @@ int drv_responder_role_prepare_asked(struct drv_play *play, drv_recv_fn recv, si
 		return -1;
 	responder->port.sink.recv = recv ? recv : on_asked;
 	/* two buffers in turn, of whatever size: the requester has read the one before */
-	responder->hot = false;
+	responder->reuse_last = false;
 	responder->lines->check.by_number = false;
 	return 0;
 }

@@ -280,7 +280,7 @@ static const struct drv_pattern delegated = {
 		(const struct drv_role[]){
 			{.name = "client",
 			 .acts = true,
-			 .hands = true,
+			 .workers = true,
 			 .channels_most = 2,
 			 .state_bytes = sizeof(struct client),
 			 .prepare = prepare_client,

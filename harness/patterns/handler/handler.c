@@ -17,7 +17,7 @@
 #define TAIL_CALLS 1000u
 
 /* Workers that do a server's work before it answers, each as `service` does, with memory of its own. */
-struct crew {
+struct handler_workers {
 	struct drv_worker_pool pool;
 	uint32_t count;
 	struct drv_service *services;
@@ -36,9 +36,9 @@ struct acting {
 
 /* The state of the role that answers. The same holds of `server`. */
 struct serving {
-	struct drv_responder server;
+	struct drv_responder responder;
 	struct drv_service service;
-	struct crew crew;
+	struct handler_workers workers;
 };
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -78,13 +78,13 @@ static int start_service(struct drv_play *play, struct drv_service *service, boo
 /* In a worker. The work depends on nothing but the key of the request. */
 static uint64_t do_work(void *arg, uint32_t worker, uint64_t job)
 {
-	struct crew *crew = arg;
-	struct drv_service *service = &crew->services[worker];
+	struct handler_workers *workers = arg;
+	struct drv_service *service = &workers->services[worker];
 
-	if (!crew->is_ready[worker])
+	if (!workers->is_ready[worker])
 		drv_service_settle_in(service);
-	crew->is_ready[worker] = true;
-	drv_service_do(service, crew->pool.requests[job].work.key);
+	workers->is_ready[worker] = true;
+	drv_service_do(service, workers->pool.requests[job].work.key);
 	return job;
 }
 
@@ -101,45 +101,47 @@ static int start_worker(struct drv_service *service, const struct drv_service *l
 	return 0;
 }
 
-/* To be ended with stop_crew either way. */
-static int start_crew(struct crew *crew, struct drv_engine *engine, struct drv_responder *server,
-		      struct drv_service *service, uint64_t bytes, struct drv_fail *fail)
+/* To be ended with stop_workers either way. */
+static int start_workers(struct handler_workers *workers, struct drv_engine *engine,
+			 struct drv_responder *responder, struct drv_service *service, uint64_t bytes,
+			 struct drv_fail *fail)
 {
 	const uint32_t count = drv_workers_wanted(engine);
 
-	crew->services = calloc(count, sizeof(*crew->services));
-	if (count && !crew->services)
+	workers->services = calloc(count, sizeof(*workers->services));
+	if (count && !workers->services)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u workers", count);
 	/* counted first: what is half started is stopped as well */
-	while (crew->count < count)
-		if (start_worker(&crew->services[crew->count++], service, bytes, fail))
+	while (workers->count < count)
+		if (start_worker(&workers->services[workers->count++], service, bytes, fail))
 			return -1;
-	return drv_worker_pool_start(&crew->pool, server, DRV_POLICY_FIFO, do_work, crew, NULL, fail);
+	return drv_worker_pool_start(&workers->pool, responder, DRV_POLICY_FIFO, do_work, workers, NULL,
+				     fail);
 }
 
 /* Legal without a start, on zeroes. */
-static void stop_crew(struct crew *crew)
+static void stop_workers(struct handler_workers *workers)
 {
-	drv_worker_pool_stop(&crew->pool);
-	for (uint32_t i = 0; i < crew->count; i++) {
-		free(crew->services[i].samples);
-		drv_service_stop(&crew->services[i]);
+	drv_worker_pool_stop(&workers->pool);
+	for (uint32_t i = 0; i < workers->count; i++) {
+		free(workers->services[i].samples);
+		drv_service_stop(&workers->services[i]);
 	}
-	free(crew->services);
-	memset(crew, 0, sizeof(*crew));
+	free(workers->services);
+	memset(workers, 0, sizeof(*workers));
 }
 
 /* From now on the server works before it answers, or has others do so. */
-static int serve(struct drv_play *play, struct drv_responder *server, struct drv_service *service,
-		 struct crew *crew, struct drv_fail *fail)
+static int serve(struct drv_play *play, struct drv_responder *responder, struct drv_service *service,
+		 struct handler_workers *workers, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
 	if (!has_workers(play)) {
-		server->service = service;
+		responder->service = service;
 		return 0;
 	}
-	return start_crew(crew, play->engine, server, service, parameters->work_bytes, fail);
+	return start_workers(workers, play->engine, responder, service, parameters->work_bytes, fail);
 }
 
 static bool is_drawn(const struct drv_service *service)
@@ -181,7 +183,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	if (drv_responder_role_prepare(play, exchange_in(play), fail) ||
 	    start_service(play, &serving->service, true, fail))
 		return -1;
-	return serve(play, &serving->server, &serving->service, &serving->crew, fail);
+	return serve(play, &serving->responder, &serving->service, &serving->workers, fail);
 }
 
 static void stop_acting(struct drv_play *play)
@@ -196,7 +198,7 @@ static void stop_server(struct drv_play *play)
 {
 	struct serving *serving = play->state;
 
-	stop_crew(&serving->crew);
+	stop_workers(&serving->workers);
 	drv_service_stop(&serving->service);
 	drv_responder_role_stop(play);
 }
@@ -221,18 +223,19 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 }
 
 /* Calls take what is drawn while they are measured, and at no other time. Between phases nothing is outstanding. */
-static void switch_work(struct drv_service *service, struct crew *crew, const struct drv_phase *phase)
+static void switch_work(struct drv_service *service, struct handler_workers *workers,
+			const struct drv_phase *phase)
 {
 	const bool works = phase->ended == DRV_STEP_WARMUP && !phase->last;
 
 	service->first = phase->told;
 	drv_service_switch(service, works);
 	/* a worker that is given a job sees what was written before */
-	for (uint32_t i = 0; i < crew->count; i++) {
-		struct drv_samples *samples = crew->services[i].samples;
+	for (uint32_t i = 0; i < workers->count; i++) {
+		struct drv_samples *samples = workers->services[i].samples;
 
-		crew->services[i].first = phase->told;
-		crew->services[i].on = works;
+		workers->services[i].first = phase->told;
+		workers->services[i].on = works;
 		if (phase->ended != DRV_STEP_MEASURE)
 			continue;
 		drv_samples_add(service->samples, samples);
@@ -258,7 +261,7 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 	struct serving *serving = play->state;
 
 	drv_responder_role_phase(play, phase, counts_out);
-	switch_work(&serving->service, &serving->crew, phase);
+	switch_work(&serving->service, &serving->workers, phase);
 }
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
@@ -286,7 +289,7 @@ static const struct drv_pattern handler = {
 			 .channels_most = 1,
 			 ACTING},
 			{.name = "server",
-			 .hands = true,
+			 .workers = true,
 			 .prepare = prepare_server,
 			 .channels_most = 1,
 			 .state_bytes = sizeof(struct serving),

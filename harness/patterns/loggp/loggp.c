@@ -25,7 +25,7 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_responder server;
+	struct drv_responder responder;
 	struct drv_burst_count count;
 	/* ticks; 0: none */
 	uint64_t pause, read_cost;
@@ -44,7 +44,7 @@ struct receiver {
  */
 static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 {
-	struct drv_engine *engine = receiver->server.port.engine;
+	struct drv_engine *engine = receiver->responder.port.engine;
 	const uint64_t end = drv_clock_now(&engine->clock) + receiver->pause;
 	uint64_t begin, span;
 	int code = 0;
@@ -55,7 +55,7 @@ static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 	receiver->taken_at = 0;
 	begin = drv_clock_now(&engine->clock);
 	while (code >= 0 && !receiver->taken_at && drv_clock_now(&engine->clock) < end + receiver->pause)
-		code = engine->layer->poll(engine->ctx, &receiver->server.port.sink);
+		code = engine->layer->poll(engine->ctx, &receiver->responder.port.sink);
 	receiver->taking = false;
 	span = receiver->taken_at - begin;
 	if (receiver->taken_at && receiver->samples)
@@ -70,9 +70,9 @@ DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 {
 	struct receiver *receiver = arg;
 
-	if (drv_responder_drain_latest(&receiver->server, fail))
+	if (drv_responder_drain_latest(&receiver->responder, fail))
 		return -1;
-	if (DRV_LIKELY(!receiver->pauses) || receiver->server.port.due)
+	if (DRV_LIKELY(!receiver->pauses) || receiver->responder.port.due)
 		return 0;
 	receiver->pauses = false;
 	return receiver->pause ? take_waiting(receiver, fail) : 0;
@@ -82,21 +82,21 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	struct drv_responder *server = &receiver->server;
-	struct drv_check *check = &server->lines->check;
+	struct drv_responder *responder = &receiver->responder;
+	struct drv_check *check = &responder->lines->check;
 	uint64_t key;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes != server->answer_bytes)) {
+	if (DRV_UNLIKELY(bytes != responder->answer_bytes)) {
 		drv_check_wrong(check, "a message of %zu bytes in a burst of %zu", bytes,
-				server->answer_bytes);
+				responder->answer_bytes);
 		return CADGE_TAKEN;
 	}
 	key = drv_check_take(check, data, bytes);
 	if (DRV_UNLIKELY(receiver->taking))
-		receiver->taken_at = drv_clock_now(&server->port.engine->clock);
+		receiver->taken_at = drv_clock_now(&responder->port.engine->clock);
 	if (drv_burst_take(&receiver->count, key)) {
-		drv_responder_due_latest(server, key);
+		drv_responder_due_latest(responder, key);
 		receiver->pauses = (key & 0xff) == PAUSE;
 	}
 	return CADGE_TAKEN;
@@ -360,7 +360,7 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct receiver *receiver = play->state;
 
-	return drv_poll_until_message(play->engine, &receiver->server.port.sink, receiver,
+	return drv_poll_until_message(play->engine, &receiver->responder.port.sink, receiver,
 				      drv_responder_loop_due, receiver_drain, message_out, fail);
 }
 

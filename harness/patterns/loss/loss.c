@@ -18,7 +18,7 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_responder server;
+	struct drv_responder responder;
 	/* of the latest request that was executed */
 	uint64_t executed;
 	/* requests that came again */
@@ -29,12 +29,12 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	struct drv_check *check = &receiver->server.lines->check;
+	struct drv_check *check = &receiver->responder.lines->check;
 	const uint64_t word = bytes < DRV_HEAD_BYTES ? 0 : drv_load64((const uint8_t *)data + 8);
 	uint64_t number;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes != receiver->server.answer_bytes ||
+	if (DRV_UNLIKELY(bytes != receiver->responder.answer_bytes ||
 			 (word != check->seed && !drv_check_phased(check, word)))) {
 		drv_check_wrong(check, "a message of %zu bytes that is no request", bytes);
 		return CADGE_TAKEN;
@@ -51,7 +51,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 		drv_check_wrong(check, "request %" PRIu64 " came after %" PRIu64, number, receiver->executed);
 		return CADGE_TAKEN;
 	}
-	drv_responder_due_latest(&receiver->server, number);
+	drv_responder_due_latest(&receiver->responder, number);
 	return CADGE_TAKEN;
 }
 

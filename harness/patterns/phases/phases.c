@@ -14,7 +14,7 @@
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_responder server;
+	struct drv_responder responder;
 	size_t bytes;
 	/* when the poll in progress began, and when the latest message was here and read, in ticks */
 	uint64_t polled_at, taken_at;
@@ -26,7 +26,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	struct drv_check *check = &receiver->server.lines->check;
+	struct drv_check *check = &receiver->responder.lines->check;
 	uint64_t key;
 
 	(void)peer, (void)lend;
@@ -35,9 +35,9 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 		return CADGE_TAKEN;
 	}
 	key = drv_check_take(check, data, bytes);
-	receiver->taken_at = drv_clock_now(&receiver->server.port.engine->clock);
+	receiver->taken_at = drv_clock_now(&receiver->responder.port.engine->clock);
 	receiver->taken_from = receiver->polled_at;
-	drv_responder_due_latest(&receiver->server, key);
+	drv_responder_due_latest(&receiver->responder, key);
 	return CADGE_TAKEN;
 }
 
@@ -45,14 +45,14 @@ DRV_INLINE void begin_poll(void *arg)
 {
 	struct receiver *receiver = arg;
 
-	receiver->polled_at = drv_clock_now(&receiver->server.port.engine->clock);
+	receiver->polled_at = drv_clock_now(&receiver->responder.port.engine->clock);
 }
 
-DRV_INLINE void write_answer(const struct drv_responder *server, uint8_t *at)
+DRV_INLINE void write_answer(const struct drv_responder *responder, uint8_t *at)
 {
-	const struct receiver *receiver = (const struct receiver *)server;
+	const struct receiver *receiver = (const struct receiver *)responder;
 
-	drv_head_write(at, ANSWER_BYTES, server->message.seed, server->message.key);
+	drv_head_write(at, ANSWER_BYTES, responder->message.seed, responder->message.key);
 	drv_store64(at + DRV_HEAD_BYTES, receiver->taken_from);
 	drv_store64(at + DRV_HEAD_BYTES + 8, receiver->taken_at);
 }
@@ -166,7 +166,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 					     parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	receiver->bytes = (size_t)parameters->bytes;
-	receiver->server.lines->check.by_number = true; /* one at a time */
+	receiver->responder.lines->check.by_number = true; /* one at a time */
 	return 0;
 }
 
@@ -226,7 +226,7 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 {
 	struct receiver *receiver = play->state;
 
-	return drv_poll_until_message_from(play->engine, &receiver->server.port.sink, receiver, begin_poll,
+	return drv_poll_until_message_from(play->engine, &receiver->responder.port.sink, receiver, begin_poll,
 					   drv_responder_loop_due, drain, message_out, fail);
 }
 

@@ -35,7 +35,7 @@ static const struct drv_pattern rpc = {
 			{.name = "client",
 			 .prepare = prepare_client,
 			 .channels_most = 1,
-			 .hands = true,
+			 .workers = true,
 			 DRV_REQUESTER_ROLE},
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_RESPONDER_ROLE},
 			{.name = NULL},

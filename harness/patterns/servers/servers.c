@@ -259,7 +259,7 @@ static const struct drv_pattern servers = {
 			/* a server with more threads than there are clients gives each of them further channels, for nothing */
 			{.name = "client",
 			 .threads = true,
-			 .hands = true,
+			 .workers = true,
 			 .prepare = prepare_client,
 			 .acts = true,
 			 .state_bytes = sizeof(struct calling),
@@ -271,7 +271,7 @@ static const struct drv_pattern servers = {
 			 .phase = phase_client},
 			{.name = "server",
 			 .threads = true,
-			 .hands = true,
+			 .workers = true,
 			 .prepare = prepare_server,
 			 .state_bytes = sizeof(struct serving),
 			 .shared_bytes = DRV_JOBS_SHARED_BYTES,

@@ -193,7 +193,7 @@ static struct outcome share(struct orders orders, uint32_t threads, bool dispatc
 			    uint64_t duration_ns)
 {
 	static const struct drv_quantity quantities[] = {{"latency", DRV_HISTOGRAM}, {.name = NULL}};
-	struct drv_endpoint here = {.hands_count = dispatched ? threads : threads - 1};
+	struct drv_endpoint here = {.worker_cpus_count = dispatched ? threads : threads - 1};
 	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
 	struct drv_engine engine = {.launch = &launch, .layer = &layer, .block = block, .channels_count = 1};
 	struct drv_record record;
@@ -207,7 +207,7 @@ static struct outcome share(struct orders orders, uint32_t threads, bool dispatc
 	struct drv_client_threads *clients = NULL;
 
 	for (uint32_t i = 0; i < threads; i++)
-		here.hands[i] = -1;
+		here.worker_cpus[i] = -1;
 	memset(&world, 0, sizeof(world));
 	world.orders = orders;
 	world.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

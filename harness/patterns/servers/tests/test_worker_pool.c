@@ -341,7 +341,7 @@ static void test_waiting_answers(void)
 static void test_workers_share(void)
 {
 	enum { WORKERS = 3 };
-	struct drv_endpoint here = {.hands = {-1, -1, -1}, .hands_count = WORKERS};
+	struct drv_endpoint here = {.worker_cpus = {-1, -1, -1}, .worker_cpus_count = WORKERS};
 	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
 	const uint32_t room = 2 * CHANNELS * drv_responder_outstanding(&exchange);
 	const struct drv_work work = {.id = 0};

@@ -12,7 +12,7 @@
  * With `spread` the buffers of both ends rotate over so many bytes, more than the caches hold; else over as many as are
  * outstanding.
  *
- * With `registration` warm or cold operations go one at a time, from memory that the driver maps itself (fresh.h): warm
+ * With `registration` warm or cold operations go one at a time, from memory that the driver maps (unregistered_buffer.h): warm
  * always from the same, which a layer with mem_reg was told of before; cold each from memory mapped anew, which such a
  * layer is told of inside the time. Mapping, writing and unmapping are outside it, and the same work in both.
  *
@@ -32,7 +32,7 @@
 
 #include "traffic/requester.h"
 #include "traffic/progress.h"
-#include "onesided/fresh.h"
+#include "onesided/unregistered_buffer.h"
 #include "launch/pattern.h"
 
 /* polls in a row without an event, after which a layer has told all it knows */
@@ -217,7 +217,7 @@ struct origin {
 	uint64_t end, last;
 	/* registration warm or cold: its buffers; whether the layer is told of them, and of which it knows now */
 	uint32_t registration;
-	struct drv_fresh buffers;
+	struct drv_unregistered_buffer buffers;
 	bool registers;
 	uint8_t *registered;
 };
@@ -514,7 +514,7 @@ static int __attribute__((noinline)) run_prepared(struct origin *origin, struct 
 	const bool cold = origin->registration == REGISTRATION_COLD;
 
 	while (!origin->ending) {
-		if (drv_fresh_renew(&origin->buffers, cold, fail))
+		if (drv_unregistered_buffer_renew(&origin->buffers, cold, fail))
 			return -1;
 		origin->memory = cold ? origin->buffers.fresh : origin->buffers.kept;
 		origin->slots[0].start = drv_clock_now(clock);
@@ -539,7 +539,7 @@ static int start_buffers(struct origin *origin, struct drv_fail *fail)
 	origin->share = 1;
 	origin->registers = engine->offer.both.caps & CADGE_CAP_MEM_REG;
 	/* a get of less than a word marks a whole one */
-	if (drv_fresh_start(&origin->buffers, origin->stride, fail))
+	if (drv_unregistered_buffer_start(&origin->buffers, origin->stride, fail))
 		return -1;
 	if (origin->registration == REGISTRATION_WARM && origin->registers)
 		return tell_of(origin, origin->buffers.kept, fail);
@@ -555,7 +555,7 @@ static void end_buffers(struct origin *origin)
 		return;
 	if (origin->registered && take_back(origin, &fail))
 		fprintf(stderr, "cadge: %s\n", fail.text);
-	drv_fresh_end(&origin->buffers);
+	drv_unregistered_buffer_end(&origin->buffers);
 }
 
 static int run(struct origin *origin, struct drv_fail *fail)

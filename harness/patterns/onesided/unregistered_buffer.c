@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "onesided/fresh.h"
+#include "onesided/unregistered_buffer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -48,60 +48,62 @@ static int unmapped(size_t bytes, struct drv_fail *fail)
 }
 
 /* A page is left out behind each buffer, so that the kernel does not make one range of neighbours. */
-static int map_next(struct drv_fresh *fresh, uint8_t **base_out, struct drv_fail *fail)
+static int map_next(struct drv_unregistered_buffer *buffer, uint8_t **base_out, struct drv_fail *fail)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const size_t unit = fresh->bytes >= HUGE_BYTES ? HUGE_BYTES : page;
+	const size_t unit = buffer->bytes >= HUGE_BYTES ? HUGE_BYTES : page;
 
 	next = rounded_up(next, unit);
-	while (next < end && end - next > fresh->bytes) {
+	while (next < end && end - next > buffer->bytes) {
 		const uintptr_t wanted = next;
-		void *base = mmap((void *)wanted, fresh->bytes, PROT_READ | PROT_WRITE,
+		void *base = mmap((void *)wanted, buffer->bytes, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_FIXED_NOREPLACE, -1, 0);
 
-		next = rounded_up(wanted + fresh->bytes + page, unit);
+		next = rounded_up(wanted + buffer->bytes + page, unit);
 		if (base == (void *)wanted) {
 			*base_out = base;
 			return 0;
 		}
 		if (base == MAP_FAILED && errno != EEXIST)
-			return unmapped(fresh->bytes, fail);
+			return unmapped(buffer->bytes, fail);
 		/* kernels before 4.17 take the address for a hint */
 		if (base != MAP_FAILED)
-			munmap(base, fresh->bytes);
+			munmap(base, buffer->bytes);
 		next += LEAP_BYTES;
 	}
 	return drv_fail_set(fail, DRV_MEMORY, "no addresses are left that no buffer had before");
 }
 
-static void unmap(const struct drv_fresh *fresh, uint8_t **base)
+static void unmap(const struct drv_unregistered_buffer *buffer, uint8_t **base)
 {
-	if (*base && munmap(*base, fresh->bytes))
+	if (*base && munmap(*base, buffer->bytes))
 		fprintf(stderr, "cadge: munmap failed: %s\n", strerror(errno));
 	*base = NULL;
 }
 
-int drv_fresh_start(struct drv_fresh *fresh, size_t used_bytes, struct drv_fail *fail)
+int drv_unregistered_buffer_start(struct drv_unregistered_buffer *buffer, size_t used_bytes,
+				  struct drv_fail *fail)
 {
-	*fresh = (struct drv_fresh){.bytes = rounded_up(used_bytes, (size_t)sysconf(_SC_PAGESIZE)),
-				    .used_bytes = used_bytes};
+	*buffer = (struct drv_unregistered_buffer){
+		.bytes = rounded_up(used_bytes, (size_t)sysconf(_SC_PAGESIZE)), .used_bytes = used_bytes};
 	if (!find_addresses())
 		return unmapped(SPAN_LEAST, fail);
-	return map_next(fresh, &fresh->kept, fail);
+	return map_next(buffer, &buffer->kept, fail);
 }
 
-int drv_fresh_renew(struct drv_fresh *fresh, bool fresh_last, struct drv_fail *fail)
+int drv_unregistered_buffer_renew(struct drv_unregistered_buffer *buffer, bool fresh_last,
+				  struct drv_fail *fail)
 {
-	unmap(fresh, &fresh->fresh);
-	if (map_next(fresh, &fresh->fresh, fail))
+	unmap(buffer, &buffer->fresh);
+	if (map_next(buffer, &buffer->fresh, fail))
 		return -1;
-	memset(fresh_last ? fresh->kept : fresh->fresh, 0, fresh->used_bytes);
-	memset(fresh_last ? fresh->fresh : fresh->kept, 0, fresh->used_bytes);
+	memset(fresh_last ? buffer->kept : buffer->fresh, 0, buffer->used_bytes);
+	memset(fresh_last ? buffer->fresh : buffer->kept, 0, buffer->used_bytes);
 	return 0;
 }
 
-void drv_fresh_end(struct drv_fresh *fresh)
+void drv_unregistered_buffer_end(struct drv_unregistered_buffer *buffer)
 {
-	unmap(fresh, &fresh->kept);
-	unmap(fresh, &fresh->fresh);
+	unmap(buffer, &buffer->kept);
+	unmap(buffer, &buffer->fresh);
 }

@@ -9,8 +9,8 @@
  * Each lies where none of them lay before, in the whole life of the process: a layer that remembers addresses cannot take
  * it for memory that it had. These addresses are the process's, so that one thread at a time may use all of this.
  */
-#ifndef DRV_FRESH_H
-#define DRV_FRESH_H
+#ifndef DRV_UNREGISTERED_BUFFER_H
+#define DRV_UNREGISTERED_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 #include "base/fail.h"
 
-struct drv_fresh {
+struct drv_unregistered_buffer {
 	/* private anonymous memory, page-aligned, of `bytes` bytes, which are whole pages. NULL: not mapped */
 	uint8_t *kept, *fresh;
 	size_t bytes;
@@ -26,16 +26,18 @@ struct drv_fresh {
 	size_t used_bytes;
 };
 
-/* Maps the buffer that stays. `used_bytes` is at least 1. 0, or -1 with DRV_MEMORY; drv_fresh_end is legal after both. */
-int drv_fresh_start(struct drv_fresh *fresh, size_t used_bytes, struct drv_fail *fail);
+/* Maps the buffer that stays. `used_bytes`: at least 1. 0, or -1 with DRV_MEMORY; to be ended after both. */
+int drv_unregistered_buffer_start(struct drv_unregistered_buffer *buffer, size_t used_bytes,
+				  struct drv_fail *fail);
 
 /*
  * Unmaps the fresh buffer, maps another, and fills both with zeroes, last the fresh one where `fresh_last`, else the one
  * that stays. 0, or -1 with DRV_MEMORY.
  */
-int drv_fresh_renew(struct drv_fresh *fresh, bool fresh_last, struct drv_fail *fail);
+int drv_unregistered_buffer_renew(struct drv_unregistered_buffer *buffer, bool fresh_last,
+				  struct drv_fail *fail);
 
 /* Unmaps both. */
-void drv_fresh_end(struct drv_fresh *fresh);
+void drv_unregistered_buffer_end(struct drv_unregistered_buffer *buffer);
 
 #endif

@@ -10,7 +10,9 @@ import marshal
 from collections import defaultdict
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean, median
+from sys import intern
 from typing import overload
 
 import numpy as np
@@ -24,6 +26,8 @@ from cadge_results.store.columns import built
 WITNESSES = ("line_ns", "copy_ns", "clock_ns")
 SPEED = ("copy_ns", "clock_ns")
 _FIELDS = tuple(CpuUse.model_fields)
+_COMPARED = {(a, b, c): (a, b, c) for a, b, c in product((False, True), repeat=3)}
+"""Each of the eight once: there are as many of them as attempts."""
 RoleUse = tuple[str, CpuUse]
 
 Around = Mapping[str, float]
@@ -67,10 +71,10 @@ def attempt_columns(record: LaunchRecord) -> AttemptColumns:
     probes = record.result.witness if record.result is not None else ()
     ends = range(len(record.launch.endpoints))
     return AttemptColumns(
-        rows={attempt.point_id: row for row, attempt in enumerate(attempts)},
+        rows={intern(attempt.point_id): row for row, attempt in enumerate(attempts)},
         probed=np.array(list(_probed(attempts, probes)), np.float64).reshape(len(attempts), len(WITNESSES)),
         compared={
-            attempt.point_id: (one.full_before > 0, one.in_loop > 0, one.full_after > 0)
+            intern(attempt.point_id): _COMPARED[one.full_before > 0, one.in_loop > 0, one.full_after > 0]
             for attempt in attempts
             if (one := attempt.verified) is not None
         },

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 from cadge_analysis import messages
 from cadge_analysis.errors import NoDataError
@@ -383,6 +383,12 @@ def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | No
         yield outcome.point.point_id, _Attempted(launch.round, launch.launch_id, verdict, cpu, sample)
 
 
+@cache
+def _round_key(number: int, launch: int) -> RoundKey:
+    """Return one object for all attempts of a round."""
+    return number, launch
+
+
 def _cell(point: PlanPoint, plan: Plan, found: list[_Attempted]) -> Cell:
     """Sort the attempts of one point into samples and troubles."""
     found.sort(key=lambda one: (one.round, one.launch_id))
@@ -394,7 +400,7 @@ def _cell(point: PlanPoint, plan: Plan, found: list[_Attempted]) -> Cell:
     used: Counter[int] = Counter()
     for one, is_hindered in zip(found, flags, strict=True):
         if one.sample is not None:
-            samples.append(replace(one.sample, round=(one.round, used[one.round]), disturbed=is_hindered))
+            samples.append(replace(one.sample, round=_round_key(one.round, used[one.round]), disturbed=is_hindered))
             used[one.round] += 1
     tally = Counter(verdict for verdict in verdicts if verdict[0] != "valid")
     return Cell(

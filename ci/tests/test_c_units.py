@@ -42,10 +42,10 @@ def suppressions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def over_another_wire(name: str) -> bool:
     """Say whether a program tests a style that another tests too, over the wire whose name comes last."""
-    style, _, wire = name.removeprefix("unit-").rpartition("_")
-    same = {path.name.rpartition("_")[2] for path in SANITIZED.glob(f"unit-{style}_*") if not path.suffix}
-    if not style or not (ROOT / "layers" / style).is_dir() or not (ROOT / f"layers/wire/{wire}/wire.mk").exists():
+    tested, _, wire = name.removeprefix("unit-").rpartition("_")
+    if not list(ROOT.glob(f"layers/tests/*/{tested}.wires.mk")) or not (ROOT / f"layers/wire/{wire}/wire.mk").exists():
         return False
+    same = {path.name.rpartition("_")[2] for path in SANITIZED.glob(f"unit-{tested}_*") if not path.suffix}
     return wire != max(same - NEEDS_A_DEVICE, default=wire)
 
 

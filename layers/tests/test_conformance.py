@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -270,6 +271,7 @@ def layers_of(build: Path) -> list[Path]:
     return sorted(path for path in modules if not path.name.startswith("shim-") and "@" not in path.name)
 
 
+@cache
 def wire_of(module: Path) -> str:
     """Return the wire that the layer's style stands on, which has tests of its own at both places; or nothing."""
     style, _, substrate = module.stem.partition("-")
@@ -277,6 +279,7 @@ def wire_of(module: Path) -> str:
     return substrate if all(file.exists() for file in files) else ""
 
 
+@cache
 def wire_by_style(turn: int) -> dict[str, str]:
     """Return one wire for each style that stands on wires: the next one for the next style, so that each has its turn.
 

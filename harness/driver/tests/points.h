@@ -34,7 +34,7 @@ static inline struct drv_point point_make(const char *pattern, uint64_t request,
 				  .point_id = (char *)(uintptr_t)"p",
 				  .pattern = drv_pattern_find(pattern, false),
 				  .parameters = store[used++ % 256],
-				  .duration_ns = 2000000,
+				  .duration_ns = 400000,
 				  .deadline_ns = 250000000};
 
 	if (!point.pattern || point.pattern->parameters_bytes > sizeof(store[0]))

@@ -5,7 +5,8 @@
 # layers/<style>/engine/tests/; their names begin with the style. An optional <name>.mk beside a program sets TEST_SOURCES (what
 # else to link, relative to layers/), TEST_PKGS, TEST_CFLAGS and TEST_LIBS; a program whose package is missing is not built. Programs find
 # the layers through the environment: CADGE_MODULES is the folder of the built modules.
-# layers/tests/<folder>/<name>.wires.mk is a program on each of layers/wire/<wire>, <name>_<wire>: it is read once with each in WIRE.
+# layers/tests/<folder>/<name>.wires.mk is a program on each of layers/wire/<wire>, <name>_<wire>: it is read once with each in WIRE;
+# UNIT_WIRES may name fewer.
 
 UNIT_SECONDS ?= 120
 UNIT_FILES := $(sort $(wildcard $(LAYERS_ROOT)/tests/unit/*.c $(LAYERS_ROOT)/*/engine/tests/*.c))
@@ -17,7 +18,8 @@ unit-name = $(subst /engine/tests/,-,$(patsubst tests/unit/%,%,$(patsubst $(LAYE
 WIRES := $(patsubst $(LAYERS_ROOT)/wire/%/wire.mk,%,$(sort $(wildcard $(LAYERS_ROOT)/wire/*/wire.mk)))
 UNIT_WIRES_FILES := $(sort $(wildcard $(LAYERS_ROOT)/tests/*/*.wires.mk))
 UNIT_ON_WIRES := $(patsubst %.wires.mk,%,$(notdir $(UNIT_WIRES_FILES)))
-UNIT_TESTS ?= $(foreach f,$(UNIT_FILES),$(call unit-name,$(f))) $(foreach n,$(UNIT_ON_WIRES),$(addprefix $(n)_,$(WIRES)))
+UNIT_WIRES ?= $(WIRES)
+UNIT_TESTS ?= $(foreach f,$(UNIT_FILES),$(call unit-name,$(f))) $(foreach n,$(UNIT_ON_WIRES),$(addprefix $(n)_,$(UNIT_WIRES)))
 unit-file = $(firstword $(foreach f,$(UNIT_FILES),$(if $(filter $(1),$(call unit-name,$(f))),$(f))))
 unit-without-wire = $(strip $(foreach n,$(UNIT_ON_WIRES),$(if $(filter $(addprefix $(n)_,$(WIRES)),$(1)),$(n))))
 

@@ -51,7 +51,7 @@ def report_text(report_path: Path) -> str:
     return report_path.read_text()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[chromium.Browser]:
     """A headless Chromium; tests that need it are skipped where there is none."""
     program = chromium.find()

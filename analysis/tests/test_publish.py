@@ -168,6 +168,7 @@ def test_a_folder_with_something_else_is_refused_and_stays(small: Campaign, tmp_
 
 
 @pytest.mark.parametrize("what", ["ghp_" + "a" * 36, "mail bob@lab.ac.uk", "at 10.11.12.13"])
+@pytest.mark.first(1)
 def test_what_is_left_is_found_with_its_place_and_nothing_is_published(
     what: str, small: Campaign, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,17 +202,17 @@ def test_an_output_that_cannot_be_is_refused(
 
 OUTPUTS: dict[str, tuple[str, ...]] = {
     "report": ("report",),
+    "export": ("export",),
+    "compare": ("compare", "last:a-one", "last:a-one (off=x)"),
+    "query": ("query", "SELECT 1 AS a"),
+    "plan": ("plan", "--sweep", "tiny", "--testbed", "local"),
     "report text": ("report", "--format", "text"),
     "report markdown": ("report", "--format", "markdown"),
-    "export": ("export",),
     "export json": ("export", "--format", "json"),
-    "compare": ("compare", "last:a-one", "last:a-one (off=x)"),
     "compare cell": ("compare", "last:a-one", "last:a-one (off=x)", "--cell", "8 B"),
     "compare html": ("compare", "last:a-one", "last:a-one (off=x)", "--format", "html"),
     "history": ("history",),
-    "query": ("query", "SELECT 1 AS a"),
     "study": ("study", "peregrine"),
-    "plan": ("plan", "--sweep", "tiny", "--testbed", "local"),
     "figures": ("export", "--format", "svg"),
 }
 
@@ -231,7 +231,7 @@ def test_every_command_with_an_output_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-@pytest.mark.first(6)
+@pytest.mark.first(5)
 def test_an_output_that_cannot_be_written_is_3(
     name: str, measured: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path
 ) -> None:

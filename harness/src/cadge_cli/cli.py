@@ -140,6 +140,19 @@ def _of_stdout() -> Iterator[None]:
         raise
 
 
+class NamedGroup(click.Group):
+    """A group of few commands: for one that is not there it names all that are."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of an argument. Raises UsageError."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            raise click.UsageError(f"no command {args[0]!r}; there are: {', '.join(known)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they run."""
 

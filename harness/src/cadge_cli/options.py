@@ -283,8 +283,6 @@ queue_option = click.option(
     "reports of both say so.",
 )
 _report_option = click.option("--report/--no-report", default=True, help="Make the report at the end.")
-
-
 _tune_option = click.option(
     "--tune/--no-tune",
     default=False,
@@ -482,19 +480,6 @@ def count_of_endpoints(text: str, most: int) -> int:
     if not text.isdecimal() or not 2 <= int(text) <= most:
         raise UsageError(say("options.endpoints", text=text, most=most))
     return int(text)
-
-
-class NamedGroup(click.Group):
-    """A group of few commands: for one that is not there it names all that are."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of an argument. Raises UsageError."""
-        known = self.list_commands(ctx)
-        if args and args[0] not in known and not args[0].startswith("-"):
-            raise click.UsageError(f"no command {args[0]!r}; there are: {', '.join(known)}", ctx)
-        return super().resolve_command(ctx, args)
 
 
 def refuse_options(names: Collection[str], why: str) -> None:

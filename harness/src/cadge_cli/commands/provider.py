@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import EXAMPLES, NamedGroup, answers
+from cadge_cli.cli import NamedGroup
+from cadge_cli.options import EXAMPLES, answers
 from cadge_cli.output import Output, table
 from cadge_cli.words import say
 from cadge_harness.errors import HarnessError, UnfitError

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from cadge_cli.options import EXAMPLES, NamedGroup, answers, opened, results_option, testbed_options
+from cadge_cli.cli import NamedGroup
+from cadge_cli.options import EXAMPLES, answers, opened, results_option, testbed_options
 from cadge_cli.output import Output
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT

@@ -118,7 +118,7 @@ def problems(name: str, called: str, sentences: dict[str, str], sources: dict[st
 def check() -> list[str]:
     """Return what is wrong with every catalogue."""
     files = sorted(path for room in ("analysis", "harness/src") for path in (ROOT / room).rglob("*.py"))
-    product = [path for path in files if "tests" not in path.parts]
+    product = [path for path in files if "tests" not in path.relative_to(ROOT).parts]
     sources = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in product}
     found: list[str] = []
     for path in sorted(messages.FOLDER.glob("*.yml")):

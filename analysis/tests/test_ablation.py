@@ -13,7 +13,7 @@ import synthetic
 
 from cadge_analysis import messages
 from cadge_analysis.errors import NoDataError
-from cadge_analysis.page.ablation_table import answer
+from cadge_analysis.page.parts.ablation_table import answer
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.ablation import Ablation, ablations, sizes
 from cadge_results import Campaign

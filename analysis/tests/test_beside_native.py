@@ -19,7 +19,7 @@ from cadge_analysis.blocks.model import Matrix
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
 from cadge_analysis.messages import say
-from cadge_analysis.page.answers import answers
+from cadge_analysis.page.parts.answers import answers
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.beside_native import MARK, tax_note, tax_text
 from cadge_analysis.stats.compare import compare

@@ -19,7 +19,7 @@ from cadge_analysis.cells.catalogue import entries
 from cadge_analysis.cells.entry import RANGE, Entry, bounded, described, headed
 from cadge_analysis.cells.shown import Value, tail_value
 from cadge_analysis.flat import lines
-from cadge_analysis.page.tables import columns_of, parted
+from cadge_analysis.page.parts.tables import columns_of, parted
 from cadge_analysis.report import page_of
 from cadge_analysis.stats.intervals import Tail
 from cadge_analysis.stats.load import read

@@ -10,7 +10,7 @@ import pytest
 import synthetic
 
 from cadge_analysis.messages import say
-from cadge_analysis.page import remarks
+from cadge_analysis.page.parts import remarks
 from cadge_analysis.stats import compare, launch_facts, load
 from cadge_results import Campaign, LaunchRecord
 

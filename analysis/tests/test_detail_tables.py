@@ -10,7 +10,7 @@ import pytest
 from cadge_analysis import units
 from cadge_analysis.blocks import layout
 from cadge_analysis.cells.shown import EMULATED_CALL_BYTES, whose_calls
-from cadge_analysis.page.tables import columns_of, parted
+from cadge_analysis.page.parts.tables import columns_of, parted
 from cadge_results import PatternFile, ResultsError, Workload, read_workloads
 
 ROOT = Path(__file__).parents[2]

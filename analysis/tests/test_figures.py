@@ -14,7 +14,7 @@ from cadge_analysis.draw.chart import Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.dress import dressed
 from cadge_analysis.draw.palette import MUTED, Identity
 from cadge_analysis.errors import PictureError
-from cadge_analysis.page.figures import EMPHASISED, emphasised
+from cadge_analysis.page.figures.main_figure import EMPHASISED, emphasised
 
 
 def mark(size: int, value: float, ratio: float | None = None) -> Mark:

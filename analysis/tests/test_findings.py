@@ -16,7 +16,7 @@ import synthetic
 
 from cadge_analysis import messages, report
 from cadge_analysis.messages import say
-from cadge_analysis.page.findings import NOTHING, findings, told
+from cadge_analysis.page.parts.findings import NOTHING, findings, told
 from cadge_analysis.report import html
 from cadge_analysis.stats.attempt_columns import attempt_columns
 from cadge_analysis.stats.load import Cell, Dataset, Trouble, read, without_attempts

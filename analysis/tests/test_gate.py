@@ -23,7 +23,7 @@ from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.model import TableCell, Text
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import disturbed, gated, judged, withheld_of
-from cadge_analysis.page import ablation_table
+from cadge_analysis.page.parts import ablation_table
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference.verdict import Verdict

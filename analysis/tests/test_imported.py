@@ -13,7 +13,7 @@ from cadge_analysis.blocks.make import every, tables_of
 from cadge_analysis.blocks.markdown import markdown
 from cadge_analysis.blocks.model import Facts, Figure, Heading, PageDocument, Region
 from cadge_analysis.messages import say
-from cadge_analysis.page.imported import imported, imported_lines
+from cadge_analysis.page.parts.imported import imported, imported_lines
 from cadge_analysis.report import html, page_of
 from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_results import Campaign

@@ -14,7 +14,7 @@ from test_witness import probed
 from cadge_analysis import messages, report
 from cadge_analysis.blocks.model import PageDocument, Remark
 from cadge_analysis.messages import say
-from cadge_analysis.page import launch_remarks
+from cadge_analysis.page.parts import launch_remarks
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.load import Dataset
 from cadge_results.formats.record import HostLoad

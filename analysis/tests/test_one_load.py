@@ -18,7 +18,7 @@ from pageparts import section
 from cadge_analysis import export, messages, report
 from cadge_analysis.blocks.model import Matrix
 from cadge_analysis.judged import judged
-from cadge_analysis.page.answers import answers
+from cadge_analysis.page.parts.answers import answers
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.ablation import ablations
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts

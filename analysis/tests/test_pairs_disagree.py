@@ -19,7 +19,8 @@ from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.cells import shown
 from cadge_analysis.cells.shown import Value
 from cadge_analysis.judged import judged
-from cadge_analysis.page import ablation_table, picture, verdict_words
+from cadge_analysis.page import picture, verdict_words
+from cadge_analysis.page.parts import ablation_table
 from cadge_analysis.page.views import page
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.intervals import do_disagree, ratio

@@ -13,7 +13,7 @@ import pagereader
 import pytest
 
 from cadge_analysis.blocks.model import PageDocument
-from cadge_analysis.draw.alone import alone, picture
+from cadge_analysis.draw.svg import alone, picture
 from cadge_analysis.errors import BadInputError, PictureError
 from cadge_analysis.page import paper
 from cadge_analysis.report import page_of

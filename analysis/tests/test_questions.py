@@ -12,7 +12,7 @@ import synthetic
 
 from cadge_analysis import messages, report
 from cadge_analysis.judged import judged
-from cadge_analysis.page import questions
+from cadge_analysis.page.parts import questions
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import groups_in_order
 

@@ -12,7 +12,7 @@ import synthetic
 
 from cadge_analysis import report, words
 from cadge_analysis.messages import say
-from cadge_analysis.page import remarks
+from cadge_analysis.page.parts import remarks
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import judge_campaign
 from cadge_results import Campaign

@@ -37,7 +37,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> renderer.Renderer:
     """A renderer of this test alone, without drawings that were kept."""
     made = renderer.Renderer()
     monkeypatch.setattr(renderer, "RENDERER", made)
-    monkeypatch.setattr("cadge_analysis.page.findings.RENDERER", made)
+    monkeypatch.setattr("cadge_analysis.page.parts.findings.RENDERER", made)
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     return made
 

@@ -13,11 +13,11 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.messages import say
-from cadge_analysis.page.compared import attempts, compared
-from cadge_analysis.page.method import method
-from cadge_analysis.page.model_tables import _folded
-from cadge_analysis.page.provenance import deck, host_facts, own, tidied
-from cadge_analysis.page.remarks import _worst
+from cadge_analysis.page.parts.compared import attempts, compared
+from cadge_analysis.page.parts.method import method
+from cadge_analysis.page.parts.model_tables import _folded
+from cadge_analysis.page.parts.provenance import deck, host_facts, own, tidied
+from cadge_analysis.page.parts.remarks import _worst
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.launch_facts import launch_facts
 from cadge_analysis.stats.load import Dataset

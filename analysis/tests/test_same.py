@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from cadge_analysis.blocks.model import Column, Fact
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page.same import said_once
+from cadge_analysis.page.parts.tables import said_once
 
 COLUMNS = tuple(Column(key=key, head=key) for key in ("floor", "lost", "calls", "p999"))
 

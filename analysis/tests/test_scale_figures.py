@@ -18,7 +18,7 @@ from cadge_analysis.blocks.model import Figure, Region
 from cadge_analysis.draw import palette
 from cadge_analysis.messages import say
 from cadge_analysis.page import views
-from cadge_analysis.page.scale_figures import NO_MEMORY, channels, counts, scale
+from cadge_analysis.page.figures.scale_figures import NO_MEMORY, channels, counts, scale
 from cadge_analysis.stats.launch_facts import Taken, heaviest, taken
 from cadge_analysis.stats.load import Dataset, read
 from cadge_results import LaunchRecord

@@ -18,8 +18,9 @@ from cadge_analysis import messages, report
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.scales import Axis
 from cadge_analysis.draw.strips import ticked
-from cadge_analysis.page import strips, views
-from cadge_analysis.page.strips import strips_figure
+from cadge_analysis.page import views
+from cadge_analysis.page.figures import strips
+from cadge_analysis.page.figures.strips import strips_figure
 from cadge_analysis.stats import load
 from cadge_analysis.stats.load import Series
 from cadge_analysis.stats.strips import Ran, drift, launches

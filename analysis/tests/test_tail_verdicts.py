@@ -18,7 +18,7 @@ import synthetic
 from cadge_analysis import export, messages, report
 from cadge_analysis.judged import judged
 from cadge_analysis.messages import say
-from cadge_analysis.page.remarks import remarks
+from cadge_analysis.page.parts.remarks import remarks
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, TailVerdicts
 from cadge_analysis.stats.measures import TAIL, samples_needed

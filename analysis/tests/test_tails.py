@@ -17,7 +17,7 @@ from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.plots import WIDTH
 from cadge_analysis.draw.tails import EDGE, HEIGHT, TailPanel, TailSpot
-from cadge_analysis.page.tail_figures import chosen
+from cadge_analysis.page.figures.tail_figures import chosen
 from cadge_analysis.stats.intervals import tail_curve
 
 CALM, SLOW = synthetic.counted((100, 9000), (1000, 1000)), synthetic.counted((200, 9000), (1000, 900), (1500, 100))

@@ -19,9 +19,9 @@ from synthetic import Options, make, set_samples
 from cadge_analysis import export, messages, report
 from cadge_analysis.judged import judged
 from cadge_analysis.messages import say
-from cadge_analysis.page.coverage import outcomes
-from cadge_analysis.page.itself import itself
-from cadge_analysis.page.remarks import remarks
+from cadge_analysis.page.parts.coverage import outcomes
+from cadge_analysis.page.parts.itself import itself
+from cadge_analysis.page.parts.remarks import remarks
 from cadge_analysis.page.views import page
 from cadge_analysis.selftest.pooled import alike
 from cadge_analysis.stats.compare import compare

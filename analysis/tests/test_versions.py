@@ -17,8 +17,8 @@ from cadge_analysis.blocks.make import tables_of
 from cadge_analysis.blocks.model import Items, Region, Table
 from cadge_analysis.judged import judged
 from cadge_analysis.messages import say
-from cadge_analysis.page.compared import _carried
-from cadge_analysis.page.versions import versions
+from cadge_analysis.page.parts.compared import _carried
+from cadge_analysis.page.parts.versions import versions
 from cadge_analysis.report import edition, html, page_of
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.launch_facts import launch_facts

@@ -17,7 +17,7 @@ from scaled import scaled
 
 from cadge_analysis import units
 from cadge_analysis.messages import say
-from cadge_analysis.page.since import findings_of
+from cadge_analysis.page.parts.since import findings_of
 from cadge_analysis.stats import load
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches

@@ -14,7 +14,7 @@ from cadge_analysis import messages, report
 from cadge_analysis.blocks.make import every
 from cadge_analysis.blocks.model import Remark, Remarks, Span, Text
 from cadge_analysis.messages import say
-from cadge_analysis.page.warned import headline, stops, validity, warned
+from cadge_analysis.page.parts.warned import headline, stops, validity, warned
 
 
 def finding(head: str, *, kind: str = "refused", share: float = 0.0, stops: bool = False) -> Remark:

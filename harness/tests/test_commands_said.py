@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from cadge_analysis.page.provenance import run_again
+from cadge_analysis.page.parts.provenance import run_again
 from cadge_analysis.stats.load import Dataset
 from cadge_cli.cli import command_of
 from cadge_results import Store

@@ -18,7 +18,8 @@ from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.blocks.text import text
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making, epoch
-from cadge_analysis.page import pages, provenance, reopened, views
+from cadge_analysis.page import pages, reopened, views
+from cadge_analysis.page.parts import provenance
 from cadge_analysis.placing import Placed, placed
 from cadge_analysis.stats import compare, load
 from cadge_analysis.verify import printed

@@ -14,7 +14,7 @@ PREFIX = "ablate-"
 
 def ablation_answer(campaign: Campaign) -> tuple[Any, list[str]]:
     """Return the ablation for programs and for people."""
-    from cadge_analysis.page.ablation_table import answer
+    from cadge_analysis.page.parts.ablation_table import answer
 
     found = answer(campaign)
     lines: list[str] = []

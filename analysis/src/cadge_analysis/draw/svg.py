@@ -12,8 +12,10 @@ laid out by what it measured: a specification states its frame (`framed`), and w
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Literal
 
 from markupsafe import Markup, escape
 
@@ -108,3 +110,35 @@ def backdrop(spec: Mapping[str, object], *, name: str) -> Markup:
         '<svg width="0" height="0" style="position:absolute" aria-hidden="true" font-family="system-ui,sans-serif"'
         f' font-size="11px"><g id="{name}">{_rendered(spec, name)}</g></svg>'
     )
+
+
+Kind = Literal["svg", "pdf", "png"]
+
+_VARIABLE = re.compile(r"var\(--[\w-]+,(#[0-9A-Fa-f]{3,8})\)")
+_HEAD = re.compile(r'<svg class="chart" role="img" (?P<said>[^>]*?)(?: style="[^"]*")?(?P<rest> font-family=[^>]*)>')
+_PAPER = '<rect width="100%" height="100%" fill="#fff"/>'
+
+
+def alone(chart: str) -> str:
+    """Return a chart of `svg.render` that has no backdrop as an SVG document. Raises PictureError for other text."""
+    head = _HEAD.match(chart)
+    if head is None:
+        raise PictureError(say("alone.no_chart"))
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {head["said"]}{head["rest"]}>'
+    document = f"{opening}{_PAPER}{chart[head.end() :]}\n"
+    found = 1
+    while found:  # a colour may stand within another's choice
+        document, found = _VARIABLE.subn(r"\1", document)
+    return document
+
+
+def picture(document: str, kind: Kind) -> bytes:
+    """Return an SVG document as a file of a kind. A PDF holds its text as text, in a font of this machine."""
+    if kind == "svg":
+        return document.encode()
+    try:
+        return renderer.draw(kind, document)
+    except NoRendererError:
+        raise
+    except PictureError as error:
+        raise PictureError(say("alone.failed", error=str(error).partition(chr(10))[0])) from error

@@ -42,11 +42,11 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.shown import SIGNS
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page import provenance
-from cadge_analysis.page.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
+from cadge_analysis.page.figures.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
+from cadge_analysis.page.parts import provenance
+from cadge_analysis.page.parts.since import findings_of, machine_tables
+from cadge_analysis.page.parts.warned import banner
 from cadge_analysis.page.sheet import dressed
-from cadge_analysis.page.since import findings_of, machine_tables
-from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.versus import change_words, drift_words

@@ -10,7 +10,7 @@ from cadge_analysis import messages
 from cadge_analysis.blocks.make import embedded, link_to, made_of_records
 from cadge_analysis.blocks.model import Facts, Item, NavLink, PageDocument, Region, Sheet, Span
 from cadge_analysis.page.embed import ReportHead
-from cadge_analysis.page.warned import stops
+from cadge_analysis.page.parts.warned import stops
 
 say = partial(messages.say, "sections")
 

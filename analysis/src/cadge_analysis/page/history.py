@@ -31,10 +31,10 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.draw.course import CourseChart, CourseMark, Level, course_chart
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page import provenance
-from cadge_analysis.page.beside_charts import key_of
+from cadge_analysis.page.figures.beside_charts import key_of
+from cadge_analysis.page.parts import provenance
+from cadge_analysis.page.parts.warned import banner
 from cadge_analysis.page.sheet import dressed
-from cadge_analysis.page.warned import banner
 from cadge_analysis.stats.inference.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn
 from cadge_analysis.versus.history_data import document

@@ -9,7 +9,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.errors import AnalysisError
-from cadge_analysis.page.since import share_text
+from cadge_analysis.page.parts.since import share_text
 from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL, Verdict
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.versus.against import Against, Change, against

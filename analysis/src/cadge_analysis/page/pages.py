@@ -37,7 +37,7 @@ from cadge_analysis.blocks.model import (
     Text,
 )
 from cadge_analysis.page.documents import STYLES
-from cadge_analysis.page.provenance import as_json
+from cadge_analysis.page.parts.provenance import as_json
 
 say = partial(messages.say, "report")
 in_nav = partial(messages.say, "sections")

@@ -15,8 +15,8 @@ from typing import cast, get_args
 from cadge_analysis import messages
 from cadge_analysis.blocks.markdown import escaped
 from cadge_analysis.blocks.model import CHOSEN, Block, Figure, Fold, PageDocument, Region
-from cadge_analysis.draw.alone import Kind, alone, picture
 from cadge_analysis.draw.renderer import RENDERER
+from cadge_analysis.draw.svg import Kind, alone, picture
 from cadge_analysis.errors import BadInputError, NoRendererError
 from cadge_analysis.flat import lines
 

@@ -17,7 +17,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.plain import cells_wide, harmless
 from cadge_analysis.blocks.text import wrapped
 from cadge_analysis.judged import disturbed, judged
-from cadge_analysis.page.answers import first_questions, leading_group
+from cadge_analysis.page.parts.answers import first_questions, leading_group
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.inference.verdict import LAUNCHES_FOR_AN_INTERVAL

@@ -7,18 +7,18 @@ from functools import partial
 
 from cadge_analysis import messages
 from cadge_analysis.blocks.model import PageDocument, Remark
-from cadge_analysis.page import coverage, provenance
-from cadge_analysis.page import sections as parts
-from cadge_analysis.page.answers import answers
-from cadge_analysis.page.compared import compared
 from cadge_analysis.page.documents import document
 from cadge_analysis.page.embed import ReportHead
-from cadge_analysis.page.glossary import glossary
-from cadge_analysis.page.imported import imported
-from cadge_analysis.page.opening import bracket
+from cadge_analysis.page.parts import coverage, provenance
+from cadge_analysis.page.parts import sections as parts
+from cadge_analysis.page.parts.answers import answers
+from cadge_analysis.page.parts.compared import compared
+from cadge_analysis.page.parts.glossary import glossary
+from cadge_analysis.page.parts.imported import imported
+from cadge_analysis.page.parts.opening import bracket
+from cadge_analysis.page.parts.warned import validity, warned
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.page.views import cannot, judged_campaign, method_section, pattern_sections
-from cadge_analysis.page.warned import validity, warned
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Dataset

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from cadge_analysis.blocks.model import Fact, Sheet
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page import provenance
 from cadge_analysis.page.embed import ReportHead, embedded
+from cadge_analysis.page.parts import provenance
 from cadge_analysis.stats.compare import Comparison
 
 

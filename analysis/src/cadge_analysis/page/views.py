@@ -17,35 +17,37 @@ from cadge_analysis.draw.palette import Identity
 from cadge_analysis.judged import gated, judged
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
-from cadge_analysis.page import coverage, provenance, tables, verdict_words
-from cadge_analysis.page import sections as parts
-from cadge_analysis.page.answers import answers
-from cadge_analysis.page.bill_figure import bill_figure
-from cadge_analysis.page.compared import attempts, compared
-from cadge_analysis.page.contrast_figure import contrast_figure
-from cadge_analysis.page.count_figure import count_figures
-from cadge_analysis.page.cpu_figure import cpu_figure
+from cadge_analysis.page import verdict_words
 from cadge_analysis.page.documents import document
 from cadge_analysis.page.embed import ReportHead
-from cadge_analysis.page.figures import beside, far_tail_figure, figure, in_family, main_family, tail_figure
-from cadge_analysis.page.findings import NOTHING, findings, no_pictures, told
-from cadge_analysis.page.glossary import glossary
-from cadge_analysis.page.imported import imported
-from cadge_analysis.page.itself import itself
-from cadge_analysis.page.knee_table import knee_tables
-from cadge_analysis.page.method import method
-from cadge_analysis.page.model_tables import model_tables
-from cadge_analysis.page.opening import bracket, opening, usual
-from cadge_analysis.page.questions import questions
-from cadge_analysis.page.remarks import remarks
-from cadge_analysis.page.residual_figure import residual_figure
-from cadge_analysis.page.scale_figures import scale
+from cadge_analysis.page.families import beside, in_family, main_family
+from cadge_analysis.page.figures.bill_figure import bill_figure
+from cadge_analysis.page.figures.contrast_figure import contrast_figure
+from cadge_analysis.page.figures.count_figure import count_figures
+from cadge_analysis.page.figures.cpu_figure import cpu_figure
+from cadge_analysis.page.figures.main_figure import figure
+from cadge_analysis.page.figures.residual_figure import residual_figure
+from cadge_analysis.page.figures.scale_figures import scale
+from cadge_analysis.page.figures.strips import strips_figure
+from cadge_analysis.page.figures.tail_figures import far_tail_figure, percentile_figure, tail_figure
+from cadge_analysis.page.parts import coverage, provenance, tables
+from cadge_analysis.page.parts import sections as parts
+from cadge_analysis.page.parts.answers import answers
+from cadge_analysis.page.parts.compared import attempts, compared
+from cadge_analysis.page.parts.findings import NOTHING, findings, no_pictures, told
+from cadge_analysis.page.parts.glossary import glossary
+from cadge_analysis.page.parts.imported import imported
+from cadge_analysis.page.parts.itself import itself
+from cadge_analysis.page.parts.knee_table import knee_tables
+from cadge_analysis.page.parts.method import method
+from cadge_analysis.page.parts.model_tables import model_tables
+from cadge_analysis.page.parts.opening import bracket, opening, usual
+from cadge_analysis.page.parts.questions import questions
+from cadge_analysis.page.parts.remarks import remarks
+from cadge_analysis.page.parts.since import findings_of, since
+from cadge_analysis.page.parts.versions import versions
+from cadge_analysis.page.parts.warned import validity, warned
 from cadge_analysis.page.sheet import sheet
-from cadge_analysis.page.since import findings_of, since
-from cadge_analysis.page.strips import strips_figure
-from cadge_analysis.page.tail_figures import percentile_figure
-from cadge_analysis.page.versions import versions
-from cadge_analysis.page.warned import validity, warned
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee

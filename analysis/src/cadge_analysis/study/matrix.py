@@ -15,7 +15,7 @@ from cadge_analysis.blocks.make import line_of, number_columns, row_name, words_
 from cadge_analysis.blocks.model import Block, Figure, Heading, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette
-from cadge_analysis.page.figures import figure
+from cadge_analysis.page.figures.main_figure import figure
 from cadge_analysis.page.views import keys_of
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason

@@ -45,11 +45,11 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.judged import against_itself, gated
-from cadge_analysis.page import provenance
-from cadge_analysis.page.ablation_table import note, same_block, unit_of
-from cadge_analysis.page.remarks import counted, remarks
+from cadge_analysis.page.parts import provenance
+from cadge_analysis.page.parts.ablation_table import note, same_block, unit_of
+from cadge_analysis.page.parts.remarks import counted, remarks
+from cadge_analysis.page.parts.warned import banner
 from cadge_analysis.page.sheet import sheet
-from cadge_analysis.page.warned import banner
 from cadge_analysis.report import stamp
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.page.provenance import NODE_FACTS, plain
+from cadge_analysis.page.parts.provenance import NODE_FACTS, plain
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.launch_facts import distinct_paths
 from cadge_analysis.stats.load import Cell

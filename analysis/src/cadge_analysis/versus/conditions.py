@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cadge_analysis import messages, units, words
-from cadge_analysis.page.provenance import NODE_FACTS, STEERING, plain
+from cadge_analysis.page.parts.provenance import NODE_FACTS, STEERING, plain
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts, without_numbers
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.steered import forced, objects, schedulings

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from cadge_analysis import messages
-from cadge_analysis.page.provenance import NODE_FACTS, plain
+from cadge_analysis.page.parts.provenance import NODE_FACTS, plain
 from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.versus.sides import Side

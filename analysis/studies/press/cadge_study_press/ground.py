@@ -15,7 +15,7 @@ from cadge_analysis import units, words
 from cadge_analysis.blocks.make import line_of, row_name
 from cadge_analysis.blocks.model import Region, TableLine
 from cadge_analysis.cells.shown import Value
-from cadge_analysis.page.findings import MEDIA, clipped
+from cadge_analysis.page.parts.findings import MEDIA, clipped
 from cadge_analysis.stats.costs import costs_of
 from cadge_analysis.stats.load import Series, series_of
 from cadge_analysis.study.plugin import NOT_READ_BACK, PathFacts, layer_table

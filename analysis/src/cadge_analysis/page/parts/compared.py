@@ -10,7 +10,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import ONSCREEN, Fact, Facts, Span, TableCell
-from cadge_analysis.page.findings import MEDIA
+from cadge_analysis.page.parts.findings import MEDIA
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results.formats.result import PathFacts
 

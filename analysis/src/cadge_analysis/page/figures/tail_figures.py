@@ -6,18 +6,32 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure, Key
 from cadge_analysis.draw import svg, tails
+from cadge_analysis.draw.chart import Mark
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.tails import TailPanel, TailSpot
-from cadge_analysis.page.figures import MAIN_PX, chart_of, faint_note
+from cadge_analysis.page import verdict_words
+from cadge_analysis.page.figures.main_figure import (
+    FEW_SIZES,
+    MAIN_PX,
+    bars_note,
+    chart_of,
+    faint_note,
+    figure_of,
+    title_of,
+)
+from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.intervals import NAMED, TAIL_SAMPLES, TailPoint, tail_curve
+from cadge_analysis.stats.intervals import NAMED, TAIL_SAMPLES, Estimate, Tail, TailPoint, tail_curve
+from cadge_analysis.stats.knee import Knee
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Dataset, Series
+from cadge_analysis.stats.numbers import P99, tail_by_round
 
 say = partial(messages.say, "figures")
 
@@ -144,3 +158,95 @@ def _told(curves: Mapping[str, Sequence[TailPoint]], at: str, scale: float, spok
         if curve
     ]
     return say("tail_figures.medians", at=at, spoken=spoken, ends=ends)
+
+
+def tail_figure(
+    rows: Sequence[Row],
+    knees: Sequence[Knee],
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    *,
+    data: Dataset,
+    name: str,
+) -> Figure:
+    """Draw the p99 of the same rows, with a ring at the highest load that each series bears."""
+    found = [(row, intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))) for row in rows]
+    how = say("figures.p99_markers", bars=bars_note(rows))
+    return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99", how=how)
+
+
+def far_tail_figure(
+    rows: Sequence[Row],
+    knees: Sequence[Knee],
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    *,
+    data: Dataset,
+    name: str,
+) -> Figure | None:
+    """Draw the p99.9 in the same way, of what has the samples for it; None where less than two loads have."""
+    found = [(row, tail) for row in rows if (tail := row.numbers.p999) is not None and tail.value is not None]
+    if len({row.cell.case.size for row, _ in found}) < FEW_SIZES:
+        return None
+    how = say("figures.tail_markers")
+    return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99.9", how=how)
+
+
+def _tail_figure(
+    found: Sequence[tuple[Row, Estimate | Tail]],
+    knees: Sequence[Knee],
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    *,
+    data: Dataset,
+    name: str,
+    percentile: str,
+    how: str,
+) -> Figure:
+    rows = [row for row, _ in found]
+    quantity = rows[0].numbers.quantity
+    shown = words.shown(quantity)
+    at = {knee.series: knee.load.value for knee in knees if not knee.withheld}
+    chart = chart_of(rows, looks, facts, data)
+    marks: dict[str, list[Mark]] = defaultdict(list)
+    for row, tail in found:
+        marks[row.cell.series.label].append(_tail_mark(row, tail, shown.scale, at.get(row.cell.series, 0.0)))
+    chart = replace(
+        chart,
+        title=f"{quantity.title}, {percentile}, {shown.unit}",
+        floor=(),
+        foreign=(),
+        lines=tuple(
+            replace(line, marks=_one_ring(sorted(marks[line.label], key=lambda mark: mark.size)))
+            for line in chart.lines
+        ),
+    )
+    return figure_of(
+        chart,
+        keys,
+        name=name,
+        title=f"{percentile}: {title_of(rows[0].cell.case)}",
+        caption=say("figures.knee", how=how, load_note=verdict_words.load_note(rows)),
+    )
+
+
+def _tail_mark(row: Row, tail: Estimate | Tail, scale: float, knee: float) -> Mark:
+    return Mark(
+        size=row.cell.case.size,
+        value=(tail.value or 0.0) * scale,
+        low=None if tail.low is None else tail.low * scale,
+        high=None if tail.high is None else tail.high * scale,
+        ratio=None,
+        ratio_low=None,
+        ratio_high=None,
+        ringed=row.cell.case.size <= knee,
+    )
+
+
+def _one_ring(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """Leave the last ring alone: the knee is the highest of the loads that are borne."""
+    last = max((place for place, mark in enumerate(marks) if mark.ringed), default=-1)
+    return tuple(replace(mark, ringed=place == last) for place, mark in enumerate(marks))

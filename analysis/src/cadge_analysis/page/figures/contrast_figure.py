@@ -12,7 +12,8 @@ from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import dots, svg
 from cadge_analysis.draw.dots import Dot, DotRow
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page.figures import MAIN_PX, in_family, main_family
+from cadge_analysis.page.families import in_family, main_family
+from cadge_analysis.page.figures.main_figure import MAIN_PX
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Series

@@ -15,7 +15,7 @@ from cadge_analysis.draw import svg
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.ratios import RatioLine, RatioMark, RatioPanel, ratio_panel, reach_of
 from cadge_analysis.draw.scales import positions
-from cadge_analysis.page.figures import in_family, main_family
+from cadge_analysis.page.families import in_family, main_family
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case

@@ -11,7 +11,8 @@ from typing import TypeVar
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Item, Span
 from cadge_analysis.page import verdict_words
-from cadge_analysis.page.figures import answering, estimate_text
+from cadge_analysis.page.families import answering
+from cadge_analysis.page.figures.main_figure import estimate_text
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.inference import modes

@@ -14,7 +14,7 @@ from cadge_analysis.blocks.model import Figure, Key
 from cadge_analysis.draw.chart import Chart, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.models.loggp import Fitted, Refused
-from cadge_analysis.page.figures import EMPHASISED, figure_of
+from cadge_analysis.page.figures.main_figure import EMPHASISED, figure_of
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
 from cadge_results.formats.point import label_of

@@ -11,7 +11,7 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import SERIOUS, Item, Remark, Span
 from cadge_analysis.draw.renderer import RENDERER
-from cadge_analysis.page.provenance import NODE_FACTS, plain
+from cadge_analysis.page.parts.provenance import NODE_FACTS, plain
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.slow_hosts import WAITS, Slow, Symptom, slow_hosts
 from cadge_analysis.stats.steered import USUAL, forced, schedulings, settings_files

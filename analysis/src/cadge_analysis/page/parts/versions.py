@@ -15,8 +15,8 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain_table
 from cadge_analysis.blocks.model import Block, Items, Region, Table
-from cadge_analysis.page.provenance import told_command
-from cadge_analysis.page.since import findings_of
+from cadge_analysis.page.parts.provenance import told_command
+from cadge_analysis.page.parts.since import findings_of
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Dataset, Series

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of a section: which cells go into a chart, its words, its small companions and the table behind it."""
+"""The figure of a case along its axis: its lines, its words, its small companions, and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,13 @@ from cadge_analysis.draw import plots, svg
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, FloorMark, Foreign, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
 from cadge_analysis.page import verdict_words
-from cadge_analysis.page.imported import imported_lines
+from cadge_analysis.page.parts.imported import imported_lines
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.knee import Knee
+from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.launch_facts import LaunchFacts
-from cadge_analysis.stats.load import Case, Dataset, Family, Series
-from cadge_analysis.stats.numbers import P99, tail_by_round
+from cadge_analysis.stats.load import Case, Dataset, Series
 from cadge_analysis.stats.offered import unlike
-from cadge_results import PatternFile
-from cadge_results.formats.point import Value
 from cadge_results.plugins.pattern import Quantity
 
 say = partial(messages.say, "figures")
@@ -33,72 +29,6 @@ MANY = 6  # from seven series on, each style also gets a picture of its own,
 FEW_SIZES = 2  # unless it would show no more than two markers
 EMPHASISED = 8  # lines of one picture that stand out: of more, nobody tells one from another
 MAIN_PX = 720
-
-
-def main_family(rows: Sequence[Row]) -> Family | None:
-    """Return the values of all other parameters with the most sizes on the diagonal (whatever follows, follows).
-
-    One that ranks goes before all that do not. Of equal ones, the first that the pattern prefers: its lowest numbers
-    (the highest where it says so), and of choices their defaults. Everything else is in the tables.
-    """
-    sizes: dict[Family, set[int]] = defaultdict(set)
-    ranking = any(row.cell.case.does_rank for row in rows)
-    for row in rows:
-        if row.cell.case.on_diagonal and (row.cell.case.does_rank or not ranking):
-            sizes[row.cell.case.family].add(row.cell.case.size)
-    if not sizes:
-        return None
-    file = rows[0].cell.case.file
-    return max(sizes, key=lambda family: (len(sizes[family]), *(_preference(file, *item) for item in family)))
-
-
-def _preference(file: PatternFile, name: str, value: Value) -> int:
-    one = file.parameters[name]
-    if isinstance(value, int):
-        return value if file.family.get(name) == "highest" else -value
-    return len(one.values) if value == one.default else -one.values.index(value)
-
-
-def in_family(case: Case, family: Family) -> bool:
-    """Tell whether a case belongs to a figure."""
-    return case.on_diagonal and case.family == family
-
-
-def answering(rows: Sequence[Row]) -> Case | None:
-    """Return the case of a pattern that answers for it: of the main family, at the size nearest to the first screen's.
-
-    Where layers stand at unlike loads there, it is one whose rate was given to two layers or more: the middle rate.
-    """
-    family = main_family(rows)
-    if family is None:
-        return None
-    members = {row.cell.case for row in rows if in_family(row.cell.case, family)}
-    usual = min(members, key=lambda case: (abs(case.size - case.file.first_screen.at), case.size))
-    rule = usual.file.one_load
-    if rule is None or not unlike(row.cell for row in rows if row.cell.case == usual):
-        return usual
-    alike = {item for item in family if item[0] != rule.given}
-    layers: Counter[Case] = Counter(row.cell.case for row in rows)
-    rated = [
-        case
-        for case, count in layers.items()
-        if count > 1 and case.on_diagonal and alike <= set(case.family) and case.workload.integer(rule.given)
-    ]
-    rated.sort(key=lambda case: case.workload.integer(rule.given))
-    return rated[(len(rated) - 1) // 2] if rated else usual
-
-
-def beside(rows: Sequence[Row]) -> Family | None:
-    """Return the family that stands beside the main one: alike but for what ranks; None where there is none."""
-    main = main_family(rows)
-    parameters = rows[0].cell.case.file.parameters if rows else {}
-    alike = {(name, value) for name, value in main or () if parameters[name].ranks is None}
-    others = [
-        row
-        for row in rows
-        if not row.cell.case.does_rank and row.cell.case.family != main and alike <= set(row.cell.case.family)
-    ]
-    return main_family(others)
 
 
 def _mark(row: Row, size: int, ratio: Estimate | None) -> Mark:
@@ -277,7 +207,7 @@ def _range(chart: Chart) -> str:
     return "; ".join(parts) + "."
 
 
-def _coverage(rows: Sequence[Row]) -> str:
+def bars_note(rows: Sequence[Row]) -> str:
     """Return how sure the intervals are: the usual coverage, and how many cells have another."""
     tally = Counter((row.numbers.central.launches, row.numbers.central.coverage) for row in rows)
     (launches, coverage), often = max(tally.items(), key=lambda item: (item[1], item[0]))
@@ -308,103 +238,11 @@ def caption_of(chart: Chart, rows: Sequence[Row]) -> str:
         else ""
     )
     foreign = " " + say("figures.foreign") if chart.foreign else ""
-    return f"{what} {_coverage(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
+    return f"{what} {bars_note(rows)}{floor}{gap}{foreign}{verdict_words.load_note(rows)}"
 
 
 def _marker(quantity: Quantity) -> str:
     return f"the launch's own {'p50 of the ' if quantity.kind == 'histogram' else ''}{quantity.title}"
-
-
-def tail_figure(
-    rows: Sequence[Row],
-    knees: Sequence[Knee],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    data: Dataset,
-    name: str,
-) -> Figure:
-    """Draw the p99 of the same rows, with a ring at the highest load that each series bears."""
-    found = [(row, intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))) for row in rows]
-    how = say("figures.p99_markers", bars=_coverage(rows))
-    return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99", how=how)
-
-
-def far_tail_figure(
-    rows: Sequence[Row],
-    knees: Sequence[Knee],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    data: Dataset,
-    name: str,
-) -> Figure | None:
-    """Draw the p99.9 in the same way, of what has the samples for it; None where less than two loads have."""
-    found = [(row, tail) for row in rows if (tail := row.numbers.p999) is not None and tail.value is not None]
-    if len({row.cell.case.size for row, _ in found}) < FEW_SIZES:
-        return None
-    how = say("figures.tail_markers")
-    return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99.9", how=how)
-
-
-def _tail_figure(
-    found: Sequence[tuple[Row, Estimate | Tail]],
-    knees: Sequence[Knee],
-    keys: Mapping[Series, Key],
-    looks: Mapping[Series, Identity],
-    facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    data: Dataset,
-    name: str,
-    percentile: str,
-    how: str,
-) -> Figure:
-    rows = [row for row, _ in found]
-    quantity = rows[0].numbers.quantity
-    shown = words.shown(quantity)
-    at = {knee.series: knee.load.value for knee in knees if not knee.withheld}
-    chart = chart_of(rows, looks, facts, data)
-    marks: dict[str, list[Mark]] = defaultdict(list)
-    for row, tail in found:
-        marks[row.cell.series.label].append(_tail_mark(row, tail, shown.scale, at.get(row.cell.series, 0.0)))
-    chart = replace(
-        chart,
-        title=f"{quantity.title}, {percentile}, {shown.unit}",
-        floor=(),
-        foreign=(),
-        lines=tuple(
-            replace(line, marks=_one_ring(sorted(marks[line.label], key=lambda mark: mark.size)))
-            for line in chart.lines
-        ),
-    )
-    return figure_of(
-        chart,
-        keys,
-        name=name,
-        title=f"{percentile}: {_title(rows[0].cell.case)}",
-        caption=say("figures.knee", how=how, load_note=verdict_words.load_note(rows)),
-    )
-
-
-def _tail_mark(row: Row, tail: Estimate | Tail, scale: float, knee: float) -> Mark:
-    return Mark(
-        size=row.cell.case.size,
-        value=(tail.value or 0.0) * scale,
-        low=None if tail.low is None else tail.low * scale,
-        high=None if tail.high is None else tail.high * scale,
-        ratio=None,
-        ratio_low=None,
-        ratio_high=None,
-        ringed=row.cell.case.size <= knee,
-    )
-
-
-def _one_ring(marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    """Leave the last ring alone: the knee is the highest of the loads that are borne."""
-    last = max((place for place, mark in enumerate(marks) if mark.ringed), default=-1)
-    return tuple(replace(mark, ringed=place == last) for place, mark in enumerate(marks))
 
 
 def figure(
@@ -418,11 +256,12 @@ def figure(
 ) -> Figure:
     """Draw the figure of rows that share pattern, place, wait mode and family."""
     chart = chart_of(rows, looks, facts, data)
-    title = _title(rows[0].cell.case)
+    title = title_of(rows[0].cell.case)
     return figure_of(chart, keys, name=name, title=title, caption=caption_of(chart, rows))
 
 
-def _title(case: Case) -> str:
+def title_of(case: Case) -> str:
+    """Return what a figure of a case is called."""
     return f"{words.figure(case)}, {words.WAITS[case.wait]}"
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from cadge_analysis import words
 from cadge_analysis.blocks.model import Figure, Key
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page.figures import caption_of, chart_of, figure_of
-from cadge_analysis.page.scale_figures import counts
+from cadge_analysis.page.figures.main_figure import caption_of, chart_of, figure_of
+from cadge_analysis.page.figures.scale_figures import counts
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Dataset, Series

@@ -10,7 +10,7 @@ from statistics import median
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Remark
-from cadge_analysis.page.strips import WITNESSED
+from cadge_analysis.page.figures.strips import WITNESSED
 from cadge_analysis.stats.attempt_columns import WITNESSES
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset

@@ -17,7 +17,7 @@ from cadge_analysis.draw import svg
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.strips import LaunchDot, Strip
-from cadge_analysis.page.figures import MAIN_PX
+from cadge_analysis.page.figures.main_figure import MAIN_PX
 from cadge_analysis.stats.attempt_columns import WITNESSES
 from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches

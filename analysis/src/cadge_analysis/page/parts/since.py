@@ -10,8 +10,8 @@ from math import exp, log1p
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain_table
 from cadge_analysis.blocks.model import SERIOUS, Item, Region, Span, Table
-from cadge_analysis.page.findings import clipped
-from cadge_analysis.page.provenance import told_command
+from cadge_analysis.page.parts.findings import clipped
+from cadge_analysis.page.parts.provenance import told_command
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Dataset

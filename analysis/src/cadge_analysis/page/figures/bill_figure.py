@@ -21,7 +21,7 @@ from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
 from cadge_analysis.draw.palette import LIGHT, Identity, style_of
 from cadge_analysis.draw.scales import linear_axis
 from cadge_analysis.draw.stacked import StackedBar
-from cadge_analysis.page.figures import MAIN_PX, estimate_text
+from cadge_analysis.page.figures.main_figure import MAIN_PX, estimate_text
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.floors import Floor

@@ -18,7 +18,7 @@ from cadge_analysis.blocks.make import lede, plain
 from cadge_analysis.blocks.model import DataTable, Figure, Item, Items, Key, Region, Span
 from cadge_analysis.draw.chart import THE_FLOOR, Chart, Line, Mark
 from cadge_analysis.draw.palette import Identity, style_of
-from cadge_analysis.page.figures import emphasised, estimate_text, figure_of
+from cadge_analysis.page.figures.main_figure import emphasised, estimate_text, figure_of
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.launch_facts import Taken, heaviest, taken

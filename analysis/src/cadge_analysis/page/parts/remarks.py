@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Remark
 from cadge_analysis.judged import disturbed
-from cadge_analysis.page import launch_remarks, modes, provenance
-from cadge_analysis.page.itself import withheld
+from cadge_analysis.page.parts import launch_remarks, modes, provenance
+from cadge_analysis.page.parts.itself import withheld
 from cadge_analysis.selftest.pinned import warning, withholds
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE

@@ -11,7 +11,7 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import caption
 from cadge_analysis.blocks.model import Column, Key, Table, TableLine
 from cadge_analysis.cells.shown import Value, estimate_value, share_value
-from cadge_analysis.page.tables import LAYER, case_key, layer_cell
+from cadge_analysis.page.parts.tables import LAYER, case_key, layer_cell
 from cadge_analysis.stats.knee import P99_SAMPLES, Generator, Knee
 from cadge_analysis.stats.load import Case, Series
 from cadge_results import PatternFile

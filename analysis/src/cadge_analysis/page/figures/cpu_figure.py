@@ -12,7 +12,8 @@ from cadge_analysis.draw import scatter, svg
 from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.scatter import Spot
-from cadge_analysis.page.figures import MAIN_PX, estimate_text, in_family, main_family
+from cadge_analysis.page.families import in_family, main_family
+from cadge_analysis.page.figures.main_figure import MAIN_PX, estimate_text
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Series
 

@@ -168,7 +168,8 @@ def test_embedded_numbers_are_those_of_the_launches(golden: Campaign, tmp_path: 
         if data["subjects"][cell["subject"]]["kind"] == "layer"
         and data["workloads"][cell["workload"]]["pattern"] == "rpc"
     )
-    rounds = [data["launches"][place][1] for place in data["runs"][layer["at"]]]
-    assert dict(zip(rounds, layer["value"], strict=True)) == {n: 1000 + 10 * n for n in range(6)}
-    assert (layer["p99_ns"], layer["fewest_samples"]) == ([5003] * 6, 2000)  # the top of the bucket of 5 us
+    rounds = {data["launches"][int(place)][1]: value for place, value in layer["by_launch"].items()}
+    assert rounds == {n: 1000 + 10 * n for n in range(6)}
+    assert set(layer["p99_ns_by_launch"].values()) == {5003}  # the top of the bucket of 5 us
+    assert (layer["p99_ns_by_launch"].keys(), layer["fewest_samples"]) == (layer["by_launch"].keys(), 2000)
     assert "planned" not in layer

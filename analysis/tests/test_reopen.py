@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pagereader
 import pytest
 import synthetic
+from cadge_analysis.page.provenance import as_json
 
 from cadge_analysis import report
 from cadge_analysis.errors import BadInputError
@@ -114,13 +117,31 @@ def test_it_is_the_page_of_a_campaign_without_what_needs_raw_data(twice: Campaig
     assert ids[1] <= ids[0]
 
 
-def test_data_of_the_form_before_is_read(text: str) -> None:
-    """Of a file that an older version wrote, launches' values have other names."""
-    begun, cells = text.replace("cadge.report-data/4", "cadge.report-data/3").split('"cells":[', 1)
-    for name, then in (("value", "values"), ("p99_ns", "p99"), ("fewest_samples", "samples")):
-        cells = re.sub(rf'(?<=[,{{])"{name}":(?=[\[\d])', f'"{then}":', cells)
-    older = f'{begun}"cells":[{cells}'
-    assert '"values":[' in older
+def of_before(text: str, names: Mapping[str, str], version: int) -> str:
+    """Return a report as an older version wrote it: launches in `runs`, of each cell a list of their values."""
+    begun, script, rest = re.split(r'(?<=id="data">)(.*?)(?=</script>)', text, maxsplit=1, flags=re.DOTALL)
+    data = json.loads(script)
+    data |= {"schema": f"cadge.report-data/{version}", "runs": []}
+    for cell in data["cells"]:
+        if launches := cell.get("by_launch"):
+            cell["at"] = len(data["runs"])
+            data["runs"].append([int(place) for place in launches])
+        for now, then in names.items():
+            if now in cell:
+                found = cell.pop(now)
+                cell[then] = list(found.values()) if isinstance(found, dict) else found
+    return begun + as_json(data) + rest
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [(3, ("values", "p99", "offered", "samples")), (4, ("value", "p99_ns", "offered_per_s", "fewest_samples"))],
+)
+def test_data_of_the_forms_before_is_read(text: str, version: int, names: tuple[str, ...]) -> None:
+    """Files that older versions wrote have launches and their values apart."""
+    now = ("by_launch", "p99_ns_by_launch", "offered_per_s_by_launch", "fewest_samples")
+    older = of_before(text, dict(zip(now, names, strict=True)), version)
+    assert f'"{names[0]}":[' in older
     for baseline in (None, "native-ucx"):
         again = report.opened_again(older, "report.html", baseline)
         assert again == report.opened_again(text, "report.html", baseline)
@@ -128,18 +149,23 @@ def test_data_of_the_form_before_is_read(text: str) -> None:
     held = check(printed(of_another_program, "report.html"), text)
     assert not held.differences
     assert not [place for place in held.unchecked if place.startswith("data, cells")]
+    damaged = older.replace('"runs":[[', '"runs":[[[],')
+    assert damaged != older
+    with pytest.raises(BadInputError, match=r"r\.html"):
+        report.opened_again(damaged, "r.html", None)
 
 
 def test_damaged_data_is_refused(text: str) -> None:
     for pattern, by in (
         (r'"launches":\[\[', '"launches":[7,['),
-        (r'("workload":\d+,"at":)\d+', r"\g<1>99999"),
-        (r'"runs":\[\[\d+', '"runs":[[99999'),
+        (r'"by_launch":\{"\d+"', '"by_launch":{"99999"'),
+        (r'"planned":\[\d+', '"planned":[99999'),
+        (r'"planned":\[\d+,', '"planned":['),
         (r'"subject":\d+', '"subject":"x"'),
         (r'"pattern":"rpc"', '"pattern":"rpx"'),
         (r'"withheld":"",', ""),
-        (r'("at":\d+,"value":)\[', r"\g<1>[1,"),
-        (r'("at":\d+,"value":)\[[\d.]+', r"\g<1>[NaN"),
+        (r'"p99_ns_by_launch":\{"\d+"', '"p99_ns_by_launch":{"x"'),
+        (r'("by_launch":\{"\d+":)[\d.]+', r"\g<1>NaN"),
         (r'"remarks":\[\[', '"remarks":[7,['),
         (r'"axis":"[a-z_]+"', '"axis":"none"'),
     ):
@@ -152,14 +178,12 @@ def test_damaged_data_is_refused(text: str) -> None:
 
 
 def test_the_data_stays_small(text: str) -> None:
-    """Each number of a launch takes a dozen bytes, and what many cells share stands once."""
+    """Each number of a launch takes some fifteen bytes with its launch, and what many cells share stands once."""
     data = pagereader.read(text).one("script", id="data").text
-    values = sum(len(found.split(",")) for found in re.findall(r'"(?:value|p99_ns)":\[([^\]]*)\]', data))
+    values = len(re.findall(r'[{,]"\d+":', data))
     cells = data.count('"point_id"')
     files = len(re.search(r'"patterns":.*"launches":', data)[0])  # type: ignore[index]
-    runs = len(re.search(r'"runs":.*"cells":', data)[0])  # type: ignore[index]
-    assert len(data) < files + runs + 16_000 + 90 * cells + 10 * values
-    assert runs < 100 * cells
+    assert len(data) < files + 16_000 + 90 * cells + 17 * values
 
 
 def test_nothing_of_the_file_can_escape(twice: Campaign, tmp_path: Path) -> None:

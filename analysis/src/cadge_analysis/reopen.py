@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -13,11 +12,10 @@ from typing import Any
 from cadge_analysis import messages
 from cadge_analysis.blocks.model import Fact, Remark
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, ReportedNumber, Sample, Series
-from cadge_results import CampaignMeta, FormatError, PatternFile, Plan
+from cadge_analysis.page.embed import BY_LAUNCH, DAMAGED
+from cadge_analysis.stats.load import VALID, Attempted, Dataset, Measured, ReportedNumber, Sample, cells_of
+from cadge_results import CampaignMeta, FormatError, PatternFile, Plan, PlanLaunch, PlanPoint, Subject, Workload
 from cadge_results.formats.campaign import Planned, TestbedFacts, ToolFacts
-from cadge_results.formats.plan import PlanLaunch
-from cadge_results.formats.point import Workload
 from cadge_results.plugins.floor import FloorFile
 from cadge_results.plugins.layerfile import BesideNative
 
@@ -55,27 +53,27 @@ def carried(data: Mapping[str, Any], source: str) -> ReportNumbers:
             ),
             whole=data,
         )
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, FormatError) as error:
+    except (FormatError, *DAMAGED) as error:
         raise BadInputError(say("reopen.damaged", source=source, name=type(error).__name__, error=error)) from error
 
 
 def _dataset(data: Mapping[str, Any]) -> Dataset:
     patterns = {name: PatternFile.from_object(raw, source=name) for name, raw in data["patterns"].items()}
-    launches: Sequence[tuple[str, int]] = [(str(name), int(number)) for name, number in data["launches"]]
+    launches = [(str(name), int(number)) for name, number in data["launches"]]
+    planned = {str(raw["point_id"]): raw.get("planned", [*map(int, raw.get("by_launch", ()))]) for raw in data["cells"]}
     points: dict[int, list[str]] = {place: [] for place in range(len(launches))}
-    cells = [_cell(raw, data, patterns, launches) for raw in data["cells"]]
-    for raw in data["cells"]:
-        for place in raw.get("planned", _run(raw, data)):
-            points[place].append(raw["point_id"])
+    for name, places in planned.items():
+        for place in places:
+            points[place].append(name)
     # parts of a plan and of a campaign's facts: what no report carries is empty, and not shown (page.reopened)
-    planned: list[dict[str, Any]] = [
+    made_of: list[dict[str, Any]] = [
         {"launch_id": name, "round": number, "point_ids": tuple(points[place]), "endpoints": ()}
         for place, (name, number) in enumerate(launches)
     ]
     plan: dict[str, Any] = {
         "sweep": dict(data["sweep"]),
-        "points": (),
-        "launches": tuple(PlanLaunch.model_construct(**one) for one in planned),
+        "points": tuple(_point(raw, data) for raw in data["cells"]),
+        "launches": tuple(PlanLaunch.model_construct(**one) for one in made_of),
         "patterns": patterns,
         "beside_native": {
             str(name): tuple(BesideNative.model_validate(one, strict=False) for one in known)
@@ -83,6 +81,12 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
         },
         "floors": {name: FloorFile.from_object(raw, source=name) for name, raw in data["floors"].items()},
     }
+    made = Plan.model_construct(**plan)
+    found = {
+        point.point_id: [*_attempts(raw, planned[point.point_id], made.pattern_of(point), launches)]
+        for point, raw in zip(made.points, data["cells"], strict=True)
+    }
+    cells = [replace(cell, troubles=()) for cell in cells_of(made, found)]  # no report carries reasons
     meta: dict[str, Any] = {
         "campaign_id": str(data["campaign_id"]),
         "created_utc": _NO_TIME,
@@ -99,7 +103,7 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     return Dataset(
         campaign_id=str(data["campaign_id"]),
         meta=CampaignMeta.model_construct(**meta),
-        plan=Plan.model_construct(**plan),
+        plan=made,
         nodes=(),
         records=(),
         cells=tuple(cell for cell in cells if not cell.twin),
@@ -109,72 +113,49 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     )
 
 
-def _run(raw: Mapping[str, Any], data: Mapping[str, Any]) -> Sequence[int]:
-    return data["runs"][raw["at"]] if "at" in raw else ()
-
-
-def _cell(
-    raw: Mapping[str, Any],
-    data: Mapping[str, Any],
-    patterns: Mapping[str, PatternFile],
-    launches: Sequence[tuple[str, int]],
-) -> Cell:
+def _point(raw: Mapping[str, Any], data: Mapping[str, Any]) -> PlanPoint:
     subject, workload = data["subjects"][raw["subject"]], data["workloads"][raw["workload"]]
-    file = patterns[workload["pattern"]]
-    at = _run(raw, data)
-    planned = raw.get("planned", at)
-    return Cell(
-        series=Series(
-            str(subject["kind"]),
-            str(subject["layer"]),
-            tuple(subject.get("shims", ())),
-            tuple(sorted(subject.get("settings", {}).items())),
-        ),
-        case=Case(
-            str(subject["place"]),
-            str(subject["wait"]),
-            Workload(pattern=workload["pattern"], parameters=tuple(sorted(workload["parameters"].items()))),
-            file,
-        ),
-        point_id=str(raw["point_id"]),
-        planned=len(planned),
-        samples=_samples(raw, at, file, launches),
-        states=dict(raw.get("states", {"valid": len(at)})),
-        troubles=(),
-        twin=bool(raw.get("twin")),
-    )
+    found: dict[str, Any] = {
+        "point_id": str(raw["point_id"]),
+        "subject": Subject.model_validate({**subject, "twin": bool(raw.get("twin"))}, strict=False),
+        "workload": Workload.model_validate(workload, strict=False),
+        "state": "planned",
+    }
+    return PlanPoint.model_construct(**found)
 
 
-def _samples(
-    raw: Mapping[str, Any], at: Sequence[int], file: PatternFile, launches: Sequence[tuple[str, int]]
-) -> tuple[Sample, ...]:
-    values = raw.get("value", [])
-    tails = raw.get("p99_ns", [0.0] * len(values))
-    rule = file.one_load
-    rates = raw.get("offered_per_s", [None] * len(values))
-    used: Counter[int] = Counter()
-    found = []
-    for place, value, tail, rate in zip(at, values, tails, rates, strict=True):
+def _attempts(
+    raw: Mapping[str, Any], planned: Sequence[int], file: PatternFile, launches: Sequence[tuple[str, int]]
+) -> Iterator[Attempted]:
+    """Yield the planned attempts of a cell: those that gave a number with it, of the others what became of them."""
+    values, tails, rates = (raw.get(name, {}) for name in BY_LAUNCH.values())
+    states = raw.get("states", {})
+    others = (state for state, often in states.items() if state != "valid" for _ in range(often))
+    if unplanned := values.keys() - {str(place) for place in planned}:
+        raise ValueError(say("reopen.launch_not_planned", names=sorted(unplanned)))
+    for place in planned:
         name, number = launches[place]
+        value = values.get(str(place))
+        if value is None:
+            yield Attempted(number, name, (next(others, "missing"), "", ""), (), None)
+            continue
+        tail = tails[str(place)] if tails else 0.0
         if not (isfinite(value) and isfinite(tail)):
             raise ValueError(say("reopen.launch_without_number", name=name, value=value, tail=tail))
         told = ReportedNumber(value=float(value), p99_ns=float(tail), samples=int(raw.get("fewest_samples", 0)))
         quantities = {file.main: Measured(told=told)}
-        if rule is not None and rate is not None:
-            quantities[rule.offered] = Measured(told=ReportedNumber(value=float(rate)))
-        found.append(
-            Sample(
-                launch_id=name,
-                round=(number, used[number]),
-                quantities=quantities,
-                elapsed_ns=0,
-                operations=0,
-                lost=0,
-                late=0,
-                cpu=(),
-                steady=True,
-                disturbed=False,
-            )
+        if file.one_load is not None and rates:
+            quantities[file.one_load.offered] = Measured(told=ReportedNumber(value=float(rates[str(place)])))
+        sample = Sample(
+            launch_id=name,
+            round=(number, 0),
+            quantities=quantities,
+            elapsed_ns=0,
+            operations=0,
+            lost=0,
+            late=0,
+            cpu=(),
+            steady=True,
+            disturbed=False,
         )
-        used[number] += 1
-    return tuple(found)
+        yield Attempted(number, name, VALID, (), sample)

@@ -22,7 +22,7 @@ from html.parser import HTMLParser
 from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import program
-from cadge_analysis.page.embed import SCHEMA, upgraded
+from cadge_analysis.page.embed import DAMAGED, SCHEMA, upgraded
 from cadge_analysis.page.pages import PAGE_SCHEMA
 
 say = partial(messages.say, "verify")
@@ -144,7 +144,7 @@ def printed(text: str, source: str) -> PrintedReport:
         raise BadInputError(say("check.no_report", source=source, n=len(found) or "no"))
     try:
         data = upgraded(json.loads(found[0]))
-    except (ValueError, RecursionError) as error:
+    except (RecursionError, *DAMAGED) as error:
         raise BadInputError(say("check.data_unreadable", source=source, error=error)) from error
     if not isinstance(data, Mapping) or data.get("schema") not in (SCHEMA, PAGE_SCHEMA):
         raise BadInputError(say("check.another_schema", source=source, schema=SCHEMA))
@@ -404,7 +404,7 @@ def _heads(cells: Sequence[tuple[str, str, Place]]) -> Iterator[str]:
 def _data(text: str) -> Iterator[tuple[str, Place]]:
     try:
         value = upgraded(json.loads(text))
-    except ValueError:
+    except DAMAGED:
         return iter([("data", Place(Sort.DATA, text[:60], ()))])
     return _values(value, "data")
 

@@ -15,7 +15,7 @@ from cadge_analysis.stats.knee import Loads, loads
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
-from cadge_analysis.stats.numbers import Numbers, numbers_of
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.twin import twin_cells
 from cadge_results.plugins.layerfile import BesideNative
 
@@ -95,15 +95,21 @@ def first_rows(comparison: Comparison, verdicts: CampaignVerdicts, offered: Load
     """Yield a row for every planned point, floors and refused ones included."""
     data = comparison.data
     rows = {row.cell.point_id: row for row in comparison.rows}
-    floors = {numbers.cell.point_id: numbers for numbers in comparison.floor_numbers}
+    numbers = comparison.numbers
     hosts, facts = _hosts(data), _facts(data)
     for cell in data.cells:
         name = cell.point_id
         row = rows.get(name)
-        numbers = row.numbers if row else floors.get(name)
         share = offered.shares.get(name) if row else None
         yield CellRow(
-            cell, data, verdicts, numbers, row, share=share, hosts=hosts.get(name), facts=facts.get(_where(cell))
+            cell,
+            data,
+            verdicts,
+            numbers.get(name),
+            row,
+            share=share,
+            hosts=hosts.get(name),
+            facts=facts.get(_where(cell)),
         )
 
 
@@ -112,11 +118,11 @@ def second_rows(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[
     data = comparison.data
     if not data.twins:
         return
-    itself, hosts, facts = _itself(comparison, verdicts), _hosts(data), _facts(data)
+    itself, numbers, hosts, facts = _itself(comparison, verdicts), comparison.numbers, _hosts(data), _facts(data)
     for cell in data.twins:
         name = cell.point_id
         yield CellRow(
-            cell, data, verdicts, numbers_of(cell),
+            cell, data, verdicts, numbers.get(name),
             hosts=hosts.get(name), facts=facts.get(_where(cell)), itself=itself.get(name, {}),
         )  # fmt: skip
 

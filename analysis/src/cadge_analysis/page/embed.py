@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The numbers that a report carries for programs: each launch's own value, cell by cell.
 
-`cadge.report-data/4`. Lists that cells point into by place stand once: `subjects` (what was measured, where it ran, how
-it waited), `workloads` (a pattern with its parameters), `launches` (id and round), `runs` (launches, by their places:
-those of one cell, and of every other that they made). A cell holds, launch by launch, its main quantity in its base
-unit: `value`, of the launches of the run `at`. `p99_ns` are those launches' own, of `fewest_samples` in the one that
-has the fewest; `offered_per_s` the rate in 1/s that each launch was offered, of a pattern that compares at one load
-alone. A planned launch that is not in its run gave no number: `planned` has them all, and `states`
-counts what became of them. `patterns` and `floors` are the files that say what all of this means.
+`cadge.report-data/5`. What cells point into by place stands once: `subjects` (what was measured, where it ran, how it
+waited), `workloads` (a pattern with its parameters), `launches` (id and round). A cell holds `by_launch`: its main
+quantity in its base unit, by the launch's place; likewise `p99_ns_by_launch`, where the launch that has the fewest has
+`fewest_samples`, and `offered_per_s_by_launch`, the rate in 1/s that each was offered, of a pattern that compares at
+one load alone. A planned launch that is not in `by_launch` gave no number: `planned` has them all, and `states` counts
+what became of them. `patterns` and `floors` are the files that say what all of this means.
 
 It is what verdicts are made of: `reopen` reads it as a campaign, which can be judged against another baseline.
 """
@@ -24,12 +23,18 @@ from cadge_analysis.cells.summaries import OFFERED, P99, VALUE, launch_values
 from cadge_analysis.judged import in_doubt
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.load import Cell
-from cadge_analysis.stats.numbers import Numbers, numbers_of
+from cadge_analysis.stats.numbers import Numbers
 from cadge_results import Plan
 
-SCHEMA = "cadge.report-data/4"
-_THIRD = "cadge.report-data/3"
-_NAMES_OF_THIRD = {"values": "value", "p99": "p99_ns", "offered": "offered_per_s", "samples": "fewest_samples"}
+SCHEMA = "cadge.report-data/5"
+BY_LAUNCH = {VALUE: "by_launch", P99: "p99_ns_by_launch", OFFERED: "offered_per_s_by_launch"}
+"""Where a cell has what each of its launches gave."""
+DAMAGED = (KeyError, IndexError, TypeError, ValueError, AttributeError)
+"""What reading data may raise that is not as a report carries it."""
+_BEFORE = {
+    "cadge.report-data/3": {"values": "by_launch", "p99": "p99_ns_by_launch", "offered": "offered_per_s_by_launch"},
+    "cadge.report-data/4": {field.name: name for field, name in BY_LAUNCH.items()},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +51,16 @@ def embedded(
 ) -> dict[str, object]:
     """Return what a page of a campaign carries. `facts`: of its provenance; `making`: see there."""
     data = comparison.data
-    numbers = {one.cell.point_id: one for one in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers)}
-    numbers |= {cell.point_id: found for cell in data.twins if (found := numbers_of(cell)) is not None}
+    numbers = comparison.numbers
     launches = {launch.launch_id: place for place, launch in enumerate(data.plan.launches)}
     planned: dict[str, list[int]] = {cell.point_id: [] for cell in data.planned}
     for launch in data.plan.launches:
         for name in launch.point_ids:
             planned[name].append(launches[launch.launch_id])
     recorded = {record.launch_id for record in data.records}
-    subjects, workloads, runs = _Places(), _Places(), _Places()
+    subjects, workloads = _Places(), _Places()
     cells = [
-        _cell(cell, numbers.get(cell.point_id), planned[cell.point_id], launches, subjects, workloads, runs)
+        _cell(cell, numbers.get(cell.point_id), planned[cell.point_id], launches, subjects, workloads)
         for cell in data.planned
     ]
     return {
@@ -72,7 +76,6 @@ def embedded(
         "not_run": [place for name, place in launches.items() if name not in recorded],
         "subjects": subjects.items,
         "workloads": workloads.items,
-        "runs": runs.items,
         "cells": cells,
         "withheld": in_doubt(data),
         "facts": [[one.name, one.text, one.code] for one in facts],
@@ -115,7 +118,6 @@ def _cell(
     launches: Mapping[str, int],
     subjects: _Places,
     workloads: _Places,
-    runs: _Places,
 ) -> dict[str, object]:
     series, case = cell.series, cell.case
     subject: dict[str, object] = {"kind": series.kind, "layer": series.layer, "place": case.place, "wait": case.wait}
@@ -135,26 +137,29 @@ def _cell(
         found["twin"] = True
     if numbers is None:
         return found
-    found["at"] = runs.of(at)
-    for field in (VALUE, OFFERED, P99):
+    for field, name in BY_LAUNCH.items():
         values = [field.of(one) for one in launch_values(numbers)]
         known = [_short(float(one)) for one in values if isinstance(one, float | int)]
         if len(known) == len(values):
-            found[field.name] = known
+            found[name] = dict(zip(map(str, at), known, strict=True))
     if numbers.own_p99:
         found["fewest_samples"] = numbers.fewest
     return found
 
 
 def upgraded(data: object) -> object:
-    """Return what a report carries under the names of today, where it is of the form before."""
-    if not isinstance(data, dict) or data.get("schema") != _THIRD or not isinstance(data.get("cells"), list):
+    """Return what a report carries in the form of today, where it is of one before."""
+    if not isinstance(data, dict) or (names := _BEFORE.get(str(data.get("schema")))) is None:
         return data
-    cells = [
-        {_NAMES_OF_THIRD.get(name, name): value for name, value in cell.items()} if isinstance(cell, dict) else cell
-        for cell in data["cells"]
-    ]
-    return {**data, "schema": SCHEMA, "cells": cells}
+    cells = [dict(one) for one in data["cells"]]
+    for cell in cells:
+        run = data["runs"][cell.pop("at")] if "at" in cell else ()
+        fewest = cell.pop("fewest_samples", cell.pop("samples", None))
+        for before, name in names.items():
+            if before in cell:
+                cell[name] = dict(zip(map(str, run), cell.pop(before), strict=True))
+        cell |= {"fewest_samples": fewest} if fewest is not None else {}
+    return {**{name: value for name, value in data.items() if name != "runs"}, "schema": SCHEMA, "cells": cells}
 
 
 def _short(value: float) -> float | int:

@@ -50,7 +50,7 @@ from cadge_analysis.page.parts.warned import validity, warned
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.knee import Knee
+from cadge_analysis.stats.knee import Knee, Loads
 from cadge_analysis.stats.knee import loads as loads_of
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
@@ -169,7 +169,7 @@ class JudgedCampaign:
     looks: dict[Series, Identity]
     facts: FirstFacts
     fits: Sequence[Fitted]
-    knees: Sequence[Knee]
+    loads: Loads
     shown: Mapping[str, CellRow]
     only: Container[str] | None = None
 
@@ -190,7 +190,7 @@ def judged_campaign(
         looks=looks,
         facts={key: found[0] for key, found in launch_facts(data).items()},
         fits=fits_of(data).fits,
-        knees=loads.knees,
+        loads=loads,
         shown={row.cell.point_id: row for row in first_rows(comparison, verdicts, loads)},
         only=only,
     )
@@ -221,7 +221,7 @@ def _section(made: JudgedCampaign, pattern: str, place: str) -> Region | None:
     blocks: tuple[Block, ...] = ()
     if only is None:
         here_fits = [one for one in made.fits if (one.pattern, one.place) == (pattern, place)]
-        knees = [knee for knee in made.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
+        knees = [knee for knee in made.loads.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
         fitted: tuple[Block, ...] = ()
         models = model_tables(here_fits, comparison.why_not)
         if models:
@@ -315,7 +315,7 @@ def page(
     strips, spread = strips_figure(data, keys, made.looks), scale(data, keys, made.looks)
     wrong = (*findings(data), *no_pictures())  # after the last picture
     nobody, answered = answers(comparison, verdicts)
-    limits = warned(remarks(comparison, rate, of_tails), wrong)
+    limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)
     said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
     the_sheet = sheet(comparison, looks=made.looks.values(), generated=generated, making=making, said=said)
     changed = findings_of(beside) if beside else ()

@@ -35,7 +35,7 @@ from cadge_analysis.stats.inference.verdict import Verdict, bounds
 from cadge_analysis.stats.intervals import do_disagree
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
-from cadge_analysis.stats.numbers import Numbers, numbers_of
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.offered import unlike
 from cadge_analysis.stats.pairing import PairedRatios, Pairing, Rounds
 from cadge_results.plugins.layerfile import BesideNative
@@ -347,12 +347,11 @@ class _Judging:
 
     @classmethod
     def of(
-        cls, comparison: Comparison, looks: LookPlan | None, measure: Measure, twins: Sequence[Cell] = ()
+        cls, comparison: Comparison, looks: LookPlan | None, measure: Measure, again: Sequence[Numbers] = ()
     ) -> _Judging:
         """Take in a campaign, and some of what was measured a second time."""
         data = comparison.data
-        numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
-        numbers |= {cell.point_id: found for cell in twins if (found := numbers_of(cell)) is not None}
+        numbers = {one.cell.point_id: one for one in (*(row.numbers for row in comparison.rows), *again)}
         seen = {name: measure.of(one) for name, one in numbers.items() if measure.belongs(one.cell.case.file)}
         without = {name: why for name, why in seen.items() if isinstance(why, str)}
         if not measure.asks_all:
@@ -531,7 +530,7 @@ class TwinPair:
 def pair_twins(comparison: Comparison, looks: LookPlan | None = None, measure: Measure = MAIN) -> tuple[TwinPair, ...]:
     """Return A against A in every case that ranks and that was measured twice. It is no part of the verdicts."""
     own = {(row.cell.series, row.cell.case): row.cell for row in comparison.rows}
-    judging = _Judging.of(comparison, looks, measure, comparison.data.twins)
+    judging = _Judging.of(comparison, looks, measure, comparison.twin_numbers)
     made = []
     for cell in comparison.data.twins:
         first = own.get((cell.series, cell.case))

@@ -81,8 +81,16 @@ class Comparison:
     """At every size of a row or of a floor program."""
     references: Mapping[FloorKey, tuple[Floor, ...]]
     floor_numbers: tuple[Numbers, ...]
+    twin_numbers: tuple[Numbers, ...] = ()
+    """What was measured a second time."""
     withheld: str = ""
     alike: frozenset[tuple[str, str, str]] = frozenset()
+
+    @property
+    def numbers(self) -> dict[str, Numbers]:
+        """The numbers of every planned point that has some, by its id."""
+        every = (*(row.numbers for row in self.rows), *self.floor_numbers, *self.twin_numbers)
+        return {one.cell.point_id: one for one in every}
 
     def why_not(self, pattern: str, place: str, wait: str) -> str:
         """Return why nothing may be concluded of a pattern at a place, in a wait mode; "" where it may."""
@@ -198,4 +206,5 @@ def compare(data: Dataset) -> Comparison:
         floors={key: floor for key, floor in found.items() if floor is not None},
         references={key: references for key in found if (references := floors.references_at(key))},
         floor_numbers=floor_numbers,
+        twin_numbers=tuple(numbers for numbers in map(numbers_of, data.twins) if numbers is not None),
     )

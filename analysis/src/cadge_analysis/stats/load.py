@@ -347,16 +347,16 @@ def _verdict(outcome: PointOutcome, file: PatternFile) -> tuple[str, str, str]:
         lost = outcome.attempt.lost if outcome.attempt else 0
         return "failed", str(Reason.EMPTY), say("load.no_operation", lost=lost or 0)
     if outcome.status == "valid":
-        return _VALID
+        return VALID
     return outcome.status, str(outcome.reason_code or ""), outcome.reason or say("load.no_reason_stored")
 
 
-_VALID = ("valid", "", "")
+VALID = ("valid", "", "")
 """Nobody asks why."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempted:
+class Attempted:
     """One planned attempt: what became of it, its processors' use, and its sample where it is valid."""
 
     round: int
@@ -366,7 +366,7 @@ class _Attempted:
     sample: Sample | None
 
 
-def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[tuple[str, _Attempted]]:
+def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[tuple[str, Attempted]]:
     """Yield each planned attempt of a launch, with its point."""
     counted = _counted(record) if record is not None else {}
     roles = tuple(record.launch.roles) if record is not None else ()
@@ -380,7 +380,7 @@ def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | No
                 sample = _sample(attempt, file, launch.launch_id, cpu, counted)
             except FormatError as error:
                 campaign.blame(launch.launch_id, error)
-        yield outcome.point.point_id, _Attempted(launch.round, launch.launch_id, verdict, cpu, sample)
+        yield outcome.point.point_id, Attempted(launch.round, launch.launch_id, verdict, cpu, sample)
 
 
 @cache
@@ -389,7 +389,7 @@ def _round_key(number: int, launch: int) -> RoundKey:
     return number, launch
 
 
-def _cell(point: PlanPoint, plan: Plan, found: list[_Attempted]) -> Cell:
+def _cell(point: PlanPoint, plan: Plan, found: list[Attempted]) -> Cell:
     """Sort the attempts of one point into samples and troubles."""
     found.sort(key=lambda one: (one.round, one.launch_id))
     verdicts = [one.verdict for one in found]
@@ -418,6 +418,13 @@ def _cell(point: PlanPoint, plan: Plan, found: list[_Attempted]) -> Cell:
     )
 
 
+def cells_of(plan: Plan, found: dict[str, list[Attempted]]) -> list[Cell]:
+    """Return the cells of a plan in their order, and empty `found`: the attempts at each of its points."""
+    cells = [_cell(point, plan, found.pop(point.point_id)) for point in plan.points]
+    cells.sort(key=lambda c: (c.case.sort_key, c.series))
+    return cells
+
+
 @uncollected()
 def read(campaign: Campaign, *, rounds: int | None = None, afresh: bool = False) -> Dataset:
     """Read everything that the analysis needs from a campaign. Raises NoDataError where nothing was planned.
@@ -435,7 +442,7 @@ def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None
     if rounds is not None:
         plan = plan.up_to(rounds)
     missing = {launch.launch_id: launch for launch in plan.launches}
-    found: dict[str, list[_Attempted]] = {point.point_id: [] for point in plan.points}
+    found: dict[str, list[Attempted]] = {point.point_id: [] for point in plan.points}
     records: list[LaunchRecord] = []
     attempts: dict[str, AttemptColumns] = {}
     for record in campaign.readings(afresh=afresh):
@@ -448,8 +455,7 @@ def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None
     for launch in missing.values():
         for point_id, one in _attempted(campaign, launch, None):
             found[point_id].append(one)
-    cells = [_cell(point, plan, found.pop(point.point_id)) for point in plan.points]
-    cells.sort(key=lambda c: (c.case.sort_key, c.series))
+    cells = cells_of(plan, found)
     return Dataset(
         campaign_id=meta.campaign_id,
         meta=meta,

@@ -55,6 +55,7 @@ from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.study import (
@@ -284,7 +285,7 @@ def page(
     """
     comparisons = [gated(one) for one in comparisons]
     comparison = comparisons[0]
-    remarked = [(one, remarks(one, against_itself(one))) for one in comparisons]
+    remarked = [(one, remarks(one, loads(one), against_itself(one))) for one in comparisons]
     found = tuple(remark for _, some in remarked for remark in some)
     serious = tuple(
         replace(remark, title=f"{remark.title} ({one.data.meta.campaign_id})") if len(comparisons) > 1 else remark

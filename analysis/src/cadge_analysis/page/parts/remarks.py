@@ -15,7 +15,7 @@ from cadge_analysis.selftest.pinned import warning, withholds
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
-from cadge_analysis.stats.knee import does_nothing, loads
+from cadge_analysis.stats.knee import Loads, does_nothing
 from cadge_analysis.stats.launch_facts import changed_libraries
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.numbers import OPERATIONS_MIN
@@ -321,9 +321,8 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
         )
 
 
-def _generator(comparison: Comparison) -> Iterator[Remark]:
+def _generator(found: Loads, rows: Sequence[Row]) -> Iterator[Remark]:
     """Say what whoever makes a load can offer at most, and how many rows come near it."""
-    found, rows = loads(comparison), comparison.rows
     for pattern, file in {row.cell.case.pattern: row.cell.case.file for row in rows}.items():
         rule = file.knee
         if rule is None:
@@ -439,8 +438,11 @@ def _share(some: int, every: int) -> float:
     return some / every if every else 0.0
 
 
-def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ...]:
-    """Return every remark, serious ones first, each kind in the order of this file. rates: A against A, by measures."""
+def remarks(comparison: Comparison, offered: Loads, *rates: TwinRate | None) -> tuple[Remark, ...]:
+    """Return every remark, serious ones first, each kind in the order of this file.
+
+    offered: what the campaign says of loads; rates: A against A, by measures.
+    """
     data = comparison.data
     found = [
         *_surroundings(data),
@@ -458,7 +460,7 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
         *modes.remarks(data, comparison.rows),
         *_hindered(data, comparison.rows),
         *_caveats(comparison.rows),
-        *_generator(comparison),
+        *_generator(offered, comparison.rows),
         *_machine(data),
         *_said_by_others(data),
     ]

@@ -297,8 +297,8 @@ static int weigh(struct session *session, struct drv_fail *fail)
 	json_t *all;
 
 	session->rss[DRV_CONNECTED] = drv_rss_read();
-	if (agree(session, "resident", json_pack("{s:o}", "bytes", drv_rss_json(session->rss)), NULL,
-		  &all, fail))
+	if (agree(session, "resident", json_pack("{s:o}", "bytes", drv_rss_json(session->rss)), NULL, &all,
+		  fail))
 		return -1;
 	for (size_t e = 0; e < json_array_size(all); e++)
 		session->result.resident[e] = json_incref(json_object_get(json_array_get(all, e), "bytes"));

@@ -61,7 +61,7 @@ def found(data: load.Dataset) -> Picture:
 
 def test_its_numbers_are_those_of_the_reports_tables(data: load.Dataset, found: Picture) -> None:
     shown: dict[str, dict[str, str]] = {}
-    for table in tables_of(report.page_of(data).sections):
+    for table in tables_of(report.page_of(data).blocks):
         if table.role != "full" or "-more" in table.heads:
             continue
         for line in table.lines:

@@ -15,6 +15,7 @@ from cadge_analysis.messages import say
 from cadge_analysis.page.parts import remarks
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import judge_campaign
+from cadge_analysis.stats.knee import loads
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -84,7 +85,7 @@ def test_what_stands_beside_ranks_nothing(found: compare.Comparison) -> None:
     lower = [row for row in beside if row.cell.series.layer == SLOW and row.cell.case.pattern == "rpc"]
     assert all(row.beats_floor for row in lower)
     assert len(lower) == 3
-    said = remarks.remarks(found)
+    said = remarks.remarks(found, loads(found))
     assert not any(one.key == "better_than_floor" for one in said)
 
 

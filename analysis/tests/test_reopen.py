@@ -11,11 +11,11 @@ from pathlib import Path
 import pagereader
 import pytest
 import synthetic
-from cadge_analysis.page.provenance import as_json
 
 from cadge_analysis import report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.messages import say
+from cadge_analysis.page.parts.provenance import as_json
 from cadge_analysis.page.reopened import NEEDS_RAW
 from cadge_analysis.stats import load
 from cadge_analysis.verify import check, printed

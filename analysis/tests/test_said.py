@@ -132,7 +132,9 @@ def test_whose_work_is_compared_is_said_once(data: Dataset) -> None:
     }
     assert own(data, changed) == (series.label,)
     said = {one.name: one.text for one in method(data.patterns, (), several_ends=False, own=(series.label,))}
-    assert f"the whole library of {series.label}" in said["By whom"]
+    assert said["By whom"] == say(
+        "report", "method.authors", libraries=say("report", "method.own_library", layers=[series.label])
+    )
 
 
 def test_attempts_of_what_was_measured_twice_are_told_apart(tmp_path: Path, data: Dataset) -> None:

@@ -21,6 +21,7 @@ from cadge_analysis.messages import say
 from cadge_analysis.page.parts.remarks import remarks
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, TailVerdicts
+from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.measures import TAIL, samples_needed
 from cadge_analysis.stats.twin import twin_rate
 from cadge_results import Campaign
@@ -151,7 +152,7 @@ def test_a_layer_that_differs_from_itself_by_its_p99_alone(campaign: Campaign, t
     assert not verdicts.withheld
     assert tails.withheld.startswith(f"{BASE} differed from itself in the p99 of 3 of 3 cells")
     assert {one.says for one in tails.by_point.values()} == {"cannot tell"}
-    said = remarks(comparison, rate, twin_rate(comparison, verdicts, measure=TAIL))
+    said = remarks(comparison, loads(comparison), rate, twin_rate(comparison, verdicts, measure=TAIL))
     assert [one.text.startswith("Verdicts on the p99 are withheld") for one in said if "by its p99" in one.title] == [
         True
     ]

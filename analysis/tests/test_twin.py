@@ -29,6 +29,7 @@ from cadge_analysis.stats.inference.plan_power import families_of
 from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, fixed
 from cadge_analysis.stats.inference.signs import leaves
 from cadge_analysis.stats.inference.verdict import Verdict
+from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.twin import TwinRate, called_at_most, twin_cells, twin_rate
 from cadge_results import Campaign
@@ -114,7 +115,9 @@ def test_verdicts_are_withheld_where_a_layer_differs_from_itself(tmp_path: Path)
     assert verdicts.withheld.startswith(why)
     assert {one.says for one in verdicts.by_point.values()} <= {Verdict.UNKNOWN}
     assert all(group.best is None for group in verdicts.groups.values())
-    found = [one for one in remarks(comparison, rate) if one.serious and one.key == "differs_from_itself"]
+    found = [
+        one for one in remarks(comparison, loads(comparison), rate) if one.serious and one.key == "differs_from_itself"
+    ]
     assert [one.text.startswith(f"Verdicts are withheld: {why}") for one in found] == [True]
     stops = [one for one in limits(page(comparison, title=None, generated="now")) if one.stops]
     assert [(one.title, one.size) for one in stops] == [(found[0].title, say("remarks", "differs_from_itself.size"))]
@@ -146,7 +149,7 @@ def test_nothing_that_was_planned_of_a_twin_is_out_of_sight(tmp_path: Path) -> N
     assert sum(int(line.cells[1].raw) for line in lines) == len(campaign.plan.points)
     attempts = sum(len(launch.point_ids) for launch in campaign.plan.launches)
     assert sum(int(line.cells[2].raw) for line in lines) == attempts
-    missing = [one.text for one in remarks(comparison) if "missing" in one.text]
+    missing = [one.text for one in remarks(comparison, loads(comparison)) if "missing" in one.text]
     assert f"{4 * len(SIZES)} planned attempts are missing" in missing[0]
 
 

@@ -4,11 +4,11 @@
 
 #include "traffic/floor.h"
 
-static int prepare(struct drv_play *play, struct drv_fail *fail)
+static int prepare(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
-	return drv_form_prepare(play, parameters->bytes, (uint32_t)parameters->depth, true,
+	return drv_form_prepare(run, parameters->bytes, (uint32_t)parameters->depth, true,
 				(enum drv_touch)parameters->touch, fail);
 }
 

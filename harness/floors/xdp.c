@@ -39,9 +39,9 @@ static int keep_frames(struct floor_state *state, uint32_t frames, struct drv_fa
 	if (!state->kept)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the list of frames");
 	state->in_mask = frames - 1;
-	state->lent = state->lend = XDP_FRAMES_IN_MIN;
-	__atomic_store_n(state->xdp.fill.producer, state->lent, __ATOMIC_RELEASE);
-	for (uint32_t frame = frames; frame > state->lent; frame--)
+	state->in_flight = state->lend = XDP_FRAMES_IN_MIN;
+	__atomic_store_n(state->xdp.fill.producer, state->in_flight, __ATOMIC_RELEASE);
+	for (uint32_t frame = frames; frame > state->in_flight; frame--)
 		state->kept[state->kept_count++] = (uint64_t)(frame - 1) * XDP_FRAME_BYTES;
 	return 0;
 }
@@ -183,7 +183,7 @@ static int xdp_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 	/* Frames of an earlier point that came late. */
 	while (frame_take(state, &address, &length))
 		frame_back(state, address);
-	for (; state->lent < state->lend; state->lent++)
+	for (; state->in_flight < state->lend; state->in_flight++)
 		frame_lend(state, state->kept[--state->kept_count]);
 	state->sent = state->gathering = 0;
 	state->gathered = 0;

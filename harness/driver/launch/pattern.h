@@ -144,7 +144,7 @@ struct drv_role;
 struct drv_pattern;
 
 /* One role in one attempt. */
-struct drv_play {
+struct drv_role_run {
 	struct drv_engine *engine;
 	const struct drv_pattern *pattern;
 	const struct drv_role *role;
@@ -165,9 +165,9 @@ struct drv_play {
 	/* this role serves, and what it serves is being measured; the driver's */
 	bool serves_measurement;
 	/* of the other threads of this endpoint; the driver's */
-	struct drv_play *others;
+	struct drv_role_run *others;
 	/* place self, of the role that acts: the other role of this process; else NULL */
-	struct drv_play *passive;
+	struct drv_role_run *passive;
 };
 
 struct drv_role {
@@ -191,34 +191,34 @@ struct drv_role {
 	/* what the threads of an endpoint share in an attempt, beside a state of each */
 	size_t shared_bytes;
 	/* Gets ready for one attempt, and points engine->sink to the role's own sink. */
-	int (*prepare)(struct drv_play *play, struct drv_fail *fail);
+	int (*prepare)(struct drv_role_run *run, struct drv_fail *fail);
 	/* Releases what `prepare` and the steps made, once for each `prepare`, whether it worked or not. NULL: nothing. */
-	void (*stop)(struct drv_play *play);
+	void (*stop)(struct drv_role_run *run);
 	/*
 	 * Acting roles: each runs until its end and until nothing of it is outstanding. `serial` as in drv_phase.
 	 * `measure` fills the record.
 	 */
-	int (*verify)(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
-	int (*warmup)(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
-	int (*measure)(struct drv_play *play, struct drv_fail *fail);
+	int (*verify)(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail);
+	int (*warmup)(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail);
+	int (*measure)(struct drv_role_run *run, struct drv_fail *fail);
 	/* Acting roles, after a failure: polls until the layer has given everything back; false: it has not. */
-	bool (*settle)(struct drv_play *play);
+	bool (*settle)(struct drv_role_run *run);
 	/*
 	 * Works for others until a message comes from out of band: *message_out, a new reference. NULL: the layer is
 	 * polled, nothing else. drv_engine_poll_oob finds the message.
 	 */
-	int (*serve)(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+	int (*serve)(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail);
 	/* What is due after each poll, of the state of a role beside one that acts; `serve` does it in a loop. NULL: nothing. */
 	int (*drain)(void *state, struct drv_fail *fail);
 	/* Ends a phase, fills in the counts since the attempt began (zeroed before), and begins the next phase. */
-	void (*phase)(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+	void (*phase)(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out);
 	/*
 	 * After the measurement, at endpoint 0: what follows from the stamps of all endpoints, by their number. Those of the
 	 * measurement alone; they are of one clock where offer.both.clock is not 0. NULL: nothing.
 	 */
-	void (*conclude)(struct drv_play *play, const struct drv_stamps *stamps, size_t endpoints);
+	void (*conclude)(struct drv_role_run *run, const struct drv_stamps *stamps, size_t endpoints);
 	/* A number for all others, sent with each phase. Such a role is endpoint 0's. NULL: 0. */
-	uint64_t (*tell)(const struct drv_play *play);
+	uint64_t (*tell)(const struct drv_role_run *run);
 };
 
 #define DRV_QUANTITIES_MAX DRV_RECORD_MAX

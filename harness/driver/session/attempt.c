@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "session/counts.h"
 #include "session/judge.h"
-#include "session/play.h"
+#include "session/role_run.h"
 #include "base/text.h"
 
 struct acting {
@@ -17,7 +17,7 @@ struct acting {
 	const struct drv_point *point;
 	struct drv_attempt *attempt;
 	struct drv_phases *phases;
-	struct drv_play play;
+	struct drv_role_run run;
 	uint64_t deadline_ns;
 	size_t endpoints;
 	/* how many others act */
@@ -93,7 +93,7 @@ static int tell(struct acting *acting, const char *name, const struct drv_phase 
 	bool settled = true;
 
 	if (acting->prepared)
-		drv_play_phase(&acting->play, phase, &acting->accounts[0].counts[boundary]);
+		drv_role_run_phase(&acting->run, phase, &acting->accounts[0].counts[boundary]);
 	if (order(acting, drv_phase_json(name, phase), false, true, fail))
 		return -1;
 	if (phase->ended == DRV_STEP_COUNT)
@@ -171,7 +171,7 @@ static int await_acted(struct acting *acting, enum drv_step step, struct drv_fai
 		json_t *message;
 		const char *name;
 
-		if (drv_play_serve(&acting->play, &message, fail))
+		if (drv_role_run_serve(&acting->run, &message, fail))
 			return -1;
 		name = json_string_value(json_object_get(message, "m"));
 		if (strcmp(name, "acted") != 0) {
@@ -204,7 +204,7 @@ static int act(struct acting *acting, enum drv_step step, uint64_t serial, struc
 		  true, true, fail))
 		return -1;
 	if (own->acts) {
-		if (drv_play_step(&acting->play, step, serial, &usage, fail))
+		if (drv_role_run_step(&acting->run, step, serial, &usage, fail))
 			return -1;
 		if (step == DRV_STEP_COUNT) {
 			own->system_calls = usage.system_calls;
@@ -243,7 +243,7 @@ static struct drv_phase phase_after(const struct acting *acting, enum drv_step e
 		.full = full,
 		.serial = serial,
 		.last = last,
-		.told = acting->play.role->tell ? acting->play.role->tell(&acting->play) : 0,
+		.told = acting->run.role->tell ? acting->run.role->tell(&acting->run) : 0,
 	};
 }
 
@@ -252,7 +252,7 @@ static void conclude(struct acting *acting)
 {
 	struct drv_stamps stamps[DRV_ENDPOINTS_MAX];
 
-	if (!acting->play.role->conclude)
+	if (!acting->run.role->conclude)
 		return;
 	for (size_t e = 0; e < acting->endpoints; e++) {
 		const struct drv_stamps *before = &acting->accounts[e].counts[DRV_BEFORE].stamps,
@@ -263,7 +263,7 @@ static void conclude(struct acting *acting)
 			stamps[e].sum[sort] = after->sum[sort] - before->sum[sort];
 		}
 	}
-	acting->play.role->conclude(&acting->play, stamps, acting->endpoints);
+	acting->run.role->conclude(&acting->run, stamps, acting->endpoints);
 }
 
 /* System calls, where this launch counts them. */
@@ -338,7 +338,7 @@ static bool recover(struct acting *acting, const struct drv_fail *fail)
 	if (fail->reason != DRV_DEADLINE && fail->reason != DRV_LIBRARY && fail->reason != DRV_MEMORY &&
 	    fail->reason != DRV_NO_CAP)
 		return false;
-	if (acting->prepared && !drv_play_settle(&acting->play))
+	if (acting->prepared && !drv_role_run_settle(&acting->run))
 		return false;
 	return cancel(acting);
 }
@@ -387,9 +387,9 @@ int drv_attempt_run(struct drv_engine *engine, size_t index, struct drv_attempt 
 	cast(acting);
 	status = engine->self ? 0 : begin(acting, index, &fail);
 	if (!status) {
-		status = drv_play_start(&acting->play, engine, index, &attempt->record, &fail);
+		status = drv_role_run_start(&acting->run, engine, index, &attempt->record, &fail);
 		acting->prepared = !status;
-		acting->accounts[0].sleep = acting->play.sleep;
+		acting->accounts[0].sleep = acting->run.sleep;
 	}
 	if (!status)
 		status = go_through(acting, &fail);
@@ -402,7 +402,7 @@ int drv_attempt_run(struct drv_engine *engine, size_t index, struct drv_attempt 
 		if (status < 0 ? !recover(acting, &fail) : !cancel(acting))
 			engine->broken = true;
 	}
-	drv_play_stop(&acting->play);
+	drv_role_run_stop(&acting->run);
 	engine->sink = sink;
 	free(acting);
 	return engine->broken ? -1 : 0;

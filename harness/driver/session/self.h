@@ -12,10 +12,10 @@ void *drv_zeroed(size_t bytes);
  * Prepares both roles of a play whose other members are set, and puts a demultiplexer before them. Nothing is done for a
  * pattern of one role but to prepare that. The caller ends it with drv_self_stop, whether it worked or not.
  */
-int drv_self_prepare(struct drv_play *play, struct drv_fail *fail);
+int drv_self_prepare(struct drv_role_run *run, struct drv_fail *fail);
 /* Before the acting role stops. */
-void drv_self_stop(struct drv_play *play);
+void drv_self_stop(struct drv_role_run *run);
 /* After a step of the acting role that failed: why, where it was the other role. */
-void drv_self_explain(const struct drv_play *play, struct drv_fail *fail);
+void drv_self_explain(const struct drv_role_run *run, struct drv_fail *fail);
 
 #endif

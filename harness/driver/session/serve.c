@@ -5,7 +5,7 @@
 #include "engine/engine.h"
 #include "session/attempt.h"
 #include "session/counts.h"
-#include "session/play.h"
+#include "session/role_run.h"
 #include "base/text.h"
 
 /* Sends an answer to endpoint 0; `message` is taken over. */
@@ -25,7 +25,7 @@ static json_t *failure(const char *name, const struct drv_fail *why)
 }
 
 /* Ends a phase and says what was counted. *over_out: that was the last one. */
-static int end_phase(struct drv_play *play, const json_t *message, uint64_t deadline_ns, bool *over_out,
+static int end_phase(struct drv_role_run *run, const json_t *message, uint64_t deadline_ns, bool *over_out,
 		     struct drv_fail *fail)
 {
 	struct drv_counts counts;
@@ -36,44 +36,44 @@ static int end_phase(struct drv_play *play, const json_t *message, uint64_t dead
 	if (drv_phase_parse(message, &phase, fail))
 		return -1;
 	if (phase.cancelled)
-		settled = drv_play_settle(play);
-	drv_play_phase(play, &phase, &counts);
+		settled = drv_role_run_settle(run);
+	drv_role_run_phase(run, &phase, &counts);
 	if (phase.ended == DRV_STEP_COUNT)
-		drv_events_end(&play->engine->events);
+		drv_events_end(&run->engine->events);
 	said = drv_counts_json(&counts);
 	if (said && phase.last &&
 	    (json_object_set_new(said, "settled", json_boolean(settled)) ||
 	     (!phase.cancelled &&
-	      json_object_set_new(said, "quantities", drv_record_json(play->record, 0))))) {
+	      json_object_set_new(said, "quantities", drv_record_json(run->record, 0))))) {
 		json_decref(said);
 		said = NULL;
 	}
 	*over_out = phase.last;
-	return answer(play->engine, said, deadline_ns, fail);
+	return answer(run->engine, said, deadline_ns, fail);
 }
 
 /* Runs one step and says how it went. A failure is endpoint 0's to judge, unless the channel to it broke. */
-static int act(struct drv_play *play, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail)
+static int act(struct drv_role_run *run, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail)
 {
 	const json_int_t step = json_integer_value(json_object_get(message, "step"));
 	const json_int_t serial = json_integer_value(json_object_get(message, "serial"));
-	const struct drv_record *record = play->record;
+	const struct drv_record *record = run->record;
 	struct drv_usage usage;
 	struct drv_fail why;
 
-	if (!play->role->acts || step < DRV_STEP_VERIFY || step > DRV_STEP_MEASURE)
+	if (!run->role->acts || step < DRV_STEP_VERIFY || step > DRV_STEP_MEASURE)
 		return drv_fail_set(fail, DRV_PROTOCOL,
 				    "endpoint 0 ordered a step that this role does not have");
-	if (drv_play_step(play, (enum drv_step)step, (uint64_t)serial, &usage, &why)) {
+	if (drv_role_run_step(run, (enum drv_step)step, (uint64_t)serial, &usage, &why)) {
 		if (why.reason == DRV_PEER_LOST)
-			drv_engine_explain(play->engine, &why);
-		if (why.reason == DRV_STOPPED || why.reason == DRV_PEER_LOST || play->engine->broken) {
+			drv_engine_explain(run->engine, &why);
+		if (why.reason == DRV_STOPPED || why.reason == DRV_PEER_LOST || run->engine->broken) {
 			*fail = why;
 			return -1;
 		}
-		return answer(play->engine, failure("acted", &why), deadline_ns, fail);
+		return answer(run->engine, failure("acted", &why), deadline_ns, fail);
 	}
-	return answer(play->engine,
+	return answer(run->engine,
 		      json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "m", "acted",
 				"operations", drv_json_count(record->operations), "bytes",
 				drv_json_count(record->bytes), "lost", drv_json_count(record->lost), "late",
@@ -86,7 +86,7 @@ static int act(struct drv_play *play, const json_t *message, uint64_t deadline_n
 }
 
 /* From "ready" to "finish" or "cancel". */
-static int serve_phases(struct drv_play *play, uint64_t deadline_ns, struct drv_fail *fail)
+static int serve_phases(struct drv_role_run *run, uint64_t deadline_ns, struct drv_fail *fail)
 {
 	bool over = false;
 
@@ -95,13 +95,13 @@ static int serve_phases(struct drv_play *play, uint64_t deadline_ns, struct drv_
 		const char *name;
 		int status;
 
-		if (drv_play_serve(play, &message, fail))
+		if (drv_role_run_serve(run, &message, fail))
 			return -1;
 		name = json_string_value(json_object_get(message, "m"));
 		if (!strcmp(name, "act"))
-			status = act(play, message, deadline_ns, fail);
+			status = act(run, message, deadline_ns, fail);
 		else if (!strcmp(name, "phase") || !strcmp(name, "finish") || !strcmp(name, "cancel"))
-			status = end_phase(play, message, deadline_ns, &over, fail);
+			status = end_phase(run, message, deadline_ns, &over, fail);
 		else
 			status = drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 sent \"%s\" during an attempt",
 					      name);
@@ -118,20 +118,20 @@ static int serve_attempt(struct drv_engine *engine, size_t index, struct drv_fai
 	const uint64_t deadline_ns = drv_engine_allow(engine, point->deadline_ns + DRV_GRACE_NS);
 	struct cadge_sink *before = engine->sink;
 	struct drv_record record;
-	struct drv_play play;
+	struct drv_role_run run;
 	struct drv_fail why;
 	int status;
 
 	drv_record_start(&record, point->pattern->quantities);
-	if (drv_play_start(&play, engine, index, &record, &why)) {
+	if (drv_role_run_start(&run, engine, index, &record, &why)) {
 		status = answer(engine, failure("ready", &why), deadline_ns, fail);
 	} else {
-		status = answer(engine, json_pack("{s:s, s:i}", "m", "ready", "sleep", (int)play.sleep),
+		status = answer(engine, json_pack("{s:s, s:i}", "m", "ready", "sleep", (int)run.sleep),
 				deadline_ns, fail);
 		if (!status)
-			status = serve_phases(&play, deadline_ns, fail);
+			status = serve_phases(&run, deadline_ns, fail);
 	}
-	drv_play_stop(&play);
+	drv_role_run_stop(&run);
 	drv_record_free(&record);
 	engine->sink = before;
 	return status;

@@ -14,7 +14,7 @@
 #include "engine/engine.h"
 #include "engine/mapped.h"
 #include "measure/pin.h"
-#include "session/play.h"
+#include "session/role_run.h"
 #include "measure/rss.h"
 #include "session/result.h"
 #include "session/subject.h"
@@ -266,7 +266,7 @@ static int expose(struct session *session, struct drv_fail *fail)
 	for (size_t i = 0; i < session->result.attempts_count; i++) {
 		const struct drv_attempt *attempt = &session->result.attempts[i];
 		const struct drv_role role = engine->self ? drv_role_self(attempt->point->pattern)
-							  : *drv_play_role(engine, attempt->point);
+							  : *drv_role_here(engine, attempt->point);
 		const uint64_t wanted = drv_point_needs(attempt->point).region_bytes;
 
 		if (attempt->status == DRV_REFUSED || !wanted)

@@ -2,7 +2,7 @@
 /* A requester that asks one thing at a time, and its responder, as the pattern closed_loop has them, over a layer with faults to order. */
 #include "traffic/ask.h"
 #include "traffic/responder.h"
-#include "plays.h"
+#include "role_runs.h"
 
 static void test_sound(void)
 {
@@ -68,11 +68,11 @@ static void test_asked(void)
 	engine.channels_count = 1;
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
 		struct drv_responder server = {0};
-		struct drv_play play = {.engine = &engine, .state = &server, .seed = SEED};
+		struct drv_role_run run = {.engine = &engine, .state = &server, .seed = SEED};
 		struct cadge_sink *sink = &server.port.sink;
 		struct drv_fail fail;
 
-		tap_ok(!drv_responder_role_prepare_asked(&play, NULL, LARGEST, false, &fail) &&
+		tap_ok(!drv_responder_role_prepare_asked(&run, NULL, LARGEST, false, &fail) &&
 			       engine.sink == sink,
 		       "a responder starts");
 		drv_check_phase(&server.lines->check, false, 0);
@@ -96,12 +96,12 @@ static void test_short(void)
 	enum { SEED = 7, BYTES = 8 };
 	struct drv_engine engine = {.layer = fake_layer(), .clock = shared_clock};
 	struct drv_requester state = {0};
-	struct drv_play play = {.engine = &engine, .state = &state, .seed = SEED};
+	struct drv_role_run run = {.engine = &engine, .state = &state, .seed = SEED};
 	struct cadge_sink *sink = &state.progress.port.sink;
 	uint8_t message[DRV_HEAD_BYTES];
 	struct drv_fail fail;
 
-	tap_ok(!drv_ask_start(&play, NULL, 1, DRV_HEAD_BYTES, false, &fail) && engine.sink == sink,
+	tap_ok(!drv_ask_start(&run, NULL, 1, DRV_HEAD_BYTES, false, &fail) && engine.sink == sink,
 	       "a requester starts");
 	state.awaited = drv_ask_key(0, BYTES);
 	drv_head_write(message, DRV_HEAD_BYTES, ~(uint64_t)SEED, state.awaited);

@@ -2,7 +2,7 @@
 /* Whole attempts over a layer with faults to order: pairing, verification, counts, deadlines. */
 #include <inttypes.h>
 
-#include "plays.h"
+#include "role_runs.h"
 #include "traffic/push.h"
 #include "measure/service.h"
 #include "tap.h"
@@ -109,7 +109,7 @@ static void test_same_buffer(void)
 		}
 	expect_unsound(point, (struct fake_orders){.flip_every = 1, .flip_at = 4999}, "payload",
 		       "a wrong last byte of a stream from one buffer");
-	tap_ok(play(touched(point), (struct fake_orders){0}).attempt.status == DRV_REFUSED,
+	tap_ok(run(touched(point), (struct fake_orders){0}).attempt.status == DRV_REFUSED,
 	       "a buffer that is being sent from is not written anew");
 }
 
@@ -132,7 +132,7 @@ static void spread(struct drv_point put, struct drv_point get)
 
 	shared_caches_bytes = caches;
 	point_set(&put, "spread", 2 * caches - 1);
-	tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "the caches hold too much");
+	tap_ok(run(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "the caches hold too much");
 	put.deadline_ns = get.deadline_ns = 20000000000;
 	point_set(&put, "spread", 2 * caches);
 	point_set(&get, "spread", 2 * caches);
@@ -166,17 +166,16 @@ static void test_spread_stream(void)
 	point = point_make("stream", 24, 0, 5);
 	point_set(&point, "spread", UINT64_C(1) << 19);
 	point.deadline_ns = 5000000000;
-	outcome = play(point, (struct fake_orders){.queued = true});
+	outcome = run(point, (struct fake_orders){.queued = true});
 	tap_ok(outcome.queued_most >= 5 && outcome.queued_most <= 5 + 1 + DRV_PUSHER_ANSWERS,
 	       "at most 5 messages and the words of both sides with the layer: %u", outcome.queued_most);
-	tap_ok(play(touched(point), (struct fake_orders){.reserve = true}).attempt.status == DRV_REFUSED,
+	tap_ok(run(touched(point), (struct fake_orders){.reserve = true}).attempt.status == DRV_REFUSED,
 	       "messages are written in the library's memory");
 	point_set(&point, "buffers", 1);
-	tap_ok(play(point, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "one buffer, and many");
+	tap_ok(run(point, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "one buffer, and many");
 	point_set(&point, "buffers", 0);
 	point_set(&point, "spread", (UINT64_C(1) << 19) - 1);
-	tap_ok(play(point, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
-	       "the caches hold too much");
+	tap_ok(run(point, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "the caches hold too much");
 	shared_caches_bytes = 0;
 }
 
@@ -189,7 +188,7 @@ static void notification(struct drv_point put)
 	expect_unsound(put, (struct fake_orders){.note_lost = 501}, "payload", "a put that tells nobody");
 	expect_unsound(put, (struct fake_orders){.note_twice = 501}, "payload", "a put that tells twice");
 	point_set(&put, "operation", GET);
-	tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "a get tells nobody");
+	tap_ok(run(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "a get tells nobody");
 	point_set(&put, "operation", PUT);
 	point_set(&put, "notify", 0);
 }
@@ -216,7 +215,7 @@ static void test_registration(void)
 					point_set(&point, "operation", operation);
 					point_set(&point, "registration", which);
 					expect_sound(point, orders, which == WARM ? "warm" : "cold");
-					outcome = play(point, orders);
+					outcome = run(point, orders);
 					/* the region of the target is registered as well */
 					tap_ok(!registers || (which == WARM ? outcome.mem_regs == 2
 									    : outcome.mem_regs >
@@ -238,7 +237,7 @@ static void test_registration(void)
 	}
 	expect_failed(point, (struct fake_orders){.registers = true, .reg_fails = 50}, DRV_MEMORY, false,
 		      "memory that cannot be registered");
-	tap_ok(play(point, (struct fake_orders){.registers = true, .reg_fails = 50}).left_registered == 0,
+	tap_ok(run(point, (struct fake_orders){.registers = true, .reg_fails = 50}).left_registered == 0,
 	       "nothing stays registered after a failure");
 	point_set(&point, "operation", GET);
 	expect_unsound(point, (struct fake_orders){.flip_every = 1, .flip_at = 63}, "payload",
@@ -291,7 +290,7 @@ static void test_onesided(void)
 		spread(put, get);
 		point_set(&put, "spread", 0);
 		point_set(&put, "target", 1);
-		tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
+		tap_ok(run(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
 		       "place self has no passive target");
 	}
 }
@@ -516,7 +515,7 @@ static void test_workers(void)
 		      "a layer that is always busy, and answers that nobody takes");
 	point_set(&point, "workers", 0);
 	{
-		const struct outcome outcome = play(point, (struct fake_orders){0});
+		const struct outcome outcome = run(point, (struct fake_orders){0});
 
 		tap_ok(outcome.attempt.status == DRV_REFUSED && outcome.attempt.fail.reason == DRV_ARGUMENT,
 		       "workers without any: %s", show(&outcome));
@@ -570,7 +569,7 @@ static void test_two_flows(void)
 	}
 	point_set(&point, "aggressor", ENDPOINT);
 	{
-		const struct outcome outcome = play(point, (struct fake_orders){0});
+		const struct outcome outcome = run(point, (struct fake_orders){0});
 
 		tap_ok(outcome.attempt.status == DRV_REFUSED && outcome.attempt.fail.reason == DRV_NO_CAP,
 		       "another endpoint is none of a process that plays all: %s", show(&outcome));
@@ -578,7 +577,7 @@ static void test_two_flows(void)
 	point_set(&point, "aggressor", SAME);
 	point_set(&point, "bulk_bytes", 8);
 	{
-		const struct outcome outcome = play(point, (struct fake_orders){0});
+		const struct outcome outcome = run(point, (struct fake_orders){0});
 
 		tap_ok(outcome.attempt.status == DRV_REFUSED && outcome.attempt.fail.reason == DRV_ARGUMENT,
 		       "calls as large as the stream's messages could not be told apart: %s", show(&outcome));

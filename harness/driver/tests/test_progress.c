@@ -64,23 +64,24 @@ static int poll_and_give(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 static bool has_lent(void *arg)
 {
-	return ((const struct drv_progress *)arg)->lents > 0;
+	return ((const struct drv_progress *)arg)->in_flight_count > 0;
 }
 
 static void test_turns(struct drv_engine *engine)
 {
 	static struct drv_progress progress;
-	bool lent[2] = {false, false};
+	bool in_flight[2] = {false, false};
 	struct drv_fail fail;
 	int failed = 0;
 
-	drv_progress_start(&progress, engine, NULL, lent, 2);
+	drv_progress_start(&progress, engine, NULL, in_flight, 2);
 	drv_progress_lend(&progress, 1, CADGE_QUEUED);
 	drv_progress_lend(&progress, 0, CADGE_DONE);
-	tap_ok(progress.lents == 1 && lent[1] && !lent[0], "a buffer is lent until its completion");
+	tap_ok(progress.in_flight_count == 1 && in_flight[1] && !in_flight[0],
+	       "a buffer is lent until its completion");
 	gives.token = 1;
 	gives.times = 2;
-	tap_ok(!drv_progress_turn(&progress, 0, &fail) && progress.lents == 0 &&
+	tap_ok(!drv_progress_turn(&progress, 0, &fail) && progress.in_flight_count == 0 &&
 		       progress.check.mismatches == 1,
 	       "a completion that comes twice is a mismatch: %s", progress.check.mismatch);
 	gives.token = 2;

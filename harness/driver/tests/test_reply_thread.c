@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "plays.h"
+#include "role_runs.h"
 #include "tap.h"
 
 static struct drv_point taken(uint64_t request, uint64_t reply, uint64_t depth, enum drv_reply how,
@@ -83,7 +83,7 @@ static void test_reply_thread_faults(void)
 			      "a layer that is always busy");
 		expect_failed(point, (struct fake_orders){.fail_after = 100}, DRV_LIBRARY, true,
 			      "a poll that fails");
-		outcome = play(point, (struct fake_orders){.lends = true, .fail_after = 100});
+		outcome = run(point, (struct fake_orders){.lends = true, .fail_after = 100});
 		tap_ok(outcome.attempt.status == DRV_FAILED && outcome.left_lent == 0,
 		       "what was lent is given back after a failure");
 		point_set(&point, "payload", DRV_PAYLOAD_UNSOLICITED);
@@ -92,13 +92,13 @@ static void test_reply_thread_faults(void)
 		for (uint64_t payload = DRV_PAYLOAD_SOLICITED; payload <= DRV_PAYLOAD_UNSOLICITED;
 		     payload++) {
 			point_set(&point, "payload", payload);
-			tap_ok(play(point, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
+			tap_ok(run(point, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
 			       "refused without calls and without LEND: %s", drv_payload_words[payload]);
 		}
 		point = taken(8, 8, 4, how, DRV_PAYLOAD_USUAL);
 		point.duration_ns = 100000000;
 		point.deadline_ns = 3000000000;
-		outcome = play(point, (struct fake_orders){.unreliable = true, .drop_every = 23});
+		outcome = run(point, (struct fake_orders){.unreliable = true, .drop_every = 23});
 		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 && outcome.operations > 0 &&
 			       outcome.attempt.executions_expected == outcome.operations + outcome.lost,
 		       "losses: %s", show(&outcome));

@@ -4,7 +4,7 @@
 #include "measure/warmup.h"
 
 /* Operations of `first` ticks for a while, then of `later` ticks; ends when the rule says so. */
-static struct drv_warmup play(uint64_t first, uint64_t first_count, uint64_t later, uint64_t wobble)
+static struct drv_warmup run(uint64_t first, uint64_t first_count, uint64_t later, uint64_t wobble)
 {
 	struct drv_warmup warmup;
 	uint64_t now = 1000;
@@ -22,21 +22,21 @@ static struct drv_warmup play(uint64_t first, uint64_t first_count, uint64_t lat
 
 int main(void)
 {
-	struct drv_warmup warmup = play(0, 0, 1000, 0);
+	struct drv_warmup warmup = run(0, 0, 1000, 0);
 
 	tap_ok(warmup.over && warmup.steady && warmup.operations == 500,
 	       "equal operations of 1 us: 5 windows of 100");
 	tap_ok(warmup.median == 1000, "the median is theirs");
-	warmup = play(0, 0, 20000, 0);
+	warmup = run(0, 0, 20000, 0);
 	tap_ok(warmup.steady && warmup.operations == 80, "operations of 20 us: 5 windows of 16");
-	warmup = play(5000, 90, 1000, 0);
+	warmup = run(5000, 90, 1000, 0);
 	tap_ok(warmup.steady && warmup.operations > 500, "a slow start is waited out: %llu operations",
 	       (unsigned long long)warmup.operations);
-	warmup = play(0, 0, 20000, 2000);
+	warmup = run(0, 0, 20000, 2000);
 	tap_ok(warmup.over && !warmup.steady, "windows that differ by 10 %% are not steady");
-	warmup = play(0, 0, 20000, 500);
+	warmup = run(0, 0, 20000, 500);
 	tap_ok(warmup.steady, "windows that differ by 2.5 %% are");
-	warmup = play(0, 0, 4000000, 0);
+	warmup = run(0, 0, 4000000, 0);
 	tap_ok(warmup.over && !warmup.steady && warmup.operations == 3,
 	       "three slow operations reach the cap");
 	tap_ok(warmup.median == 4000000, "and still give a median");
@@ -44,18 +44,18 @@ int main(void)
 	tap_ok(!drv_warmup_expired(&warmup, 999) && drv_warmup_expired(&warmup, 1000) && warmup.median == 0,
 	       "no operation at all ends at the cap too");
 	drv_warmup_last(5000000);
-	warmup = play(0, 0, 1000, 0);
+	warmup = run(0, 0, 1000, 0);
 	tap_ok(warmup.over && warmup.steady && warmup.operations == 5000,
 	       "where 5 ms are asked for, steady operations of 1 us take as long: %llu",
 	       (unsigned long long)warmup.operations);
 	drv_warmup_last(0);
-	warmup = play(0, 0, 1000, 0);
+	warmup = run(0, 0, 1000, 0);
 	tap_ok(warmup.operations == 500, "and no longer than it takes afterwards");
 	drv_warmup_count(7);
-	warmup = play(0, 0, 4000000, 0);
+	warmup = run(0, 0, 4000000, 0);
 	tap_ok(warmup.over && warmup.operations == 7 && warmup.median == 4000000,
 	       "where 7 operations are asked for, slow ones go on beyond the cap");
-	warmup = play(0, 0, 1000, 0);
+	warmup = run(0, 0, 1000, 0);
 	tap_ok(warmup.over && warmup.operations == 7, "and fast ones end before they are steady");
 	drv_warmup_count(UINT64_MAX);
 	tap_ok(drv_warmup_cap_ns(25000000) == 10000000 && drv_warmup_cap_ns(250000000) == 50000000,

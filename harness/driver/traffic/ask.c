@@ -15,27 +15,27 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	return CADGE_TAKEN;
 }
 
-int drv_ask_start(struct drv_play *play, drv_recv_fn recv, uint32_t slots, size_t bytes_max, bool touch,
+int drv_ask_start(struct drv_role_run *run, drv_recv_fn recv, uint32_t slots, size_t bytes_max, bool touch,
 		  struct drv_fail *fail)
 {
 	const struct drv_exchange exchange = {.form = DRV_FORM_BARE,
 					      .request_bytes = bytes_max,
 					      .depth = slots,
-					      .seed = play->seed,
+					      .seed = run->seed,
 					      .touch = touch ? DRV_TOUCH_WRITE_READ : DRV_TOUCH_NONE};
-	struct drv_requester *requester = play->state;
+	struct drv_requester *requester = run->state;
 	struct drv_port *port = &requester->progress.port;
 
-	if (drv_requester_start(requester, play->engine, exchange, NULL, fail))
+	if (drv_requester_start(requester, run->engine, exchange, NULL, fail))
 		return -1;
 	requester->asks = true;
 	port->sink.recv = recv ? recv : on_recv;
 	port->sink.sent = drv_progress_on_sent;
 	/* answers have the seed inverted in their heads */
 	port->claim = DRV_CLAIM_HEADS;
-	port->claim_word = ~play->seed;
-	play->engine->sink = requester->progress.sink;
-	play->sleep = DRV_SLEEP_EACH;
+	port->claim_word = ~run->seed;
+	run->engine->sink = requester->progress.sink;
+	run->sleep = DRV_SLEEP_EACH;
 	return 0;
 }
 
@@ -52,9 +52,9 @@ int drv_call(struct drv_requester *requester, size_t bytes, uint64_t key, uint64
 	return status;
 }
 
-int drv_ask_verify(struct drv_play *play, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail)
+int drv_ask_verify(struct drv_role_run *run, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail)
 {
-	struct drv_requester *requester = play->state;
+	struct drv_requester *requester = run->state;
 	uint64_t ignored;
 	int status;
 
@@ -62,16 +62,16 @@ int drv_ask_verify(struct drv_play *play, uint64_t serial, drv_ask_fn ask, struc
 	requester->message.full = true;
 	requester->message.phase = serial;
 	drv_check_phase(&requester->progress.check, true, serial);
-	status = ask(play, &ignored, fail);
+	status = ask(run, &ignored, fail);
 	requester->message.full = false;
 	drv_check_phase(&requester->progress.check, false, serial);
 	return status < 0 ? -1 : 0;
 }
 
-int drv_ask_warmup(struct drv_play *play, uint64_t cap_ns, drv_ask_fn ask, struct drv_fail *fail)
+int drv_ask_warmup(struct drv_role_run *run, uint64_t cap_ns, drv_ask_fn ask, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_requester *requester = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct drv_requester *requester = run->state;
 	struct drv_warmup *warmup = &requester->warmup;
 	uint64_t span = 0;
 	bool over = false;
@@ -80,11 +80,11 @@ int drv_ask_warmup(struct drv_play *play, uint64_t cap_ns, drv_ask_fn ask, struc
 	requester->step = DRV_STEP_WARMUP;
 	drv_warmup_begin(warmup, clock, cap_ns);
 	while (status >= 0 && !over) {
-		status = ask(play, &span, fail);
+		status = ask(run, &span, fail);
 		over = status ? drv_warmup_expired(warmup, drv_clock_now(clock))
 			      : drv_warmup_add(warmup, drv_clock_now(clock), span);
 	}
-	drv_record_warmup(play->record, warmup);
+	drv_record_warmup(run->record, warmup);
 	requester->patience = drv_warmup_patience(warmup, clock);
 	return status < 0 ? -1 : 0;
 }

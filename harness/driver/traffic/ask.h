@@ -18,7 +18,7 @@
  * For `prepare`. `recv` takes the answers; NULL: they have as many bytes as asked. Requests have `bytes_max` bytes at most,
  * and leave from `slots` buffers. It is the engine's sink from now on.
  */
-int drv_ask_start(struct drv_play *play, drv_recv_fn recv, uint32_t slots, size_t bytes_max, bool touch,
+int drv_ask_start(struct drv_role_run *run, drv_recv_fn recv, uint32_t slots, size_t bytes_max, bool touch,
 		  struct drv_fail *fail);
 
 /*
@@ -121,7 +121,7 @@ DRV_INLINE int drv_ask_await(struct drv_requester *requester, struct drv_fail *f
 /* Polls until no request is lent: the next ones are written to the same buffers. */
 DRV_INLINE int drv_ask_reclaim(struct drv_requester *requester, struct drv_fail *fail)
 {
-	while (requester->progress.lents)
+	while (requester->progress.in_flight_count)
 		if (drv_progress_poll(&requester->progress, fail))
 			return -1;
 	return 0;
@@ -143,26 +143,26 @@ int drv_call(struct drv_requester *requester, size_t bytes, uint64_t key, uint64
  * Asks once, in a pattern's own way, and records it in the measurement. 0; 1: the answer is lost; -1: *fail. *span_out:
  * what makes a warm-up steady, in ticks.
  */
-typedef int (*drv_ask_fn)(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail);
+typedef int (*drv_ask_fn)(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail);
 
 /* The steps of the role; which of them it is says requester->step. */
-int drv_ask_verify(struct drv_play *play, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail);
-int drv_ask_warmup(struct drv_play *play, uint64_t cap_ns, drv_ask_fn ask, struct drv_fail *fail);
+int drv_ask_verify(struct drv_role_run *run, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail);
+int drv_ask_warmup(struct drv_role_run *run, uint64_t cap_ns, drv_ask_fn ask, struct drv_fail *fail);
 
 /* Inlined, as `ask` is. Leaves record->bytes to the pattern. */
-DRV_INLINE int drv_ask_measure(struct drv_play *play, const drv_ask_fn ask, struct drv_fail *fail)
+DRV_INLINE int drv_ask_measure(struct drv_role_run *run, const drv_ask_fn ask, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t begin = drv_clock_now(clock), operations = drv_engine_operations(play->engine),
-		       end = drv_engine_end(play->engine, begin, play->duration_ns);
-	struct drv_requester *requester = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	const uint64_t begin = drv_clock_now(clock), operations = drv_engine_operations(run->engine),
+		       end = drv_engine_end(run->engine, begin, run->duration_ns);
+	struct drv_requester *requester = run->state;
 	const uint64_t lost = requester->lost, late = requester->late;
-	struct drv_record *record = play->record;
+	struct drv_record *record = run->record;
 	uint64_t ignored;
 
 	requester->step = DRV_STEP_MEASURE;
 	do {
-		const int status = ask(play, &ignored, fail);
+		const int status = ask(run, &ignored, fail);
 
 		if (status < 0)
 			return -1;

@@ -107,9 +107,9 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
  * and the `needs` and `negotiate` of the pattern's table.
  */
 #define DRV_EXCHANGE_RULES(exchange_of)                                                                      \
-	static struct drv_exchange exchange_in(const struct drv_play *play)                                  \
+	static struct drv_exchange exchange_in(const struct drv_role_run *run)                               \
 	{                                                                                                    \
-		return exchange_of(play->parameters, &play->engine->offer.both, play->seed);                 \
+		return exchange_of(run->parameters, &run->engine->offer.both, run->seed);                    \
 	}                                                                                                    \
 	static void exchange_needs(const void *parameters, struct drv_needs *needs_out)                      \
 	{                                                                                                    \

@@ -163,16 +163,16 @@ static void compare_fully(struct drv_floor_loop *loop, bool full, uint64_t phase
 	loop->bodies = full || loop->touch;
 }
 
-int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, enum drv_touch touch,
+int drv_form_prepare(struct drv_role_run *run, size_t bytes, uint32_t depth, bool flow, enum drv_touch touch,
 		     struct drv_fail *fail)
 {
-	struct drv_floor_loop *loop = play->state;
+	struct drv_floor_loop *loop = run->state;
 
-	loop->run = play->engine->floor_run;
+	loop->run = run->engine->floor_run;
 	loop->bytes = bytes;
 	loop->depth = depth;
 	loop->flow = flow;
-	loop->seed = play->seed;
+	loop->seed = run->seed;
 	loop->touch = touch != DRV_TOUCH_NONE;
 	compare_fully(loop, true, 1);
 	loop->op_deadline = drv_clock_to_ticks(&loop->run->clock, DRV_LOSS_MAX_NS);
@@ -181,15 +181,15 @@ int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool f
 	loop->made_at = loop->out;
 	if (!loop->out || !loop->in)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for messages of %zu bytes", bytes);
-	if (play->role->acts && !flow && !(loop->samples = drv_record_samples(play->record, 0, fail)))
+	if (run->role->acts && !flow && !(loop->samples = drv_record_samples(run->record, 0, fail)))
 		return -1;
-	play->sleep = flow ? DRV_SLEEP_FREE : DRV_SLEEP_EACH;
+	run->sleep = flow ? DRV_SLEEP_FREE : DRV_SLEEP_EACH;
 	return loop->run->floor->begin(loop, fail);
 }
 
-void drv_form_stop(struct drv_play *play)
+void drv_form_stop(struct drv_role_run *run)
 {
-	struct drv_floor_loop *loop = play->state;
+	struct drv_floor_loop *loop = run->state;
 
 	drv_floor_memory_free(loop->out, buffer_bytes(loop), huge_buffers(loop));
 	drv_floor_memory_free(loop->in, buffer_bytes(loop), huge_buffers(loop));
@@ -232,9 +232,9 @@ static int step(struct drv_floor_loop *loop, enum drv_step mode, struct drv_fail
 	return status;
 }
 
-int drv_form_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+int drv_form_verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	struct drv_floor_loop *loop = play->state;
+	struct drv_floor_loop *loop = run->state;
 	const uint64_t fit = loop->bytes ? FULL_BYTES_MAX / loop->bytes : FULL_MAX;
 
 	loop->phase = serial;
@@ -242,29 +242,29 @@ int drv_form_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fai
 	return step(loop, DRV_STEP_VERIFY, fail);
 }
 
-int drv_form_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+int drv_form_warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct drv_floor_loop *loop = play->state;
+	struct drv_floor_loop *loop = run->state;
 	const struct drv_clock *clock = &loop->run->clock;
 	int status;
 
 	drv_warmup_begin(&loop->warmup, clock, cap_ns);
 	status = step(loop, DRV_STEP_WARMUP, fail);
-	drv_record_warmup(play->record, &loop->warmup);
-	play->record->warmup_operations = loop->done;
+	drv_record_warmup(run->record, &loop->warmup);
+	run->record->warmup_operations = loop->done;
 	loop->op_deadline = drv_warmup_patience(&loop->warmup, clock);
 	return status;
 }
 
-int drv_form_measure(struct drv_play *play, struct drv_fail *fail)
+int drv_form_measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct drv_floor_loop *loop = play->state;
+	struct drv_floor_loop *loop = run->state;
 	const struct drv_clock *clock = &loop->run->clock;
 	const uint64_t lost = loop->lost, late = loop->late;
-	struct drv_record *record = play->record;
+	struct drv_record *record = run->record;
 	int status;
 
-	loop->end = drv_clock_now(clock) + drv_clock_to_ticks(clock, play->duration_ns);
+	loop->end = drv_clock_now(clock) + drv_clock_to_ticks(clock, run->duration_ns);
 	status = step(loop, DRV_STEP_MEASURE, fail);
 	record->elapsed_ns = drv_clock_to_ns(clock, loop->ended - loop->started);
 	record->operations = loop->done;
@@ -276,23 +276,23 @@ int drv_form_measure(struct drv_play *play, struct drv_fail *fail)
 	return status;
 }
 
-uint64_t drv_form_tell(const struct drv_play *play)
+uint64_t drv_form_tell(const struct drv_role_run *run)
 {
-	const struct drv_floor_loop *loop = play->state;
+	const struct drv_floor_loop *loop = run->state;
 
 	return loop->next_number;
 }
 
-bool drv_form_settle(struct drv_play *play)
+bool drv_form_settle(struct drv_role_run *run)
 {
-	struct drv_floor_loop *loop = play->state;
+	struct drv_floor_loop *loop = run->state;
 
 	return !loop->run->floor->settle || loop->run->floor->settle(loop);
 }
 
-int drv_form_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+int drv_form_serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	struct drv_floor_loop *loop = play->state;
+	struct drv_floor_loop *loop = run->state;
 
 	if (pair_of(loop)->server(loop)) {
 		*fail = loop->fail;
@@ -303,19 +303,19 @@ int drv_form_serve(struct drv_play *play, json_t **message_out, struct drv_fail 
 	return 0;
 }
 
-void drv_form_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+void drv_form_phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct drv_floor_loop *loop = play->state;
+	struct drv_floor_loop *loop = run->state;
 
-	counts_out->posts = play->role->acts;
+	counts_out->posts = run->role->acts;
 	counts_out->posted = loop->posted;
-	counts_out->executes = !play->role->acts;
+	counts_out->executes = !run->role->acts;
 	counts_out->executed = loop->executions;
 	counts_out->checked = loop->checked;
 	counts_out->full_checked = loop->full_checked;
 	counts_out->mismatches = loop->mismatches;
 	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%.158s", loop->mismatch);
-	if (play->role->acts)
+	if (run->role->acts)
 		return;
 	compare_fully(loop, phase->full, phase->serial);
 	loop->first_number = phase->told;

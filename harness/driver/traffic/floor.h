@@ -187,18 +187,18 @@ void *drv_floor_memory(size_t bytes, bool huge);
 void drv_floor_memory_free(void *base, size_t bytes, bool huge);
 
 /* What the two forms share: their role tables but for name and prepare, and what prepare does for both roles. */
-int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, enum drv_touch touch,
+int drv_form_prepare(struct drv_role_run *run, size_t bytes, uint32_t depth, bool flow, enum drv_touch touch,
 		     struct drv_fail *fail);
 int drv_form_negotiate(uint64_t bytes, bool offered, const char *form, const struct drv_offer *offer,
 		       struct drv_fail *fail);
-void drv_form_stop(struct drv_play *play);
-int drv_form_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
-int drv_form_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
-int drv_form_measure(struct drv_play *play, struct drv_fail *fail);
-bool drv_form_settle(struct drv_play *play);
-uint64_t drv_form_tell(const struct drv_play *play);
-int drv_form_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
-void drv_form_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+void drv_form_stop(struct drv_role_run *run);
+int drv_form_verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail);
+int drv_form_warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail);
+int drv_form_measure(struct drv_role_run *run, struct drv_fail *fail);
+bool drv_form_settle(struct drv_role_run *run);
+uint64_t drv_form_tell(const struct drv_role_run *run);
+int drv_form_serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail);
+void drv_form_phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 #define DRV_FORM_CLIENT                                                                                      \
 	.name = "client", .acts = true, .state_bytes = sizeof(struct drv_floor_loop), .stop = drv_form_stop, \

@@ -5,14 +5,14 @@
 #define SETTLE_NS UINT64_C(500000000)
 
 void drv_progress_start(struct drv_progress *progress, struct drv_engine *engine, drv_recv_fn recv,
-			bool *lent, uint32_t slots)
+			bool *in_flight, uint32_t slots)
 {
 	drv_port_start(&progress->port, engine);
 	if (recv)
 		progress->port.sink.recv = recv;
 	progress->port.sink.sent = drv_progress_on_sent;
 	progress->sink = &progress->port.sink;
-	progress->lent = lent;
+	progress->in_flight = in_flight;
 	progress->slots = slots;
 	progress->check.reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
 }
@@ -30,13 +30,13 @@ void drv_progress_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token
 	const uint64_t slot = token ^ progress->mark;
 
 	(void)peer;
-	if (DRV_UNLIKELY(slot >= progress->slots || !progress->lent[slot])) {
+	if (DRV_UNLIKELY(slot >= progress->slots || !progress->in_flight[slot])) {
 		drv_check_wrong(&progress->check,
 				"a completion for token %016" PRIx64 " that is not outstanding", token);
 		return;
 	}
-	progress->lent[slot] = false;
-	progress->lents--;
+	progress->in_flight[slot] = false;
+	progress->in_flight_count--;
 	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST)
 		drv_progress_fail(progress, "post", code);
 }
@@ -57,6 +57,7 @@ bool drv_progress_settle(struct drv_progress *progress, bool (*waits)(void *arg)
 		if (engine->layer->poll(engine->ctx, progress->sink) < 0 ||
 		    (progress->other && progress->drain(progress->other, &ignored)))
 			return false;
-	while ((waits ? waits(arg) : progress->lents > 0) && !engine->down_code && drv_now_ns() < until_ns);
-	return waits ? !waits(arg) : progress->lents == 0;
+	while ((waits ? waits(arg) : progress->in_flight_count > 0) && !engine->down_code &&
+	       drv_now_ns() < until_ns);
+	return waits ? !waits(arg) : progress->in_flight_count == 0;
 }

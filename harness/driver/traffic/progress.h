@@ -33,8 +33,8 @@ struct drv_progress {
 	/* of tokens: what they hold beside the number of a buffer */
 	uint64_t mark;
 	/* buffers that messages leave from: which of them the layer has, and how many it has */
-	bool *lent;
-	uint32_t slots, lents;
+	bool *in_flight;
+	uint32_t slots, in_flight_count;
 	struct drv_check check;
 	/* the first failure inside a callback */
 	bool failed;
@@ -43,7 +43,7 @@ struct drv_progress {
 
 /* `recv` takes what comes; NULL: nothing does. `lent` has `slots` entries, and stays the caller's. */
 void drv_progress_start(struct drv_progress *progress, struct drv_engine *engine, drv_recv_fn recv,
-			bool *lent, uint32_t slots);
+			bool *in_flight, uint32_t slots);
 
 /* The layer failed: the next turn says so. */
 void drv_progress_fail(struct drv_progress *progress, const char *what, int code)
@@ -55,8 +55,8 @@ void drv_progress_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token
 /* The layer took what lies in buffer `slot`: `code` is DONE or QUEUED. */
 DRV_INLINE void drv_progress_lend(struct drv_progress *progress, uint32_t slot, int code)
 {
-	progress->lent[slot] = code == CADGE_QUEUED;
-	progress->lents += code == CADGE_QUEUED;
+	progress->in_flight[slot] = code == CADGE_QUEUED;
+	progress->in_flight_count += code == CADGE_QUEUED;
 }
 
 /*

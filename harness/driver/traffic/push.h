@@ -149,7 +149,7 @@ int drv_pusher_receive(struct drv_pusher *pusher, struct drv_engine *engine, str
 void drv_pusher_receive_run(struct drv_pusher *pusher, bool full, uint64_t phase);
 
 /* As in struct drv_role. */
-int drv_pusher_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+int drv_pusher_serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail);
 int drv_pusher_drain(void *pusher, struct drv_fail *fail);
 
 /* ---- the sending side ---- */
@@ -160,17 +160,17 @@ void drv_push_need(uint64_t bytes, uint64_t depth, struct drv_needs *needs_out);
 int drv_push_negotiate(uint64_t bytes, const struct drv_offer *offer, struct drv_fail *fail);
 
 /* Who does what in this attempt. `windows`: where the time of each window goes; NULL: nowhere. */
-int drv_pusher_prepare(struct drv_play *play, struct drv_push push, bool sends, bool receives,
+int drv_pusher_prepare(struct drv_role_run *run, struct drv_push push, bool sends, bool receives,
 		       struct drv_samples *windows, struct drv_fail *fail);
 /* One run. Fills the totals of the record, and the histogram of windows where there is one. */
-int drv_pusher_measure(struct drv_play *play, struct drv_fail *fail);
+int drv_pusher_measure(struct drv_role_run *run, struct drv_fail *fail);
 
 /* As in struct drv_role. */
-void drv_pusher_stop(struct drv_play *play);
-int drv_pusher_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
-int drv_pusher_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
-bool drv_pusher_settle(struct drv_play *play);
-void drv_pusher_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+void drv_pusher_stop(struct drv_role_run *run);
+int drv_pusher_verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail);
+int drv_pusher_warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail);
+bool drv_pusher_settle(struct drv_role_run *run);
+void drv_pusher_phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare, measure and the bounds of its channels. */
 #define DRV_PUSHER_ROLE                                                                                      \

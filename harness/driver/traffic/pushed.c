@@ -194,9 +194,9 @@ int drv_pusher_receive(struct drv_pusher *pusher, struct drv_engine *engine, str
 	return pusher->answers ? 0 : -1;
 }
 
-int drv_pusher_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+int drv_pusher_serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_poll_until_message(play->engine, play->engine->sink, play->state, due, drain, message_out,
+	return drv_poll_until_message(run->engine, run->engine->sink, run->state, due, drain, message_out,
 				      fail);
 }
 

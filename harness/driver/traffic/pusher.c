@@ -36,7 +36,8 @@ DRV_INLINE int send_one(struct drv_pusher *pusher, const bool same, const bool w
 	const struct cadge_iov iov = {.base = at, .bytes = bytes};
 	uint64_t key;
 
-	while (DRV_UNLIKELY(pusher->progress.lent[slot] || pusher->progress.lents >= pusher->push.depth))
+	while (DRV_UNLIKELY(pusher->progress.in_flight[slot] ||
+			    pusher->progress.in_flight_count >= pusher->push.depth))
 		if (turn(pusher, true, fail))
 			return -1;
 	if (same) {
@@ -85,14 +86,14 @@ static int tell(struct drv_pusher *pusher, enum drv_control_kind kind, const boo
 	uint64_t sent_at = 0;
 	bool sent = false;
 
-	while (pusher->progress.lent[slot])
+	while (pusher->progress.in_flight[slot])
 		if (turn(pusher, true, fail))
 			return -1;
 	drv_control_write(pusher->control, (struct drv_control){kind, pusher->run, pusher->run_posted});
 	while (!*heard) {
 		const uint64_t now = drv_clock_now(&engine->clock);
 
-		if (!pusher->progress.lent[slot] &&
+		if (!pusher->progress.in_flight[slot] &&
 		    (!sent || (!pusher->progress.check.reliable && now - sent_at >= repeat))) {
 			const int code = engine->layer->post(pusher->chan, &iov, 1, 0, slot);
 
@@ -115,7 +116,7 @@ static int finish(struct drv_pusher *pusher, struct drv_fail *fail)
 {
 	if (tell(pusher, DRV_CONTROL_END, &pusher->confirmed, fail))
 		return -1;
-	while (pusher->progress.lents > 0)
+	while (pusher->progress.in_flight_count > 0)
 		if (turn(pusher, true, fail))
 			return -1;
 	return 0;
@@ -221,8 +222,8 @@ static int run_windows(struct drv_pusher *pusher, enum stop stop, uint64_t bound
 	return finish(pusher, fail);
 }
 
-static int run(struct drv_pusher *pusher, enum stop stop, uint64_t bound, uint64_t phase,
-	       struct drv_fail *fail)
+static int push_run(struct drv_pusher *pusher, enum stop stop, uint64_t bound, uint64_t phase,
+		    struct drv_fail *fail)
 {
 	begin_run(pusher);
 	pusher->message.full = stop == STOP_COUNT;
@@ -233,36 +234,36 @@ static int run(struct drv_pusher *pusher, enum stop stop, uint64_t bound, uint64
 				 : run_from(pusher, false, stop, bound, fail);
 }
 
-int drv_pusher_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+int drv_pusher_verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	struct drv_pusher *pusher = play->state;
+	struct drv_pusher *pusher = run->state;
 
-	return run(pusher, STOP_COUNT, drv_full_messages(pusher->push.bytes, pusher->push.depth), serial,
-		   fail);
+	return push_run(pusher, STOP_COUNT, drv_full_messages(pusher->push.bytes, pusher->push.depth), serial,
+			fail);
 }
 
-int drv_pusher_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+int drv_pusher_warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_pusher *pusher = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct drv_pusher *pusher = run->state;
 	struct drv_warmup *warmup = &pusher->warmup;
 	int status;
 
 	drv_warmup_begin(warmup, clock, cap_ns);
-	status = run(pusher, STOP_WARM, 0, 0, fail);
+	status = push_run(pusher, STOP_WARM, 0, 0, fail);
 	pusher->ask_after = drv_warmup_patience(warmup, clock);
-	drv_record_warmup(play->record, warmup);
+	drv_record_warmup(run->record, warmup);
 	return status;
 }
 
-int drv_pusher_measure(struct drv_play *play, struct drv_fail *fail)
+int drv_pusher_measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
+	const struct drv_clock *clock = &run->engine->clock;
 	const uint64_t started = drv_clock_now(clock);
-	struct drv_pusher *pusher = play->state;
-	struct drv_record *record = play->record;
+	struct drv_pusher *pusher = run->state;
+	struct drv_record *record = run->record;
 
-	if (run(pusher, STOP_TIME, drv_engine_end(play->engine, started, play->duration_ns), 0, fail))
+	if (push_run(pusher, STOP_TIME, drv_engine_end(run->engine, started, run->duration_ns), 0, fail))
 		return -1;
 	/* with windows the receiver has said that all are there before it is asked how many */
 	record->elapsed_ns = drv_clock_to_ns(
@@ -303,8 +304,8 @@ static int prepare_sending(struct drv_pusher *pusher, struct drv_engine *engine,
 	if (push->spread / stride > push->depth)
 		pusher->slots = (uint32_t)(push->spread / stride);
 	pusher->progress.slots = pusher->slots + 1;
-	pusher->progress.lent = calloc(pusher->progress.slots, sizeof(*pusher->progress.lent));
-	if (!pusher->progress.lent)
+	pusher->progress.in_flight = calloc(pusher->progress.slots, sizeof(*pusher->progress.in_flight));
+	if (!pusher->progress.in_flight)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the sender's slots");
 	messages_bytes = (push->same ? 1 : pusher->slots) * stride;
 	pusher->messages = drv_pool_take(engine, DRV_POOL_REQUESTER,
@@ -324,47 +325,47 @@ static bool claims(const struct drv_port *port, const void *data, size_t bytes)
 	       control.kind >= DRV_CONTROL_TO_SENDER;
 }
 
-int drv_pusher_prepare(struct drv_play *play, struct drv_push push, bool sends, bool receives,
+int drv_pusher_prepare(struct drv_role_run *run, struct drv_push push, bool sends, bool receives,
 		       struct drv_samples *windows, struct drv_fail *fail)
 {
-	struct drv_pusher *pusher = play->state;
+	struct drv_pusher *pusher = run->state;
 
-	drv_progress_start(&pusher->progress, play->engine, drv_pusher_on_recv, NULL, 0);
+	drv_progress_start(&pusher->progress, run->engine, drv_pusher_on_recv, NULL, 0);
 	pusher->progress.port.claim = DRV_CLAIM_SIZE;
 	pusher->progress.port.claim_bytes = drv_control_bytes(push.bytes);
 	pusher->progress.port.claims = claims;
-	pusher->chan = play->engine->channels[0].chan;
+	pusher->chan = run->engine->channels[0].chan;
 	pusher->push = push;
 	pusher->sends = sends;
 	pusher->receives = receives;
 	pusher->windows = windows;
-	play->engine->sink = pusher->progress.sink;
-	return (receives && drv_pusher_receive(pusher, play->engine, fail)) ||
-			       (sends && prepare_sending(pusher, play->engine, fail))
+	run->engine->sink = pusher->progress.sink;
+	return (receives && drv_pusher_receive(pusher, run->engine, fail)) ||
+			       (sends && prepare_sending(pusher, run->engine, fail))
 		       ? -1
 		       : 0;
 }
 
-void drv_pusher_stop(struct drv_play *play)
+void drv_pusher_stop(struct drv_role_run *run)
 {
-	struct drv_pusher *pusher = play->state;
+	struct drv_pusher *pusher = run->state;
 
-	free(pusher->progress.lent);
-	pusher->progress.lent = NULL;
+	free(pusher->progress.in_flight);
+	pusher->progress.in_flight = NULL;
 }
 
 /* Messages of an unfinished run may still be under way: a reliable channel is not clean then. */
-bool drv_pusher_settle(struct drv_play *play)
+bool drv_pusher_settle(struct drv_role_run *run)
 {
-	struct drv_pusher *pusher = play->state;
+	struct drv_pusher *pusher = run->state;
 
 	return !pusher->sends || (drv_progress_settle(&pusher->progress, NULL, NULL) &&
 				  (pusher->confirmed || !pusher->progress.check.reliable));
 }
 
-void drv_pusher_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+void drv_pusher_phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct drv_pusher *pusher = play->state;
+	struct drv_pusher *pusher = run->state;
 
 	counts_out->posts = pusher->sends;
 	counts_out->posted = pusher->posted;

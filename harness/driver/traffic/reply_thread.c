@@ -145,7 +145,7 @@ void drv_reply_thread_stop(struct drv_requester *requester)
 /* The owner gives a slot to the other thread. */
 static void give(struct drv_requester *requester, uint32_t index, uint32_t what)
 {
-	if (what && requester->progress.lent[index])
+	if (what && requester->progress.in_flight[index])
 		what |= SENDING;
 	requester->ops[index].taken = true;
 	requester->thread.has++;
@@ -214,7 +214,7 @@ enum cadge_keep drv_reply_thread_pass_on(struct drv_requester *requester, uint32
 
 void drv_reply_thread_free_again(struct drv_requester *requester, uint32_t index)
 {
-	if (requester->ops[index].taken || requester->progress.lent[index] || requester->ending ||
+	if (requester->ops[index].taken || requester->progress.in_flight[index] || requester->ending ||
 	    !requester->thread.on)
 		return;
 	if (!drv_reply_thread_starts(requester, index))

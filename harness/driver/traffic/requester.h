@@ -173,15 +173,15 @@ int drv_reply_thread_negotiate(const struct drv_exchange *exchange, const struct
 /* ---- the role: the state of a pattern's begins with a struct drv_requester ---- */
 
 /* The samples go to the pattern's first quantity. */
-int drv_requester_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+int drv_requester_role_prepare(struct drv_role_run *run, struct drv_exchange exchange, struct drv_fail *fail);
 
 /* As in struct drv_role. */
-void drv_requester_role_stop(struct drv_play *play);
-int drv_requester_role_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
-int drv_requester_role_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
-int drv_requester_role_measure(struct drv_play *play, struct drv_fail *fail);
-bool drv_requester_role_settle(struct drv_play *play);
-void drv_requester_role_phase(struct drv_play *play, const struct drv_phase *phase,
+void drv_requester_role_stop(struct drv_role_run *run);
+int drv_requester_role_verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail);
+int drv_requester_role_warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail);
+int drv_requester_role_measure(struct drv_role_run *run, struct drv_fail *fail);
+bool drv_requester_role_settle(struct drv_role_run *run);
+void drv_requester_role_phase(struct drv_role_run *run, const struct drv_phase *phase,
 			      struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare and the bounds of its channels. */

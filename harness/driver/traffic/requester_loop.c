@@ -60,7 +60,7 @@ static int expire(struct drv_requester *requester, uint64_t now, struct drv_fail
 		if (requester->exchange.form == DRV_FORM_BARE && wait_quiet(requester, fail))
 			return -1;
 		op->start = drv_clock_now(&engine->clock);
-		if (!requester->progress.lent[index])
+		if (!requester->progress.in_flight[index])
 			drv_requester_make_ready(requester, index);
 	}
 	/* else who takes replies looks at the time */
@@ -90,7 +90,7 @@ bool drv_requester_is_idle(const struct drv_requester *requester)
 {
 	const struct drv_reply_thread *thread = &requester->thread;
 
-	return drv_requester_outstanding(requester) == 0 && requester->progress.lents == 0 &&
+	return drv_requester_outstanding(requester) == 0 && requester->progress.in_flight_count == 0 &&
 	       (!thread->on ||
 		(thread->has == 0 && (!thread->calls || requester->ready_head == requester->ready_tail)));
 }

@@ -17,15 +17,15 @@ _Static_assert(DRV_FLOW_1_NUMBER << DRV_REQUESTER_SLOT_BITS == DRV_TOKEN_FLOW_1,
 static int make_slots(struct drv_requester *requester, struct drv_fail *fail)
 {
 	const uint32_t depth = requester->exchange.depth;
-	bool *lent = calloc(depth, sizeof(*lent));
+	bool *in_flight = calloc(depth, sizeof(*in_flight));
 
-	requester->progress.lent = lent;
+	requester->progress.in_flight = in_flight;
 	requester->progress.slots = depth;
 	while (requester->ready_mask + 1 < depth)
 		requester->ready_mask = 2 * requester->ready_mask + 1;
 	requester->ready = calloc(requester->ready_mask + 1u, sizeof(*requester->ready));
 	requester->ops = calloc(depth, sizeof(*requester->ops));
-	if (lent && requester->ready && requester->ops)
+	if (in_flight && requester->ready && requester->ops)
 		return 0;
 	drv_requester_stop(requester);
 	return drv_fail_set(fail, DRV_MEMORY, "no memory for the slots of %u operations", depth);
@@ -100,10 +100,10 @@ void drv_requester_call_on(struct drv_requester *requester, struct cadge_chan *c
 void drv_requester_stop(struct drv_requester *requester)
 {
 	drv_reply_thread_stop(requester);
-	free(requester->progress.lent);
+	free(requester->progress.in_flight);
 	free(requester->ready);
 	free(requester->ops);
-	requester->progress.lent = NULL;
+	requester->progress.in_flight = NULL;
 	requester->ready = NULL;
 	requester->ops = NULL;
 }
@@ -199,9 +199,10 @@ static bool waits(void *arg)
 	const struct drv_requester *requester = arg;
 
 	if (requester->asks)
-		return requester->progress.lents > 0 || (requester->progress.check.reliable &&
-							 requester->posted > 0 && !requester->answered_at);
-	return requester->progress.lents > 0 || drv_requester_outstanding(requester) > 0;
+		return requester->progress.in_flight_count > 0 ||
+		       (requester->progress.check.reliable && requester->posted > 0 &&
+			!requester->answered_at);
+	return requester->progress.in_flight_count > 0 || drv_requester_outstanding(requester) > 0;
 }
 
 bool drv_requester_settle(struct drv_requester *requester)
@@ -245,50 +246,50 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
 
 /* ---- the role ---- */
 
-int drv_requester_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
+int drv_requester_role_prepare(struct drv_role_run *run, struct drv_exchange exchange, struct drv_fail *fail)
 {
-	struct drv_requester *requester = play->state;
-	struct drv_samples *samples = drv_record_first_samples(play->record, fail);
+	struct drv_requester *requester = run->state;
+	struct drv_samples *samples = drv_record_first_samples(run->record, fail);
 
-	if (!samples || drv_requester_start(requester, play->engine, exchange, samples, fail))
+	if (!samples || drv_requester_start(requester, run->engine, exchange, samples, fail))
 		return -1;
-	play->engine->sink = requester->progress.sink;
-	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	run->engine->sink = requester->progress.sink;
+	run->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 	return 0;
 }
 
-void drv_requester_role_stop(struct drv_play *play)
+void drv_requester_role_stop(struct drv_role_run *run)
 {
-	drv_requester_stop(play->state);
+	drv_requester_stop(run->state);
 }
 
-int drv_requester_role_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+int drv_requester_role_verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	return drv_requester_verify(play->state, serial, fail);
+	return drv_requester_verify(run->state, serial, fail);
 }
 
-int drv_requester_role_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+int drv_requester_role_warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct drv_requester *requester = play->state;
+	struct drv_requester *requester = run->state;
 	const int status = drv_requester_warmup(requester, cap_ns, fail);
 
-	drv_record_warmup(play->record, &requester->warmup);
+	drv_record_warmup(run->record, &requester->warmup);
 	return status;
 }
 
-int drv_requester_role_measure(struct drv_play *play, struct drv_fail *fail)
+int drv_requester_role_measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_requester_measure(play->state, play->duration_ns, play->record, fail);
+	return drv_requester_measure(run->state, run->duration_ns, run->record, fail);
 }
 
-bool drv_requester_role_settle(struct drv_play *play)
+bool drv_requester_role_settle(struct drv_role_run *run)
 {
-	return drv_requester_settle(play->state);
+	return drv_requester_settle(run->state);
 }
 
-void drv_requester_role_phase(struct drv_play *play, const struct drv_phase *phase,
+void drv_requester_role_phase(struct drv_role_run *run, const struct drv_phase *phase,
 			      struct drv_counts *counts_out)
 {
 	(void)phase;
-	drv_requester_counts(play->state, counts_out);
+	drv_requester_counts(run->state, counts_out);
 }

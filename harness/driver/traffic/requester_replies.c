@@ -45,7 +45,7 @@ DRV_INLINE void complete(struct drv_requester *requester, uint32_t index, const 
 	else
 		drv_check_wrong(check, "the reply to operation %" PRIu64 " has %zu bytes or a wrong %s",
 				op->number, bytes, whole ? "head" : "body");
-	if (DRV_LIKELY(!requester->progress.lent[index]))
+	if (DRV_LIKELY(!requester->progress.in_flight[index]))
 		drv_requester_make_ready(requester, index);
 }
 
@@ -129,16 +129,16 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 {
 	struct drv_requester *requester = (struct drv_requester *)sink;
 	const uint32_t index = token & DRV_REQUESTER_SLOT_MASK;
-	bool *lent = requester->progress.lent;
+	bool *in_flight = requester->progress.in_flight;
 
 	(void)peer;
-	if (DRV_UNLIKELY(index >= requester->exchange.depth || !lent[index])) {
+	if (DRV_UNLIKELY(index >= requester->exchange.depth || !in_flight[index])) {
 		drv_check_wrong(&requester->progress.check,
 				"a completion for token %" PRIu64 " that is not outstanding", token);
 		return;
 	}
-	lent[index] = false;
-	requester->progress.lents--;
+	in_flight[index] = false;
+	requester->progress.in_flight_count--;
 	if (!requester->ops[index].waiting) {
 		if (DRV_UNLIKELY(requester->away))
 			drv_reply_thread_free_again(requester, index);

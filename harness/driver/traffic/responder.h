@@ -295,20 +295,20 @@ static inline bool drv_worker_pool_due(const struct drv_worker_pool *pool)
 }
 
 /* For `prepare`, of a role whose state begins with a struct drv_responder. */
-int drv_responder_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+int drv_responder_role_prepare(struct drv_role_run *run, struct drv_exchange exchange, struct drv_fail *fail);
 /*
  * The same where one thing is asked at a time (ask.h). Each answer has as many bytes as the key of its request asks for,
  * at most `answer_max`. `recv`, of the pattern's own, calls drv_responder_due_latest, and all answers have `answer_max`
  * bytes then.
  */
-int drv_responder_role_prepare_asked(struct drv_play *play, drv_recv_fn recv, size_t answer_max, bool touch,
-				     struct drv_fail *fail);
+int drv_responder_role_prepare_asked(struct drv_role_run *run, drv_recv_fn recv, size_t answer_max,
+				     bool touch, struct drv_fail *fail);
 
 /* As in struct drv_role, of such a role. */
-void drv_responder_role_stop(struct drv_play *play);
-int drv_responder_role_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
-int drv_responder_role_serve_latest(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
-void drv_responder_role_phase(struct drv_play *play, const struct drv_phase *phase,
+void drv_responder_role_stop(struct drv_role_run *run);
+int drv_responder_role_serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail);
+int drv_responder_role_serve_latest(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail);
+void drv_responder_role_phase(struct drv_role_run *run, const struct drv_phase *phase,
 			      struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare and the bounds of its channels. */

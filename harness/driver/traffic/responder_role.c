@@ -247,10 +247,10 @@ DRV_INLINE bool pool_due(void *arg)
 	return drv_worker_pool_due(((const struct drv_responder *)arg)->pool);
 }
 
-int drv_responder_role_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
+int drv_responder_role_prepare(struct drv_role_run *run, struct drv_exchange exchange, struct drv_fail *fail)
 {
-	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
-	return drv_responder_start(play->state, play->engine, exchange, fail);
+	run->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	return drv_responder_start(run->state, run->engine, exchange, fail);
 }
 
 /* A request that one at a time is asked with: its key says how large its answer is. */
@@ -278,17 +278,17 @@ static enum cadge_keep on_asked(struct cadge_sink *sink, uint32_t peer, const vo
 	return CADGE_TAKEN;
 }
 
-int drv_responder_role_prepare_asked(struct drv_play *play, drv_recv_fn recv, size_t answer_max, bool touch,
-				     struct drv_fail *fail)
+int drv_responder_role_prepare_asked(struct drv_role_run *run, drv_recv_fn recv, size_t answer_max,
+				     bool touch, struct drv_fail *fail)
 {
 	const struct drv_exchange exchange = {.form = DRV_FORM_BARE,
 					      .reply_bytes = answer_max,
 					      .depth = 1,
-					      .seed = play->seed,
+					      .seed = run->seed,
 					      .touch = touch ? DRV_TOUCH_WRITE_READ : DRV_TOUCH_NONE};
-	struct drv_responder *responder = play->state;
+	struct drv_responder *responder = run->state;
 
-	if (drv_responder_role_prepare(play, exchange, fail))
+	if (drv_responder_role_prepare(run, exchange, fail))
 		return -1;
 	responder->port.sink.recv = recv ? recv : on_asked;
 	/* two buffers in turn, of whatever size: the requester has read the one before */
@@ -297,33 +297,33 @@ int drv_responder_role_prepare_asked(struct drv_play *play, drv_recv_fn recv, si
 	return 0;
 }
 
-void drv_responder_role_stop(struct drv_play *play)
+void drv_responder_role_stop(struct drv_role_run *run)
 {
-	drv_responder_stop(play->state);
+	drv_responder_stop(run->state);
 }
 
 /* Compiled with and without workers, so that it is not asked each turn. */
-int drv_responder_role_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+int drv_responder_role_serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	struct drv_responder *responder = play->state;
+	struct drv_responder *responder = run->state;
 
-	return responder->pool ? drv_poll_until_message(play->engine, &responder->port.sink, responder,
+	return responder->pool ? drv_poll_until_message(run->engine, &responder->port.sink, responder,
 							pool_due, drv_responder_drain, message_out, fail)
-			       : drv_poll_until_message(play->engine, &responder->port.sink, responder,
+			       : drv_poll_until_message(run->engine, &responder->port.sink, responder,
 							drv_responder_loop_due, drv_responder_drain,
 							message_out, fail);
 }
 
-int drv_responder_role_serve_latest(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+int drv_responder_role_serve_latest(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	struct drv_responder *responder = play->state;
+	struct drv_responder *responder = run->state;
 
-	return drv_poll_until_message(play->engine, &responder->port.sink, responder, drv_responder_loop_due,
+	return drv_poll_until_message(run->engine, &responder->port.sink, responder, drv_responder_loop_due,
 				      drv_responder_drain_latest, message_out, fail);
 }
 
-void drv_responder_role_phase(struct drv_play *play, const struct drv_phase *phase,
+void drv_responder_role_phase(struct drv_role_run *run, const struct drv_phase *phase,
 			      struct drv_counts *counts_out)
 {
-	drv_responder_phase(play->state, phase, counts_out);
+	drv_responder_phase(run->state, phase, counts_out);
 }

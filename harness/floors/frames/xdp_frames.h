@@ -37,7 +37,7 @@ struct floor_state {
 	uint64_t held;                 /* received frame that the loop still reads; UINT64_MAX: none */
 	bool native;
 	/* received frames: entries of their rings less one; those that the kernel has, and those that it should have */
-	uint32_t in_mask, lent, lend;
+	uint32_t in_mask, in_flight, lend;
 	/* addresses of those that it does not have */
 	uint64_t *kept;
 	uint32_t kept_count;
@@ -59,12 +59,12 @@ DRV_INLINE void frame_lend(struct floor_state *state, uint64_t address)
 DRV_INLINE void frame_back(struct floor_state *state, uint64_t address)
 {
 	address = address / XDP_FRAME_BYTES * XDP_FRAME_BYTES;
-	if (DRV_LIKELY(state->lent <= state->lend)) {
+	if (DRV_LIKELY(state->in_flight <= state->lend)) {
 		frame_lend(state, address);
 		return;
 	}
 	state->kept[state->kept_count++] = address;
-	state->lent--;
+	state->in_flight--;
 }
 
 /* The frame that came first, or NULL. It is the caller's until frame_back. */

@@ -48,7 +48,7 @@ struct alltoall {
 	uint64_t posted, posted_keys;
 	struct drv_samples *samples;
 	struct drv_warmup warmup;
-	bool lent[DRV_PEERS_MAX];
+	bool in_flight[DRV_PEERS_MAX];
 };
 
 enum stop { STOP_COUNT, STOP_WARM, STOP_TIME };
@@ -140,7 +140,7 @@ static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 
 	state->handed = 0;
 	while (hand_over(state, is_last, fail) == 0) {
-		if (state->handed == state->count && state->progress.lents == 0 &&
+		if (state->handed == state->count && state->progress.in_flight_count == 0 &&
 		    state->arrived[at] == state->count)
 			return end_round(state, at);
 		if (drv_progress_turn(&state->progress, DRV_PROGRESS_WAIT_NS, fail))
@@ -150,8 +150,8 @@ static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 }
 
 /* Rounds until endpoint 0 says that it was the last one; all have as many. `rounds_out`: how many. */
-static int run(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t *rounds_out,
-	       uint64_t *ended_out, struct drv_fail *fail)
+static int exchange(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t *rounds_out,
+		    uint64_t *ended_out, struct drv_fail *fail)
 {
 	const struct drv_clock *clock = &state->progress.port.engine->clock;
 	uint64_t before = drv_clock_now(clock), rounds = 0;
@@ -183,37 +183,37 @@ static int run(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t 
 	return 0;
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
 	uint64_t rounds, ended;
 
 	(void)serial;
-	return run(play->state, STOP_COUNT, VERIFY_ROUNDS, &rounds, &ended, fail);
+	return exchange(run->state, STOP_COUNT, VERIFY_ROUNDS, &rounds, &ended, fail);
 }
 
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct alltoall *state = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct alltoall *state = run->state;
 	uint64_t rounds, ended;
 
 	drv_warmup_begin(&state->warmup, clock, cap_ns);
-	if (run(state, STOP_WARM, 0, &rounds, &ended, fail))
+	if (exchange(state, STOP_WARM, 0, &rounds, &ended, fail))
 		return -1;
-	drv_record_warmup(play->record, &state->warmup);
+	drv_record_warmup(run->record, &state->warmup);
 	return 0;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_record *record = play->record;
-	struct alltoall *state = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct drv_record *record = run->record;
+	struct alltoall *state = run->state;
 	const uint64_t started = drv_clock_now(clock);
 	uint64_t rounds, ended;
 
-	if (run(state, STOP_TIME, drv_engine_end(play->engine, started, play->duration_ns), &rounds, &ended,
-		fail))
+	if (exchange(state, STOP_TIME, drv_engine_end(run->engine, started, run->duration_ns), &rounds,
+		     &ended, fail))
 		return -1;
 	record->elapsed_ns = drv_clock_to_ns(clock, ended - started);
 	record->operations = rounds * state->count;
@@ -223,21 +223,21 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 }
 
 /* Of a round that nobody has seen the end of something may be on its way. */
-static bool settle(struct drv_play *play)
+static bool settle(struct drv_role_run *run)
 {
-	drv_progress_settle(&((struct alltoall *)play->state)->progress, NULL, NULL);
+	drv_progress_settle(&((struct alltoall *)run->state)->progress, NULL, NULL);
 	return false;
 }
 
-static int prepare(struct drv_play *play, struct drv_fail *fail)
+static int prepare(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 	const size_t stride = drv_memory_stride(parameters->bytes);
-	struct drv_engine *engine = play->engine;
-	struct alltoall *state = play->state;
+	struct drv_engine *engine = run->engine;
+	struct alltoall *state = run->state;
 	uint8_t *memory;
 
-	drv_progress_start(&state->progress, engine, on_recv, state->lent, engine->channels_count);
+	drv_progress_start(&state->progress, engine, on_recv, state->in_flight, engine->channels_count);
 	state->progress.check.touch = parameters->touch != DRV_TOUCH_NONE;
 	drv_check_phase(&state->progress.check, true, 1);
 	state->bytes = parameters->bytes;
@@ -247,7 +247,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	if (!state->others)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u channels", state->count);
 	memory = drv_pool_take(engine, DRV_POOL_REQUESTER, state->count * stride, fail);
-	state->samples = drv_record_samples(play->record, LATENCY, fail);
+	state->samples = drv_record_samples(run->record, LATENCY, fail);
 	if (!memory || !state->samples)
 		return -1;
 	for (uint32_t i = 0; i < state->count; i++) {
@@ -256,8 +256,8 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 			       there = (uint64_t)engine->channels[i].endpoint;
 
 		/* another one for each way of each pair: what went astray is found out */
-		other->seed_here = drv_mix(drv_mix(play->seed, here), there);
-		other->seed_there = drv_mix(drv_mix(play->seed, there), here);
+		other->seed_here = drv_mix(drv_mix(run->seed, here), there);
+		other->seed_there = drv_mix(drv_mix(run->seed, there), here);
 		other->buffer = memory + i * stride;
 		if (there == 0)
 			state->leader = i;
@@ -266,14 +266,14 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static void stop(struct drv_play *play)
+static void stop(struct drv_role_run *run)
 {
-	free(((struct alltoall *)play->state)->others);
+	free(((struct alltoall *)run->state)->others);
 }
 
-static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct alltoall *state = play->state;
+	struct alltoall *state = run->state;
 
 	counts_out->posts = true;
 	counts_out->posted = state->posted;

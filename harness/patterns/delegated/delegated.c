@@ -73,14 +73,14 @@ static struct drv_exchange exchange_of(const struct parameters *parameters, cons
 
 DRV_EXCHANGE_RULES(exchange_of)
 
-static enum drv_route route_in(const struct drv_play *play)
+static enum drv_route route_in(const struct drv_role_run *run)
 {
-	return (enum drv_route)((const struct parameters *)play->parameters)->route;
+	return (enum drv_route)((const struct parameters *)run->parameters)->route;
 }
 
-static bool has_one_clock(const struct drv_play *play)
+static bool has_one_clock(const struct drv_role_run *run)
 {
-	return play->engine->offer.both.clock != 0;
+	return run->engine->offer.both.clock != 0;
 }
 
 DRV_INLINE void note(struct notes *notes, struct cadge_sink *sink, unsigned sort)
@@ -145,91 +145,93 @@ static bool complete(struct drv_requester *requester, const struct drv_op *op, u
 	return now < requester->end;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct client *client = play->state;
+	struct client *client = run->state;
 
-	if (drv_requester_role_prepare(play, exchange_in(play), fail))
+	if (drv_requester_role_prepare(run, exchange_in(run), fail))
 		return -1;
 	client->requester.measured = complete;
 	drv_requester_call_on(
 		&client->requester,
-		play->engine
-			->channels[route_in(play) == DRV_ROUTE_DIRECT ? OF_CLIENT_SERVER : OF_CLIENT_DELEGATE]
+		run->engine
+			->channels[route_in(run) == DRV_ROUTE_DIRECT ? OF_CLIENT_SERVER : OF_CLIENT_DELEGATE]
 			.chan);
 	return 0;
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct server *server = play->state;
+	struct server *server = run->state;
 	struct cadge_sink *sink = &server->responder.port.sink;
 
-	if (drv_responder_role_prepare(play, exchange_in(play), fail))
+	if (drv_responder_role_prepare(run, exchange_in(run), fail))
 		return -1;
-	if (has_one_clock(play)) {
+	if (has_one_clock(run)) {
 		server->notes.inner = *sink;
 		sink->recv = server_recv;
 		sink->call = server_call;
 	}
 	drv_responder_answer_on(
 		&server->responder,
-		play->engine
-			->channels[route_in(play) == DRV_ROUTE_RELAY ? OF_SERVER_DELEGATE : OF_SERVER_CLIENT]
+		run->engine
+			->channels[route_in(run) == DRV_ROUTE_RELAY ? OF_SERVER_DELEGATE : OF_SERVER_CLIENT]
 			.chan);
 	return 0;
 }
 
-static int prepare_delegate(struct drv_play *play, struct drv_fail *fail)
+static int prepare_delegate(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct delegate *delegate = play->state;
+	struct delegate *delegate = run->state;
 	struct cadge_sink *sink = &delegate->forward.progress.port.sink;
-	const struct drv_exchange exchange = exchange_in(play);
+	const struct drv_exchange exchange = exchange_in(run);
 
-	if (drv_forward_start(&delegate->forward, play->engine, exchange, route_in(play), fail))
+	if (drv_forward_start(&delegate->forward, run->engine, exchange, route_in(run), fail))
 		return -1;
-	if (has_one_clock(play)) {
+	if (has_one_clock(run)) {
 		delegate->notes.inner = *sink;
 		sink->recv = delegate_recv;
 		sink->call = delegate_call;
 		sink->replied = delegate_replied;
 	}
-	play->engine->sink = sink;
+	run->engine->sink = sink;
 	/* it has nothing to do where the client asks the server */
-	play->sleep =
-		exchange.depth == 1 && route_in(play) != DRV_ROUTE_DIRECT ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	run->sleep =
+		exchange.depth == 1 && route_in(run) != DRV_ROUTE_DIRECT ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 	return 0;
 }
 
-static void stop_delegate(struct drv_play *play)
+static void stop_delegate(struct drv_role_run *run)
 {
-	drv_forward_stop(play->state);
+	drv_forward_stop(run->state);
 }
 
-static int serve_delegate(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve_delegate(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_forward_run(play->state, message_out, fail);
+	return drv_forward_run(run->state, message_out, fail);
 }
 
-static void phase_delegate(struct drv_play *play, const struct drv_phase *phase,
+static void phase_delegate(struct drv_role_run *run, const struct drv_phase *phase,
 			   struct drv_counts *counts_out)
 {
 	if (phase->last)
-		drv_forward_settle(play->state);
-	drv_forward_counts(play->state, counts_out);
-	counts_out->stamps = ((struct delegate *)play->state)->notes.stamps;
+		drv_forward_settle(run->state);
+	drv_forward_counts(run->state, counts_out);
+	counts_out->stamps = ((struct delegate *)run->state)->notes.stamps;
 }
 
-static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_server(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	drv_responder_role_phase(play, phase, counts_out);
-	counts_out->stamps = ((struct server *)play->state)->notes.stamps;
+	drv_responder_role_phase(run, phase, counts_out);
+	counts_out->stamps = ((struct server *)run->state)->notes.stamps;
 }
 
-static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_client(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	drv_requester_role_phase(play, phase, counts_out);
-	counts_out->stamps = ((struct client *)play->state)->stamps;
+	drv_requester_role_phase(run, phase, counts_out);
+	counts_out->stamps = ((struct client *)run->state)->stamps;
 }
 
 /* Where a call is noted on its way, from the client and back. */
@@ -253,25 +255,25 @@ static const unsigned hops[] = {[DRV_ROUTE_DELEGATED] = 3, [DRV_ROUTE_RELAY] = 4
  * Hop by hop, unless the ends have clocks of their own, or a call was not seen at each stop once: then there is nothing
  * to be told apart. Time does not run backwards either: such a sum would be of two clocks.
  */
-static void conclude(struct drv_play *play, const struct drv_stamps *stamps, size_t endpoints)
+static void conclude(struct drv_role_run *run, const struct drv_stamps *stamps, size_t endpoints)
 {
-	const struct stop *stop = stops[route_in(play)];
+	const struct stop *stop = stops[route_in(run)];
 	const uint64_t calls = stamps[CLIENT].count[BEGINS];
 	double hop_ns[HOPS_MAX];
 
-	if (endpoints != ENDS || !has_one_clock(play) || !calls)
+	if (endpoints != ENDS || !has_one_clock(run) || !calls)
 		return;
-	for (unsigned i = 0; i < hops[route_in(play)]; i++) {
+	for (unsigned i = 0; i < hops[route_in(run)]; i++) {
 		const struct stop *next = &stop[i + 1];
 		const uint64_t ticks =
 			stamps[next->end].sum[next->sort] - stamps[stop[i].end].sum[stop[i].sort];
 
 		if (stamps[next->end].count[next->sort] != calls || ticks > INT64_MAX)
 			return;
-		hop_ns[i] = (double)drv_clock_to_ns(&play->engine->clock, ticks) / (double)calls;
+		hop_ns[i] = (double)drv_clock_to_ns(&run->engine->clock, ticks) / (double)calls;
 	}
-	for (unsigned i = 0; i < hops[route_in(play)]; i++)
-		drv_record_fit(play->record, HOP_1 + i, hop_ns[i]);
+	for (unsigned i = 0; i < hops[route_in(run)]; i++)
+		drv_record_fit(run->record, HOP_1 + i, hop_ns[i]);
 }
 
 static const struct drv_pattern delegated = {

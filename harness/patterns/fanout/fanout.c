@@ -88,27 +88,27 @@ static bool complete(struct drv_requester *requester, const struct drv_op *op, u
 	return now < requester->end;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct fanout *fanout = play->state;
-	struct drv_exchange exchange = exchange_in(play);
+	struct fanout *fanout = run->state;
+	struct drv_exchange exchange = exchange_in(run);
 
 	exchange.depth = exchange.servers;
-	if (drv_requester_role_prepare(play, exchange, fail))
+	if (drv_requester_role_prepare(run, exchange, fail))
 		return -1;
 	for (uint32_t index = 0; index < exchange.depth; index++)
-		fanout->requester.ops[index].chan = play->engine->channels[index].chan;
+		fanout->requester.ops[index].chan = run->engine->channels[index].chan;
 	fanout->requester.loop = loop;
 	fanout->requester.measured = complete;
 	fanout->last = fanout->requester.samples;
-	fanout->first = drv_record_samples(play->record, FIRST, fail);
-	fanout->each = drv_record_samples(play->record, EACH, fail);
+	fanout->first = drv_record_samples(run->record, FIRST, fail);
+	fanout->each = drv_record_samples(run->record, EACH, fail);
 	return fanout->first && fanout->each ? 0 : -1;
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_responder_role_prepare(play, exchange_in(play), fail);
+	return drv_responder_role_prepare(run, exchange_in(run), fail);
 }
 
 static const struct drv_pattern fanout = {

@@ -50,28 +50,28 @@ static struct drv_exchange exchange_of(const struct parameters *parameters, cons
 
 DRV_EXCHANGE_RULES(exchange_of)
 
-static bool has_workers(const struct drv_play *play)
+static bool has_workers(const struct drv_role_run *run)
 {
-	return ((const struct parameters *)play->parameters)->dispatch == DISPATCH_WORKERS;
+	return ((const struct parameters *)run->parameters)->dispatch == DISPATCH_WORKERS;
 }
 
 /* `serves`: this end does the work, and says how long it took. */
-static int start_service(struct drv_play *play, struct drv_service *service, bool serves,
+static int start_service(struct drv_role_run *run, struct drv_service *service, bool serves,
 			 struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
 	if (drv_service_start(service, (enum drv_service_work)parameters->work,
 			      (enum drv_service_spread)parameters->spread, parameters->service_ns,
-			      has_workers(play) ? 0 : parameters->work_bytes, serves, play->seed,
-			      &play->engine->clock, fail))
+			      has_workers(run) ? 0 : parameters->work_bytes, serves, run->seed,
+			      &run->engine->clock, fail))
 		return -1;
 	if (!serves)
 		return 0;
-	service->samples = drv_record_samples(play->record, SERVICE, fail);
+	service->samples = drv_record_samples(run->record, SERVICE, fail);
 	/* whoever sleeps in its work proves nothing of how it waits */
-	if (service->work == DRV_SERVICE_SLEEP && !has_workers(play))
-		play->sleep = DRV_SLEEP_UNJUDGED;
+	if (service->work == DRV_SERVICE_SLEEP && !has_workers(run))
+		run->sleep = DRV_SLEEP_UNJUDGED;
 	return service->samples ? 0 : -1;
 }
 
@@ -132,16 +132,16 @@ static void stop_workers(struct handler_workers *workers)
 }
 
 /* From now on the server works before it answers, or has others do so. */
-static int serve(struct drv_play *play, struct drv_responder *responder, struct drv_service *service,
+static int serve(struct drv_role_run *run, struct drv_responder *responder, struct drv_service *service,
 		 struct handler_workers *workers, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
-	if (!has_workers(play)) {
+	if (!has_workers(run)) {
 		responder->service = service;
 		return 0;
 	}
-	return start_workers(workers, play->engine, responder, service, parameters->work_bytes, fail);
+	return start_workers(workers, run->engine, responder, service, parameters->work_bytes, fail);
 }
 
 static bool is_drawn(const struct drv_service *service)
@@ -158,12 +158,12 @@ static bool complete(struct drv_requester *requester, const struct drv_op *op, u
 	return now < requester->end;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct acting *acting = play->state;
+	struct acting *acting = run->state;
 
-	if (drv_requester_role_prepare(play, exchange_in(play), fail) ||
-	    start_service(play, &acting->service, false, fail))
+	if (drv_requester_role_prepare(run, exchange_in(run), fail) ||
+	    start_service(run, &acting->service, false, fail))
 		return -1;
 	if (!is_drawn(&acting->service))
 		return 0;
@@ -171,53 +171,53 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 	acting->requester.measured = complete;
 	acting->tally = (struct drv_tally){.service = &acting->service,
 					   .latency = acting->requester.samples,
-					   .overhead = drv_record_samples(play->record, OVERHEAD, fail),
+					   .overhead = drv_record_samples(run->record, OVERHEAD, fail),
 					   .slowdown = &acting->slowdown};
 	return acting->tally.overhead ? 0 : -1;
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct serving *serving = play->state;
+	struct serving *serving = run->state;
 
-	if (drv_responder_role_prepare(play, exchange_in(play), fail) ||
-	    start_service(play, &serving->service, true, fail))
+	if (drv_responder_role_prepare(run, exchange_in(run), fail) ||
+	    start_service(run, &serving->service, true, fail))
 		return -1;
-	return serve(play, &serving->responder, &serving->service, &serving->workers, fail);
+	return serve(run, &serving->responder, &serving->service, &serving->workers, fail);
 }
 
-static void stop_acting(struct drv_play *play)
+static void stop_acting(struct drv_role_run *run)
 {
-	struct acting *acting = play->state;
+	struct acting *acting = run->state;
 
 	drv_service_stop(&acting->service);
-	drv_requester_role_stop(play);
+	drv_requester_role_stop(run);
 }
 
-static void stop_server(struct drv_play *play)
+static void stop_server(struct drv_role_run *run)
 {
-	struct serving *serving = play->state;
+	struct serving *serving = run->state;
 
 	stop_workers(&serving->workers);
 	drv_service_stop(&serving->service);
-	drv_responder_role_stop(play);
+	drv_responder_role_stop(run);
 }
 
 /* Where memory is touched nothing is drawn: only the round trip is known here. */
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct acting *acting = play->state;
-	const struct parameters *parameters = play->parameters;
+	struct acting *acting = run->state;
+	const struct parameters *parameters = run->parameters;
 
 	/* so much longer may an operation take before it is given up as lost */
 	if (is_drawn(&acting->service))
 		acting->requester.patience += drv_clock_to_ticks(
-			&play->engine->clock,
+			&run->engine->clock,
 			drv_service_most_ns(&acting->service, (uint32_t)parameters->depth));
-	if (drv_requester_role_measure(play, fail))
+	if (drv_requester_role_measure(run, fail))
 		return -1;
 	if (is_drawn(&acting->service) && parameters->service_ns && acting->slowdown.count >= TAIL_CALLS)
-		drv_record_fit(play->record, SLOWDOWN,
+		drv_record_fit(run->record, SLOWDOWN,
 			       (double)drv_histogram_quantile(&acting->slowdown, 999000) / 1000);
 	return 0;
 }
@@ -245,22 +245,24 @@ static void switch_work(struct drv_service *service, struct handler_workers *wor
 }
 
 /* The number of the next call. */
-static uint64_t tell(const struct drv_play *play)
+static uint64_t tell(const struct drv_role_run *run)
 {
-	return ((const struct acting *)play->state)->requester.next_number;
+	return ((const struct acting *)run->state)->requester.next_number;
 }
 
-static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_client(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	drv_requester_role_phase(play, phase, counts_out);
-	((struct acting *)play->state)->service.first = phase->told;
+	drv_requester_role_phase(run, phase, counts_out);
+	((struct acting *)run->state)->service.first = phase->told;
 }
 
-static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_server(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	struct serving *serving = play->state;
+	struct serving *serving = run->state;
 
-	drv_responder_role_phase(play, phase, counts_out);
+	drv_responder_role_phase(run, phase, counts_out);
 	switch_work(&serving->service, &serving->workers, phase);
 }
 

@@ -28,37 +28,37 @@ static uint64_t first_call(int endpoint)
 	return (uint64_t)endpoint << CALLS_BITS;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct drv_requester *requester = play->state;
+	struct drv_requester *requester = run->state;
 
-	if (drv_requester_role_prepare(play, exchange_in(play), fail))
+	if (drv_requester_role_prepare(run, exchange_in(run), fail))
 		return -1;
 	/* so that a reply that went to the wrong client is found out */
-	requester->next_number = first_call(play->engine->endpoint);
+	requester->next_number = first_call(run->engine->endpoint);
 	return 0;
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct drv_exchange exchange = exchange_in(play);
-	struct drv_responder *server = play->state;
+	const struct drv_exchange exchange = exchange_in(run);
+	struct drv_responder *server = run->state;
 
-	if (drv_responder_role_prepare(play, exchange, fail))
+	if (drv_responder_role_prepare(run, exchange, fail))
 		return -1;
 	/* of one client the order is looked at */
-	server->lines[0].check.next_number = first_call(play->engine->channels[0].endpoint);
+	server->lines[0].check.next_number = first_call(run->engine->channels[0].endpoint);
 	/* the next client's call may be there before this one's answer has left */
 	if (exchange.clients > 1)
-		play->sleep = DRV_SLEEP_FREE;
+		run->sleep = DRV_SLEEP_FREE;
 	return 0;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	if (drv_requester_role_measure(play, fail))
+	if (drv_requester_role_measure(run, fail))
 		return -1;
-	drv_record_rate(play->record, SERVED, play->record->operations, play->record->elapsed_ns);
+	drv_record_rate(run->record, SERVED, run->record->operations, run->record->elapsed_ns);
 	return 0;
 }
 

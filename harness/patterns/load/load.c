@@ -117,50 +117,50 @@ static int measure_open(struct load *load, uint64_t span_ns, struct drv_record *
 /* ---- the roles ---- */
 
 /* Whoever prepared the requester has made the histogram of responses. */
-static int prepare_pace(struct drv_play *play, struct drv_fail *fail)
+static int prepare_pace(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct drv_pace *pace = &((struct load *)play->state)->pace;
+	struct drv_pace *pace = &((struct load *)run->state)->pace;
 
-	pace->response = play->record->values[RESPONSE].samples;
-	pace->service = drv_record_samples(play->record, SERVICE, fail);
-	pace->lag = drv_record_samples(play->record, LAG, fail);
+	pace->response = run->record->values[RESPONSE].samples;
+	pace->service = drv_record_samples(run->record, SERVICE, fail);
+	pace->lag = drv_record_samples(run->record, LAG, fail);
 	/* whether it has to wait is up to the instants */
-	play->sleep = DRV_SLEEP_FREE;
+	run->sleep = DRV_SLEEP_FREE;
 	return pace->service && pace->lag ? 0 : -1;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_requester_role_prepare(play, exchange_in(play), fail) ? -1 : prepare_pace(play, fail);
+	return drv_requester_role_prepare(run, exchange_in(run), fail) ? -1 : prepare_pace(run, fail);
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_responder_role_prepare(play, exchange_in(play), fail);
+	return drv_responder_role_prepare(run, exchange_in(run), fail);
 }
 
 /* Of a point's time the closed loop has the first fifth where it decides the rate, the open one the rest. */
-static uint64_t closed_ns(const struct drv_play *play)
+static uint64_t closed_ns(const struct drv_role_run *run)
 {
-	return ((const struct parameters *)play->parameters)->offered_per_s ? 0 : play->duration_ns / 5;
+	return ((const struct parameters *)run->parameters)->offered_per_s ? 0 : run->duration_ns / 5;
 }
 
-static uint64_t open_ns(const struct drv_play *play)
+static uint64_t open_ns(const struct drv_role_run *run)
 {
-	return play->duration_ns - closed_ns(play);
+	return run->duration_ns - closed_ns(run);
 }
 
 /* Warms up, and then finds out what a closed loop reaches, where that decides the rate. */
-static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warm_up(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct load *load = play->state;
+	struct load *load = run->state;
 	struct drv_record closed = {0};
 
-	if (drv_requester_role_warmup(play, cap_ns, fail))
+	if (drv_requester_role_warmup(run, cap_ns, fail))
 		return -1;
-	if (!closed_ns(play))
+	if (!closed_ns(run))
 		return 0;
-	if (drv_requester_measure(&load->requester, closed_ns(play), &closed, fail))
+	if (drv_requester_measure(&load->requester, closed_ns(run), &closed, fail))
 		return -1;
 	if (!closed.operations || !closed.elapsed_ns)
 		return drv_fail_set(
@@ -168,21 +168,21 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 			"a closed loop completed no call, so there is no rate to offer a share of");
 	load->calls = closed.operations;
 	load->span_ns = closed.elapsed_ns;
-	drv_record_rate(play->record, CLOSED_LOOP, load->calls, load->span_ns);
+	drv_record_rate(run->record, CLOSED_LOOP, load->calls, load->span_ns);
 	/* its samples are of no use: the histogram becomes empty */
-	return drv_record_samples(play->record, RESPONSE, fail) ? 0 : -1;
+	return drv_record_samples(run->record, RESPONSE, fail) ? 0 : -1;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct load *load = play->state;
-	const struct parameters *parameters = play->parameters;
+	struct load *load = run->state;
+	const struct parameters *parameters = run->parameters;
 	struct drv_pace *pace = &load->pace;
-	struct drv_record *record = play->record;
-	const uint64_t span_ns = open_ns(play);
+	struct drv_record *record = run->record;
+	const uint64_t span_ns = open_ns(run);
 
 	drv_pace_start(
-		pace, &play->engine->clock, (enum drv_arrival_process)parameters->arrivals, play->seed,
+		pace, &run->engine->clock, (enum drv_arrival_process)parameters->arrivals, run->seed,
 		parameters->offered_per_s
 			? (struct drv_rate){parameters->offered_per_s, UINT64_C(1000000000)}
 			: (struct drv_rate){load->calls * parameters->load_percent, load->span_ns * 100});

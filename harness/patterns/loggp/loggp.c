@@ -196,52 +196,51 @@ static int take_preloaded(struct sender *sender, struct drv_fail *fail)
 
 /* ---- the roles ---- */
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	const struct drv_clock *clock = &play->engine->clock;
-	struct receiver *receiver = play->state;
+	const struct parameters *parameters = run->parameters;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct receiver *receiver = run->state;
 
-	if (drv_responder_role_prepare_asked(play, receiver_on_recv, (size_t)parameters->bytes,
+	if (drv_responder_role_prepare_asked(run, receiver_on_recv, (size_t)parameters->bytes,
 					     parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	receiver->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
 	if (parameters->delay_percent) {
-		receiver->samples = drv_record_samples(play->record, RECEIVE, fail);
+		receiver->samples = drv_record_samples(run->record, RECEIVE, fail);
 		if (!receiver->samples)
 			return -1;
 	}
 	/* the messages of a burst follow each other: it may find the next one there */
-	play->sleep = DRV_SLEEP_FREE;
+	run->sleep = DRV_SLEEP_FREE;
 	return 0;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	const struct drv_clock *clock = &play->engine->clock;
-	struct sender *sender = play->state;
+	const struct parameters *parameters = run->parameters;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct sender *sender = run->state;
 
-	if (drv_ask_start(play, sender_on_recv, (uint32_t)parameters->messages, (size_t)parameters->bytes,
+	if (drv_ask_start(run, sender_on_recv, (uint32_t)parameters->messages, (size_t)parameters->bytes,
 			  parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	sender->parameters = parameters;
 	sender->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
-	sender->receiver = play->passive ? play->passive->state : NULL;
+	sender->receiver = run->passive ? run->passive->state : NULL;
 	/* an answer may be there as soon as the burst has left */
-	play->sleep = DRV_SLEEP_IF_WAITED;
-	return drv_record_samples(play->record, PRTT, fail) &&
-			       drv_record_samples(play->record, SINGLE, fail) &&
+	run->sleep = DRV_SLEEP_IF_WAITED;
+	return drv_record_samples(run->record, PRTT, fail) && drv_record_samples(run->record, SINGLE, fail) &&
 			       (!parameters->delay_percent ||
-				drv_record_samples(play->record, UNDELAYED, fail))
+				drv_record_samples(run->record, UNDELAYED, fail))
 		       ? 0
 		       : -1;
 }
 
 /* A single message, and a burst. */
-static int ask_both(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+static int ask_both(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	struct sender *sender = play->state;
+	struct sender *sender = run->state;
 	struct span ignored;
 
 	*span_out = 0;
@@ -250,15 +249,15 @@ static int ask_both(struct drv_play *play, uint64_t *span_out, struct drv_fail *
 	return exchange(sender, (uint32_t)sender->parameters->messages, false, &ignored, fail);
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	return drv_ask_verify(play, serial, ask_both, fail);
+	return drv_ask_verify(run, serial, ask_both, fail);
 }
 
 /* Before all but the first a burst, so that bursts and single messages go in turn. */
-static int ask_single(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+static int ask_single(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	struct sender *sender = play->state;
+	struct sender *sender = run->state;
 	struct span span = {0};
 	int status = 0;
 
@@ -269,8 +268,8 @@ static int ask_single(struct drv_play *play, uint64_t *span_out, struct drv_fail
 		status = exchange(sender, 1, false, &span, fail);
 	*span_out = span.whole;
 	if (!status)
-		drv_sample(play->record->values[SINGLE].samples,
-			   drv_clock_to_ns(&play->engine->clock, span.whole));
+		drv_sample(run->record->values[SINGLE].samples,
+			   drv_clock_to_ns(&run->engine->clock, span.whole));
 	return status;
 }
 
@@ -285,16 +284,16 @@ static uint64_t delays_of(const struct parameters *parameters)
 }
 
 /* It is warm when the single messages are. Finds the usual round trip. */
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct sender *sender = play->state;
-	const struct drv_clock *clock = &play->engine->clock;
+	struct sender *sender = run->state;
+	const struct drv_clock *clock = &run->engine->clock;
 	uint64_t trip_ns;
 
 	sender->is_first = true;
-	if (drv_ask_warmup(play, cap_ns, ask_single, fail))
+	if (drv_ask_warmup(run, cap_ns, ask_single, fail))
 		return -1;
-	trip_ns = drv_histogram_quantile(&play->record->values[SINGLE].samples->histogram, 500000);
+	trip_ns = drv_histogram_quantile(&run->record->values[SINGLE].samples->histogram, 500000);
 	sender->trip = drv_clock_to_ticks(clock, trip_ns);
 	sender->delay = sender->trip * sender->parameters->delay_percent / 100;
 	sender->requester.patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(trip_ns));
@@ -306,15 +305,15 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 			"than a second",
 			trip_ns / 1000);
 	/* its samples are of no use: the histogram becomes empty */
-	return drv_record_samples(play->record, SINGLE, fail) ? 0 : -1;
+	return drv_record_samples(run->record, SINGLE, fail) ? 0 : -1;
 }
 
 /* One single message, one burst, which is the operation, and where there are delays one message that lies there. */
-static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+static int ask(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_value *values = play->record->values;
-	struct sender *sender = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct drv_value *values = run->record->values;
+	struct sender *sender = run->state;
 	const bool delayed = sender->delay > 0;
 	struct span span;
 	int status = exchange(sender, 1, false, &span, fail);
@@ -333,34 +332,35 @@ static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
 	return status < 0 || (delayed && take_preloaded(sender, fail) < 0) ? -1 : status;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	const int status = drv_ask_measure(play, ask, fail);
+	const struct parameters *parameters = run->parameters;
+	const int status = drv_ask_measure(run, ask, fail);
 
-	play->record->bytes = play->record->operations * (parameters->messages + 1) * parameters->bytes;
+	run->record->bytes = run->record->operations * (parameters->messages + 1) * parameters->bytes;
 	return status;
 }
 
 /* For how long the server is to pause, in ns: known once the client is warm. */
-static uint64_t tell(const struct drv_play *play)
+static uint64_t tell(const struct drv_role_run *run)
 {
-	const struct sender *sender = play->state;
+	const struct sender *sender = run->state;
 
-	return sender->delay ? drv_clock_to_ns(&play->engine->clock, sender->trip * PAUSE_TRIPS) : 0;
+	return sender->delay ? drv_clock_to_ns(&run->engine->clock, sender->trip * PAUSE_TRIPS) : 0;
 }
 
-static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_server(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	drv_responder_role_phase(play, phase, counts_out);
-	((struct receiver *)play->state)->pause = drv_clock_to_ticks(&play->engine->clock, phase->told);
+	drv_responder_role_phase(run, phase, counts_out);
+	((struct receiver *)run->state)->pause = drv_clock_to_ticks(&run->engine->clock, phase->told);
 }
 
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	struct receiver *receiver = play->state;
+	struct receiver *receiver = run->state;
 
-	return drv_poll_until_message(play->engine, &receiver->responder.port.sink, receiver,
+	return drv_poll_until_message(run->engine, &receiver->responder.port.sink, receiver,
 				      drv_responder_loop_due, receiver_drain, message_out, fail);
 }
 

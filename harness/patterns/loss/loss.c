@@ -110,7 +110,7 @@ static int send(struct caller *caller, struct drv_fail *fail)
 		uint32_t index = 0;
 		int code = CADGE_BUSY;
 
-		while (index < REQUESTS && requester->progress.lent[index])
+		while (index < REQUESTS && requester->progress.in_flight[index])
 			index++;
 		if (index < REQUESTS) {
 			struct drv_message *message =
@@ -197,34 +197,34 @@ static int wait_quiet(struct caller *caller, struct drv_fail *fail)
 
 /* ---- the roles ---- */
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
-	return drv_responder_role_prepare_asked(play, receiver_on_recv, (size_t)parameters->bytes,
+	return drv_responder_role_prepare_asked(run, receiver_on_recv, (size_t)parameters->bytes,
 						parameters->touch != DRV_TOUCH_NONE, fail);
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct caller *caller = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct caller *caller = run->state;
 
-	if (drv_ask_start(play, caller_on_recv, REQUESTS, (size_t)parameters->bytes,
+	if (drv_ask_start(run, caller_on_recv, REQUESTS, (size_t)parameters->bytes,
 			  parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	caller->bytes = (size_t)parameters->bytes;
-	caller->timeout = drv_clock_to_ticks(&play->engine->clock, parameters->timeout_ns);
-	return drv_record_samples(play->record, LATENCY, fail) &&
-			       drv_record_samples(play->record, RECOVERY, fail)
+	caller->timeout = drv_clock_to_ticks(&run->engine->clock, parameters->timeout_ns);
+	return drv_record_samples(run->record, LATENCY, fail) &&
+			       drv_record_samples(run->record, RECOVERY, fail)
 		       ? 0
 		       : -1;
 }
 
-static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+static int ask(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	struct caller *caller = play->state;
-	struct drv_value *values = play->record->values;
+	struct caller *caller = run->state;
+	struct drv_value *values = run->record->values;
 	struct call made;
 	uint64_t span_ns;
 
@@ -233,30 +233,30 @@ static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
 	*span_out = made.span;
 	if (caller->requester.step != DRV_STEP_MEASURE)
 		return 0;
-	span_ns = drv_clock_to_ns(&play->engine->clock, made.span);
+	span_ns = drv_clock_to_ns(&run->engine->clock, made.span);
 	drv_sample(values[LATENCY].samples, span_ns);
 	if (DRV_UNLIKELY(made.sends > 1))
 		drv_sample(values[RECOVERY].samples, span_ns);
 	return 0;
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	return drv_ask_verify(play, serial, ask, fail) || wait_quiet(play->state, fail) ? -1 : 0;
+	return drv_ask_verify(run, serial, ask, fail) || wait_quiet(run->state, fail) ? -1 : 0;
 }
 
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	return drv_ask_warmup(play, cap_ns, ask, fail) || wait_quiet(play->state, fail) ? -1 : 0;
+	return drv_ask_warmup(run, cap_ns, ask, fail) || wait_quiet(run->state, fail) ? -1 : 0;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct caller *caller = play->state;
+	struct caller *caller = run->state;
 	const uint64_t retransmits = caller->retransmits;
-	struct drv_record *record = play->record;
+	struct drv_record *record = run->record;
 
-	if (drv_ask_measure(play, ask, fail))
+	if (drv_ask_measure(run, ask, fail))
 		return -1;
 	record->bytes = record->operations * 2 * caller->bytes;
 	drv_record_rate(record, GOODPUT, record->operations, record->elapsed_ns);
@@ -265,24 +265,25 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 }
 
 /* A call that is given up may still be answered: the number of such an answer is of no call to come. */
-static bool settle(struct drv_play *play)
+static bool settle(struct drv_role_run *run)
 {
-	struct caller *caller = play->state;
+	struct caller *caller = run->state;
 	struct drv_fail ignored;
 
 	caller->retransmits++;
-	return !wait_quiet(caller, &ignored) && caller->requester.progress.lents == 0;
+	return !wait_quiet(caller, &ignored) && caller->requester.progress.in_flight_count == 0;
 }
 
 /* The audit: every call that was made was executed, and none twice, whatever was lost. */
-static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_server(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	struct receiver *receiver = play->state;
+	struct receiver *receiver = run->state;
 
-	drv_responder_role_phase(play, phase, counts_out);
+	drv_responder_role_phase(run, phase, counts_out);
 	counts_out->exact = true;
 	if (phase->ended == DRV_STEP_MEASURE && !phase->cancelled)
-		drv_record_count(play->record, REPEATED, receiver->repeated - receiver->repeated_before);
+		drv_record_count(run->record, REPEATED, receiver->repeated - receiver->repeated_before);
 	receiver->repeated_before = receiver->repeated;
 }
 

@@ -43,46 +43,46 @@ static struct drv_exchange stream_of(const struct parameters *parameters, const 
 				     .flow_1 = true};
 }
 
-static struct drv_exchange calls_in(const struct drv_play *play)
+static struct drv_exchange calls_in(const struct drv_role_run *run)
 {
-	return calls_of(play->parameters, &play->engine->offer.both, play->seed);
+	return calls_of(run->parameters, &run->engine->offer.both, run->seed);
 }
 
-static struct drv_exchange stream_in(const struct drv_play *play)
+static struct drv_exchange stream_in(const struct drv_role_run *run)
 {
-	return stream_of(play->parameters, &play->engine->offer.both, play->seed);
+	return stream_of(run->parameters, &run->engine->offer.both, run->seed);
 }
 
-static uint32_t aggressor_in(const struct drv_play *play)
+static uint32_t aggressor_in(const struct drv_role_run *run)
 {
-	return ((const struct parameters *)play->parameters)->aggressor;
+	return ((const struct parameters *)run->parameters)->aggressor;
 }
 
 /* A stream keeps its ends busy, and nothing proves that they slept. */
-static enum drv_sleep sleep_in(const struct drv_play *play)
+static enum drv_sleep sleep_in(const struct drv_role_run *run)
 {
-	return aggressor_in(play) == AGGRESSOR_NONE ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	return aggressor_in(run) == AGGRESSOR_NONE ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 }
 
 /* `requesters` gets what this end plays: the calls, and the stream where it leaves from here. */
-static int start_clients(struct drv_play *play, struct drv_requester *requesters[DRV_FLOWS],
+static int start_clients(struct drv_role_run *run, struct drv_requester *requesters[DRV_FLOWS],
 			 struct drv_fail *fail)
 {
-	struct mixed *mixed = play->state;
-	struct drv_engine *engine = play->engine;
-	struct drv_samples *latency = drv_record_samples(play->record, LATENCY, fail), *bulk;
-	const uint32_t aggressor = aggressor_in(play);
+	struct mixed *mixed = run->state;
+	struct drv_engine *engine = run->engine;
+	struct drv_samples *latency = drv_record_samples(run->record, LATENCY, fail), *bulk;
+	const uint32_t aggressor = aggressor_in(run);
 
 	if (!latency ||
-	    drv_requester_start(&mixed->requesters[DRV_FLOW_CALLS], engine, calls_in(play), latency, fail))
+	    drv_requester_start(&mixed->requesters[DRV_FLOW_CALLS], engine, calls_in(run), latency, fail))
 		return -1;
 	requesters[DRV_FLOW_CALLS] = &mixed->requesters[DRV_FLOW_CALLS];
 	requesters[DRV_FLOW_BULK] = NULL;
 	if (aggressor != AGGRESSOR_SAME && aggressor != AGGRESSOR_CHANNEL)
 		return 0;
-	bulk = drv_record_samples(play->record, BULK, fail);
+	bulk = drv_record_samples(run->record, BULK, fail);
 	if (!bulk ||
-	    drv_requester_start(&mixed->requesters[DRV_FLOW_BULK], engine, stream_in(play), bulk, fail))
+	    drv_requester_start(&mixed->requesters[DRV_FLOW_BULK], engine, stream_in(run), bulk, fail))
 		return -1;
 	requesters[DRV_FLOW_BULK] = &mixed->requesters[DRV_FLOW_BULK];
 	if (aggressor == AGGRESSOR_CHANNEL)
@@ -90,55 +90,54 @@ static int start_clients(struct drv_play *play, struct drv_requester *requesters
 	return 0;
 }
 
-static int start_servers(struct drv_play *play, struct drv_responder *responders[DRV_FLOWS],
+static int start_servers(struct drv_role_run *run, struct drv_responder *responders[DRV_FLOWS],
 			 struct drv_fail *fail)
 {
 	static const uint32_t channels[] = {[AGGRESSOR_SAME] = OF_CALLS,
 					    [AGGRESSOR_CHANNEL] = OF_STREAM,
 					    [AGGRESSOR_ENDPOINT] = OF_SERVER_AGGRESSOR};
-	struct mixed *mixed = play->state;
-	const uint32_t aggressor = aggressor_in(play);
+	struct mixed *mixed = run->state;
+	const uint32_t aggressor = aggressor_in(run);
 
-	if (drv_responder_start(&mixed->responders[DRV_FLOW_CALLS], play->engine, calls_in(play), fail))
+	if (drv_responder_start(&mixed->responders[DRV_FLOW_CALLS], run->engine, calls_in(run), fail))
 		return -1;
 	responders[DRV_FLOW_CALLS] = &mixed->responders[DRV_FLOW_CALLS];
 	responders[DRV_FLOW_BULK] = NULL;
 	if (aggressor != AGGRESSOR_NONE) {
-		if (drv_responder_start(&mixed->responders[DRV_FLOW_BULK], play->engine, stream_in(play),
-					fail))
+		if (drv_responder_start(&mixed->responders[DRV_FLOW_BULK], run->engine, stream_in(run), fail))
 			return -1;
 		responders[DRV_FLOW_BULK] = &mixed->responders[DRV_FLOW_BULK];
 		drv_responder_answer_on(responders[DRV_FLOW_BULK],
-					play->engine->channels[channels[aggressor]].chan);
+					run->engine->channels[channels[aggressor]].chan);
 	}
 	return 0;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
 	struct drv_requester *requesters[DRV_FLOWS];
 
-	if (start_clients(play, requesters, fail))
+	if (start_clients(run, requesters, fail))
 		return -1;
-	drv_two_flows_start(&((struct mixed *)play->state)->flows, play->engine, requesters, NULL);
-	play->sleep = sleep_in(play);
+	drv_two_flows_start(&((struct mixed *)run->state)->flows, run->engine, requesters, NULL);
+	run->sleep = sleep_in(run);
 	return 0;
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
 	struct drv_responder *responders[DRV_FLOWS];
 
-	if (start_servers(play, responders, fail))
+	if (start_servers(run, responders, fail))
 		return -1;
-	drv_two_flows_start(&((struct mixed *)play->state)->flows, play->engine, NULL, responders);
-	play->sleep = sleep_in(play);
+	drv_two_flows_start(&((struct mixed *)run->state)->flows, run->engine, NULL, responders);
+	run->sleep = sleep_in(run);
 	return 0;
 }
 
-static void stop(struct drv_play *play)
+static void stop(struct drv_role_run *run)
 {
-	struct mixed *mixed = play->state;
+	struct mixed *mixed = run->state;
 
 	for (int flow = 0; flow < DRV_FLOWS; flow++) {
 		drv_requester_stop(&mixed->requesters[flow]);
@@ -146,9 +145,9 @@ static void stop(struct drv_play *play)
 	}
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	struct drv_two_flows *flows = &((struct mixed *)play->state)->flows;
+	struct drv_two_flows *flows = &((struct mixed *)run->state)->flows;
 
 	for (int flow = 0; flow < DRV_FLOWS; flow++)
 		if (flows->requesters[flow] && drv_requester_verify(flows->requesters[flow], serial, fail))
@@ -157,9 +156,9 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 }
 
 /* Each by itself: beside the other neither would ever be steady. */
-static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warm_up(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct drv_two_flows *flows = &((struct mixed *)play->state)->flows;
+	struct drv_two_flows *flows = &((struct mixed *)run->state)->flows;
 
 	for (int flow = DRV_FLOWS; flow-- > 0;) {
 		struct drv_requester *client = flows->requesters[flow];
@@ -167,45 +166,45 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 		if (client && drv_requester_warmup(client, cap_ns, fail))
 			return -1;
 	}
-	drv_record_warmup(play->record, &flows->requesters[DRV_FLOW_CALLS]->warmup);
+	drv_record_warmup(run->record, &flows->requesters[DRV_FLOW_CALLS]->warmup);
 	return 0;
 }
 
 /* The stream begins so long before the calls that are timed, and ends so long after them where it runs elsewhere. */
-static uint64_t lead_ns(const struct drv_play *play)
+static uint64_t lead_ns(const struct drv_role_run *run)
 {
-	return play->duration_ns / 5;
+	return run->duration_ns / 5;
 }
 
 /* Forgets what the lead gave. */
-static int forget(struct drv_play *play, struct drv_fail *fail)
+static int forget(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const bool bulk = play->record->values[BULK].there;
+	const bool bulk = run->record->values[BULK].there;
 
-	return drv_record_samples(play->record, LATENCY, fail) &&
-			       (!bulk || drv_record_samples(play->record, BULK, fail))
+	return drv_record_samples(run->record, LATENCY, fail) &&
+			       (!bulk || drv_record_samples(run->record, BULK, fail))
 		       ? 0
 		       : -1;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct drv_two_flows *flows = &((struct mixed *)play->state)->flows;
+	struct drv_two_flows *flows = &((struct mixed *)run->state)->flows;
 	struct drv_requester *calls = flows->requesters[DRV_FLOW_CALLS],
 			     *bulk = flows->requesters[DRV_FLOW_BULK];
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_record *record = play->record;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct drv_record *record = run->record;
 	uint64_t completed, lost, late, streamed, started, elapsed_ns;
 
 	drv_two_flows_begin(flows);
-	if (drv_two_flows_calls(flows, lead_ns(play), fail) || forget(play, fail))
+	if (drv_two_flows_calls(flows, lead_ns(run), fail) || forget(run, fail))
 		return -1;
 	completed = calls->completed;
 	lost = calls->lost;
 	late = calls->late;
 	streamed = bulk ? bulk->completed : 0;
 	started = drv_clock_now(clock);
-	if (drv_two_flows_calls(flows, play->duration_ns, fail))
+	if (drv_two_flows_calls(flows, run->duration_ns, fail))
 		return -1;
 	elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - started);
 	record->elapsed_ns = elapsed_ns;
@@ -219,14 +218,14 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	return drv_two_flows_end(flows, fail);
 }
 
-static bool settle(struct drv_play *play)
+static bool settle(struct drv_role_run *run)
 {
-	return drv_two_flows_settle(&((struct mixed *)play->state)->flows);
+	return drv_two_flows_settle(&((struct mixed *)run->state)->flows);
 }
 
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	return drv_two_flows_serve(&((struct mixed *)play->state)->flows, message_out, fail);
+	return drv_two_flows_serve(&((struct mixed *)run->state)->flows, message_out, fail);
 }
 
 static int drain(void *state, struct drv_fail *fail)
@@ -234,35 +233,35 @@ static int drain(void *state, struct drv_fail *fail)
 	return drv_two_flows_drain(&((struct mixed *)state)->flows, fail);
 }
 
-static void phase(struct drv_play *play, const struct drv_phase *next, struct drv_counts *counts_out)
+static void phase(struct drv_role_run *run, const struct drv_phase *next, struct drv_counts *counts_out)
 {
-	drv_two_flows_phase(&((struct mixed *)play->state)->flows, next, counts_out);
+	drv_two_flows_phase(&((struct mixed *)run->state)->flows, next, counts_out);
 }
 
 /* ---- the aggressor: a requester whose calls are the stream ---- */
 
-static int prepare_aggressor(struct drv_play *play, struct drv_fail *fail)
+static int prepare_aggressor(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct drv_requester *requester = play->state;
-	struct drv_samples *bulk = drv_record_samples(play->record, BULK, fail);
+	struct drv_requester *requester = run->state;
+	struct drv_samples *bulk = drv_record_samples(run->record, BULK, fail);
 
-	if (!bulk || drv_requester_start(requester, play->engine, stream_in(play), bulk, fail))
+	if (!bulk || drv_requester_start(requester, run->engine, stream_in(run), bulk, fail))
 		return -1;
-	play->engine->sink = requester->progress.sink;
+	run->engine->sink = requester->progress.sink;
 	/* its operations are none of the attempt's, so there is nothing to hold its sleeps against */
-	play->sleep = DRV_SLEEP_UNJUDGED;
+	run->sleep = DRV_SLEEP_UNJUDGED;
 	return 0;
 }
 
 /* Longer than the client needs, however much earlier or later that began. */
-static int measure_aggressor(struct drv_play *play, struct drv_fail *fail)
+static int measure_aggressor(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct drv_requester *client = play->state;
+	struct drv_requester *client = run->state;
 	struct drv_record own = {0};
 
-	if (drv_requester_measure(client, play->duration_ns + 2 * lead_ns(play), &own, fail))
+	if (drv_requester_measure(client, run->duration_ns + 2 * lead_ns(run), &own, fail))
 		return -1;
-	drv_record_rate(play->record, THROUGHPUT, own.operations * client->exchange.request_bytes,
+	drv_record_rate(run->record, THROUGHPUT, own.operations * client->exchange.request_bytes,
 			own.elapsed_ns);
 	return 0;
 }

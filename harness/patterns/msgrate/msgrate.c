@@ -7,44 +7,44 @@
 
 #include "traffic/push.h"
 
-static struct drv_push push_in(const struct drv_play *play)
+static struct drv_push push_in(const struct drv_role_run *run)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
 	return (struct drv_push){.bytes = parameters->bytes,
 				 .depth = (uint32_t)parameters->depth,
 				 .window = (uint32_t)parameters->depth,
-				 .seed = play->seed,
+				 .seed = run->seed,
 				 .touch = parameters->touch != DRV_TOUCH_NONE};
 }
 
-/* How `play` waits: each end for the other once a window. */
-static enum drv_sleep sleep_in(const struct drv_play *play, enum drv_sleep where_each)
+/* How `run` waits: each end for the other once a window. */
+static enum drv_sleep sleep_in(const struct drv_role_run *run, enum drv_sleep where_each)
 {
-	return push_in(play).depth == 1 ? where_each : DRV_SLEEP_FREE;
+	return push_in(run).depth == 1 ? where_each : DRV_SLEEP_FREE;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct drv_samples *windows = drv_record_samples(play->record, WINDOW, fail);
+	struct drv_samples *windows = drv_record_samples(run->record, WINDOW, fail);
 
-	if (!windows || drv_pusher_prepare(play, push_in(play), true, false, windows, fail))
+	if (!windows || drv_pusher_prepare(run, push_in(run), true, false, windows, fail))
 		return -1;
-	play->sleep = sleep_in(play, DRV_SLEEP_EACH);
+	run->sleep = sleep_in(run, DRV_SLEEP_EACH);
 	return 0;
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	play->sleep = sleep_in(play, DRV_SLEEP_EACH);
-	return drv_pusher_prepare(play, push_in(play), false, true, NULL, fail);
+	run->sleep = sleep_in(run, DRV_SLEEP_EACH);
+	return drv_pusher_prepare(run, push_in(run), false, true, NULL, fail);
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	if (drv_pusher_measure(play, fail))
+	if (drv_pusher_measure(run, fail))
 		return -1;
-	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
+	drv_record_rate(run->record, RATE, run->record->operations, run->record->elapsed_ns);
 	return 0;
 }
 

@@ -114,21 +114,21 @@ static uint64_t inspect_region(const struct target_side *target, const struct pa
 	return wrong;
 }
 
-static void target_start(struct target_side *target, const struct drv_play *play)
+static void target_start(struct target_side *target, const struct drv_role_run *run)
 {
-	*target = (struct target_side){
-		.base = play->engine->region_memory.base, .seed = play->seed, .serial = 1};
-	fill_region(target, play->parameters, 1);
+	*target =
+		(struct target_side){.base = run->engine->region_memory.base, .seed = run->seed, .serial = 1};
+	fill_region(target, run->parameters, 1);
 }
 
 /*
  * A put that is visible may be told of a little later: waits for what was put so far, and no longer than SETTLE_NS. One
  * that is told of twice may be behind others in a queue: polls on until nothing comes any more.
  */
-static void await_notified(struct target_side *target, const struct drv_play *play, uint64_t puts,
+static void await_notified(struct target_side *target, const struct drv_role_run *run, uint64_t puts,
 			   struct drv_counts *counts)
 {
-	const struct drv_engine *engine = play->engine;
+	const struct drv_engine *engine = run->engine;
 	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
 	unsigned int silent = 0;
 
@@ -149,14 +149,14 @@ static void await_notified(struct target_side *target, const struct drv_play *pl
 	counts->mismatches++;
 }
 
-static void target_phase(struct target_side *target, const struct drv_play *play,
+static void target_phase(struct target_side *target, const struct drv_role_run *run,
 			 const struct drv_phase *phase, uint64_t puts, struct drv_counts *counts)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 	const bool full = phase->ended == DRV_STEP_VERIFY;
 
 	if (parameters->notify == NOTIFY_EACH && !phase->cancelled)
-		await_notified(target, play, puts, counts);
+		await_notified(target, run, puts, counts);
 	if (parameters->operation == OPERATION_PUT && !phase->cancelled && phase->ended != DRV_STEP_COUNT &&
 	    phase->ended != DRV_STEP_WARMUP) {
 		target->mismatches += inspect_region(target, parameters, full, puts);
@@ -558,7 +558,7 @@ static void end_buffers(struct origin *origin)
 	drv_unregistered_buffer_end(&origin->buffers);
 }
 
-static int run(struct origin *origin, struct drv_fail *fail)
+static int operate(struct origin *origin, struct drv_fail *fail)
 {
 	const struct drv_engine *engine = origin->progress.port.engine;
 	const uint64_t now = drv_clock_now(&engine->clock);
@@ -592,7 +592,7 @@ static int origin_verify(struct origin *origin, uint64_t phase, struct drv_fail 
 	origin->step = DRV_STEP_VERIFY;
 	origin->progress.check.phase = phase;
 	origin->limit = origin->posted + drv_full_messages(origin->bytes, origin->depth);
-	return run(origin, fail);
+	return operate(origin, fail);
 }
 
 /* Of launches that count operations: after how many this phase ends. */
@@ -610,7 +610,7 @@ static int origin_warmup(struct origin *origin, uint64_t cap_ns, struct drv_fail
 	origin->step = DRV_STEP_WARMUP;
 	origin->limit = limit_of(origin);
 	drv_warmup_begin(&origin->warmup, clock, cap_ns);
-	return run(origin, fail);
+	return operate(origin, fail);
 }
 
 static int origin_measure(struct origin *origin, uint64_t duration_ns, struct drv_record *record,
@@ -625,7 +625,7 @@ static int origin_measure(struct origin *origin, uint64_t duration_ns, struct dr
 	origin->limit = limit_of(origin);
 	started = drv_clock_now(clock);
 	origin->end = drv_engine_end(origin->progress.port.engine, started, duration_ns);
-	status = run(origin, fail);
+	status = operate(origin, fail);
 	record->elapsed_ns = drv_clock_to_ns(clock, origin->last - started);
 	record->operations = origin->completed - completed;
 	record->bytes = record->operations * origin->bytes;
@@ -647,10 +647,10 @@ static bool origin_settle(struct origin *origin)
 	return drv_progress_settle(&origin->progress, waits, origin);
 }
 
-static int origin_start(struct origin *origin, const struct drv_play *play, struct drv_fail *fail)
+static int origin_start(struct origin *origin, const struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct drv_engine *engine = play->engine;
+	const struct parameters *parameters = run->parameters;
+	struct drv_engine *engine = run->engine;
 
 	drv_progress_start(&origin->progress, engine, NULL, NULL, 0);
 	origin->progress.port.sink.sent = on_sent;
@@ -661,17 +661,17 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->operation = parameters->operation;
 	origin->put_flags = parameters->notify == NOTIFY_EACH ? CADGE_NOTIFY : 0;
 	origin->registration = parameters->registration;
-	origin->progress.check.seed = play->seed;
+	origin->progress.check.seed = run->seed;
 	origin->stride = drv_memory_stride(parameters->bytes);
 	origin->region_mask = region_slots(parameters) - 1;
 	origin->share = (origin->region_mask + 1) / origin->depth;
 	while (origin->ready_mask + 1 < origin->depth)
 		origin->ready_mask = 2 * origin->ready_mask + 1;
-	origin->latency = drv_record_samples(play->record, 0, fail);
+	origin->latency = drv_record_samples(run->record, 0, fail);
 	if (!origin->latency)
 		return -1;
 	if (origin->operation == OPERATION_PUT &&
-	    !(origin->visible = drv_record_samples(play->record, 1, fail)))
+	    !(origin->visible = drv_record_samples(run->record, 1, fail)))
 		return -1;
 	origin->ready = calloc(origin->ready_mask + 1u, sizeof(*origin->ready));
 	origin->slots = calloc(origin->depth, sizeof(*origin->slots));
@@ -686,15 +686,15 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 
 /* ---- the roles ---- */
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct origin *origin = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct origin *origin = run->state;
 
-	if (origin_start(origin, play, fail))
+	if (origin_start(origin, run, fail))
 		return -1;
-	play->engine->sink = &origin->progress.port.sink;
-	play->sleep = parameters->depth == 1 ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_FREE;
+	run->engine->sink = &origin->progress.port.sink;
+	run->sleep = parameters->depth == 1 ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_FREE;
 	return 0;
 }
 
@@ -713,23 +713,23 @@ static void on_notified(struct cadge_sink *sink, uint32_t peer, struct cadge_reg
 	role->target.notified++;
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct target_role *role = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct target_role *role = run->state;
 
 	(void)fail;
-	drv_port_start(&role->port, play->engine);
+	drv_port_start(&role->port, run->engine);
 	role->port.sink.notified = on_notified;
-	play->engine->sink = &role->port.sink;
-	play->sleep = parameters->target == TARGET_PASSIVE ? DRV_SLEEP_UNJUDGED : DRV_SLEEP_FREE;
-	target_start(&role->target, play);
+	run->engine->sink = &role->port.sink;
+	run->sleep = parameters->target == TARGET_PASSIVE ? DRV_SLEEP_UNJUDGED : DRV_SLEEP_FREE;
+	target_start(&role->target, run);
 	return 0;
 }
 
-static void stop_client(struct drv_play *play)
+static void stop_client(struct drv_role_run *run)
 {
-	struct origin *origin = play->state;
+	struct origin *origin = run->state;
 
 	free(origin->ready);
 	free(origin->slots);
@@ -738,43 +738,44 @@ static void stop_client(struct drv_play *play)
 	end_buffers(origin);
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	return origin_verify(play->state, serial, fail);
+	return origin_verify(run->state, serial, fail);
 }
 
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct origin *origin = play->state;
+	struct origin *origin = run->state;
 	const int status = origin_warmup(origin, cap_ns, fail);
 
-	drv_record_warmup(play->record, &origin->warmup);
+	drv_record_warmup(run->record, &origin->warmup);
 	return status;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return origin_measure(play->state, play->duration_ns, play->record, fail);
+	return origin_measure(run->state, run->duration_ns, run->record, fail);
 }
 
-static bool settle(struct drv_play *play)
+static bool settle(struct drv_role_run *run)
 {
-	return origin_settle(play->state);
+	return origin_settle(run->state);
 }
 
 /* A passive target does not look at its library while it waits. */
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	const bool passive = ((const struct parameters *)play->parameters)->target == TARGET_PASSIVE;
-	const struct drv_idle *idle = drv_engine_idle(play->engine);
+	const bool passive = ((const struct parameters *)run->parameters)->target == TARGET_PASSIVE;
+	const struct drv_idle *idle = drv_engine_idle(run->engine);
 
-	return drv_oob_receive(play->engine->oob, passive ? NULL : idle, play->engine->deadline_ns,
-			       message_out, fail);
+	return drv_oob_receive(run->engine->oob, passive ? NULL : idle, run->engine->deadline_ns, message_out,
+			       fail);
 }
 
-static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_client(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	const struct origin *origin = play->state;
+	const struct origin *origin = run->state;
 
 	(void)phase;
 	counts_out->posts = true;
@@ -782,17 +783,18 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	drv_check_counts(&origin->progress.check, counts_out);
 }
 
-static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_server(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	struct target_role *role = play->state;
+	struct target_role *role = run->state;
 
-	target_phase(&role->target, play, phase, phase->told, counts_out);
+	target_phase(&role->target, run, phase, phase->told, counts_out);
 }
 
 /* How many puts there were: the target has to know where to look. */
-static uint64_t tell(const struct drv_play *play)
+static uint64_t tell(const struct drv_role_run *run)
 {
-	return ((const struct origin *)play->state)->next_number;
+	return ((const struct origin *)run->state)->next_number;
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)

@@ -15,16 +15,16 @@
 /* of the message that asks, or that says that all is there */
 #define SHORT_BYTES DRV_HEAD_BYTES
 
-static struct drv_exchange exchange_of(const struct drv_play *play)
+static struct drv_exchange exchange_of(const struct drv_role_run *run)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 	const bool out = parameters->direction == DIRECTION_OUT;
 
 	return (struct drv_exchange){.form = DRV_FORM_BARE,
 				     .request_bytes = out ? parameters->bytes : SHORT_BYTES,
 				     .reply_bytes = out ? SHORT_BYTES : parameters->bytes,
 				     .depth = 1,
-				     .seed = play->seed,
+				     .seed = run->seed,
 				     .touch = (enum drv_touch)parameters->touch};
 }
 
@@ -74,57 +74,57 @@ static int transfer(struct worker *worker, bool works, struct spans *spans_out, 
 	return status;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct worker *worker = play->state;
-	const struct drv_exchange exchange = exchange_of(play);
-	const struct drv_clock *clock = &play->engine->clock;
+	struct worker *worker = run->state;
+	const struct drv_exchange exchange = exchange_of(run);
+	const struct drv_clock *clock = &run->engine->clock;
 
-	if (drv_ask_start(play, on_recv, 1, (size_t)exchange.request_bytes, exchange.touch != DRV_TOUCH_NONE,
+	if (drv_ask_start(run, on_recv, 1, (size_t)exchange.request_bytes, exchange.touch != DRV_TOUCH_NONE,
 			  fail))
 		return -1;
 	worker->exchange = exchange;
 	worker->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
 	/* where it has worked the answer may be there */
-	play->sleep = DRV_SLEEP_IF_WAITED;
-	return drv_record_samples(play->record, BUSY, fail) && drv_record_samples(play->record, PURE, fail) &&
-			       drv_record_samples(play->record, POST, fail)
+	run->sleep = DRV_SLEEP_IF_WAITED;
+	return drv_record_samples(run->record, BUSY, fail) && drv_record_samples(run->record, PURE, fail) &&
+			       drv_record_samples(run->record, POST, fail)
 		       ? 0
 		       : -1;
 }
 
 /* ---- the roles ---- */
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_responder_role_prepare(play, exchange_of(play), fail);
+	return drv_responder_role_prepare(run, exchange_of(run), fail);
 }
 
 /* A transfer without work. */
-static int transfer_alone(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+static int transfer_alone(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	struct worker *worker = play->state;
+	struct worker *worker = run->state;
 	struct spans spans = {0};
 	const int status = transfer(worker, false, &spans, fail);
 
 	*span_out = spans.whole;
 	if (!status && worker->requester.step != DRV_STEP_VERIFY)
-		drv_sample(play->record->values[PURE].samples,
-			   drv_clock_to_ns(&play->engine->clock, spans.whole));
+		drv_sample(run->record->values[PURE].samples,
+			   drv_clock_to_ns(&run->engine->clock, spans.whole));
 	return status;
 }
 
 /* One without, and one with it: that one is the operation. */
-static int transfer_both(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+static int transfer_both(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_value *values = play->record->values;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct drv_value *values = run->record->values;
 	struct spans spans;
 	int status;
 
-	if (transfer_alone(play, span_out, fail) < 0)
+	if (transfer_alone(run, span_out, fail) < 0)
 		return -1;
-	status = transfer(play->state, true, &spans, fail);
+	status = transfer(run->state, true, &spans, fail);
 	if (status)
 		return status;
 	drv_sample(values[BUSY].samples,
@@ -133,24 +133,23 @@ static int transfer_both(struct drv_play *play, uint64_t *span_out, struct drv_f
 	return 0;
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	return drv_ask_verify(play, serial, transfer_alone, fail);
+	return drv_ask_verify(run, serial, transfer_alone, fail);
 }
 
 /* Finds how long a transfer usually takes. */
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	struct worker *worker = play->state;
-	const struct parameters *parameters = play->parameters;
-	const struct drv_clock *clock = &play->engine->clock;
+	struct worker *worker = run->state;
+	const struct parameters *parameters = run->parameters;
+	const struct drv_clock *clock = &run->engine->clock;
 	uint64_t usual_ns;
 
 	/* what verification gave is of no use, and neither is what this gives: the histogram becomes empty */
-	if (!drv_record_samples(play->record, PURE, fail) ||
-	    drv_ask_warmup(play, cap_ns, transfer_alone, fail))
+	if (!drv_record_samples(run->record, PURE, fail) || drv_ask_warmup(run, cap_ns, transfer_alone, fail))
 		return -1;
-	usual_ns = drv_histogram_quantile(&play->record->values[PURE].samples->histogram, 500000);
+	usual_ns = drv_histogram_quantile(&run->record->values[PURE].samples->histogram, 500000);
 	worker->work = drv_clock_to_ticks(clock, usual_ns) * parameters->work_percent / 100;
 	worker->requester.patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(usual_ns));
 	if (usual_ns * parameters->work_percent / 100 > WORK_MAX_NS)
@@ -159,7 +158,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 				    " us here, so that the work during one would take more than a second",
 				    usual_ns / 1000);
 	/* its samples are of no use: the histogram becomes empty */
-	return drv_record_samples(play->record, PURE, fail) ? 0 : -1;
+	return drv_record_samples(run->record, PURE, fail) ? 0 : -1;
 }
 
 static double median(const struct drv_record *record, enum quantity quantity)
@@ -167,12 +166,12 @@ static double median(const struct drv_record *record, enum quantity quantity)
 	return (double)drv_histogram_quantile(&record->values[quantity].samples->histogram, 500000);
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct worker *worker = play->state;
-	struct drv_record *record = play->record;
+	const struct worker *worker = run->state;
+	struct drv_record *record = run->record;
 
-	if (drv_ask_measure(play, transfer_both, fail))
+	if (drv_ask_measure(run, transfer_both, fail))
 		return -1;
 	record->bytes = record->operations * (worker->exchange.request_bytes + worker->exchange.reply_bytes);
 	if (record->operations && median(record, PURE) > 0)

@@ -157,12 +157,12 @@ static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *tr
 
 /* ---- the roles ---- */
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct receiver *receiver = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct receiver *receiver = run->state;
 
-	if (drv_responder_role_prepare_asked(play, receiver_on_recv, ANSWER_BYTES,
+	if (drv_responder_role_prepare_asked(run, receiver_on_recv, ANSWER_BYTES,
 					     parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	receiver->bytes = (size_t)parameters->bytes;
@@ -170,27 +170,27 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct sender *sender = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct sender *sender = run->state;
 
-	if (drv_ask_start(play, sender_on_recv, 1, (size_t)parameters->bytes,
+	if (drv_ask_start(run, sender_on_recv, 1, (size_t)parameters->bytes,
 			  parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	sender->bytes = (size_t)parameters->bytes;
-	sender->receiver = play->passive ? play->passive->state : NULL;
+	sender->receiver = run->passive ? run->passive->state : NULL;
 	for (unsigned quantity = ONE_WAY; quantity <= PROGRESS; quantity++)
-		if (!drv_record_samples(play->record, quantity, fail))
+		if (!drv_record_samples(run->record, quantity, fail))
 			return -1;
 	return 0;
 }
 
-static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+static int ask(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_value *values = play->record->values;
-	struct sender *sender = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct drv_value *values = run->record->values;
+	struct sender *sender = run->state;
 	struct spans spans = {0};
 	const int status = send_one(sender, &spans, span_out, fail);
 
@@ -203,30 +203,30 @@ static int ask(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
 	return 0;
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	return drv_ask_verify(play, serial, ask, fail);
+	return drv_ask_verify(run, serial, ask, fail);
 }
 
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	return drv_ask_warmup(play, cap_ns, ask, fail);
+	return drv_ask_warmup(run, cap_ns, ask, fail);
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct sender *sender = play->state;
-	const int status = drv_ask_measure(play, ask, fail);
+	const struct sender *sender = run->state;
+	const int status = drv_ask_measure(run, ask, fail);
 
-	play->record->bytes = play->record->operations * (sender->bytes + ANSWER_BYTES);
+	run->record->bytes = run->record->operations * (sender->bytes + ANSWER_BYTES);
 	return status;
 }
 
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	struct receiver *receiver = play->state;
+	struct receiver *receiver = run->state;
 
-	return drv_poll_until_message_from(play->engine, &receiver->responder.port.sink, receiver, begin_poll,
+	return drv_poll_until_message_from(run->engine, &receiver->responder.port.sink, receiver, begin_poll,
 					   drv_responder_loop_due, drain, message_out, fail);
 }
 

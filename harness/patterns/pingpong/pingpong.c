@@ -8,26 +8,26 @@
 #include "traffic/requester.h"
 #include "launch/pattern.h"
 
-static struct drv_exchange exchange_of(const struct drv_play *play)
+static struct drv_exchange exchange_of(const struct drv_role_run *run)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
 	return (struct drv_exchange){.form = DRV_FORM_BARE,
 				     .request_bytes = parameters->bytes,
 				     .reply_bytes = parameters->bytes,
 				     .depth = 1,
-				     .seed = play->seed,
+				     .seed = run->seed,
 				     .touch = (enum drv_touch)parameters->touch};
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_requester_role_prepare(play, exchange_of(play), fail);
+	return drv_requester_role_prepare(run, exchange_of(run), fail);
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_responder_role_prepare(play, exchange_of(play), fail);
+	return drv_responder_role_prepare(run, exchange_of(run), fail);
 }
 
 static void needs(const void *parameters, struct drv_needs *needs_out)

@@ -37,7 +37,7 @@ struct direct {
 	/* messages that came, and round trips that were begun and answered */
 	uint64_t received, begun, answered;
 	/* messages of ours that the library still has */
-	uint64_t lent;
+	uint64_t in_flight;
 	struct drv_samples *samples;
 };
 
@@ -75,7 +75,7 @@ DRV_INLINE int post(struct direct *direct, struct drv_fail *fail)
 		if (DRV_LIKELY(code == CADGE_DONE))
 			return 0;
 		if (code == CADGE_QUEUED) {
-			direct->lent++;
+			direct->in_flight++;
 			return 0;
 		}
 		if (code != CADGE_BUSY)
@@ -97,7 +97,7 @@ DRV_INLINE void answer(struct direct *direct)
 		code = engine->layer->post(direct->chan, &direct->iov, 1, 0, direct->mark);
 
 		if (DRV_LIKELY(code == CADGE_DONE || code == CADGE_QUEUED)) {
-			direct->lent += code == CADGE_QUEUED;
+			direct->in_flight += code == CADGE_QUEUED;
 			direct->answered++;
 			return;
 		}
@@ -130,7 +130,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	struct direct *direct = (struct direct *)sink;
 
 	(void)peer, (void)token;
-	direct->lent--;
+	direct->in_flight--;
 	if (code < 0)
 		drv_progress_fail(&direct->progress, "post", code);
 }
@@ -151,18 +151,18 @@ static int drain(void *arg, struct drv_fail *fail)
 	return 0;
 }
 
-static int prepare(struct drv_play *play, struct drv_fail *fail)
+static int prepare(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct drv_engine *engine = play->engine;
-	struct direct *direct = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct drv_engine *engine = run->engine;
+	struct direct *direct = run->state;
 
 	if (engine->block)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted to block, the direct loop only polls");
-	drv_progress_start(&direct->progress, engine, play->role->acts ? client_recv : server_recv, NULL, 0);
+	drv_progress_start(&direct->progress, engine, run->role->acts ? client_recv : server_recv, NULL, 0);
 	direct->progress.port.claim = DRV_CLAIM_TURNS;
 	direct->progress.port.due = false;
-	direct->mark = play->role->acts ? 0 : DRV_TOKEN_RESPONDER;
+	direct->mark = run->role->acts ? 0 : DRV_TOKEN_RESPONDER;
 	direct->progress.port.sink.sent = on_sent;
 	direct->chan = engine->channels[0].chan;
 	direct->answers_in_sink = (engine->offer.both.caps & CADGE_CAP_POST_IN_SINK) != 0;
@@ -170,16 +170,16 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	if (parameters->stamp)
 		direct->stamp_bytes =
 			direct->iov.bytes < sizeof(direct->stamp) ? direct->iov.bytes : sizeof(direct->stamp);
-	direct->iov.base = drv_pool_take(engine, play->role->acts ? DRV_POOL_REQUESTER : DRV_POOL_RESPONDER,
+	direct->iov.base = drv_pool_take(engine, run->role->acts ? DRV_POOL_REQUESTER : DRV_POOL_RESPONDER,
 					 drv_memory_stride(parameters->bytes), fail);
 	if (!direct->iov.base)
 		return -1;
-	if (play->role->acts) {
-		direct->samples = drv_record_samples(play->record, 0, fail);
+	if (run->role->acts) {
+		direct->samples = drv_record_samples(run->record, 0, fail);
 		if (!direct->samples)
 			return -1;
 	}
-	play->sleep = DRV_SLEEP_UNJUDGED;
+	run->sleep = DRV_SLEEP_UNJUDGED;
 	engine->sink = &direct->progress.port.sink;
 	return 0;
 }
@@ -196,7 +196,7 @@ DRV_INLINE int round_trip(struct direct *direct, struct drv_fail *fail)
 	if (post(direct, fail))
 		return -1;
 	/* the message may leave from the same buffer next time only when the library has given it back */
-	while (direct->received != wanted || DRV_UNLIKELY(direct->lent > 0)) {
+	while (direct->received != wanted || DRV_UNLIKELY(direct->in_flight > 0)) {
 		const int events = layer->poll(engine->ctx, &direct->progress.port.sink);
 
 		if (DRV_UNLIKELY(events < 0))
@@ -220,32 +220,32 @@ static int batch(struct direct *direct, struct drv_fail *fail)
 	return direct->progress.failed ? -1 : status;
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
 	(void)serial;
-	return batch(play->state, fail);
+	return batch(run->state, fail);
 }
 
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	const uint64_t end = drv_engine_end(play->engine, drv_clock_now(clock), cap_ns);
-	const struct direct *direct = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	const uint64_t end = drv_engine_end(run->engine, drv_clock_now(clock), cap_ns);
+	const struct direct *direct = run->state;
 	const uint64_t begun = direct->begun;
 
 	do
-		if (batch(play->state, fail))
+		if (batch(run->state, fail))
 			return -1;
-	while (drv_clock_now(clock) < end && direct->begun - begun < drv_engine_operations(play->engine));
+	while (drv_clock_now(clock) < end && direct->begun - begun < drv_engine_operations(run->engine));
 	return 0;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct direct *direct = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct direct *direct = run->state;
 	const uint64_t begun = direct->begun, started = drv_clock_now(clock);
-	const uint64_t end = drv_engine_end(play->engine, started, play->duration_ns);
+	const uint64_t end = drv_engine_end(run->engine, started, run->duration_ns);
 	uint64_t before = started, now;
 
 	do {
@@ -254,39 +254,39 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		now = drv_clock_now(clock);
 		drv_sample(direct->samples, drv_clock_to_ns(clock, now - before));
 		before = now;
-	} while (now < end && direct->begun - begun < drv_engine_operations(play->engine));
-	play->record->elapsed_ns = drv_clock_to_ns(clock, now - started);
-	play->record->operations = direct->begun - begun;
-	play->record->bytes = 2 * play->record->operations * direct->iov.bytes;
+	} while (now < end && direct->begun - begun < drv_engine_operations(run->engine));
+	run->record->elapsed_ns = drv_clock_to_ns(clock, now - started);
+	run->record->operations = direct->begun - begun;
+	run->record->bytes = 2 * run->record->operations * direct->iov.bytes;
 	return 0;
 }
 
 static bool waits(void *arg)
 {
-	return ((const struct direct *)arg)->lent > 0;
+	return ((const struct direct *)arg)->in_flight > 0;
 }
 
-static bool settle(struct drv_play *play)
+static bool settle(struct drv_role_run *run)
 {
-	return drv_progress_settle(&((struct direct *)play->state)->progress, waits, play->state);
+	return drv_progress_settle(&((struct direct *)run->state)->progress, waits, run->state);
 }
 
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	struct direct *direct = play->state;
+	struct direct *direct = run->state;
 
-	return drv_poll_until_message(play->engine, &direct->progress.port.sink, direct, due, drain,
+	return drv_poll_until_message(run->engine, &direct->progress.port.sink, direct, due, drain,
 				      message_out, fail);
 }
 
-static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	const struct direct *direct = play->state;
+	const struct direct *direct = run->state;
 
 	(void)phase;
-	counts_out->posts = play->role->acts;
+	counts_out->posts = run->role->acts;
 	counts_out->posted = direct->begun;
-	counts_out->executes = !play->role->acts;
+	counts_out->executes = !run->role->acts;
 	counts_out->executed = direct->answered;
 }
 

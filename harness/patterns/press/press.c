@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "press/browser.h"
+#include "press/load_generator.h"
 #include "press/node.h"
 #include "press/outside.h"
 #include "traffic/payload.h"
@@ -26,7 +26,7 @@ union server_state {
 
 /* The state of the client. `browser` is first: the engine's sink is its first member. */
 struct visitor {
-	struct press_browser browser;
+	struct press_load_generator generator;
 	struct drv_pace pace;
 	struct drv_warmup warmup;
 	/* of the closed loop: requests, and how long they took */
@@ -40,10 +40,11 @@ static uint64_t working_bytes(const struct parameters *parameters)
 }
 
 /* The trace that the point replays, which has to be the one that its number stands for; NULL: none. */
-static int find_trace(const struct drv_play *play, const struct drv_trace **trace_out, struct drv_fail *fail)
+static int find_trace(const struct drv_role_run *run, const struct drv_trace **trace_out,
+		      struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	const struct drv_trace *trace = play->engine->launch->trace.read;
+	const struct parameters *parameters = run->parameters;
+	const struct drv_trace *trace = run->engine->launch->trace.read;
 	char number[TRACE_DIGITS + 1];
 
 	*trace_out = NULL;
@@ -72,45 +73,47 @@ static uint64_t cache_bytes(const struct parameters *parameters, const struct dr
 	return bytes < trace->total_bytes ? bytes : trace->total_bytes;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct visitor *visitor = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct visitor *visitor = run->state;
 	struct press_visitors visitors = {.workload = (enum press_workload)parameters->workload,
 					  .working_bytes = working_bytes(parameters),
 					  .connections = parameters->connections,
 					  .alpha = (double)parameters->alpha_percent / 100,
-					  .seed = play->seed,
-					  .draws = drv_mix(play->seed, 1)};
+					  .seed = run->seed,
+					  .draws = drv_mix(run->seed, 1)};
 
-	visitor->pace.response = drv_record_samples(play->record, RESPONSE, fail);
-	visitor->pace.service = drv_record_samples(play->record, SERVICE, fail);
-	visitor->pace.lag = drv_record_samples(play->record, LAG, fail);
+	visitor->pace.response = drv_record_samples(run->record, RESPONSE, fail);
+	visitor->pace.service = drv_record_samples(run->record, SERVICE, fail);
+	visitor->pace.lag = drv_record_samples(run->record, LAG, fail);
 	/* whether it has to wait is up to the instants */
-	play->sleep = DRV_SLEEP_FREE;
+	run->sleep = DRV_SLEEP_FREE;
 	if (!visitor->pace.response || !visitor->pace.service || !visitor->pace.lag ||
-	    find_trace(play, &visitors.trace, fail))
+	    find_trace(run, &visitors.trace, fail))
 		return -1;
-	return press_browser_start(&visitor->browser, play->engine, &visitors, fail);
+	return press_load_generator_start(&visitor->generator, run->engine, &visitors, fail);
 }
 
-static void stop_client(struct drv_play *play)
+static void stop_client(struct drv_role_run *run)
 {
-	press_browser_end(&((struct visitor *)play->state)->browser);
+	press_load_generator_end(&((struct visitor *)run->state)->generator);
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	struct press_browser *browser = &((struct visitor *)play->state)->browser;
+	struct press_load_generator *generator = &((struct visitor *)run->state)->generator;
 
 	(void)serial;
-	return press_browser_meet(browser, fail) ? -1 : press_browser_ask(browser, VERIFY_REQUESTS, 0, fail);
+	return press_load_generator_meet(generator, fail)
+		       ? -1
+		       : press_load_generator_ask(generator, VERIFY_REQUESTS, 0, fail);
 }
 
 /* Of a point's time the closed loop has the first fifth where it decides the rate, the open one the rest. */
-static uint64_t closed_ns(const struct drv_play *play)
+static uint64_t closed_ns(const struct drv_role_run *run)
 {
-	return ((const struct parameters *)play->parameters)->offered_per_s ? 0 : play->duration_ns / 5;
+	return ((const struct parameters *)run->parameters)->offered_per_s ? 0 : run->duration_ns / 5;
 }
 
 /*
@@ -118,33 +121,33 @@ static uint64_t closed_ns(const struct drv_play *play)
  * steady; or until four times the usual cap. Then a closed loop finds out how many requests a second there can be, where
  * that decides the rate.
  */
-static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warm_up(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct visitor *visitor = play->state;
-	struct press_browser *browser = &visitor->browser;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct visitor *visitor = run->state;
+	struct press_load_generator *generator = &visitor->generator;
 	const uint64_t begun = drv_clock_now(clock), cap = drv_clock_to_ticks(clock, 4 * cap_ns);
 	uint64_t closed;
 
 	drv_warmup_start(&visitor->warmup, begun, drv_clock_to_ticks(clock, cap_ns / 8), cap);
-	browser->warmup = &visitor->warmup;
-	browser->warm = false;
+	generator->warmup = &visitor->warmup;
+	generator->warm = false;
 	for (uint64_t asked = 0;
-	     (asked < browser->files.count || !browser->warm) && drv_clock_now(clock) - begun < cap;
-	     asked += browser->answered)
-		if (press_browser_ask(browser, browser->visits_count, UINT64_MAX, fail))
+	     (asked < generator->files.count || !generator->warm) && drv_clock_now(clock) - begun < cap;
+	     asked += generator->answered)
+		if (press_load_generator_ask(generator, generator->visits_count, UINT64_MAX, fail))
 			return -1;
-	browser->warmup = NULL;
-	drv_record_warmup(play->record, &visitor->warmup);
-	if (!closed_ns(play))
+	generator->warmup = NULL;
+	drv_record_warmup(run->record, &visitor->warmup);
+	if (!closed_ns(run))
 		return 0;
 	closed = drv_clock_now(clock);
-	if (press_browser_ask(browser, drv_engine_operations(play->engine),
-			      drv_engine_end(play->engine, closed, closed_ns(play)), fail))
+	if (press_load_generator_ask(generator, drv_engine_operations(run->engine),
+				     drv_engine_end(run->engine, closed, closed_ns(run)), fail))
 		return -1;
-	visitor->requests = browser->answered;
+	visitor->requests = generator->answered;
 	visitor->span_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - closed);
-	drv_record_rate(play->record, CLOSED_LOOP, visitor->requests, visitor->span_ns);
+	drv_record_rate(run->record, CLOSED_LOOP, visitor->requests, visitor->span_ns);
 	return 0;
 }
 
@@ -191,112 +194,113 @@ static void record_counts(struct drv_record *record, const uint64_t before[PRESS
 	drv_record_count(record, DISK_BUFFERED, since[PRESS_DISK_BUFFERED] > 0);
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	const struct drv_clock *clock = &play->engine->clock;
-	struct visitor *visitor = play->state;
-	struct press_browser *browser = &visitor->browser;
-	struct drv_record *record = play->record;
-	const uint64_t span_ns = play->duration_ns - closed_ns(play);
+	const struct parameters *parameters = run->parameters;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct visitor *visitor = run->state;
+	struct press_load_generator *generator = &visitor->generator;
+	struct drv_record *record = run->record;
+	const uint64_t span_ns = run->duration_ns - closed_ns(run);
 	uint64_t before[PRESS_COUNTS], after[PRESS_COUNTS], begun;
 
 	if (!visitor->requests && !parameters->offered_per_s)
 		return drv_fail_set(fail, DRV_DEADLINE, "a closed loop completed no request");
-	if (press_browser_counts(browser, before, fail))
+	if (press_load_generator_counts(generator, before, fail))
 		return -1;
-	drv_pace_start(&visitor->pace, clock, (enum drv_arrival_process)parameters->arrivals, play->seed,
+	drv_pace_start(&visitor->pace, clock, (enum drv_arrival_process)parameters->arrivals, run->seed,
 		       parameters->offered_per_s
 			       ? (struct drv_rate){parameters->offered_per_s, UINT64_C(1000000000)}
 			       : (struct drv_rate){visitor->requests * parameters->load_percent,
 						   visitor->span_ns * 100});
 	begun = drv_clock_now(clock);
-	if (press_browser_pace(browser, &visitor->pace, span_ns, fail))
+	if (press_load_generator_pace(generator, &visitor->pace, span_ns, fail))
 		return -1;
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begun);
-	record->operations = browser->answered;
-	record->bytes = browser->answered_bytes;
-	if (press_browser_counts(browser, after, fail))
+	record->operations = generator->answered;
+	record->bytes = generator->answered_bytes;
+	if (press_load_generator_counts(generator, after, fail))
 		return -1;
 	drv_record_rate(record, OFFERED, visitor->pace.offered, span_ns);
 	drv_record_rate(record, ACHIEVED, record->operations, record->elapsed_ns);
 	drv_record_count(record, GENERATOR_BOUND, drv_pace_generator_bound(&visitor->pace, record, span_ns));
 	drv_record_count(record, PARTIAL_REPLAY,
-			 browser->trace && browser->posted < browser->trace->requests);
+			 generator->trace && generator->posted < generator->trace->requests);
 	if (record->operations)
 		(parameters->server == SERVER_NGINX ? record_outside : record_counts)(record, before, after);
 	return 0;
 }
 
-static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_client(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	const struct press_browser *browser = &((struct visitor *)play->state)->browser;
+	const struct press_load_generator *generator = &((struct visitor *)run->state)->generator;
 
 	(void)phase;
 	counts_out->posts = true;
-	counts_out->posted = browser->posted;
-	counts_out->posted_keys = browser->posted_keys;
+	counts_out->posted = generator->posted;
+	counts_out->posted_keys = generator->posted_keys;
 	/* every byte of every answer */
-	counts_out->checked = counts_out->full_checked = browser->checked;
-	counts_out->mismatches = browser->mismatches;
-	memcpy(counts_out->mismatch, browser->mismatch, sizeof(counts_out->mismatch));
+	counts_out->checked = counts_out->full_checked = generator->checked;
+	counts_out->mismatches = generator->mismatches;
+	memcpy(counts_out->mismatch, generator->mismatch, sizeof(counts_out->mismatch));
 }
 
-static bool is_outside(const struct drv_play *play)
+static bool is_outside(const struct drv_role_run *run)
 {
-	return ((const struct parameters *)play->parameters)->server == SERVER_NGINX;
+	return ((const struct parameters *)run->parameters)->server == SERVER_NGINX;
 }
 
-static int prepare_node(struct drv_play *play, struct drv_fail *fail)
+static int prepare_node(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	union server_state *state = play->state;
+	const struct parameters *parameters = run->parameters;
+	union server_state *state = run->state;
 	struct press_setting setting = {.workload = (enum press_workload)parameters->workload,
 					.version = (enum press_version)parameters->version,
 					.working_bytes = working_bytes(parameters),
 					.service_ns = parameters->service_ns,
 					.real_disk = parameters->disk == DISK_REAL,
-					.seed = play->seed};
+					.seed = run->seed};
 	struct press_outside_setting outside = {.workload = setting.workload,
 						.working_bytes = setting.working_bytes,
 						.connections = parameters->connections,
-						.seed = play->seed};
+						.seed = run->seed};
 
 	/* it sleeps when nobody asks it anything, and not else */
-	play->sleep = DRV_SLEEP_FREE;
-	if (find_trace(play, &setting.trace, fail))
+	run->sleep = DRV_SLEEP_FREE;
+	if (find_trace(run, &setting.trace, fail))
 		return -1;
 	setting.cache_bytes = cache_bytes(parameters, setting.trace);
 	outside.trace = setting.trace;
-	return is_outside(play) ? press_outside_start(&state->outside, play->engine, &outside, fail)
-				: press_node_start(&state->node, play->engine, &setting, fail);
+	return is_outside(run) ? press_outside_start(&state->outside, run->engine, &outside, fail)
+			       : press_node_start(&state->node, run->engine, &setting, fail);
 }
 
-static void stop_node(struct drv_play *play)
+static void stop_node(struct drv_role_run *run)
 {
-	union server_state *state = play->state;
+	union server_state *state = run->state;
 
-	if (is_outside(play))
+	if (is_outside(run))
 		press_outside_end(&state->outside);
 	else
 		press_node_end(&state->node);
 }
 
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	union server_state *state = play->state;
+	union server_state *state = run->state;
 
-	return is_outside(play) ? press_outside_serve(&state->outside, message_out, fail)
-				: press_node_serve(&state->node, message_out, fail);
+	return is_outside(run) ? press_outside_serve(&state->outside, message_out, fail)
+			       : press_node_serve(&state->node, message_out, fail);
 }
 
-static void phase_node(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_node(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	const union server_state *state = play->state;
+	const union server_state *state = run->state;
 
 	(void)phase;
 	/* what nginx carried out is known by number alone; the client compares every byte */
-	if (is_outside(play))
+	if (is_outside(run))
 		return;
 	counts_out->executes = counts_out->exact = true;
 	counts_out->executed = state->node.executed;

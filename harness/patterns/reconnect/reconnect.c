@@ -63,7 +63,7 @@ struct reconnect {
 	uint64_t posted, posted_keys;
 	struct drv_samples *samples[QUANTITIES];
 	struct drv_warmup warmup;
-	bool lent[DRV_PEERS_MAX];
+	bool in_flight[DRV_PEERS_MAX];
 };
 
 static struct end *end_of(struct reconnect *state, uint32_t channel)
@@ -148,9 +148,9 @@ static uint32_t slot_of(const struct reconnect *state, const struct end *end, ui
 	return (uint32_t)(end - state->ends) * BUFFERS + buffer;
 }
 
-static bool is_lent(const struct reconnect *state, const struct end *end, uint32_t buffer)
+static bool is_in_flight(const struct reconnect *state, const struct end *end, uint32_t buffer)
 {
-	return state->lent[slot_of(state, end, buffer)];
+	return state->in_flight[slot_of(state, end, buffer)];
 }
 
 /* Posts from a buffer. 1: done; 0: not now; -1: failed. */
@@ -162,7 +162,7 @@ static int post(struct reconnect *state, struct end *end, uint32_t channel, uint
 	const uint32_t slot = slot_of(state, end, buffer);
 	int code;
 
-	if (state->lent[slot])
+	if (state->in_flight[slot])
 		return 0;
 	code = engine->layer->post(engine->channels[channel].chan, &iov, 1, 0, slot);
 	if (code == CADGE_BUSY)
@@ -184,8 +184,8 @@ static int take_down(struct reconnect *state, struct end *end, struct drv_fail *
 	engine->up_count -= channel->up;
 	channel->up = false;
 	channel->chan = NULL;
-	state->progress.lents -= is_lent(state, end, MESSAGE);
-	state->lent[slot_of(state, end, MESSAGE)] = false;
+	state->progress.in_flight_count -= is_in_flight(state, end, MESSAGE);
+	state->in_flight[slot_of(state, end, MESSAGE)] = false;
 	code = engine->layer->disconnect(engine->ctx, chan);
 	return code < 0 ? drv_engine_fail("disconnect", code, fail) : 0;
 }
@@ -276,7 +276,7 @@ static int prepare_message(struct reconnect *state, struct drv_fail *fail)
 {
 	struct end *end = &state->ends[0];
 
-	while (is_lent(state, end, MESSAGE))
+	while (is_in_flight(state, end, MESSAGE))
 		if (turn(state, fail))
 			return -1;
 	state->answered = false;
@@ -328,25 +328,25 @@ static int make_again(struct reconnect *state, uint64_t spans[QUANTITIES], struc
 		spans[i ? NEXT : FIRST] = drv_clock_now(clock) - before;
 	}
 	/* nothing of the channel is lent when it is taken down next */
-	while (state->progress.lents > 0)
+	while (state->progress.in_flight_count > 0)
 		if (turn(state, fail))
 			return -1;
 	return 0;
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	struct reconnect *state = play->state;
+	struct reconnect *state = run->state;
 	uint64_t spans[QUANTITIES];
 
 	drv_check_phase(&state->progress.check, true, serial);
 	return make_again(state, spans, fail);
 }
 
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct reconnect *state = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct reconnect *state = run->state;
 	uint64_t spans[QUANTITIES];
 	uint32_t rounds = 0;
 
@@ -357,17 +357,17 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 			return -1;
 	} while (!drv_warmup_add(&state->warmup, drv_clock_now(clock), spans[SETUP]) &&
 		 ++rounds < ROUNDS_MOST);
-	drv_record_warmup(play->record, &state->warmup);
+	drv_record_warmup(run->record, &state->warmup);
 	return 0;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct drv_record *record = play->record;
-	struct reconnect *state = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct drv_record *record = run->record;
+	struct reconnect *state = run->state;
 	const uint64_t started = drv_clock_now(clock);
-	const uint64_t end = drv_engine_end(play->engine, started, play->duration_ns);
+	const uint64_t end = drv_engine_end(run->engine, started, run->duration_ns);
 	uint64_t spans[QUANTITIES], now;
 
 	do {
@@ -378,19 +378,19 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		now = drv_clock_now(clock);
 		record->operations++;
 	} while (now < end && record->operations < ROUNDS_MOST &&
-		 record->operations < drv_engine_operations(play->engine));
+		 record->operations < drv_engine_operations(run->engine));
 	record->elapsed_ns = drv_clock_to_ns(clock, now - started);
 	record->bytes = record->operations * 4 * state->bytes;
 	return 0;
 }
 
 /* Both ends have to have the channel, and nothing of it on its way. */
-static bool settle(struct drv_play *play)
+static bool settle(struct drv_role_run *run)
 {
-	struct reconnect *state = play->state;
+	struct reconnect *state = run->state;
 
 	return drv_progress_settle(&state->progress, NULL, NULL) &&
-	       play->engine->channels[state->ends[0].renewed].up && state->answered;
+	       run->engine->channels[state->ends[0].renewed].up && state->answered;
 }
 
 /* ---- the server ---- */
@@ -419,7 +419,7 @@ static int drain_end(struct reconnect *state, struct end *end, struct drv_fail *
 {
 	int status;
 
-	if (end->offered && !is_lent(state, end, OFFER) && follow(state, end, fail))
+	if (end->offered && !is_in_flight(state, end, OFFER) && follow(state, end, fail))
 		return -1;
 	if (end->offer_due) {
 		status = post(state, end, end->offers, OFFER, end->offer_bytes, fail);
@@ -427,7 +427,7 @@ static int drain_end(struct reconnect *state, struct end *end, struct drv_fail *
 			return -1;
 		end->offer_due = status == 0;
 	}
-	if (end->answer_due && !is_lent(state, end, MESSAGE)) {
+	if (end->answer_due && !is_in_flight(state, end, MESSAGE)) {
 		write_message(state, end, ~end->seed, end->key);
 		status = post(state, end, end->renewed, MESSAGE, (size_t)state->bytes, fail);
 		if (status < 0)
@@ -449,20 +449,20 @@ static int drain(void *arg, struct drv_fail *fail)
 	return state->progress.failed ? -1 : 0;
 }
 
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	struct reconnect *state = play->state;
+	struct reconnect *state = run->state;
 
-	return drv_poll_until_message(play->engine, state->progress.sink, state, due, drain, message_out,
+	return drv_poll_until_message(run->engine, state->progress.sink, state, due, drain, message_out,
 				      fail);
 }
 
 /* ---- both roles ---- */
 
 /* Of the two channels to a peer the first is that for offers. */
-static void find_ends(struct reconnect *state, const struct drv_play *play)
+static void find_ends(struct reconnect *state, const struct drv_role_run *run)
 {
-	const struct drv_engine *engine = play->engine;
+	const struct drv_engine *engine = run->engine;
 
 	for (uint32_t i = 0; i < engine->channels_count; i++) {
 		const int there = engine->channels[i].endpoint,
@@ -473,7 +473,7 @@ static void find_ends(struct reconnect *state, const struct drv_play *play)
 			first++;
 		if (first == i) {
 			state->ends[state->ends_count].offers = i;
-			state->ends[state->ends_count].seed = drv_mix(play->seed, (uint64_t)client);
+			state->ends[state->ends_count].seed = drv_mix(run->seed, (uint64_t)client);
 			state->end_of[i] = (uint8_t)state->ends_count++;
 		} else {
 			state->end_of[i] = state->end_of[first];
@@ -482,16 +482,16 @@ static void find_ends(struct reconnect *state, const struct drv_play *play)
 	}
 }
 
-static int prepare(struct drv_play *play, bool serves, struct drv_fail *fail)
+static int prepare(struct drv_role_run *run, bool serves, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 	const size_t strides[BUFFERS] = {drv_memory_stride(OFFER_BYTES),
 					 drv_memory_stride(parameters->bytes)};
-	struct drv_engine *engine = play->engine;
-	struct reconnect *state = play->state;
+	struct drv_engine *engine = run->engine;
+	struct reconnect *state = run->state;
 	uint8_t *memory;
 
-	drv_progress_start(&state->progress, engine, on_recv, state->lent, engine->channels_count);
+	drv_progress_start(&state->progress, engine, on_recv, state->in_flight, engine->channels_count);
 	state->usual_down = state->progress.port.sink.down;
 	state->progress.port.sink.down = on_down;
 	drv_check_phase(&state->progress.check, true, 1);
@@ -500,7 +500,7 @@ static int prepare(struct drv_play *play, bool serves, struct drv_fail *fail)
 	state->ends = calloc(engine->channels_count, sizeof(*state->ends));
 	if (!state->ends)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u channels", engine->channels_count);
-	find_ends(state, play);
+	find_ends(state, run);
 	memory = drv_pool_take(engine, serves ? DRV_POOL_RESPONDER : DRV_POOL_REQUESTER,
 			       state->ends_count * (strides[OFFER] + strides[MESSAGE]), fail);
 	if (!memory)
@@ -510,35 +510,35 @@ static int prepare(struct drv_play *play, bool serves, struct drv_fail *fail)
 			state->ends[i].buffers[j] = memory;
 	engine->sink = state->progress.sink;
 	/* library and kernel sleep for reasons of their own while channels come and go */
-	play->sleep = DRV_SLEEP_UNJUDGED;
+	run->sleep = DRV_SLEEP_UNJUDGED;
 	return 0;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct reconnect *state = play->state;
+	struct reconnect *state = run->state;
 
 	for (unsigned i = 0; i < QUANTITIES; i++) {
-		state->samples[i] = drv_record_samples(play->record, i, fail);
+		state->samples[i] = drv_record_samples(run->record, i, fail);
 		if (!state->samples[i])
 			return -1;
 	}
-	return prepare(play, false, fail);
+	return prepare(run, false, fail);
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return prepare(play, true, fail);
+	return prepare(run, true, fail);
 }
 
-static void stop(struct drv_play *play)
+static void stop(struct drv_role_run *run)
 {
-	free(((struct reconnect *)play->state)->ends);
+	free(((struct reconnect *)run->state)->ends);
 }
 
-static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct reconnect *state = play->state;
+	struct reconnect *state = run->state;
 
 	counts_out->posts = !state->serves;
 	counts_out->posted = state->posted;

@@ -18,14 +18,14 @@ static struct drv_exchange exchange_of(const struct parameters *parameters, cons
 
 DRV_EXCHANGE_RULES(exchange_of)
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_requester_role_prepare(play, exchange_in(play), fail);
+	return drv_requester_role_prepare(run, exchange_in(run), fail);
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_responder_role_prepare(play, exchange_in(play), fail);
+	return drv_responder_role_prepare(run, exchange_in(run), fail);
 }
 
 static const struct drv_pattern rpc = {

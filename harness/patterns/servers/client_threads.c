@@ -22,7 +22,7 @@
 
 struct sharer {
 	_Alignas(ALIGN) struct drv_engine engine;
-	struct drv_play play;
+	struct drv_role_run run;
 	struct drv_requester requester;
 	/* of all but the first to be added up; that has the play's */
 	struct drv_record record;
@@ -32,7 +32,7 @@ struct sharer {
 };
 
 struct drv_client_threads {
-	struct drv_play *play;
+	struct drv_role_run *run;
 	struct drv_shared_connection *shared;
 	bool dispatched;
 	uint32_t threads, workers;
@@ -63,7 +63,7 @@ static void do_step(struct drv_client_threads *clients, uint32_t index)
 {
 	struct sharer *sharer = &clients->sharers[index];
 
-	sharer->status = clients->fn(&sharer->play, clients->number, &sharer->fail);
+	sharer->status = clients->fn(&sharer->run, clients->number, &sharer->fail);
 	drv_shared_connection_leave(clients->shared, index);
 }
 
@@ -74,13 +74,13 @@ static uint64_t be_sharer(void *arg, uint32_t worker, uint64_t step)
 	const unsigned all = clients->steps * clients->workers;
 
 	(void)step;
-	drv_warmup_count(drv_engine_operations(clients->play->engine));
+	drv_warmup_count(drv_engine_operations(clients->run->engine));
 	do_step(clients, worker + clients->threads - clients->workers);
 	/* nothing of the context from here on: it is the first thread's again */
 	if (atomic_fetch_add(&clients->done, 1) + 1 == all) {
 		if (clients->dispatched)
 			drv_shared_connection_wake(clients->shared);
-		else if (clients->play->engine->block)
+		else if (clients->run->engine->block)
 			syscall(SYS_futex, &clients->done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
 	return DRV_WORK_NOTHING;
@@ -99,7 +99,7 @@ static size_t buffers_of(const struct drv_exchange *exchange)
 static int make_sharer(struct drv_client_threads *clients, uint32_t index, struct drv_exchange exchange,
 		       uint8_t *buffers, struct drv_fail *fail)
 {
-	const struct drv_play *all = clients->play;
+	const struct drv_role_run *all = clients->run;
 	struct sharer *sharer = &clients->sharers[index];
 	struct drv_engine *engine = &sharer->engine;
 	const size_t bytes = buffers_of(&exchange);
@@ -118,23 +118,23 @@ static int make_sharer(struct drv_client_threads *clients, uint32_t index, struc
 		(struct drv_memory){.base = buffers + index * bytes, .bytes = bytes};
 	drv_port_start(&engine->port, engine);
 	drv_shared_connection_take(clients->shared, index, engine);
-	sharer->play = *all;
-	sharer->play.engine = engine;
-	sharer->play.state = &sharer->requester;
-	sharer->play.shared = NULL;
+	sharer->run = *all;
+	sharer->run.engine = engine;
+	sharer->run.state = &sharer->requester;
+	sharer->run.shared = NULL;
 	if (index) {
 		drv_record_start(&sharer->record, all->record->quantities);
 		sharer->recorded = true;
-		sharer->play.record = &sharer->record;
+		sharer->run.record = &sharer->record;
 	}
 	exchange.reply = DRV_REPLY_CONT;
-	if (drv_requester_role_prepare(&sharer->play, exchange, fail))
+	if (drv_requester_role_prepare(&sharer->run, exchange, fail))
 		return -1;
 	sharer->requester.next_number = drv_shared_connection_first_number(index);
 	return 0;
 }
 
-int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_play *play,
+int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_role_run *run,
 			     struct drv_exchange exchange, uint32_t threads, bool dispatched,
 			     struct drv_fail *fail)
 {
@@ -143,44 +143,44 @@ int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_
 	struct drv_client_threads *clients;
 	uint8_t *buffers;
 
-	if (drv_workers_wanted(play->engine) != workers)
+	if (drv_workers_wanted(run->engine) != workers)
 		return drv_fail_set(
 			fail, DRV_ARGUMENT,
 			"%u threads share a connection beside the first one, and the launch has %u", workers,
-			drv_workers_wanted(play->engine));
+			drv_workers_wanted(run->engine));
 	clients = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
 	if (!clients)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u threads", threads);
 	memset(clients, 0, bytes);
-	clients->play = play;
+	clients->run = run;
 	clients->dispatched = dispatched;
 	clients->threads = threads;
 	clients->workers = workers;
 	*shared_out = clients;
-	buffers = drv_pool_take(play->engine, DRV_POOL_REQUESTER, threads * buffers_of(&exchange), fail);
+	buffers = drv_pool_take(run->engine, DRV_POOL_REQUESTER, threads * buffers_of(&exchange), fail);
 	if (!buffers ||
-	    drv_shared_connection_make(play->engine, threads, exchange.depth,
+	    drv_shared_connection_make(run->engine, threads, exchange.depth,
 				       (size_t)drv_form_bytes(exchange.form, exchange.reply_bytes),
 				       dispatched, &clients->shared, fail))
 		return -1;
 	for (uint32_t i = 0; i < threads; i++)
 		if (make_sharer(clients, i, exchange, buffers, fail))
 			return -1;
-	play->engine->sink = drv_shared_connection_sink(clients->shared);
-	return drv_workers_start(play->engine, be_sharer, clients, 1, fail);
+	run->engine->sink = drv_shared_connection_sink(clients->shared);
+	return drv_workers_start(run->engine, be_sharer, clients, 1, fail);
 }
 
 void drv_client_threads_stop(struct drv_client_threads *clients)
 {
 	if (!clients)
 		return;
-	drv_workers_end(clients->play->engine);
+	drv_workers_end(clients->run->engine);
 	/* starting may have failed halfway */
 	for (uint32_t i = 0; i < clients->threads; i++) {
 		struct sharer *sharer = &clients->sharers[i];
 
-		if (sharer->play.state)
-			drv_requester_role_stop(&sharer->play);
+		if (sharer->run.state)
+			drv_requester_role_stop(&sharer->run);
 		if (sharer->recorded)
 			drv_record_free(&sharer->record);
 	}
@@ -191,7 +191,7 @@ void drv_client_threads_stop(struct drv_client_threads *clients)
 /* Until the workers are done, who has done its own part, or has none, polls for them, or sleeps; and hears if a peer died. */
 static int await_workers(struct drv_client_threads *clients, int status, struct drv_fail *fail)
 {
-	struct drv_engine *own = clients->dispatched ? clients->play->engine : &clients->sharers[0].engine;
+	struct drv_engine *own = clients->dispatched ? clients->run->engine : &clients->sharers[0].engine;
 	const unsigned wanted = clients->steps * clients->workers;
 	const uint64_t sleep_ns = own->sleep_ns ? own->sleep_ns : WAIT_NS;
 	const struct timespec span = {(time_t)(sleep_ns / NS), (long)(sleep_ns % NS)};
@@ -224,7 +224,7 @@ static int await_workers(struct drv_client_threads *clients, int status, struct 
 /* What the engine of a thread knows now, the first thread's has to know as well. */
 static int gather(struct drv_client_threads *clients, int status, struct drv_fail *fail)
 {
-	struct drv_engine *engine = clients->play->engine;
+	struct drv_engine *engine = clients->run->engine;
 
 	for (uint32_t i = 0; i < clients->threads; i++) {
 		const struct sharer *sharer = &clients->sharers[i];
@@ -244,7 +244,7 @@ static int gather(struct drv_client_threads *clients, int status, struct drv_fai
 int drv_client_threads_run(struct drv_client_threads *clients, drv_client_threads_fn fn, uint64_t number,
 			   struct drv_fail *fail)
 {
-	const struct drv_engine *engine = clients->play->engine;
+	const struct drv_engine *engine = clients->run->engine;
 	int status = 0;
 
 	clients->fn = fn;
@@ -258,7 +258,7 @@ int drv_client_threads_run(struct drv_client_threads *clients, drv_client_thread
 		own->awaited_at = clients->steps;
 	}
 	for (uint32_t i = 0; i < clients->workers; i++)
-		drv_workers_give(clients->play->engine, i, clients->steps);
+		drv_workers_give(clients->run->engine, i, clients->steps);
 	if (!clients->dispatched) {
 		do_step(clients, 0);
 		status = clients->sharers[0].status;
@@ -271,7 +271,7 @@ int drv_client_threads_run(struct drv_client_threads *clients, drv_client_thread
 void drv_client_threads_record(struct drv_client_threads *clients, bool warmup_only)
 {
 	for (uint32_t i = 1; i < clients->threads; i++)
-		drv_record_add(clients->play->record, &clients->sharers[i].record, warmup_only);
+		drv_record_add(clients->run->record, &clients->sharers[i].record, warmup_only);
 }
 
 void drv_client_threads_counts(struct drv_client_threads *clients, struct drv_counts *counts)
@@ -281,7 +281,7 @@ void drv_client_threads_counts(struct drv_client_threads *clients, struct drv_co
 	for (uint32_t i = 0; i < clients->threads; i++)
 		drv_requester_counts(&clients->sharers[i].requester, counts);
 	/* where messages get lost there may be no room for those that are late */
-	if (!stale || !(clients->play->engine->offer.both.caps & CADGE_CAP_RELIABLE))
+	if (!stale || !(clients->run->engine->offer.both.caps & CADGE_CAP_RELIABLE))
 		return;
 	if (!counts->mismatches)
 		snprintf(counts->mismatch, sizeof(counts->mismatch), "%" PRIu64 " replies were no thread's",

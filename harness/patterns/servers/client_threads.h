@@ -16,7 +16,7 @@
 struct drv_client_threads;
 
 /* What each thread does in a step, on its own play, whose state is a struct drv_requester. 0, or -1 with *fail. */
-typedef int (*drv_client_threads_fn)(struct drv_play *play, uint64_t number, struct drv_fail *fail);
+typedef int (*drv_client_threads_fn)(struct drv_role_run *run, uint64_t number, struct drv_fail *fail);
 
 /* Whether threads can take turns on a layer's context: 0, or -1 with what is lacking. */
 int drv_client_threads_negotiate(const struct drv_ability *both, struct drv_fail *fail);
@@ -25,7 +25,7 @@ int drv_client_threads_negotiate(const struct drv_ability *both, struct drv_fail
  * For one attempt: `threads` of them, each with exchange.depth calls outstanding. The play's engine has their sink from now
  * on. To be ended with drv_client_threads_stop in any case.
  */
-int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_play *play,
+int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_role_run *run,
 			     struct drv_exchange exchange, uint32_t threads, bool dispatched,
 			     struct drv_fail *fail);
 /* Legal with NULL. */

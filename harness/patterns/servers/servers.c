@@ -53,10 +53,10 @@ static struct drv_exchange exchange_of(const struct parameters *parameters, cons
 DRV_EXCHANGE_RULES(exchange_of)
 
 /* As the server has it, which hears the threads of a shared connection on one channel. */
-static struct drv_exchange exchange_served(const struct drv_play *play)
+static struct drv_exchange exchange_served(const struct drv_role_run *run)
 {
-	const struct parameters *parameters = play->parameters;
-	struct drv_exchange exchange = exchange_in(play);
+	const struct parameters *parameters = run->parameters;
+	struct drv_exchange exchange = exchange_in(run);
 
 	exchange.by_channel = true;
 	exchange.clients = parameters->connection == CONNECTION_SHARED ? (uint32_t)parameters->clients : 1;
@@ -72,123 +72,123 @@ static enum drv_sleep sleep_of(const struct parameters *parameters)
 	return parameters->clients == 1 && parameters->depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct calling *calling = play->state;
-	const struct drv_exchange exchange = exchange_in(play);
+	const struct parameters *parameters = run->parameters;
+	struct calling *calling = run->state;
+	const struct drv_exchange exchange = exchange_in(run);
 
 	if (parameters->connection == CONNECTION_SHARED
-		    ? drv_client_threads_start(&calling->client_threads, play, exchange,
+		    ? drv_client_threads_start(&calling->client_threads, run, exchange,
 					       (uint32_t)parameters->clients,
 					       exchange.reply == DRV_REPLY_WAIT, fail)
-		    : drv_requester_role_prepare(play, exchange, fail))
+		    : drv_requester_role_prepare(run, exchange, fail))
 		return -1;
-	play->sleep = sleep_of(parameters);
+	run->sleep = sleep_of(parameters);
 	return 0;
 }
 
-static void stop_client(struct drv_play *play)
+static void stop_client(struct drv_role_run *run)
 {
-	struct calling *calling = play->state;
+	struct calling *calling = run->state;
 
 	drv_client_threads_stop(calling->client_threads);
-	drv_requester_role_stop(play);
+	drv_requester_role_stop(run);
 }
 
 /* Steps of one client: where connections are shared each thread does them, on a play of its own. */
-static int measure_one(struct drv_play *play, uint64_t unused, struct drv_fail *fail)
+static int measure_one(struct drv_role_run *run, uint64_t unused, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct drv_requester *requester = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct drv_requester *requester = run->state;
 
 	(void)unused;
 	/* while it is verified and warms up, calls go one by one */
 	if (parameters->batch > 1)
 		drv_batch_calls(requester, (uint32_t)parameters->batch);
-	if (drv_requester_role_measure(play, fail))
+	if (drv_requester_role_measure(run, fail))
 		return -1;
-	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
+	drv_record_rate(run->record, RATE, run->record->operations, run->record->elapsed_ns);
 	return 0;
 }
 
-static int settle_one(struct drv_play *play, uint64_t unused, struct drv_fail *fail)
+static int settle_one(struct drv_role_run *run, uint64_t unused, struct drv_fail *fail)
 {
 	(void)unused;
-	return drv_requester_role_settle(play) ? 0
-					       : drv_fail_set(fail, DRV_DEADLINE, "calls are outstanding");
+	return drv_requester_role_settle(run) ? 0 : drv_fail_set(fail, DRV_DEADLINE, "calls are outstanding");
 }
 
 /* A step of the client, in all of its threads where they share a connection. */
-static int step(struct drv_play *play, drv_client_threads_fn one, uint64_t number, struct drv_fail *fail)
+static int step(struct drv_role_run *run, drv_client_threads_fn one, uint64_t number, struct drv_fail *fail)
 {
-	struct calling *calling = play->state;
+	struct calling *calling = run->state;
 
 	return calling->client_threads ? drv_client_threads_run(calling->client_threads, one, number, fail)
-				       : one(play, number, fail);
+				       : one(run, number, fail);
 }
 
-static void record(struct drv_play *play, bool warmup_only)
+static void record(struct drv_role_run *run, bool warmup_only)
 {
-	struct calling *calling = play->state;
+	struct calling *calling = run->state;
 
 	if (calling->client_threads)
 		drv_client_threads_record(calling->client_threads, warmup_only);
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	return step(play, drv_requester_role_verify, serial, fail);
+	return step(run, drv_requester_role_verify, serial, fail);
 }
 
-static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warm_up(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const int status = step(play, drv_requester_role_warmup, cap_ns, fail);
+	const int status = step(run, drv_requester_role_warmup, cap_ns, fail);
 
-	record(play, true);
+	record(run, true);
 	return status;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const int status = step(play, measure_one, 0, fail);
+	const int status = step(run, measure_one, 0, fail);
 
-	record(play, false);
+	record(run, false);
 	return status;
 }
 
-static bool settle(struct drv_play *play)
+static bool settle(struct drv_role_run *run)
 {
 	struct drv_fail ignored;
 
-	return !step(play, settle_one, 0, &ignored);
+	return !step(run, settle_one, 0, &ignored);
 }
 
-static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_client(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	struct calling *calling = play->state;
+	struct calling *calling = run->state;
 
 	if (calling->client_threads)
 		drv_client_threads_counts(calling->client_threads, counts_out);
 	else
-		drv_requester_role_phase(play, phase, counts_out);
+		drv_requester_role_phase(run, phase, counts_out);
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct serving *serving = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct serving *serving = run->state;
 	struct drv_responder *responder = &serving->responder;
 	const bool steals = parameters->step == STEP_STEALING;
 	struct drv_service *service = &serving->service;
 
-	if (drv_responder_start(responder, play->engine, exchange_served(play), fail))
+	if (drv_responder_start(responder, run->engine, exchange_served(run), fail))
 		return -1;
-	play->sleep = sleep_of(parameters);
+	run->sleep = sleep_of(parameters);
 	if (parameters->service_ns) {
 		/* in every phase: it is the same each time, so that calls become steady with it */
 		if (drv_service_start(service, DRV_SERVICE_SPIN, DRV_SERVICE_FIXED, parameters->service_ns, 0,
-				      true, play->seed, &play->engine->clock, fail))
+				      true, run->seed, &run->engine->clock, fail))
 			return -1;
 		drv_service_switch(service, true);
 		responder->service = service;
@@ -196,29 +196,30 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	return passes_on(parameters)
 		       ? drv_worker_pool_start(&serving->pool, responder,
 					       steals ? DRV_POLICY_SHARED : DRV_POLICY_LEAST_LOADED, NULL,
-					       NULL, steals ? play->shared : NULL, fail)
+					       NULL, steals ? run->shared : NULL, fail)
 		       : 0;
 }
 
-static void stop_server(struct drv_play *play)
+static void stop_server(struct drv_role_run *run)
 {
-	struct serving *serving = play->state;
+	struct serving *serving = run->state;
 
 	drv_worker_pool_stop(&serving->pool);
 	drv_responder_stop(&serving->responder);
 	drv_service_stop(&serving->service);
 }
 
-static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase_server(struct drv_role_run *run, const struct drv_phase *phase,
+			 struct drv_counts *counts_out)
 {
-	const struct parameters *parameters = play->parameters;
-	struct serving *serving = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct serving *serving = run->state;
 
 	drv_responder_phase(&serving->responder, phase, counts_out);
 	if (phase->ended == DRV_STEP_MEASURE && !phase->last && passes_on(parameters)) {
-		drv_record_count(play->record, REORDERED, serving->pool.reordered);
+		drv_record_count(run->record, REORDERED, serving->pool.reordered);
 		if (parameters->step == STEP_STEALING)
-			drv_record_count(play->record, STOLEN, serving->pool.jobs.helped);
+			drv_record_count(run->record, STOLEN, serving->pool.jobs.helped);
 	}
 	serving->pool.reordered = serving->pool.jobs.helped = 0;
 }

@@ -10,14 +10,14 @@
 
 #include "traffic/push.h"
 
-static struct drv_push push_in(const struct drv_play *play)
+static struct drv_push push_in(const struct drv_role_run *run)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
 	return (struct drv_push){.bytes = parameters->bytes,
 				 .depth = (uint32_t)parameters->depth,
 				 .spread = parameters->spread,
-				 .seed = play->seed,
+				 .seed = run->seed,
 				 .touch = parameters->touch != DRV_TOUCH_NONE,
 				 .same = parameters->buffers == BUFFERS_SAME};
 }
@@ -27,21 +27,21 @@ static bool goes_both_ways(const void *parameters)
 	return ((const struct parameters *)parameters)->ways == WAYS_BOTH;
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_pusher_prepare(play, push_in(play), true, goes_both_ways(play->parameters), NULL, fail);
+	return drv_pusher_prepare(run, push_in(run), true, goes_both_ways(run->parameters), NULL, fail);
 }
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	return drv_pusher_prepare(play, push_in(play), goes_both_ways(play->parameters), true, NULL, fail);
+	return drv_pusher_prepare(run, push_in(run), goes_both_ways(run->parameters), true, NULL, fail);
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	if (drv_pusher_measure(play, fail))
+	if (drv_pusher_measure(run, fail))
 		return -1;
-	drv_record_rate(play->record, 0, play->record->bytes, play->record->elapsed_ns);
+	drv_record_rate(run->record, 0, run->record->bytes, run->record->elapsed_ns);
 	return 0;
 }
 

@@ -137,7 +137,7 @@ static void settle(struct press_links *links, uint64_t until_ns)
 {
 	struct drv_engine *engine = links->port.engine;
 
-	while (links->lent && !engine->down_code && drv_now_ns() < until_ns)
+	while (links->in_flight && !engine->down_code && drv_now_ns() < until_ns)
 		if (engine->layer->poll(engine->ctx, &links->port.sink) < 0)
 			break;
 }
@@ -172,7 +172,7 @@ void press_links_end(struct press_links *links)
 	settle(links, until_ns);
 	end_writes(links, until_ns);
 	settle(links, until_ns);
-	engine->broken |= links->lent > 0;
+	engine->broken |= links->in_flight > 0;
 	for (uint32_t i = 0; i < links->count; i++)
 		press_link_end(&links->links[i]);
 }

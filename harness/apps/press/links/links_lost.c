@@ -35,7 +35,7 @@ int press_links_lose(struct press_links *links, uint32_t endpoint, struct drv_fa
 	channel->chan = NULL;
 	engine->up_count -= channel->up;
 	channel->up = false;
-	links->lent -= PRESS_BUFFERS - (uint32_t)__builtin_popcount(link->idle) + link->board_busy;
+	links->in_flight -= PRESS_BUFFERS - (uint32_t)__builtin_popcount(link->idle) + link->board_busy;
 	press_link_end(link);
 	link->lost = true;
 	return code < 0 ? drv_engine_fail("disconnect", code, fail) : 0;

@@ -135,7 +135,7 @@ bool press_links_accepted(struct press_links *links, uint32_t channel, uint32_t 
 		finish(link, number);
 		return true;
 	}
-	links->lent++;
+	links->in_flight++;
 	if (number == PRESS_BUFFERS)
 		link->board_busy = true;
 	else
@@ -154,7 +154,7 @@ void press_links_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, in
 		press_links_nonsense(links, "a completion of what was not sent");
 		return;
 	}
-	links->lent--;
+	links->in_flight--;
 	finish(link, number);
 	if (code < 0 && !survives(links, link, code))
 		note_failure(links, "an operation", code);

@@ -76,7 +76,7 @@ struct press_links {
 	/* open requests of this endpoint, for the heads of messages */
 	uint32_t load;
 	/* operations with the layer, whose buffers are lent */
-	uint32_t lent;
+	uint32_t in_flight;
 	uint64_t counts[PRESS_COUNTS];
 	/* a first error of the layer, or a message that makes no sense */
 	bool failed;

@@ -120,7 +120,7 @@ static void on_end(struct soak_visit *visit)
 		*(killed ? &client->resets_killed : &client->resets_others) += 1;
 	}
 	if (!killed)
-		soak_trouble(client->lives, "node %u ended a connection, %s: %s", visit->site->number,
+		soak_trouble(client->restart_test, "node %u ended a connection, %s: %s", visit->site->number,
 			     asked ? "and owed an answer" : "of a client that asked nothing",
 			     visit->answers.mixed ? "what it sent was no HTTP" : strerror(errno));
 	leave(visit);
@@ -142,7 +142,7 @@ static void ask(struct soak_visit *visit)
 	sent = send(visit->watch.fd, text, (size_t)bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 	/* an end is seen by whoever reads */
 	if (sent >= 0 && sent != bytes)
-		soak_trouble(client->lives, "the kernel took a part of a request");
+		soak_trouble(client->restart_test, "the kernel took a part of a request");
 }
 
 static void on_idle(struct soak_visit *visit)
@@ -194,7 +194,8 @@ static void on_ready(struct press_watch *watch, uint32_t events)
 
 void soak_client_there(struct soak_client *client, struct soak_site *site)
 {
-	for (uint32_t i = site->number - 1; i < client->visits_count; i += client->lives->plan->nodes) {
+	for (uint32_t i = site->number - 1; i < client->visits_count;
+	     i += client->restart_test->plan->nodes) {
 		struct soak_visit *visit = &client->visits[i];
 
 		/* of its former life, if that has not been seen yet */
@@ -207,8 +208,8 @@ void soak_client_there(struct soak_client *client, struct soak_site *site)
 		soak_answers_start(&visit->answers, client->files, 0, 0);
 		if (visit->watch.fd < 0 || press_loop_add(client->loop, &visit->watch, EPOLLOUT)) {
 			if (!site->killed)
-				soak_trouble(client->lives, "cannot connect to node %u: %s", site->number,
-					     strerror(errno));
+				soak_trouble(client->restart_test, "cannot connect to node %u: %s",
+					     site->number, strerror(errno));
 			if (visit->watch.fd >= 0)
 				close(visit->watch.fd);
 			continue;
@@ -231,7 +232,7 @@ void soak_client_tick(struct soak_client *client, uint64_t now_ns)
 		const struct soak_visit *visit = &client->visits[i];
 
 		if (visit->state == SOAK_ASKED && now_ns > visit->asked_ns + STUCK_NS)
-			soak_trouble(client->lives, "node %u has owed an answer for 30 s, for file %u",
+			soak_trouble(client->restart_test, "node %u has owed an answer for 30 s, for file %u",
 				     visit->site->number, visit->answers.file);
 	}
 }
@@ -247,7 +248,7 @@ uint32_t soak_client_connections(const struct soak_client *client, const struct 
 
 int soak_client_start(struct soak_client *client)
 {
-	const struct soak_plan *plan = client->lives->plan;
+	const struct soak_plan *plan = client->restart_test->plan;
 
 	client->visits_count = plan->nodes * plan->connections;
 	client->visits = calloc(client->visits_count, sizeof(*client->visits));

@@ -6,7 +6,7 @@
 #include <llhttp.h>
 
 #include "press/content/popularity.h"
-#include "press/soak/lives.h"
+#include "press/soak/restart_test.h"
 
 #define SOAK_STATUS_MAX 600u
 
@@ -47,7 +47,7 @@ struct soak_visit {
 };
 
 struct soak_client {
-	struct soak_lives *lives;
+	struct soak_restart_test *restart_test;
 	struct press_loop *loop;
 	const struct press_files *files;
 	struct press_popularity popularity;

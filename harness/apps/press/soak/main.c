@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "measure/clock.h"
-#include "press/soak/rude.h"
+#include "press/soak/malformed_clients.h"
 #include "press/soak/seen.h"
 #include "traffic/payload.h"
 
@@ -27,14 +27,14 @@ struct soak {
 	struct soak_plan plan;
 	struct press_loop loop;
 	struct press_files files;
-	struct soak_lives lives;
+	struct soak_restart_test restart_test;
 	struct soak_client client;
-	struct soak_rudes rudes;
+	struct soak_malformed_clients malformed_clients;
 	struct soak_rush rush;
 	struct soak_seen seen;
 	uint64_t begun_ns, tick_ns, look_ns, ask_ns, random;
 	/* requests at which the next node is killed, and the next bad client comes */
-	uint64_t next_kill, next_rude;
+	uint64_t next_kill, next_malformed_client;
 };
 
 static uint64_t draw(struct soak *soak, uint64_t below)
@@ -45,7 +45,7 @@ static uint64_t draw(struct soak *soak, uint64_t below)
 
 static bool is_over(const struct soak *soak)
 {
-	return soak->lives.trouble[0] || soak->lives.refusal[0];
+	return soak->restart_test.trouble[0] || soak->restart_test.refusal[0];
 }
 
 static void on_there(void *arg, struct soak_site *site)
@@ -59,7 +59,7 @@ static void kill_some(struct soak *soak)
 	const uint32_t first = (uint32_t)draw(soak, soak->plan.nodes - 1);
 
 	for (uint32_t i = 0; i < soak->plan.nodes - 1; i++) {
-		struct soak_site *site = &soak->lives.sites[2 + (first + i) % (soak->plan.nodes - 1)];
+		struct soak_site *site = &soak->restart_test.sites[2 + (first + i) % (soak->plan.nodes - 1)];
 
 		if (site->state != SOAK_ABSENT && !site->killed) {
 			soak_kill(site, drv_now_ns() + draw(soak, BACK_NS));
@@ -78,23 +78,23 @@ static void turn(void *arg)
 	if (now_ns < soak->tick_ns)
 		return;
 	soak->tick_ns = now_ns + TICK_NS;
-	soak_lives_tick(&soak->lives, now_ns);
-	soak_rudes_tick(&soak->rudes, now_ns);
+	soak_restart_test_tick(&soak->restart_test, now_ns);
+	soak_malformed_clients_tick(&soak->malformed_clients, now_ns);
 	if (now_ns < soak->look_ns)
 		return;
 	soak->look_ns = now_ns + LOOK_NS;
 	soak_client_tick(&soak->client, now_ns);
-	soak_seen_sample(&soak->seen, &soak->lives, soak->client.requests);
+	soak_seen_sample(&soak->seen, &soak->restart_test, soak->client.requests);
 }
 
 /* Nothing is under way any more, in any node: what is there now is there to stay. */
 static bool is_quiet(const struct soak *soak)
 {
 	for (uint32_t i = 1; i <= soak->plan.nodes; i++) {
-		const struct soak_site *site = &soak->lives.sites[i];
+		const struct soak_site *site = &soak->restart_test.sites[i];
 		const struct soak_report *report = &site->report;
 
-		if (report->tasks || report->pins || report->rooms || report->lent || report->queues ||
+		if (report->tasks || report->pins || report->rooms || report->in_flight || report->queues ||
 		    report->load || report->connections != soak_client_connections(&soak->client, site))
 			return false;
 	}
@@ -104,21 +104,21 @@ static bool is_quiet(const struct soak *soak)
 static void tell_unrest(struct soak *soak)
 {
 	for (uint32_t i = 1; i <= soak->plan.nodes; i++) {
-		const struct soak_site *site = &soak->lives.sites[i];
+		const struct soak_site *site = &soak->restart_test.sites[i];
 		const struct soak_report *report = &site->report;
 
 		fprintf(stderr,
 			"node %u: state %d, tasks %u, pins %u, rooms %u, lent %u, queues %u, load %u, "
 			"connections %u "
 			"of %u\n",
-			i, site->state, report->tasks, report->pins, report->rooms, report->lent,
+			i, site->state, report->tasks, report->pins, report->rooms, report->in_flight,
 			report->queues, report->load, report->connections,
 			soak_client_connections(&soak->client, site));
 		for (uint32_t j = 1; j <= soak->plan.nodes; j++)
 			fprintf(stderr, "  with %u: meeting %llu, up %llu, knows what it holds: %d\n", j,
 				(unsigned long long)site->meetings[j],
 				(unsigned long long)report->meetings[j],
-				report->holds[j] == soak->lives.sites[j].report.holds[j]);
+				report->holds[j] == soak->restart_test.sites[j].report.holds[j]);
 	}
 }
 
@@ -130,22 +130,25 @@ static void settle(struct soak *soak, const char *when)
 
 	while (!rests && !is_over(soak) && drv_now_ns() < until_ns) {
 		turn(soak);
-		if (soak->client.outstanding || soak_rudes_here(&soak->rudes) || drv_now_ns() < soak->ask_ns)
+		if (soak->client.outstanding || soak_malformed_clients_here(&soak->malformed_clients) ||
+		    drv_now_ns() < soak->ask_ns)
 			continue;
-		rests = soak_lives_reported(&soak->lives) && soak_lives_met(&soak->lives) && is_quiet(soak);
+		rests = soak_restart_test_reported(&soak->restart_test) &&
+			soak_restart_test_met(&soak->restart_test) && is_quiet(soak);
 		soak->ask_ns = drv_now_ns() + ASK_NS;
 		if (!rests)
-			soak_lives_ask(&soak->lives);
+			soak_restart_test_ask(&soak->restart_test);
 	}
 	if (is_over(soak))
 		return;
-	soak_seen_settled(&soak->seen, &soak->lives, when, soak->client.requests);
+	soak_seen_settled(&soak->seen, &soak->restart_test, when, soak->client.requests);
 	for (uint32_t i = 1; i <= soak->plan.nodes; i++)
-		soak->lives.sites[i].reported = false;
+		soak->restart_test.sites[i].reported = false;
 	if (rests)
 		return;
 	tell_unrest(soak);
-	soak_trouble(&soak->lives, "%s: something was still under way 30 s after the last request", when);
+	soak_trouble(&soak->restart_test, "%s: something was still under way 30 s after the last request",
+		     when);
 }
 
 /* Requests until there have been so many, with kills and bad clients spread over them. */
@@ -156,15 +159,15 @@ static void load(struct soak *soak, uint64_t requests)
 	soak_client_go(&soak->client, requests);
 	while (!is_over(soak) && soak->client.requests < requests) {
 		turn(soak);
-		if (soak->lives.kills < soak->plan.kills && soak->client.requests >= soak->next_kill) {
+		if (soak->restart_test.kills < soak->plan.kills && soak->client.requests >= soak->next_kill) {
 			kill_some(soak);
 			/* at every fifth time the next one follows at once */
-			if (soak->lives.kills % 5)
-				soak->next_kill = (soak->lives.kills + 1) * between;
+			if (soak->restart_test.kills % 5)
+				soak->next_kill = (soak->restart_test.kills + 1) * between;
 		}
-		if (soak->client.requests >= soak->next_rude) {
-			soak->next_rude += RUDE_EVERY;
-			soak_rudes_send(&soak->rudes);
+		if (soak->client.requests >= soak->next_malformed_client) {
+			soak->next_malformed_client += RUDE_EVERY;
+			soak_malformed_clients_send(&soak->malformed_clients);
 		}
 	}
 }
@@ -172,7 +175,7 @@ static void load(struct soak *soak, uint64_t requests)
 /* The last node comes back with disks so slow that its queue of reads gets full. */
 static void rush(struct soak *soak)
 {
-	struct soak_site *site = &soak->lives.sites[soak->plan.nodes];
+	struct soak_site *site = &soak->restart_test.sites[soak->plan.nodes];
 
 	site->service_ns = RUSH_NS;
 	soak_kill(site, 0);
@@ -181,7 +184,7 @@ static void rush(struct soak *soak)
 		return;
 	soak->rush = soak_rush(site, &soak->loop, &soak->files, RUSH, turn, soak);
 	if (soak->rush.bad || !soak->rush.unavailable || !soak->rush.right)
-		soak_trouble(&soak->lives,
+		soak_trouble(&soak->restart_test,
 			     "a full queue of reads: %llu answers, %llu times 503, %llu neither",
 			     (unsigned long long)soak->rush.right, (unsigned long long)soak->rush.unavailable,
 			     (unsigned long long)soak->rush.bad);
@@ -199,7 +202,7 @@ static void run(struct soak *soak)
 	settle(soak, "half");
 	load(soak, requests);
 	/* those that the last requests left no time for */
-	while (!is_over(soak) && soak->lives.kills < soak->plan.kills)
+	while (!is_over(soak) && soak->restart_test.kills < soak->plan.kills)
 		kill_some(soak), settle(soak, "late kill");
 	settle(soak, "end");
 	if (!is_over(soak))
@@ -221,14 +224,14 @@ static json_t *statuses(const uint64_t counts[SOAK_STATUS_MAX])
 	return object;
 }
 
-static json_t *rude_account(const struct soak_rudes *rudes)
+static json_t *malformed_clients_account(const struct soak_malformed_clients *malformed_clients)
 {
 	json_t *object = json_object();
 
-	for (int i = 0; i < SOAK_RUDE_KINDS; i++) {
-		const struct soak_rude_count *count = &rudes->counts[i];
+	for (int i = 0; i < SOAK_MALFORMED_CLIENT_KINDS; i++) {
+		const struct soak_malformed_client_count *count = &malformed_clients->counts[i];
 
-		json_object_set_new(object, soak_rude_names[i],
+		json_object_set_new(object, soak_malformed_client_names[i],
 				    json_pack("{s:I, s:I, s:I, s:I, s:o}", "came", (json_int_t)count->came,
 					      "as_they_should", (json_int_t)count->good, "cut_by_a_kill",
 					      (json_int_t)count->cut, "otherwise", (json_int_t)count->bad,
@@ -240,8 +243,8 @@ static json_t *rude_account(const struct soak_rudes *rudes)
 static void print_account(struct soak *soak)
 {
 	const struct soak_client *client = &soak->client;
-	const struct soak_lives *lives = &soak->lives;
-	const bool refused = lives->refusal[0], failed = !refused && lives->trouble[0];
+	const struct soak_restart_test *restart_test = &soak->restart_test;
+	const bool refused = restart_test->refusal[0], failed = !refused && restart_test->trouble[0];
 	json_t *account = json_pack(
 		"{s:s, s:s, s:i, s:s, s:s, s:i, s:I, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I}", "layer",
 		soak->plan.layer, "place", drv_place_names[soak->plan.place], "version",
@@ -250,8 +253,8 @@ static void print_account(struct soak *soak)
 		: failed ? "failed"
 			 : "held",
 		"reason",
-		refused  ? lives->refusal
-		: failed ? lives->trouble
+		refused  ? restart_test->refusal
+		: failed ? restart_test->trouble
 			 : "",
 		"nodes", (int)soak->plan.nodes, "files", (json_int_t)soak->files.count, "seconds",
 		(double)(drv_now_ns() - soak->begun_ns) / 1e9, "requests", (json_int_t)client->requests,
@@ -262,11 +265,12 @@ static void print_account(struct soak *soak)
 
 	json_object_update_new(
 		account,
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "kills", (json_int_t)lives->kills,
-			  "restarts", (json_int_t)lives->restarts, "deaths_noticed_by_layers",
-			  (json_int_t)lives->noticed, "downs_of_the_living", (json_int_t)lives->false_downs,
-			  "crashes", (json_int_t)lives->crashes, "bad_clients", rude_account(&soak->rudes),
-			  "full_queue",
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "kills",
+			  (json_int_t)restart_test->kills, "restarts", (json_int_t)restart_test->restarts,
+			  "deaths_noticed_by_layers", (json_int_t)restart_test->noticed,
+			  "downs_of_the_living", (json_int_t)restart_test->false_downs, "crashes",
+			  (json_int_t)restart_test->crashes, "bad_clients",
+			  malformed_clients_account(&soak->malformed_clients), "full_queue",
 			  json_pack("{s:I, s:I, s:I, s:I}", "asked", (json_int_t)soak->rush.asked, "answers",
 				    (json_int_t)soak->rush.right, "503", (json_int_t)soak->rush.unavailable,
 				    "otherwise", (json_int_t)soak->rush.bad),
@@ -286,17 +290,18 @@ static void judge(struct soak *soak)
 	for (unsigned i = 0; i < SOAK_STATUS_MAX; i++)
 		errors += client->statuses[i];
 	if (client->mixed)
-		soak_trouble(&soak->lives, "%llu files were wrong or mixed",
+		soak_trouble(&soak->restart_test, "%llu files were wrong or mixed",
 			     (unsigned long long)client->mixed);
 	if (errors != client->statuses[503])
-		soak_trouble(&soak->lives, "good requests got other errors than 503");
+		soak_trouble(&soak->restart_test, "good requests got other errors than 503");
 	if (client->requests != client->answers + errors + client->resets_killed + client->resets_others +
 					client->mixed + client->outstanding)
-		soak_trouble(&soak->lives, "requests and their ends do not add up");
-	if (soak->lives.false_downs)
-		soak_trouble(&soak->lives, "the layer said %llu times that a node was down which was not",
-			     (unsigned long long)soak->lives.false_downs);
-	soak_seen_judge(&soak->seen, &soak->lives);
+		soak_trouble(&soak->restart_test, "requests and their ends do not add up");
+	if (soak->restart_test.false_downs)
+		soak_trouble(&soak->restart_test,
+			     "the layer said %llu times that a node was down which was not",
+			     (unsigned long long)soak->restart_test.false_downs);
+	soak_seen_judge(&soak->seen, &soak->restart_test);
 }
 
 static int supervise(struct soak *soak)
@@ -306,32 +311,32 @@ static int supervise(struct soak *soak)
 	soak->begun_ns = drv_now_ns();
 	soak->random = drv_mix(soak->plan.seed, 2);
 	soak->next_kill = between;
-	soak->next_rude = RUDE_EVERY;
-	soak->lives.plan = &soak->plan;
-	soak->lives.loop = soak->client.loop = soak->rudes.loop = &soak->loop;
-	soak->lives.there = on_there;
-	soak->lives.arg = soak;
-	soak->client.lives = soak->rudes.lives = &soak->lives;
-	soak->client.files = soak->rudes.files = &soak->files;
+	soak->next_malformed_client = RUDE_EVERY;
+	soak->restart_test.plan = &soak->plan;
+	soak->restart_test.loop = soak->client.loop = soak->malformed_clients.loop = &soak->loop;
+	soak->restart_test.there = on_there;
+	soak->restart_test.arg = soak;
+	soak->client.restart_test = soak->malformed_clients.restart_test = &soak->restart_test;
+	soak->client.files = soak->malformed_clients.files = &soak->files;
 	if (press_loop_start(&soak->loop) ||
 	    press_files_make(&soak->files, PRESS_CLARKNET, soak->plan.working_bytes, soak->plan.seed) ||
 	    soak_client_start(&soak->client) || soak_seen_start(&soak->seen)) {
 		fprintf(stderr, "soak: no memory\n");
 		return 1;
 	}
-	soak_rudes_start(&soak->rudes);
-	if (!soak_lives_start(&soak->lives))
+	soak_malformed_clients_start(&soak->malformed_clients);
+	if (!soak_restart_test_start(&soak->restart_test))
 		run(soak);
-	soak_rudes_end(&soak->rudes);
+	soak_malformed_clients_end(&soak->malformed_clients);
 	soak_client_end(&soak->client);
-	soak_lives_end(&soak->lives);
-	if (!soak->lives.refusal[0])
+	soak_restart_test_end(&soak->restart_test);
+	if (!soak->restart_test.refusal[0])
 		judge(soak);
 	print_account(soak);
 	soak_seen_end(&soak->seen);
 	press_files_free(&soak->files);
 	press_loop_end(&soak->loop);
-	return soak->lives.refusal[0] ? SKIPPED : soak->lives.trouble[0] ? 1 : 0;
+	return soak->restart_test.refusal[0] ? SKIPPED : soak->restart_test.trouble[0] ? 1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -349,7 +354,7 @@ int main(int argc, char **argv)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	soak->lives.argv = argv;
+	soak->restart_test.argv = argv;
 	status = soak->plan.number ? soak_node(&soak->plan) : supervise(soak);
 	free(soak);
 	return status;

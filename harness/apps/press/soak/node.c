@@ -167,7 +167,7 @@ static void tell_report(struct member *member)
 {
 	const struct press_node *node = &member->node;
 	struct soak_report report = {.heap_bytes = mallinfo2().uordblks + mallinfo2().hblkhd,
-				     .lent = node->links.lent,
+				     .in_flight = node->links.in_flight,
 				     .load = node->links.load,
 				     .connections = node->connections.open};
 

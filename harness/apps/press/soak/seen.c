@@ -76,16 +76,16 @@ static void thin_out(struct soak_seen *seen)
 		json_array_remove(seen->samples, i);
 }
 
-void soak_seen_sample(struct soak_seen *seen, const struct soak_lives *lives, uint64_t requests)
+void soak_seen_sample(struct soak_seen *seen, const struct soak_restart_test *restart_test, uint64_t requests)
 {
 	struct soak_process supervisor, first;
 
-	if (++seen->skipped < seen->skip || lives->sites[1].state != SOAK_THERE)
+	if (++seen->skipped < seen->skip || restart_test->sites[1].state != SOAK_THERE)
 		return;
 	seen->skipped = 0;
 	thin_out(seen);
 	supervisor = look_at(getpid());
-	first = look_at(lives->sites[1].pid);
+	first = look_at(restart_test->sites[1].pid);
 	json_array_append_new(seen->samples,
 			      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)requests, "supervisor",
 					say(&supervisor), "node_1", say(&first)));
@@ -119,24 +119,24 @@ static json_t *say_node(const struct soak_site *site, struct soak_process *proce
 	return node;
 }
 
-void soak_seen_settled(struct soak_seen *seen, const struct soak_lives *lives, const char *when,
+void soak_seen_settled(struct soak_seen *seen, const struct soak_restart_test *restart_test, const char *when,
 		       uint64_t requests)
 {
 	struct soak_quiet quiet = {.supervisor = look_at(getpid())};
 	json_t *nodes = json_array();
 
 	snprintf(quiet.when, sizeof(quiet.when), "%s", when);
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
 		struct soak_process process;
 
-		json_array_append_new(nodes, say_node(&lives->sites[i], &process));
+		json_array_append_new(nodes, say_node(&restart_test->sites[i], &process));
 		if (i == 1)
 			quiet.first = process;
 	}
 	json_array_append_new(seen->settled,
 			      json_pack("{s:s, s:I, s:I, s:o, s:o}", "when", when, "requests",
-					(json_int_t)requests, "kills", (json_int_t)lives->kills, "supervisor",
-					say(&quiet.supervisor), "nodes", nodes));
+					(json_int_t)requests, "kills", (json_int_t)restart_test->kills,
+					"supervisor", say(&quiet.supervisor), "nodes", nodes));
 	if (seen->count < SOAK_QUIETS_MAX)
 		seen->quiets[seen->count++] = quiet;
 }
@@ -149,40 +149,41 @@ static const struct soak_quiet *quiet_at(const struct soak_seen *seen, const cha
 	return NULL;
 }
 
-static void compare(struct soak_lives *lives, const char *who, const struct soak_process *before,
-		    const struct soak_process *after)
+static void compare(struct soak_restart_test *restart_test, const char *who,
+		    const struct soak_process *before, const struct soak_process *after)
 {
 	if (after->descriptors > before->descriptors + DESCRIPTORS_GROWTH)
-		soak_trouble(lives, "%s had %llu descriptors at half of the requests, and %llu at the end",
-			     who, (unsigned long long)before->descriptors,
-			     (unsigned long long)after->descriptors);
+		soak_trouble(restart_test,
+			     "%s had %llu descriptors at half of the requests, and %llu at the end", who,
+			     (unsigned long long)before->descriptors, (unsigned long long)after->descriptors);
 	/* what is freed stays for a while then, and its malloc tells nothing */
 	if (CADGE_SANITIZED)
 		return;
 	if (after->heap_bytes > before->heap_bytes + HEAP_GROWTH_BYTES)
 		soak_trouble(
-			lives,
+			restart_test,
 			"%s: malloc had given out %llu bytes at half of the requests, and %llu at the end",
 			who, (unsigned long long)before->heap_bytes, (unsigned long long)after->heap_bytes);
 	if (after->own_kib > before->own_kib + MEMORY_GROWTH_KIB)
-		soak_trouble(lives, "%s had %llu KiB of memory at half of the requests, and %llu at the end",
-			     who, (unsigned long long)before->own_kib, (unsigned long long)after->own_kib);
-	if (after->shared_kib > before->shared_kib + MEMORY_GROWTH_KIB && !lives->plan->keeps)
-		soak_trouble(lives,
+		soak_trouble(restart_test,
+			     "%s had %llu KiB of memory at half of the requests, and %llu at the end", who,
+			     (unsigned long long)before->own_kib, (unsigned long long)after->own_kib);
+	if (after->shared_kib > before->shared_kib + MEMORY_GROWTH_KIB && !restart_test->plan->keeps)
+		soak_trouble(restart_test,
 			     "%s had %llu KiB of memory of others mapped at half of the requests, and %llu "
 			     "at the end",
 			     who, (unsigned long long)before->shared_kib,
 			     (unsigned long long)after->shared_kib);
 }
 
-void soak_seen_judge(const struct soak_seen *seen, struct soak_lives *lives)
+void soak_seen_judge(const struct soak_seen *seen, struct soak_restart_test *restart_test)
 {
 	const struct soak_quiet *before = quiet_at(seen, "half"), *after = quiet_at(seen, "end");
 
 	if (!before || !after) {
-		soak_trouble(lives, "it did not come to its end");
+		soak_trouble(restart_test, "it did not come to its end");
 		return;
 	}
-	compare(lives, "the supervisor", &before->supervisor, &after->supervisor);
-	compare(lives, "node 1", &before->first, &after->first);
+	compare(restart_test, "the supervisor", &before->supervisor, &after->supervisor);
+	compare(restart_test, "node 1", &before->first, &after->first);
 }

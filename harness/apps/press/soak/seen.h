@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "press/soak/lives.h"
+#include "press/soak/restart_test.h"
 
 /*
  * One process. Its own memory; and what is mapped of memory that it shares with others, as layers within a host do. A node's
@@ -30,14 +30,15 @@ struct soak_seen {
 
 int soak_seen_start(struct soak_seen *seen);
 void soak_seen_end(struct soak_seen *seen);
-void soak_seen_sample(struct soak_seen *seen, const struct soak_lives *lives, uint64_t requests);
+void soak_seen_sample(struct soak_seen *seen, const struct soak_restart_test *restart_test,
+		      uint64_t requests);
 /* With fresh reports. */
-void soak_seen_settled(struct soak_seen *seen, const struct soak_lives *lives, const char *when,
+void soak_seen_settled(struct soak_seen *seen, const struct soak_restart_test *restart_test, const char *when,
 		       uint64_t requests);
 /*
  * From half of the requests to their end, in both processes: as many descriptors, and hardly more memory. Shared memory is not
  * judged where the plan says that the layer's library keeps that of the dead.
  */
-void soak_seen_judge(const struct soak_seen *seen, struct soak_lives *lives);
+void soak_seen_judge(const struct soak_seen *seen, struct soak_restart_test *restart_test);
 
 #endif

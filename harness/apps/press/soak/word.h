@@ -45,7 +45,7 @@ struct soak_report {
 	uint64_t heap_bytes, cache_heap_bytes;
 	uint64_t cache_bytes;
 	/* what is under way; all of it 0 in a node that has nothing to do, but for connections that clients keep */
-	uint32_t tasks, pins, lent, queues, load, connections;
+	uint32_t tasks, pins, in_flight, queues, load, connections;
 	/* pages of the region that are room for a file */
 	uint32_t rooms;
 	uint32_t files;

@@ -316,12 +316,12 @@ static void check_queued(void)
 	TAKES(CADGE_BUSY);
 	deliver(0, forward, NULL, 0);
 	turn();
-	tap_ok(node.links.lent && pins(), "the layer has buffers for a node, and files wait for it");
+	tap_ok(node.links.in_flight && pins(), "the layer has buffers for a node, and files wait for it");
 	press_service_lost(&node, OTHER);
-	tap_ok(node.links.lent == 1 && !pins() && !node.links.links[0].first,
+	tap_ok(node.links.in_flight == 1 && !pins() && !node.links.links[0].first,
 	       "it dies: files are unpinned, and what the layer has for others is all that it has");
 	node.links.port.sink.sent(&node.links.port.sink, 1, posts[posts_count - 1].token, CADGE_DONE);
-	tap_ok(!node.links.lent && !node.links.failed, "that comes back as ever");
+	tap_ok(!node.links.in_flight && !node.links.failed, "that comes back as ever");
 	end();
 }
 

@@ -182,11 +182,10 @@ struct outcome {
 	unsigned together;
 };
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
 	/* as the loop does it, but for whole bodies, which the layer here does not write */
-	return serial ? drv_requester_role_warmup(play, serial, fail)
-		      : drv_requester_role_measure(play, fail);
+	return serial ? drv_requester_role_warmup(run, serial, fail) : drv_requester_role_measure(run, fail);
 }
 
 static struct outcome share(struct orders orders, uint32_t threads, bool dispatched, bool block,
@@ -197,7 +196,7 @@ static struct outcome share(struct orders orders, uint32_t threads, bool dispatc
 	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
 	struct drv_engine engine = {.launch = &launch, .layer = &layer, .block = block, .channels_count = 1};
 	struct drv_record record;
-	struct drv_play play = {.engine = &engine, .record = &record, .duration_ns = duration_ns};
+	struct drv_role_run run = {.engine = &engine, .record = &record, .duration_ns = duration_ns};
 	const struct drv_exchange exchange = {.form = orders.native ? DRV_FORM_NATIVE : DRV_FORM_EMULATED,
 					      .request_bytes = REQUEST,
 					      .reply_bytes = REPLY,
@@ -220,7 +219,7 @@ static struct outcome share(struct orders orders, uint32_t threads, bool dispatc
 	drv_record_start(&record, quantities);
 	drv_engine_allow(&engine, orders.loses ? 300 * MS : 20000 * MS);
 	outcome.status =
-		drv_client_threads_start(&clients, &play, exchange, threads, dispatched, &outcome.fail);
+		drv_client_threads_start(&clients, &run, exchange, threads, dispatched, &outcome.fail);
 	if (!outcome.status)
 		outcome.status = drv_client_threads_run(clients, verify, 5 * MS, &outcome.fail);
 	if (!outcome.status) {

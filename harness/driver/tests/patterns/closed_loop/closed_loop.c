@@ -13,53 +13,52 @@ struct client {
 	uint64_t number;
 };
 
-static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
-	return drv_responder_role_prepare_asked(play, NULL, (size_t)parameters->reply_bytes, true, fail);
+	return drv_responder_role_prepare_asked(run, NULL, (size_t)parameters->reply_bytes, true, fail);
 }
 
-static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
+	const struct parameters *parameters = run->parameters;
 
-	return drv_ask_start(play, NULL, 1, (size_t)parameters->request_bytes, true, fail) ||
-			       !drv_record_samples(play->record, 0, fail)
+	return drv_ask_start(run, NULL, 1, (size_t)parameters->request_bytes, true, fail) ||
+			       !drv_record_samples(run->record, 0, fail)
 		       ? -1
 		       : 0;
 }
 
-static int call(struct drv_play *play, uint64_t *span_out, struct drv_fail *fail)
+static int call(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct client *client = play->state;
+	const struct parameters *parameters = run->parameters;
+	struct client *client = run->state;
 	const uint64_t key = drv_ask_key(client->number++, (size_t)parameters->reply_bytes);
 	const int status =
 		drv_call(&client->requester, (size_t)parameters->request_bytes, key, span_out, fail);
 
 	if (!status && client->requester.step == DRV_STEP_MEASURE)
-		drv_sample(play->record->values[0].samples, drv_clock_to_ns(&play->engine->clock, *span_out));
+		drv_sample(run->record->values[0].samples, drv_clock_to_ns(&run->engine->clock, *span_out));
 	return status;
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	return drv_ask_verify(play, serial, call, fail);
+	return drv_ask_verify(run, serial, call, fail);
 }
 
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	return drv_ask_warmup(play, cap_ns, call, fail);
+	return drv_ask_warmup(run, cap_ns, call, fail);
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	const int status = drv_ask_measure(play, call, fail);
+	const struct parameters *parameters = run->parameters;
+	const int status = drv_ask_measure(run, call, fail);
 
-	play->record->bytes =
-		play->record->operations * (parameters->request_bytes + parameters->reply_bytes);
+	run->record->bytes = run->record->operations * (parameters->request_bytes + parameters->reply_bytes);
 	return status;
 }
 

@@ -26,7 +26,7 @@
 struct token {
 	uint8_t *payload;
 	uint32_t channel;
-	bool waiting, lent;
+	bool waiting, in_flight;
 };
 
 struct ring {
@@ -34,7 +34,7 @@ struct ring {
 	struct drv_port port;
 	struct token tokens[DRV_ENDPOINTS_MAX];
 	uint32_t first_channel, last_channel;
-	uint32_t waiting, lents;
+	uint32_t waiting, in_flight_count;
 	uint64_t bytes, seed, serial;
 	bool full, failed, home;
 	uint64_t lap, laps, hops, checked, full_checked, mismatches;
@@ -96,12 +96,12 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t number, int
 	struct ring *ring = (struct ring *)sink;
 
 	(void)peer;
-	if (number >= DRV_ENDPOINTS_MAX || !ring->tokens[number].lent) {
+	if (number >= DRV_ENDPOINTS_MAX || !ring->tokens[number].in_flight) {
 		wrong(ring, "an unexpected completion of token", number);
 		return;
 	}
-	ring->tokens[number].lent = false;
-	ring->lents--;
+	ring->tokens[number].in_flight = false;
+	ring->in_flight_count--;
 	if (code < 0 && !ring->failed) {
 		ring->failed = true;
 		drv_engine_fail("post", code, &ring->fail);
@@ -119,7 +119,7 @@ static int drain(void *arg, struct drv_fail *fail)
 		struct cadge_iov iov = {.base = token->payload, .bytes = (size_t)ring->bytes};
 		int code;
 
-		if (!token->waiting || token->lent)
+		if (!token->waiting || token->in_flight)
 			continue;
 		code = engine->layer->post(engine->channels[token->channel].chan, &iov, 1, 0, i);
 		if (code == CADGE_BUSY)
@@ -128,8 +128,8 @@ static int drain(void *arg, struct drv_fail *fail)
 			return drv_engine_fail("post", code, fail);
 		token->waiting = false;
 		ring->waiting--;
-		token->lent = code == CADGE_QUEUED;
-		ring->lents += code == CADGE_QUEUED;
+		token->in_flight = code == CADGE_QUEUED;
+		ring->in_flight_count += code == CADGE_QUEUED;
 	}
 	if (ring->failed)
 		*fail = ring->fail;
@@ -150,7 +150,7 @@ static int lap(struct ring *ring, struct drv_fail *fail)
 	struct token *token = &ring->tokens[engine->endpoint];
 	uint32_t idle = 0;
 
-	while (token->lent || token->waiting)
+	while (token->in_flight || token->waiting)
 		if (engine->layer->poll(engine->ctx, &ring->port.sink) < 0 || drain(ring, fail))
 			return -1;
 	ring->home = false;
@@ -183,26 +183,26 @@ static int lap(struct ring *ring, struct drv_fail *fail)
 	return 0;
 }
 
-static int prepare(struct drv_play *play, struct drv_fail *fail)
+static int prepare(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct parameters *parameters = play->parameters;
-	struct drv_engine *engine = play->engine;
+	const struct parameters *parameters = run->parameters;
+	struct drv_engine *engine = run->engine;
 	const size_t stride = drv_memory_stride(parameters->bytes), tokens = engine->launch->endpoints_count;
-	struct ring *ring = play->state;
+	struct ring *ring = run->state;
 	uint8_t *memory;
 
 	drv_port_start(&ring->port, engine);
 	ring->port.sink.recv = on_recv;
 	ring->port.sink.sent = on_sent;
 	ring->bytes = parameters->bytes;
-	ring->seed = play->seed;
+	ring->seed = run->seed;
 	ring->full = true;
 	ring->serial = 1;
 	ring->last_channel = engine->channels_count - 1;
 	if (!engine->self && parameters->way == 0)
 		ring->first_channel = ring->last_channel;
 	memory = drv_pool_take(engine, DRV_POOL_REQUESTER, tokens * stride, fail);
-	ring->samples = drv_record_samples(play->record, LAP, fail);
+	ring->samples = drv_record_samples(run->record, LAP, fail);
 	if (!memory || !ring->samples)
 		return -1;
 	for (size_t i = 0; i < tokens; i++)
@@ -211,9 +211,9 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fail)
 {
-	struct ring *ring = play->state;
+	struct ring *ring = run->state;
 
 	ring->full = true;
 	ring->serial = serial;
@@ -223,10 +223,10 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	return 0;
 }
 
-static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct ring *ring = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct ring *ring = run->state;
 	uint64_t before = drv_clock_now(clock), now;
 
 	drv_warmup_start(&ring->warmup, before, drv_clock_to_ticks(clock, 100000),
@@ -236,16 +236,16 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 			return -1;
 		now = drv_clock_now(clock);
 	} while (!drv_warmup_add(&ring->warmup, now, now - before) && (before = now));
-	drv_record_warmup(play->record, &ring->warmup);
+	drv_record_warmup(run->record, &ring->warmup);
 	return 0;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &play->engine->clock;
-	struct ring *ring = play->state;
+	const struct drv_clock *clock = &run->engine->clock;
+	struct ring *ring = run->state;
 	const uint64_t laps = ring->laps, hops = ring->hops, started = drv_clock_now(clock);
-	const uint64_t end = drv_engine_end(play->engine, started, play->duration_ns);
+	const uint64_t end = drv_engine_end(run->engine, started, run->duration_ns);
 	uint64_t before = started, now;
 
 	do {
@@ -254,42 +254,41 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		now = drv_clock_now(clock);
 		drv_sample(ring->samples, drv_clock_to_ns(clock, now - before));
 		before = now;
-	} while (now < end && ring->laps - laps < drv_engine_operations(play->engine));
-	play->record->elapsed_ns = drv_clock_to_ns(clock, now - started);
-	play->record->operations = ring->laps - laps;
-	play->record->bytes = play->record->operations * ring->bytes;
-	drv_record_count(play->record, HOPS, ring->hops - hops);
-	drv_record_fit(play->record, PER_HOP,
-		       (double)play->record->elapsed_ns / (double)play->record->operations /
-			       (double)(play->engine->self ? play->engine->channels_count
-							   : play->engine->launch->endpoints_count));
+	} while (now < end && ring->laps - laps < drv_engine_operations(run->engine));
+	run->record->elapsed_ns = drv_clock_to_ns(clock, now - started);
+	run->record->operations = ring->laps - laps;
+	run->record->bytes = run->record->operations * ring->bytes;
+	drv_record_count(run->record, HOPS, ring->hops - hops);
+	drv_record_fit(run->record, PER_HOP,
+		       (double)run->record->elapsed_ns / (double)run->record->operations /
+			       (double)(run->engine->self ? run->engine->channels_count
+							  : run->engine->launch->endpoints_count));
 	return 0;
 }
 
-static bool settle(struct drv_play *play)
+static bool settle(struct drv_role_run *run)
 {
-	struct ring *ring = play->state;
+	struct ring *ring = run->state;
 	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
 	struct drv_fail ignored;
 
-	while ((ring->lents || ring->waiting) && drv_now_ns() < until_ns)
-		if (play->engine->layer->poll(play->engine->ctx, &ring->port.sink) < 0 ||
-		    drain(ring, &ignored))
+	while ((ring->in_flight_count || ring->waiting) && drv_now_ns() < until_ns)
+		if (run->engine->layer->poll(run->engine->ctx, &ring->port.sink) < 0 || drain(ring, &ignored))
 			return false;
 	/* a token of ours that is somewhere could come back in the next attempt */
-	return !ring->lents && !ring->waiting && ring->home;
+	return !ring->in_flight_count && !ring->waiting && ring->home;
 }
 
-static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 {
-	struct ring *ring = play->state;
+	struct ring *ring = run->state;
 
-	return drv_poll_until_message(play->engine, &ring->port.sink, ring, due, drain, message_out, fail);
+	return drv_poll_until_message(run->engine, &ring->port.sink, ring, due, drain, message_out, fail);
 }
 
-static void phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+static void phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct ring *ring = play->state;
+	struct ring *ring = run->state;
 
 	counts_out->posts = counts_out->executes = true;
 	counts_out->posted = ring->lap;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whole attempts at place self over the layer of fake.h, and what is expected of them. */
-#ifndef DRV_TESTS_PLAYS_H
-#define DRV_TESTS_PLAYS_H
+#ifndef DRV_TESTS_ROLE_RUNS_H
+#define DRV_TESTS_ROLE_RUNS_H
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static inline void plays_start(void)
 }
 
 /* One launch of one attempt, as the session does it at place self. */
-static inline struct outcome play(struct drv_point point, struct fake_orders orders)
+static inline struct outcome run(struct drv_point point, struct fake_orders orders)
 {
 	struct drv_endpoint endpoint = {
 		.role = (char *)(uintptr_t)"client",
@@ -142,7 +142,7 @@ static inline struct drv_point patient(struct drv_point point)
 /* A faultless layer in all its ways gives a sound attempt with equal counts. */
 static inline struct outcome expect_sound(struct drv_point point, struct fake_orders orders, const char *what)
 {
-	const struct outcome outcome = play(patient(point), orders);
+	const struct outcome outcome = run(patient(point), orders);
 	const struct drv_attempt *attempt = &outcome.attempt;
 
 	tap_ok(attempt->status == DRV_DONE && outcome.operations > 0 && attempt->mismatches == 0 &&
@@ -181,7 +181,7 @@ static inline void expect_unsound(struct drv_point point, struct fake_orders ord
 
 	point = patient(point);
 	do {
-		outcome = play(point, orders);
+		outcome = run(point, orders);
 		said = outcome.attempt.status == DRV_UNSOUND && strstr(outcome.failed_checks, check);
 	} while (!said && again(&point, &outcome));
 	tap_ok(said, "%s: check %s says so: %s", what, check, show(&outcome));
@@ -200,7 +200,7 @@ static inline void expect_failed(struct drv_point point, struct fake_orders orde
 	else if (!broken && point.deadline_ns > 100000000)
 		point.deadline_ns = 100000000; /* it polls until then, and nothing has to come before */
 	do
-		outcome = play(point, orders);
+		outcome = run(point, orders);
 	while (outcome.attempt.status == DRV_DONE && again(&point, &outcome));
 	tap_ok(outcome.attempt.status == DRV_FAILED && outcome.attempt.fail.reason == reason &&
 		       outcome.broken == broken && (!timed || drv_now_ns() - started_ns < 5000000000),
@@ -214,7 +214,7 @@ static inline struct outcome play_losses(struct drv_point point, struct fake_ord
 	struct outcome outcome;
 
 	do
-		outcome = play(point, orders);
+		outcome = run(point, orders);
 	while ((outcome.lost == 0 || outcome.lost * 10 >= outcome.operations) && again(&point, &outcome));
 	return outcome;
 }

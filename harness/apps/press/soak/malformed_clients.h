@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bad clients beside the load: each comes to some node, does one thing, and sees what becomes of it. */
-#ifndef PRESS_SOAK_RUDE_H
-#define PRESS_SOAK_RUDE_H
+#ifndef PRESS_SOAK_MALFORMED_CLIENT_H
+#define PRESS_SOAK_MALFORMED_CLIENT_H
 
 #include "press/soak/client.h"
 
-enum soak_rude_kind {
+enum soak_malformed_client_kind {
 	SOAK_PATH,        /* names with .. and the like */
 	SOAK_LONG_NAME,   /* a name of 10,000 bytes */
 	SOAK_LONG_HEADER, /* a header of 20,000 bytes */
@@ -21,24 +21,24 @@ enum soak_rude_kind {
 	SOAK_GONE_MIDWAY, /* is gone in the middle of a file */
 	SOAK_NEVER_READS, /* takes nothing of what it asked for */
 	SOAK_NEVER_ENDS,  /* does not end its request */
-	SOAK_RUDE_KINDS,
+	SOAK_MALFORMED_CLIENT_KINDS,
 };
 
 /* From here on they take ten seconds, and come when the plan is patient. */
 #define SOAK_PATIENT SOAK_NEVER_READS
 
 /* By kind: how many came; it went as it should; the node was killed meanwhile; anything else. */
-struct soak_rude_count {
+struct soak_malformed_client_count {
 	uint64_t came, good, cut, bad;
 	uint64_t statuses[SOAK_STATUS_MAX];
 };
 
-struct soak_rude {
+struct soak_malformed_client {
 	struct press_watch watch;
-	struct soak_rudes *all;
+	struct soak_malformed_clients *all;
 	struct soak_site *site;
 	uint32_t life;
-	enum soak_rude_kind kind;
+	enum soak_malformed_client_kind kind;
 	bool used, ready;
 	struct soak_answers answers;
 	char *text;
@@ -46,26 +46,26 @@ struct soak_rude {
 	uint64_t begun_ns, step_ns;
 };
 
-#define SOAK_RUDES_MAX 32u
+#define SOAK_MALFORMED_CLIENTS_MAX 32u
 
-struct soak_rudes {
-	struct soak_lives *lives;
+struct soak_malformed_clients {
+	struct soak_restart_test *restart_test;
 	struct press_loop *loop;
 	const struct press_files *files;
 	uint32_t largest, next;
 	uint64_t began;
-	struct soak_rude rudes[SOAK_RUDES_MAX];
-	struct soak_rude_count counts[SOAK_RUDE_KINDS];
+	struct soak_malformed_client malformed_clients[SOAK_MALFORMED_CLIENTS_MAX];
+	struct soak_malformed_client_count counts[SOAK_MALFORMED_CLIENT_KINDS];
 };
 
-extern const char *const soak_rude_names[];
+extern const char *const soak_malformed_client_names[];
 
-void soak_rudes_start(struct soak_rudes *rudes);
+void soak_malformed_clients_start(struct soak_malformed_clients *malformed_clients);
 /* One more, if there is a node and room for it. */
-void soak_rudes_send(struct soak_rudes *rudes);
-void soak_rudes_tick(struct soak_rudes *rudes, uint64_t now_ns);
-uint32_t soak_rudes_here(const struct soak_rudes *rudes);
-void soak_rudes_end(struct soak_rudes *rudes);
+void soak_malformed_clients_send(struct soak_malformed_clients *malformed_clients);
+void soak_malformed_clients_tick(struct soak_malformed_clients *malformed_clients, uint64_t now_ns);
+uint32_t soak_malformed_clients_here(const struct soak_malformed_clients *malformed_clients);
+void soak_malformed_clients_end(struct soak_malformed_clients *malformed_clients);
 
 /* A full queue of helpers: more clients at once than it takes, each of whom wants another file. */
 struct soak_rush {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/soak/lives.h"
+#include "press/soak/restart_test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,14 +20,14 @@
 #define TURN_NS   UINT64_C(10000000)
 #define ARGUMENTS 64
 
-void soak_trouble(struct soak_lives *lives, const char *format, ...)
+void soak_trouble(struct soak_restart_test *restart_test, const char *format, ...)
 {
 	va_list arguments;
 
-	if (lives->trouble[0])
+	if (restart_test->trouble[0])
 		return;
 	va_start(arguments, format);
-	vsnprintf(lives->trouble, sizeof(lives->trouble), format, arguments);
+	vsnprintf(restart_test->trouble, sizeof(restart_test->trouble), format, arguments);
 	va_end(arguments);
 }
 
@@ -39,12 +39,13 @@ static void tell(struct soak_site *site, uint32_t say, uint32_t peer, uint64_t m
 
 	/* who was killed may be gone */
 	if (soak_tell(site->control.fd, &word, MSG_DONTWAIT) && !site->killed)
-		soak_trouble(site->lives, "node %u does not listen: %s", site->number, strerror(errno));
+		soak_trouble(site->restart_test, "node %u does not listen: %s", site->number,
+			     strerror(errno));
 }
 
 static void begin_meeting(struct soak_site *one, struct soak_site *other)
 {
-	const uint64_t meeting = ++one->lives->meeting;
+	const uint64_t meeting = ++one->restart_test->meeting;
 
 	one->meetings[other->number] = other->meetings[one->number] = meeting;
 	one->offers[other->number].bytes = other->offers[one->number].bytes = 0;
@@ -54,20 +55,20 @@ static void begin_meeting(struct soak_site *one, struct soak_site *other)
 
 static void take_ready(struct soak_site *site, uint16_t port)
 {
-	struct soak_lives *lives = site->lives;
+	struct soak_restart_test *restart_test = site->restart_test;
 
 	site->state = SOAK_THERE;
 	site->port = port;
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++)
-		if (i != site->number && lives->sites[i].state == SOAK_THERE)
-			begin_meeting(site, &lives->sites[i]);
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++)
+		if (i != site->number && restart_test->sites[i].state == SOAK_THERE)
+			begin_meeting(site, &restart_test->sites[i]);
 	site->fresh = true;
 }
 
 /* An address, for a meeting that may be over: once both are there, each gets the other's. */
 static void take_offer(struct soak_site *site, const struct soak_word *word)
 {
-	struct soak_site *peer = &site->lives->sites[word->peer];
+	struct soak_site *peer = &site->restart_test->sites[word->peer];
 	struct soak_word *theirs = &peer->offers[site->number], *ours = &site->offers[word->peer];
 
 	if (word->meeting != site->meetings[word->peer])
@@ -80,31 +81,31 @@ static void take_offer(struct soak_site *site, const struct soak_word *word)
 	theirs->peer = peer->number;
 	if ((soak_tell(site->control.fd, theirs, MSG_DONTWAIT) && !site->killed) ||
 	    (soak_tell(peer->control.fd, ours, MSG_DONTWAIT) && !peer->killed))
-		soak_trouble(site->lives, "nodes %u and %u do not listen", site->number, peer->number);
+		soak_trouble(site->restart_test, "nodes %u and %u do not listen", site->number, peer->number);
 }
 
 static void take_down(struct soak_site *site, const struct soak_word *word)
 {
 	const uint32_t number = word->peer;
-	struct soak_site *peer = &site->lives->sites[number];
+	struct soak_site *peer = &site->restart_test->sites[number];
 
 	/* in the end all stop, one a little before the other */
 	if (peer->stopped)
 		return;
 	/* what it says of a former meeting is old news */
 	if (peer->killed || peer->state != SOAK_THERE) {
-		site->lives->noticed++;
+		site->restart_test->noticed++;
 	} else if (word->meeting == site->meetings[number]) {
 		fprintf(stderr, "node %u, life %u, says that node %u, life %u, is down: %.*s\n", site->number,
 			site->life, number, peer->life, (int)word->bytes, (const char *)word->content);
-		site->lives->false_downs++;
+		site->restart_test->false_downs++;
 		begin_meeting(site, peer);
 	}
 }
 
 static void take_word(struct soak_site *site, const struct soak_word *word)
 {
-	struct soak_lives *lives = site->lives;
+	struct soak_restart_test *restart_test = site->restart_test;
 
 	if (word->say == SOAK_READY) {
 		take_ready(site, (uint16_t)word->peer);
@@ -116,10 +117,10 @@ static void take_word(struct soak_site *site, const struct soak_word *word)
 		memcpy(&site->report, word->content, sizeof(site->report));
 		site->reported = true;
 	} else if (word->say == SOAK_REFUSED) {
-		snprintf(lives->refusal, sizeof(lives->refusal), "%.*s", (int)word->bytes,
+		snprintf(restart_test->refusal, sizeof(restart_test->refusal), "%.*s", (int)word->bytes,
 			 (const char *)word->content);
 	} else {
-		soak_trouble(lives, "node %u failed: %.*s", site->number, (int)word->bytes,
+		soak_trouble(restart_test, "node %u failed: %.*s", site->number, (int)word->bytes,
 			     (const char *)word->content);
 	}
 }
@@ -133,33 +134,33 @@ static void on_control(struct press_watch *watch, uint32_t events)
 	while (soak_hear(site->control.fd, &word) > 0)
 		take_word(site, &word);
 	if (events & (EPOLLHUP | EPOLLERR))
-		press_loop_change(site->lives->loop, watch, EPOLLET);
+		press_loop_change(site->restart_test->loop, watch, EPOLLET);
 }
 
 /* ---- births and deaths ---- */
 
 static void bury(struct soak_site *site, int status)
 {
-	struct soak_lives *lives = site->lives;
+	struct soak_restart_test *restart_test = site->restart_test;
 	struct soak_word word;
 
 	/* what it said last */
 	while (soak_hear(site->control.fd, &word) > 0)
 		if (word.say == SOAK_FAILED || word.say == SOAK_REFUSED)
 			take_word(site, &word);
-	if (!lives->refusal[0] && !site->killed && (!site->stopped || status)) {
-		lives->crashes++;
-		soak_trouble(lives, "node %u ended by itself, with %s %d", site->number,
+	if (!restart_test->refusal[0] && !site->killed && (!site->stopped || status)) {
+		restart_test->crashes++;
+		soak_trouble(restart_test, "node %u ended by itself, with %s %d", site->number,
 			     WIFSIGNALED(status) ? "signal" : "status",
 			     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	}
-	press_loop_remove(lives->loop, &site->control);
-	press_loop_remove(lives->loop, &site->exit);
+	press_loop_remove(restart_test->loop, &site->control);
+	press_loop_remove(restart_test->loop, &site->exit);
 	close(site->control.fd);
 	close(site->exit.fd);
 	site->state = SOAK_ABSENT;
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
-		struct soak_site *other = &lives->sites[i];
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
+		struct soak_site *other = &restart_test->sites[i];
 
 		site->meetings[i] = other->meetings[site->number] = 0;
 		/* every other time they hear of it from their layer, or when it is back */
@@ -185,8 +186,8 @@ static void __attribute__((noreturn)) become_node(const struct soak_site *site, 
 	char *arguments[ARGUMENTS];
 	int count = 0;
 
-	for (; site->lives->argv[count] && count < ARGUMENTS - 5; count++)
-		arguments[count] = site->lives->argv[count];
+	for (; site->restart_test->argv[count] && count < ARGUMENTS - 5; count++)
+		arguments[count] = site->restart_test->argv[count];
 	snprintf(number, sizeof(number), "%u", site->number);
 	snprintf(service, sizeof(service), "%llu", (unsigned long long)site->service_ns);
 	arguments[count++] = "--node";
@@ -205,11 +206,11 @@ static void __attribute__((noreturn)) become_node(const struct soak_site *site, 
 
 static int start_site(struct soak_site *site)
 {
-	struct soak_lives *lives = site->lives;
+	struct soak_restart_test *restart_test = site->restart_test;
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		soak_trouble(lives, "socketpair: %s", strerror(errno));
+		soak_trouble(restart_test, "socketpair: %s", strerror(errno));
 		return -1;
 	}
 	site->pid = fork();
@@ -222,22 +223,22 @@ static int start_site(struct soak_site *site)
 	site->state = SOAK_STARTING;
 	site->life++;
 	site->killed = site->reported = false;
-	if (site->exit.fd < 0 || press_loop_add(lives->loop, &site->control, EPOLLIN) ||
-	    press_loop_add(lives->loop, &site->exit, EPOLLIN)) {
-		soak_trouble(lives, "a node cannot be started: %s", strerror(errno));
+	if (site->exit.fd < 0 || press_loop_add(restart_test->loop, &site->control, EPOLLIN) ||
+	    press_loop_add(restart_test->loop, &site->exit, EPOLLIN)) {
+		soak_trouble(restart_test, "a node cannot be started: %s", strerror(errno));
 		return -1;
 	}
 	return 0;
 }
 
-int soak_lives_start(struct soak_lives *lives)
+int soak_restart_test_start(struct soak_restart_test *restart_test)
 {
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
-		struct soak_site *site = &lives->sites[i];
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
+		struct soak_site *site = &restart_test->sites[i];
 
-		site->lives = lives;
+		site->restart_test = restart_test;
 		site->number = i;
-		site->service_ns = lives->plan->service_ns;
+		site->service_ns = restart_test->plan->service_ns;
 		if (start_site(site))
 			return -1;
 	}
@@ -249,20 +250,20 @@ void soak_kill(struct soak_site *site, uint64_t restart_ns)
 	site->killed = true;
 	site->restart_ns = restart_ns;
 	/* in the end it is of no account */
-	site->lives->kills += !site->stopped;
+	site->restart_test->kills += !site->stopped;
 	kill(site->pid, SIGKILL);
 }
 
-void soak_lives_tick(struct soak_lives *lives, uint64_t now_ns)
+void soak_restart_test_tick(struct soak_restart_test *restart_test, uint64_t now_ns)
 {
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
-		struct soak_site *site = &lives->sites[i];
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
+		struct soak_site *site = &restart_test->sites[i];
 
 		if (site->state == SOAK_THERE && site->fresh)
-			lives->there(lives->arg, site);
+			restart_test->there(restart_test->arg, site);
 		site->fresh = false;
 		if (site->state == SOAK_ABSENT && site->killed && now_ns >= site->restart_ns) {
-			lives->restarts++;
+			restart_test->restarts++;
 			start_site(site);
 		}
 	}
@@ -270,30 +271,30 @@ void soak_lives_tick(struct soak_lives *lives, uint64_t now_ns)
 
 /* ---- how they are ---- */
 
-void soak_lives_ask(struct soak_lives *lives)
+void soak_restart_test_ask(struct soak_restart_test *restart_test)
 {
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
-		lives->sites[i].reported = false;
-		if (lives->sites[i].state == SOAK_THERE)
-			tell(&lives->sites[i], SOAK_ASK, 0, 0);
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
+		restart_test->sites[i].reported = false;
+		if (restart_test->sites[i].state == SOAK_THERE)
+			tell(&restart_test->sites[i], SOAK_ASK, 0, 0);
 	}
 }
 
-bool soak_lives_reported(const struct soak_lives *lives)
+bool soak_restart_test_reported(const struct soak_restart_test *restart_test)
 {
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++)
-		if (!lives->sites[i].reported)
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++)
+		if (!restart_test->sites[i].reported)
 			return false;
 	return true;
 }
 
-bool soak_lives_met(const struct soak_lives *lives)
+bool soak_restart_test_met(const struct soak_restart_test *restart_test)
 {
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
-		const struct soak_site *one = &lives->sites[i];
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
+		const struct soak_site *one = &restart_test->sites[i];
 
-		for (uint32_t j = 1; j <= lives->plan->nodes; j++) {
-			const struct soak_site *other = &lives->sites[j];
+		for (uint32_t j = 1; j <= restart_test->plan->nodes; j++) {
+			const struct soak_site *other = &restart_test->sites[j];
 
 			if (i != j && (one->state != SOAK_THERE || !one->meetings[j] ||
 				       one->report.meetings[j] != one->meetings[j] ||
@@ -304,13 +305,13 @@ bool soak_lives_met(const struct soak_lives *lives)
 	return true;
 }
 
-void soak_lives_end(struct soak_lives *lives)
+void soak_restart_test_end(struct soak_restart_test *restart_test)
 {
 	const uint64_t until_ns = drv_now_ns() + STOP_NS;
 	uint32_t left;
 
-	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
-		struct soak_site *site = &lives->sites[i];
+	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
+		struct soak_site *site = &restart_test->sites[i];
 
 		site->stopped = true;
 		if (site->state == SOAK_STARTING)
@@ -320,15 +321,15 @@ void soak_lives_end(struct soak_lives *lives)
 	}
 	do {
 		left = 0;
-		for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
-			struct soak_site *site = &lives->sites[i];
+		for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
+			struct soak_site *site = &restart_test->sites[i];
 
 			left += site->state != SOAK_ABSENT;
 			if (site->state != SOAK_ABSENT && !site->killed && drv_now_ns() >= until_ns) {
-				soak_trouble(lives, "node %u was told to stop, and did not", i);
+				soak_trouble(restart_test, "node %u was told to stop, and did not", i);
 				soak_kill(site, UINT64_MAX);
 			}
 		}
-		press_loop_turn(lives->loop, left ? TURN_NS : 0);
+		press_loop_turn(restart_test->loop, left ? TURN_NS : 0);
 	} while (left);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The supervisor's side of the nodes: it starts, kills and buries them, and passes their addresses on. */
-#ifndef PRESS_SOAK_LIVES_H
-#define PRESS_SOAK_LIVES_H
+#ifndef PRESS_SOAK_RESTART_TEST_H
+#define PRESS_SOAK_RESTART_TEST_H
 
 #include "press/http/loop.h"
 #include "press/soak/plan.h"
@@ -12,7 +12,7 @@ enum soak_state { SOAK_ABSENT, SOAK_STARTING, SOAK_THERE };
 /* A node, as the supervisor sees it. */
 struct soak_site {
 	struct press_watch control, exit;
-	struct soak_lives *lives;
+	struct soak_restart_test *restart_test;
 	uint32_t number;
 	enum soak_state state;
 	/* counts its starts */
@@ -33,13 +33,13 @@ struct soak_site {
 	struct soak_report report;
 };
 
-struct soak_lives {
+struct soak_restart_test {
 	const struct soak_plan *plan;
 	struct press_loop *loop;
 	char **argv;
 	/* from 1 on */
 	struct soak_site sites[PRESS_NODES_MAX];
-	/* a node listens; called by soak_lives_tick */
+	/* a node listens; called by soak_restart_test_tick */
 	void (*there)(void *arg, struct soak_site *site);
 	void *arg;
 	uint64_t meeting;
@@ -52,19 +52,20 @@ struct soak_lives {
 };
 
 /* Starts all nodes. 0, or -1 with the trouble. */
-int soak_lives_start(struct soak_lives *lives);
+int soak_restart_test_start(struct soak_restart_test *restart_test);
 /* Starts again those whose time has come. Descriptors are made here, and not while the loop is in the middle of a turn. */
-void soak_lives_tick(struct soak_lives *lives, uint64_t now_ns);
+void soak_restart_test_tick(struct soak_restart_test *restart_test, uint64_t now_ns);
 /* It comes back at `restart_ns`. */
 void soak_kill(struct soak_site *site, uint64_t restart_ns);
-/* Asks all for reports, which are there when soak_lives_reported says so. */
-void soak_lives_ask(struct soak_lives *lives);
-bool soak_lives_reported(const struct soak_lives *lives);
+/* Asks all for reports, which are there when soak_restart_test_reported says so. */
+void soak_restart_test_ask(struct soak_restart_test *restart_test);
+bool soak_restart_test_reported(const struct soak_restart_test *restart_test);
 /* All are there, have a channel to each other, and know what each other holds. As of the last reports. */
-bool soak_lives_met(const struct soak_lives *lives);
+bool soak_restart_test_met(const struct soak_restart_test *restart_test);
 /* Tells all to stop, and waits until they have; whoever has something left over has crashed. */
-void soak_lives_end(struct soak_lives *lives);
+void soak_restart_test_end(struct soak_restart_test *restart_test);
 
-void soak_trouble(struct soak_lives *lives, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void soak_trouble(struct soak_restart_test *restart_test, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif

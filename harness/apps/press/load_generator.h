@@ -5,8 +5,8 @@
  * closed loop), or they are due at instants that are fixed beforehand (an open loop, see arrivals.h). Every answer is compared
  * with the file, byte by byte.
  */
-#ifndef PRESS_BROWSER_H
-#define PRESS_BROWSER_H
+#ifndef PRESS_LOAD_GENERATOR_H
+#define PRESS_LOAD_GENERATOR_H
 
 #include <llhttp.h>
 
@@ -21,13 +21,13 @@
 /* to all nodes together */
 #define PRESS_CONNECTIONS_MAX 4096u
 
-struct press_browser;
+struct press_load_generator;
 
 /* One connection. */
 struct press_visit {
 	/* first: the loop gets a pointer to it */
 	struct press_watch watch;
-	struct press_browser *browser;
+	struct press_load_generator *generator;
 	uint32_t node;
 	/* of the request: in ticks; `due` as in arrivals.h */
 	uint64_t due, sent;
@@ -52,7 +52,7 @@ struct press_site {
 	uint64_t counts[PRESS_COUNTS];
 };
 
-struct press_browser {
+struct press_load_generator {
 	/* first: the engine's sink is its first member */
 	struct press_links links;
 	struct press_loop loop;
@@ -90,24 +90,24 @@ struct press_visitors {
 	uint64_t seed, draws;
 };
 
-/* `visitors->connections` is of each node. 0, or -1 with the reason; press_browser_end is legal in either case. */
-int press_browser_start(struct press_browser *browser, struct drv_engine *engine,
-			const struct press_visitors *visitors, struct drv_fail *fail);
-void press_browser_end(struct press_browser *browser);
+/* `visitors->connections` is of each node. 0, or -1 with the reason; press_load_generator_end is legal in either case. */
+int press_load_generator_start(struct press_load_generator *generator, struct drv_engine *engine,
+			       const struct press_visitors *visitors, struct drv_fail *fail);
+void press_load_generator_end(struct press_load_generator *generator);
 
 /* Waits until all nodes have said where they listen, and connects; once. */
-int press_browser_meet(struct press_browser *browser, struct drv_fail *fail);
+int press_load_generator_meet(struct press_load_generator *generator, struct drv_fail *fail);
 
 /* A closed loop of so many requests, at least one, or until `until` (ticks; UINT64_MAX: no matter how long). */
-int press_browser_ask(struct press_browser *browser, uint64_t requests, uint64_t until,
-		      struct drv_fail *fail);
+int press_load_generator_ask(struct press_load_generator *generator, uint64_t requests, uint64_t until,
+			     struct drv_fail *fail);
 
 /* The open loop; pace->arrivals are started. */
-int press_browser_pace(struct press_browser *browser, struct drv_pace *pace, uint64_t span_ns,
-		       struct drv_fail *fail);
+int press_load_generator_pace(struct press_load_generator *generator, struct drv_pace *pace, uint64_t span_ns,
+			      struct drv_fail *fail);
 
 /* What all nodes have counted so far, summed up. */
-int press_browser_counts(struct press_browser *browser, uint64_t counts_out[PRESS_COUNTS],
-			 struct drv_fail *fail);
+int press_load_generator_counts(struct press_load_generator *generator, uint64_t counts_out[PRESS_COUNTS],
+				struct drv_fail *fail);
 
 #endif

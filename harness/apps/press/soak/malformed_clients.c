@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/soak/rude.h"
+#include "press/soak/malformed_clients.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 #define RUSH_NS       UINT64_C(60000000000)
 #define HOST          " HTTP/1.1\r\nHost: soak\r\n"
 
-const char *const soak_rude_names[] = {
+const char *const soak_malformed_client_names[] = {
 	[SOAK_PATH] = "path",
 	[SOAK_LONG_NAME] = "long_name",
 	[SOAK_LONG_HEADER] = "long_header",
@@ -48,7 +48,7 @@ const char *const soak_rude_names[] = {
 static const struct expected {
 	uint32_t files;
 	unsigned status;
-} expected[SOAK_RUDE_KINDS] = {
+} expected[SOAK_MALFORMED_CLIENT_KINDS] = {
 	[SOAK_PATH] = {0, 404},
 	[SOAK_LONG_NAME] = {0, 414},
 	[SOAK_LONG_HEADER] = {0, 431},
@@ -114,12 +114,12 @@ static size_t ask_for(char *out, uint32_t file, uint32_t step, uint32_t count)
 	return bytes;
 }
 
-static size_t write_text(const struct soak_rude *rude, char *out)
+static size_t write_text(const struct soak_malformed_client *malformed_client, char *out)
 {
-	const struct soak_rudes *all = rude->all;
-	const uint32_t number = (uint32_t)(all->began / SOAK_RUDE_KINDS), largest = all->largest;
+	const struct soak_malformed_clients *all = malformed_client->all;
+	const uint32_t number = (uint32_t)(all->began / SOAK_MALFORMED_CLIENT_KINDS), largest = all->largest;
 
-	switch (rude->kind) {
+	switch (malformed_client->kind) {
 	case SOAK_PATH: return (size_t)sprintf(out, "GET %s" HOST "\r\n", PICK(paths, number));
 	case SOAK_LONG_NAME: return fill(out, "GET /f/", 'a', NAME_BYTES, HOST "\r\n");
 	case SOAK_LONG_HEADER: return fill(out, "GET /f/1" HOST "X: ", 'a', HEADER_BYTES, "\r\n\r\n");
@@ -127,39 +127,39 @@ static size_t write_text(const struct soak_rude *rude, char *out)
 	case SOAK_RANGE: return (size_t)sprintf(out, "GET /f/1" HOST "Range: bytes=1-2\r\n\r\n");
 	case SOAK_METHOD: return (size_t)sprintf(out, "%s /f/1" HOST "\r\n", PICK(methods, number));
 	case SOAK_VERSION: return (size_t)sprintf(out, "GET /f/1 HTTP/%d.0\r\nHost: a\r\n\r\n", 2);
-	case SOAK_PIPELINED: return ask_for(out, rude->answers.file, 1, PIPELINED);
+	case SOAK_PIPELINED: return ask_for(out, malformed_client->answers.file, 1, PIPELINED);
 	case SOAK_SLOW_READER:
 	case SOAK_GONE_MIDWAY:
 	case SOAK_NEVER_READS:
 		return ask_for(out, largest, 0,
-			       LARGE_ONES * (rude->kind == SOAK_NEVER_READS ? NEVER_READ : 1));
+			       LARGE_ONES * (malformed_client->kind == SOAK_NEVER_READS ? NEVER_READ : 1));
 	case SOAK_NEVER_ENDS: return (size_t)sprintf(out, "GET /f/1" HOST "X: ");
-	default: return ask_for(out, rude->answers.file, 1, 1);
+	default: return ask_for(out, malformed_client->answers.file, 1, 1);
 	}
 }
 
 /* ---- what becomes of them ---- */
 
-static void leave(struct soak_rude *rude)
+static void leave(struct soak_malformed_client *malformed_client)
 {
-	press_loop_remove(rude->all->loop, &rude->watch);
-	close(rude->watch.fd);
-	free(rude->text);
-	rude->text = NULL;
-	rude->used = false;
+	press_loop_remove(malformed_client->all->loop, &malformed_client->watch);
+	close(malformed_client->watch.fd);
+	free(malformed_client->text);
+	malformed_client->text = NULL;
+	malformed_client->used = false;
 }
 
-static bool is_good(const struct soak_rude *rude)
+static bool is_good(const struct soak_malformed_client *malformed_client)
 {
-	const struct soak_answers *answers = &rude->answers;
-	const struct expected *wanted = &expected[rude->kind];
+	const struct soak_answers *answers = &malformed_client->answers;
+	const struct expected *wanted = &expected[malformed_client->kind];
 
 	if (answers->mixed)
 		return false;
-	if (rude->kind == SOAK_GONE_EARLY || rude->kind == SOAK_GONE_MIDWAY)
+	if (malformed_client->kind == SOAK_GONE_EARLY || malformed_client->kind == SOAK_GONE_MIDWAY)
 		return true;
 	/* the node has ended it, having waited as long as it does: only what the kernels held is there */
-	if (rude->kind == SOAK_NEVER_READS)
+	if (malformed_client->kind == SOAK_NEVER_READS)
 		return answers->right < LARGE_ONES * NEVER_READ && !answers->errors;
 	/* a helper's queue that is full is a reason, whatever is asked for */
 	if (!wanted->status)
@@ -168,178 +168,196 @@ static bool is_good(const struct soak_rude *rude)
 	return !answers->right && answers->errors == 1 && answers->status == wanted->status;
 }
 
-static void finish(struct soak_rude *rude)
+static void finish(struct soak_malformed_client *malformed_client)
 {
-	const bool killed = rude->life < rude->site->life || rude->site->killed;
-	struct soak_rude_count *count = &rude->all->counts[rude->kind];
-	const struct soak_answers *answers = &rude->answers;
+	const bool killed =
+		malformed_client->life < malformed_client->site->life || malformed_client->site->killed;
+	struct soak_malformed_client_count *count = &malformed_client->all->counts[malformed_client->kind];
+	const struct soak_answers *answers = &malformed_client->answers;
 
 	if (answers->errors)
 		count->statuses[answers->status < SOAK_STATUS_MAX ? answers->status : 0]++;
 	else if (answers->right)
 		count->statuses[200]++;
-	if (is_good(rude)) {
+	if (is_good(malformed_client)) {
 		count->good++;
 	} else if (killed && !answers->mixed) {
 		count->cut++;
 	} else {
 		count->bad++;
-		soak_trouble(rude->all->lives,
+		soak_trouble(malformed_client->all->restart_test,
 			     "a bad client (%s) of node %u got %u files, %u wrong ones, %u errors, the last "
 			     "status %u",
-			     soak_rude_names[rude->kind], rude->site->number, answers->right, answers->mixed,
-			     answers->errors, answers->status);
+			     soak_malformed_client_names[malformed_client->kind],
+			     malformed_client->site->number, answers->right, answers->mixed, answers->errors,
+			     answers->status);
 	}
-	leave(rude);
+	leave(malformed_client);
 }
 
 /* All that it can be told has been told: no more comes, wherever the connection stays open. */
-static bool is_told(const struct soak_rude *rude)
+static bool is_told(const struct soak_malformed_client *malformed_client)
 {
-	const struct soak_answers *answers = &rude->answers;
+	const struct soak_answers *answers = &malformed_client->answers;
 	const uint32_t told = answers->right + answers->mixed + answers->errors;
 
-	return told >= expected[rude->kind].files + (expected[rude->kind].status != 0) && told > 0;
+	return told >= expected[malformed_client->kind].files +
+			       (expected[malformed_client->kind].status != 0) &&
+	       told > 0;
 }
 
-static void take(struct soak_rude *rude)
+static void take(struct soak_malformed_client *malformed_client)
 {
-	const bool sips = rude->kind == SOAK_SLOW_READER || rude->kind == SOAK_GONE_MIDWAY;
+	const bool sips =
+		malformed_client->kind == SOAK_SLOW_READER || malformed_client->kind == SOAK_GONE_MIDWAY;
 	int taken;
 
 	/* at last it looks at what became of it */
-	if (rude->kind == SOAK_NEVER_READS && drv_now_ns() < rude->begun_ns + LOOK_AGAIN_NS)
+	if (malformed_client->kind == SOAK_NEVER_READS &&
+	    drv_now_ns() < malformed_client->begun_ns + LOOK_AGAIN_NS)
 		return;
-	taken = soak_answers_take(&rude->answers, rude->watch.fd, sips ? SIP_BYTES : ALL_BYTES);
-	if (taken > 0 && rude->kind == SOAK_GONE_MIDWAY) {
+	taken = soak_answers_take(&malformed_client->answers, malformed_client->watch.fd,
+				  sips ? SIP_BYTES : ALL_BYTES);
+	if (taken > 0 && malformed_client->kind == SOAK_GONE_MIDWAY) {
 		/* with what it has not read in its buffers, so that the node hears a reset */
-		finish(rude);
+		finish(malformed_client);
 		return;
 	}
 	/* who has said its last word waits for the end, too */
 	if (taken < 0 ||
-	    (is_told(rude) && rude->kind != SOAK_HALF_CLOSED && rude->kind != SOAK_NEVER_READS) ||
-	    rude->answers.right == LARGE_ONES * NEVER_READ)
-		finish(rude);
+	    (is_told(malformed_client) && malformed_client->kind != SOAK_HALF_CLOSED &&
+	     malformed_client->kind != SOAK_NEVER_READS) ||
+	    malformed_client->answers.right == LARGE_ONES * NEVER_READ)
+		finish(malformed_client);
 }
 
-static void say(struct soak_rude *rude)
+static void say(struct soak_malformed_client *malformed_client)
 {
-	const size_t left = rude->bytes - rude->sent;
-	const size_t bytes = rude->kind == SOAK_SLOW_WRITER ? 1 : left;
-	const ssize_t sent =
-		send(rude->watch.fd, rude->text + rude->sent, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+	const size_t left = malformed_client->bytes - malformed_client->sent;
+	const size_t bytes = malformed_client->kind == SOAK_SLOW_WRITER ? 1 : left;
+	const ssize_t sent = send(malformed_client->watch.fd, malformed_client->text + malformed_client->sent,
+				  bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	/* an end is seen by whoever reads */
-	rude->sent = sent > 0 ? rude->sent + (size_t)sent : errno == EAGAIN ? rude->sent : rude->bytes;
-	if (rude->sent < rude->bytes)
+	malformed_client->sent = sent > 0          ? malformed_client->sent + (size_t)sent
+				 : errno == EAGAIN ? malformed_client->sent
+						   : malformed_client->bytes;
+	if (malformed_client->sent < malformed_client->bytes)
 		return;
-	if (rude->kind == SOAK_HALF_CLOSED)
-		shutdown(rude->watch.fd, SHUT_WR);
-	if (rude->kind == SOAK_GONE_EARLY)
-		finish(rude);
+	if (malformed_client->kind == SOAK_HALF_CLOSED)
+		shutdown(malformed_client->watch.fd, SHUT_WR);
+	if (malformed_client->kind == SOAK_GONE_EARLY)
+		finish(malformed_client);
 }
 
 static void on_ready(struct press_watch *watch, uint32_t events)
 {
-	struct soak_rude *rude = (struct soak_rude *)watch;
+	struct soak_malformed_client *malformed_client = (struct soak_malformed_client *)watch;
 
-	rude->ready = true;
+	malformed_client->ready = true;
 	(void)events;
 	/* looked at in every tick from now on */
-	press_loop_change(rude->all->loop, watch, EPOLLET);
+	press_loop_change(malformed_client->all->loop, watch, EPOLLET);
 }
 
-static struct soak_site *pick_site(struct soak_rudes *rudes)
+static struct soak_site *pick_site(struct soak_malformed_clients *malformed_clients)
 {
-	for (uint32_t i = 0; i < rudes->lives->plan->nodes; i++) {
-		struct soak_site *site = &rudes->lives->sites[1 + rudes->next];
+	for (uint32_t i = 0; i < malformed_clients->restart_test->plan->nodes; i++) {
+		struct soak_site *site = &malformed_clients->restart_test->sites[1 + malformed_clients->next];
 
-		rudes->next = (rudes->next + 1) % rudes->lives->plan->nodes;
+		malformed_clients->next =
+			(malformed_clients->next + 1) % malformed_clients->restart_test->plan->nodes;
 		if (site->state == SOAK_THERE && !site->killed)
 			return site;
 	}
 	return NULL;
 }
 
-void soak_rudes_send(struct soak_rudes *rudes)
+void soak_malformed_clients_send(struct soak_malformed_clients *malformed_clients)
 {
-	const uint32_t kinds = rudes->lives->plan->patient ? SOAK_RUDE_KINDS : SOAK_PATIENT;
-	struct soak_site *site = pick_site(rudes);
-	struct soak_rude *rude = rudes->rudes;
+	const uint32_t kinds =
+		malformed_clients->restart_test->plan->patient ? SOAK_MALFORMED_CLIENT_KINDS : SOAK_PATIENT;
+	struct soak_site *site = pick_site(malformed_clients);
+	struct soak_malformed_client *malformed_client = malformed_clients->malformed_clients;
 	uint32_t step, file;
 
-	while (rude < rudes->rudes + SOAK_RUDES_MAX && rude->used)
-		rude++;
-	if (!site || rude == rudes->rudes + SOAK_RUDES_MAX)
+	while (malformed_client < malformed_clients->malformed_clients + SOAK_MALFORMED_CLIENTS_MAX &&
+	       malformed_client->used)
+		malformed_client++;
+	if (!site || malformed_client == malformed_clients->malformed_clients + SOAK_MALFORMED_CLIENTS_MAX)
 		return;
-	*rude = (struct soak_rude){.all = rudes,
-				   .site = site,
-				   .life = site->life,
-				   .kind = (enum soak_rude_kind)(rudes->began % kinds),
-				   .begun_ns = drv_now_ns()};
-	step = rude->kind == SOAK_PIPELINED;
-	file = rude->kind == SOAK_SLOW_READER || rude->kind == SOAK_GONE_MIDWAY ||
-			       rude->kind == SOAK_NEVER_READS
-		       ? rudes->largest
-		       : (uint32_t)(rudes->began * 7) % (rudes->files->count - PIPELINED);
-	soak_answers_start(&rude->answers, rudes->files, file, step);
-	rude->text = malloc(TEXT_ROOM);
-	rude->watch = (struct press_watch){
-		.fd = soak_connect(site->port, rude->kind >= SOAK_SLOW_READER ? SMALL_WINDOW : 0),
+	*malformed_client = (struct soak_malformed_client){
+		.all = malformed_clients,
+		.site = site,
+		.life = site->life,
+		.kind = (enum soak_malformed_client_kind)(malformed_clients->began % kinds),
+		.begun_ns = drv_now_ns()};
+	step = malformed_client->kind == SOAK_PIPELINED;
+	file = malformed_client->kind == SOAK_SLOW_READER || malformed_client->kind == SOAK_GONE_MIDWAY ||
+			       malformed_client->kind == SOAK_NEVER_READS
+		       ? malformed_clients->largest
+		       : (uint32_t)(malformed_clients->began * 7) %
+				 (malformed_clients->files->count - PIPELINED);
+	soak_answers_start(&malformed_client->answers, malformed_clients->files, file, step);
+	malformed_client->text = malloc(TEXT_ROOM);
+	malformed_client->watch = (struct press_watch){
+		.fd = soak_connect(site->port, malformed_client->kind >= SOAK_SLOW_READER ? SMALL_WINDOW : 0),
 		.ready = on_ready};
-	if (!rude->text || rude->watch.fd < 0 || press_loop_add(rudes->loop, &rude->watch, EPOLLOUT)) {
+	if (!malformed_client->text || malformed_client->watch.fd < 0 ||
+	    press_loop_add(malformed_clients->loop, &malformed_client->watch, EPOLLOUT)) {
 		if (!site->killed)
-			soak_trouble(rudes->lives, "a bad client cannot connect: %s", strerror(errno));
-		free(rude->text);
-		if (rude->watch.fd >= 0)
-			close(rude->watch.fd);
+			soak_trouble(malformed_clients->restart_test, "a bad client cannot connect: %s",
+				     strerror(errno));
+		free(malformed_client->text);
+		if (malformed_client->watch.fd >= 0)
+			close(malformed_client->watch.fd);
 		return;
 	}
-	rude->bytes = write_text(rude, rude->text);
-	rude->used = true;
-	rudes->counts[rude->kind].came++;
-	rudes->began++;
+	malformed_client->bytes = write_text(malformed_client, malformed_client->text);
+	malformed_client->used = true;
+	malformed_clients->counts[malformed_client->kind].came++;
+	malformed_clients->began++;
 }
 
-void soak_rudes_tick(struct soak_rudes *rudes, uint64_t now_ns)
+void soak_malformed_clients_tick(struct soak_malformed_clients *malformed_clients, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < SOAK_RUDES_MAX; i++) {
-		struct soak_rude *rude = &rudes->rudes[i];
+	for (uint32_t i = 0; i < SOAK_MALFORMED_CLIENTS_MAX; i++) {
+		struct soak_malformed_client *malformed_client = &malformed_clients->malformed_clients[i];
 
-		if (!rude->used || !rude->ready || now_ns < rude->step_ns)
+		if (!malformed_client->used || !malformed_client->ready || now_ns < malformed_client->step_ns)
 			continue;
-		rude->step_ns = now_ns + STEP_NS;
-		if (now_ns > rude->begun_ns + PATIENCE_NS)
-			finish(rude);
-		else if (rude->sent < rude->bytes)
-			say(rude);
+		malformed_client->step_ns = now_ns + STEP_NS;
+		if (now_ns > malformed_client->begun_ns + PATIENCE_NS)
+			finish(malformed_client);
+		else if (malformed_client->sent < malformed_client->bytes)
+			say(malformed_client);
 		else
-			take(rude);
+			take(malformed_client);
 	}
 }
 
-uint32_t soak_rudes_here(const struct soak_rudes *rudes)
+uint32_t soak_malformed_clients_here(const struct soak_malformed_clients *malformed_clients)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < SOAK_RUDES_MAX; i++)
-		count += rudes->rudes[i].used;
+	for (uint32_t i = 0; i < SOAK_MALFORMED_CLIENTS_MAX; i++)
+		count += malformed_clients->malformed_clients[i].used;
 	return count;
 }
 
-void soak_rudes_start(struct soak_rudes *rudes)
+void soak_malformed_clients_start(struct soak_malformed_clients *malformed_clients)
 {
-	for (uint32_t i = 0; i < rudes->files->count; i++)
-		if (rudes->files->bytes[i] > rudes->files->bytes[rudes->largest])
-			rudes->largest = i;
+	for (uint32_t i = 0; i < malformed_clients->files->count; i++)
+		if (malformed_clients->files->bytes[i] >
+		    malformed_clients->files->bytes[malformed_clients->largest])
+			malformed_clients->largest = i;
 }
 
-void soak_rudes_end(struct soak_rudes *rudes)
+void soak_malformed_clients_end(struct soak_malformed_clients *malformed_clients)
 {
-	for (uint32_t i = 0; i < SOAK_RUDES_MAX; i++)
-		if (rudes->rudes[i].used)
-			leave(&rudes->rudes[i]);
+	for (uint32_t i = 0; i < SOAK_MALFORMED_CLIENTS_MAX; i++)
+		if (malformed_clients->malformed_clients[i].used)
+			leave(&malformed_clients->malformed_clients[i]);
 }
 
 /* ---- a full queue ---- */

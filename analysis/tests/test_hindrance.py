@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import messages, report
-from cadge_analysis.stats.hindrance import WAKE_NS, disturbed, hindered_share
+from cadge_analysis.stats.hindrance import WAKE_NS, disturbed, disturbed_share
 from cadge_results.formats.result import CpuUse
 
 NBSP = "\u202f"
@@ -44,7 +44,7 @@ def use(*, wall_ns: int | None, run_wait_ns: int | None = 0, stolen_ns: int | No
     ],
 )
 def test_the_share_that_others_took(found: CpuUse, wake_ns: float, share: float | None) -> None:
-    assert hindered_share(found, wake_ns) == pytest.approx(share)
+    assert disturbed_share(found, wake_ns) == pytest.approx(share)
 
 
 def test_either_side_counts() -> None:

@@ -67,7 +67,7 @@ def answering(rows: Sequence[Row]) -> Case | None:
 
 
 def beside(rows: Sequence[Row]) -> Family | None:
-    """Return the family that stands beside the main one: alike but for what ranks; None where there is none."""
+    """Return the family of points that do not rank, beside the main one; None where there is none."""
     main = main_family(rows)
     parameters = rows[0].cell.case.file.parameters if rows else {}
     alike = {(name, value) for name, value in main or () if parameters[name].ranks is None}

@@ -18,7 +18,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from cadge_analysis.stats.hindrance import WAKE_NS, hindered_share
+from cadge_analysis.stats.hindrance import WAKE_NS, disturbed_share
 from cadge_results import LaunchRecord
 from cadge_results.formats.result import Attempt, CpuUse, Witness
 from cadge_results.store.columns import built
@@ -110,7 +110,7 @@ def _wait_share(record: LaunchRecord, attempts: Sequence[Attempt], endpoint: int
 
 
 def _share(use: CpuUse, threads: int, wake_ns: float) -> float | None:
-    share = hindered_share(use, wake_ns)
+    share = disturbed_share(use, wake_ns)
     return None if share is None else min(share / threads, 1.0)
 
 

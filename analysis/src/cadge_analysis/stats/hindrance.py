@@ -16,7 +16,7 @@ from statistics import median
 from cadge_results import Campaign
 from cadge_results.formats.result import CpuUse
 
-HINDERED_SHARE = 0.01
+DISTURBED_SHARE = 0.01
 """An attempt is disturbed from this share of its time on, at any of its endpoints."""
 DISTURBED_MOST = 0.2
 """Of a campaign of which a larger share of attempts is disturbed nothing is concluded."""
@@ -30,7 +30,7 @@ WAKE_TIMES = 2
 """Or it may take so many times the median of the launches of the same point, at the same endpoint."""
 
 
-def hindered_share(use: CpuUse, wake_ns: float = 0.0) -> float | None:
+def disturbed_share(use: CpuUse, wake_ns: float = 0.0) -> float | None:
     """Return the share of an endpoint's stretch that others took; None where nothing of it is known.
 
     `wake_ns`: what each of its wakes may take.
@@ -47,8 +47,8 @@ def disturbed(attempts: Sequence[Sequence[CpuUse]], wait: str) -> list[bool]:
     found = []
     for uses in attempts:
         allowed_ns = wakes_ns or [0.0] * len(uses)
-        shares = (hindered_share(use, wake_ns) for use, wake_ns in zip(uses, allowed_ns, strict=False))
-        found.append(any((share or 0.0) > HINDERED_SHARE for share in shares))
+        shares = (disturbed_share(use, wake_ns) for use, wake_ns in zip(uses, allowed_ns, strict=False))
+        found.append(any((share or 0.0) > DISTURBED_SHARE for share in shares))
     return found
 
 

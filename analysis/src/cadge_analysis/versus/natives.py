@@ -22,7 +22,7 @@ from math import exp, log
 from typing import Literal
 
 from cadge_analysis import messages
-from cadge_analysis.stats.hindrance import DISTURBED_MOST, HINDERED_SHARE, hindered_share
+from cadge_analysis.stats.hindrance import DISTURBED_MOST, DISTURBED_SHARE, disturbed_share
 from cadge_analysis.stats.inference.shift import Shift, paired
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagree, median, over_launches
 from cadge_results import (
@@ -266,12 +266,12 @@ def _tool_waited(reading: NativeReading, *, poll: bool) -> bool:
     if not poll:
         return False
     times = zip(reading.run_wait_ns, reading.wall_ns, strict=True)
-    return any((waited or 0) > HINDERED_SHARE * wall for waited, wall in times)
+    return any((waited or 0) > DISTURBED_SHARE * wall for waited, wall in times)
 
 
 def _attempt_waited(attempt: Attempt | None, *, poll: bool) -> bool:
     uses = attempt.cpu if poll and attempt is not None else None
-    return any((hindered_share(use) or 0.0) > HINDERED_SHARE for use in uses or ())
+    return any((disturbed_share(use) or 0.0) > DISTURBED_SHARE for use in uses or ())
 
 
 def _why(

@@ -170,7 +170,7 @@ def tail_figure(
     data: Dataset,
     name: str,
 ) -> Figure:
-    """Draw the p99 of the same rows, with a ring at the highest load that each series bears."""
+    """Draw the p99 of the same rows, with a ring at the highest load that each series sustains."""
     found = [(row, intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))) for row in rows]
     how = say("figures.p99_markers", bars=bars_note(rows))
     return _tail_figure(found, knees, keys, looks, facts, data=data, name=name, percentile="p99", how=how)

@@ -12,7 +12,7 @@ from cadge_analysis.blocks.model import Fact
 from cadge_analysis.models.fit import PIECES_MOST, TOLERANCE
 from cadge_analysis.models.pieces import SIZES_LEAST
 from cadge_analysis.stats.floors import Floor, FloorKey
-from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS, WAKE_TIMES
+from cadge_analysis.stats.hindrance import DISTURBED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_of_interval
 from cadge_results import PatternFile
 from cadge_results.formats.point import Value
@@ -174,7 +174,7 @@ def method(
             name="What hinders",
             text=say(
                 "method.disturbed",
-                hindered_share=HINDERED_SHARE,
+                disturbed_share=DISTURBED_SHARE,
                 wake_times=WAKE_TIMES,
                 wake_us=WAKE_NS / 1000,
             ),

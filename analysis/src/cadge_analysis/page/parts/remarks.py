@@ -13,7 +13,7 @@ from cadge_analysis.page.parts import launch_remarks, modes, provenance
 from cadge_analysis.page.parts.itself import withheld
 from cadge_analysis.selftest.pinned import warning, withholds
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.hindrance import HINDERED_SHARE
+from cadge_analysis.stats.hindrance import DISTURBED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.knee import Loads, does_nothing
 from cadge_analysis.stats.launch_facts import changed_libraries
@@ -284,7 +284,7 @@ def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
         some=often,
         every=attempts,
         size=say("disturbed.withheld", every=attempts, part=part) if too_many else None,
-        limit=HINDERED_SHARE,
+        limit=DISTURBED_SHARE,
         listed=listed,
         follows=" " + say("disturbed.follows", command=command) if too_many else "",
     )

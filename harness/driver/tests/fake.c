@@ -94,7 +94,7 @@ static struct entry *append_data(enum entry_kind kind, const struct cadge_iov *i
 	for (uint32_t i = 0, at = 0; i < count; at += (uint32_t)iov[i].bytes, i++)
 		if (iov[i].bytes)
 			memcpy(entry->data + at, iov[i].base, iov[i].bytes);
-	if (due(fake.flip_every) && entry->bytes > fake.flip_at)
+	if (entry->bytes >= fake.flip_least && due(fake.flip_every) && entry->bytes > fake.flip_at)
 		entry->data[fake.flip_at] ^= 0x10;
 	fake_messages++;
 	return entry;

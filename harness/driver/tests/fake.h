@@ -23,8 +23,10 @@ struct fake_orders {
 	bool unordered;      /* delivers the newest message first */
 	uint32_t busy_every; /* every n-th operation is BUSY once; 1: always */
 	uint32_t flip_every; /* flips a byte of every n-th message */
-	uint32_t flip_at;    /* which byte */
-	uint32_t drop_every; /* drops every n-th message */
+	uint32_t
+		flip_least; /* if it has so many bytes: a control message that is hit is waited for in vain */
+	uint32_t flip_at;   /* which byte */
+	uint32_t drop_every;  /* drops every n-th message */
 	uint32_t twice_every; /* delivers every n-th message twice */
 	uint32_t fail_after;  /* poll fails after so many polls */
 	uint32_t put_lost;    /* every n-th put writes nothing */

@@ -309,7 +309,7 @@ static void test_faults(void)
 		       "a flipped last byte");
 	expect_unsound(rpc, (struct fake_orders){.flip_every = 1000, .flip_at = 1}, "payload",
 		       "a flipped byte of a request");
-	expect_unsound(stream, (struct fake_orders){.flip_every = 1001, .flip_at = 0}, "payload",
+	expect_unsound(stream, (struct fake_orders){.flip_every = 1001, .flip_least = 64}, "payload",
 		       "a flipped byte of a stream");
 	expect_unsound(rpc, (struct fake_orders){.twice_every = 1000}, "payload",
 		       "a message delivered twice");

@@ -34,6 +34,7 @@ def build(program: Path, sources: list[Path], harness: Path = DRIVER.parent) -> 
 REQUESTER = [
     *sorted(path.stem for path in DRIVER.glob("traffic/requester*.c")),
     *(
+        "threads",
         "workers",
         "reply_thread",
         "progress",
@@ -59,9 +60,9 @@ def sources(*names: str) -> list[str]:
 
 PROGRAMS = {
     "test_queue": [],
-    "test_workers": sources("workers"),
-    "test_jobs": sources("jobs", "workers", "responder", "responder_role"),
-    "test_worker_pool": sources("jobs", "workers", "responder", "responder_role"),
+    "test_workers": sources("threads", "workers"),
+    "test_jobs": sources("threads", "workers", "responder", "responder_role"),
+    "test_worker_pool": sources("threads", "workers", "responder", "responder_role"),
     "test_client_threads": sources("client_threads", "shared_connection", *REQUESTER),
     "test_reply_thread": [*sources(*REQUESTER), "driver/tests/fake.c", "patterns/rpc/rpc.c"],
 }

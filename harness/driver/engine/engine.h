@@ -122,8 +122,8 @@ struct drv_engine {
 	struct drv_workers *workers;
 	/* sleeps until the layer or a worker has something (drv_workers_wait): instead of the layer's wait, where there are workers */
 	int (*workers_wait)(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail);
-	/* the first worker that left its core, in words */
-	char workers_strayed[160];
+	/* the first of its workers, or of the other threads, that left its core, in words; empty: none */
+	char left_core[160];
 	bool block, self;
 	/* by number; `channels_count` of them, `up_count` of which are up */
 	struct drv_channel channels[DRV_PEERS_MAX];
@@ -244,6 +244,9 @@ int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct d
 
 /* Disconnects and closes. Legal at any stage. */
 void drv_engine_close(struct drv_engine *engine);
+
+/* Zeroed memory, also for 0 bytes, to be freed; `align`: a power of two. NULL: there is none. */
+void *drv_zeroed(size_t align, size_t bytes);
 
 int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *memory_out,
 		    struct drv_fail *fail);

@@ -2,10 +2,19 @@
 /* Buffers: from the layer where it has some, else from the kernel. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "engine/engine.h"
+
+void *drv_zeroed(size_t align, size_t bytes)
+{
+	const size_t whole = (bytes / align + 1) * align;
+	void *made = aligned_alloc(align, whole);
+
+	return made ? memset(made, 0, whole) : NULL;
+}
 
 int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *memory_out,
 		    struct drv_fail *fail)

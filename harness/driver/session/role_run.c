@@ -54,7 +54,7 @@ static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	run->seed = drv_mix(engine->launch->seed, job->index + 1);
 	run->duration_ns = point->duration_ns;
 	run->shared = job->run->shared;
-	run->state = drv_zeroed(role->state_bytes);
+	run->state = drv_zeroed(DRV_STATE_ALIGN, role->state_bytes);
 	if (!run->state)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
 	return engine->self ? drv_self_prepare(run, fail) : role->prepare(run, fail);
@@ -89,7 +89,7 @@ int drv_role_run_start(struct drv_role_run *run, struct drv_engine *engine, size
 
 	*run = (struct drv_role_run){.engine = engine, .record = record};
 	if (role->shared_bytes) {
-		run->shared = drv_zeroed(role->shared_bytes);
+		run->shared = drv_zeroed(DRV_STATE_ALIGN, role->shared_bytes);
 		if (!run->shared)
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
 	}

@@ -6,16 +6,6 @@
 
 #include "traffic/demux.h"
 
-#define STATE_ALIGN 4096u
-
-void *drv_zeroed(size_t bytes)
-{
-	const size_t whole = (bytes + STATE_ALIGN) / STATE_ALIGN * STATE_ALIGN;
-	void *made = aligned_alloc(STATE_ALIGN, whole);
-
-	return made ? memset(made, 0, whole) : NULL;
-}
-
 /* What one process has of two roles, beside the play of the active one. */
 struct passive {
 	/* first: drv_role_run.passive points to it */
@@ -45,7 +35,7 @@ int drv_self_prepare(struct drv_role_run *run, struct drv_fail *fail)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
 	passive->run = *run;
 	passive->run.role = role;
-	passive->run.state = drv_zeroed(role->state_bytes);
+	passive->run.state = drv_zeroed(DRV_STATE_ALIGN, role->state_bytes);
 	run->passive = &passive->run;
 	if (!passive->run.state)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");

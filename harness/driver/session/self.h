@@ -5,8 +5,8 @@
 
 #include "launch/pattern.h"
 
-/* Zeroed pages, at least one, for a role's state; NULL: no memory. */
-void *drv_zeroed(size_t bytes);
+/* of a role's state */
+#define DRV_STATE_ALIGN 4096u
 
 /*
  * Prepares both roles of a play whose other members are set, and puts a demultiplexer before them. Nothing is done for a

@@ -433,8 +433,7 @@ static json_t *own_facts(struct session *session)
 	drv_clock_finish(&session->engine.clock);
 	drv_pin_check(&session->pin);
 	if (session->pin.ok &&
-	    (!drv_threads_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail)) ||
-	     !drv_workers_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail))))
+	    !drv_threads_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail)))
 		session->pin.ok = false;
 	return json_pack("{s:o, s:o, s:s, s:{s:i, s:o}, s:o, s:o}", "clock",
 			 drv_result_clock_json(&session->engine.clock), "pinning",

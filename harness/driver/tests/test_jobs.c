@@ -293,13 +293,12 @@ static void *be_owner(void *arg)
 static void test_shared(const struct drv_launch *launch, bool block)
 {
 	static struct owner owners[OWNERS];
-	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
+	struct drv_queue *common = drv_zeroed(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	atomic_uint left = OWNERS;
 	uint64_t wrong = 0, helped = 0;
 	struct drv_fail fail;
 
 	memset(owners, 0, sizeof(owners));
-	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	for (uint32_t i = 0; i < OWNERS; i++) {
 		owners[i].engine = (struct drv_engine){.launch = launch, .thread = i, .block = block};
 		owners[i].left = &left;

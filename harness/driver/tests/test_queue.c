@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "engine/engine.h"
 #include "tap.h"
 
 enum { ITEMS = 200000, TAKERS = 2, BITS_MAX = 12 };
@@ -60,10 +60,7 @@ static void *take_items(void *arg)
 
 static struct drv_queue *make(unsigned bits)
 {
-	const size_t bytes =
-		(DRV_QUEUE_BYTES(bits) + DRV_QUEUE_ALIGN - 1) / DRV_QUEUE_ALIGN * DRV_QUEUE_ALIGN;
-
-	return memset(aligned_alloc(DRV_QUEUE_ALIGN, bytes), 0, bytes);
+	return drv_zeroed(DRV_QUEUE_ALIGN, DRV_QUEUE_BYTES(bits));
 }
 
 static void test_room(unsigned bits)

@@ -22,8 +22,8 @@
 #include "base/random.h"
 #include "base/relax.h"
 #include "engine/engine.h"
-#include "measure/pin.h"
 #include "tap.h"
+#include "threads/threads.h"
 
 enum { WORKERS = 2, ROOM = 2, NUMBERS = 6, RUNS = 2000, STORES = 16, FD = 1000 };
 
@@ -36,7 +36,7 @@ struct store {
 struct thread {
 	sem_t turn;
 	pthread_t id;
-	void *(*fn)(void *arg);
+	void (*fn)(void *arg);
 	void *arg;
 	/* runs; else it sleeps on what `waits` points to */
 	bool runs, ended;
@@ -187,7 +187,7 @@ static bool simulated_eventfd_access(bool is_readable)
 	return true;
 }
 
-static void *be_thread(void *arg)
+static void *run_simulated(void *arg)
 {
 	self = arg;
 	while (sem_wait(&self->turn))
@@ -201,30 +201,30 @@ static void *be_thread(void *arg)
 	return NULL;
 }
 
-static int simulated_create(pthread_t *id, void *(*fn)(void *arg), void *arg)
+static int simulated_start(struct drv_thread *started, void (*fn)(void *arg), void *arg)
 {
 	struct thread *thread = &machine.threads[machine.count];
 
 	*thread = (struct thread){.fn = fn, .arg = arg, .runs = true};
 	sem_init(&thread->turn, 0, 0);
-	if (pthread_create(&thread->id, NULL, be_thread, thread))
+	if (pthread_create(&thread->id, NULL, run_simulated, thread))
 		return -1;
-	*id = thread->id;
+	started->id = thread->id;
 	machine.count++;
 	return 0;
 }
 
-static void simulated_join(pthread_t id)
+static void simulated_join(const struct drv_thread *started)
 {
 	struct thread *thread = machine.threads;
 	unsigned ignored = 0;
 
 	simulated_fence();
-	while (!pthread_equal(thread->id, id))
+	while (!pthread_equal(thread->id, started->id))
 		thread++;
 	while (!thread->ended)
 		sleep_on(thread, &ignored);
-	pthread_join(id, NULL);
+	pthread_join(thread->id, NULL);
 	sem_destroy(&thread->turn);
 }
 
@@ -253,8 +253,8 @@ static void simulated_join(pthread_t id)
 #define close(fd)                                                            ((void)(fd))
 #define write(fd, from, bytes)                                               ((void)(from), simulated_eventfd_access(true))
 #define read(fd, into, bytes)                                                ((void)(into), simulated_eventfd_access(false))
-#define pthread_create(id, attributes, fn, arg)                              simulated_create(id, fn, arg)
-#define pthread_join(id, status)                                             simulated_join(id)
+#define drv_thread_start(thread, cpu, fn, arg, number, fail)                 ((void)(cpu), simulated_start(thread, fn, arg))
+#define drv_thread_join(thread)                                              simulated_join(thread)
 #define sched_yield()                                                        step()
 
 #include "threads/workers.c"

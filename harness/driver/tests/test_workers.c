@@ -3,6 +3,7 @@
  * Threads beside the one that owns the context: every number comes once and in order, whoever has nothing to do sleeps
  * in block mode and is woken (test_wakes.c tries every order of steps), and all of them end, wherever they are.
  */
+#include "threads/threads.h"
 #include "threads/workers.h"
 
 #include <sched.h>
@@ -66,7 +67,7 @@ static uint64_t keep(void *arg, uint32_t worker, uint64_t number)
 {
 	(void)arg, (void)worker, (void)number;
 	atomic_fetch_add(&filled, 1);
-	return DRV_WORK_NOTHING;
+	return DRV_WORKER_SILENT;
 }
 
 /* Is at it for as long as it may be. */
@@ -78,7 +79,7 @@ static uint64_t stall(void *arg, uint32_t worker, uint64_t number)
 	return number;
 }
 
-static bool start(struct drv_engine *engine, bool block, drv_work_fn fn)
+static bool start(struct drv_engine *engine, bool block, drv_worker_fn fn)
 {
 	struct drv_fail fail;
 
@@ -252,7 +253,7 @@ int main(void)
 	struct drv_endpoint here = {.worker_cpus = {-1, -1, -1}, .worker_cpus_count = WORKERS};
 	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
 	struct drv_engine engine = {.launch = &launch, .layer = &layer};
-	char detail[160];
+	char detail[160] = "";
 
 	layer_state.fd = eventfd(0, EFD_CLOEXEC);
 	layer_state.has_descriptor = true;
@@ -261,7 +262,7 @@ int main(void)
 	test_sleep(&engine);
 	test_turns(&engine);
 	test_ends(&engine);
-	tap_ok(drv_workers_pinned(&engine, detail, sizeof(detail)), "none of them left its cores");
+	tap_ok(drv_threads_pinned(&engine, detail, sizeof(detail)), "none of them left its cores");
 	test_shares(&engine, &here);
 	close(layer_state.fd);
 	return tap_done();

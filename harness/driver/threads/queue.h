@@ -27,8 +27,10 @@ struct drv_queue {
 	_Alignas(DRV_QUEUE_ALIGN) struct drv_queue_place places[];
 };
 
-/* A multiple of DRV_QUEUE_ALIGN from three bits on. */
-#define DRV_QUEUE_BYTES(bits) (sizeof(struct drv_queue) + (sizeof(struct drv_queue_place) << (bits)))
+/* A multiple of DRV_QUEUE_ALIGN. */
+#define DRV_QUEUE_BYTES(bits)                                                                                \
+	(sizeof(struct drv_queue) + ((sizeof(struct drv_queue_place) << (bits)) + DRV_QUEUE_ALIGN - 1) /     \
+					    DRV_QUEUE_ALIGN * DRV_QUEUE_ALIGN)
 
 /* The next place that is empty (`full` 0) or full (1) in the lap of its counter; it is the caller's now. NULL: none. */
 static inline struct drv_queue_place *drv_queue_claim(struct drv_queue *queue, _Atomic uint64_t *counter,

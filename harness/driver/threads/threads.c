@@ -2,24 +2,17 @@
 /* The other threads of an endpoint: starting them, giving them jobs, hearing when they are done. */
 #include "threads/threads.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "threads/workers.h"
-#include "measure/pin.h"
-
 /* how long a thread without a layer sleeps between looks for an order */
 #define NAP_NS 200000L
 
-struct thread {
+struct other {
+	struct drv_thread thread;
 	struct drv_threads *threads;
-	pthread_t id;
-	bool started;
-	int cpu;
-	struct drv_pin pin;
 	struct drv_engine engine;
 	int status;
 	struct drv_fail fail;
@@ -36,10 +29,44 @@ struct drv_threads {
 	/* the last job that was told to come back */
 	atomic_uint recalled;
 	atomic_bool over;
-	drv_job_fn job;
+	drv_thread_fn job;
 	void *arg;
-	struct thread each[];
+	struct other each[];
 };
+
+static void *be_thread(void *arg)
+{
+	struct drv_thread *thread = arg;
+
+	drv_pin_set(&thread->pin, thread->cpu);
+	thread->run(thread->arg);
+	drv_pin_check(&thread->pin);
+	return NULL;
+}
+
+int drv_thread_start(struct drv_thread *thread, int cpu, void (*run)(void *arg), void *arg, uint32_t number,
+		     struct drv_fail *fail)
+{
+	*thread = (struct drv_thread){.cpu = cpu, .run = run, .arg = arg};
+	thread->started = !pthread_create(&thread->id, NULL, be_thread, thread);
+	return thread->started ? 0 : drv_fail_set(fail, DRV_SYSTEM, "thread %u could not be started", number);
+}
+
+void drv_thread_join(struct drv_thread *thread)
+{
+	if (!thread->started)
+		return;
+	pthread_join(thread->id, NULL);
+	drv_pin_free(&thread->pin);
+}
+
+void drv_thread_note_core(const struct drv_thread *thread, const char *what, uint32_t number,
+			  struct drv_engine *engine)
+{
+	if (thread->started && !thread->pin.ok && !engine->left_core[0])
+		snprintf(engine->left_core, sizeof(engine->left_core), "%s %u: %.120s", what, number,
+			 thread->pin.detail);
+}
 
 static void nap(void)
 {
@@ -49,13 +76,13 @@ static void nap(void)
 }
 
 /* Until the next job, or the end: false. */
-static bool next_job(struct thread *thread, unsigned done)
+static bool next_job(struct other *other, unsigned done)
 {
-	while (atomic_load_explicit(&thread->threads->posted, memory_order_acquire) == done) {
-		const struct drv_idle *idle = drv_engine_idle(&thread->engine);
+	while (atomic_load_explicit(&other->threads->posted, memory_order_acquire) == done) {
+		const struct drv_idle *idle = drv_engine_idle(&other->engine);
 		struct drv_fail ignored; /* what is wrong shows in the next job */
 
-		if (atomic_load(&thread->threads->over))
+		if (atomic_load(&other->threads->over))
 			return false;
 		if (!idle || idle->step(idle->arg, &ignored))
 			nap();
@@ -63,19 +90,17 @@ static bool next_job(struct thread *thread, unsigned done)
 	return true;
 }
 
-static void *be_thread(void *arg)
+static void do_jobs(void *arg)
 {
-	struct thread *thread = arg;
-	struct drv_threads *threads = thread->threads;
+	struct other *other = arg;
+	struct drv_threads *threads = other->threads;
 
-	drv_pin_set(&thread->pin, thread->cpu);
-	for (unsigned done = 0; next_job(thread, done); done++) {
-		thread->engine.awaited_at = done + 1;
-		thread->status = threads->job(&thread->engine, threads->arg, &thread->fail);
-		drv_pin_check(&thread->pin);
+	for (unsigned done = 0; next_job(other, done); done++) {
+		other->engine.awaited_at = done + 1;
+		other->status = threads->job(&other->engine, threads->arg, &other->fail);
+		drv_pin_check(&other->thread.pin);
 		atomic_fetch_add_explicit(&threads->done, 1, memory_order_release);
 	}
-	return NULL;
 }
 
 int drv_threads_start(struct drv_engine *engine, struct drv_fail *fail)
@@ -90,24 +115,22 @@ int drv_threads_start(struct drv_engine *engine, struct drv_fail *fail)
 	if (!threads)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %zu threads", size + 1);
 	engine->threads = threads;
-	for (size_t i = 0; i < size; i++) {
-		struct thread *thread = &threads->each[i];
+	for (uint32_t i = 0; i < size; i++) {
+		struct other *other = &threads->each[i];
 
-		thread->threads = threads;
-		thread->cpu = here->cpus[i + 1];
-		thread->engine = *engine;
+		other->threads = threads;
+		other->engine = *engine;
 		/* the first thread's alone: whoever is idle polls the context that it has */
-		thread->engine.ctx = NULL;
-		thread->engine.threads = NULL;
-		thread->engine.oob = NULL;
-		thread->engine.thread = (uint32_t)i + 1;
-		thread->engine.awaited_count = &threads->recalled;
-		thread->engine.reached = &threads->reached;
-		thread->engine.sink = &thread->engine.port.sink;
-		drv_port_start(&thread->engine.port, &thread->engine);
-		if (pthread_create(&thread->id, NULL, be_thread, thread))
-			return drv_fail_set(fail, DRV_SYSTEM, "thread %zu could not be started", i + 1);
-		thread->started = true;
+		other->engine.ctx = NULL;
+		other->engine.threads = NULL;
+		other->engine.oob = NULL;
+		other->engine.thread = i + 1;
+		other->engine.awaited_count = &threads->recalled;
+		other->engine.reached = &threads->reached;
+		other->engine.sink = &other->engine.port.sink;
+		drv_port_start(&other->engine.port, &other->engine);
+		if (drv_thread_start(&other->thread, here->cpus[i + 1], do_jobs, other, i + 1, fail))
+			return -1;
 		threads->size++;
 	}
 	return 0;
@@ -120,10 +143,8 @@ void drv_threads_end(struct drv_engine *engine)
 	if (!threads)
 		return;
 	atomic_store(&threads->over, true);
-	for (uint32_t i = 0; i < threads->size; i++) {
-		pthread_join(threads->each[i].id, NULL);
-		drv_pin_free(&threads->each[i].pin);
-	}
+	for (uint32_t i = 0; i < threads->size; i++)
+		drv_thread_join(&threads->each[i].thread);
 	engine->threads = NULL;
 	free(threads);
 }
@@ -133,18 +154,18 @@ uint32_t drv_threads_size(const struct drv_engine *engine)
 	return engine->threads ? engine->threads->size : 0;
 }
 
-void drv_threads_post(struct drv_engine *engine, drv_job_fn job, void *arg)
+void drv_threads_post(struct drv_engine *engine, drv_thread_fn job, void *arg)
 {
 	struct drv_threads *threads = engine->threads;
 
 	for (uint32_t i = 0; i < threads->size; i++) {
-		struct drv_engine *other = &threads->each[i].engine;
+		struct drv_engine *own = &threads->each[i].engine;
 
 		/* what the first thread knows by now; all other threads are between jobs */
-		other->needs = engine->needs;
-		other->offer = engine->offer;
-		other->deadline = engine->deadline;
-		other->deadline_ns = engine->deadline_ns;
+		own->needs = engine->needs;
+		own->offer = engine->offer;
+		own->deadline = engine->deadline;
+		own->deadline_ns = engine->deadline_ns;
 	}
 	threads->job = job;
 	threads->arg = arg;
@@ -181,22 +202,22 @@ int drv_threads_join(struct drv_engine *engine, struct drv_fail *fail)
 		if (!idle || idle->step(idle->arg, &ignored))
 			nap();
 	for (uint32_t i = 0; i < threads->size; i++) {
-		struct thread *thread = &threads->each[i];
+		const struct other *other = &threads->each[i];
 
-		if (!thread->status)
+		if (!other->status)
 			continue;
-		if (thread->engine.down_code && !engine->down_code) {
-			engine->down_code = thread->engine.down_code;
-			engine->down_channel = thread->engine.down_channel;
+		if (other->engine.down_code && !engine->down_code) {
+			engine->down_code = other->engine.down_code;
+			engine->down_channel = other->engine.down_channel;
 		}
-		drv_fail_set(fail, thread->fail.reason, "thread %u: %s", i + 1, thread->fail.text);
+		drv_fail_set(fail, other->fail.reason, "thread %u: %s", i + 1, other->fail.text);
 		/* whether its peer died is known to the out-of-band channel */
-		return thread->engine.down_code ? drv_engine_explain(engine, fail) : -1;
+		return other->engine.down_code ? drv_engine_explain(engine, fail) : -1;
 	}
 	return 0;
 }
 
-int drv_threads_all(struct drv_engine *engine, drv_job_fn job, void *arg, struct drv_fail *fail)
+int drv_threads_all(struct drv_engine *engine, drv_thread_fn job, void *arg, struct drv_fail *fail)
 {
 	struct drv_fail why;
 	int status;
@@ -216,15 +237,14 @@ int drv_threads_all(struct drv_engine *engine, drv_job_fn job, void *arg, struct
 
 bool drv_threads_pinned(struct drv_engine *engine, char *detail, size_t detail_bytes)
 {
-	for (uint32_t i = 0; engine->threads && i < engine->threads->size; i++) {
-		const struct drv_pin *pin = &engine->threads->each[i].pin;
+	for (uint32_t i = 0; i < drv_threads_size(engine); i++) {
+		const struct other *other = &engine->threads->each[i];
 
-		if (!drv_workers_pinned(&engine->threads->each[i].engine, detail, detail_bytes))
-			return false;
-		if (!pin->ok) {
-			snprintf(detail, detail_bytes, "thread %u: %.120s", i + 1, pin->detail);
-			return false;
-		}
+		if (!engine->left_core[0])
+			memcpy(engine->left_core, other->engine.left_core, sizeof(engine->left_core));
+		drv_thread_note_core(&other->thread, "thread", i + 1, engine);
 	}
-	return true;
+	if (engine->left_core[0])
+		snprintf(detail, detail_bytes, "%s", engine->left_core);
+	return !engine->left_core[0];
 }

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads beside the one that owns the context, and how each wakes the other: whoever is about to sleep says so, looks
- * once more, and sleeps; whoever gives looks afterwards whether the other said so. Both order their two steps by a
- * fence, so that one of them sees the other (Dekker's argument), and nobody makes a system call while both are awake.
+ * Worker threads, how each wakes its owner and the other way round, and the jobs that they do. Whoever is about to sleep
+ * says so, looks once more, and sleeps; whoever gives looks afterwards whether the other said so. Both order their two
+ * steps by a fence, so that one of them sees the other (Dekker's argument), and nobody makes a system call while both are
+ * awake.
  */
 #include "threads/workers.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "measure/pin.h"
 #include "base/relax.h"
+#include "threads/threads.h"
 
 struct worker {
 	/* 1: the worker sleeps, or is about to */
@@ -27,10 +26,7 @@ struct worker {
 	struct drv_queue *to_worker, *to_owner;
 	struct drv_workers *all;
 	uint32_t index;
-	int cpu;
-	bool started;
-	pthread_t thread;
-	struct drv_pin pin;
+	struct drv_thread thread;
 };
 
 struct drv_workers {
@@ -43,7 +39,7 @@ struct drv_workers {
 	/* a queue has room for 2^bits */
 	unsigned bits;
 	uint32_t count, turn;
-	drv_work_fn work;
+	drv_worker_fn work;
 	void *arg;
 	/* behind them lie their queues */
 	struct worker each[];
@@ -95,20 +91,17 @@ static void give_back(struct worker *worker, uint64_t number)
 		(void)!write(workers->wake_fd, &one, sizeof(one));
 }
 
-static void *be_worker(void *arg)
+static void be_worker(void *arg)
 {
 	struct worker *worker = arg;
 	const struct drv_workers *workers = worker->all;
 	uint64_t number;
 
-	drv_pin_set(&worker->pin, worker->cpu);
 	while (take(worker, &number)) {
 		number = workers->work(workers->arg, worker->index, number);
-		if (number != DRV_WORK_NOTHING)
+		if (number != DRV_WORKER_SILENT)
 			give_back(worker, number);
 	}
-	drv_pin_check(&worker->pin);
-	return NULL;
 }
 
 uint32_t drv_workers_wanted(const struct drv_engine *engine)
@@ -127,38 +120,33 @@ static bool has_descriptor(const struct drv_engine *engine)
 	return limits.caps & CADGE_CAP_EVENT_FD;
 }
 
-static size_t aligned(size_t bytes)
-{
-	return (bytes + DRV_QUEUE_ALIGN - 1) / DRV_QUEUE_ALIGN * DRV_QUEUE_ALIGN;
-}
-
-/* Zeroed, with queues for `room` numbers. NULL: no memory. */
+/* Zeroed, with queues for `room` numbers behind them. NULL: no memory. */
 static struct drv_workers *make(uint32_t count, uint32_t room)
 {
-	const size_t head = aligned(sizeof(struct drv_workers) + count * sizeof(struct worker));
+	const size_t head = sizeof(struct drv_workers) + count * sizeof(struct worker);
 	unsigned bits = 0;
 	struct drv_workers *workers;
-	size_t bytes;
 
 	while (1u << bits < room)
 		bits++;
-	bytes = aligned(DRV_QUEUE_BYTES(bits));
-	workers = aligned_alloc(DRV_QUEUE_ALIGN, head + 2 * count * bytes);
+	workers = drv_zeroed(DRV_QUEUE_ALIGN, head + 2 * count * DRV_QUEUE_BYTES(bits));
 	if (!workers)
 		return NULL;
-	memset(workers, 0, head + 2 * count * bytes);
 	workers->bits = bits;
 	workers->count = count;
 	for (uint32_t i = 0; i < count; i++) {
-		char *queues = (char *)workers + head + 2 * i * bytes;
+		char *queues = (char *)workers + head + 2 * i * DRV_QUEUE_BYTES(bits);
 
-		workers->each[i].to_worker = (struct drv_queue *)(void *)queues;
-		workers->each[i].to_owner = (struct drv_queue *)(void *)(queues + bytes);
+		workers->each[i] = (struct worker){
+			.to_worker = (struct drv_queue *)(void *)queues,
+			.to_owner = (struct drv_queue *)(void *)(queues + DRV_QUEUE_BYTES(bits)),
+			.all = workers,
+			.index = i};
 	}
 	return workers;
 }
 
-int drv_workers_start(struct drv_engine *engine, drv_work_fn work, void *arg, uint32_t room,
+int drv_workers_start(struct drv_engine *engine, drv_worker_fn work, void *arg, uint32_t room,
 		      struct drv_fail *fail)
 {
 	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
@@ -186,16 +174,12 @@ int drv_workers_start(struct drv_engine *engine, drv_work_fn work, void *arg, ui
 		return drv_fail_set(fail, DRV_SYSTEM, "no descriptor for %u threads", count);
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		struct worker *worker = &workers->each[i];
+		const int cpu = here->worker_cpus[engine->thread + i * drv_endpoint_threads(here)];
 
-		worker->all = workers;
-		worker->index = i;
-		worker->cpu = here->worker_cpus[engine->thread + i * drv_endpoint_threads(here)];
-		worker->started = !pthread_create(&worker->thread, NULL, be_worker, worker);
-		if (!worker->started) {
+		if (drv_thread_start(&workers->each[i].thread, cpu, be_worker, &workers->each[i], i + 1,
+				     fail)) {
 			drv_workers_end(engine);
-			return drv_fail_set(fail, DRV_SYSTEM, "thread %u of %u could not be started", i + 1,
-					    count);
+			return -1;
 		}
 	}
 	return 0;
@@ -220,14 +204,9 @@ void drv_workers_end(struct drv_engine *engine)
 	for (uint32_t i = 0; i < workers->count; i++) {
 		struct worker *worker = &workers->each[i];
 
-		if (worker->started) {
-			wake(worker);
-			pthread_join(worker->thread, NULL);
-			if (!worker->pin.ok && !engine->workers_strayed[0])
-				snprintf(engine->workers_strayed, sizeof(engine->workers_strayed),
-					 "worker %u: %.120s", i, worker->pin.detail);
-		}
-		drv_pin_free(&worker->pin);
+		wake(worker);
+		drv_thread_join(&worker->thread);
+		drv_thread_note_core(&worker->thread, "worker", i, engine);
 	}
 	if (workers->wake_fd >= 0)
 		close(workers->wake_fd);
@@ -299,10 +278,181 @@ int drv_workers_wait(struct drv_engine *engine, uint64_t timeout_ns, struct drv_
 	return 0;
 }
 
-bool drv_workers_pinned(const struct drv_engine *engine, char *detail, size_t detail_bytes)
+/* ---- jobs: which waits, which worker gets it, and which is done ---- */
+
+static void push(const struct drv_jobs *jobs, struct drv_job_ring *ring, uint32_t job)
 {
-	if (!engine->workers_strayed[0])
-		return true;
-	snprintf(detail, detail_bytes, "%s", engine->workers_strayed);
-	return false;
+	ring->slots[ring->tail++ & jobs->mask] = job;
+}
+
+static bool first(const struct drv_jobs *jobs, const struct drv_job_ring *ring, uint32_t *job_out)
+{
+	*job_out = ring->slots[ring->head & jobs->mask];
+	return ring->head != ring->tail;
+}
+
+int drv_jobs_start(struct drv_jobs *jobs, struct drv_engine *engine, enum drv_policy policy, uint32_t count,
+		   drv_worker_fn work, void *arg, struct drv_queue *common, struct drv_fail *fail)
+{
+	const bool shared = policy == DRV_POLICY_SHARED;
+	uint32_t ring = 1;
+
+	while (ring < count)
+		ring *= 2;
+	*jobs = (struct drv_jobs){.engine = engine,
+				  .policy = policy,
+				  .work = work,
+				  .arg = arg,
+				  .count = count,
+				  .mask = ring - 1,
+				  .workers = shared ? 0 : drv_workers_wanted(engine),
+				  .load_max = policy == DRV_POLICY_FIFO ? 1 : count,
+				  .common = common};
+	if (!shared && !jobs->workers)
+		return drv_fail_set(fail, DRV_ARGUMENT, "the launch file gives this endpoint no workers");
+	jobs->free.slots = calloc(3, ring * sizeof(*jobs->free.slots));
+	if (shared) {
+		jobs->owners = calloc(count, sizeof(struct drv_jobs *));
+		jobs->back = drv_zeroed(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
+	}
+	if (!jobs->free.slots || (shared && (!jobs->owners || !jobs->back)))
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for jobs of workers");
+	jobs->waiting.slots = jobs->free.slots + ring;
+	jobs->done.slots = jobs->waiting.slots + ring;
+	for (uint32_t i = 0; i < count; i++)
+		push(jobs, &jobs->free, i);
+	if (!shared)
+		return drv_workers_start(engine, work, arg, jobs->load_max, fail);
+	for (uint32_t i = 0; i < count; i++)
+		jobs->owners[i] = jobs;
+	return 0;
+}
+
+void drv_jobs_stop(struct drv_jobs *jobs)
+{
+	if (!jobs->engine)
+		return;
+	if (jobs->policy != DRV_POLICY_SHARED)
+		drv_workers_end(jobs->engine);
+	free(jobs->free.slots);
+	free(jobs->owners);
+	free(jobs->back);
+	memset(jobs, 0, sizeof(*jobs));
+}
+
+bool drv_jobs_take(struct drv_jobs *jobs, uint32_t *job_out)
+{
+	const bool is_free = first(jobs, &jobs->free, job_out);
+
+	jobs->free.head += is_free;
+	return is_free;
+}
+
+static void give_out(struct drv_jobs *jobs)
+{
+	uint32_t job;
+
+	while (first(jobs, &jobs->waiting, &job)) {
+		uint32_t least = 0;
+
+		for (uint32_t i = 1; i < jobs->workers; i++)
+			if (jobs->load[i] < jobs->load[least])
+				least = i;
+		/* where its load allows one more, its queue has room for it */
+		if (jobs->load[least] == jobs->load_max || !drv_workers_give(jobs->engine, least, job))
+			return;
+		jobs->load[least]++;
+		jobs->out++;
+		jobs->waiting.head++;
+	}
+}
+
+void drv_jobs_submit(struct drv_jobs *jobs, uint32_t job)
+{
+	if (jobs->policy != DRV_POLICY_SHARED) {
+		push(jobs, &jobs->waiting, job);
+		give_out(jobs);
+		return;
+	}
+	/* it has room for all that can be on their way */
+	drv_queue_put(jobs->common, DRV_JOBS_SHARED_BITS, (uintptr_t)&jobs->owners[job], true);
+	jobs->out++;
+}
+
+static void finish(struct drv_jobs *jobs, uint32_t job)
+{
+	jobs->out--;
+	push(jobs, &jobs->done, job);
+}
+
+static void collect_done(struct drv_jobs *jobs)
+{
+	uint32_t worker;
+	uint64_t number;
+
+	if (jobs->policy == DRV_POLICY_SHARED) {
+		while (jobs->out && drv_queue_take(jobs->back, DRV_JOBS_SHARED_BITS, &number, false))
+			finish(jobs, (uint32_t)((struct drv_jobs **)(uintptr_t)number - jobs->owners));
+		return;
+	}
+	while (jobs->out && drv_workers_take(jobs->engine, &worker, &number)) {
+		jobs->load[worker]--;
+		finish(jobs, (uint32_t)number);
+	}
+}
+
+/* Does one job of the common queue. False: it is empty. */
+static bool help(struct drv_jobs *jobs)
+{
+	struct drv_jobs **at, *owner;
+	uint64_t number;
+	uint32_t job;
+
+	if (!drv_queue_take(jobs->common, DRV_JOBS_SHARED_BITS, &number, true))
+		return false;
+	at = (struct drv_jobs **)(uintptr_t)number;
+	owner = *at;
+	job = (uint32_t)(at - owner->owners);
+	owner->work(owner->arg, jobs->engine->thread, job);
+	if (owner == jobs) {
+		finish(jobs, job);
+	} else {
+		jobs->helped++;
+		drv_queue_put(owner->back, DRV_JOBS_SHARED_BITS, number, true);
+	}
+	return true;
+}
+
+void drv_jobs_collect(struct drv_jobs *jobs)
+{
+	collect_done(jobs);
+	if (jobs->policy != DRV_POLICY_SHARED) {
+		give_out(jobs);
+		return;
+	}
+	help(jobs);
+	/* in block mode an owner whose jobs are with others does not go to sleep: nobody could wake it */
+	while (jobs->engine->block && jobs->out) {
+		if (!help(jobs))
+			sched_yield();
+		collect_done(jobs);
+	}
+}
+
+bool drv_jobs_first(const struct drv_jobs *jobs, uint32_t *job_out)
+{
+	return first(jobs, &jobs->done, job_out);
+}
+
+void drv_jobs_pop(struct drv_jobs *jobs)
+{
+	jobs->done.head++;
+}
+
+bool drv_jobs_release(struct drv_jobs *jobs, uint32_t job)
+{
+	if (jobs->free.tail - jobs->free.head >= jobs->count)
+		return false;
+	push(jobs, &jobs->free, job);
+	return true;
 }

@@ -175,8 +175,7 @@ int drv_demux_self(struct drv_demux *demux, struct drv_engine *engine, struct ca
 {
 	drv_demux_start(demux, engine, (struct drv_port *)requester, (struct drv_port *)responder,
 			DRV_TOKEN_RESPONDER);
-	demux->table = aligned_alloc(TABLE_ALIGN,
-				     (sizeof(*demux->table) + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN);
+	demux->table = drv_zeroed(TABLE_ALIGN, sizeof(*demux->table));
 	if (!demux->table)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for a layer's table");
 	demux->drain = drain ? drain : nothing_due;

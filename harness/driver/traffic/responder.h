@@ -11,7 +11,7 @@
 
 #include "engine/engine.h"
 #include "launch/pattern.h"
-#include "threads/jobs.h"
+#include "threads/workers.h"
 #include "traffic/check.h"
 #include "traffic/demux.h"
 #include "traffic/exchange.h"
@@ -231,7 +231,7 @@ DRV_INLINE int drv_responder_drain_with(struct drv_responder *responder,
 
 /*
  * A responder whose requests other threads work for: its workers, or its role's other threads by a queue that all of them look
- * at (the policies of jobs.h). The thread that owns the context passes a request on and gives the answer to the layer.
+ * at (the policies of workers.h). The thread that owns the context passes a request on and gives the answer to the layer.
  *
  * With copies, a worker checks a copy of the request, does what the service does and writes the answer. Without, the owner
  * checks the request as it arrives and writes the answer, and a worker does only what the pattern says.
@@ -280,7 +280,7 @@ struct drv_worker_pool {
  * for. To be ended with drv_worker_pool_stop in any case, before the responder.
  */
 int drv_worker_pool_start(struct drv_worker_pool *pool, struct drv_responder *responder,
-			  enum drv_policy policy, drv_work_fn work, void *arg, struct drv_queue *common,
+			  enum drv_policy policy, drv_worker_fn work, void *arg, struct drv_queue *common,
 			  struct drv_fail *fail);
 /* Legal on zeroes. */
 void drv_worker_pool_stop(struct drv_worker_pool *pool);

@@ -206,7 +206,7 @@ static int take_copies(struct drv_worker_pool *pool, uint32_t count, struct drv_
 }
 
 int drv_worker_pool_start(struct drv_worker_pool *pool, struct drv_responder *responder,
-			  enum drv_policy policy, drv_work_fn work, void *arg, struct drv_queue *common,
+			  enum drv_policy policy, drv_worker_fn work, void *arg, struct drv_queue *common,
 			  struct drv_fail *fail)
 {
 	struct drv_engine *engine = responder->port.engine;

@@ -83,7 +83,7 @@ static uint64_t be_sharer(void *arg, uint32_t worker, uint64_t step)
 		else if (clients->run->engine->block)
 			syscall(SYS_futex, &clients->done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	}
-	return DRV_WORK_NOTHING;
+	return DRV_WORKER_SILENT;
 }
 
 /* Memory of one thread's buffers: as much as a client takes. */
@@ -148,10 +148,9 @@ int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_
 			fail, DRV_ARGUMENT,
 			"%u threads share a connection beside the first one, and the launch has %u", workers,
 			drv_workers_wanted(run->engine));
-	clients = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
+	clients = drv_zeroed(ALIGN, bytes);
 	if (!clients)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u threads", threads);
-	memset(clients, 0, bytes);
 	clients->run = run;
 	clients->dispatched = dispatched;
 	clients->threads = threads;

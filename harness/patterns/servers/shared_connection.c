@@ -525,7 +525,7 @@ int drv_shared_connection_make(struct drv_engine *engine, uint32_t slots, uint32
 			       struct drv_shared_connection **turns_out, struct drv_fail *fail)
 {
 	const size_t bytes = sizeof(struct drv_shared_connection) + (slots + 1) * sizeof(struct cadge_ctx);
-	struct drv_shared_connection *shared = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
+	struct drv_shared_connection *shared = drv_zeroed(ALIGN, bytes);
 	pthread_mutexattr_t spins_first;
 	bool made = true;
 	uint32_t places = 1;
@@ -534,7 +534,6 @@ int drv_shared_connection_make(struct drv_engine *engine, uint32_t slots, uint32
 		free(shared);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u threads", slots);
 	}
-	memset(shared, 0, bytes);
 	drv_port_start(&shared->port, engine);
 	shared->port_down = shared->port.sink.down;
 	shared->port.sink.recv = on_recv;

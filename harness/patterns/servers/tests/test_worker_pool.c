@@ -190,13 +190,12 @@ static void start_two(struct passing both[2], struct drv_engine engines[2], stru
 /* Two threads of a server, played by this one: the first is busy, the second helps it out. */
 static void test_stealing(void)
 {
-	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
+	struct drv_queue *common = drv_zeroed(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
 	struct passing both[2];
 	struct drv_fail fail;
 	uint64_t number = 0;
 
-	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	start_engine(&engines[1], CADGE_CAP_POST_IN_SINK);
 	start_engine(&engines[0], CADGE_CAP_POST_IN_SINK);
 	start_two(both, engines, common);
@@ -253,7 +252,7 @@ static void *help(void *arg)
 static void test_both_at_once(void)
 {
 	enum { REQUESTS = 20000 };
-	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
+	struct drv_queue *common = drv_zeroed(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
 	struct passing both[2];
 	struct drv_counts counts;
@@ -261,7 +260,6 @@ static void test_both_at_once(void)
 	uint32_t wrong = 0;
 	pthread_t helper;
 
-	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	for (int i = 0; i < 2; i++)
 		start_engine(&engines[i], CADGE_CAP_POST_IN_SINK);
 	start_two(both, engines, common);
@@ -295,14 +293,13 @@ static void test_both_at_once(void)
 /* All that was passed on is back before the layer has room for the first: answered in order, and nothing overtakes. */
 static void test_waiting_answers(void)
 {
-	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
+	struct drv_queue *common = drv_zeroed(DRV_QUEUE_ALIGN, DRV_JOBS_SHARED_BYTES);
 	struct drv_engine engines[2];
 	struct passing both[2];
 	struct drv_exchange deep = exchange;
 	struct cadge_sink *sink = &both[0].responder.port.sink;
 	struct drv_fail fail;
 
-	memset(common, 0, DRV_JOBS_SHARED_BYTES);
 	for (int i = 0; i < 2; i++)
 		start_engine(&engines[i], CADGE_CAP_POST_IN_SINK);
 	start_two(both, engines, common);

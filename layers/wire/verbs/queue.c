@@ -446,6 +446,8 @@ static int completed(struct verbs *verbs, const struct ibv_wc *wc)
 	if (receives) {
 		if (wc->status == IBV_WC_SUCCESS)
 			came(queue, (uint32_t)wc->wr_id, wc->byte_len);
+		else if (wc->status != IBV_WC_WR_FLUSH_ERR && !queue->broken)
+			verbs_broke(queue, "a receive failed", words);
 		return 0;
 	}
 	if (wc->status == IBV_WC_SUCCESS)

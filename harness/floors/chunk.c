@@ -32,7 +32,7 @@ DRV_INLINE int chunk_room(struct drv_floor_loop *loop, uint64_t number, const un
 			drv_relax();
 		}
 		if (block || (++idle & FLOOR_IDLE_MASK) == 0)
-			status = drv_floor_look(loop);
+			status = drv_floor_poll_oob(loop);
 		if (status)
 			return status;
 	}

@@ -85,7 +85,7 @@ DRV_INLINE int floor_await(struct drv_floor_loop *loop, uint64_t key, uint64_t s
 		if (DRV_UNLIKELY(status < 0))
 			return -1;
 		if (block || DRV_UNLIKELY((++idle & FLOOR_IDLE_MASK) == 0)) {
-			if (drv_floor_look(loop) < 0)
+			if (drv_floor_poll_oob(loop) < 0)
 				return -1;
 			if (lossy && drv_clock_now(&loop->run->clock) - start > loop->op_deadline)
 				return 0;
@@ -148,7 +148,7 @@ DRV_INLINE int floor_server_loop(struct drv_floor_loop *loop, const bool block, 
 			return -1;
 		if (DRV_UNLIKELY(status == 0)) {
 			if (block || DRV_UNLIKELY((++idle & FLOOR_IDLE_MASK) == 0)) {
-				status = drv_floor_look(loop);
+				status = drv_floor_poll_oob(loop);
 				if (status)
 					return status < 0 ? -1 : 0;
 			}

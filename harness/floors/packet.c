@@ -35,7 +35,7 @@ static int __attribute__((cold, noinline)) refused(struct drv_floor_loop *loop, 
 
 	if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
 		return drv_floor_broke(loop, "send on a packet socket");
-	status = drv_floor_look(loop);
+	status = drv_floor_poll_oob(loop);
 	if (status)
 		return status;
 	if (poll(&ready, 1, loop->run->block ? 5 : 0) < 0 && errno != EINTR)
@@ -225,7 +225,7 @@ static int packet_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 				      ? state->fixed_packet_bytes
 				      : packet_sizes[loop->bytes > MANY_PACKETS_BYTES ? 2 : 1];
 	state->gather = (struct packet_gather){.attempt = (uint16_t)(loop->seed ^ loop->seed >> 16)};
-	state->sent = state->reported = state->whole = state->told = 0;
+	state->sent = state->reported = state->whole = state->last_reported = 0;
 	/* Packets of an earlier point that came late. */
 	while (recv(state->fd, state->in, PACKET_HEAD_BYTES, MSG_DONTWAIT) >= 0)
 		;

@@ -28,7 +28,7 @@ DRV_INLINE int ring_wait(struct drv_floor_loop *loop, uint64_t want, const bool 
 		} else if (state->pause) {
 			drv_relax();
 		}
-		if ((block || (++idle & 255) == 0) && drv_floor_look(loop) < 0)
+		if ((block || (++idle & 255) == 0) && drv_floor_poll_oob(loop) < 0)
 			return -1;
 	}
 }
@@ -118,7 +118,7 @@ DRV_INLINE int consume(struct drv_floor_loop *loop, const bool block)
 			}
 			if (!block && (++idle & 255))
 				continue;
-			status = drv_floor_look(loop);
+			status = drv_floor_poll_oob(loop);
 			if (status)
 				return status < 0 ? -1 : 0;
 			continue;

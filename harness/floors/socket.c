@@ -261,7 +261,7 @@ void socket_note_failed(struct drv_floor_loop *loop, const char *what)
 int socket_room(struct drv_floor_loop *loop)
 {
 	struct pollfd ready = {.fd = loop->run->state->fd, .events = POLLOUT};
-	const int status = drv_floor_look(loop);
+	const int status = drv_floor_poll_oob(loop);
 
 	if (status)
 		return status;

@@ -94,7 +94,7 @@ static int move_all(struct drv_floor_loop *loop, bool out, struct iovec *parts, 
 			if (out && loop->run->block)
 				status = socket_room(loop);
 			else if (loop->run->block || (++idle & 255) == 0)
-				status = drv_floor_look(loop);
+				status = drv_floor_poll_oob(loop);
 			if (status)
 				return status;
 			continue;

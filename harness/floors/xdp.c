@@ -33,16 +33,16 @@ static uint32_t frames_in(const struct drv_launch *launch)
 }
 
 /* The kernel begins with few of the frames: no packet has come yet, so that it looked at none of those in the ring. */
-static int keep_frames(struct floor_state *state, uint32_t frames, struct drv_fail *fail)
+static int hold_frames(struct floor_state *state, uint32_t frames, struct drv_fail *fail)
 {
-	state->kept = calloc(frames, sizeof(*state->kept));
-	if (!state->kept)
+	state->spare = calloc(frames, sizeof(*state->spare));
+	if (!state->spare)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the list of frames");
 	state->in_mask = frames - 1;
 	state->in_flight = state->lend = XDP_FRAMES_IN_MIN;
 	__atomic_store_n(state->xdp.fill.producer, state->in_flight, __ATOMIC_RELEASE);
 	for (uint32_t frame = frames; frame > state->in_flight; frame--)
-		state->kept[state->kept_count++] = (uint64_t)(frame - 1) * XDP_FRAME_BYTES;
+		state->spare[state->spare_count++] = (uint64_t)(frame - 1) * XDP_FRAME_BYTES;
 	return 0;
 }
 
@@ -71,7 +71,7 @@ static int xdp_open(struct drv_floor_run *run, struct drv_fail *fail)
 		.bytes = sizeof(run->path), .medium = CADGE_MEDIUM_NETWORK, .as_asked = 1};
 	snprintf(run->path.asked, sizeof(run->path.asked), "device %.100s", device);
 	snprintf(run->path.device, sizeof(run->path.device), "%.60s", device);
-	if (xdp_socket_open(&state->xdp, device, frames, fail) || keep_frames(state, frames, fail))
+	if (xdp_socket_open(&state->xdp, device, frames, fail) || hold_frames(state, frames, fail))
 		return -1;
 	if (state->xdp.mtu < XDP_LENGTH_BYTES + sizeof(struct xdp_piece) + XDP_PIECE_BYTES_MIN)
 		return drv_fail_set(
@@ -88,7 +88,7 @@ static void xdp_close(struct drv_floor_run *run)
 	if (!run->state)
 		return;
 	pgr_xdp_socket_close(&run->state->xdp);
-	free(run->state->kept);
+	free(run->state->spare);
 	free(run->state);
 	run->state = NULL;
 }
@@ -184,7 +184,7 @@ static int xdp_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 	while (frame_take(state, &address, &length))
 		frame_back(state, address);
 	for (; state->in_flight < state->lend; state->in_flight++)
-		frame_lend(state, state->kept[--state->kept_count]);
+		frame_lend(state, state->spare[--state->spare_count]);
 	state->sent = state->gathering = 0;
 	state->gathered = 0;
 	return 0;

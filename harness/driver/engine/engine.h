@@ -38,7 +38,7 @@ struct drv_memory {
 	bool from_layer, registered;
 };
 
-/* Two at a time: what asks and what answers, where one process plays both; and those of a second exchange (two_flows.h). */
+/* Two at a time: what asks and what answers, where one process has both roles; and those of a second exchange (two_flows.h). */
 enum drv_pool {
 	DRV_POOL_REQUESTER,
 	DRV_POOL_RESPONDER,
@@ -66,20 +66,20 @@ struct drv_channel {
 
 struct drv_engine;
 
-/* How a message, or the arguments of a call, are known to be for a port, where a context has two flows; see demux.h. */
-enum drv_claim {
+/* How it is decided whether a message, or the arguments of a call, are for a port, where a context has two flows; see demux.h. */
+enum drv_match {
 	/* none is */
-	DRV_CLAIM_NONE,
+	DRV_MATCH_NONE,
 	/* every second one: it has one request outstanding at a time, and its own requests come to the other flow */
-	DRV_CLAIM_TURNS,
+	DRV_MATCH_ALTERNATE,
 	/* those that end with the trailer of a reply */
-	DRV_CLAIM_REPLIES,
-	/* those whose head has claim_word in its second half */
-	DRV_CLAIM_HEADS,
-	/* those of claim_bytes; of these as `claims` says, unless that is NULL */
-	DRV_CLAIM_SIZE,
-	/* as `claims` says */
-	DRV_CLAIM_ASK,
+	DRV_MATCH_TRAILER,
+	/* those whose head has match_word in its second half */
+	DRV_MATCH_HEAD,
+	/* those of match_bytes; of these as `matches` says, unless that is NULL */
+	DRV_MATCH_SIZE,
+	/* as `matches` says */
+	DRV_MATCH_FUNCTION,
 };
 
 struct drv_port;
@@ -90,10 +90,10 @@ struct drv_port {
 	struct drv_engine *engine;
 	/* work may be left that could not be done inside a callback; true for whoever keeps no account of it */
 	bool due;
-	enum drv_claim claim;
-	size_t claim_bytes;
-	uint64_t claim_word;
-	bool (*claims)(const struct drv_port *port, const void *data, size_t bytes);
+	enum drv_match match;
+	size_t match_bytes;
+	uint64_t match_word;
+	bool (*matches)(const struct drv_port *port, const void *data, size_t bytes);
 };
 
 struct drv_engine {
@@ -154,7 +154,7 @@ struct drv_engine {
 	 */
 	const _Atomic unsigned *awaited_count;
 	unsigned awaited_at;
-	/* of the other threads: counts those that have come to drv_threads_reach */
+	/* of the other threads: counts those that have come to drv_threads_arrive */
 	_Atomic unsigned *reached;
 	/* ticks between looks at the out-of-band channel while idle */
 	uint64_t oob_period;
@@ -170,7 +170,7 @@ struct drv_engine {
 	uint64_t sleep_ns;
 	/*
 	 * Check the out-of-band channel every (mask + 1) busy polls. With two ends it
-	 * hears nothing before the other has fallen silent; with more, one may be told to act while others already do.
+	 * hears nothing before the other has fallen silent; with more, one may get its order while others measure already.
 	 */
 	uint32_t oob_check_mask;
 	/* of the first thread alone */
@@ -178,7 +178,7 @@ struct drv_engine {
 };
 
 /* Makes a port whose up and down note the channel's state and whose other callbacks count nothing, keep nothing and
- * claim nothing. */
+ * match nothing. */
 void drv_port_start(struct drv_port *port, struct drv_engine *engine);
 
 /* Sets the deadline of a step that may last `span_ns`, held to the launch's, which it equals then. Returns it in

@@ -231,7 +231,7 @@ static double read_clock(struct drv_machine_probe *probe)
 	return median_ns(probe, count) / CLOCK_READS;
 }
 
-struct drv_machine_probe_values drv_machine_probe_look(struct drv_machine_probe *probe, uint32_t number)
+struct drv_machine_probe_values drv_machine_probe_measure(struct drv_machine_probe *probe, uint32_t number)
 {
 	struct drv_machine_probe_values values = {-1, -1, -1};
 

@@ -52,7 +52,7 @@ json_t *drv_machine_probe_offer(const struct drv_machine_probe *probe);
 void drv_machine_probe_accept(struct drv_machine_probe *probe, const json_t *offer);
 
 /* Measures, at about the same time as the other; the two give the same number. About 1 ms. */
-struct drv_machine_probe_values drv_machine_probe_look(struct drv_machine_probe *probe, uint32_t number);
+struct drv_machine_probe_values drv_machine_probe_measure(struct drv_machine_probe *probe, uint32_t number);
 
 /* {"at": ..., "endpoint": ..., "line_ns": ...}. New reference. */
 json_t *drv_machine_probe_json(const struct drv_machine_probe_values *values, uint32_t at, int endpoint);

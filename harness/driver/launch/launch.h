@@ -77,7 +77,7 @@ struct drv_launch {
 	struct drv_name_value *settings;
 	size_t settings_count;
 	uint64_t seed, deadline_ns;
-	/* for tests: each measurement and warm-up ends after so many of each thread that acts; 0: time ends them */
+	/* for tests: each measurement and warm-up ends after so many of each thread that measures; 0: time ends them */
 	uint64_t operations;
 	/* see events.h */
 	bool system_calls;

@@ -5,7 +5,7 @@
  * struct of the parameters, words of choices, quantities, and what points need of a layer.
  *
  * The driver fills the struct from the launch file, checked against the limits of that file. Each
- * endpoint of a launch plays one role. An attempt goes through the same steps for every pattern; endpoint 0
+ * endpoint of a launch has one role. An attempt goes through the same steps for every pattern; endpoint 0
  * coordinates them:
  *
  *	prepare -> VERIFY -> phase -> WARMUP -> phase -> MEASURE -> phase -> VERIFY -> phase -> stop
@@ -13,11 +13,11 @@
  * In launches that count system calls (see events.h) a step COUNT and a phase precede the warm-up: it is `warmup` as
  * well.
  *
- * A role that acts runs `verify`, `warmup` and `measure`; meanwhile every other endpoint is in `serve`. Between two
+ * A role that measures runs `verify`, `warmup` and `measure`; meanwhile every other endpoint is in `serve`. Between two
  * steps each endpoint is told to end one phase and to begin the next: `phase` fills in what it counted so far.
  * Where several endpoints act they start together; who is done first serves on until all are.
  *
- * At place self there is one endpoint, which plays the pattern's first role that acts and its first other one at once, on
+ * At place self there is one endpoint, which has the pattern's first role that measures and its first other one at once, on
  * one context. Neither knows of the other: the driver hands each event to the role that it belongs to, and calls the other
  * role's `drain` after each poll (demux.h).
  *
@@ -75,7 +75,7 @@ struct drv_phase {
 	/* tells the full comparisons apart: 1 before, 2 after the measurement */
 	uint64_t serial;
 	/* what endpoint 0's role wants the others to know, see drv_role.tell */
-	uint64_t told;
+	uint64_t control;
 };
 
 /*
@@ -166,21 +166,21 @@ struct drv_role_run {
 	bool serves_measurement;
 	/* of the other threads of this endpoint; the driver's */
 	struct drv_role_run *others;
-	/* place self, of the role that acts: the other role of this process; else NULL */
-	struct drv_role_run *passive;
+	/* place self, of the role that measures: the other role of this process; else NULL */
+	struct drv_role_run *responder;
 };
 
 struct drv_role {
 	const char *name;
 	/* it runs the measuring steps */
-	bool acts;
-	/* of one that acts: whether it does so in a point with these parameters, or serves there; NULL: always */
-	bool (*acts_in)(const void *parameters);
+	bool measures;
+	/* of one that measures: whether it does so in a point with these parameters, or serves there; NULL: always */
+	bool (*measures_in)(const void *parameters);
 	/* its endpoints expose a region (drv_needs.region_bytes) to their peers; it attaches to its peers' regions */
 	bool exposes, attaches;
 	/*
 	 * It may be played by several threads of an endpoint at a time, each on a context of its own: all functions but
-	 * `tell` are then called in each of them, with a play of its own; what they count and record is added up.
+	 * `control` are then called in each of them, with a role run of its own; what they count and record is added up.
 	 */
 	bool threads;
 	/* it may have worker threads, see workers.h; it starts and ends them itself */
@@ -208,7 +208,7 @@ struct drv_role {
 	 * polled, nothing else. drv_engine_poll_oob finds the message.
 	 */
 	int (*serve)(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail);
-	/* What is due after each poll, of the state of a role beside one that acts; `serve` does it in a loop. NULL: nothing. */
+	/* What is due after each poll, of the state of a role beside one that measures; `serve` does it in a loop. NULL: nothing. */
 	int (*drain)(void *state, struct drv_fail *fail);
 	/* Ends a phase, fills in the counts since the attempt began (zeroed before), and begins the next phase. */
 	void (*phase)(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out);
@@ -218,7 +218,7 @@ struct drv_role {
 	 */
 	void (*conclude)(struct drv_role_run *run, const struct drv_stamps *stamps, size_t endpoints);
 	/* A number for all others, sent with each phase. Such a role is endpoint 0's. NULL: 0. */
-	uint64_t (*tell)(const struct drv_role_run *run);
+	uint64_t (*control)(const struct drv_role_run *run);
 };
 
 #define DRV_QUANTITIES_MAX DRV_RECORD_MAX
@@ -251,17 +251,17 @@ struct drv_pattern {
 	bool (*offered)(const struct drv_floor *floor);
 };
 
-/* Whether a role acts in a point with these parameters. */
-static inline bool drv_role_acts(const struct drv_role *role, const void *parameters)
+/* Whether a role measures in a point with these parameters. */
+static inline bool drv_role_measures(const struct drv_role *role, const void *parameters)
 {
-	return role->acts && (!role->acts_in || role->acts_in(parameters));
+	return role->measures && (!role->measures_in || role->measures_in(parameters));
 }
 
 /* The role called `name`; NULL when the pattern has none. */
 const struct drv_role *drv_role_find(const struct drv_pattern *pattern, const char *name);
-/* Place self: the role that acts, and the one beside it, NULL where the pattern has no other. */
-const struct drv_role *drv_role_acting(const struct drv_pattern *pattern);
-const struct drv_role *drv_role_passive(const struct drv_pattern *pattern);
+/* Place self: the role that measures, and the one beside it, NULL where the pattern has no other. */
+const struct drv_role *drv_role_requester(const struct drv_pattern *pattern);
+const struct drv_role *drv_role_responder(const struct drv_pattern *pattern);
 /* What they are called and can do together; its functions are those of the roles. */
 struct drv_role drv_role_self(const struct drv_pattern *pattern);
 

@@ -18,35 +18,36 @@ const struct drv_role *drv_role_find(const struct drv_pattern *pattern, const ch
 	return NULL;
 }
 
-const struct drv_role *drv_role_acting(const struct drv_pattern *pattern)
+const struct drv_role *drv_role_requester(const struct drv_pattern *pattern)
 {
 	const struct drv_role *role = pattern->roles;
 
-	while (!role->acts)
+	while (!role->measures)
 		role++;
 	return role;
 }
 
-const struct drv_role *drv_role_passive(const struct drv_pattern *pattern)
+const struct drv_role *drv_role_responder(const struct drv_pattern *pattern)
 {
-	const struct drv_role *acting = drv_role_acting(pattern), *role = pattern->roles;
+	const struct drv_role *requester = drv_role_requester(pattern), *role = pattern->roles;
 
-	if (role == acting)
+	if (role == requester)
 		role++;
 	return role->name ? role : NULL;
 }
 
 struct drv_role drv_role_self(const struct drv_pattern *pattern)
 {
-	const struct drv_role *acting = drv_role_acting(pattern), *passive = drv_role_passive(pattern);
+	const struct drv_role *requester = drv_role_requester(pattern),
+			      *responder = drv_role_responder(pattern);
 
-	if (!passive)
-		return *acting;
+	if (!responder)
+		return *requester;
 	return (struct drv_role){.name = "both",
-				 .acts = true,
-				 .exposes = acting->exposes || passive->exposes,
-				 .attaches = acting->attaches || passive->attaches,
-				 .workers = acting->workers || passive->workers};
+				 .measures = true,
+				 .exposes = requester->exposes || responder->exposes,
+				 .attaches = requester->attaches || responder->attaches,
+				 .workers = requester->workers || responder->workers};
 }
 
 const struct drv_pattern *drv_pattern_find(const char *name, bool form)

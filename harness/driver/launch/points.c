@@ -12,7 +12,7 @@
 
 #define POINTS_MAX 100000u
 
-/* Whether endpoint `e` can play a role at all, and then with the channels that it has. */
+/* Whether endpoint `e` can have a role at all, and then with the channels that it has. */
 static int check_role(const struct drv_reader *declaration, const struct drv_launch *launch,
 		      const struct drv_role *role, size_t e, bool channels_too)
 {
@@ -20,7 +20,7 @@ static int check_role(const struct drv_reader *declaration, const struct drv_lau
 	const size_t threads = drv_endpoint_threads(&launch->endpoints[e]);
 	char text[200];
 
-	if (role->tell && e > 0)
+	if (role->control && e > 0)
 		snprintf(text, sizeof(text),
 			 "gives endpoint %zu the role '%.60s', which must be endpoint 0's", e, role->name);
 	else if (threads > 1 && !role->threads)
@@ -55,7 +55,7 @@ static int check_self(const struct drv_reader *declaration, const struct drv_lau
 static int check_roles(const struct drv_reader *declaration, const struct drv_pattern *pattern,
 		       const struct drv_launch *launch)
 {
-	bool acts = false;
+	bool measures = false;
 	char text[200];
 
 	if (launch->place == DRV_PLACE_SELF)
@@ -70,13 +70,13 @@ static int check_roles(const struct drv_reader *declaration, const struct drv_pa
 		}
 		if (check_role(declaration, launch, role, e, false))
 			return -1;
-		acts |= role->acts;
+		measures |= role->measures;
 	}
 	for (size_t e = 0; e < launch->endpoints_count; e++)
 		if (check_role(declaration, launch, drv_role_find(pattern, launch->endpoints[e].role), e,
 			       true))
 			return -1;
-	return acts ? 0 : drv_read_wrong(declaration, "", "gives no endpoint a role that measures");
+	return measures ? 0 : drv_read_wrong(declaration, "", "gives no endpoint a role that measures");
 }
 
 /*

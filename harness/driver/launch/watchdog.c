@@ -165,7 +165,7 @@ int drv_watchdog_start(uint64_t deadline_ns, struct drv_fail *fail)
 	return 0;
 }
 
-void drv_watchdog_keep(const char *path, const char *text)
+void drv_watchdog_set_report(const char *path, const char *text)
 {
 	struct drv_fail fail;
 
@@ -177,7 +177,7 @@ void drv_watchdog_keep(const char *path, const char *text)
 	dog.text = text;
 }
 
-void drv_watchdog_sooner(uint64_t deadline_ns)
+void drv_watchdog_shorten(uint64_t deadline_ns)
 {
 	const uint64_t wanted = drv_now_ns() + deadline_ns;
 

@@ -24,9 +24,9 @@ int drv_watchdog_start(uint64_t deadline_ns, struct drv_fail *fail);
  * From now on the timer stores `text` (kept by reference) at `path` before it exits: for the close of a
  * library that may hang after all has been measured. NULL takes it back.
  */
-void drv_watchdog_keep(const char *path, const char *text);
+void drv_watchdog_set_report(const char *path, const char *text);
 
 /* Moves the deadline to `deadline_ns` from now, if that is sooner. */
-void drv_watchdog_sooner(uint64_t deadline_ns);
+void drv_watchdog_shorten(uint64_t deadline_ns);
 
 #endif

@@ -41,10 +41,10 @@ static inline uint32_t drv_histogram_cell(uint64_t value)
 /* Adds one value. A few ns, no branch that is hard to predict. */
 static inline void drv_histogram_record(struct drv_histogram *histogram, uint64_t value_ns)
 {
-	uint64_t kept = value_ns;
+	uint64_t clamped = value_ns;
 
-	if (__builtin_expect(kept > DRV_HISTOGRAM_HIGHEST, 0)) {
-		kept = DRV_HISTOGRAM_HIGHEST;
+	if (__builtin_expect(clamped > DRV_HISTOGRAM_HIGHEST, 0)) {
+		clamped = DRV_HISTOGRAM_HIGHEST;
 		histogram->overflows++;
 	}
 	histogram->count++;
@@ -54,7 +54,7 @@ static inline void drv_histogram_record(struct drv_histogram *histogram, uint64_
 		histogram->min_ns = value_ns;
 	if (value_ns > histogram->max_ns)
 		histogram->max_ns = value_ns;
-	histogram->cells[drv_histogram_cell(kept)]++;
+	histogram->cells[drv_histogram_cell(clamped)]++;
 }
 
 /* Adds everything of `from` to `into`. */

@@ -24,7 +24,7 @@ static void bind_to(struct drv_pin *pin, const struct drv_cpus *cpus, const char
 		snprintf(pin->detail, sizeof(pin->detail), "binding to %s failed: %s", what, strerror(errno));
 }
 
-void drv_pin_again(struct drv_pin *pin)
+void drv_pin_restore(struct drv_pin *pin)
 {
 	struct drv_cpus cpus;
 	char what[32];
@@ -53,7 +53,7 @@ void drv_pin_set(struct drv_pin *pin, int cpu)
 		free(pin->before);
 		pin->before = NULL;
 	}
-	drv_pin_again(pin);
+	drv_pin_restore(pin);
 }
 
 void drv_pin_lift(struct drv_pin *pin, const int *callers, size_t callers_count)

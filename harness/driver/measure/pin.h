@@ -29,11 +29,11 @@ void drv_pin_set(struct drv_pin *pin, int cpu);
 /*
  * Before a library starts threads, which inherit the caller's cores: gives the calling thread all cores that
  * were allowed before drv_pin_set, less those of the `callers` (-1: none); where none would be left, all of
- * them. Nothing where the thread was not to be pinned. drv_pin_again ends it.
+ * them. Nothing where the thread was not to be pinned. drv_pin_restore ends it.
  */
 void drv_pin_lift(struct drv_pin *pin, const int *callers, size_t callers_count);
 /* Pins the calling thread, and it alone, as drv_pin_set did. */
-void drv_pin_again(struct drv_pin *pin);
+void drv_pin_restore(struct drv_pin *pin);
 /* Frees what drv_pin_set keeps. */
 void drv_pin_free(struct drv_pin *pin);
 

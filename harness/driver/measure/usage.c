@@ -287,7 +287,7 @@ int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct dr
 	static const char *const optional[] = {"run_wait_ns", "stolen_ns", "system_calls", "cycles",
 					       "instructions"};
 	uint64_t values[sizeof(names) / sizeof(names[0])];
-	int64_t told[sizeof(optional) / sizeof(optional[0])];
+	int64_t optional_values[sizeof(optional) / sizeof(optional[0])];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const json_t *value = json_object_get(object, names[i]);
@@ -302,10 +302,12 @@ int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct dr
 		if (!json_is_null(value) && (!json_is_integer(value) || json_integer_value(value) < 0))
 			return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent no valid \"%s\"",
 					    optional[i]);
-		told[i] = json_is_null(value) ? -1 : json_integer_value(value);
+		optional_values[i] = json_is_null(value) ? -1 : json_integer_value(value);
 	}
-	*usage_out = (struct drv_usage){values[0], values[1], values[2], values[3], values[4],
-					values[5], values[6], values[7], told[0],   told[1],
-					told[2],   told[3],   told[4]};
+	*usage_out = (struct drv_usage){values[0],          values[1],          values[2],
+					values[3],          values[4],          values[5],
+					values[6],          values[7],          optional_values[0],
+					optional_values[1], optional_values[2], optional_values[3],
+					optional_values[4]};
 	return 0;
 }

@@ -47,10 +47,10 @@ static uint64_t median_of(uint64_t *values, uint32_t count)
 
 static void end_window(struct drv_warmup *warmup, uint64_t now)
 {
-	const uint32_t kept = warmup->in_window < DRV_WARMUP_KEPT ? warmup->in_window : DRV_WARMUP_KEPT;
+	const uint32_t held = warmup->in_window < DRV_WARMUP_HELD ? warmup->in_window : DRV_WARMUP_HELD;
 	uint64_t least = UINT64_MAX, most = 0;
 
-	warmup->median = median_of(warmup->values, kept);
+	warmup->median = median_of(warmup->values, held);
 	warmup->medians[warmup->windows++ % DRV_WARMUP_WINDOWS] = warmup->median;
 	warmup->in_window = 0;
 	warmup->window_started = now;
@@ -71,10 +71,10 @@ bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now)
 	if (!warmup->over &&
 	    (now - warmup->started >= warmup->cap_ticks || warmup->operations >= warmup->most_operations)) {
 		if (!warmup->windows && warmup->in_window) {
-			const uint32_t kept =
-				warmup->in_window < DRV_WARMUP_KEPT ? warmup->in_window : DRV_WARMUP_KEPT;
+			const uint32_t held =
+				warmup->in_window < DRV_WARMUP_HELD ? warmup->in_window : DRV_WARMUP_HELD;
 
-			warmup->median = median_of(warmup->values, kept);
+			warmup->median = median_of(warmup->values, held);
 		}
 		warmup->over = true;
 	}
@@ -84,7 +84,7 @@ bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now)
 bool drv_warmup_add(struct drv_warmup *warmup, uint64_t now, uint64_t span)
 {
 	warmup->operations++;
-	warmup->values[warmup->in_window++ % DRV_WARMUP_KEPT] = span;
+	warmup->values[warmup->in_window++ % DRV_WARMUP_HELD] = span;
 	if (warmup->in_window >= WINDOW_OPERATIONS && now - warmup->window_started >= warmup->window_ticks)
 		end_window(warmup, now);
 	return drv_warmup_expired(warmup, now);

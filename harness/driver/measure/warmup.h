@@ -14,7 +14,7 @@
 
 #define DRV_WARMUP_RULE    "medians of the last 5 windows (>= 16 operations and 100 us each) within 3 %"
 #define DRV_WARMUP_WINDOWS 5
-#define DRV_WARMUP_KEPT    128 /* values of a window that its median is taken from: the latest */
+#define DRV_WARMUP_HELD    128 /* values of a window that its median is taken from: the latest */
 
 struct drv_warmup {
 	uint64_t window_ticks, cap_ticks; /* spans */
@@ -22,7 +22,7 @@ struct drv_warmup {
 	uint64_t most_operations; /* it is over after so many; UINT64_MAX: only when steady, or at the cap */
 	uint64_t started, window_started; /* clock */
 	uint32_t in_window;               /* operations so far */
-	uint64_t values[DRV_WARMUP_KEPT];
+	uint64_t values[DRV_WARMUP_HELD];
 	uint64_t medians[DRV_WARMUP_WINDOWS];
 	uint32_t windows;
 	uint64_t operations;

@@ -28,7 +28,7 @@ struct drv_oob {
 	/* links that hold messages, in the order in which they got them; what was expected may have emptied some since */
 	struct drv_link *first, **end;
 	/* the others know already why this is over */
-	bool told;
+	bool abort_sent;
 	/* the link whose end ended it */
 	struct drv_link *lost;
 };
@@ -98,9 +98,11 @@ int drv_oob_open(int endpoint, int endpoints, const char *host_port, const struc
 	for (int i = 0; i < oob->links_count; i++)
 		oob->links[i].fd = -1;
 	if (endpoint == 0)
-		status = drv_meet_all(oob->links, endpoints, host_port, token, mine, deadline_ns, fail);
+		status = drv_rendezvous_listen(oob->links, endpoints, host_port, token, mine, deadline_ns,
+					       fail);
 	else
-		status = drv_meet_zero(&oob->links[0], endpoint, host_port, token, mine, deadline_ns, fail);
+		status = drv_rendezvous_join(&oob->links[0], endpoint, host_port, token, mine, deadline_ns,
+					     fail);
 	json_decref(mine);
 	if (!status)
 		status = watch(oob, fail);
@@ -137,26 +139,26 @@ uint64_t drv_oob_carried(const struct drv_oob *oob, int endpoint)
 }
 
 /* Tells all links but one; one that does not listen any more is left out. */
-static void tell(struct drv_oob *oob, const struct drv_link *except, enum drv_reason reason, const char *text,
-		 bool relayed)
+static void send_abort(struct drv_oob *oob, const struct drv_link *except, enum drv_reason reason,
+		       const char *text, bool relayed)
 {
 	json_t *message = json_pack("{s:s, s:s, s:o, s:b}", "m", "abort", "reason", drv_reason_name(reason),
 				    "text", drv_json_text(text), "relayed", relayed);
 	struct drv_fail ignored;
 
-	for (int i = 0; message && !oob->told && i < oob->links_count; i++)
+	for (int i = 0; message && !oob->abort_sent && i < oob->links_count; i++)
 		if (&oob->links[i] != except &&
 		    drv_link_send(&oob->links[i], message, drv_now_ns() + ABORT_NS, &ignored))
 			fprintf(stderr, "cadge: cannot notify endpoint %d: %s\n", oob->links[i].endpoint,
 				ignored.text);
-	oob->told = true;
+	oob->abort_sent = true;
 	json_decref(message);
 }
 
 void drv_oob_abort(struct drv_oob *oob, enum drv_reason reason, const char *text)
 {
 	if (oob)
-		tell(oob, NULL, reason, text, false);
+		send_abort(oob, NULL, reason, text, false);
 }
 
 /* A link that is broken ends the launch: whoever hangs on it has to know. */
@@ -166,9 +168,9 @@ static int broken(struct drv_oob *oob, struct drv_link *link, struct drv_fail *f
 	link->why = *fail;
 	oob->lost = link;
 	if (oob->endpoint == 0)
-		tell(oob, link, fail->reason, fail->text, true);
+		send_abort(oob, link, fail->reason, fail->text, true);
 	else
-		oob->told = true;
+		oob->abort_sent = true;
 	return -1;
 }
 
@@ -262,7 +264,7 @@ static int idle_turn(struct drv_oob *oob, const struct drv_idle *idle, uint64_t 
 	if (idle)
 		return idle->step(idle->arg, fail) < 0 ? -1 : 0;
 	if (oob->watcher < 0)
-		status = drv_meet_pause(oob->links[0].fd, POLLIN, deadline_ns);
+		status = drv_rendezvous_pause(oob->links[0].fd, POLLIN, deadline_ns);
 	else
 		status = epoll_wait(oob->watcher, &event, 1, 100);
 	if (status < 0 && errno != EINTR)

@@ -141,11 +141,11 @@ int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t dead
 }
 
 /* Reads what has come and was not there yet: 0, or -1 where the connection ended or its time is up. */
-static int hear(struct drv_oob_greeting *greeting, struct drv_fail *fail)
+static int receive(struct drv_oob_greeting *greeting, struct drv_fail *fail)
 {
-	while (greeting->heard < sizeof(greeting->said)) {
-		const ssize_t got = recv(greeting->fd, greeting->said + greeting->heard,
-					 sizeof(greeting->said) - greeting->heard, MSG_DONTWAIT);
+	while (greeting->received_bytes < sizeof(greeting->received)) {
+		const ssize_t got = recv(greeting->fd, greeting->received + greeting->received_bytes,
+					 sizeof(greeting->received) - greeting->received_bytes, MSG_DONTWAIT);
 
 		if (got == 0)
 			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint closed the connection");
@@ -154,9 +154,9 @@ static int hear(struct drv_oob_greeting *greeting, struct drv_fail *fail)
 					    strerror(errno));
 		if (got < 0)
 			break;
-		greeting->heard += (size_t)got;
+		greeting->received_bytes += (size_t)got;
 	}
-	if (greeting->heard < sizeof(greeting->said) && drv_now_ns() >= greeting->until_ns)
+	if (greeting->received_bytes < sizeof(greeting->received) && drv_now_ns() >= greeting->until_ns)
 		return drv_fail_set(fail, DRV_DEADLINE, "the other endpoint did not answer in time");
 	return 0;
 }
@@ -166,11 +166,11 @@ int drv_oob_greet(struct drv_oob_greeting *greeting, const struct drv_oob_token 
 	uint8_t wanted[PROOF_BYTES], answer[1 + PROOF_BYTES];
 	struct opening client, server;
 
-	if (hear(greeting, fail))
+	if (receive(greeting, fail))
 		return -1;
-	if (greeting->heard < sizeof(client))
+	if (greeting->received_bytes < sizeof(client))
 		return 0;
-	memcpy(&client, greeting->said, sizeof(client));
+	memcpy(&client, greeting->received, sizeof(client));
 	if (memcmp(client.magic, MAGIC, MAGIC_BYTES) != 0)
 		return drv_fail_set(fail, DRV_PROTOCOL, "a connection does not speak this protocol");
 	if (!greeting->answered) {
@@ -180,10 +180,10 @@ int drv_oob_greet(struct drv_oob_greeting *greeting, const struct drv_oob_token 
 		memcpy(greeting->nonce, server.nonce, NONCE_BYTES);
 		greeting->answered = true;
 	}
-	if (greeting->heard < sizeof(greeting->said))
+	if (greeting->received_bytes < sizeof(greeting->received))
 		return 0;
 	drv_oob_prove(token, "client", client.nonce, greeting->nonce, wanted);
-	if (sodium_memcmp(greeting->said + sizeof(client), wanted, PROOF_BYTES) != 0) {
+	if (sodium_memcmp(greeting->received + sizeof(client), wanted, PROOF_BYTES) != 0) {
 		struct drv_fail ignored; /* the verdict is a courtesy */
 
 		if (drv_oob_write_all(greeting->fd, "N", 1, greeting->until_ns, &ignored))

@@ -57,8 +57,8 @@ struct drv_oob_greeting {
 	int fd; /* connected, non-blocking */
 	bool answered;
 	uint64_t until_ns;
-	size_t heard;
-	uint8_t said[DRV_OOB_OPENING_BYTES + DRV_OOB_PROOF_BYTES];
+	size_t received_bytes;
+	uint8_t received[DRV_OOB_OPENING_BYTES + DRV_OOB_PROOF_BYTES];
 	uint8_t nonce[DRV_OOB_NONCE_BYTES]; /* our own, once answered */
 };
 

@@ -18,7 +18,7 @@
 
 #define HANDSHAKE_NS UINT64_C(1000000000)
 #define RETRY_NS     UINT64_C(10000000)
-#define TELL_NS      UINT64_C(100000000)
+#define REFUSAL_NS   UINT64_C(100000000)
 
 enum { STRANGERS_MAX = 64 };
 
@@ -73,7 +73,7 @@ static int resolve(const char *host_port, struct addrinfo **list_out, struct drv
 	return 0;
 }
 
-int drv_meet_pause(int fd, short events, uint64_t until_ns)
+int drv_rendezvous_pause(int fd, short events, uint64_t until_ns)
 {
 	struct pollfd entry = {.fd = fd, .events = events};
 	const uint64_t now_ns = drv_now_ns();
@@ -159,7 +159,7 @@ static int await_message(struct drv_link *link, const char *name, uint64_t deadl
 					    (int)drv_stop_signal);
 		if (drv_now_ns() >= deadline_ns)
 			return drv_fail_set(fail, DRV_DEADLINE, "not all endpoints connected in time");
-		if (drv_meet_pause(link->fd, POLLIN, deadline_ns) < 0 && errno != EINTR)
+		if (drv_rendezvous_pause(link->fd, POLLIN, deadline_ns) < 0 && errno != EINTR)
 			return drv_fail_set(fail, DRV_SYSTEM, "waiting for another endpoint failed: %s",
 					    strerror(errno));
 	}
@@ -173,7 +173,7 @@ static void turn_away(struct drv_link *link, const struct drv_fail *why)
 			  "text", drv_json_text(why->text), "relayed", 1);
 	struct drv_fail ignored;
 
-	if (message && drv_link_send(link, message, drv_now_ns() + TELL_NS, &ignored))
+	if (message && drv_link_send(link, message, drv_now_ns() + REFUSAL_NS, &ignored))
 		fprintf(stderr, "cadge: cannot tell a refused endpoint why: %s\n", ignored.text);
 	json_decref(message);
 	drv_link_close(link);
@@ -186,7 +186,7 @@ static void turn_away(struct drv_link *link, const struct drv_fail *why)
 static int not_taken(int listener, int error, struct drv_fail *fail)
 {
 	/* it says so without anybody there as well */
-	if (!drv_errno_exhausted(error) || drv_meet_pause(listener, POLLIN, 0) <= 0)
+	if (!drv_errno_exhausted(error) || drv_rendezvous_pause(listener, POLLIN, 0) <= 0)
 		return 0;
 	return drv_fail_set(fail, DRV_SYSTEM, "cannot take the connection of another endpoint: %s",
 			    strerror(error));
@@ -347,9 +347,9 @@ static int take_all(struct strangers *strangers, struct drv_link *links, int end
 	return 0;
 }
 
-int drv_meet_all(struct drv_link *links, int endpoints, const char *host_port,
-		 const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
-		 struct drv_fail *fail)
+int drv_rendezvous_listen(struct drv_link *links, int endpoints, const char *host_port,
+			  const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
+			  struct drv_fail *fail)
 {
 	struct strangers strangers = {.listener = -1};
 	struct addrinfo *list;
@@ -395,7 +395,7 @@ static int try_connect(const struct addrinfo *address, uint64_t deadline_ns, int
 		int ready = 0;
 
 		while (ready == 0 && drv_now_ns() < until_ns && !drv_stop_signal)
-			ready = drv_meet_pause(fd, POLLOUT, until_ns);
+			ready = drv_rendezvous_pause(fd, POLLOUT, until_ns);
 		if (ready <= 0)
 			error = ETIMEDOUT;
 		else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
@@ -433,9 +433,9 @@ static int join(struct drv_link *link, int fd, const struct drv_oob_token *token
 	return status;
 }
 
-int drv_meet_zero(struct drv_link *link, int endpoint, const char *host_port,
-		  const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
-		  struct drv_fail *fail)
+int drv_rendezvous_join(struct drv_link *link, int endpoint, const char *host_port,
+			const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
+			struct drv_fail *fail)
 {
 	struct drv_fail last = {.text = "not tried"};
 	struct addrinfo *list;

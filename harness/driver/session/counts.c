@@ -99,7 +99,7 @@ int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct
 json_t *drv_phase_json(const char *name, const struct drv_phase *phase)
 {
 	return json_pack("{s:s, s:i, s:b, s:I, s:o}", "m", name, "ended", (int)phase->ended, "full",
-			 phase->full, "serial", (json_int_t)phase->serial, "told", bits(phase->told));
+			 phase->full, "serial", (json_int_t)phase->serial, "told", bits(phase->control));
 }
 
 int drv_phase_parse(const json_t *object, struct drv_phase *phase_out, struct drv_fail *fail)
@@ -110,7 +110,7 @@ int drv_phase_parse(const json_t *object, struct drv_phase *phase_out, struct dr
 
 	if (!name || !json_is_integer(json_object_get(object, "ended")) || ended < DRV_STEP_VERIFY ||
 	    ended > DRV_STEP_MEASURE || parse_count(object, "serial", &phase.serial) ||
-	    parse_bits(object, "told", &phase.told))
+	    parse_bits(object, "told", &phase.control))
 		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 sent an invalid phase");
 	phase.ended = (enum drv_step)ended;
 	phase.full = json_is_true(json_object_get(object, "full"));

@@ -130,7 +130,7 @@ static void check_waits(struct drv_attempt *attempt, const struct drv_account *a
 		const uint64_t waits = after->waits - before->waits;
 		uint64_t operations = attempt->record.operations;
 
-		if (account->acts)
+		if (account->measures)
 			operations = account->operations;
 		else if (after->executes)
 			operations = after->executed - before->executed;
@@ -147,10 +147,10 @@ static struct drv_usage usage_of(const struct drv_account *account)
 {
 	const struct drv_usage *before = &account->counts[DRV_BEFORE].usage,
 			       *after = &account->counts[DRV_AFTER].usage;
-	struct drv_usage usage = account->acts ? account->usage : drv_usage_since(before, after);
+	struct drv_usage usage = account->measures ? account->usage : drv_usage_since(before, after);
 
 	usage.system_calls = account->system_calls;
-	if (!account->acts) {
+	if (!account->measures) {
 		usage.cycles = after->cycles;
 		usage.instructions = after->instructions;
 	}

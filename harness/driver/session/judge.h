@@ -12,10 +12,10 @@ enum drv_boundary { DRV_AFTER_VERIFY, DRV_COUNTED, DRV_BEFORE, DRV_AFTER, DRV_LA
 /* What is known of one endpoint. */
 struct drv_account {
 	const char *role;
-	bool acts;
+	bool measures;
 	enum drv_sleep sleep;
 	struct drv_counts counts[DRV_BOUNDARIES];
-	/* acting: what the measurement cost, and its operations */
+	/* of one that measures: what the measurement cost, and its operations */
 	struct drv_usage usage;
 	uint64_t operations;
 	/* of the step COUNT; -1: not counted */

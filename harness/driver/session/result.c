@@ -83,7 +83,7 @@ void drv_result_free(struct drv_result *result)
 		json_decref(result->pinning[i]);
 		json_decref(result->endpoint[i]);
 		json_decref(result->threads[i]);
-		json_decref(result->resident[i]);
+		json_decref(result->rss[i]);
 	}
 	for (size_t i = 0; i < result->attempts_count; i++)
 		drv_attempt_free(&result->attempts[i]);
@@ -334,8 +334,8 @@ char *drv_result_text(const struct drv_result *result)
 	put(&object, "endpoints", parts_json(result->endpoint));
 	put(&object, "objects", result->objects ? json_incref(result->objects) : json_array());
 	put(&object, "threads", parts_json(result->threads));
-	if (result->resident[0])
-		put(&object, "resident_bytes", parts_json(result->resident));
+	if (result->rss[0])
+		put(&object, "resident_bytes", parts_json(result->rss));
 	if (result->control_bytes)
 		put(&object, "control_bytes", json_incref(result->control_bytes));
 	put(&object, "checks", checks_json(&result->checks));

@@ -98,7 +98,7 @@ struct drv_result {
 	/* by endpoint: the core that each of its threads ran on last */
 	json_t *threads[DRV_ENDPOINTS_MAX];
 	/* by endpoint: resident memory of its process, see rss.h; NULL: it did not come to connect */
-	json_t *resident[DRV_ENDPOINTS_MAX];
+	json_t *rss[DRV_ENDPOINTS_MAX];
 	/* array, by endpoint: what it said and heard out of band, in bytes; NULL: nobody to talk to */
 	json_t *control_bytes;
 	struct drv_checks checks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One role in one attempt: its state, its steps, what it counted. Where several threads play it, each goes through the
+ * One role in one attempt: its state, its steps, what it counted. Where several threads have it, each goes through the
  * same, and what they counted and recorded is added up here.
  */
 #include "session/role_run.h"
@@ -18,11 +18,11 @@
 const struct drv_role *drv_role_here(const struct drv_engine *engine, const struct drv_point *point)
 {
 	if (engine->self)
-		return drv_role_acting(point->pattern);
+		return drv_role_requester(point->pattern);
 	return drv_role_find(point->pattern, engine->launch->endpoints[engine->endpoint].role);
 }
 
-/* A job of all threads on the play of each. */
+/* A job of all threads on the role run of each. */
 struct job {
 	struct drv_role_run *run;
 	size_t index;
@@ -35,7 +35,7 @@ struct job {
 	bool settled[DRV_THREADS_MAX];
 };
 
-static struct drv_role_run *play_of(const struct job *job, const struct drv_engine *engine)
+static struct drv_role_run *run_of(const struct job *job, const struct drv_engine *engine)
 {
 	return engine->thread ? &job->run->others[engine->thread - 1] : job->run;
 }
@@ -45,7 +45,7 @@ static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	const struct job *job = arg;
 	const struct drv_point *point = &engine->launch->points[job->index];
 	const struct drv_role *role = drv_role_here(engine, point);
-	struct drv_role_run *run = play_of(job, engine);
+	struct drv_role_run *run = run_of(job, engine);
 
 	run->engine = engine;
 	run->pattern = point->pattern;
@@ -62,7 +62,7 @@ static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 
 static int stop_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
-	struct drv_role_run *run = play_of(arg, engine);
+	struct drv_role_run *run = run_of(arg, engine);
 
 	(void)fail;
 	/* the layer is polled on: what comes now is nobody's */
@@ -151,7 +151,7 @@ static int serve_alone(struct drv_role_run *run, json_t **message_out, struct dr
 }
 
 /*
- * Everything that a thread with a context does while a point is measured, acting or serving (then with a message_out).
+ * Everything that a thread with a context does while a point is measured, as the role that measures or in serve (then with a message_out).
  * harness/bench/instructions.py counts what happens below this function, by its name: keep it a function of its own.
  */
 int drv_measured(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
@@ -166,7 +166,7 @@ int drv_measured(struct drv_role_run *run, json_t **message_out, struct drv_fail
 static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	struct job *job = arg;
-	struct drv_role_run *run = play_of(job, engine);
+	struct drv_role_run *run = run_of(job, engine);
 	struct drv_usage before, after;
 	int status;
 
@@ -191,8 +191,8 @@ static int step_other(struct drv_engine *engine, void *arg, struct drv_fail *fai
 	const int status = step_one(engine, arg, fail);
 	json_t *message;
 
-	drv_threads_reach(engine);
-	return status ? -1 : drv_role_run_serve_alone(play_of(arg, engine), &message, fail);
+	drv_threads_arrive(engine);
+	return status ? -1 : drv_role_run_serve_alone(run_of(arg, engine), &message, fail);
 }
 
 /* Works for others; a message is put back, the recall is not. */
@@ -224,7 +224,7 @@ static int step_all(struct drv_role_run *run, struct job *job, struct drv_fail *
 	drv_threads_watch(engine);
 	if (!status)
 		status = serve_until_recalled(run, fail);
-	drv_threads_ring(engine);
+	drv_threads_recall(engine);
 	if (drv_threads_join(engine, &why) && !status) {
 		*fail = why;
 		status = -1;
@@ -286,26 +286,27 @@ static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
 }
 
 /* The other role of this process. */
-static void add_passive(struct drv_role_run *passive, const struct drv_phase *phase, struct drv_counts *sum)
+static void add_responder(struct drv_role_run *responder, const struct drv_phase *phase,
+			  struct drv_counts *sum)
 {
 	struct drv_counts counts = {0};
 
-	passive->role->phase(passive, phase, &counts);
+	responder->role->phase(responder, phase, &counts);
 	add_counts(sum, &counts);
 }
 
 static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	struct job *job = arg;
-	struct drv_role_run *run = play_of(job, engine);
+	struct drv_role_run *run = run_of(job, engine);
 	struct drv_counts *counts = &job->counts[engine->thread];
 
 	(void)fail;
 	memset(counts, 0, sizeof(*counts));
 	run->role->phase(run, job->phase, counts);
-	if (run->passive)
-		add_passive(run->passive, job->phase, counts);
-	run->serves_measurement = !drv_role_acts(run->role, run->parameters) &&
+	if (run->responder)
+		add_responder(run->responder, job->phase, counts);
+	run->serves_measurement = !drv_role_measures(run->role, run->parameters) &&
 				  job->phase->ended == DRV_STEP_WARMUP && !job->phase->last;
 	counts->waits = engine->waits;
 	drv_usage_read(&counts->usage);
@@ -313,7 +314,7 @@ static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	return 0;
 }
 
-/* What is counted begins and ends with phases; what acts reads it at the ends of its own steps. */
+/* What is counted begins and ends with phases; what measures reads it at the ends of its own steps. */
 static void count_phase(const struct drv_role_run *run, const struct drv_phase *phase,
 			struct drv_usage *usage)
 {
@@ -325,7 +326,7 @@ static void count_phase(const struct drv_role_run *run, const struct drv_phase *
 		drv_events_end(events);
 	else if (phase->ended == DRV_STEP_VERIFY)
 		drv_events_count_calls(events);
-	else if (phase->ended == DRV_STEP_WARMUP && !run->role->acts)
+	else if (phase->ended == DRV_STEP_WARMUP && !run->role->measures)
 		drv_events_count_cycles(events);
 	/* after COUNT it is for the caller to end it, once all have been told: it takes long */
 }
@@ -342,8 +343,8 @@ void drv_role_run_phase(struct drv_role_run *run, const struct drv_phase *phase,
 	*counts_out = job.counts[0];
 	for (uint32_t i = 0; i < drv_threads_size(run->engine); i++) {
 		add_counts(counts_out, &job.counts[i + 1]);
-		/* of threads that act, each step has added what they recorded */
-		if (phase->last && !run->role->acts)
+		/* of threads that measure, each step has added what they recorded */
+		if (phase->last && !run->role->measures)
 			drv_record_add(run->record, run->others[i].record, false);
 	}
 	count_phase(run, phase, &counts_out->usage);
@@ -352,7 +353,7 @@ void drv_role_run_phase(struct drv_role_run *run, const struct drv_phase *phase,
 static int settle_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	struct job *job = arg;
-	struct drv_role_run *run = play_of(job, engine);
+	struct drv_role_run *run = run_of(job, engine);
 
 	(void)fail;
 	job->settled[engine->thread] = !run->role->settle || run->role->settle(run);
@@ -383,7 +384,7 @@ static int serve_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 {
 	json_t *message;
 
-	return drv_role_run_serve_alone(play_of(arg, engine), &message, fail);
+	return drv_role_run_serve_alone(run_of(arg, engine), &message, fail);
 }
 
 int drv_role_run_serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
@@ -398,7 +399,7 @@ int drv_role_run_serve(struct drv_role_run *run, json_t **message_out, struct dr
 	job.run = run;
 	drv_threads_post(engine, serve_one, &job);
 	status = drv_role_run_serve_alone(run, message_out, fail);
-	drv_threads_ring(engine);
+	drv_threads_recall(engine);
 	if (drv_threads_join(engine, &why) && !status) {
 		json_decref(*message_out);
 		*fail = why;

@@ -5,7 +5,7 @@
 
 #include "launch/pattern.h"
 
-/* The role that this endpoint plays in a point's pattern; at place self the one that acts. */
+/* The role that this endpoint has in a point's pattern; at place self the one that measures. */
 const struct drv_role *drv_role_here(const struct drv_engine *engine, const struct drv_point *point);
 
 /* Makes the state and prepares the role. The caller ends it with drv_role_run_stop, whether it worked or not. */
@@ -13,11 +13,11 @@ int drv_role_run_start(struct drv_role_run *run, struct drv_engine *engine, size
 		       struct drv_record *record, struct drv_fail *fail);
 void drv_role_run_stop(struct drv_role_run *run);
 
-/* Runs one step of an acting role. `usage_out` is what the measurement cost; zeroes for other steps. */
+/* Runs one step of a role that measures. `usage_out` is what the measurement cost; zeroes for other steps. */
 int drv_role_run_step(struct drv_role_run *run, enum drv_step step, uint64_t serial,
 		      struct drv_usage *usage_out, struct drv_fail *fail);
 
-/* One thread's measurement: acts, or serves until a message comes. Private to role_run.c, but that programs count by its name. */
+/* One thread's measurement: measures, or serves until a message comes. Private to role_run.c, but that programs count by its name. */
 int drv_measured(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
 	__attribute__((noinline));
 

@@ -31,7 +31,7 @@ static int end_phase(struct drv_role_run *run, const json_t *message, uint64_t d
 	struct drv_counts counts;
 	struct drv_phase phase;
 	bool settled = true;
-	json_t *said;
+	json_t *reply;
 
 	if (drv_phase_parse(message, &phase, fail))
 		return -1;
@@ -40,20 +40,21 @@ static int end_phase(struct drv_role_run *run, const json_t *message, uint64_t d
 	drv_role_run_phase(run, &phase, &counts);
 	if (phase.ended == DRV_STEP_COUNT)
 		drv_events_end(&run->engine->events);
-	said = drv_counts_json(&counts);
-	if (said && phase.last &&
-	    (json_object_set_new(said, "settled", json_boolean(settled)) ||
+	reply = drv_counts_json(&counts);
+	if (reply && phase.last &&
+	    (json_object_set_new(reply, "settled", json_boolean(settled)) ||
 	     (!phase.cancelled &&
-	      json_object_set_new(said, "quantities", drv_record_json(run->record, 0))))) {
-		json_decref(said);
-		said = NULL;
+	      json_object_set_new(reply, "quantities", drv_record_json(run->record, 0))))) {
+		json_decref(reply);
+		reply = NULL;
 	}
 	*over_out = phase.last;
-	return answer(run->engine, said, deadline_ns, fail);
+	return answer(run->engine, reply, deadline_ns, fail);
 }
 
 /* Runs one step and says how it went. A failure is endpoint 0's to judge, unless the channel to it broke. */
-static int act(struct drv_role_run *run, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail)
+static int run_step(struct drv_role_run *run, const json_t *message, uint64_t deadline_ns,
+		    struct drv_fail *fail)
 {
 	const json_int_t step = json_integer_value(json_object_get(message, "step"));
 	const json_int_t serial = json_integer_value(json_object_get(message, "serial"));
@@ -61,7 +62,7 @@ static int act(struct drv_role_run *run, const json_t *message, uint64_t deadlin
 	struct drv_usage usage;
 	struct drv_fail why;
 
-	if (!run->role->acts || step < DRV_STEP_VERIFY || step > DRV_STEP_MEASURE)
+	if (!run->role->measures || step < DRV_STEP_VERIFY || step > DRV_STEP_MEASURE)
 		return drv_fail_set(fail, DRV_PROTOCOL,
 				    "endpoint 0 ordered a step that this role does not have");
 	if (drv_role_run_step(run, (enum drv_step)step, (uint64_t)serial, &usage, &why)) {
@@ -99,7 +100,7 @@ static int serve_phases(struct drv_role_run *run, uint64_t deadline_ns, struct d
 			return -1;
 		name = json_string_value(json_object_get(message, "m"));
 		if (!strcmp(name, "act"))
-			status = act(run, message, deadline_ns, fail);
+			status = run_step(run, message, deadline_ns, fail);
 		else if (!strcmp(name, "phase") || !strcmp(name, "finish") || !strcmp(name, "cancel"))
 			status = end_phase(run, message, deadline_ns, &over, fail);
 		else
@@ -142,14 +143,14 @@ static int probe(struct drv_engine *engine, const json_t *message, uint64_t dead
 		 struct drv_fail *fail)
 {
 	const uint32_t at = (uint32_t)json_integer_value(json_object_get(message, "at"));
-	const struct drv_machine_probe_values values = drv_machine_probe_look(&engine->probe, at);
-	json_t *said = drv_machine_probe_json(&values, at, engine->endpoint);
+	const struct drv_machine_probe_values values = drv_machine_probe_measure(&engine->probe, at);
+	json_t *reply = drv_machine_probe_json(&values, at, engine->endpoint);
 
-	if (said && drv_json_set(said, "m", json_string("witness"))) {
-		json_decref(said);
-		said = NULL;
+	if (reply && drv_json_set(reply, "m", json_string("witness"))) {
+		json_decref(reply);
+		reply = NULL;
 	}
-	return answer(engine, said, deadline_ns, fail);
+	return answer(engine, reply, deadline_ns, fail);
 }
 
 int drv_serve(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail)

@@ -184,7 +184,7 @@ static int open_with_cores(struct session *session, struct drv_ability *here, st
 		drv_pin_lift(&session->pin, callers, count);
 	status = session->subject->open(engine, &session->result, here, fail);
 	if (threads)
-		drv_pin_again(&session->pin);
+		drv_pin_restore(&session->pin);
 	return status;
 }
 
@@ -301,7 +301,7 @@ static int weigh(struct session *session, struct drv_fail *fail)
 		  fail))
 		return -1;
 	for (size_t e = 0; e < json_array_size(all); e++)
-		session->result.resident[e] = json_incref(json_object_get(json_array_get(all, e), "bytes"));
+		session->result.rss[e] = json_incref(json_object_get(json_array_get(all, e), "bytes"));
 	json_decref(all);
 	return 0;
 }
@@ -335,7 +335,7 @@ static int join(struct session *session, struct drv_fail *fail)
 }
 
 /* The two processes that probe the machine get what they need, and share a line where they can. */
-static int prepare_witness(struct session *session, struct drv_fail *fail)
+static int prepare_machine_probe(struct session *session, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
 	json_t *all;
@@ -365,7 +365,7 @@ static int look(struct session *session, size_t at, struct drv_fail *fail)
 	json_decref(order);
 	if (status)
 		return -1;
-	values = drv_machine_probe_look(&engine->probe, (uint32_t)at);
+	values = drv_machine_probe_measure(&engine->probe, (uint32_t)at);
 	if (partner > 0 && drv_oob_expect(engine->oob, partner, "witness", drv_engine_idle(engine),
 					  step_deadline(session), &theirs, fail))
 		return -1;
@@ -546,7 +546,7 @@ static int prepare_fallback(struct session *session, struct drv_fail *fail)
 	session->fallback = drv_result_text(&result);
 	if (!session->fallback)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the result");
-	drv_watchdog_keep(session->args->out, session->fallback);
+	drv_watchdog_set_report(session->args->out, session->fallback);
 	return 0;
 }
 
@@ -561,7 +561,7 @@ static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 		return -1;
 	session->rss[DRV_BEFORE] = drv_rss_read();
 	if (load(session, fail) || open_subject(session, fail) || join(session, fail) ||
-	    negotiate(session, fail) || expose(session, fail) || prepare_witness(session, fail))
+	    negotiate(session, fail) || expose(session, fail) || prepare_machine_probe(session, fail))
 		return -1;
 	*attempted = true;
 	if (session->args->endpoint == 0)
@@ -598,10 +598,10 @@ static int close_and_store(struct session *session, struct drv_fail *fail)
 
 	if (out && !early)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the result");
-	drv_watchdog_keep(out, early);
-	drv_watchdog_sooner(patience_ns(session, CLOSE_NS));
+	drv_watchdog_set_report(out, early);
+	drv_watchdog_shorten(patience_ns(session, CLOSE_NS));
 	close_subject(session);
-	drv_watchdog_keep(NULL, NULL);
+	drv_watchdog_set_report(NULL, NULL);
 	free(early);
 	if (!out)
 		return 0;

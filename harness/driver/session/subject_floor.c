@@ -65,8 +65,8 @@ static int suits(const struct drv_launch *launch, const struct drv_floor *floor,
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted %zu endpoints, a floor joins 2",
 				    launch->endpoints_count);
 	/* a floor's roles are not played by threads: the launch file's reader saw to that */
-	if (!drv_role_find(launch->points[0].pattern, launch->endpoints[0].role)->acts ||
-	    drv_role_find(launch->points[0].pattern, launch->endpoints[1].role)->acts)
+	if (!drv_role_find(launch->points[0].pattern, launch->endpoints[0].role)->measures ||
+	    drv_role_find(launch->points[0].pattern, launch->endpoints[1].role)->measures)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted other roles: of a floor endpoint 0 measures, 1 answers");
 	for (size_t i = 0; i < launch->settings_count; i++)

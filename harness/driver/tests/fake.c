@@ -10,7 +10,7 @@
 #define RANGES   8u
 
 struct fake_orders fake;
-uint64_t fake_messages, fake_scattered, fake_buffers, fake_mem_regs, fake_kept;
+uint64_t fake_messages, fake_scattered, fake_buffers, fake_mem_regs, fake_held;
 uint32_t fake_registered, fake_lent, fake_queued_most;
 static uint32_t queued;
 
@@ -104,7 +104,7 @@ static int fake_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 {
 	(void)args;
 	memset(&context, 0, sizeof(context));
-	fake_messages = fake_scattered = fake_buffers = fake_mem_regs = fake_kept = 0;
+	fake_messages = fake_scattered = fake_buffers = fake_mem_regs = fake_held = 0;
 	fake_registered = fake_lent = fake_queued_most = queued = 0;
 	*ctx_out = &context;
 	return CADGE_DONE;
@@ -284,7 +284,7 @@ static void deliver(struct entry *entry, struct cadge_sink *sink)
 		break;
 	}
 	if (keep == CADGE_KEEP) {
-		fake_kept++;
+		fake_held++;
 		fake_lent++;
 	} else {
 		free(entry->data);

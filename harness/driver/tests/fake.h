@@ -43,7 +43,7 @@ extern uint64_t fake_scattered; /* of these: in several pieces, or not from the 
 extern uint64_t fake_buffers;   /* puts and gets with another buffer than the one before */
 extern uint64_t fake_mem_regs;  /* of which mem_reg was called since open; what is registered now */
 extern uint32_t fake_registered;
-extern uint64_t fake_kept; /* messages that were kept; and what was not given back yet */
+extern uint64_t fake_held; /* messages that were kept; and what was not given back yet */
 extern uint32_t fake_lent;
 extern uint32_t fake_queued_most; /* the most messages that the layer had at a time */
 const struct cadge_layer *fake_layer(void);

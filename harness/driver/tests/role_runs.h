@@ -20,7 +20,7 @@ struct outcome {
 	/* of its record, which is gone */
 	uint64_t operations, lost, elapsed_ns;
 	/* see fake.h */
-	uint64_t mem_regs, buffers, left_registered, kept, left_lent;
+	uint64_t mem_regs, buffers, left_registered, held, left_lent;
 	uint32_t queued_most;
 	bool broken;
 	char failed_checks[200]; /* names, each followed by a space */
@@ -31,7 +31,7 @@ static struct drv_clock shared_clock;
 static uint64_t shared_caches_bytes;
 
 /* Once, before everything else. */
-static inline void plays_start(void)
+static inline void role_runs_start(void)
 {
 	drv_clock_start(&shared_clock, true);
 }
@@ -98,7 +98,7 @@ static inline struct outcome run(struct drv_point point, struct fake_orders orde
 	fake = orders;
 	outcome.broken = drv_attempt_run(&engine, 0, &outcome.attempt, &phases) != 0;
 	fake = (struct fake_orders){.registers = orders.registers, .lends = orders.lends};
-	outcome.kept = fake_kept;
+	outcome.held = fake_held;
 	outcome.left_lent = fake_lent;
 	outcome.queued_most = fake_queued_most;
 	outcome.mem_regs = fake_mem_regs;
@@ -209,7 +209,7 @@ static inline void expect_failed(struct drv_point point, struct fake_orders orde
 }
 
 /* Of an unreliable layer that loses few messages: played until it lost some and few, for as long as little was measured. */
-static inline struct outcome play_losses(struct drv_point point, struct fake_orders orders)
+static inline struct outcome run_lossy(struct drv_point point, struct fake_orders orders)
 {
 	struct outcome outcome;
 

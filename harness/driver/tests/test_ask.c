@@ -34,7 +34,7 @@ static void test_faults(void)
 	expect_failed(point, (struct fake_orders){.drop_every = 100}, DRV_DEADLINE, true,
 		      "an answer that never comes");
 	point.deadline_ns = 5000000000;
-	outcome = play_losses(point, (struct fake_orders){.unreliable = true, .drop_every = 301});
+	outcome = run_lossy(point, (struct fake_orders){.unreliable = true, .drop_every = 301});
 	tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 && !outcome.attempt.mismatches,
 	       "what an unreliable layer drops is lost: %s", show(&outcome));
 }
@@ -114,7 +114,7 @@ static void test_short(void)
 
 int main(void)
 {
-	plays_start();
+	role_runs_start();
 	test_sound();
 	test_faults();
 	test_asked();

@@ -342,7 +342,7 @@ static void test_little_time(void)
 	call.deadline_ns = 3000000000;
 	{
 		const struct outcome outcome =
-			play_losses(call, (struct fake_orders){.unreliable = true, .drop_every = 4000});
+			run_lossy(call, (struct fake_orders){.unreliable = true, .drop_every = 4000});
 
 		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0, "losses in no time: %s",
 		       show(&outcome));
@@ -362,8 +362,8 @@ static void test_losses(void)
 
 			point.duration_ns = 100000000;
 			point.deadline_ns = 3000000000;
-			outcome = play_losses(point,
-					      (struct fake_orders){.unreliable = true, .drop_every = 601});
+			outcome =
+				run_lossy(point, (struct fake_orders){.unreliable = true, .drop_every = 601});
 			tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 &&
 				       outcome.operations > 0 &&
 				       outcome.attempt.executions_server <=
@@ -374,8 +374,8 @@ static void test_losses(void)
 		}
 	{
 		const struct outcome outcome =
-			play_losses(point_make("stream", 64, 0, 4),
-				    (struct fake_orders){.unreliable = true, .drop_every = 100});
+			run_lossy(point_make("stream", 64, 0, 4),
+				  (struct fake_orders){.unreliable = true, .drop_every = 100});
 
 		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 &&
 			       outcome.attempt.executions_server == outcome.operations,
@@ -388,7 +388,7 @@ static void test_losses(void)
 
 		point.duration_ns = 150000000;
 		point.deadline_ns = 3000000000;
-		outcome = play_losses(point, (struct fake_orders){.unreliable = true, .drop_every = 701});
+		outcome = run_lossy(point, (struct fake_orders){.unreliable = true, .drop_every = 701});
 		/* one in 701 is dropped, and takes its window with it: how many there are is the machine's */
 		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 &&
 			       outcome.lost * 10 < outcome.operations &&
@@ -434,7 +434,7 @@ static void test_open_loop(void)
 	point.deadline_ns = 3000000000;
 	{
 		const struct outcome outcome =
-			play_losses(point, (struct fake_orders){.unreliable = true, .drop_every = 601});
+			run_lossy(point, (struct fake_orders){.unreliable = true, .drop_every = 601});
 
 		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 && outcome.operations > 0 &&
 			       outcome.attempt.executions_expected == outcome.operations + outcome.lost,
@@ -562,7 +562,7 @@ static void test_two_flows(void)
 	point.deadline_ns = 3000000000;
 	{
 		const struct outcome outcome =
-			play_losses(point, (struct fake_orders){.unreliable = true, .drop_every = 997});
+			run_lossy(point, (struct fake_orders){.unreliable = true, .drop_every = 997});
 
 		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 && outcome.operations > 0,
 		       "losses beside a stream that goes on: %s", show(&outcome));
@@ -586,7 +586,7 @@ static void test_two_flows(void)
 
 int main(void)
 {
-	plays_start();
+	role_runs_start();
 	test_sound();
 	test_touched();
 	test_same_buffer();

@@ -51,7 +51,7 @@ static void on_notified(struct cadge_sink *sink, uint32_t peer, struct cadge_reg
 	((struct flow *)sink)->notified++;
 }
 
-static void start(struct flow *flow, struct drv_engine *engine, enum drv_claim claim)
+static void start(struct flow *flow, struct drv_engine *engine, enum drv_match match)
 {
 	memset(flow, 0, sizeof(*flow));
 	drv_port_start(&flow->port, engine);
@@ -60,7 +60,7 @@ static void start(struct flow *flow, struct drv_engine *engine, enum drv_claim c
 	flow->port.sink.call = on_call;
 	flow->port.sink.replied = on_replied;
 	flow->port.sink.notified = on_notified;
-	flow->port.claim = claim;
+	flow->port.match = match;
 }
 
 static bool holds_word(const struct drv_port *port, const void *data, size_t bytes)
@@ -94,38 +94,38 @@ static void check_messages(struct drv_engine *engine)
 	struct drv_demux demux;
 	uint64_t words[8] = {0};
 
-	start(&second, engine, DRV_CLAIM_NONE);
-	start(&first, engine, DRV_CLAIM_NONE);
+	start(&second, engine, DRV_MATCH_NONE);
+	start(&first, engine, DRV_MATCH_NONE);
 	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
-	tap_ok(first_gets(&demux, words, sizes, 7) == 0, "a flow that claims nothing gets no message");
-	start(&first, engine, DRV_CLAIM_TURNS);
+	tap_ok(first_gets(&demux, words, sizes, 7) == 0, "a flow that matches nothing gets no message");
+	start(&first, engine, DRV_MATCH_ALTERNATE);
 	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 1) == 0 && first_gets(&demux, words, sizes, 1) == 1 &&
 		       first_gets(&demux, words, sizes, 6) == 3,
 	       "in turns the first message is the other flow's, and the second one's own");
-	start(&first, engine, DRV_CLAIM_REPLIES);
+	start(&first, engine, DRV_MATCH_TRAILER);
 	drv_trailer_write((uint8_t *)words, 8, 1, DRV_RPC_REPLY);
 	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 1, "by the trailer of a reply at the end");
 	tap_ok(first_gets(&demux, words + 2, sizes, 4) == 0, "of messages that have room for it");
 	drv_trailer_write((uint8_t *)words, 8, 1, DRV_RPC_REQUEST);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 0, "and not by that of a request");
-	start(&first, engine, DRV_CLAIM_HEADS);
-	words[1] = first.port.claim_word = WORD;
+	start(&first, engine, DRV_MATCH_HEAD);
+	words[1] = first.port.match_word = WORD;
 	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 3, "by the second half of a head");
-	start(&first, engine, DRV_CLAIM_SIZE);
-	first.port.claim_bytes = 16;
+	start(&first, engine, DRV_MATCH_SIZE);
+	first.port.match_bytes = 16;
 	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 1, "by a size");
-	first.port.claims = holds_word;
+	first.port.matches = holds_word;
 	tap_ok(first_gets(&demux, words, sizes, 7) == 1 && first_gets(&demux, words + 2, sizes, 5) == 0,
 	       "and of that size as the flow says");
 	demux.port.sink.call(&demux.port.sink, 0, 1, words, 8, NULL);
 	demux.port.sink.call(&demux.port.sink, 0, 1, words, 16, NULL);
 	tap_ok(first.call == 1 && second.call == 1, "so with calls");
-	start(&first, engine, DRV_CLAIM_ASK);
-	first.port.claims = is_short;
+	start(&first, engine, DRV_MATCH_FUNCTION);
+	first.port.matches = is_short;
 	drv_demux_start(&demux, engine, &first.port, &second.port, DRV_TOKEN_RESPONDER);
 	tap_ok(first_gets(&demux, words, sizes, 7) == 4, "as the flow says");
 	demux.port.sink.call(&demux.port.sink, 0, 1, words, 8, NULL);
@@ -140,8 +140,8 @@ static void check_tokens(struct drv_engine *engine)
 	struct drv_demux demux;
 	struct cadge_sink *sink = &demux.port.sink;
 
-	start(&first, engine, DRV_CLAIM_NONE);
-	start(&second, engine, DRV_CLAIM_NONE);
+	start(&first, engine, DRV_MATCH_NONE);
+	start(&second, engine, DRV_MATCH_NONE);
 	drv_demux_start(&demux, engine, &first.port, &second.port, bit);
 	sink->sent(sink, 0, 5, CADGE_DONE);
 	sink->sent(sink, 0, DRV_TOKEN_RESPONDER | 5, CADGE_DONE);
@@ -187,8 +187,8 @@ static void check_self(struct drv_engine *engine)
 	engine->layer = &layer;
 	drv_demux_end(&demux);
 	tap_ok(engine->layer == &layer, "to end what was not begun is legal");
-	start(&first, engine, DRV_CLAIM_NONE);
-	start(&second, engine, DRV_CLAIM_NONE);
+	start(&first, engine, DRV_MATCH_NONE);
+	start(&second, engine, DRV_MATCH_NONE);
 	tap_ok(!drv_demux_self(&demux, engine, &first.port.sink, &second.port.sink, drain, NULL, &fail) &&
 		       engine->sink == &demux.port.sink,
 	       "it is the engine's sink");

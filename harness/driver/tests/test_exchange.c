@@ -44,13 +44,13 @@ int main(void)
 {
 	static uint8_t out[BYTES];
 	struct drv_floor_loop loop = {.bytes = BYTES, .seed = SEED, .made_at = out};
-	struct drv_role_run run = {.state = &loop, .role = &(const struct drv_role){.acts = false}};
+	struct drv_role_run run = {.state = &loop, .role = &(const struct drv_role){.measures = false}};
 	struct drv_counts counts = {0};
 
-	drv_form_phase(&run, &(const struct drv_phase){.full = true, .serial = 1, .told = 0}, &counts);
+	drv_form_phase(&run, &(const struct drv_phase){.full = true, .serial = 1, .control = 0}, &counts);
 	tap_ok(serve(&loop, 0, 1) == 0 && loop.full_checked == 1,
 	       "a message of this phase is compared whole");
-	drv_form_phase(&run, &(const struct drv_phase){.full = true, .serial = 2, .told = 4}, &counts);
+	drv_form_phase(&run, &(const struct drv_phase){.full = true, .serial = 2, .control = 4}, &counts);
 	tap_ok(serve(&loop, 3, 1) == 0 && loop.full_checked == 1 && loop.executions == 2,
 	       "one that was lost before the phase began, and comes late, is served and not compared");
 	tap_ok(serve(&loop, 4, 2) == 0 && loop.full_checked == 2, "the first of the phase is compared");

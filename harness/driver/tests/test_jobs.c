@@ -66,7 +66,7 @@ static const struct drv_exchange exchange = {.form = DRV_FORM_EMULATED,
 
 /* A server whose requests workers work for. */
 struct served {
-	struct drv_responder server;
+	struct drv_responder responder;
 	struct drv_worker_pool pool;
 	atomic_uint done;
 };
@@ -77,7 +77,7 @@ static uint64_t work(void *arg, uint32_t worker, uint64_t job)
 	struct served *served = arg;
 
 	(void)worker;
-	if (served->pool.requests[job].work.key == served->pool.requests[job].work.id + 7)
+	if (served->pool.requests[job].request.key == served->pool.requests[job].request.id + 7)
 		atomic_fetch_add(&served->done, 1);
 	return job;
 }
@@ -91,21 +91,21 @@ static void start(struct served *served, struct drv_engine *engine, bool block)
 	memset(&state.posts, 0, sizeof(state) - offsetof(__typeof__(state), posts));
 	memset(served, 0, sizeof(*served));
 	engine->block = block;
-	if (!tap_ok(!drv_responder_start(&served->server, engine, exchange, &fail) &&
-			    !drv_worker_pool_start(&served->pool, &served->server, DRV_POLICY_FIFO, work,
+	if (!tap_ok(!drv_responder_start(&served->responder, engine, exchange, &fail) &&
+			    !drv_worker_pool_start(&served->pool, &served->responder, DRV_POLICY_FIFO, work,
 						   served, NULL, &fail) &&
 			    served->pool.jobs.count == ROOM,
 		    "%s: %u workers start", block ? "block" : "poll", drv_workers_wanted(engine)))
 		exit(1);
-	drv_responder_phase(&served->server, &phase, &counts);
+	drv_responder_phase(&served->responder, &phase, &counts);
 	/* keys begin with 7 here, and come in any order */
-	served->server.lines[0].check.by_number = false;
+	served->responder.lines[0].check.by_number = false;
 }
 
 static void stop(struct served *served)
 {
 	drv_worker_pool_stop(&served->pool);
-	drv_responder_stop(&served->server);
+	drv_responder_stop(&served->responder);
 }
 
 static void deliver(struct served *served, uint64_t id)
@@ -114,7 +114,7 @@ static void deliver(struct served *served, uint64_t id)
 
 	drv_head_write(request, REQUEST_BYTES, exchange.seed, id + 7);
 	drv_trailer_write(request, REQUEST_BYTES, id, DRV_RPC_REQUEST);
-	served->server.port.sink.recv(&served->server.port.sink, 0, request, sizeof(request), NULL);
+	served->responder.port.sink.recv(&served->responder.port.sink, 0, request, sizeof(request), NULL);
 }
 
 /* As many at a time as there is room for, until all are answered. */
@@ -128,7 +128,7 @@ static bool serve(struct served *served, struct drv_engine *engine)
 
 		while (begun < CALLS && begun - state.answers < ROOM)
 			deliver(served, begun++);
-		if (drv_responder_drain(&served->server, &fail))
+		if (drv_responder_drain(&served->responder, &fail))
 			return false;
 		/* the layer tells nobody that it has room again */
 		if (state.answers == answers && served->pool.jobs.done.head == served->pool.jobs.done.tail &&
@@ -138,7 +138,7 @@ static bool serve(struct served *served, struct drv_engine *engine)
 	return !drv_worker_pool_due(&served->pool);
 }
 
-static void test_server(struct drv_engine *engine, bool block)
+static void test_responder(struct drv_engine *engine, bool block)
 {
 	struct served served;
 	bool all;
@@ -146,16 +146,16 @@ static void test_server(struct drv_engine *engine, bool block)
 	start(&served, engine, block);
 	all = serve(&served, engine);
 	tap_ok(all && !state.wrong && atomic_load(&served.done) == CALLS &&
-		       !served.server.lines[0].check.mismatches,
+		       !served.responder.lines[0].check.mismatches,
 	       "each of %d requests is worked for and answered once: %u answers, %u wrong", CALLS,
 	       state.answers, state.wrong);
 	/* nothing is taken back now: as many as there is room for, and one that there is none for */
-	served.server.lines[0].check.reliable = true;
+	served.responder.lines[0].check.reliable = true;
 	for (uint64_t id = 0; id < ROOM; id++)
 		deliver(&served, id);
-	all = !served.server.lines[0].check.mismatches;
+	all = !served.responder.lines[0].check.mismatches;
 	deliver(&served, ROOM);
-	tap_ok(all && served.server.lines[0].check.mismatches == 1, "%d are held, the next one is refused",
+	tap_ok(all && served.responder.lines[0].check.mismatches == 1, "%d are held, the next one is refused",
 	       ROOM);
 	stop(&served);
 	tap_ok(!engine->workers, "workers end with jobs on their way");
@@ -176,10 +176,10 @@ static void test_order(struct drv_engine *engine)
 	state.refuses = true;
 	deliver(&served, 0);
 	while (served.pool.jobs.out)
-		drv_responder_drain(&served.server, &fail);
+		drv_responder_drain(&served.responder, &fail);
 	due = drv_worker_pool_due(&served.pool);
 	state.refuses = false;
-	drv_responder_drain(&served.server, &fail);
+	drv_responder_drain(&served.responder, &fail);
 	tap_ok(due && state.answers == 1 && !drv_worker_pool_due(&served.pool),
 	       "an answer that the layer has no room for is due");
 	stop(&served);
@@ -332,8 +332,8 @@ int main(void)
 	state.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (state.fd < 0)
 		return 1;
-	test_server(&engine, true);
-	test_server(&engine, false);
+	test_responder(&engine, true);
+	test_responder(&engine, false);
 	test_policy(&engine, DRV_POLICY_FIFO);
 	test_policy(&engine, DRV_POLICY_LEAST_LOADED);
 	test_shared(&launch, false);

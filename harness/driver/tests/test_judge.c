@@ -48,7 +48,7 @@ static void check(const struct end *end)
 	struct drv_attempt attempt = {0};
 	const struct drv_account account = {
 		.role = "server",
-		.acts = true,
+		.measures = true,
 		.sleep = DRV_SLEEP_EACH,
 		.usage =
 			{

@@ -46,7 +46,7 @@ static int partner(const struct drv_launch *launch, int from, int to)
 	json_decref(offer);
 	bad |= write(to, "r", 1) == 1 ? 0 : 8;
 	for (uint32_t i = 0; read(from, &turn, 1) == 1; i++) {
-		const struct drv_machine_probe_values values = drv_machine_probe_look(&probe, i);
+		const struct drv_machine_probe_values values = drv_machine_probe_measure(&probe, i);
 
 		bad |= values.line_ns >= 0 ? 2 : 0;
 		bad |= values.copy_ns > 0 && values.clock_ns > 0 ? 0 : 4;
@@ -85,7 +85,7 @@ static void two_processes(bool hosts)
 	good = write(there[1], text, strlen(text)) > 0 && read(back[0], &turn, 1) == 1;
 	for (uint32_t i = 0; good && i < LOOKS && lines < 3; i++) {
 		good = write(there[1], "l", 1) == 1;
-		values = drv_machine_probe_look(&probe, i);
+		values = drv_machine_probe_measure(&probe, i);
 		lines += values.line_ns > 1;
 		odd += values.line_ns >= 0 && (values.line_ns < 1 || values.line_ns > 1e6);
 		odd += values.copy_ns < 100 || values.clock_ns < 0.1;
@@ -117,7 +117,7 @@ static void left_alone(void)
 	json_t *offer;
 
 	drv_machine_probe_start(&leader, &launch, 0, &the_clock);
-	values = drv_machine_probe_look(&leader, 7);
+	values = drv_machine_probe_measure(&leader, 7);
 	tap_ok(values.line_ns < 0 && values.copy_ns > 0, "nobody comes: no line, and no end of waiting");
 	offer = drv_machine_probe_offer(&leader);
 	json_object_set_new(offer, "inode", json_integer(1));
@@ -135,14 +135,14 @@ static void left_alone(void)
 }
 
 /* In one piece, so that one read takes it. */
-static bool tell(int to, const json_t *offer)
+static bool send_offer(int to, const json_t *offer)
 {
 	char *text = json_dumps(offer, 0);
 	const size_t bytes = text ? strlen(text) : 0;
-	const bool told = text && write(to, text, bytes) == (ssize_t)bytes;
+	const bool sent = text && write(to, text, bytes) == (ssize_t)bytes;
 
 	free(text);
-	return told;
+	return sent;
 }
 
 /* Dies so long after it has begun to look; SIGALRM ends a process that does not expect it. */
@@ -152,7 +152,7 @@ static void look_and_die(struct drv_machine_probe *probe, long after_us)
 
 	setitimer(ITIMER_REAL, &timer, NULL);
 	for (uint32_t i = 0;; i++)
-		drv_machine_probe_look(probe, i);
+		drv_machine_probe_measure(probe, i);
 }
 
 /* One of the two is killed in the middle of a look: the other one's ends soon all the same. */
@@ -180,7 +180,7 @@ static void killed(bool leader)
 			drv_machine_probe_start(&theirs, &launch, leader ? 0 : 1, &the_clock);
 			if (leader) {
 				offer = drv_machine_probe_offer(&theirs);
-				if (!tell(back[1], offer) || read(there[0], text, 1) != 1)
+				if (!send_offer(back[1], offer) || read(there[0], text, 1) != 1)
 					_exit(1);
 			} else {
 				if (read(there[0], text, sizeof(text) - 1) <= 0 ||
@@ -202,13 +202,13 @@ static void killed(bool leader)
 			odd += write(there[1], "r", 1) != 1;
 		} else {
 			offer = drv_machine_probe_offer(&ours);
-			odd += !tell(there[1], offer) || read(back[0], text, 1) != 1;
+			odd += !send_offer(there[1], offer) || read(back[0], text, 1) != 1;
 			json_decref(offer);
 		}
 		odd += !ours.line;
 		for (uint32_t i = 0; waitpid(child, &status, WNOHANG) == 0 || i == 0; i++, looks++) {
 			const uint64_t begun_ns = drv_now_ns();
-			const struct drv_machine_probe_values values = drv_machine_probe_look(&ours, i);
+			const struct drv_machine_probe_values values = drv_machine_probe_measure(&ours, i);
 			const uint64_t took_ns = drv_now_ns() - begun_ns;
 
 			longest_ns = took_ns > longest_ns ? took_ns : longest_ns;

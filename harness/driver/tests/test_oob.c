@@ -78,12 +78,12 @@ static int end_child(pid_t child)
 /* What an endpoint says of itself; kept until the program ends. */
 static json_t *hello_of(const char *revision, const char *launch)
 {
-	static json_t *kept;
+	static json_t *facts;
 
-	json_decref(kept);
-	kept = json_pack("{s:s, s:i, s:s, s:s, s:s}", "version", "1", "abi", 1, "schema", "s", "revision",
-			 revision, "launch", launch);
-	return kept;
+	json_decref(facts);
+	facts = json_pack("{s:s, s:i, s:s, s:s, s:s}", "version", "1", "abi", 1, "schema", "s", "revision",
+			  revision, "launch", launch);
+	return facts;
 }
 
 static struct drv_oob *open_zero(int endpoints, uint64_t limit_ns, struct drv_fail *fail)

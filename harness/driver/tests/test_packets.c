@@ -35,9 +35,9 @@ static void start(void)
 	packet_wire_start(&state, mac, 0);
 }
 
-/* `bytes` of `from` at `offset`, as message `number`, of which `kept` bytes arrive. Bytes of the message that is whole then. */
+/* `bytes` of `from` at `offset`, as message `number`, of which `arrived` bytes arrive. Bytes of the message that is whole then. */
 static ssize_t take_cut(const uint8_t *from, uint32_t number, size_t offset, size_t bytes, uint8_t flags,
-			size_t kept)
+			size_t arrived)
 {
 	uint8_t covered[PACKET_HEAD_BYTES], *at = state.in + state.gather.gathered;
 	struct packet_head head;
@@ -47,7 +47,7 @@ static ssize_t take_cut(const uint8_t *from, uint32_t number, size_t offset, siz
 	packet_wire_head(&state, &head, number, offset, bytes, flags);
 	memcpy(at, &head, sizeof(head));
 	memcpy(at + sizeof(head), from + offset, bytes);
-	return packet_wire_take(&state, covered, kept, &whole) ? (ssize_t)whole : NONE;
+	return packet_wire_take(&state, covered, arrived, &whole) ? (ssize_t)whole : NONE;
 }
 
 static ssize_t take(const uint8_t *from, uint32_t number, size_t offset, size_t bytes)
@@ -140,9 +140,9 @@ static void losses(void)
 	take(message, 6, 0, PACKET);
 	tap_ok(take_pieces(other, 7, PACKET, PACKET) == NONE, "pieces of two messages make none");
 	tap_ok(holds(take_pieces(message, 8, 0, PACKET), message), "and the next one is whole again");
-	for (size_t kept = 0; kept < PACKET_HEAD_BYTES + PACKET; kept++) {
+	for (size_t arrived = 0; arrived < PACKET_HEAD_BYTES + PACKET; arrived++) {
 		take(message, 9, 0, PACKET);
-		wrong |= take_cut(message, 9, PACKET, PACKET, 0, kept) != NONE;
+		wrong |= take_cut(message, 9, PACKET, PACKET, 0, arrived) != NONE;
 		wrong |= take(message, 9, 2 * PACKET, BYTES - 2 * PACKET) != NONE;
 	}
 	tap_ok(!wrong, "a packet that was cut short anywhere is none");

@@ -13,13 +13,13 @@
 static int role_whole(const struct drv_role *role)
 {
 	return role->name && role->prepare && role->phase && role->state_bytes &&
-	       role->acts == (role->verify && role->warmup && role->measure);
+	       role->measures == (role->verify && role->warmup && role->measure);
 }
 
 static void check_pattern(const char *name, bool form)
 {
 	const struct drv_pattern *pattern = drv_pattern_find(name, form);
-	int parameters = 0, quantities = 0, roles = 0, acting = 0, whole = 1;
+	int parameters = 0, quantities = 0, roles = 0, requester = 0, whole = 1;
 
 	if (!tap_ok(pattern != NULL, "%s is there", name))
 		return;
@@ -34,12 +34,12 @@ static void check_pattern(const char *name, bool form)
 		quantities++;
 	for (const struct drv_role *role = pattern->roles; role->name; role++, roles++) {
 		whole &= role_whole(role) && drv_role_find(pattern, role->name) == role;
-		acting += role->acts;
+		requester += role->measures;
 	}
 	/* the other role of one process has a state of its own, and no threads */
-	if (pattern->self && drv_role_passive(pattern))
-		whole &= drv_role_acting(pattern)->acts && !drv_role_passive(pattern)->shared_bytes;
-	tap_ok(whole && acting > 0 && parameters <= DRV_PARAMETERS_MAX && quantities > 0 &&
+	if (pattern->self && drv_role_responder(pattern))
+		whole &= drv_role_requester(pattern)->measures && !drv_role_responder(pattern)->shared_bytes;
+	tap_ok(whole && requester > 0 && parameters <= DRV_PARAMETERS_MAX && quantities > 0 &&
 		       quantities <= DRV_QUANTITIES_MAX && roles <= DRV_ROLES_MAX && pattern->needs &&
 		       strlen(pattern->digest) == 64 && (pattern->offered != NULL) == form,
 	       "%s: %d parameters, %d quantities, %d roles", name, parameters, quantities, roles);

@@ -23,7 +23,7 @@ static uint8_t *exact_copy(const uint8_t *buffer, size_t bytes)
 static void test_touch(void)
 {
 	uint8_t buffer[4096 + 16];
-	int whole = 1, flips = 1, kept = 1;
+	int whole = 1, flips = 1, intact = 1;
 	uint32_t numbers = 0;
 
 	for (size_t bytes = 0; bytes <= 400; bytes += bytes < 180 ? 1 : 37) {
@@ -32,8 +32,8 @@ static void test_touch(void)
 		memset(buffer, 0xee, sizeof(buffer));
 		drv_touch_write(buffer, bytes, SEED, 7);
 		for (size_t at = 0; at < 16; at++)
-			kept &= buffer[at] == 0xee;
-		kept &= buffer[bytes < 16 ? 16 : bytes] == 0xee;
+			intact &= buffer[at] == 0xee;
+		intact &= buffer[bytes < 16 ? 16 : bytes] == 0xee;
 		copy = exact_copy(buffer, bytes);
 		whole &= drv_touch_read(copy, bytes, SEED, 7);
 		memmove(buffer + 3, buffer, bytes);
@@ -45,7 +45,7 @@ static void test_touch(void)
 		}
 		free(copy);
 	}
-	tap_ok(kept, "writing a message anew keeps to what is behind its head");
+	tap_ok(intact, "writing a message anew keeps to what is behind its head");
 	tap_ok(whole, "what was written is read, in every length and at any address");
 	tap_ok(flips, "a flipped bit in any byte of a message that is read is noticed");
 	drv_touch_write(buffer, 4096, SEED, 1);

@@ -27,20 +27,20 @@ static void start(struct receiver *receiver, size_t bytes)
 		exit(77);
 }
 
-/* Piece `which` of message `number`, in a frame that has no byte more than `kept`; taken in, then gone. */
+/* Piece `which` of message `number`, in a frame that has no byte more than `room`; taken in, then gone. */
 static bool take(struct receiver *receiver, const uint8_t *message, uint32_t number, uint32_t which,
-		 size_t kept)
+		 size_t room)
 {
 	const struct xdp_piece piece = {number, which * PIECE, BYTES};
 	const size_t left = BYTES - piece.offset;
-	uint8_t whole[FRAME] = {0}, *frame = malloc(kept);
+	uint8_t whole[FRAME] = {0}, *frame = malloc(room);
 	size_t bytes;
 	bool done;
 
 	if (!frame)
 		exit(77);
 	bytes = pieces_fill(whole, &piece, message, left < PIECE ? left : PIECE);
-	bytes = kept < bytes ? kept : bytes;
+	bytes = room < bytes ? room : bytes;
 	memcpy(frame, whole, bytes);
 	done = pieces_gather(&receiver->loop, frame, (uint32_t)bytes);
 	free(frame);
@@ -77,9 +77,9 @@ int main(void)
 	early = take(&receiver, message, 5, 1, FRAME);
 	early |= take(&receiver, message, 5, 2, FRAME);
 	tap_ok(!early, "pieces of two messages make none");
-	for (size_t kept = 1; kept < FRAME; kept++) {
+	for (size_t room = 1; room < FRAME; room++) {
 		take(&receiver, message, 6, 0, FRAME);
-		torn |= take(&receiver, message, 6, 1, kept);
+		torn |= take(&receiver, message, 6, 1, room);
 		torn |= take(&receiver, message, 6, 2, FRAME);
 	}
 	tap_ok(!torn, "a frame that was cut anywhere is no piece");

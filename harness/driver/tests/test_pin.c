@@ -83,7 +83,7 @@ int main(void)
 
 	drv_pin_set(&none, -1);
 	drv_pin_lift(&none, &core, 1);
-	drv_pin_again(&none);
+	drv_pin_restore(&none);
 	tap_ok(started_now(core).count == count, "who is not to be pinned is left alone");
 	drv_pin_free(&none);
 
@@ -96,7 +96,7 @@ int main(void)
 		       "lifted: it gets the cores that are not the caller's");
 	else
 		tap_ok(started_now(core).count == 1, "lifted: there is one core for all");
-	drv_pin_again(&pin);
+	drv_pin_restore(&pin);
 	drv_pin_check(&pin);
 	tap_ok(pin.ok && pin.actual_count == 1, "pinned again");
 
@@ -106,7 +106,7 @@ int main(void)
 		callers[i] = i;
 	drv_pin_lift(&pin, callers, CPU_SETSIZE);
 	tap_ok(started_now(core).count == count, "where the callers have every core, it gets all of them");
-	drv_pin_again(&pin);
+	drv_pin_restore(&pin);
 	drv_pin_check(&pin);
 	tap_ok(pin.ok, "pinned again");
 	threads(core);

@@ -51,7 +51,7 @@ static void check_proof(const char *label, size_t token_bytes, const char *wante
 }
 
 /* A server that knows what a server says, and answers with the proof it should, but for bit `wrong` (-1: none). */
-static int play_server(int fd, const struct drv_oob_token *token, int wrong)
+static int be_server(int fd, const struct drv_oob_token *token, int wrong)
 {
 	const uint64_t until_ns = drv_now_ns() + 5 * SECOND;
 	uint8_t opening[8 + DRV_OOB_NONCE_BYTES], client_nonce[DRV_OOB_NONCE_BYTES];
@@ -84,7 +84,7 @@ static void check_server(int wrong, int wanted)
 	if (child < 0)
 		exit(77);
 	if (child == 0)
-		_exit(play_server(ends[1], &token, wrong));
+		_exit(be_server(ends[1], &token, wrong));
 	close(ends[1]);
 	status = drv_oob_auth_client(ends[0], &token, drv_now_ns() + 5 * SECOND, &fail);
 	close(ends[0]);

@@ -26,8 +26,8 @@ static void expect_taken(struct drv_point point, struct fake_orders orders)
 	const struct outcome outcome =
 		expect_sound(point, orders, drv_reply_words[point_get(&point, "reply")]);
 
-	tap_ok(outcome.left_lent == 0 && (outcome.kept > 0) == looks, "%" PRIu64 " replies were kept",
-	       outcome.kept);
+	tap_ok(outcome.left_lent == 0 && (outcome.held > 0) == looks, "%" PRIu64 " replies were kept",
+	       outcome.held);
 }
 
 /* Another thread takes replies, in every way that a layer may have, and as they may come. */
@@ -122,7 +122,7 @@ static void test_reply_thread_descriptor(void)
 
 int main(void)
 {
-	plays_start();
+	role_runs_start();
 	test_reply_thread();
 	test_reply_thread_faults();
 	test_reply_thread_descriptor();

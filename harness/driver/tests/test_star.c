@@ -291,7 +291,7 @@ static int wrong_token_body(int endpoint)
 }
 
 /* Endpoint 3 says that it is 2 as well, and is turned away; the real 3 comes later. */
-static int twin_body(int endpoint)
+static int duplicate_body(int endpoint)
 {
 	struct drv_fail fail = {.text = ""};
 	struct drv_oob *oob;
@@ -330,7 +330,7 @@ static void test_meeting(int count)
 	oob = join(0, &token, SECOND, &fail);
 	tap_ok(!oob && fail.reason == DRV_TOKEN, "one with another token is not let in: %s", fail.text);
 	tap_ok(end(children, count) == count - 1, "and all of %d are told", count);
-	start(children, count, twin_body);
+	start(children, count, duplicate_body);
 	oob = join(0, &token, 10 * SECOND, &fail);
 	tap_ok(oob && gather_numbers(oob, 0), "a number that is taken is not given twice");
 	tap_ok(end(children, count) == count - 1, "and the others do not suffer");

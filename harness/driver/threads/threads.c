@@ -24,7 +24,7 @@ struct drv_threads {
 	atomic_uint posted;
 	/* jobs done so far, by all threads together */
 	atomic_uint done;
-	/* how many have come to drv_threads_reach in this job */
+	/* how many have come to drv_threads_arrive in this job */
 	atomic_uint reached;
 	/* the last job that was told to come back */
 	atomic_uint recalled;
@@ -173,7 +173,7 @@ void drv_threads_post(struct drv_engine *engine, drv_thread_fn job, void *arg)
 	atomic_fetch_add_explicit(&threads->posted, 1, memory_order_release);
 }
 
-void drv_threads_reach(struct drv_engine *engine)
+void drv_threads_arrive(struct drv_engine *engine)
 {
 	atomic_fetch_add_explicit(engine->reached, 1, memory_order_release);
 }
@@ -184,7 +184,7 @@ void drv_threads_watch(struct drv_engine *engine)
 	engine->awaited_at = engine->threads->size;
 }
 
-void drv_threads_ring(struct drv_engine *engine)
+void drv_threads_recall(struct drv_engine *engine)
 {
 	atomic_store_explicit(&engine->threads->recalled, atomic_load(&engine->threads->posted),
 			      memory_order_release);
@@ -227,7 +227,7 @@ int drv_threads_all(struct drv_engine *engine, drv_thread_fn job, void *arg, str
 	drv_threads_post(engine, job, arg);
 	status = job(engine, arg, fail);
 	if (status)
-		drv_threads_ring(engine);
+		drv_threads_recall(engine);
 	if (drv_threads_join(engine, &why) && !status) {
 		*fail = why;
 		status = -1;

@@ -46,13 +46,13 @@ uint32_t drv_threads_size(const struct drv_engine *engine);
 /* Begins a job in all other threads. `arg` stays until drv_threads_join. */
 void drv_threads_post(struct drv_engine *engine, drv_thread_fn job, void *arg);
 /* Inside a job of another thread: says that it has come so far. */
-void drv_threads_reach(struct drv_engine *engine);
+void drv_threads_arrive(struct drv_engine *engine);
 /*
  * Makes drv_engine_poll_oob of the first thread, where it takes messages, return JSON's null once all others have come so far.
  */
 void drv_threads_watch(struct drv_engine *engine);
 /* Tells the other threads to come back: those that serve are done, those that act give up. */
-void drv_threads_ring(struct drv_engine *engine);
+void drv_threads_recall(struct drv_engine *engine);
 /* Waits until the job is done, polling the layer. 0, or -1 with the reason of the first thread that failed. */
 int drv_threads_join(struct drv_engine *engine, struct drv_fail *fail);
 

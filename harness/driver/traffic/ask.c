@@ -32,8 +32,8 @@ int drv_ask_start(struct drv_role_run *run, drv_recv_fn recv, uint32_t slots, si
 	port->sink.recv = recv ? recv : on_recv;
 	port->sink.sent = drv_progress_on_sent;
 	/* answers have the seed inverted in their heads */
-	port->claim = DRV_CLAIM_HEADS;
-	port->claim_word = ~run->seed;
+	port->match = DRV_MATCH_HEAD;
+	port->match_word = ~run->seed;
 	run->engine->sink = requester->progress.sink;
 	run->sleep = DRV_SLEEP_EACH;
 	return 0;

@@ -4,7 +4,7 @@
  * that the pattern decides. It owns the buffers that requests leave from, polls, checks what answers hold, and counts. The
  * state of the role begins with it. The pattern writes `prepare`, and one function that asks once; the steps are here:
  *
- *	drv_ask_start(play, NULL, 1, request_bytes, touch, fail)
+ *	drv_ask_start(run, NULL, 1, request_bytes, touch, fail)
  *	drv_call(requester, request_bytes, drv_ask_key(number, answer_bytes), &span, fail)
  *
  * harness/driver/tests/patterns/closed_loop is a whole pattern of that kind.
@@ -176,7 +176,7 @@ DRV_INLINE int drv_ask_measure(struct drv_role_run *run, const drv_ask_fn ask, s
 
 /* Of the role's table, all that is the same in each pattern. */
 #define DRV_ASK_ROLE                                                                                         \
-	.acts = true, .stop = drv_requester_role_stop, .settle = drv_requester_role_settle,                  \
+	.measures = true, .stop = drv_requester_role_stop, .settle = drv_requester_role_settle,              \
 	.phase = drv_requester_role_phase
 
 #endif

@@ -14,61 +14,61 @@ static struct drv_port *port_of(const struct drv_demux *demux, uint64_t token)
 	return demux->flows[(token & demux->mark) != 0];
 }
 
-DRV_INLINE bool is_for(struct drv_port *port, const enum drv_claim claim, const void *data, size_t bytes)
+DRV_INLINE bool is_for(struct drv_port *port, const enum drv_match match, const void *data, size_t bytes)
 {
 	uint64_t id;
 
-	switch (claim) {
-	case DRV_CLAIM_REPLIES: return drv_trailer_read(data, bytes, DRV_RPC_REPLY, &id);
-	case DRV_CLAIM_HEADS:
-		return bytes >= DRV_HEAD_BYTES && drv_load64((const uint8_t *)data + 8) == port->claim_word;
-	case DRV_CLAIM_SIZE:
-		return bytes == port->claim_bytes && (!port->claims || port->claims(port, data, bytes));
-	case DRV_CLAIM_ASK: return port->claims(port, data, bytes);
-	case DRV_CLAIM_TURNS:
-	case DRV_CLAIM_NONE: break;
+	switch (match) {
+	case DRV_MATCH_TRAILER: return drv_trailer_read(data, bytes, DRV_RPC_REPLY, &id);
+	case DRV_MATCH_HEAD:
+		return bytes >= DRV_HEAD_BYTES && drv_load64((const uint8_t *)data + 8) == port->match_word;
+	case DRV_MATCH_SIZE:
+		return bytes == port->match_bytes && (!port->matches || port->matches(port, data, bytes));
+	case DRV_MATCH_FUNCTION: return port->matches(port, data, bytes);
+	case DRV_MATCH_ALTERNATE:
+	case DRV_MATCH_NONE: break;
 	}
 	return false;
 }
 
-/* Compiled for each claim of the first flow, so that it is not asked which; two calls are fewer instructions than a choice. */
-#define RECEIVE(name, claim)                                                                                 \
+/* Compiled for each rule of the first flow, so that it is not asked which; two calls are fewer instructions than a choice. */
+#define RECEIVE(name, match)                                                                                 \
 	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,  \
 				    struct cadge_lend *lend)                                                 \
 	{                                                                                                    \
 		const struct drv_demux *demux = (const struct drv_demux *)sink;                              \
 		struct drv_port *first = demux->flows[0], *second = demux->flows[1];                         \
                                                                                                              \
-		if (is_for(first, claim, data, bytes))                                                       \
+		if (is_for(first, match, data, bytes))                                                       \
 			return first->sink.recv(&first->sink, peer, data, bytes, lend);                      \
 		return second->sink.recv(&second->sink, peer, data, bytes, lend);                            \
 	}
-#define CALL(name, claim)                                                                                    \
+#define CALL(name, match)                                                                                    \
 	static void name(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args,              \
 			 size_t bytes, const struct cadge_reply_to *reply_to)                                \
 	{                                                                                                    \
 		const struct drv_demux *demux = (const struct drv_demux *)sink;                              \
-		const bool first = is_for(demux->flows[0], claim, args, bytes);                              \
+		const bool first = is_for(demux->flows[0], match, args, bytes);                              \
 		struct cadge_sink *to = &demux->flows[first ? 0 : 1]->sink;                                  \
                                                                                                              \
 		to->call(to, peer, op, args, bytes, reply_to);                                               \
 	}
-RECEIVE(on_recv, DRV_CLAIM_NONE)
-RECEIVE(on_recv_by_trailer, DRV_CLAIM_REPLIES)
-RECEIVE(on_recv_by_head, DRV_CLAIM_HEADS)
-RECEIVE(on_recv_asking, DRV_CLAIM_ASK)
-CALL(on_call, DRV_CLAIM_NONE)
-CALL(on_call_by_size, DRV_CLAIM_SIZE)
-CALL(on_call_asking, DRV_CLAIM_ASK)
+RECEIVE(on_recv, DRV_MATCH_NONE)
+RECEIVE(on_recv_by_trailer, DRV_MATCH_TRAILER)
+RECEIVE(on_recv_by_head, DRV_MATCH_HEAD)
+RECEIVE(on_recv_by_function, DRV_MATCH_FUNCTION)
+CALL(on_call, DRV_MATCH_NONE)
+CALL(on_call_by_size, DRV_MATCH_SIZE)
+CALL(on_call_by_function, DRV_MATCH_FUNCTION)
 
-static enum cadge_keep on_recv_in_turns(struct cadge_sink *sink, uint32_t peer, const void *data,
-					size_t bytes, struct cadge_lend *lend)
+static enum cadge_keep on_recv_alternate(struct cadge_sink *sink, uint32_t peer, const void *data,
+					 size_t bytes, struct cadge_lend *lend)
 {
 	struct drv_demux *demux = (struct drv_demux *)sink;
-	struct drv_port *next = demux->turns[0];
+	struct drv_port *next = demux->next[0];
 
-	demux->turns[0] = demux->turns[1];
-	demux->turns[1] = next;
+	demux->next[0] = demux->next[1];
+	demux->next[1] = next;
 	return next->sink.recv(&next->sink, peer, data, bytes, lend);
 }
 
@@ -79,10 +79,10 @@ static enum cadge_keep on_recv_by_size(struct cadge_sink *sink, uint32_t peer, c
 	const struct drv_demux *demux = (const struct drv_demux *)sink;
 	struct drv_port *first = demux->flows[0], *second = demux->flows[1];
 
-	if (DRV_LIKELY(bytes != first->claim_bytes))
+	if (DRV_LIKELY(bytes != first->match_bytes))
 		return second->sink.recv(&second->sink, peer, data, bytes, lend);
-	return first->claims ? on_recv_asking(sink, peer, data, bytes, lend)
-			     : first->sink.recv(&first->sink, peer, data, bytes, lend);
+	return first->matches ? on_recv_by_function(sink, peer, data, bytes, lend)
+			      : first->sink.recv(&first->sink, peer, data, bytes, lend);
 }
 
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
@@ -110,12 +110,12 @@ static void on_notified(struct cadge_sink *sink, uint32_t peer, struct cadge_reg
 	to->notified(to, peer, region, offset_bytes, bytes);
 }
 
-static bool claims(const struct drv_port *port, const void *data, size_t bytes)
+static bool matches(const struct drv_port *port, const void *data, size_t bytes)
 {
 	const struct drv_demux *demux = (const struct drv_demux *)port;
 
-	return is_for(demux->flows[0], demux->flows[0]->claim, data, bytes) ||
-	       is_for(demux->flows[1], demux->flows[1]->claim, data, bytes);
+	return is_for(demux->flows[0], demux->flows[0]->match, data, bytes) ||
+	       is_for(demux->flows[1], demux->flows[1]->match, data, bytes);
 }
 
 void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct drv_port *first,
@@ -123,31 +123,31 @@ void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct 
 {
 	enum cadge_keep (*const receivers[])(struct cadge_sink *, uint32_t, const void *, size_t,
 					     struct cadge_lend *) = {
-		[DRV_CLAIM_NONE] = on_recv,
-		[DRV_CLAIM_TURNS] = on_recv_in_turns,
-		[DRV_CLAIM_REPLIES] = on_recv_by_trailer,
-		[DRV_CLAIM_HEADS] = on_recv_by_head,
-		[DRV_CLAIM_SIZE] = on_recv_by_size,
-		[DRV_CLAIM_ASK] = on_recv_asking,
+		[DRV_MATCH_NONE] = on_recv,
+		[DRV_MATCH_ALTERNATE] = on_recv_alternate,
+		[DRV_MATCH_TRAILER] = on_recv_by_trailer,
+		[DRV_MATCH_HEAD] = on_recv_by_head,
+		[DRV_MATCH_SIZE] = on_recv_by_size,
+		[DRV_MATCH_FUNCTION] = on_recv_by_function,
 	};
 
 	memset(demux, 0, sizeof(*demux));
 	drv_port_start(&demux->port, engine);
-	demux->port.sink.recv = receivers[first->claim];
+	demux->port.sink.recv = receivers[first->match];
 	demux->port.sink.sent = on_sent;
 	/* requests are calls where replies are results: only flows of responders have any to tell apart */
-	demux->port.sink.call = first->claim == DRV_CLAIM_SIZE  ? on_call_by_size
-				: first->claim == DRV_CLAIM_ASK ? on_call_asking
-								: on_call;
+	demux->port.sink.call = first->match == DRV_MATCH_SIZE       ? on_call_by_size
+				: first->match == DRV_MATCH_FUNCTION ? on_call_by_function
+								     : on_call;
 	demux->port.sink.replied = on_replied;
 	demux->port.sink.notified = on_notified;
-	demux->port.claims = claims;
-	if (first->claim != DRV_CLAIM_NONE || second->claim != DRV_CLAIM_NONE)
-		demux->port.claim = DRV_CLAIM_ASK;
+	demux->port.matches = matches;
+	if (first->match != DRV_MATCH_NONE || second->match != DRV_MATCH_NONE)
+		demux->port.match = DRV_MATCH_FUNCTION;
 	demux->flows[0] = first;
 	demux->flows[1] = second;
-	demux->turns[0] = second;
-	demux->turns[1] = first;
+	demux->next[0] = second;
+	demux->next[1] = first;
 	demux->mark = mark;
 }
 

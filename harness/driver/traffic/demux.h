@@ -3,7 +3,7 @@
  * Demultiplexer of a context that has two flows: the two ends of one exchange in one process (place self), or two
  * exchanges over one engine. It is the context's sink then, and hands each event to the flow that it belongs to. The
  * token of a completion or a result has a bit of the second flow; whether a message is the first flow's, that flow says
- * by what the message holds (enum drv_claim). A context with one flow has no demultiplexer.
+ * by what the message holds (enum drv_match). A context with one flow has no demultiplexer.
  */
 #ifndef DRV_DEMUX_H
 #define DRV_DEMUX_H
@@ -17,8 +17,8 @@ struct drv_demux {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
 	struct drv_port *flows[2];
-	/* DRV_CLAIM_TURNS: whose the next messages are */
-	struct drv_port *turns[2];
+	/* DRV_MATCH_ALTERNATE: whose the next messages are */
+	struct drv_port *next[2];
 	/* bit of a token: of flow 1 */
 	uint64_t mark;
 	/* place self: what flow 1 does after each poll; the layer's own table, and ours, whose poll does so */

@@ -51,7 +51,7 @@ void drv_floor_read(struct drv_floor_loop *loop, const uint8_t *message, uint64_
 		drv_floor_mismatch(loop, "%s has a wrong body", what);
 }
 
-int drv_floor_look(struct drv_floor_loop *loop)
+int drv_floor_poll_oob(struct drv_floor_loop *loop)
 {
 	/* who wakes up for nothing has the time for a look; it also lets a few messages of a flow gather */
 	if (loop->run->block)
@@ -181,7 +181,7 @@ int drv_form_prepare(struct drv_role_run *run, size_t bytes, uint32_t depth, boo
 	loop->made_at = loop->out;
 	if (!loop->out || !loop->in)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for messages of %zu bytes", bytes);
-	if (run->role->acts && !flow && !(loop->samples = drv_record_samples(run->record, 0, fail)))
+	if (run->role->measures && !flow && !(loop->samples = drv_record_samples(run->record, 0, fail)))
 		return -1;
 	run->sleep = flow ? DRV_SLEEP_FREE : DRV_SLEEP_EACH;
 	return loop->run->floor->begin(loop, fail);
@@ -276,7 +276,7 @@ int drv_form_measure(struct drv_role_run *run, struct drv_fail *fail)
 	return status;
 }
 
-uint64_t drv_form_tell(const struct drv_role_run *run)
+uint64_t drv_form_control(const struct drv_role_run *run)
 {
 	const struct drv_floor_loop *loop = run->state;
 
@@ -307,17 +307,17 @@ void drv_form_phase(struct drv_role_run *run, const struct drv_phase *phase, str
 {
 	struct drv_floor_loop *loop = run->state;
 
-	counts_out->posts = run->role->acts;
+	counts_out->posts = run->role->measures;
 	counts_out->posted = loop->posted;
-	counts_out->executes = !run->role->acts;
+	counts_out->executes = !run->role->measures;
 	counts_out->executed = loop->executions;
 	counts_out->checked = loop->checked;
 	counts_out->full_checked = loop->full_checked;
 	counts_out->mismatches = loop->mismatches;
 	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%.158s", loop->mismatch);
-	if (run->role->acts)
+	if (run->role->measures)
 		return;
 	compare_fully(loop, phase->full, phase->serial);
-	loop->first_number = phase->told;
+	loop->first_number = phase->control;
 	loop->phase_executions = 0;
 }

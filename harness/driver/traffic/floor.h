@@ -163,7 +163,7 @@ void drv_floor_read(struct drv_floor_loop *loop, const uint8_t *message, uint64_
  * Cold path of a loop while nothing arrives, or nothing leaves: 1: told to stop (server), which ends the loop wherever it
  * is: in the midst of a message the other side has given up; 0: go on; -1: loop->fail.
  */
-int drv_floor_look(struct drv_floor_loop *loop);
+int drv_floor_poll_oob(struct drv_floor_loop *loop);
 void drv_floor_mismatch(struct drv_floor_loop *loop, const char *format, ...)
 	__attribute__((cold, noinline, format(printf, 2, 3)));
 void drv_floor_note_broke(struct drv_floor_loop *loop, const char *what) __attribute__((cold, noinline));
@@ -196,14 +196,15 @@ int drv_form_verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *
 int drv_form_warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fail);
 int drv_form_measure(struct drv_role_run *run, struct drv_fail *fail);
 bool drv_form_settle(struct drv_role_run *run);
-uint64_t drv_form_tell(const struct drv_role_run *run);
+uint64_t drv_form_control(const struct drv_role_run *run);
 int drv_form_serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail);
 void drv_form_phase(struct drv_role_run *run, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 #define DRV_FORM_CLIENT                                                                                      \
-	.name = "client", .acts = true, .state_bytes = sizeof(struct drv_floor_loop), .stop = drv_form_stop, \
-	.verify = drv_form_verify, .warmup = drv_form_warmup, .measure = drv_form_measure,                   \
-	.phase = drv_form_phase, .settle = drv_form_settle, .tell = drv_form_tell
+	.name = "client", .measures = true, .state_bytes = sizeof(struct drv_floor_loop),                    \
+	.stop = drv_form_stop, .verify = drv_form_verify, .warmup = drv_form_warmup,                         \
+	.measure = drv_form_measure, .phase = drv_form_phase, .settle = drv_form_settle,                     \
+	.control = drv_form_control
 #define DRV_FORM_SERVER                                                                                      \
 	.name = "server", .state_bytes = sizeof(struct drv_floor_loop), .stop = drv_form_stop,               \
 	.serve = drv_form_serve, .phase = drv_form_phase, .settle = drv_form_settle

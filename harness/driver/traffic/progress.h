@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "traffic/check.h"
 
-/* How long a loop that acts sleeps at a time in block mode: by so much a wake-up that was lost is late. */
+/* How long a loop that measures sleeps at a time in block mode: by so much a wake-up that was lost is late. */
 #define DRV_PROGRESS_WAIT_NS UINT64_C(10000000)
 #define DRV_SERVE_WAIT_NS    UINT64_C(1000000)
 
@@ -63,7 +63,7 @@ DRV_INLINE void drv_progress_lend(struct drv_progress *progress, uint32_t slot, 
  * After a poll that gave nothing to do. In block mode it sleeps where no event came, for `sleep_ns` at most; 0: not. 1: it
  * is time to look around; 0: not yet; -1: *fail.
  */
-DRV_INLINE int drv_progress_rest(struct drv_engine *engine, int events, uint64_t sleep_ns, uint32_t *idle,
+DRV_INLINE int drv_progress_idle(struct drv_engine *engine, int events, uint64_t sleep_ns, uint32_t *idle,
 				 struct drv_fail *fail)
 {
 	if (DRV_UNLIKELY(events < 0))
@@ -86,7 +86,7 @@ DRV_INLINE int drv_progress_turn(struct drv_progress *progress, uint64_t sleep_n
 		*fail = progress->fail;
 		return -1;
 	}
-	status = drv_progress_rest(engine, events, sleep_ns, &progress->idle, fail);
+	status = drv_progress_idle(engine, events, sleep_ns, &progress->idle, fail);
 	if (DRV_LIKELY(status <= 0))
 		return status;
 	return drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), NULL, fail);

@@ -174,7 +174,7 @@ void drv_pusher_phase(struct drv_role_run *run, const struct drv_phase *phase, s
 
 /* All members of a role table but name, prepare, measure and the bounds of its channels. */
 #define DRV_PUSHER_ROLE                                                                                      \
-	.acts = true, .state_bytes = sizeof(struct drv_pusher), .stop = drv_pusher_stop,                     \
+	.measures = true, .state_bytes = sizeof(struct drv_pusher), .stop = drv_pusher_stop,                 \
 	.verify = drv_pusher_verify, .warmup = drv_pusher_warmup, .settle = drv_pusher_settle,               \
 	.serve = drv_pusher_serve, .drain = drv_pusher_drain, .phase = drv_pusher_phase
 /* The same of one that only receives. */

@@ -75,8 +75,8 @@ DRV_INLINE int send_one(struct drv_pusher *pusher, const bool same, const bool w
 }
 
 /* Tells the receiver something until *heard; over an unreliable layer again and again. */
-static int tell(struct drv_pusher *pusher, enum drv_control_kind kind, const bool *heard,
-		struct drv_fail *fail)
+static int send_control(struct drv_pusher *pusher, enum drv_control_kind kind, const bool *heard,
+			struct drv_fail *fail)
 {
 	struct drv_engine *engine = pusher->progress.port.engine;
 	const uint64_t repeat = drv_clock_to_ticks(&engine->clock, REPEAT_NS);
@@ -114,7 +114,7 @@ static int tell(struct drv_pusher *pusher, enum drv_control_kind kind, const boo
 /* Says how many there were and waits until the receiver confirms, and until nothing of it is outstanding. */
 static int finish(struct drv_pusher *pusher, struct drv_fail *fail)
 {
-	if (tell(pusher, DRV_CONTROL_END, &pusher->confirmed, fail))
+	if (send_control(pusher, DRV_CONTROL_END, &pusher->confirmed, fail))
 		return -1;
 	while (pusher->progress.in_flight_count > 0)
 		if (turn(pusher, true, fail))
@@ -185,7 +185,7 @@ static int await_acknowledgement(struct drv_pusher *pusher, uint64_t began, stru
 			return -1;
 		if (!pusher->progress.check.reliable && !pusher->acknowledged &&
 		    drv_clock_now(clock) - began >= pusher->ask_after)
-			return tell(pusher, DRV_CONTROL_ASK, &pusher->acknowledged, fail);
+			return send_control(pusher, DRV_CONTROL_ASK, &pusher->acknowledged, fail);
 	}
 	return 0;
 }
@@ -317,7 +317,7 @@ static int prepare_sending(struct drv_pusher *pusher, struct drv_engine *engine,
 }
 
 /* Place self: control messages of the receiver's are the sender's. */
-static bool claims(const struct drv_port *port, const void *data, size_t bytes)
+static bool matches(const struct drv_port *port, const void *data, size_t bytes)
 {
 	struct drv_control control;
 
@@ -331,9 +331,9 @@ int drv_pusher_prepare(struct drv_role_run *run, struct drv_push push, bool send
 	struct drv_pusher *pusher = run->state;
 
 	drv_progress_start(&pusher->progress, run->engine, drv_pusher_on_recv, NULL, 0);
-	pusher->progress.port.claim = DRV_CLAIM_SIZE;
-	pusher->progress.port.claim_bytes = drv_control_bytes(push.bytes);
-	pusher->progress.port.claims = claims;
+	pusher->progress.port.match = DRV_MATCH_SIZE;
+	pusher->progress.port.match_bytes = drv_control_bytes(push.bytes);
+	pusher->progress.port.matches = matches;
 	pusher->chan = run->engine->channels[0].chan;
 	pusher->push = push;
 	pusher->sends = sends;

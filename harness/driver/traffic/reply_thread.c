@@ -125,9 +125,9 @@ static void release(struct drv_requester *requester, struct drv_op *op)
 {
 	const struct drv_engine *engine = requester->progress.port.engine;
 
-	if (op->kept)
-		engine->layer->release(engine->ctx, op->kept);
-	op->kept = NULL;
+	if (op->held)
+		engine->layer->release(engine->ctx, op->held);
+	op->held = NULL;
 	op->taken = false;
 }
 
@@ -205,11 +205,11 @@ enum cadge_keep drv_reply_thread_pass_on(struct drv_requester *requester, uint32
 	}
 	op->data = looks && lend ? data : op->result;
 	op->bytes = bytes;
-	op->kept = looks ? lend : NULL;
-	if (bytes <= requester->exchange.reply_bytes && bytes && !op->kept && data != op->result)
+	op->held = looks ? lend : NULL;
+	if (bytes <= requester->exchange.reply_bytes && bytes && !op->held && data != op->result)
 		memcpy(op->result, data, bytes);
 	give(requester, index, REPLY);
-	return op->kept ? CADGE_KEEP : CADGE_TAKEN;
+	return op->held ? CADGE_KEEP : CADGE_TAKEN;
 }
 
 void drv_reply_thread_free_again(struct drv_requester *requester, uint32_t index)

@@ -47,7 +47,7 @@ struct drv_op {
 	bool filled;  /* body written, and not handed over yet */
 	/* where another thread takes the reply: it has the slot; what is lent to it until then; the reply */
 	bool taken;
-	struct cadge_lend *kept;
+	struct cadge_lend *held;
 	const void *data;
 	size_t bytes;
 };
@@ -186,7 +186,7 @@ void drv_requester_role_phase(struct drv_role_run *run, const struct drv_phase *
 
 /* All members of a role table but name, prepare and the bounds of its channels. */
 #define DRV_REQUESTER_ROLE                                                                                   \
-	.acts = true, .state_bytes = sizeof(struct drv_requester), .stop = drv_requester_role_stop,          \
+	.measures = true, .state_bytes = sizeof(struct drv_requester), .stop = drv_requester_role_stop,      \
 	.verify = drv_requester_role_verify, .warmup = drv_requester_role_warmup,                            \
 	.measure = drv_requester_role_measure, .settle = drv_requester_role_settle,                          \
 	.phase = drv_requester_role_phase

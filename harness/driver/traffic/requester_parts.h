@@ -168,7 +168,7 @@ DRV_INLINE int drv_requester_loop(struct drv_requester *requester, const enum dr
 		/* a busy layer is waited for like a reply: it ends the wait when it takes more */
 		if (until && taken && sleep_ns && events == 0)
 			sleep_ns = until(requester, wait_ns);
-		status = drv_progress_rest(engine, events, sleep_ns, &requester->progress.idle, fail);
+		status = drv_progress_idle(engine, events, sleep_ns, &requester->progress.idle, fail);
 		if (DRV_LIKELY(status == 0))
 			continue;
 		if (status < 0 || drv_requester_poll_oob(requester, fail))

@@ -150,7 +150,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 }
 
 /* Of two exchanges the trailers are alike but for the numbers. */
-static bool claims_own(const struct drv_port *port, const void *data, size_t bytes)
+static bool matches_own(const struct drv_port *port, const void *data, size_t bytes)
 {
 	uint64_t token;
 
@@ -163,11 +163,11 @@ void drv_requester_listen(struct drv_requester *requester)
 	const enum drv_form form = requester->exchange.form;
 	struct drv_port *port = &requester->progress.port;
 
-	port->claims = claims_own;
+	port->matches = matches_own;
 	if (form == DRV_FORM_BARE)
-		port->claim = DRV_CLAIM_TURNS;
+		port->match = DRV_MATCH_ALTERNATE;
 	else if (form == DRV_FORM_EMULATED)
-		port->claim = DRV_CLAIM_REPLIES;
+		port->match = DRV_MATCH_TRAILER;
 	port->sink.recv = form == DRV_FORM_BARE ? on_recv_bare : on_recv_emulated;
 	port->sink.sent = on_sent;
 	port->sink.replied = on_replied;

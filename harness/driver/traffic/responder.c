@@ -28,26 +28,27 @@ void drv_responder_drop(struct drv_line *line)
 
 /* Hands over an answer whose body is written. */
 static int __attribute__((noinline)) answer_written(struct drv_responder *responder, struct drv_line *line,
-						    const struct drv_work *work, uint32_t index, uint8_t *at)
+						    const struct drv_request *request, uint32_t index,
+						    uint8_t *at)
 {
 	struct drv_message *message = &responder->message;
 	int code;
 
 	message->at = at;
-	message->key = work->key;
-	message->id = work->id;
-	message->written = DRV_UNLIKELY(line->written == index + 1) && line->written_key == work->key;
+	message->key = request->key;
+	message->id = request->id;
+	message->written = DRV_UNLIKELY(line->written == index + 1) && line->written_key == request->key;
 	line->written = 0;
 	if (responder->exchange.form == DRV_FORM_NATIVE) {
 		drv_message_write(message);
-		code = drv_responder_hand_over(responder, work, at, index);
+		code = drv_responder_hand_over(responder, request, at, index);
 	} else {
-		code = drv_message_post(responder->port.engine, responder->chans[work->peer], message,
+		code = drv_message_post(responder->port.engine, responder->chans[request->peer], message,
 					responder->mark | index);
 	}
 	if (DRV_UNLIKELY(code == CADGE_BUSY) && message->written) {
 		line->written = index + 1;
-		line->written_key = work->key;
+		line->written_key = request->key;
 	}
 	return code;
 }
@@ -62,7 +63,8 @@ DRV_INLINE void give_back(const struct drv_responder *responder, struct drv_line
 }
 
 /* Tries to answer. False: not now. */
-DRV_INLINE bool answer(struct drv_responder *responder, struct drv_line *line, const struct drv_work *work)
+DRV_INLINE bool answer(struct drv_responder *responder, struct drv_line *line,
+		       const struct drv_request *request)
 {
 	const size_t bytes = (size_t)responder->exchange.reply_bytes;
 	uint8_t *payload;
@@ -73,12 +75,12 @@ DRV_INLINE bool answer(struct drv_responder *responder, struct drv_line *line, c
 		return false;
 	index = drv_responder_take_buffer(responder, line, &payload);
 	if (DRV_UNLIKELY(line->check.reads)) {
-		code = answer_written(responder, line, work, index, payload);
+		code = answer_written(responder, line, request, index, payload);
 	} else {
-		drv_head_write(payload, bytes, ~line->check.seed, work->key);
+		drv_head_write(payload, bytes, ~line->check.seed, request->key);
 		if (responder->exchange.form == DRV_FORM_EMULATED)
-			drv_trailer_write(payload, bytes, work->id, DRV_RPC_REPLY);
-		code = drv_responder_hand_over(responder, work, payload, index);
+			drv_trailer_write(payload, bytes, request->id, DRV_RPC_REPLY);
+		code = drv_responder_hand_over(responder, request, payload, index);
 	}
 	if (code == CADGE_QUEUED)
 		return true;
@@ -92,49 +94,51 @@ DRV_INLINE bool answer(struct drv_responder *responder, struct drv_line *line, c
 	return true;
 }
 
-bool drv_responder_answer(struct drv_responder *responder, const struct drv_work *work)
+bool drv_responder_answer(struct drv_responder *responder, const struct drv_request *request)
 {
-	return answer(responder, drv_responder_line(responder, work->peer), work);
+	return answer(responder, drv_responder_line(responder, request->peer), request);
 }
 
-DRV_INLINE void put_off(struct drv_responder *responder, struct drv_line *line, const struct drv_work *work)
+DRV_INLINE void put_off(struct drv_responder *responder, struct drv_line *line,
+			const struct drv_request *request)
 {
-	if (DRV_LIKELY(line->work_tail - line->work_head <= responder->work_mask)) {
-		line->work[line->work_tail++ & responder->work_mask] = *work;
+	if (DRV_LIKELY(line->requests_tail - line->requests_head <= responder->requests_mask)) {
+		line->requests[line->requests_tail++ & responder->requests_mask] = *request;
 		responder->port.due = true;
 	} else {
 		drv_responder_drop(line);
 	}
 }
 
-DRV_INLINE void accept_work(struct drv_responder *responder, struct drv_line *line,
-			    const struct drv_work *work)
+DRV_INLINE void accept_request(struct drv_responder *responder, struct drv_line *line,
+			       const struct drv_request *request)
 {
-	if (responder->in_sink && DRV_LIKELY(line->work_head == line->work_tail)) {
+	if (responder->in_sink && DRV_LIKELY(line->requests_head == line->requests_tail)) {
 		if (DRV_UNLIKELY(responder->service != NULL))
-			drv_service_do(responder->service, work->key);
-		if (DRV_LIKELY(answer(responder, line, work)))
+			drv_service_do(responder->service, request->key);
+		if (DRV_LIKELY(answer(responder, line, request)))
 			return;
-		line->served = line->work_tail + 1;
+		line->served = line->requests_tail + 1;
 	}
-	put_off(responder, line, work);
+	put_off(responder, line, request);
 }
 
 /* One at a time: what waits for its answer was worked for already. */
 DRV_INLINE void drain_line(struct drv_responder *responder, struct drv_line *line)
 {
-	while (line->work_head != line->work_tail) {
-		const struct drv_work *work = &line->work[line->work_head & responder->work_mask];
+	while (line->requests_head != line->requests_tail) {
+		const struct drv_request *request =
+			&line->requests[line->requests_head & responder->requests_mask];
 
-		if (DRV_UNLIKELY(responder->service != NULL) && line->served != line->work_head + 1) {
-			drv_service_do(responder->service, work->key);
-			line->served = line->work_head + 1;
+		if (DRV_UNLIKELY(responder->service != NULL) && line->served != line->requests_head + 1) {
+			drv_service_do(responder->service, request->key);
+			line->served = line->requests_head + 1;
 		}
-		if (!answer(responder, line, work)) {
+		if (!answer(responder, line, request)) {
 			responder->port.due = true;
 			return;
 		}
-		line->work_head++;
+		line->requests_head++;
 	}
 }
 
@@ -175,15 +179,15 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	struct drv_responder *responder = (struct drv_responder *)sink;
 	struct drv_line *line = drv_responder_line(responder, peer);
 	const enum drv_form form = responder->exchange.form;
-	struct drv_work work;
+	struct drv_request request;
 
 	(void)lend;
-	work.peer = peer;
+	request.peer = peer;
 	if (DRV_LIKELY(bytes == responder->request_bytes) &&
 	    (form == DRV_FORM_BARE ||
-	     (form == DRV_FORM_EMULATED && drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id)))) {
-		work.key = drv_check_take(&line->check, data, (size_t)responder->exchange.request_bytes);
-		accept_work(responder, line, &work);
+	     (form == DRV_FORM_EMULATED && drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &request.id)))) {
+		request.key = drv_check_take(&line->check, data, (size_t)responder->exchange.request_bytes);
+		accept_request(responder, line, &request);
 	} else {
 		drv_check_wrong(&line->check, "an unexpected message of %zu bytes", bytes);
 	}
@@ -195,13 +199,13 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 {
 	struct drv_responder *responder = (struct drv_responder *)sink;
 	struct drv_line *line = drv_responder_line(responder, peer);
-	struct drv_work work = {.peer = peer, .reply_to = *reply_to};
+	struct drv_request request = {.peer = peer, .reply_to = *reply_to};
 
 	if (DRV_UNLIKELY(bytes != responder->exchange.request_bytes || op != 1 ||
 			 responder->exchange.form != DRV_FORM_NATIVE))
 		drv_check_wrong(&line->check, "a call of %zu bytes to procedure %u", bytes, op);
-	work.key = drv_check_take(&line->check, args, bytes);
-	accept_work(responder, line, &work);
+	request.key = drv_check_take(&line->check, args, bytes);
+	accept_request(responder, line, &request);
 }
 
 void drv_responder_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
@@ -256,8 +260,8 @@ static int start_line(struct drv_responder *responder, uint8_t *replies, struct 
 		(exchange->depth == 1 || ((caps & CADGE_CAP_ORDERED) && exchange->form != DRV_FORM_NATIVE));
 	line->replies = replies;
 	line->free_ring = calloc(responder->free_mask + 1u, sizeof(*line->free_ring));
-	line->work = calloc(responder->work_mask + 1u, sizeof(*line->work));
-	if (!line->free_ring || !line->work)
+	line->requests = calloc(responder->requests_mask + 1u, sizeof(*line->requests));
+	if (!line->free_ring || !line->requests)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the server's rings");
 	while (line->free_tail < responder->buffers) {
 		line->free_ring[line->free_tail] = line->free_tail;
@@ -278,7 +282,7 @@ static int start_lines(struct drv_responder *responder, struct drv_fail *fail)
 	responder->buffers = exchange->reply_bytes <= SMALL_BYTES ? 2 * depth : depth + 1;
 	responder->stride = drv_memory_stride(responder->answer_bytes);
 	responder->free_mask = power_of_two(responder->buffers) - 1;
-	responder->work_mask = power_of_two(2 * depth) - 1;
+	responder->requests_mask = power_of_two(2 * depth) - 1;
 	responder->lines = calloc(count, sizeof(*responder->lines));
 	if (!responder->lines)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for a server of %u channels", count);
@@ -319,8 +323,8 @@ int drv_responder_start(struct drv_responder *responder, struct drv_engine *engi
 	responder->request_bytes = (size_t)drv_form_bytes(exchange.form, exchange.request_bytes);
 	responder->answer_bytes = (size_t)drv_form_bytes(exchange.form, exchange.reply_bytes);
 	/* of two servers on one engine the requests have different sizes */
-	responder->port.claim = DRV_CLAIM_SIZE;
-	responder->port.claim_bytes = responder->request_bytes;
+	responder->port.match = DRV_MATCH_SIZE;
+	responder->port.match_bytes = responder->request_bytes;
 	responder->message = drv_message_of(engine, exchange.reply_bytes, ~exchange.seed,
 					    exchange.touch != DRV_TOUCH_NONE);
 	responder->message.trailer = exchange.form == DRV_FORM_EMULATED ? DRV_RPC_REPLY : 0;
@@ -339,7 +343,7 @@ void drv_responder_stop(struct drv_responder *responder)
 {
 	for (uint32_t i = 0; i < responder->lines_count; i++) {
 		free(responder->lines[i].free_ring);
-		free(responder->lines[i].work);
+		free(responder->lines[i].requests);
 	}
 	free(responder->lines);
 	responder->lines = NULL;

@@ -27,7 +27,7 @@
 #define DRV_FLOW_1_NUMBER (UINT64_C(1) << 50)
 
 /* One request that has no answer yet. */
-struct drv_work {
+struct drv_request {
 	uint64_t id, key;
 	/* the channel on which it came */
 	uint32_t peer;
@@ -48,9 +48,9 @@ struct drv_line {
 	uint32_t written;
 	uint64_t written_key;
 	/* ring of requests without an answer */
-	struct drv_work *work;
-	uint32_t work_head, work_tail;
-	/* index in `work` of the request whose work is done and which has no answer yet, plus one */
+	struct drv_request *requests;
+	uint32_t requests_head, requests_tail;
+	/* index in `requests` of the request whose work is done and which has no answer yet, plus one */
 	uint32_t served;
 };
 
@@ -60,7 +60,7 @@ struct drv_responder {
 	struct drv_line *lines;
 	uint32_t lines_count;
 	/* of each line: sizes of its rings, less one; buffers, and where the next one begins */
-	uint32_t free_mask, work_mask, buffers;
+	uint32_t free_mask, requests_mask, buffers;
 	size_t stride;
 	/* on which a message that came on a channel is answered, by that channel's number */
 	struct cadge_chan *chans[DRV_PEERS_MAX];
@@ -143,22 +143,22 @@ DRV_INLINE struct drv_line *drv_responder_line(const struct drv_responder *respo
 }
 
 /* For who answers in another way: hands over an answer that is written, in buffer `slot` of the caller's. Codes as of post. */
-DRV_INLINE int drv_responder_hand_over(const struct drv_responder *responder, const struct drv_work *work,
-				       void *at, uint64_t slot)
+DRV_INLINE int drv_responder_hand_over(const struct drv_responder *responder,
+				       const struct drv_request *request, void *at, uint64_t slot)
 {
 	const struct drv_engine *engine = responder->port.engine;
 	const struct cadge_iov iov = {at, responder->answer_bytes};
 
 	return responder->exchange.form == DRV_FORM_NATIVE
-		       ? engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0,
+		       ? engine->layer->reply(engine->ctx, &request->reply_to, &iov, 1, 0,
 					      responder->mark | slot)
-		       : engine->layer->post(responder->chans[work->peer], &iov, 1, 0,
+		       : engine->layer->post(responder->chans[request->peer], &iov, 1, 0,
 					     responder->mark | slot);
 }
 /* Its sink's `sent`, for a token that is none of the caller's. */
 void drv_responder_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code);
 /* Writes and hands over an answer. False: the layer has no room now. */
-bool drv_responder_answer(struct drv_responder *responder, const struct drv_work *work);
+bool drv_responder_answer(struct drv_responder *responder, const struct drv_request *request);
 /* That failed: the next drain says so. */
 void drv_responder_fail(struct drv_responder *responder, int code) __attribute__((cold, noinline));
 /* A request beyond those that clients may have outstanding. Where losses are known it counts as lost. */
@@ -246,11 +246,11 @@ DRV_INLINE int drv_responder_drain_with(struct drv_responder *responder,
 
 /* One request that was passed on, by job. */
 struct drv_pool_request {
-	struct drv_work work;
+	struct drv_request request;
 	/* of its channel's requests */
 	uint64_t place;
 	/* with copies, of the engine's memory: the payload, and where the answer is written */
-	uint8_t *request, *reply;
+	uint8_t *copy, *reply;
 	/* with copies: head, and once somebody has worked for it body, are what the client wrote */
 	bool good;
 };
@@ -286,8 +286,8 @@ int drv_worker_pool_start(struct drv_worker_pool *pool, struct drv_responder *re
 void drv_worker_pool_stop(struct drv_worker_pool *pool);
 
 /* Passes a request on; false: there is no room for it. */
-bool drv_worker_pool_pass(struct drv_worker_pool *pool, const void *request, size_t bytes,
-			  const struct drv_work *work);
+bool drv_worker_pool_pass(struct drv_worker_pool *pool, const void *data, size_t bytes,
+			  const struct drv_request *request);
 /* Whether there is something for drv_responder_drain. */
 static inline bool drv_worker_pool_due(const struct drv_worker_pool *pool)
 {

@@ -7,9 +7,9 @@
 
 /* ---- requests on their way to another thread and back: copies, order, answers that the layer has no room for ---- */
 
-static struct drv_check *check_of(const struct drv_worker_pool *pool, const struct drv_pool_request *request)
+static struct drv_check *check_of(const struct drv_worker_pool *pool, const struct drv_pool_request *passed)
 {
-	return &drv_responder_line(pool->responder, request->work.peer)->check;
+	return &drv_responder_line(pool->responder, passed->request.peer)->check;
 }
 
 /* Any thread, with copies: reads the request, does what the service does, writes the answer. */
@@ -17,28 +17,28 @@ static uint64_t work_on_copy(void *arg, uint32_t worker, uint64_t job)
 {
 	const struct drv_worker_pool *pool = arg;
 	const struct drv_responder *responder = pool->responder;
-	struct drv_pool_request *request = &pool->requests[job];
-	const struct drv_check *check = check_of(pool, request);
+	struct drv_pool_request *passed = &pool->requests[job];
+	const struct drv_check *check = check_of(pool, passed);
 	const size_t bytes = (size_t)responder->exchange.request_bytes;
 	/* key, id and place in there are the owner's, who may answer another request now */
 	const struct drv_message *like = &responder->message;
-	struct drv_message reply = {.at = request->reply,
+	struct drv_message reply = {.at = passed->reply,
 				    .bytes = like->bytes,
 				    .seed = like->seed,
-				    .key = request->work.key,
+				    .key = passed->request.key,
 				    .full = like->full,
 				    .touch = like->touch,
 				    .phase = like->phase,
 				    .lossy = like->lossy,
 				    .trailer = like->trailer,
-				    .id = request->work.id};
+				    .id = passed->request.id};
 
 	(void)worker;
 	if (check->reads)
-		request->good &= drv_check_late(check, request->request, bytes) ||
-				 drv_check_holds(check, request->request, bytes, request->work.key);
+		passed->good &= drv_check_late(check, passed->copy, bytes) ||
+				drv_check_holds(check, passed->copy, bytes, passed->request.key);
 	if (responder->service)
-		drv_service_do(responder->service, request->work.key);
+		drv_service_do(responder->service, passed->request.key);
 	drv_message_write(&reply);
 	return job;
 }
@@ -56,16 +56,16 @@ static void count_answer(struct drv_worker_pool *pool, uint32_t channel, uint64_
 static bool answer_written(struct drv_worker_pool *pool, uint32_t job)
 {
 	struct drv_responder *responder = pool->responder;
-	struct drv_pool_request *request = &pool->requests[job];
-	struct drv_check *check = check_of(pool, request);
+	struct drv_pool_request *passed = &pool->requests[job];
+	struct drv_check *check = check_of(pool, passed);
 	const int code =
-		drv_responder_hand_over(responder, &request->work, request->reply, DRV_TOKEN_POOL | job);
+		drv_responder_hand_over(responder, &passed->request, passed->reply, DRV_TOKEN_POOL | job);
 
 	if (code == CADGE_BUSY)
 		return false;
 	check->full_checked += check->full;
-	drv_check_judge(check, request->good, request->work.key, (size_t)responder->exchange.request_bytes);
-	count_answer(pool, request->work.peer, request->place);
+	drv_check_judge(check, passed->good, passed->request.key, (size_t)responder->exchange.request_bytes);
+	count_answer(pool, passed->request.peer, passed->place);
 	if (code == CADGE_QUEUED)
 		return true;
 	drv_jobs_release(&pool->jobs, job);
@@ -77,47 +77,47 @@ static bool answer_written(struct drv_worker_pool *pool, uint32_t job)
 /* The owner writes the answer. False: the layer has no room now. */
 static bool answer(struct drv_worker_pool *pool, uint32_t job)
 {
-	if (!drv_responder_answer(pool->responder, &pool->requests[job].work))
+	if (!drv_responder_answer(pool->responder, &pool->requests[job].request))
 		return false;
 	drv_jobs_release(&pool->jobs, job);
 	return true;
 }
 
 bool drv_worker_pool_pass(struct drv_worker_pool *pool, const void *data, size_t bytes,
-			  const struct drv_work *work)
+			  const struct drv_request *request)
 {
-	struct drv_pool_request *request;
+	struct drv_pool_request *passed;
 	uint32_t job;
 
 	if (!drv_jobs_take(&pool->jobs, &job))
 		return false;
-	request = &pool->requests[job];
-	request->work = *work;
-	request->place = pool->lines[work->peer].came++;
+	passed = &pool->requests[job];
+	passed->request = *request;
+	passed->place = pool->lines[request->peer].came++;
 	pool->came++;
 	if (pool->copies) {
-		request->good = drv_check_head(check_of(pool, request), data, bytes, &request->work.key);
-		memcpy(request->request, data, bytes);
+		passed->good = drv_check_head(check_of(pool, passed), data, bytes, &passed->request.key);
+		memcpy(passed->copy, data, bytes);
 	} else {
-		request->work.key = drv_check_take(check_of(pool, request), data, bytes);
+		passed->request.key = drv_check_take(check_of(pool, passed), data, bytes);
 	}
 	drv_jobs_submit(&pool->jobs, job);
 	return true;
 }
 
 /* Passes a request on, or drops it. False: it is to be answered in place. Workers take all, other owners what is too much. */
-static bool pass_on(struct drv_worker_pool *pool, const void *request, size_t bytes,
-		    const struct drv_work *work)
+static bool pass_on(struct drv_worker_pool *pool, const void *data, size_t bytes,
+		    const struct drv_request *request)
 {
 	const bool shared = pool->jobs.policy == DRV_POLICY_SHARED;
 
 	if (bytes != pool->responder->exchange.request_bytes ||
 	    (shared && pool->busy_polls < DRV_POOL_BUSY_POLLS))
 		return false;
-	if (drv_worker_pool_pass(pool, request, bytes, work))
+	if (drv_worker_pool_pass(pool, data, bytes, request))
 		return true;
 	if (!shared)
-		drv_responder_drop(drv_responder_line(pool->responder, work->peer));
+		drv_responder_drop(drv_responder_line(pool->responder, request->peer));
 	return !shared;
 }
 
@@ -138,14 +138,14 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 			       struct cadge_lend *lend)
 {
 	struct drv_worker_pool *pool = ((struct drv_responder *)sink)->pool;
-	struct drv_work work = {.peer = channel_of(pool, peer)};
+	struct drv_request request = {.peer = channel_of(pool, peer)};
 	enum cadge_keep keep;
 
-	if (drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id) &&
-	    pass_on(pool, data, bytes - DRV_RPC_TRAILER_BYTES, &work))
+	if (drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &request.id) &&
+	    pass_on(pool, data, bytes - DRV_RPC_TRAILER_BYTES, &request))
 		return CADGE_TAKEN;
 	keep = pool->in_place.recv(sink, peer, data, bytes, lend);
-	answered_in_place(pool, work.peer);
+	answered_in_place(pool, request.peer);
 	return keep;
 }
 
@@ -153,12 +153,12 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 		    const struct cadge_reply_to *reply_to)
 {
 	struct drv_worker_pool *pool = ((struct drv_responder *)sink)->pool;
-	const struct drv_work work = {.peer = channel_of(pool, peer), .reply_to = *reply_to};
+	const struct drv_request request = {.peer = channel_of(pool, peer), .reply_to = *reply_to};
 
-	if (pass_on(pool, args, bytes, &work))
+	if (pass_on(pool, args, bytes, &request))
 		return;
 	pool->in_place.call(sink, peer, op, args, bytes, reply_to);
-	answered_in_place(pool, work.peer);
+	answered_in_place(pool, request.peer);
 }
 
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
@@ -199,7 +199,7 @@ static int take_copies(struct drv_worker_pool *pool, uint32_t count, struct drv_
 					count * (request_stride + responder->stride), fail);
 
 	for (uint32_t i = 0; memory && i < count; i++) {
-		pool->requests[i].request = memory + i * request_stride;
+		pool->requests[i].copy = memory + i * request_stride;
 		pool->requests[i].reply = memory + count * request_stride + i * responder->stride;
 	}
 	return memory ? 0 : -1;

@@ -63,7 +63,7 @@ struct floor_state {
 	/* flow, client: messages that the other side has done with, and those of them that were whole */
 	uint32_t reported, whole;
 	/* flow, server: messages done with when it last reported */
-	uint32_t told;
+	uint32_t last_reported;
 };
 
 /* packet_socket.c */

@@ -30,7 +30,7 @@ static uint32_t window_of(const struct drv_floor_loop *loop)
 }
 
 /* A packet without payload: a question (client), or a report. */
-static int say(struct drv_floor_loop *loop, uint32_t number, uint32_t whole)
+static int send_report(struct drv_floor_loop *loop, uint32_t number, uint32_t whole)
 {
 	struct packet_head head;
 
@@ -39,7 +39,7 @@ static int say(struct drv_floor_loop *loop, uint32_t number, uint32_t whole)
 }
 
 /* Takes a report, if one is there. 1; 0; -1. */
-static int hear(struct drv_floor_loop *loop, const int flags)
+static int take_report(struct drv_floor_loop *loop, const int flags)
 {
 	struct floor_state *state = loop->run->state;
 	struct packet_head head;
@@ -67,21 +67,21 @@ DRV_INLINE int await_report(struct drv_floor_loop *loop, uint32_t most, const bo
 	uint32_t idle = 0;
 
 	while (DRV_UNLIKELY(state->sent - state->reported > most)) {
-		const int heard = hear(loop, block ? 0 : MSG_DONTWAIT);
+		const int received = take_report(loop, block ? 0 : MSG_DONTWAIT);
 
-		if (heard < 0)
+		if (received < 0)
 			return -1;
-		if (heard) {
+		if (received) {
 			since = drv_clock_now(&loop->run->clock);
 			continue;
 		}
 		if (!block && DRV_LIKELY(++idle & FLOOR_IDLE_MASK))
 			continue;
-		if (drv_floor_look(loop) < 0)
+		if (drv_floor_poll_oob(loop) < 0)
 			return -1;
 		if (drv_clock_now(&loop->run->clock) - since <= loop->op_deadline)
 			continue;
-		if (say(loop, state->sent, 0) < 0)
+		if (send_report(loop, state->sent, 0) < 0)
 			return -1;
 		since = drv_clock_now(&loop->run->clock);
 	}
@@ -156,17 +156,18 @@ DRV_INLINE int consume(struct drv_floor_loop *loop, const bool block)
 			if (DRV_UNLIKELY(loop->bodies) && bytes == loop->bytes)
 				drv_floor_read(loop, data, loop->seed, number, "a message of a stream");
 		}
-		if (state->gather.number - state->told >= every || DRV_UNLIKELY(state->gather.asked)) {
-			state->told = state->gather.number;
+		if (state->gather.number - state->last_reported >= every ||
+		    DRV_UNLIKELY(state->gather.asked)) {
+			state->last_reported = state->gather.number;
 			state->gather.asked = false;
-			status = say(loop, state->told, (uint32_t)loop->executions);
+			status = send_report(loop, state->last_reported, (uint32_t)loop->executions);
 			if (status)
 				return status < 0 ? -1 : 0;
 			continue;
 		}
 		if (status || !(block || DRV_UNLIKELY((++idle & FLOOR_IDLE_MASK) == 0)))
 			continue;
-		status = drv_floor_look(loop);
+		status = drv_floor_poll_oob(loop);
 		if (status)
 			return status < 0 ? -1 : 0;
 	}

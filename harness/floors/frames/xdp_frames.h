@@ -39,8 +39,8 @@ struct floor_state {
 	/* received frames: entries of their rings less one; those that the kernel has, and those that it should have */
 	uint32_t in_mask, in_flight, lend;
 	/* addresses of those that it does not have */
-	uint64_t *kept;
-	uint32_t kept_count;
+	uint64_t *spare;
+	uint32_t spare_count;
 	/* messages of several frames: bytes of a piece; messages sent; the one that arrives, and what of it is there */
 	uint32_t piece_bytes, sent, gathering;
 	size_t gathered;
@@ -63,7 +63,7 @@ DRV_INLINE void frame_back(struct floor_state *state, uint64_t address)
 		frame_lend(state, address);
 		return;
 	}
-	state->kept[state->kept_count++] = address;
+	state->spare[state->spare_count++] = address;
 	state->in_flight--;
 }
 
@@ -115,7 +115,7 @@ static int __attribute__((cold, noinline)) frames_refused(struct drv_floor_loop 
 {
 	if (errno != EAGAIN && errno != EBUSY && errno != ENOBUFS && errno != EINTR)
 		return drv_floor_broke(loop, "sendto on an AF_XDP socket");
-	return drv_floor_look(loop);
+	return drv_floor_poll_oob(loop);
 }
 
 /* What is queued leaves; its frames are free again. 0; 1: told to stop (server); -1. */

@@ -134,7 +134,7 @@ static int end_round(struct alltoall *state, uint32_t at)
 }
 
 /* One round; the next one has another number. */
-static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
+static int run_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 {
 	const uint32_t at = state->round % ROUNDS;
 
@@ -166,7 +166,7 @@ static int exchange(struct alltoall *state, enum stop stop, uint64_t bound, uint
 			state->last[at] = stop == STOP_COUNT  ? rounds + 1 >= bound
 					  : stop == STOP_WARM ? warm
 							      : before >= bound || rounds >= operations;
-		if (go_round(state, state->leads && state->last[at], fail))
+		if (run_round(state, state->leads && state->last[at], fail))
 			return -1;
 		is_last = state->last[at];
 		state->last[at] = false;
@@ -303,7 +303,7 @@ static const struct drv_pattern alltoall = {
 	.roles =
 		(const struct drv_role[]){
 			{.name = "node",
-			 .acts = true,
+			 .measures = true,
 			 .state_bytes = sizeof(struct alltoall),
 			 .prepare = prepare,
 			 .stop = stop,

@@ -281,7 +281,7 @@ static const struct drv_pattern delegated = {
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",
-			 .acts = true,
+			 .measures = true,
 			 .workers = true,
 			 .channels_most = 2,
 			 .state_bytes = sizeof(struct client),

@@ -8,12 +8,12 @@
 #include "launch/pattern.h"
 #include "traffic/progress.h"
 
-/* Sends may be reported late: parcels for each operation that can be
+/* Sends may be reported late: requests for each operation that can be
  * outstanding. */
-enum { PARCELS_PER_OPERATION = 4 };
+enum { REQUESTS_PER_OPERATION = 4 };
 
 /* NULL: none is free. */
-DRV_INLINE struct drv_parcel *take_parcel(struct drv_forward *forward, uint32_t *index_out)
+DRV_INLINE struct drv_forward_request *take_request(struct drv_forward *forward, uint32_t *index_out)
 {
 	if (DRV_UNLIKELY(forward->free_head == forward->free_tail)) {
 		/* over an unreliable layer this message is one that got lost */
@@ -23,42 +23,42 @@ DRV_INLINE struct drv_parcel *take_parcel(struct drv_forward *forward, uint32_t 
 		return NULL;
 	}
 	*index_out = forward->free_ring[forward->free_head++ & forward->mask];
-	return &forward->parcels[*index_out];
+	return &forward->requests[*index_out];
 }
 
-DRV_INLINE void free_parcel(struct drv_forward *forward, uint32_t index)
+DRV_INLINE void free_request(struct drv_forward *forward, uint32_t index)
 {
 	const struct drv_engine *engine = forward->progress.port.engine;
-	struct drv_parcel *parcel = &forward->parcels[index];
+	struct drv_forward_request *request = &forward->requests[index];
 
-	if (parcel->lend)
-		engine->layer->release(engine->ctx, parcel->lend);
-	parcel->lend = NULL;
+	if (request->lend)
+		engine->layer->release(engine->ctx, request->lend);
+	request->lend = NULL;
 	forward->free_ring[forward->free_tail++ & forward->mask] = index;
 }
 
-/* Hands one parcel to the layer. False: it is busy. */
+/* Hands one request to the layer. False: it is busy. */
 DRV_INLINE bool hand_over(struct drv_forward *forward, uint32_t index)
 {
 	const struct drv_engine *engine = forward->progress.port.engine;
 	const struct cadge_layer *layer = engine->layer;
-	struct drv_parcel *parcel = &forward->parcels[index];
-	struct cadge_chan *chan = engine->channels[parcel->to].chan;
-	const struct cadge_iov iov = {(void *)(uintptr_t)parcel->data, parcel->bytes};
+	struct drv_forward_request *request = &forward->requests[index];
+	struct cadge_chan *chan = engine->channels[request->to].chan;
+	const struct cadge_iov iov = {(void *)(uintptr_t)request->data, request->bytes};
 	const bool native = forward->exchange.form == DRV_FORM_NATIVE;
 	const char *what = "post";
 	int code;
 
 	if (!native) {
 		code = layer->post(chan, &iov, 1, 0, index);
-	} else if (parcel->to == DRV_FORWARD_CLIENT) {
+	} else if (request->to == DRV_FORWARD_CLIENT) {
 		what = "reply";
-		code = layer->reply(engine->ctx, &parcel->reply_to, &iov, 1, 0, index);
+		code = layer->reply(engine->ctx, &request->reply_to, &iov, 1, 0, index);
 	} else if (forward->route == DRV_ROUTE_DELEGATED) {
 		what = "delegate";
-		code = layer->delegate(chan, &parcel->reply_to, 1, &iov, 1, 0, index);
+		code = layer->delegate(chan, &request->reply_to, 1, &iov, 1, 0, index);
 	} else {
-		const struct cadge_iov result = {parcel->result, (size_t)forward->exchange.reply_bytes};
+		const struct cadge_iov result = {request->result, (size_t)forward->exchange.reply_bytes};
 
 		what = "call";
 		code = layer->call(chan, 1, &iov, 1, &result, result.bytes ? 1 : 0, 0, index);
@@ -67,7 +67,7 @@ DRV_INLINE bool hand_over(struct drv_forward *forward, uint32_t index)
 		return false;
 	if (code == CADGE_QUEUED)
 		return true;
-	free_parcel(forward, index);
+	free_request(forward, index);
 	if (DRV_UNLIKELY(code != CADGE_DONE))
 		drv_progress_fail(&forward->progress, what, code);
 	return true;
@@ -89,18 +89,18 @@ static int drain_waiting(struct drv_forward *forward)
 	return DRV_UNLIKELY(forward->progress.failed) ? -1 : 0;
 }
 
-/* Whether the parcel keeps what is lent: where it does not, it has a copy. */
-DRV_INLINE bool fill_parcel(struct drv_parcel *parcel, const void *data, size_t bytes,
-			    struct cadge_lend *lend)
+/* Whether the request keeps what is lent: where it does not, it has a copy. */
+DRV_INLINE bool fill_request(struct drv_forward_request *request, const void *data, size_t bytes,
+			     struct cadge_lend *lend)
 {
-	parcel->bytes = bytes;
-	parcel->lend = lend;
-	parcel->data = data;
+	request->bytes = bytes;
+	request->lend = lend;
+	request->data = data;
 	if (lend)
 		return true;
-	parcel->data = parcel->memory;
+	request->data = request->memory;
 	if (bytes)
-		memcpy(parcel->memory, data, bytes);
+		memcpy(request->memory, data, bytes);
 	return false;
 }
 
@@ -110,7 +110,7 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	struct drv_forward *forward = (struct drv_forward *)sink;
 	const bool from_client = peer == DRV_FORWARD_CLIENT;
 	const uint64_t wanted = from_client ? forward->exchange.request_bytes : forward->exchange.reply_bytes;
-	struct drv_parcel *parcel;
+	struct drv_forward_request *request;
 	uint32_t index;
 	bool keeps;
 
@@ -120,11 +120,11 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 				"an unexpected message of %zu bytes from channel %" PRIu32, bytes, peer);
 		return CADGE_TAKEN;
 	}
-	parcel = take_parcel(forward, &index);
-	if (DRV_UNLIKELY(!parcel))
+	request = take_request(forward, &index);
+	if (DRV_UNLIKELY(!request))
 		return CADGE_TAKEN;
-	keeps = fill_parcel(parcel, data, bytes, lend);
-	parcel->to = from_client ? DRV_FORWARD_SERVER : DRV_FORWARD_CLIENT;
+	keeps = fill_request(request, data, bytes, lend);
+	request->to = from_client ? DRV_FORWARD_SERVER : DRV_FORWARD_CLIENT;
 	pass_on(forward, index);
 	return keeps ? CADGE_KEEP : CADGE_TAKEN;
 }
@@ -133,7 +133,7 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 		    const struct cadge_reply_to *reply_to)
 {
 	struct drv_forward *forward = (struct drv_forward *)sink;
-	struct drv_parcel *parcel;
+	struct drv_forward_request *request;
 	uint32_t index;
 
 	if (DRV_UNLIKELY(bytes != forward->exchange.request_bytes || op != 1 || peer != DRV_FORWARD_CLIENT ||
@@ -142,12 +142,12 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 				"a call of %zu bytes to procedure %u from channel %" PRIu32, bytes, op, peer);
 		return;
 	}
-	parcel = take_parcel(forward, &index);
-	if (DRV_UNLIKELY(!parcel))
+	request = take_request(forward, &index);
+	if (DRV_UNLIKELY(!request))
 		return;
-	fill_parcel(parcel, args, bytes, NULL); /* arguments are lent until return */
-	parcel->reply_to = *reply_to;
-	parcel->to = DRV_FORWARD_SERVER;
+	fill_request(request, args, bytes, NULL); /* arguments are lent until return */
+	request->reply_to = *reply_to;
+	request->to = DRV_FORWARD_SERVER;
 	pass_on(forward, index);
 }
 
@@ -158,7 +158,7 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 				  struct cadge_lend *lend)
 {
 	struct drv_forward *forward = (struct drv_forward *)sink;
-	struct drv_parcel *parcel;
+	struct drv_forward_request *request;
 	bool keeps = false;
 
 	(void)peer;
@@ -170,14 +170,14 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 		drv_progress_fail(&forward->progress, "call", code);
 		return CADGE_TAKEN;
 	}
-	parcel = &forward->parcels[token];
+	request = &forward->requests[token];
 	if (placement == CADGE_LENT) {
-		keeps = fill_parcel(parcel, data, bytes, lend);
+		keeps = fill_request(request, data, bytes, lend);
 	} else {
-		parcel->data = parcel->result;
-		parcel->bytes = bytes;
+		request->data = request->result;
+		request->bytes = bytes;
 	}
-	parcel->to = DRV_FORWARD_CLIENT;
+	request->to = DRV_FORWARD_CLIENT;
 	pass_on(forward, (uint32_t)token);
 	return keeps ? CADGE_KEEP : CADGE_TAKEN;
 }
@@ -192,7 +192,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 				"a completion for token %" PRIu64 " that is not outstanding", token);
 		return;
 	}
-	free_parcel(forward, (uint32_t)token);
+	free_request(forward, (uint32_t)token);
 	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST)
 		drv_progress_fail(&forward->progress, "post", code);
 }
@@ -219,13 +219,13 @@ int drv_forward_start(struct drv_forward *forward, struct drv_engine *engine, st
 	forward->route = route;
 	forward->in_sink =
 		(caps & CADGE_CAP_POST_IN_SINK) != 0 && (!native || caps & CADGE_CAP_REPLY_IN_SINK);
-	while (count < PARCELS_PER_OPERATION * exchange.depth)
+	while (count < REQUESTS_PER_OPERATION * exchange.depth)
 		count *= 2;
 	forward->mask = count - 1;
-	forward->parcels = calloc(count, sizeof(*forward->parcels));
+	forward->requests = calloc(count, sizeof(*forward->requests));
 	forward->free_ring = calloc(count, sizeof(*forward->free_ring));
 	forward->waiting_ring = calloc(count, sizeof(*forward->waiting_ring));
-	if (!forward->parcels || !forward->free_ring || !forward->waiting_ring) {
+	if (!forward->requests || !forward->free_ring || !forward->waiting_ring) {
 		drv_forward_stop(forward);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the rings of who passes on");
 	}
@@ -235,8 +235,8 @@ int drv_forward_start(struct drv_forward *forward, struct drv_engine *engine, st
 		return -1;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		forward->parcels[i].memory = memory + i * (memory_stride + result_stride);
-		forward->parcels[i].result = forward->parcels[i].memory + memory_stride;
+		forward->requests[i].memory = memory + i * (memory_stride + result_stride);
+		forward->requests[i].result = forward->requests[i].memory + memory_stride;
 		forward->free_ring[forward->free_tail++] = i;
 	}
 	return 0;
@@ -244,10 +244,10 @@ int drv_forward_start(struct drv_forward *forward, struct drv_engine *engine, st
 
 void drv_forward_stop(struct drv_forward *forward)
 {
-	free(forward->parcels);
+	free(forward->requests);
 	free(forward->free_ring);
 	free(forward->waiting_ring);
-	forward->parcels = NULL;
+	forward->requests = NULL;
 	forward->free_ring = forward->waiting_ring = NULL;
 }
 

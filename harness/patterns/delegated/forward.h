@@ -30,7 +30,7 @@ enum drv_route {
 enum { DRV_FORWARD_CLIENT, DRV_FORWARD_SERVER };
 
 /* Something to be passed on. */
-struct drv_parcel {
+struct drv_forward_request {
 	/* of its own; `result` is for the result of a call that it makes itself */
 	uint8_t *memory, *result;
 	/* what goes out: in one of these, or lent */
@@ -51,8 +51,8 @@ struct drv_forward {
 	enum drv_route route;
 	/* the layer takes what is sent from inside a callback */
 	bool in_sink;
-	struct drv_parcel *parcels;
-	/* indices of parcels that are free, and of those that wait for a busy layer,
+	struct drv_forward_request *requests;
+	/* indices of requests that are free, and of those that wait for a busy layer,
    * in order; power of two */
 	uint32_t *free_ring, *waiting_ring;
 	uint32_t free_head, free_tail, waiting_head, waiting_tail, mask;

@@ -116,7 +116,7 @@ static const struct drv_pattern fanout = {
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",
-			 .acts = true,
+			 .measures = true,
 			 .state_bytes = sizeof(struct fanout),
 			 .prepare = prepare_client,
 			 .stop = drv_requester_role_stop,

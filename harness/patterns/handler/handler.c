@@ -25,8 +25,8 @@ struct handler_workers {
 	bool is_ready[DRV_THREADS_MAX];
 };
 
-/* The state of the acting role. `requester` is first: the functions of its role take a pointer to it. */
-struct acting {
+/* The state of the client. `requester` is first: the functions of its role take a pointer to it. */
+struct calling {
 	struct drv_requester requester;
 	/* what the server does, as it is drawn */
 	struct drv_service service;
@@ -34,7 +34,7 @@ struct acting {
 	struct drv_histogram slowdown;
 };
 
-/* The state of the role that answers. The same holds of `server`. */
+/* The state of the role that answers. The same holds of `responder`. */
 struct serving {
 	struct drv_responder responder;
 	struct drv_service service;
@@ -84,7 +84,7 @@ static uint64_t do_work(void *arg, uint32_t worker, uint64_t job)
 	if (!workers->is_ready[worker])
 		drv_service_settle_in(service);
 	workers->is_ready[worker] = true;
-	drv_service_do(service, workers->pool.requests[job].work.key);
+	drv_service_do(service, workers->pool.requests[job].request.key);
 	return job;
 }
 
@@ -152,28 +152,28 @@ static bool is_drawn(const struct drv_service *service)
 /* Of a call whose time at the server is known beforehand. */
 static bool complete(struct drv_requester *requester, const struct drv_op *op, uint64_t now)
 {
-	struct acting *acting = (struct acting *)requester;
+	struct calling *calling = (struct calling *)requester;
 
-	drv_tally_done(&acting->tally, op->number, drv_clock_to_ns(acting->service.clock, now - op->start));
+	drv_tally_done(&calling->tally, op->number, drv_clock_to_ns(calling->service.clock, now - op->start));
 	return now < requester->end;
 }
 
 static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct acting *acting = run->state;
+	struct calling *calling = run->state;
 
 	if (drv_requester_role_prepare(run, exchange_in(run), fail) ||
-	    start_service(run, &acting->service, false, fail))
+	    start_service(run, &calling->service, false, fail))
 		return -1;
-	if (!is_drawn(&acting->service))
+	if (!is_drawn(&calling->service))
 		return 0;
-	drv_histogram_clear(&acting->slowdown);
-	acting->requester.measured = complete;
-	acting->tally = (struct drv_tally){.service = &acting->service,
-					   .latency = acting->requester.samples,
-					   .overhead = drv_record_samples(run->record, OVERHEAD, fail),
-					   .slowdown = &acting->slowdown};
-	return acting->tally.overhead ? 0 : -1;
+	drv_histogram_clear(&calling->slowdown);
+	calling->requester.measured = complete;
+	calling->tally = (struct drv_tally){.service = &calling->service,
+					    .latency = calling->requester.samples,
+					    .overhead = drv_record_samples(run->record, OVERHEAD, fail),
+					    .slowdown = &calling->slowdown};
+	return calling->tally.overhead ? 0 : -1;
 }
 
 static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
@@ -186,11 +186,11 @@ static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 	return serve(run, &serving->responder, &serving->service, &serving->workers, fail);
 }
 
-static void stop_acting(struct drv_role_run *run)
+static void stop_client(struct drv_role_run *run)
 {
-	struct acting *acting = run->state;
+	struct calling *calling = run->state;
 
-	drv_service_stop(&acting->service);
+	drv_service_stop(&calling->service);
 	drv_requester_role_stop(run);
 }
 
@@ -206,19 +206,19 @@ static void stop_server(struct drv_role_run *run)
 /* Where memory is touched nothing is drawn: only the round trip is known here. */
 static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct acting *acting = run->state;
+	struct calling *calling = run->state;
 	const struct parameters *parameters = run->parameters;
 
 	/* so much longer may an operation take before it is given up as lost */
-	if (is_drawn(&acting->service))
-		acting->requester.patience += drv_clock_to_ticks(
+	if (is_drawn(&calling->service))
+		calling->requester.patience += drv_clock_to_ticks(
 			&run->engine->clock,
-			drv_service_most_ns(&acting->service, (uint32_t)parameters->depth));
+			drv_service_most_ns(&calling->service, (uint32_t)parameters->depth));
 	if (drv_requester_role_measure(run, fail))
 		return -1;
-	if (is_drawn(&acting->service) && parameters->service_ns && acting->slowdown.count >= TAIL_CALLS)
+	if (is_drawn(&calling->service) && parameters->service_ns && calling->slowdown.count >= TAIL_CALLS)
 		drv_record_fit(run->record, SLOWDOWN,
-			       (double)drv_histogram_quantile(&acting->slowdown, 999000) / 1000);
+			       (double)drv_histogram_quantile(&calling->slowdown, 999000) / 1000);
 	return 0;
 }
 
@@ -228,13 +228,13 @@ static void switch_work(struct drv_service *service, struct handler_workers *wor
 {
 	const bool works = phase->ended == DRV_STEP_WARMUP && !phase->last;
 
-	service->first = phase->told;
+	service->first = phase->control;
 	drv_service_switch(service, works);
 	/* a worker that is given a job sees what was written before */
 	for (uint32_t i = 0; i < workers->count; i++) {
 		struct drv_samples *samples = workers->services[i].samples;
 
-		workers->services[i].first = phase->told;
+		workers->services[i].first = phase->control;
 		workers->services[i].on = works;
 		if (phase->ended != DRV_STEP_MEASURE)
 			continue;
@@ -245,16 +245,16 @@ static void switch_work(struct drv_service *service, struct handler_workers *wor
 }
 
 /* The number of the next call. */
-static uint64_t tell(const struct drv_role_run *run)
+static uint64_t control(const struct drv_role_run *run)
 {
-	return ((const struct acting *)run->state)->requester.next_number;
+	return ((const struct calling *)run->state)->requester.next_number;
 }
 
 static void phase_client(struct drv_role_run *run, const struct drv_phase *phase,
 			 struct drv_counts *counts_out)
 {
 	drv_requester_role_phase(run, phase, counts_out);
-	((struct acting *)run->state)->service.first = phase->told;
+	((struct calling *)run->state)->service.first = phase->control;
 }
 
 static void phase_server(struct drv_role_run *run, const struct drv_phase *phase,
@@ -276,10 +276,10 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	return exchange_negotiate(at, offer, fail);
 }
 
-#define ACTING                                                                                               \
-	.acts = true, .state_bytes = sizeof(struct acting), .stop = stop_acting,                             \
+#define CLIENT                                                                                               \
+	.measures = true, .state_bytes = sizeof(struct calling), .stop = stop_client,                        \
 	.verify = drv_requester_role_verify, .warmup = drv_requester_role_warmup, .measure = measure,        \
-	.settle = drv_requester_role_settle, .tell = tell
+	.settle = drv_requester_role_settle, .control = control
 
 static const struct drv_pattern handler = {
 	PATTERN_TABLE,
@@ -289,7 +289,7 @@ static const struct drv_pattern handler = {
 			 .prepare = prepare_client,
 			 .phase = phase_client,
 			 .channels_most = 1,
-			 ACTING},
+			 CLIENT},
 			{.name = "server",
 			 .workers = true,
 			 .prepare = prepare_server,

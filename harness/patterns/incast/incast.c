@@ -68,7 +68,7 @@ static const struct drv_pattern incast = {
 		(const struct drv_role[]){
 			{.name = "server", .prepare = prepare_server, DRV_RESPONDER_ROLE},
 			{.name = "client",
-			 .acts = true,
+			 .measures = true,
 			 .channels_most = 1,
 			 .state_bytes = sizeof(struct drv_requester),
 			 .prepare = prepare_client,

@@ -13,7 +13,7 @@
 #include "traffic/requester_parts.h"
 #include "traffic/requester.h"
 
-/* The state of the acting role. `requester` is first: the functions of its role take a pointer to it. */
+/* The state of the client. `requester` is first: the functions of its role take a pointer to it. */
 struct load {
 	struct drv_requester requester;
 	struct drv_pace pace;
@@ -197,8 +197,8 @@ static int measure(struct drv_role_run *run, struct drv_fail *fail)
 	return 0;
 }
 
-#define ACTING                                                                                               \
-	.acts = true, .state_bytes = sizeof(struct load), .stop = drv_requester_role_stop,                   \
+#define CLIENT                                                                                               \
+	.measures = true, .state_bytes = sizeof(struct load), .stop = drv_requester_role_stop,               \
 	.verify = drv_requester_role_verify, .warmup = warm_up, .measure = measure,                          \
 	.settle = drv_requester_role_settle, .phase = drv_requester_role_phase
 
@@ -206,7 +206,7 @@ static const struct drv_pattern load = {
 	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, .channels_most = 1, ACTING},
+			{.name = "client", .prepare = prepare_client, .channels_most = 1, CLIENT},
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_RESPONDER_ROLE},
 			{.name = NULL},
 		},

@@ -176,7 +176,7 @@ static int take_preloaded(struct sender *sender, struct drv_fail *fail)
 	struct receiver *receiver = sender->receiver;
 	int status = 0;
 
-	/* where one thread plays both, what it sent lies there for as long as it does not poll */
+	/* where one thread has both roles, what it sent lies there for as long as it does not poll */
 	if (!receiver) {
 		sender->burst++;
 		if (send_one(sender, 1, PAUSE, fail))
@@ -227,7 +227,7 @@ static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 		return -1;
 	sender->parameters = parameters;
 	sender->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
-	sender->receiver = run->passive ? run->passive->state : NULL;
+	sender->receiver = run->responder ? run->responder->state : NULL;
 	/* an answer may be there as soon as the burst has left */
 	run->sleep = DRV_SLEEP_IF_WAITED;
 	return drv_record_samples(run->record, PRTT, fail) && drv_record_samples(run->record, SINGLE, fail) &&
@@ -342,7 +342,7 @@ static int measure(struct drv_role_run *run, struct drv_fail *fail)
 }
 
 /* For how long the server is to pause, in ns: known once the client is warm. */
-static uint64_t tell(const struct drv_role_run *run)
+static uint64_t control(const struct drv_role_run *run)
 {
 	const struct sender *sender = run->state;
 
@@ -353,7 +353,7 @@ static void phase_server(struct drv_role_run *run, const struct drv_phase *phase
 			 struct drv_counts *counts_out)
 {
 	drv_responder_role_phase(run, phase, counts_out);
-	((struct receiver *)run->state)->pause = drv_clock_to_ticks(&run->engine->clock, phase->told);
+	((struct receiver *)run->state)->pause = drv_clock_to_ticks(&run->engine->clock, phase->control);
 }
 
 static int serve(struct drv_role_run *run, json_t **message_out, struct drv_fail *fail)
@@ -383,7 +383,7 @@ static const struct drv_pattern loggp = {
 			 .verify = verify,
 			 .warmup = warmup,
 			 .measure = measure,
-			 .tell = tell,
+			 .control = control,
 			 DRV_ASK_ROLE},
 			{.name = "server",
 			 .state_bytes = sizeof(struct receiver),

@@ -297,7 +297,7 @@ static const struct drv_pattern loss = {
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",
-			 .acts = true,
+			 .measures = true,
 			 .channels_most = 1,
 			 .state_bytes = sizeof(struct caller),
 			 .prepare = prepare_client,

@@ -64,7 +64,7 @@ static enum drv_sleep sleep_in(const struct drv_role_run *run)
 	return aggressor_in(run) == AGGRESSOR_NONE ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 }
 
-/* `requesters` gets what this end plays: the calls, and the stream where it leaves from here. */
+/* `requesters` gets what this end has: the calls, and the stream where it leaves from here. */
 static int start_clients(struct drv_role_run *run, struct drv_requester *requesters[DRV_FLOWS],
 			 struct drv_fail *fail)
 {
@@ -301,15 +301,15 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 		       : 0;
 }
 
-#define ACTING                                                                                               \
-	.acts = true, .state_bytes = sizeof(struct mixed), .stop = stop, .verify = verify,                   \
+#define CLIENT                                                                                               \
+	.measures = true, .state_bytes = sizeof(struct mixed), .stop = stop, .verify = verify,               \
 	.warmup = warm_up, .measure = measure, .settle = settle, .phase = phase
 
 static const struct drv_pattern mixed = {
 	PATTERN_TABLE,
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, .channels_most = 2, ACTING},
+			{.name = "client", .prepare = prepare_client, .channels_most = 2, CLIENT},
 			{.name = "server",
 			 .prepare = prepare_server,
 			 .channels_most = 3,
@@ -321,7 +321,7 @@ static const struct drv_pattern mixed = {
 			{.name = "aggressor",
 			 .prepare = prepare_aggressor,
 			 .channels_most = 1,
-			 .acts = true,
+			 .measures = true,
 			 .state_bytes = sizeof(struct drv_requester),
 			 .stop = drv_requester_role_stop,
 			 .verify = drv_requester_role_verify,

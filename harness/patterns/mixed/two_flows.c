@@ -23,8 +23,8 @@ void drv_two_flows_start(struct drv_two_flows *flows, struct drv_engine *engine,
 	}
 	engine->sink = &ports[DRV_FLOW_CALLS]->sink;
 	if (ports[DRV_FLOW_BULK]) {
-		if (ports[DRV_FLOW_CALLS]->claim == DRV_CLAIM_REPLIES)
-			ports[DRV_FLOW_CALLS]->claim = DRV_CLAIM_ASK;
+		if (ports[DRV_FLOW_CALLS]->match == DRV_MATCH_TRAILER)
+			ports[DRV_FLOW_CALLS]->match = DRV_MATCH_FUNCTION;
 		drv_demux_start(&flows->demux, engine, ports[DRV_FLOW_CALLS], ports[DRV_FLOW_BULK],
 				DRV_TOKEN_FLOW_1);
 		engine->sink = &flows->demux.port.sink;
@@ -61,7 +61,7 @@ int drv_two_flows_drain(struct drv_two_flows *flows, struct drv_fail *fail)
 /* ---- requesters ---- */
 
 /* Polls until a client rests that starts nothing new. Both are served meanwhile. */
-static int run_until_rests(struct drv_two_flows *flows, struct drv_requester *until, struct drv_fail *fail)
+static int run_until_idle(struct drv_two_flows *flows, struct drv_requester *until, struct drv_fail *fail)
 {
 	struct drv_requester *calls = flows->requesters[DRV_FLOW_CALLS],
 			     *bulk = flows->requesters[DRV_FLOW_BULK];
@@ -88,7 +88,7 @@ static int run_until_rests(struct drv_two_flows *flows, struct drv_requester *un
 		/* a stream that goes on must not hide a call that was lost; a busy layer ends the wait when it takes more */
 		status = handed && events >= 0
 				 ? !(++turns & 1023)
-				 : drv_progress_rest(engine, events, DRV_PROGRESS_WAIT_NS, &idle, fail);
+				 : drv_progress_idle(engine, events, DRV_PROGRESS_WAIT_NS, &idle, fail);
 		if (DRV_LIKELY(status == 0))
 			continue;
 		if (status < 0)
@@ -111,7 +111,7 @@ int drv_two_flows_calls(struct drv_two_flows *flows, uint64_t duration_ns, struc
 
 	drv_requester_open(calls, drv_engine_end(engine, drv_clock_now(&engine->clock), duration_ns),
 			   drv_engine_operations(engine));
-	return run_until_rests(flows, calls, fail);
+	return run_until_idle(flows, calls, fail);
 }
 
 int drv_two_flows_end(struct drv_two_flows *flows, struct drv_fail *fail)
@@ -121,7 +121,7 @@ int drv_two_flows_end(struct drv_two_flows *flows, struct drv_fail *fail)
 
 	if (bulk) {
 		bulk->ending = true;
-		if (run_until_rests(flows, bulk, fail) || drv_requester_close(bulk, fail))
+		if (run_until_idle(flows, bulk, fail) || drv_requester_close(bulk, fail))
 			return -1;
 	}
 	return drv_requester_close(calls, fail);

@@ -467,7 +467,7 @@ static int __attribute__((noinline)) run_puts(struct origin *origin, struct drv_
 
 /* ---- registration warm or cold ---- */
 
-static int tell_of(struct origin *origin, uint8_t *buffer, struct drv_fail *fail)
+static int register_buffer(struct origin *origin, uint8_t *buffer, struct drv_fail *fail)
 {
 	const struct drv_engine *engine = origin->progress.port.engine;
 	const int code = engine->layer->mem_reg(engine->ctx, buffer, origin->buffers.bytes);
@@ -516,9 +516,9 @@ static int __attribute__((noinline)) run_prepared(struct origin *origin, struct 
 	while (!origin->ending) {
 		if (drv_unregistered_buffer_renew(&origin->buffers, cold, fail))
 			return -1;
-		origin->memory = cold ? origin->buffers.fresh : origin->buffers.kept;
+		origin->memory = cold ? origin->buffers.cold : origin->buffers.warm;
 		origin->slots[0].start = drv_clock_now(clock);
-		if (cold && origin->registers && tell_of(origin, origin->memory, fail))
+		if (cold && origin->registers && register_buffer(origin, origin->memory, fail))
 			return -1;
 		if (work_alone(origin, fail))
 			return -1;
@@ -542,7 +542,7 @@ static int start_buffers(struct origin *origin, struct drv_fail *fail)
 	if (drv_unregistered_buffer_start(&origin->buffers, origin->stride, fail))
 		return -1;
 	if (origin->registration == REGISTRATION_WARM && origin->registers)
-		return tell_of(origin, origin->buffers.kept, fail);
+		return register_buffer(origin, origin->buffers.warm, fail);
 	return 0;
 }
 
@@ -788,11 +788,11 @@ static void phase_server(struct drv_role_run *run, const struct drv_phase *phase
 {
 	struct target_role *role = run->state;
 
-	target_phase(&role->target, run, phase, phase->told, counts_out);
+	target_phase(&role->target, run, phase, phase->control, counts_out);
 }
 
 /* How many puts there were: the target has to know where to look. */
-static uint64_t tell(const struct drv_role_run *run)
+static uint64_t control(const struct drv_role_run *run)
 {
 	return ((const struct origin *)run->state)->next_number;
 }
@@ -863,9 +863,9 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 #define ORIGIN_ROLE                                                                                          \
-	.acts = true, .attaches = true, .state_bytes = sizeof(struct origin), .stop = stop_client,           \
+	.measures = true, .attaches = true, .state_bytes = sizeof(struct origin), .stop = stop_client,       \
 	.verify = verify, .warmup = warmup, .measure = measure, .settle = settle, .phase = phase_client,     \
-	.tell = tell
+	.control = control
 
 static const struct drv_pattern onesided = {
 	PATTERN_TABLE,

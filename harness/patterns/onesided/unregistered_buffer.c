@@ -88,22 +88,22 @@ int drv_unregistered_buffer_start(struct drv_unregistered_buffer *buffer, size_t
 		.bytes = rounded_up(used_bytes, (size_t)sysconf(_SC_PAGESIZE)), .used_bytes = used_bytes};
 	if (!find_addresses())
 		return unmapped(SPAN_LEAST, fail);
-	return map_next(buffer, &buffer->kept, fail);
+	return map_next(buffer, &buffer->warm, fail);
 }
 
-int drv_unregistered_buffer_renew(struct drv_unregistered_buffer *buffer, bool fresh_last,
+int drv_unregistered_buffer_renew(struct drv_unregistered_buffer *buffer, bool cold_last,
 				  struct drv_fail *fail)
 {
-	unmap(buffer, &buffer->fresh);
-	if (map_next(buffer, &buffer->fresh, fail))
+	unmap(buffer, &buffer->cold);
+	if (map_next(buffer, &buffer->cold, fail))
 		return -1;
-	memset(fresh_last ? buffer->kept : buffer->fresh, 0, buffer->used_bytes);
-	memset(fresh_last ? buffer->fresh : buffer->kept, 0, buffer->used_bytes);
+	memset(cold_last ? buffer->warm : buffer->cold, 0, buffer->used_bytes);
+	memset(cold_last ? buffer->cold : buffer->warm, 0, buffer->used_bytes);
 	return 0;
 }
 
 void drv_unregistered_buffer_end(struct drv_unregistered_buffer *buffer)
 {
-	unmap(buffer, &buffer->kept);
-	unmap(buffer, &buffer->fresh);
+	unmap(buffer, &buffer->warm);
+	unmap(buffer, &buffer->cold);
 }

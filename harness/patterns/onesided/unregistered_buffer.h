@@ -20,21 +20,21 @@
 
 struct drv_unregistered_buffer {
 	/* private anonymous memory, page-aligned, of `bytes` bytes, which are whole pages. NULL: not mapped */
-	uint8_t *kept, *fresh;
+	uint8_t *warm, *cold;
 	size_t bytes;
 	/* of each buffer, so many bytes from its start are written */
 	size_t used_bytes;
 };
 
-/* Maps the buffer that stays. `used_bytes`: at least 1. 0, or -1 with DRV_MEMORY; to be ended after both. */
+/* Maps the warm buffer, which stays. `used_bytes`: at least 1. 0, or -1 with DRV_MEMORY; to be ended after both. */
 int drv_unregistered_buffer_start(struct drv_unregistered_buffer *buffer, size_t used_bytes,
 				  struct drv_fail *fail);
 
 /*
- * Unmaps the fresh buffer, maps another, and fills both with zeroes, last the fresh one where `fresh_last`, else the one
- * that stays. 0, or -1 with DRV_MEMORY.
+ * Unmaps the cold buffer, maps another, and fills both with zeroes, last the cold one where `cold_last`, else the warm
+ * one. 0, or -1 with DRV_MEMORY.
  */
-int drv_unregistered_buffer_renew(struct drv_unregistered_buffer *buffer, bool fresh_last,
+int drv_unregistered_buffer_renew(struct drv_unregistered_buffer *buffer, bool cold_last,
 				  struct drv_fail *fail);
 
 /* Unmaps both. */

@@ -179,7 +179,7 @@ static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 			  parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
 	sender->bytes = (size_t)parameters->bytes;
-	sender->receiver = run->passive ? run->passive->state : NULL;
+	sender->receiver = run->responder ? run->responder->state : NULL;
 	for (unsigned quantity = ONE_WAY; quantity <= PROGRESS; quantity++)
 		if (!drv_record_samples(run->record, quantity, fail))
 			return -1;

@@ -159,10 +159,11 @@ static int prepare(struct drv_role_run *run, struct drv_fail *fail)
 
 	if (engine->block)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted to block, the direct loop only polls");
-	drv_progress_start(&direct->progress, engine, run->role->acts ? client_recv : server_recv, NULL, 0);
-	direct->progress.port.claim = DRV_CLAIM_TURNS;
+	drv_progress_start(&direct->progress, engine, run->role->measures ? client_recv : server_recv, NULL,
+			   0);
+	direct->progress.port.match = DRV_MATCH_ALTERNATE;
 	direct->progress.port.due = false;
-	direct->mark = run->role->acts ? 0 : DRV_TOKEN_RESPONDER;
+	direct->mark = run->role->measures ? 0 : DRV_TOKEN_RESPONDER;
 	direct->progress.port.sink.sent = on_sent;
 	direct->chan = engine->channels[0].chan;
 	direct->answers_in_sink = (engine->offer.both.caps & CADGE_CAP_POST_IN_SINK) != 0;
@@ -170,11 +171,12 @@ static int prepare(struct drv_role_run *run, struct drv_fail *fail)
 	if (parameters->stamp)
 		direct->stamp_bytes =
 			direct->iov.bytes < sizeof(direct->stamp) ? direct->iov.bytes : sizeof(direct->stamp);
-	direct->iov.base = drv_pool_take(engine, run->role->acts ? DRV_POOL_REQUESTER : DRV_POOL_RESPONDER,
-					 drv_memory_stride(parameters->bytes), fail);
+	direct->iov.base =
+		drv_pool_take(engine, run->role->measures ? DRV_POOL_REQUESTER : DRV_POOL_RESPONDER,
+			      drv_memory_stride(parameters->bytes), fail);
 	if (!direct->iov.base)
 		return -1;
-	if (run->role->acts) {
+	if (run->role->measures) {
 		direct->samples = drv_record_samples(run->record, 0, fail);
 		if (!direct->samples)
 			return -1;
@@ -284,9 +286,9 @@ static void phase(struct drv_role_run *run, const struct drv_phase *phase, struc
 	const struct direct *direct = run->state;
 
 	(void)phase;
-	counts_out->posts = run->role->acts;
+	counts_out->posts = run->role->measures;
 	counts_out->posted = direct->begun;
-	counts_out->executes = !run->role->acts;
+	counts_out->executes = !run->role->measures;
 	counts_out->executed = direct->answered;
 }
 
@@ -296,7 +298,7 @@ static void needs(const void *parameters, struct drv_needs *needs_out)
 }
 
 #define CLIENT                                                                                               \
-	.acts = true, .channels_most = 1, .state_bytes = sizeof(struct direct), .prepare = prepare,          \
+	.measures = true, .channels_most = 1, .state_bytes = sizeof(struct direct), .prepare = prepare,      \
 	.verify = verify, .warmup = warmup, .measure = measure, .settle = settle, .phase = phase
 
 static const struct drv_pattern postpoll = {

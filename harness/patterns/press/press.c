@@ -319,7 +319,7 @@ static const struct drv_pattern press = {
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",
-			 .acts = true,
+			 .measures = true,
 			 .state_bytes = sizeof(struct visitor),
 			 .prepare = prepare_client,
 			 .stop = stop_client,

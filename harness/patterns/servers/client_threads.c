@@ -24,7 +24,7 @@ struct sharer {
 	_Alignas(ALIGN) struct drv_engine engine;
 	struct drv_role_run run;
 	struct drv_requester requester;
-	/* of all but the first to be added up; that has the play's */
+	/* of all but the first to be added up; that has the role run's */
 	struct drv_record record;
 	bool recorded;
 	int status;

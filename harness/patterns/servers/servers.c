@@ -96,7 +96,7 @@ static void stop_client(struct drv_role_run *run)
 	drv_requester_role_stop(run);
 }
 
-/* Steps of one client: where connections are shared each thread does them, on a play of its own. */
+/* Steps of one client: where connections are shared each thread does them, on a role run of its own. */
 static int measure_one(struct drv_role_run *run, uint64_t unused, struct drv_fail *fail)
 {
 	const struct parameters *parameters = run->parameters;
@@ -262,7 +262,7 @@ static const struct drv_pattern servers = {
 			 .threads = true,
 			 .workers = true,
 			 .prepare = prepare_client,
-			 .acts = true,
+			 .measures = true,
 			 .state_bytes = sizeof(struct calling),
 			 .stop = stop_client,
 			 .verify = verify,

@@ -16,7 +16,7 @@
 #include "traffic/requester.h"
 #include "base/relax.h"
 
-#define SEATS_MAX 64u
+#define SLOTS_MAX 64u
 /* Two lines: processors fetch lines in pairs. */
 #define ALIGN 128u
 #define NS    UINT64_C(1000000000)
@@ -56,7 +56,7 @@ struct cadge_ctx {
 	/* the thread's own: notes taken, whose the events of its poll are, whether it was told that the channel is down */
 	_Alignas(ALIGN) atomic_uint taken;
 	struct cadge_sink *sink;
-	bool told;
+	bool down_reported;
 };
 
 struct drv_shared_connection {
@@ -196,13 +196,13 @@ static int take_notes(struct cadge_ctx *slot, struct cadge_sink *sink)
 }
 
 /* The first time that it asks after the channel broke. */
-static int tell_down(struct cadge_ctx *slot, struct cadge_sink *sink)
+static int report_down(struct cadge_ctx *slot, struct cadge_sink *sink)
 {
 	const int code = atomic_load_explicit(&slot->shared->down, memory_order_relaxed);
 
-	if (DRV_LIKELY(!code) || slot->told)
+	if (DRV_LIKELY(!code) || slot->down_reported)
 		return 0;
-	slot->told = true;
+	slot->down_reported = true;
 	sink->down(sink, 0, code);
 	return 1;
 }
@@ -280,7 +280,7 @@ static void on_down(struct cadge_sink *sink, uint32_t peer, int code)
 
 /* ---- what a slot's thread calls ---- */
 
-static int seat_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+static int slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
 		     uint64_t token)
 {
 	struct drv_shared_connection *shared = chan->slot->shared;
@@ -292,7 +292,7 @@ static int seat_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 	return code;
 }
 
-static int seat_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in, uint32_t in_count,
+static int slot_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in, uint32_t in_count,
 		     const struct cadge_iov *out, uint32_t out_count, uint32_t flags, uint64_t token)
 {
 	struct drv_shared_connection *shared = chan->slot->shared;
@@ -305,7 +305,7 @@ static int seat_call(struct cadge_chan *chan, uint32_t op, const struct cadge_io
 	return code;
 }
 
-static int seat_flush(struct cadge_chan *chan)
+static int slot_flush(struct cadge_chan *chan)
 {
 	struct drv_shared_connection *shared = chan->slot->shared;
 	int code;
@@ -317,12 +317,12 @@ static int seat_flush(struct cadge_chan *chan)
 }
 
 /* Whoever finds the lock taken leaves it at that: another thread polls, or hands over. */
-static int seat_poll(struct cadge_ctx *slot, struct cadge_sink *sink)
+static int slot_poll(struct cadge_ctx *slot, struct cadge_sink *sink)
 {
 	struct drv_shared_connection *shared = slot->shared;
 	int events = take_notes(slot, sink);
 
-	if (events || (events = tell_down(slot, sink)))
+	if (events || (events = report_down(slot, sink)))
 		return events;
 	if (shared->dispatched || pthread_mutex_trylock(&shared->lock)) {
 		drv_relax();
@@ -410,7 +410,7 @@ static int wait_dispatched(struct drv_shared_connection *shared, struct cadge_ct
 	return CADGE_DONE;
 }
 
-static int seat_wait(struct cadge_ctx *slot, uint64_t timeout_ns)
+static int slot_wait(struct cadge_ctx *slot, uint64_t timeout_ns)
 {
 	struct drv_shared_connection *shared = slot->shared;
 	const uint64_t now_ns = drv_now_ns();
@@ -419,7 +419,7 @@ static int seat_wait(struct cadge_ctx *slot, uint64_t timeout_ns)
 	int fd = -1, code;
 
 	take_lock(shared);
-	if (has_notes(slot) || (atomic_load(&shared->down) && !slot->told)) {
+	if (has_notes(slot) || (atomic_load(&shared->down) && !slot->down_reported)) {
 		give_lock(shared);
 		return CADGE_DONE;
 	}
@@ -491,7 +491,7 @@ void drv_shared_connection_wake(struct drv_shared_connection *shared)
 
 /* ---- making it ---- */
 
-static bool make_seat(struct drv_shared_connection *shared, uint32_t index, struct cadge_chan *chan)
+static bool make_slot(struct drv_shared_connection *shared, uint32_t index, struct cadge_chan *chan)
 {
 	struct cadge_ctx *slot = &shared->slots[index];
 	const size_t places = shared->mask + 1u;
@@ -508,12 +508,12 @@ static bool make_seat(struct drv_shared_connection *shared, uint32_t index, stru
 static void make_table(struct drv_shared_connection *shared)
 {
 	shared->table = *shared->below;
-	shared->table.post = seat_post;
-	shared->table.poll = seat_poll;
-	shared->table.wait = seat_wait;
+	shared->table.post = slot_post;
+	shared->table.poll = slot_poll;
+	shared->table.wait = slot_wait;
 	shared->table.event = NULL;
-	shared->table.call = shared->below->call ? seat_call : NULL;
-	shared->table.flush = shared->below->flush ? seat_flush : NULL;
+	shared->table.call = shared->below->call ? slot_call : NULL;
+	shared->table.flush = shared->below->flush ? slot_flush : NULL;
 	/* messages are built by whoever posts, in its own memory */
 	shared->table.reserve = NULL;
 	shared->table.commit = NULL;
@@ -522,7 +522,7 @@ static void make_table(struct drv_shared_connection *shared)
 
 int drv_shared_connection_make(struct drv_engine *engine, uint32_t slots, uint32_t depth,
 			       size_t message_bytes, bool dispatched,
-			       struct drv_shared_connection **turns_out, struct drv_fail *fail)
+			       struct drv_shared_connection **shared_out, struct drv_fail *fail)
 {
 	const size_t bytes = sizeof(struct drv_shared_connection) + (slots + 1) * sizeof(struct cadge_ctx);
 	struct drv_shared_connection *shared = drv_zeroed(ALIGN, bytes);
@@ -530,7 +530,7 @@ int drv_shared_connection_make(struct drv_engine *engine, uint32_t slots, uint32
 	bool made = true;
 	uint32_t places = 1;
 
-	if (!shared || slots > SEATS_MAX) {
+	if (!shared || slots > SLOTS_MAX) {
 		free(shared);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u threads", slots);
 	}
@@ -556,13 +556,13 @@ int drv_shared_connection_make(struct drv_engine *engine, uint32_t slots, uint32
 	pthread_mutex_init(&shared->lock, &spins_first);
 	pthread_mutexattr_destroy(&spins_first);
 	for (; shared->count <= slots; shared->count++)
-		made = make_seat(shared, shared->count, engine->channels[0].chan) && made;
+		made = make_slot(shared, shared->count, engine->channels[0].chan) && made;
 	shared->count = slots;
-	*turns_out = shared;
+	*shared_out = shared;
 	if (made)
 		return 0;
 	drv_shared_connection_free(shared);
-	*turns_out = NULL;
+	*shared_out = NULL;
 	return drv_fail_set(fail, DRV_MEMORY, "no memory or no descriptor for %u threads", slots);
 }
 

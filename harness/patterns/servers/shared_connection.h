@@ -32,7 +32,7 @@ struct drv_shared_connection;
  */
 int drv_shared_connection_make(struct drv_engine *engine, uint32_t slots, uint32_t depth,
 			       size_t message_bytes, bool dispatched,
-			       struct drv_shared_connection **turns_out, struct drv_fail *fail);
+			       struct drv_shared_connection **shared_out, struct drv_fail *fail);
 /* Legal with NULL. */
 void drv_shared_connection_free(struct drv_shared_connection *shared);
 struct cadge_sink *drv_shared_connection_sink(struct drv_shared_connection *shared);

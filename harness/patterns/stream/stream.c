@@ -91,7 +91,7 @@ static const struct drv_pattern stream = {
 			{.name = "server",
 			 .prepare = prepare_server,
 			 .measure = measure,
-			 .acts_in = goes_both_ways,
+			 .measures_in = goes_both_ways,
 			 .channels_most = 1,
 			 DRV_PUSHER_ROLE},
 			{.name = NULL},

@@ -17,28 +17,28 @@
 #include "measure/clock.h"
 #include "tap.h"
 
-enum { SEATS = 2, SLOTS_MOST = 64, DEPTH = 3, NOTES = 16, BYTES = 64, LONG = 1000, TOKENS_MAX = 32 };
+enum { SLOTS = 2, SLOTS_MOST = 64, DEPTH = 3, NOTES = 16, BYTES = 64, LONG = 1000, TOKENS_MAX = 32 };
 
 /* What a slot was told, in order. */
 static struct {
 	uint64_t tokens[TOKENS_MAX];
 	size_t bytes[TOKENS_MAX];
 	uint32_t count;
-} told;
+} delivered;
 
 static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 			       struct cadge_lend *lend)
 {
 	(void)sink, (void)peer, (void)data, (void)lend;
-	told.tokens[told.count % TOKENS_MAX] = 0;
-	told.bytes[told.count++ % TOKENS_MAX] = bytes;
+	delivered.tokens[delivered.count % TOKENS_MAX] = 0;
+	delivered.bytes[delivered.count++ % TOKENS_MAX] = bytes;
 	return CADGE_TAKEN;
 }
 
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
 	(void)sink, (void)peer, (void)code;
-	told.tokens[told.count++ % TOKENS_MAX] = token;
+	delivered.tokens[delivered.count++ % TOKENS_MAX] = token;
 }
 
 static const struct cadge_layer layer = {.name = "none"};
@@ -68,7 +68,7 @@ static void test_notes(void)
 	struct drv_fail fail;
 	bool in_order = true;
 
-	if (drv_shared_connection_make(&engine, SEATS, DEPTH, agreed, true, &shared, &fail)) {
+	if (drv_shared_connection_make(&engine, SLOTS, DEPTH, agreed, true, &shared, &fail)) {
 		tap_ok(false, "two slots: %s", fail.text);
 		return;
 	}
@@ -79,23 +79,24 @@ static void test_notes(void)
 	tap_ok(!drv_shared_connection_stale(shared), "%d notes have room", NOTES);
 	sink->sent(sink, 0, token_of(1, NOTES), CADGE_DONE);
 	tap_ok(drv_shared_connection_stale(shared) == 1, "one more has none, and is counted");
-	tap_ok(slot.layer->poll(slot.ctx, &own) == NOTES && told.count == NOTES, "all of them come");
-	for (uint32_t i = 0; i < told.count; i++)
-		in_order &= told.tokens[i] == token_of(1, i);
+	tap_ok(slot.layer->poll(slot.ctx, &own) == NOTES && delivered.count == NOTES, "all of them come");
+	for (uint32_t i = 0; i < delivered.count; i++)
+		in_order &= delivered.tokens[i] == token_of(1, i);
 	tap_ok(in_order, "in order");
-	told.count = 0;
+	delivered.count = 0;
 	reply(shared, 1, BYTES);
 	reply(shared, 1, LONG);
-	tap_ok(slot.layer->poll(slot.ctx, &own) == 2 && told.bytes[0] == agreed && told.bytes[1] > agreed &&
-		       told.bytes[1] < LONG,
-	       "a reply that is too long is cut, and stays too long: %zu of %d bytes", told.bytes[1], LONG);
-	reply(shared, SEATS, BYTES);
-	sink->sent(sink, 0, token_of(SEATS, 0), CADGE_DONE);
+	tap_ok(slot.layer->poll(slot.ctx, &own) == 2 && delivered.bytes[0] == agreed &&
+		       delivered.bytes[1] > agreed && delivered.bytes[1] < LONG,
+	       "a reply that is too long is cut, and stays too long: %zu of %d bytes", delivered.bytes[1],
+	       LONG);
+	reply(shared, SLOTS, BYTES);
+	sink->sent(sink, 0, token_of(SLOTS, 0), CADGE_DONE);
 	tap_ok(drv_shared_connection_stale(shared) == 3, "what names no slot is counted");
 	drv_shared_connection_free(shared);
 }
 
-static void test_seats(void)
+static void test_slots(void)
 {
 	struct drv_engine engine = {.layer = &layer, .channels_count = 1};
 	struct drv_shared_connection *shared = NULL;
@@ -316,6 +317,6 @@ int main(void)
 	test_leaders();
 	test_dispatcher();
 	test_notes();
-	test_seats();
+	test_slots();
 	return tap_done();
 }

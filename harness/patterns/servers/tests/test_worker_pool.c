@@ -74,25 +74,25 @@ static void start_engine(struct drv_engine *engine, uint64_t caps)
 }
 
 /* Delivers request `number` on a channel: its number is its id as well. */
-static void deliver(struct drv_responder *server, uint32_t channel, uint64_t number)
+static void deliver(struct drv_responder *responder, uint32_t channel, uint64_t number)
 {
 	uint8_t message[REQUEST + DRV_RPC_TRAILER_BYTES];
 
 	drv_head_write(message, REQUEST, seed, number);
 	drv_touch_write(message, REQUEST, seed, number);
 	drv_trailer_write(message, REQUEST, number, DRV_RPC_REQUEST);
-	server->port.sink.recv(&server->port.sink, channel, message, sizeof(message), NULL);
+	responder->port.sink.recv(&responder->port.sink, channel, message, sizeof(message), NULL);
 }
 
-static void start(struct drv_responder *server, struct drv_engine *engine)
+static void start(struct drv_responder *responder, struct drv_engine *engine)
 {
 	const struct drv_phase phase = {.full = false};
 	struct drv_counts counts = {0};
 	struct drv_fail fail;
 
-	if (drv_responder_start(server, engine, exchange, &fail))
+	if (drv_responder_start(responder, engine, exchange, &fail))
 		tap_ok(false, "a server starts: %s", fail.text);
-	drv_responder_phase(server, &phase, &counts);
+	drv_responder_phase(responder, &phase, &counts);
 }
 
 /* A thread of a server that passes requests on. */
@@ -114,12 +114,12 @@ static void stop(struct passing *passing)
 	drv_responder_stop(&passing->responder);
 }
 
-static struct drv_counts counts_of(struct drv_responder *server)
+static struct drv_counts counts_of(struct drv_responder *responder)
 {
 	const struct drv_phase phase = {.full = false};
 	struct drv_counts counts = {0};
 
-	drv_responder_phase(server, &phase, &counts);
+	drv_responder_phase(responder, &phase, &counts);
 	return counts;
 }
 
@@ -135,32 +135,32 @@ static bool in_order(const struct cadge_chan *chan, uint32_t count)
 static void test_in_place(uint64_t caps)
 {
 	struct drv_engine engine;
-	struct drv_responder server;
+	struct drv_responder responder;
 	struct drv_counts counts;
 	struct drv_fail fail;
 	bool right = true;
 
 	start_engine(&engine, caps);
-	start(&server, &engine);
+	start(&responder, &engine);
 	for (uint64_t number = 0; number < DEPTH; number++)
 		for (uint32_t channel = 0; channel < CHANNELS; channel++) {
 			/* every second time there is no room: it waits, and nothing of its channel goes before it */
 			busy = (number + channel) % 2;
-			deliver(&server, channel, number);
+			deliver(&responder, channel, number);
 		}
 	busy = 0;
-	if (drv_responder_drain(&server, &fail))
+	if (drv_responder_drain(&responder, &fail))
 		tap_ok(false, "answers that had to wait");
 	for (uint32_t i = 0; i < CHANNELS; i++)
 		right &= in_order(&chans[i], DEPTH);
-	counts = counts_of(&server);
+	counts = counts_of(&responder);
 	tap_ok(right && counts.executed == CHANNELS * DEPTH && counts.checked == CHANNELS * DEPTH &&
 		       !counts.mismatches,
 	       "%s: each client gets its answers in order, %" PRIu64 " of %d executed",
 	       caps ? "in the callback" : "after poll", counts.executed, CHANNELS * DEPTH);
-	deliver(&server, 1, DEPTH + 1);
-	tap_ok(counts_of(&server).mismatches == 1, "a request that is missing is noticed, on its channel");
-	drv_responder_stop(&server);
+	deliver(&responder, 1, DEPTH + 1);
+	tap_ok(counts_of(&responder).mismatches == 1, "a request that is missing is noticed, on its channel");
+	drv_responder_stop(&responder);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_RESPONDER]);
 }
 
@@ -341,7 +341,7 @@ static void test_workers_share(void)
 	struct drv_endpoint here = {.worker_cpus = {-1, -1, -1}, .worker_cpus_count = WORKERS};
 	const struct drv_launch launch = {.endpoints = &here, .endpoints_count = 1};
 	const uint32_t room = 2 * CHANNELS * drv_responder_outstanding(&exchange);
-	const struct drv_work work = {.id = 0};
+	const struct drv_request named = {.id = 0};
 	struct drv_engine engine;
 	struct passing one;
 	struct drv_fail fail;
@@ -356,7 +356,7 @@ static void test_workers_share(void)
 	if (pass_on(&one, NULL, &fail))
 		tap_ok(false, "workers start: %s", fail.text);
 	drv_head_write(request, REQUEST, seed, 0);
-	while (passed <= room && drv_worker_pool_pass(&one.pool, request, REQUEST, &work))
+	while (passed <= room && drv_worker_pool_pass(&one.pool, request, REQUEST, &named))
 		passed++;
 	even = one.pool.jobs.load[0] == room / WORKERS && one.pool.jobs.load[1] == room / WORKERS &&
 	       one.pool.jobs.load[2] == room / WORKERS;

@@ -322,7 +322,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 #define NODE                                                                                                 \
-	.name = "node", .acts = true, .threads = true, .state_bytes = sizeof(struct ring),                   \
+	.name = "node", .measures = true, .threads = true, .state_bytes = sizeof(struct ring),               \
 	.prepare = prepare, .verify = verify, .warmup = warmup, .measure = measure, .settle = settle,        \
 	.serve = serve, .phase = phase
 

@@ -30,8 +30,8 @@ def counting(point: dict[str, Any], attempt: dict[str, Any], number: int) -> Non
         return
     operations = attempt["operations"]
     client, server = attempt["cpu"]
-    client |= {"minor_faults": operations // 10, "major_faults": 0, "cycles": None}
-    server |= {"minor_faults": 0, "major_faults": 0}
+    client |= {"minor_faults": operations // 10, "major_faults": 0, "cycles": None, "run_wait_ns": 3 * operations}
+    server |= {"minor_faults": 0, "major_faults": 0, "run_wait_ns": operations, "stolen_ns": 0 if number else None}
     if number == 0:
         attempt["counted_operations"] = 2000
         client["system_calls"], server["system_calls"] = 4000, 3000
@@ -59,8 +59,7 @@ def test_why_nothing_was_counted_is_what_the_launch_says_that_was_to_count() -> 
     }
     assert costs_of([sample(other)], ["client"]).why["system_calls"] == "not in this launch"
     costs = costs_of([sample({}, cycles=50, instructions=20), sample({})], ["client"])
-    assert costs.cycles is not None
-    assert costs.cycles.all_roles == 5.0
+    assert costs.of["cycles"].all_roles == 5.0
     assert set(costs.why) == {"system_calls"}
 
 
@@ -88,6 +87,8 @@ def test_what_one_launch_counted_is_divided_by_what_it_counted(campaign: Campaig
     assert float(row["page_faults_all"]) == float(row["page_faults_client"])
     assert row["cycles_all"] == row["instructions_client"] == ""
     assert float(row["switches_all"]) == float(row["switches_client"]) + float(row["switches_server"])
+    assert (row["run_wait_client_ns"], row["run_wait_server_ns"], row["run_wait_all_ns"]) == ("3.0", "1.0", "4.0")
+    assert row["steal_all_ns"] == ""  # one launch does not tell
 
 
 def test_the_report_shows_what_was_counted_and_says_what_was_not(campaign: Campaign, tmp_path: Path) -> None:

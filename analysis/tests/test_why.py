@@ -119,7 +119,7 @@ def test_counts_copies_and_witnesses(tmp_path: Path) -> None:
     assert (copies.first, copies.second, copies.ratio, copies.differs) == ("2.00", "1.00", 0.5, True)
     calls = found["costs an operation", "system calls, all"]
     assert (calls.first, calls.second, calls.differs) == ("6.00", "6.02", False)
-    assert found["costs an operation", "context switches (involuntary)"].differs
+    assert found["costs an operation", "context switches (involuntary), all"].differs
 
 
 def test_a_cell_without_a_number_says_why(tmp_path: Path) -> None:

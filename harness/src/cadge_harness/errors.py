@@ -4,9 +4,7 @@
 HarnessError
 ├── UsageError             2   the command line, a sweep or a layer file is wrong: the user fixes it
 ├── NothingSelectedError   5   the selection matched nothing, or there is no data
-├── UnfitError             3   this machine or testbed cannot do it; nothing was measured
-├── UnreachableError       4   a host cannot be reached, or was lost
-└── StoppedEarlyError      6   ended before the plan did, and can be resumed
+└── UnfitError             3   this machine or testbed cannot do it; nothing was measured
 """
 
 from __future__ import annotations
@@ -79,18 +77,6 @@ class UnfitError(HarnessError):
     """This machine or testbed cannot do it; nothing was measured."""
 
     exit_code = EXIT_UNFIT
-
-
-class UnreachableError(HarnessError):
-    """A host cannot be reached or was lost."""
-
-    exit_code = EXIT_UNREACHABLE
-
-
-class StoppedEarlyError(HarnessError):
-    """The campaign ended before its plan did and can be resumed."""
-
-    exit_code = EXIT_STOPPED
 
 
 def shown(value: object) -> str:

@@ -176,11 +176,6 @@ class TableLine:
     role: str = ""
     data: Data = ()
 
-    @property
-    def is_published(self) -> bool:
-        """True where its numbers are of a paper."""
-        return self.role == PUBLISHED
-
 
 PUBLISHED = "published"
 

@@ -31,7 +31,7 @@ from cadge_analysis.cells.shown import Value
 from cadge_analysis.cells.table import Scalar, beside, parameters_of
 from cadge_analysis.stats.campaign_verdicts import CellVerdict
 from cadge_analysis.stats.compare import BaselineRatio
-from cadge_analysis.stats.costs import PerOperation
+from cadge_analysis.stats.costs import COSTS, Cost, PerOperation
 from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_results import PatternFile
@@ -43,13 +43,6 @@ say = partial(messages.say, "cells")
 
 NS_TO_US = 1 / units.NS_PER_US
 SYMBOL_BY = "\u00f7"
-COUNTED = {
-    "system_calls": ("system_calls", "system calls"),
-    "faults": ("page_faults", "page faults"),
-    "cycles": ("cycles", "cycles"),
-    "instructions": ("instructions", "instructions"),
-}
-"""What is counted of all sides together, an operation: its field and what it is called."""
 
 # ---- what a row is of ----
 
@@ -278,61 +271,63 @@ def _ratios(files: Sequence[PatternFile]) -> Iterator[Entry]:
 # ---- what an operation takes ----
 
 
-def _cost(row: CellRow, key: str) -> PerOperation | None:
-    found: PerOperation | None = getattr(row.numbers.costs, key) if row.numbers is not None else None
-    return found
+def _cost(row: CellRow, cost: Cost) -> PerOperation | None:
+    return row.numbers.costs.of.get(cost.key) if row.numbers is not None else None
 
 
-def _of_side(key: str, role: str) -> Callable[[CellRow], Scalar]:
-    return lambda row: cost.by_role.get(role) if (cost := _cost(row, key)) is not None else None
-
-
-def _together(key: str) -> Callable[[CellRow], Scalar]:
-    return lambda row: cost.all_roles if (cost := _cost(row, key)) is not None else None
-
-
-def _shared_cost(key: str, title: str, unit: str, end: str, scale: float, roles: Iterable[str]) -> Iterator[Entry]:
-    """Yield processors' time or switches: a column for each side, and one of all sides."""
-    name = "cpu" if key == "cpu_ns" else key
-
-    def of_side(role: str) -> Callable[[CellRow], Value]:
-        return lambda row: shown.role_value(_cost(row, key), role, row.cell.case, scale=scale)
-
-    def of_all(row: CellRow) -> Value:
-        cost = _cost(row, key)
-        return shown.plain_value(cost.all_roles if cost else None, scale=scale)
-
-    for role in roles:
-        field = Field(f"{name}_{role}{end}", _of_side(key, role))
-        yield Entry(f"{name}_{role}", (field,), headed(f"{title} {role}", unit), of_side(role), group=name)
-    yield Entry(
-        f"{name}_all",
-        (Field(f"{name}_all{end}", _together(key)),),
-        lambda file, _: (f"{title} {'both' if len(file.roles) == 2 else 'all'}", unit),
-        of_all,
-        is_seen=lambda file, _, __: len(file.roles) > 1,
-        group=name,
+def _of_side(cost: Cost, role: str) -> Field[CellRow]:
+    return Field(
+        f"{cost.begins}_{role}{cost.ends}",
+        lambda row: found.by_role.get(role) if (found := _cost(row, cost)) is not None else None,
     )
 
 
-def _counted(key: str, roles: Sequence[str]) -> Entry:
-    """Return what was counted: a field for each side, one column that has all of them."""
-    name, title = COUNTED[key]
-    sides = (Field(f"{name}_{role}", _of_side(key, role)) for role in roles)
+def _together(cost: Cost) -> Field[CellRow]:
+    return Field(
+        f"{cost.begins}_all{cost.ends}",
+        lambda row: found.all_roles if (found := _cost(row, cost)) is not None else None,
+    )
+
+
+def _parted(cost: Cost, roles: Iterable[str]) -> Iterator[Entry]:
+    """Yield a cost with a column for each side, and one of all sides."""
+    scale, unit = (NS_TO_US, "\u00b5s") if cost.unit else (1.0, "")
+
+    def of_side(role: str) -> Callable[[CellRow], Value]:
+        return lambda row: shown.role_value(_cost(row, cost), role, row.cell.case, scale=scale)
+
+    def of_all(row: CellRow) -> Value:
+        found = _cost(row, cost)
+        return shown.plain_value(found.all_roles if found else None, scale=scale)
+
+    for role in roles:
+        head = headed(f"{cost.title} {role}", unit)
+        yield Entry(f"{cost.key}_{role}", (_of_side(cost, role),), head, of_side(role), group=cost.key)
+    yield Entry(
+        f"{cost.key}_all",
+        (_together(cost),),
+        lambda file, _: (f"{cost.title} {'both' if len(file.roles) == 2 else 'all'}", unit),
+        of_all,
+        is_seen=lambda file, _, __: len(file.roles) > 1,
+        group=cost.key,
+    )
+
+
+def _whole(cost: Cost, roles: Iterable[str]) -> Entry:
+    """Return a cost with a field for each side, and one column that has all of them."""
     return Entry(
-        key,
-        (*sides, Field(f"{name}_all", _together(key))),
-        headed(title),
-        lambda row: shown.cost_value(_cost(row, key), row.measured.costs.why.get(key, "not recorded")),
-        is_seen=lambda _, rows, __: any(getattr(row.numbers.costs, key) is not None for row in rows),
+        cost.key,
+        (*(_of_side(cost, role) for role in roles), _together(cost)),
+        headed(cost.title),
+        lambda row: shown.cost_value(_cost(row, cost), row.measured.costs.why.get(cost.key, "not recorded")),
+        is_seen=lambda _, rows, __: cost.is_seen and any(cost.key in row.numbers.costs.of for row in rows),
     )
 
 
 def _costs(files: Sequence[PatternFile]) -> Iterator[Entry]:
     roles = tuple(dict.fromkeys(role for file in files for role in file.roles))
-    yield from _shared_cost("cpu_ns", "CPU", "\u00b5s", "_ns", NS_TO_US, roles)
-    yield from _shared_cost("switches", "switches", "", "", 1.0, roles)
-    yield from (_counted(key, roles) for key in ("faults", "system_calls", "cycles", "instructions"))
+    for cost in COSTS:
+        yield from _parted(cost, roles) if cost.is_parted else (_whole(cost, roles),)
     lost = (Field("lost", of_numbers("lost")), Field("late", of_numbers("late")))
     yield Entry("lost", lost, headed("lost"), lambda row: shown.lost_value(row.measured))
 
@@ -446,7 +441,7 @@ def _read_with_care() -> Iterator[Entry]:
         *((f"{which}_without", _tail_without(which)) for which in ("p99", "p999")),
         ("baseline_without", _baseline_without(lambda one: one.reason)),
         ("baseline_p99_without", _baseline_without(lambda one: one.reason or one.p99_reason)),
-        *((f"{key}_without", _cost_without(key)) for key in ("system_calls", "cycles", "instructions")),
+        *((f"{cost.key}_without", _cost_without(cost.key)) for cost in COSTS if cost.said),
     )
 
 

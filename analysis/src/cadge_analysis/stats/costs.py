@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an operation costs each side: time of processors, switches, page faults, system calls, cycles, instructions."""
+"""What an operation costs each side: time of processors, switches, page faults, system calls, cycles, instructions.
+
+`COSTS` has an entry for each. Numbers, exports, questions in SQL, tables of a report and `cadge compare --cell` follow.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,6 @@ from cadge_analysis.stats.attempt_columns import RoleUse
 from cadge_analysis.stats.load import Sample
 from cadge_results.formats.result import COUNTED_ELSEWHERE, CpuUse
 
-_SAID_OF = {"instructions": "cycles"}
-"""One word says of both whether they were counted."""
-Read = Callable[[CpuUse], int | None]
 Used = Sequence[tuple[Sample, tuple[RoleUse, ...]]]
 
 
@@ -28,18 +28,67 @@ class PerOperation:
         return sum(self.by_role.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One thing that an operation takes: how it is read of what an endpoint used, and how it is called.
+
+    `key`: its column in a report. `title`: that column's heading. `told`: its name in `cadge compare --cell`.
+    """
+
+    key: str
+    title: str
+    told: str
+    read: Callable[[CpuUse], int | None]
+    unit: str = ""
+    """ns of times."""
+    field: str = ""
+    """How its columns in exports begin, where that is not its key."""
+    said: str = ""
+    """Under which name a launch says whether it was counted, of what only some launches count."""
+    operations: Callable[[Sample], int] = lambda sample: sample.operations
+    """The operations that it is of."""
+    is_parted: bool = False
+    """Whether a report has a column for each side."""
+    is_seen: bool = True
+    """Whether a report has it at all."""
+
+    @property
+    def begins(self) -> str:
+        """How its columns in exports begin."""
+        return self.field or self.key
+
+    @property
+    def ends(self) -> str:
+        """How they end."""
+        return f"_{self.unit}" if self.unit else ""
+
+
+COSTS = (
+    Cost("cpu", "CPU", "processors' time", lambda use: use.user_ns + use.system_ns, "ns", is_parted=True),
+    Cost("switches", "switches", "context switches (voluntary)", lambda use: use.voluntary_switches, is_parted=True),
+    Cost("faults", "page faults", "page faults", lambda use: use.minor_faults + use.major_faults, field="page_faults"),
+    # of operations that are not timed: to count makes them slower
+    Cost(
+        "system_calls", "system calls", "system calls", lambda use: use.system_calls,
+        said="system_calls", operations=lambda sample: sample.counted_operations,
+    ),
+    Cost("cycles", "cycles", "cycles", lambda use: use.cycles, said="cycles"),
+    Cost("instructions", "instructions", "instructions", lambda use: use.instructions, said="cycles"),
+    Cost(
+        "preemptions", "preemptions", "context switches (involuntary)", lambda use: use.involuntary_switches,
+        is_seen=False,
+    ),
+    Cost("run_wait", "ready to run", "ready, not running", lambda use: use.run_wait_ns, "ns", is_seen=False),
+    Cost("steal", "steal", "stolen by hypervisor", lambda use: use.stolen_ns, "ns", is_seen=False),
+)  # fmt: skip
+"""All of them in the order of an export."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """All of it. What was not counted in a single launch is None, and `why` says by the field's name why not."""
+    """What an operation of a cell took, by a cost's key. What no launch counted is absent; `why` has the reason."""
 
-    cpu_ns: PerOperation | None
-    switches: PerOperation | None
-    """Voluntary ones."""
-    faults: PerOperation | None
-    system_calls: PerOperation | None
-    """Of operations that were not timed: to count makes them slower."""
-    cycles: PerOperation | None
-    instructions: PerOperation | None
+    of: Mapping[str, PerOperation]
     why: Mapping[str, str]
 
 
@@ -47,40 +96,29 @@ def costs_of(samples: Sequence[Sample], roles: Iterable[str]) -> Costs:
     """Return what an operation of a cell took."""
     names = tuple(roles)
     used = [(sample, tuple(sample.cpu)) for sample in samples]  # unpacked once
-    counted = {
-        "system_calls": _counted(used, names, lambda use: use.system_calls, lambda one: one.counted_operations),
-        "cycles": _counted(used, names, lambda use: use.cycles, lambda one: one.operations),
-        "instructions": _counted(used, names, lambda use: use.instructions, lambda one: one.operations),
-    }
+    found = {cost.key: _taken(used, names, cost) for cost in COSTS}
     return Costs(
-        cpu_ns=_whole(used, names, lambda use: use.user_ns + use.system_ns),
-        switches=_whole(used, names, lambda use: use.voluntary_switches),
-        faults=_whole(used, names, lambda use: use.minor_faults + use.major_faults),
-        **counted,
-        why={name: _why(samples, _SAID_OF.get(name, name)) for name, found in counted.items() if found is None},
+        of={key: one for key, one in found.items() if one is not None},
+        why={cost.key: _why(samples, cost.said) for cost in COSTS if cost.said and found[cost.key] is None},
     )
 
 
-def _whole(used: Used, roles: Sequence[str], read: Read) -> PerOperation | None:
-    """Return what every launch has; None unless every launch does."""
-    if any(not uses for _, uses in used):
-        return None
-    return _counted(used, roles, read, lambda one: one.operations)
+def _taken(used: Used, roles: Sequence[str], cost: Cost) -> PerOperation | None:
+    """Return what a cost was in the launches that have it at every endpoint; None where none has.
 
-
-def _counted(
-    used: Used, roles: Sequence[str], read: Read, operations_of: Callable[[Sample], int]
-) -> PerOperation | None:
-    """Return what those launches have that counted it at every endpoint; None where none did."""
+    What every launch counts is None unless every launch has it.
+    """
     totals = dict.fromkeys(roles, 0)
     operations = 0
     for sample, uses in used:
-        found = [(role, read(use)) for role, use in uses]
-        if not found or any(value is None for _, value in found):
+        known = [(role, value) for role, use in uses if (value := cost.read(use)) is not None]
+        if not uses or len(known) < len(uses):
+            if not cost.said:
+                return None
             continue
-        operations += operations_of(sample)
-        for role, value in found:
-            totals[role] = totals.get(role, 0) + (value or 0)
+        operations += cost.operations(sample)
+        for role, value in known:
+            totals[role] = totals.get(role, 0) + value
     return PerOperation(by_role={role: total / operations for role, total in totals.items()}) if operations else None
 
 

@@ -151,11 +151,11 @@ def _measures(case: Case) -> tuple[tuple[str, Callable[[_Found | None], Value]],
         (f"{main.head or main.title}, {words.shown(main).unit}", _main),
         (
             say("ladder.cpu_time_operation_all"),
-            lambda found: _taken(us, lambda numbers: numbers.costs.cpu_ns, found),
+            lambda found: _taken(us, lambda numbers: numbers.costs.of.get("cpu"), found),
         ),
         (
             say("ladder.context_switches_operation_all"),
-            lambda found: _taken(1.0, lambda numbers: numbers.costs.switches, found),
+            lambda found: _taken(1.0, lambda numbers: numbers.costs.of.get("switches"), found),
         ),
     )
 

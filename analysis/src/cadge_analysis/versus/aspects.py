@@ -11,6 +11,7 @@ from itertools import chain
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.page.parts.provenance import NODE_FACTS, plain
+from cadge_analysis.stats.costs import COSTS
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.launch_facts import distinct_paths
 from cadge_analysis.stats.load import Cell
@@ -26,15 +27,6 @@ say = partial(messages.say, "versus")
 
 Key = tuple[str, str]
 """Group and name of what is told."""
-
-COSTS = (
-    ("cpu_ns", "processors' time", " ns"),
-    ("switches", "context switches (voluntary)", ""),
-    ("system_calls", "system calls", ""),
-    ("faults", "page faults", ""),
-    ("cycles", "cycles", ""),
-    ("instructions", "instructions", ""),
-)
 
 
 def texts(side: Side, cell: Cell) -> dict[Key, str]:
@@ -64,8 +56,6 @@ def figures(side: Side, cell: Cell, numbers: Numbers | None) -> dict[Key, tuple[
         found["trouble", "late"] = _count(numbers.late)
         found["trouble", say("aspects.launches_disturbed")] = _count(numbers.disturbed)
         found["trouble", say("aspects.launches_unsteady")] = _count(numbers.unsteady)
-        if numbers.operations:
-            found.update(_waits(cell, numbers.operations))
     records = _records(side, cell)
     found.update(_witnesses(side, cell))
     loads = [host.loadavg for record in records for host in record.load if host.loadavg is not None]
@@ -191,31 +181,16 @@ def _hosts(side: Side, cell: Cell) -> Iterator[tuple[Key, str]]:
 
 def _costs(numbers: Numbers) -> Iterator[tuple[Key, tuple[float, str]]]:
     group = "costs an operation"
-    for name, what, unit in COSTS:
-        cost = getattr(numbers.costs, name)
-        if cost is None:
+    for cost in COSTS:
+        found = numbers.costs.of.get(cost.key)
+        if found is None:
             continue
-        yield (group, f"{what}, all"), (cost.all_roles, f"{units.sig3(cost.all_roles)}{unit}")
-        if len(cost.by_role) > 1:
-            for role, value in cost.by_role.items():
-                yield (group, f"{what}, {role}"), (value, f"{units.sig3(value)}{unit}")
+        sides = found.by_role.items() if len(found.by_role) > 1 else ()
+        for whose, value in (("all", found.all_roles), *sides):
+            yield (group, f"{cost.told}, {whose}"), (value, f"{units.sig3(value)} {cost.unit}".rstrip())
     tail = numbers.p99.value if numbers.p99 is not None else None
     if tail is not None:
         yield ("result", "p99"), (tail, words.shown(numbers.quantity).text(tail))
-
-
-def _waits(cell: Cell, operations: int) -> Iterator[tuple[Key, tuple[float, str]]]:
-    """Yield what kept endpoints from running, an operation; nothing where the kernel did not tell."""
-    uses = [use for sample in cell.samples for _, use in sample.cpu]
-    for what, values, unit in (
-        ("context switches (involuntary)", [use.involuntary_switches for use in uses], ""),
-        (say("aspects.run_wait"), [use.run_wait_ns for use in uses], " ns"),
-        (say("aspects.stolen"), [use.stolen_ns for use in uses], " ns"),
-    ):
-        known = [value for value in values if value is not None]
-        if known and len(known) == len(values):
-            each = sum(known) / operations
-            yield ("costs an operation", what), (each, f"{units.sig3(each)}{unit}")
 
 
 def _witnesses(side: Side, cell: Cell) -> Iterator[tuple[Key, tuple[float, str]]]:

@@ -168,7 +168,7 @@ def _system_calls(app: Application, point: AppPoint) -> Value:
     cells = sorted(app.calls(point), key=lambda cell: cell.case.workload.integer(app.spec.micro.reply))
     if not cells:
         return Value(text=units.MISSING, reason=say("ground.no_calls"))
-    found = costs_of(cells[0].samples, cells[0].case.file.roles_of(cells[0].case.workload)).system_calls
+    found = costs_of(cells[0].samples, cells[0].case.file.roles_of(cells[0].case.workload)).of.get("system_calls")
     if found is None:
         return Value(text=units.MISSING, reason="not counted")
     return Value(text=units.sig3(found.all_roles), raw=f"{found.all_roles:.12g}")

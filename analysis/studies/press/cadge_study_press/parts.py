@@ -364,7 +364,7 @@ def _times(point: AppPoint) -> tuple[Value, ...]:
             Value(text=units.sig3(one.all_roles), raw=f"{one.all_roles:.12g}")
             if one
             else Value(text=units.MISSING, reason="not counted")
-            for one in (costs.switches, costs.system_calls)
+            for one in (costs.of.get("switches"), costs.of.get("system_calls"))
         ),
     )
 

@@ -56,12 +56,6 @@ class Frozen(BaseModel):
     )
 
 
-class Unknown(Frozen):
-    """A fact that could not be found out, and why."""
-
-    unknown: str
-
-
 class Document(Frozen):
     """A whole document. `NAME` and `MAJOR` are what its `schema` key has to say.
 

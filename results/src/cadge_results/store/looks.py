@@ -30,11 +30,6 @@ class LooksState:
     why: str = ""
     """Why no look follows, where that is so."""
 
-    @property
-    def is_early(self) -> bool:
-        """Whether the campaign ended before its last look."""
-        return self.step == "done" and self.look < len(self.looks)
-
     def said(self) -> str:
         """Say it in few words."""
         launches = self.looks[self.look - 1]

@@ -123,7 +123,7 @@ def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
         measure=TAIL,
         unlike=apart,
     )
-    if any(row.numbers.costs.cpu_ns for row in rows if row.cell.case == case):
+    if any("cpu" in row.numbers.costs.of for row in rows if row.cell.case == case):
         noun = file.words.operations.partition("/")[0].removesuffix("s")
         yield _Asked(
             case=case,
@@ -189,7 +189,7 @@ def _p99(row: Row) -> Reply:
 
 
 def _cpu(row: Row) -> Reply:
-    found = row.numbers.costs.cpu_ns
+    found = row.numbers.costs.of.get("cpu")
     if found is None:
         return _none("not recorded", "")
     sides = ", ".join(f"{role} {units.us(value)}" for role, value in found.by_role.items())

@@ -13,12 +13,13 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import caption, plain, titled_spans, words_column
 from cadge_analysis.blocks.model import Block, Column, Fact, Facts, Fold, Key, Span, Table, TableCell, TableLine
 from cadge_analysis.cells.build import CellRow
-from cadge_analysis.cells.catalogue import COUNTED, catalogue
+from cadge_analysis.cells.catalogue import catalogue
 from cadge_analysis.cells.entry import Entry
 from cadge_analysis.cells.shown import Value, estimate_value, tail_value
 from cadge_analysis.page import verdict_words
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.costs import COSTS
 from cadge_analysis.stats.load import STATES, Case, Cell, Series
 from cadge_results import PatternFile
 from cadge_results.formats.result import NEVER_COUNTED
@@ -30,7 +31,8 @@ LAYER = words_column("layer")
 SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
 _ORDER = (
     *("wait", "p50", "verdict", "pooled", "quantities", "p99", "p99_verdict", "p999", "base", "base_p99", "generator"),
-    *("apart", "ratio", "above", "rate", "floor", "references", "cpu", "switches", *COUNTED),
+    *("apart", "ratio", "above", "rate", "floor", "references"),
+    *dict.fromkeys(("cpu", "switches", "system_calls", *(one.key for one in COSTS))),
     *("lost", "calls", "work", "launches", "samples"),
 )
 """Columns, or groups of them; what is not named stands behind."""
@@ -40,12 +42,12 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
     """Yield what was counted nowhere, and why, in sentences: one a reason."""
     every = [row.numbers.costs for row in rows]
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for name, (_, head) in COUNTED.items():
-        if every and all(getattr(costs, name) is None for costs in every):
-            said = sorted({costs.why[name] for costs in every if costs.why.get(name)})
+    for one in COSTS:
+        if one.is_seen and not one.is_parted and every and not any(one.key in costs.of for costs in every):
+            said = sorted({costs.why[one.key] for costs in every if costs.why.get(one.key)})
             # where some could not and some were not asked to, that they could not says more
             why = next((text for text in said if text.startswith(NEVER_COUNTED)), said[0] if said else "not recorded")
-            by_reason[why].append(head)
+            by_reason[why].append(one.title)
     for why, heads in by_reason.items():
         yield say("tables.not_counted", heads=heads, why=why)
 

@@ -19,7 +19,7 @@ from typing import TextIO
 
 from cadge_analysis import messages
 from cadge_analysis.cells import summaries
-from cadge_analysis.cells.build import CellRow, build, first_rows, second_rows
+from cadge_analysis.cells.build import CampaignCells, CellRow
 from cadge_analysis.cells.catalogue import fields_of
 from cadge_analysis.cells.entry import record, table_of
 from cadge_analysis.errors import BadInputError, NoDataError
@@ -30,7 +30,6 @@ from cadge_analysis.models.campaign import fits_of, pieces
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, Family, FamilyVerdicts
 from cadge_analysis.stats.compare import Comparison, compare
 from cadge_analysis.stats.inference.sequential import ERROR
-from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
@@ -49,30 +48,30 @@ def _files(plan: Plan) -> list[PatternFile]:
     return [plan.patterns[name] for name in in_order(plan.patterns) if name in used]
 
 
-def _compared(campaign: Campaign) -> tuple[Comparison, CampaignVerdicts]:
+def _cells(campaign: Campaign) -> CampaignCells:
     comparison = compare(read(campaign))
     verdicts = judged(comparison)
-    return gated(comparison, verdicts), verdicts
+    return CampaignCells(gated(comparison, verdicts), verdicts)
 
 
 def _all_families(verdicts: CampaignVerdicts) -> tuple[Family, ...]:
     return (*verdicts.families, *(verdicts.tails.families if verdicts.tails else ()))
 
 
-CELLS = table_of("cells", fields_of, lambda campaign: build(*_compared(campaign)))
+CELLS = table_of("cells", fields_of, _cells)
 VALUES = table_of(
     "values",
     lambda _: summaries.VALUES,
-    lambda campaign: (one for row in build(*_compared(campaign)) for one in summaries.launch_values(row.numbers)),
+    lambda campaign: (one for row in _cells(campaign) for one in summaries.launch_values(row.numbers)),
 )
 KNEES = table_of(
     "knees",
     lambda plan: summaries.knees([file for file in _files(plan) if file.knee]),
-    lambda campaign: loads(_compared(campaign)[0]).knees,
+    lambda campaign: _cells(campaign).loads.knees,
 )
-FAMILIES = table_of("families", lambda _: summaries.FAMILIES, lambda campaign: _all_families(_compared(campaign)[1]))
+FAMILIES = table_of("families", lambda _: summaries.FAMILIES, lambda campaign: _all_families(_cells(campaign).verdicts))
 LEADERS = table_of(
-    "leaders", lambda plan: summaries.leaders(_files(plan)), lambda campaign: _compared(campaign)[1].groups.values()
+    "leaders", lambda plan: summaries.leaders(_files(plan)), lambda campaign: _cells(campaign).verdicts.groups.values()
 )
 FITS = table_of(
     "fits",
@@ -105,11 +104,9 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
     }
 
 
-def _json(comparison: Comparison, stream: TextIO) -> None:
-    meta = comparison.data.meta
-    verdicts = judged(comparison)
-    comparison = gated(comparison, verdicts)
-    known, offered = fields_of(comparison.data.plan), loads(comparison)
+def _json(cells: CampaignCells, stream: TextIO) -> None:
+    comparison, verdicts = cells.comparison, cells.verdicts
+    meta, known = comparison.data.meta, fields_of(comparison.data.plan)
 
     def whole(row: CellRow) -> dict[str, object]:
         numbers, fields = row.numbers, record(known, row)
@@ -135,10 +132,10 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         },
         "columns": ["campaign_id", *(field.name for field in known)],
         "by_launch_unit": say("export.by_launch_unit"),
-        "rows": [whole(row) for row in first_rows(comparison, verdicts, offered)],
+        "rows": [whole(row) for row in cells.first()],
         "verdicts": _verdicts(verdicts),
-        "knees": [record(summaries.knees((one.case.file,)), one) for one in offered.knees],
-        **({"twins": [whole(row) for row in second_rows(comparison, verdicts)]} if comparison.data.twins else {}),
+        "knees": [record(summaries.knees((one.case.file,)), one) for one in cells.loads.knees],
+        **({"twins": [whole(row) for row in cells.second()]} if comparison.data.twins else {}),
         **_against_itself(comparison, verdicts),
     }
     members = (f"{json.dumps(name)}: {_value(document[name])}" for name in sorted(document))
@@ -178,6 +175,6 @@ def write(campaign: Campaign, kind: str, stream: TextIO) -> None:
     if kind == "loggp":
         _models(read(campaign), stream)
     elif kind == "json":
-        _json(compare(read(campaign)), stream)
+        _json(_cells(campaign), stream)
     else:
         stream.writelines(lines("csv", [one.name for one in CELLS.columns(campaign)], CELLS.rows(campaign)))

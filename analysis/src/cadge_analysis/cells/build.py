@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import exp
 
 from cadge_analysis.cells.table import Scalar
@@ -85,46 +86,47 @@ class CellRow:
         return self.cell.series in group.members if is_ranked else None
 
 
-def build(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[CellRow]:
-    """Yield a row for every planned point in the report's order, then for what was measured a second time."""
-    yield from first_rows(comparison, verdicts, loads(comparison))
-    yield from second_rows(comparison, verdicts)
+@dataclass(frozen=True)
+class CampaignCells:
+    """The cells of a campaign with its verdicts: exports, questions in SQL and pages read these rows."""
 
+    comparison: Comparison
+    verdicts: CampaignVerdicts
 
-def first_rows(comparison: Comparison, verdicts: CampaignVerdicts, offered: Loads) -> Iterator[CellRow]:
-    """Yield a row for every planned point, floors and refused ones included."""
-    data = comparison.data
-    rows = {row.cell.point_id: row for row in comparison.rows}
-    numbers = comparison.numbers
-    hosts, facts = _hosts(data), _facts(data)
-    for cell in data.cells:
-        name = cell.point_id
-        row = rows.get(name)
-        share = offered.shares.get(name) if row else None
-        yield CellRow(
-            cell,
-            data,
-            verdicts,
-            numbers.get(name),
-            row,
-            share=share,
-            hosts=hosts.get(name),
-            facts=facts.get(_where(cell)),
-        )
+    @cached_property
+    def loads(self) -> Loads:
+        """What they say of loads."""
+        return loads(self.comparison)
 
+    def __iter__(self) -> Iterator[CellRow]:
+        """Yield a row for every planned point in the report's order, then for what was measured a second time."""
+        yield from self.first()
+        yield from self.second()
 
-def second_rows(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[CellRow]:
-    """Yield a row for every point of a second series: no competitor, so that nothing is said of it but of itself."""
-    data = comparison.data
-    if not data.twins:
-        return
-    itself, numbers, hosts, facts = _itself(comparison, verdicts), comparison.numbers, _hosts(data), _facts(data)
-    for cell in data.twins:
-        name = cell.point_id
-        yield CellRow(
-            cell, data, verdicts, numbers.get(name),
-            hosts=hosts.get(name), facts=facts.get(_where(cell)), itself=itself.get(name, {}),
-        )  # fmt: skip
+    def first(self) -> Iterator[CellRow]:
+        """Yield a row for every planned point, floors and refused ones included."""
+        rows = {row.cell.point_id: row for row in self.comparison.rows}
+        for cell, row in self._rows(self.comparison.data.cells):
+            against = rows.get(cell.point_id)
+            yield replace(row, row=against, share=self.loads.shares.get(cell.point_id) if against else None)
+
+    def second(self) -> Iterator[CellRow]:
+        """Yield a row for every point of a second series, which is no competitor: only itself is said of it."""
+        itself = _itself(self.comparison, self.verdicts) if self.comparison.data.twins else {}
+        for cell, row in self._rows(self.comparison.data.twins):
+            yield replace(row, itself=itself.get(cell.point_id, {}))
+
+    def _rows(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, CellRow]]:
+        data, numbers = self.comparison.data, self.comparison.numbers
+        hosts, facts = _hosts(data), _facts(data)
+        for cell in cells:
+            name = cell.point_id
+            yield (
+                cell,
+                CellRow(
+                    cell, data, self.verdicts, numbers.get(name), hosts=hosts.get(name), facts=facts.get(_where(cell))
+                ),
+            )
 
 
 def _facts(data: Dataset) -> dict[tuple[Series, str, str], LaunchFacts]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,18 +14,23 @@ from cadge_analysis.models.fit import fit
 from cadge_analysis.models.held_out import held_out
 from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_analysis.stats.load import Cell, Dataset
+from cadge_analysis.stats.numbers import CellNumbers, Numbers
 from cadge_results.plugins.pattern import FitsOf
 
 say = partial(messages.say, "models")
 
 
-def fits_of(data: Dataset) -> Fits:
-    """Return every fit that the campaign's points were measured for, in the order of their keys."""
-    fitted = tuple(_fitted(key, cells, data) for key, cells in groups(data).items())
+def fits_of(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> Fits:
+    """Return every fit that the campaign's points were measured for, in the order of their keys.
+
+    numbers: what its points measured, where that is at hand.
+    """
+    known = CellNumbers(data) if numbers is None else numbers
+    fitted = tuple(_fitted(key, cells, data, known) for key, cells in groups(data).items())
     return Fits(schema_=Fits.schema_id(), campaign_id=data.campaign_id, fits=fitted)
 
 
-def _fitted(key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset) -> Fitted:
+def _fitted(key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset, numbers: Mapping[str, Numbers]) -> Fitted:
     points = bursts(cells)
     found = list(readings(points))
     model: Parameters | Refused = fit(found) if found else Refused(refused=say("campaign.no_burst"))
@@ -41,7 +46,7 @@ def _fitted(key: FitKey, cells: Sequence[tuple[FitsOf, Cell]], data: Dataset) ->
         messages=fitted_messages(points),
         sizes_bytes=tuple(sorted({one.size for one in found})),
         model=model,
-        held_out=held_out(model, key, points, data) if isinstance(model, Parameters) else (),
+        held_out=held_out(model, key, points, data, numbers) if isinstance(model, Parameters) else (),
     )
 
 

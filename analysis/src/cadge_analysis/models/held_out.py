@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.models.bursts import Burst, FitKey, fitted_messages
@@ -12,7 +12,7 @@ from cadge_analysis.models.message import message
 from cadge_analysis.models.traffic import Traffic, closed_form_ns
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Case, Cell, Dataset
-from cadge_analysis.stats.numbers import numbers_of
+from cadge_analysis.stats.numbers import Numbers
 from cadge_results import Workload
 from cadge_results.plugins.pattern import Modelled, holds
 
@@ -20,7 +20,9 @@ Beside = tuple[str, float, float]
 """Where, predicted, measured."""
 
 
-def held_out(model: Parameters, key: FitKey, points: Sequence[Burst], data: Dataset) -> tuple[HeldOut, ...]:
+def held_out(
+    model: Parameters, key: FitKey, points: Sequence[Burst], data: Dataset, numbers: Mapping[str, Numbers]
+) -> tuple[HeldOut, ...]:
     """Return how well other numbers of messages are predicted, and other patterns of the same layer."""
     found = []
     fitted = fitted_messages(points)
@@ -30,7 +32,7 @@ def held_out(model: Parameters, key: FitKey, points: Sequence[Burst], data: Data
     exchanges: dict[str, list[Beside]] = {}
     for cell in data.cells:
         modelled = _modelled(cell, key)
-        if modelled is not None and (beside := _exchange(model, modelled, cell)):
+        if modelled is not None and (beside := _exchange(model, modelled, numbers[cell.point_id])):
             what = ", ".join((cell.case.file.title, *map(str, modelled.when.values())))
             exchanges.setdefault(what, []).append(beside)
     found += [judged(title, cells) for title, cells in exchanges.items()]
@@ -90,10 +92,10 @@ def _busy_ns(model: Parameters, sizes: Sequence[int]) -> float:
     return max(own_ns, *(model.gap_ns(size) for size in sizes))
 
 
-def _exchange(model: Parameters, modelled: Modelled, cell: Cell) -> Beside | None:
-    numbers, workload = numbers_of(cell), cell.case.workload
+def _exchange(model: Parameters, modelled: Modelled, numbers: Numbers) -> Beside | None:
+    cell, workload = numbers.cell, numbers.cell.case.workload
     largest = max(workload.integer(name) for name in modelled.sizes)
-    if numbers is None or largest > model.pieces[-1].to_bytes:
+    if largest > model.pieces[-1].to_bytes:
         return None
     predicted = predict_ns(model, modelled, workload)
     return words.workload(cell.case), predicted, numbers.central.value

@@ -11,7 +11,7 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain
 from cadge_analysis.blocks.model import ONSCREEN, WHOLE, Block, Figure, Heading, Key, PageDocument, Part, Region, Table
-from cadge_analysis.cells.build import CellRow, first_rows
+from cadge_analysis.cells.build import CampaignCells, CellRow
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.judged import gated, judged
@@ -51,7 +51,6 @@ from cadge_analysis.page.sheet import sheet
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee, Loads
-from cadge_analysis.stats.knee import loads as loads_of
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
 from cadge_analysis.stats.measures import MAIN, TAIL
@@ -182,16 +181,16 @@ def judged_campaign(
     looks = palette.identities(data.layers)
     verdicts = judged(comparison, withhold)
     comparison = gated(comparison, verdicts)
-    loads = loads_of(comparison)
+    cells = CampaignCells(comparison, verdicts)
     return JudgedCampaign(
         comparison=comparison,
         verdicts=verdicts,
         keys=keys_of(looks),
         looks=looks,
         facts={key: found[0] for key, found in launch_facts(data).items()},
-        fits=fits_of(data).fits,
-        loads=loads,
-        shown={row.cell.point_id: row for row in first_rows(comparison, verdicts, loads)},
+        fits=fits_of(data, comparison.numbers).fits,
+        loads=cells.loads,
+        shown={row.cell.point_id: row for row in cells.first()},
         only=only,
     )
 

@@ -21,7 +21,7 @@ from cadge_analysis.stats.inference.sequential import ERROR, fixed
 from cadge_analysis.stats.inference.serial import Serial, serial_correlation
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median
 from cadge_analysis.stats.load import Dataset, Series
-from cadge_analysis.stats.numbers import numbers_of
+from cadge_analysis.stats.numbers import CellNumbers
 
 LAUNCHES = (9, 18, 30)
 BLOCK = 10
@@ -71,8 +71,9 @@ def differences(data: Dataset) -> Mapping[tuple[str, str], list[float]]:
     """Return the paired log-ratios of each layer's series to its first one, by rounds, less their median."""
     found: dict[tuple[str, str], list[float]] = {}
     base: dict[str, tuple[Series, Mapping[tuple[int, int], float]]] = {}
+    measured = CellNumbers(data)
     for cell in sorted(data.cells, key=lambda one: (one.series, one.case.sort_key)):
-        numbers = numbers_of(cell)
+        numbers = measured.get(cell.point_id)
         if numbers is None or min(numbers.by_round.values()) <= 0:
             continue
         series, first = base.setdefault(cell.series.layer, (cell.series, numbers.by_round))

@@ -23,7 +23,7 @@ from cadge_analysis.stats.inference.plan_power import launches_to_decide, power
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_launches
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
-from cadge_analysis.stats.numbers import numbers_of
+from cadge_analysis.stats.numbers import CellNumbers, Numbers
 
 SEND = "delay.send_ns"
 WORKED = "delay.worked_ns"
@@ -105,14 +105,15 @@ def calibrations(data: Dataset) -> tuple[Calibration, ...]:
         for record in data.records
         if record.result is not None and record.result.path
     }
+    numbers = CellNumbers(data)
     found = [
         Calibration(
             layer=cell.series.layer,
-            round_trip_ns=numbers.central.value,
+            round_trip_ns=numbers[cell.point_id].central.value,
             medium=medium.get(cell.series.layer, ""),
         )
         for cell in data.cells
-        if (numbers := numbers_of(cell)) is not None
+        if cell.samples
     ]
     return tuple(sorted(found, key=lambda one: one.round_trip_ns))
 
@@ -124,11 +125,13 @@ def send_ns(wanted_ns: float) -> int:
 
 def planted(data: Dataset) -> tuple[Planted, ...]:
     """Return what a campaign of the sweep selftest-delay says of each delay, layer by layer."""
-    return tuple(one for cells in _by_layer(data).values() for one in _of_layer(cells, data.clock_step_ns))
+    return tuple(
+        one for cells in _by_layer(data).values() for one in _of_layer(cells, CellNumbers(data), data.clock_step_ns)
+    )
 
 
-def _of_layer(cells: Sequence[Cell], step_ns: float) -> Iterator[Planted]:
-    measured = [(cell, found) for cell in cells if (found := numbers_of(cell)) is not None]
+def _of_layer(cells: Sequence[Cell], every: Mapping[str, Numbers], step_ns: float) -> Iterator[Planted]:
+    measured = [(cell, every[cell.point_id]) for cell in cells if cell.samples]
     if len(measured) < 2 or measured[0][0] is not cells[0]:
         return
     (_, base), *others = measured

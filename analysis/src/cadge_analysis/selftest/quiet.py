@@ -16,7 +16,7 @@ from functools import partial
 from cadge_analysis import messages
 from cadge_analysis.stats.launch_facts import launch_facts, without_numbers
 from cadge_analysis.stats.load import Dataset, Series
-from cadge_analysis.stats.numbers import numbers_of
+from cadge_analysis.stats.numbers import CellNumbers
 
 say = partial(messages.say, "selftest")
 
@@ -120,11 +120,11 @@ def _setting(series: Series, data: Dataset, used: Mapping[Series, frozenset[_Use
 def _effect(series: Series, default: Series, data: Dataset, used: Mapping[Series, frozenset[_Used]]) -> str:
     if series in used and default in used and used[series] != used[default]:
         return f"{_said(used[series])} in place of {_said(used[default])}"
-    usual = {cell.case: cell for cell in data.cells if cell.series == default}
+    usual, numbers = {cell.case: cell for cell in data.cells if cell.series == default}, CellNumbers(data)
     for cell in data.cells:
         if cell.series != series or cell.case not in usual:
             continue
-        ours, theirs = numbers_of(cell), numbers_of(usual[cell.case])
+        ours, theirs = numbers.get(cell.point_id), numbers.get(usual[cell.case].point_id)
         if ours and theirs and not 1 / EFFECT <= (ratio := ours.central.value / theirs.central.value) <= EFFECT:
             return say("quiet.slower", ratio=ratio, size=cell.case.size)
     return ""

@@ -21,7 +21,7 @@ from cadge_analysis.stats.floors import Floor, FloorKey, Floors, group_of
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Dataset, Series
-from cadge_analysis.stats.numbers import P99, Numbers, numbers_of, tail_by_round
+from cadge_analysis.stats.numbers import P99, CellNumbers, Numbers, tail_by_round
 from cadge_analysis.stats.offered import unlike
 from cadge_results import Plan
 from cadge_results.plugins.pattern import FOLLOWS
@@ -80,17 +80,15 @@ class Comparison:
     floors: Mapping[FloorKey, Floor]
     """At every size of a row or of a floor program."""
     references: Mapping[FloorKey, tuple[Floor, ...]]
-    floor_numbers: tuple[Numbers, ...]
-    twin_numbers: tuple[Numbers, ...] = ()
-    """What was measured a second time."""
+    numbers: Mapping[str, Numbers]
+    """Of every planned point that has some, by its id: floors and what was measured a second time as well."""
     withheld: str = ""
     alike: frozenset[tuple[str, str, str]] = frozenset()
 
     @property
-    def numbers(self) -> dict[str, Numbers]:
-        """The numbers of every planned point that has some, by its id."""
-        every = (*(row.numbers for row in self.rows), *self.floor_numbers, *self.twin_numbers)
-        return {one.cell.point_id: one for one in every}
+    def twin_numbers(self) -> tuple[Numbers, ...]:
+        """What was measured a second time."""
+        return tuple(self.numbers[cell.point_id] for cell in self.data.twins if cell.samples)
 
     def why_not(self, pattern: str, place: str, wait: str) -> str:
         """Return why nothing may be concluded of a pattern at a place, in a wait mode; "" where it may."""
@@ -193,9 +191,9 @@ def _family(row: Row) -> tuple[str, str, str]:
 @uncollected()
 def compare(data: Dataset) -> Comparison:
     """Return every measured cell beside its floor."""
-    measured = [numbers for numbers in map(numbers_of, data.cells) if numbers is not None]
-    floor_numbers = tuple(n for n in measured if n.cell.series.kind == "floor")
-    floors = Floors(floor_numbers, data.plan.floors)
+    numbers = CellNumbers(data)
+    measured = [numbers[cell.point_id] for cell in data.cells if cell.samples]
+    floors = Floors([n for n in measured if n.cell.series.kind == "floor"], data.plan.floors)
     layers = [n for n in measured if n.cell.series.kind == "layer"]
     by_case = {(n.cell.series, n.cell.case): n for n in layers}
     wanted = {key for n in layers if not isinstance(key := floor_key(n.cell.case, data.plan), str)} | floors.keys
@@ -205,6 +203,5 @@ def compare(data: Dataset) -> Comparison:
         rows=_beside_floors(data, [_row(n, floors, data.plan, by_case) for n in layers]),
         floors={key: floor for key, floor in found.items() if floor is not None},
         references={key: references for key in found if (references := floors.references_at(key))},
-        floor_numbers=floor_numbers,
-        twin_numbers=tuple(numbers for numbers in map(numbers_of, data.twins) if numbers is not None),
+        numbers=numbers,
     )

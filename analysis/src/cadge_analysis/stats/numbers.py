@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -12,7 +12,7 @@ from cadge_analysis import units
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.costs import Costs, costs_of
 from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.load import Cell, Measured, RoundKey, Sample
+from cadge_analysis.stats.load import Cell, Dataset, Measured, RoundKey, Sample
 from cadge_results.plugins.pattern import Quantity
 
 P50, P90, P99, P999 = 500, 900, 990, 999
@@ -119,11 +119,31 @@ def _counted(samples: Sequence[Sample]) -> Counter[str]:
     return +found
 
 
-def numbers_of(cell: Cell) -> Numbers | None:
-    """Return the numbers of a cell, or None where no launch gave a valid sample."""
+class CellNumbers(Mapping[str, Numbers]):
+    """The numbers of every planned point that has some, by its id. Each is computed once, when it is asked for."""
+
+    def __init__(self, data: Dataset) -> None:
+        """Take a campaign's cells, twins as well."""
+        self._cells = {cell.point_id: cell for cell in data.planned if cell.samples}
+        self._found: dict[str, Numbers] = {}
+
+    def __getitem__(self, point_id: str) -> Numbers:
+        """Return the numbers of a point. Raises KeyError where no launch gave a valid sample."""
+        if point_id not in self._found:
+            self._found[point_id] = _numbers(self._cells[point_id])
+        return self._found[point_id]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the points in the order of the cells."""
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        """Return how many points have numbers."""
+        return len(self._cells)
+
+
+def _numbers(cell: Cell) -> Numbers:
     samples, file = cell.samples, cell.case.file
-    if not samples:
-        return None
     main = [sample.quantities[file.main] for sample in samples]
     by_round = {
         sample.round: per_launch(measured, file.main_quantity) for sample, measured in zip(samples, main, strict=True)

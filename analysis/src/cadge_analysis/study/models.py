@@ -147,5 +147,5 @@ def has_points(data: Dataset) -> bool:
 
 def models(comparison: Comparison, published: Published) -> tuple[Block, ...]:
     """Return the tables of a study that asks for them; `comparison` is gated."""
-    fits = fits_of(comparison.data).fits if published.models else ()
+    fits = fits_of(comparison.data, comparison.numbers).fits if published.models else ()
     return tuple(block for one in published.models for block in _table(fits, comparison, published, one))

@@ -16,7 +16,6 @@ from cadge_analysis import messages
 from cadge_analysis.stats.attempt_columns import WITNESSES
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Dataset
-from cadge_analysis.stats.numbers import numbers_of
 from cadge_analysis.versus.sides import Side
 
 say = partial(messages.say, "versus")
@@ -54,16 +53,13 @@ def _floors(first: Side, second: Side) -> Iterator[Moved]:
         yield _moved(f"floors {place}", logs)
 
 
-def _floor_logs(side: Side) -> dict[tuple[str, str, str, str], float]:
+def _floor_logs(side: Side) -> dict[tuple[str, ...], float]:
     """Return the logarithm of what each floor program took, of rates that of the time."""
     found = {}
-    for cell in side.data.cells:
-        numbers = numbers_of(cell) if cell.series.kind == "floor" else None
-        if numbers is not None and numbers.central.value > 0:
+    for (kind, *key), numbers in side.everything.items():
+        if kind == "floor" and numbers.central.value > 0:
             value = log(numbers.central.value)
-            values = ", ".join(f"{name}={cell.case.workload[name]}" for name in cell.case.file.parameters)
-            key = cell.series.label, cell.case.place, cell.case.wait, f"{cell.case.pattern} {values}"
-            found[key] = -value if numbers.more_is_better else value
+            found[tuple(key)] = -value if numbers.more_is_better else value
     return found
 
 

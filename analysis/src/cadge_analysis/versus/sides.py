@@ -9,7 +9,7 @@ from functools import cached_property
 
 from cadge_analysis.judged import withheld_of
 from cadge_analysis.stats.load import Cell, Dataset, Series
-from cadge_analysis.stats.numbers import Numbers, numbers_of
+from cadge_analysis.stats.numbers import CellNumbers, Numbers
 
 Key = tuple[str, str, str, str]
 """Series (empty where each side is one series), place, wait mode, workload: what makes two cells the same one."""
@@ -45,22 +45,25 @@ class Side:
         return self._hosts_of_points.get(cell.point_id, ())
 
     @cached_property
+    def by_point(self) -> Mapping[str, Numbers]:
+        """What the whole campaign measured, by point."""
+        return CellNumbers(self.data)
+
+    @cached_property
     def numbers(self) -> Mapping[Key, Numbers]:
         """What was measured, of cells that have a number."""
-        found = {key: numbers_of(cell) for key, cell in self.cells.items()}
-        return {key: one for key, one in found.items() if one is not None}
+        return {key: self.by_point[cell.point_id] for key, cell in self.cells.items() if cell.samples}
 
     @cached_property
     def everything(self) -> Mapping[tuple[str, str, str, str, str], Numbers]:
         """What the whole campaign measured, floors and all: kind and series, place, wait mode and workload."""
-        found = {}
-        for cell in self.data.cells:
-            series = cell.series
-            is_known = series.kind == "layer" and self.series is None
-            numbers = self.numbers.get(self.key(cell)) if is_known else numbers_of(cell)
-            if numbers is not None:
-                found[series.kind, series.label, cell.case.place, cell.case.wait, _workload(cell)] = numbers
-        return found
+        return {
+            (cell.series.kind, cell.series.label, cell.case.place, cell.case.wait, _workload(cell)): self.by_point[
+                cell.point_id
+            ]
+            for cell in self.data.cells
+            if cell.samples
+        }
 
     @cached_property
     def withheld(self) -> str:

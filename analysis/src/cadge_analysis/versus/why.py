@@ -14,7 +14,7 @@ from math import log, log1p
 from cadge_analysis import words
 from cadge_analysis.stats.inference.shift import Shift
 from cadge_analysis.stats.load import Cell
-from cadge_analysis.stats.numbers import Numbers, numbers_of
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.against import shift_of
 from cadge_analysis.versus.aspects import figures, texts
 from cadge_analysis.versus.forbidden import forbids
@@ -67,7 +67,7 @@ class Reasons:
 def why(first: Side, ours: Cell, second: Side, theirs: Cell, margin: float) -> Reasons:
     """Set two cells side by side. Figures that are not further apart than `margin` count as alike."""
     pairs = first.data.campaign_id == second.data.campaign_id
-    here, there = numbers_of(ours), numbers_of(theirs)
+    here, there = first.by_point.get(ours.point_id), second.by_point.get(theirs.point_id)
     shift = shift_of(here, there, pairs=pairs) if here and there else None
     aspects = [*_results(ours, here, theirs, there)]
     aspects += _texts(texts(first, ours), texts(second, theirs))

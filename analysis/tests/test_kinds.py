@@ -20,7 +20,7 @@ from cadge_analysis.messages import say
 from cadge_analysis.stats.load import Measured
 from cadge_analysis.stats.numbers import apart, per_launch
 from cadge_results import Campaign, PatternFile
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 

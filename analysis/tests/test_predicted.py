@@ -9,7 +9,7 @@ from synthetic import WORKLOADS
 from cadge_analysis.models.held_out import predict_ns
 from cadge_analysis.models.loggp import ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_results import Workload
-from cadge_results.plugins.pattern import holds
+from cadge_results.plugins.parameter import holds
 
 
 def line(start_ns: float, per_byte_ns: float) -> ModelLine:

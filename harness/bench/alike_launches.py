@@ -23,7 +23,8 @@ from typing import Any
 from cadge_harness.plan.cast import Cast, cast_of
 from cadge_results import PatternFile, Workload, read_workloads
 from cadge_results.formats.point import Value
-from cadge_results.plugins.pattern import Parameter, declared
+from cadge_results.plugins.parameter import Parameter
+from cadge_results.plugins.pattern import declared
 
 ROOT = Path(__file__).resolve().parents[2]
 PATTERNS = read_workloads(ROOT / "harness").patterns

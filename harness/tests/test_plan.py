@@ -21,7 +21,7 @@ from cadge_analysis.stats.intervals import rank_of_interval
 from cadge_cli.commands.plan import plan_lines
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
-from cadge_harness.plan.budget import Demand, spend
+from cadge_harness.plan.budget import LAYERS_LEAST, SIZES_LEAST, Demand, layers_left_out, left_out, spend
 from cadge_harness.plan.cast import cast_of, say_cast
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
 from cadge_harness.plan.describe import read_description
@@ -29,7 +29,6 @@ from cadge_harness.plan.here import count_cells, where_it_runs
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.site import PlanSite, site_of
-from cadge_harness.plan.sizes import LAYERS_LEAST, SIZES_LEAST, layers_left_out, left_out
 from cadge_harness.plan.sweep import WantedPoint, read_sweep
 from cadge_harness.testbed.logins import login_of
 from cadge_harness.testbed.model import Host, Testbed, TestbedKind

@@ -20,7 +20,7 @@ from cadge_harness.plan import weblog
 from cadge_harness.plan.weblog import Replay, ReplayBounds, look, read_log
 from cadge_results import DamagedError, Store
 from cadge_results.formats.trace import trace_number, trace_text
-from cadge_results.plugins.pattern import plain
+from cadge_results.plugins.parameter import plain
 
 from .conftest import WORKLOADS, Answer, FakeRunner
 from .weblogs import LINES, Log, line, synthetic_log

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_results import FloorFile, FormatError, PatternFile, Point, Subject, Workload, read_workloads
-from cadge_results.plugins.pattern import declared, plain
+from cadge_results.plugins.parameter import plain
+from cadge_results.plugins.pattern import declared
 
 HARNESS = Path(__file__).parents[2] / "harness"
 WORKLOADS = read_workloads(HARNESS)

@@ -14,7 +14,7 @@ from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_results import PatternFile
 from cadge_results.formats.point import Value
 from cadge_results.formats.trace import trace_text
-from cadge_results.plugins.pattern import Parameter, Quantity
+from cadge_results.plugins.parameter import Parameter, Quantity
 
 say = partial(messages.say, "general")
 

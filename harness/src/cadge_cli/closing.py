@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from cadge_cli import again
-from cadge_cli.looks import state_words
+from cadge_cli.looks import state_data, state_words
 from cadge_cli.options import as_called
 from cadge_cli.output import Output, table
 from cadge_cli.words import say
@@ -24,7 +24,7 @@ from cadge_harness.plan.timemodel import report_ms
 from cadge_harness.words import clock, count_of, ended_how
 from cadge_results import Campaign, Store
 from cadge_results.command import command
-from cadge_results.store.looks import added_rounds, looks_state, next_step
+from cadge_results.store.looks import looks_state, next_step
 
 if TYPE_CHECKING:
     from cadge_analysis.stats.load import Dataset
@@ -139,10 +139,9 @@ def answer_of(
         "hindered_launches": len(poor.get("hindered", ())),
         "wall_s": round(wall_s, 1),
         "planned_wall_s": campaign.plan.estimate.wall_s,
-        "rounds_added": added_rounds(campaign),
+        **state_data(campaign),
         "report": str(made.path) if made else None,
         **(dict(made.closing) if made else {}),
-        **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
     }
     lines = [
         f"{_ended(campaign, stopped=stopped)} after {clock(wall_s)} (planned {clock(campaign.plan.estimate.wall_s)}): "

@@ -19,6 +19,8 @@ from cadge_results.errors import DamageKind
 from cadge_results.store.looks import added_rounds, looks_state, most_rounds, next_step, spent_s
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from cadge_results import Decision, LaterLook
 
 Notify = Callable[[str], None]
@@ -76,6 +78,13 @@ def state_words(campaign: Campaign) -> str:
         return looks.said()
     added = added_rounds(campaign)
     return say("looks.added", n=added) if added else ""
+
+
+def state_data(campaign: Campaign) -> dict[str, JsonValue]:
+    """Return the same for programs."""
+    looks = looks_state(campaign)
+    found: dict[str, JsonValue] = {"rounds_added": added_rounds(campaign)}
+    return found | ({"look": looks.look, "looks": [*looks.looks], "look_next": looks.step} if looks else {})
 
 
 def other_records(campaign: Campaign, decision: Decision) -> str:

@@ -66,6 +66,15 @@ class Output:
             return []
         return [f"{path}  {megabytes(written.size_bytes)}, {about}" if about else str(path)]
 
+    def put(self, text: str, out: Path | None, about: str = "", gist: Sequence[str] = ()) -> list[str]:
+        """Return a text as the lines of the answer; where it goes to a file, its name, and below it the gist."""
+        if out is None:
+            return text.splitlines()
+        from cadge_results import write_output
+
+        written = write_output(out, text.encode())
+        return [*self.wrote(written, out, about), *(() if written.streamed else gist)]
+
     def finish(self, code: int, data: JsonValue, lines: Sequence[str] = ()) -> int:
         """Print the answer and return the exit code: of an answer that nobody can have, another one."""
         if self.as_json:

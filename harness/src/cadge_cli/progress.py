@@ -14,7 +14,7 @@ from cadge_harness.run.session import Progress
 from cadge_harness.words import clock, count_of
 from cadge_results import LaunchRecord, PatternFile, Workload
 from cadge_results.command import command
-from cadge_results.plugins.pattern import plain
+from cadge_results.plugins.parameter import plain
 from cadge_results.store.outcomes import launch_checks
 
 if TYPE_CHECKING:

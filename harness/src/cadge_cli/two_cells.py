@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import asdict
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,17 +68,6 @@ def _summary(found: Reasons) -> Iterator[str]:
 
 def _data(found: Reasons) -> dict[str, JsonValue]:
     shift = found.shift
-    aspects: Sequence[JsonValue] = [
-        {
-            "group": one.group,
-            "what": one.what,
-            "first": one.first,
-            "second": one.second,
-            "differs": one.differs,
-            "ratio": one.ratio,
-        }
-        for one in (*found.differing, *found.alike)
-    ]
     return {
         "first": found.first,
         "second": found.second,
@@ -88,5 +78,5 @@ def _data(found: Reasons) -> dict[str, JsonValue]:
         "ratio_low": None if shift is None or shift.low is None else exp(shift.low),
         "ratio_high": None if shift is None or shift.high is None else exp(shift.high),
         "coverage": None if shift is None else shift.coverage,
-        "aspects": [*aspects],
+        "aspects": [asdict(one) for one in (*found.differing, *found.alike)],
     }

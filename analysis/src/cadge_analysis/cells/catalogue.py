@@ -37,7 +37,7 @@ from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_results import PatternFile
 from cadge_results.formats.plan import Plan
 from cadge_results.plugins.catalogue import in_order
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 
 say = partial(messages.say, "cells")
 

@@ -18,7 +18,7 @@ from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.stats.numbers import OPERATIONS_MIN, Numbers
 from cadge_results import PatternFile, Workload
-from cadge_results.plugins.pattern import KneeRule
+from cadge_results.plugins.rules import KneeRule
 
 say = partial(messages.say, "cells")
 

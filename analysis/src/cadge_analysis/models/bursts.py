@@ -13,7 +13,7 @@ from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey, Sample, Series
 from cadge_analysis.stats.numbers import per_launch
 from cadge_results.formats.point import Value
-from cadge_results.plugins.pattern import FitsOf
+from cadge_results.plugins.rules import FitsOf
 
 Choices = tuple[tuple[str, Value], ...]
 

@@ -15,7 +15,7 @@ from cadge_analysis.models.held_out import held_out
 from cadge_analysis.models.loggp import Fits, Fitted, ModelLine, ModelNumber, Parameters, Piece, Refused
 from cadge_analysis.stats.load import Cell, Dataset
 from cadge_analysis.stats.numbers import CellNumbers, Numbers
-from cadge_results.plugins.pattern import FitsOf
+from cadge_results.plugins.rules import FitsOf
 
 say = partial(messages.say, "models")
 

@@ -14,7 +14,8 @@ from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.stats.numbers import Numbers
 from cadge_results import Workload
-from cadge_results.plugins.pattern import Modelled, holds
+from cadge_results.plugins.parameter import holds
+from cadge_results.plugins.rules import Modelled
 
 Beside = tuple[str, float, float]
 """Where, predicted, measured."""

@@ -24,7 +24,7 @@ from cadge_analysis.stats.load import Case, Cell, Dataset, Series
 from cadge_analysis.stats.numbers import P99, CellNumbers, Numbers, tail_by_round
 from cadge_analysis.stats.offered import unlike
 from cadge_results import Plan
-from cadge_results.plugins.pattern import FOLLOWS
+from cadge_results.plugins.rules import FOLLOWS
 from cadge_results.uncollected import uncollected
 
 say = partial(messages.say, "stats")

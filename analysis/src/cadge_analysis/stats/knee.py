@@ -22,7 +22,7 @@ from cadge_analysis.stats.measures import samples_needed
 from cadge_analysis.stats.numbers import P99, Numbers, per_launch, tail_by_round
 from cadge_results import PatternFile
 from cadge_results.formats.point import Value
-from cadge_results.plugins.pattern import KneeRule
+from cadge_results.plugins.rules import KneeRule
 
 say = partial(messages.say, "stats")
 

@@ -44,7 +44,7 @@ from cadge_results.formats.histogram import NOTHING, Histogram, merge
 from cadge_results.formats.imported import ImportedFile
 from cadge_results.formats.point import AGAIN, Value, label_of
 from cadge_results.plugins.catalogue import in_order
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 from cadge_results.store.looks import LooksState, looks_state
 from cadge_results.store.outcomes import launch_outcomes
 from cadge_results.uncollected import uncollected

@@ -13,7 +13,7 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.costs import Costs, costs_of
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Cell, Dataset, Measured, RoundKey, Sample
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 
 P50, P90, P99, P999 = 500, 900, 990, 999
 OPERATIONS_MIN = 50

@@ -28,7 +28,7 @@ from cadge_analysis.stats.offered import unlike
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.features import by_parameter
 from cadge_analysis.study.published import ContrastOf, FreeOf, Published
-from cadge_results.plugins.pattern import holds
+from cadge_results.plugins.parameter import holds
 
 say = partial(messages.say, "study")
 

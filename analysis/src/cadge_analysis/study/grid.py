@@ -23,7 +23,7 @@ from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.published import ColumnOf, GridOf, Published, TopologyOf
 from cadge_analysis.study.shares import by_round
-from cadge_results.plugins.pattern import holds
+from cadge_results.plugins.parameter import holds
 
 Where = tuple[Series, str, str]
 """A layer as it was opened, its place and wait mode: a table."""

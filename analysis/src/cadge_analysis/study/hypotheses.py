@@ -17,7 +17,7 @@ from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.study import contrast, shares
 from cadge_analysis.study.published import HypothesisOf, Published
-from cadge_results.plugins.pattern import holds
+from cadge_results.plugins.parameter import holds
 
 say = partial(messages.say, "study")
 

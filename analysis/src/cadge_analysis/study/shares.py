@@ -19,7 +19,7 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, RoundKey, Series
 from cadge_analysis.study.distance import shown
 from cadge_analysis.study.published import Published, ShareOf
-from cadge_results.plugins.pattern import holds
+from cadge_results.plugins.parameter import holds
 
 say = partial(messages.say, "study")
 

@@ -26,7 +26,7 @@ from cadge_analysis.versus.moved import Moved, moved
 from cadge_analysis.versus.names import ARROW, name_of, workloads
 from cadge_analysis.versus.sides import Key, Side
 from cadge_results.formats.selftest import BetweenCampaigns
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 
 say = partial(messages.say, "versus")
 

@@ -26,7 +26,7 @@ from cadge_analysis.versus.conditions import HARMLESS, OF_LAYERS, differences, m
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.names import name_of, workloads
 from cadge_analysis.versus.sides import Side
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 
 say = partial(messages.say, "versus")
 

@@ -16,7 +16,6 @@ from cadge_cli.output import Output, edition, section
 from cadge_cli.sides import margin_of, share_of, two_sides
 from cadge_cli.words import say
 from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
-from cadge_results import write_output
 
 if TYPE_CHECKING:
     from cadge_analysis.blocks.model import Block
@@ -142,11 +141,10 @@ def compare(
     found = against(*sides, share, across_hosts=across_hosts)
     data = document(found)
     text = _page(found, sides, vary) if kind == "html" else edition(_blocks(found, everything=everything), kind)
-    lines = text.splitlines()
+    lines = output.put(
+        text, out, say("general.one_file") if kind == "html" else "", list(_counts(found))[:1] if found.changes else ()
+    )
     if out is not None:
-        written = write_output(out, text.encode())
-        lines = output.wrote(written, out, say("general.one_file") if kind == "html" else "")
-        lines += [] if written.streamed else list(_counts(found))[:1] if found.changes else []
         data |= {"file": str(out)}
     if not found.changes:
         why = say("compare.all_refused") if found.refused else say("compare.none_in_common")
@@ -167,11 +165,8 @@ def _side_by_side(
     from cadge_cli.two_cells import beside
 
     data, blocks = beside(results, *named, margin)
-    text = edition(blocks, kind)
-    if out is None:
-        return output.finish(EXIT_OK, data, text.splitlines())
-    written = write_output(out, text.encode())
-    return output.finish(EXIT_OK, data | {"file": str(out)}, output.wrote(written, out))
+    lines = output.put(edition(blocks, kind), out)
+    return output.finish(EXIT_OK, data | ({"file": str(out)} if out is not None else {}), lines)
 
 
 def _page(found: Against, sides: tuple[Side, Side], vary: tuple[str, ...]) -> str:

@@ -76,13 +76,8 @@ def history(
     if said:
         output.problem(said)
     text = _page(found) if kind == "html" else edition(_blocks(found), kind)
-    lines = text.splitlines()
+    lines = output.put(text, out, say("general.one_file") if kind == "html" else "", [_gist(found)])
     if out is not None:
-        from cadge_results import write_output
-
-        written = write_output(out, text.encode())
-        lines = output.wrote(written, out, say("general.one_file") if kind == "html" else "")
-        lines += [] if written.streamed else [_gist(found)]
         data |= {"file": str(out)}
     return output.finish(EXIT_OK, data, lines)
 

@@ -164,23 +164,7 @@ def _tests(file: ImportedFile) -> str:
 
 
 def _data(file: ImportedFile) -> dict[str, JsonValue]:
-    return {
-        "id": file.imported_id,
-        "format": file.format,
-        "file": file.file,
-        "sha256": file.sha256,
-        "version": file.version,
-        "label": file.label,
-        "imported_utc": file.imported_utc,
-        "series": [
-            {
-                "test": one.test,
-                "kind": one.kind,
-                "moves": one.moves,
-                "statistic": one.statistic,
-                "patterns": list(one.patterns),
-                "sizes": len(one.values),
-            }
-            for one in file.series
-        ],
-    }
+    told = file.model_dump(mode="json", include={"format", "file", "sha256", "version", "label", "imported_utc"})
+    of_series = {"test", "kind", "moves", "statistic", "patterns"}
+    series = [one.model_dump(mode="json", include=of_series) | {"sizes": len(one.values)} for one in file.series]
+    return {"id": file.imported_id, **told, "series": [*series]}

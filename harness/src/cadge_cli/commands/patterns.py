@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.words import count_of
 from cadge_results import PatternFile, Reason, Workloads
 from cadge_results.command import command
-from cadge_results.plugins.pattern import Parameter, Role, plain
+from cadge_results.plugins.parameter import Parameter, Role, plain
 from cadge_results.units import format_bytes
 
 WHY = {
@@ -102,25 +103,12 @@ def _cells(
 
 
 def _cell_data(cell: LayerSupport) -> dict[str, JsonValue]:
-    return {
-        "pattern": cell.pattern,
-        "layer": cell.layer,
-        "place": cell.place,
-        "wait": cell.wait,
-        "runs": list(cell.runs),
-        "why": list(cell.why),
-        "codes": [str(code) for code in cell.why.values()],
-    }
+    return asdict(cell) | {"why": [*cell.why], "codes": [str(code) for code in cell.why.values()]}
 
 
 def _count_data(counted: Counted) -> dict[str, JsonValue]:
-    return {
-        "cells": counted.cells,
-        "run": counted.run,
-        "in_part": counted.in_part,
-        "refused": counted.cells - counted.run,
-        "by_reason": {str(code): number for code, number in counted.refused.items()},
-    }
+    by_reason = {str(code): number for code, number in counted.refused.items()}
+    return asdict(counted) | {"refused": counted.cells - counted.run, "by_reason": by_reason}
 
 
 def _of(name: str, cells: Sequence[LayerSupport]) -> list[LayerSupport]:

@@ -59,7 +59,7 @@ def selftest(only: tuple[str, ...], series: int, how: Measuring, output: Output)
     The result is stored beside the campaigns. Campaigns that are made afterwards name it, and so do their reports.
     Exit code 0: every part that was asked for passed; 1: one could not be made or judged; 9: one failed.
     """
-    from cadge_cli.selftest_parts import SelftestRun, StoppedError
+    from cadge_cli.selftest_parts import ABOUT, SelftestRun, StoppedError
 
     wanted = names_of(only, NAMES, "part")
     parts = [name for name in NAMES if name in wanted]
@@ -79,7 +79,7 @@ def selftest(only: tuple[str, ...], series: int, how: Measuring, output: Output)
     code = EXIT_OK
     found: list[SelftestPart] = []
     for number, name in enumerate(parts, start=1):
-        output.say(f"part {number} of {len(parts)}, {name}: {_about(name)}")
+        output.say(f"part {number} of {len(parts)}, {name}: {ABOUT[name]}")
         try:
             found.append(_made(making, name))
         except StoppedError as error:
@@ -99,12 +99,6 @@ def selftest(only: tuple[str, ...], series: int, how: Measuring, output: Output)
     lines = [*(_line(part) for part in file.parts), f"{file.verdict} after {clock(file.wall_s)}", f"self-test  {path}"]
     data: Any = {"file": str(path), "selftest": file.to_object()}
     return output.finish(code, data, lines)
-
-
-def _about(name: str) -> str:
-    from cadge_cli.selftest_parts import ABOUT
-
-    return ABOUT[name]
 
 
 def _made(making: SelftestRun, name: str) -> SelftestPart:

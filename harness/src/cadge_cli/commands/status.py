@@ -11,7 +11,7 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
-from cadge_cli.looks import state_words
+from cadge_cli.looks import state_data, state_words
 from cadge_cli.options import EXAMPLES, answers, opened, results_option
 from cadge_cli.output import Output
 from cadge_cli.progress import attempts_words
@@ -19,7 +19,7 @@ from cadge_cli.words import say
 from cadge_harness.words import clock, count_of
 from cadge_results import Campaign
 from cadge_results.command import command
-from cadge_results.store.looks import added_rounds, looks_state, next_step
+from cadge_results.store.looks import next_step
 from cadge_results.store.writer import is_held
 
 _EVERY_S = 2.0
@@ -51,7 +51,7 @@ def status(campaign: str, watch: bool, results: Path | None, output: Output) -> 
 
 def status_data(campaign: Campaign, *, running: bool) -> JsonValue:
     """Return how far a campaign is."""
-    plan, looks = campaign.plan, looks_state(campaign)
+    plan = campaign.plan
     missing = campaign.missing_launch_ids()
     return {
         "campaign_id": campaign.campaign_id,
@@ -62,9 +62,8 @@ def status_data(campaign: Campaign, *, running: bool) -> JsonValue:
         "launches": {"planned": len(plan.launches), "stored": len(plan.launches) - len(missing)},
         "outcomes": dict(Counter(item.status for item in campaign.outcomes())),
         "left_s": round(_left_s(campaign, missing), 1),
-        "rounds_added": added_rounds(campaign),
         "problems": list(campaign.meta.problems),
-        **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
+        **state_data(campaign),
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cadge_results import PatternFile, PlanEndpoint, Workload
 from cadge_results.formats.base import Place
-from cadge_results.plugins.pattern import NEIGHBOURS
+from cadge_results.plugins.parameter import NEIGHBOURS
 
 Cast = tuple[PlanEndpoint, ...]
 

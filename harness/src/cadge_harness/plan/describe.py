@@ -12,19 +12,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
-from cadge_harness.plan.surroundings import NOTHING_STATED, surroundings, variables
+from cadge_harness.plan.surroundings import NOTHING_STATED, ask, variables
 from cadge_results import Reason
 from cadge_results.formats.base import Place, Wait
 from cadge_results.store.usercache import cache_folder, cached, keep
 
-_TIMEOUT_S = 20
 _PLACES: tuple[Place, ...] = ("self", "within", "between")
 _WAITS: tuple[Wait, ...] = ("poll", "block")
 _KNOWN = frozenset({Reason.NO_CAP, Reason.NO_WAIT, Reason.PERMISSION})
@@ -70,22 +68,8 @@ def describe_layers(
 
 
 def _ask(name: str, checkout: Checkout, stated: Mapping[str, str]) -> Mapping[str, object] | None:
-    argv = [str(checkout.driver.absolute()), "describe", "--modules", str(checkout.modules.absolute()), "--layer", name]
-    try:
-        with surroundings(stated) as (environment, folder):
-            done = subprocess.run(
-                argv,
-                env=environment,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        raw = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
-    return raw if isinstance(raw, dict) else None
+    modules = str(checkout.modules.absolute())
+    return ask(checkout.driver, "describe", "--modules", modules, "--layer", name, stated=stated)
 
 
 def read_description(raw: Mapping[str, object]) -> Description:

@@ -14,7 +14,7 @@ from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.site import PlanSite, refuse_rights
 from cadge_harness.plan.sweep import WantedPoint
 from cadge_results import FloorFile, PatternFile, Reason, Workload, Workloads
-from cadge_results.plugins.pattern import FOLLOWS
+from cadge_results.plugins.rules import FOLLOWS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

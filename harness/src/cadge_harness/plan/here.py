@@ -16,7 +16,7 @@ from cadge_harness.plan.sweep import WantedPoint
 from cadge_results import PatternFile, Reason, Workload, Workloads
 from cadge_results.formats.base import Place, Wait
 from cadge_results.formats.point import Value
-from cadge_results.plugins.pattern import Parameter
+from cadge_results.plugins.parameter import Parameter
 
 WAITS: tuple[Wait, ...] = ("poll", "block")
 SIZE_BYTES = 8

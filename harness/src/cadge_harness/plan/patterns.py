@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
-from cadge_harness.plan.surroundings import surroundings
+from cadge_harness.plan.surroundings import ask
 from cadge_harness.yamlfile import load_document
 from cadge_results import FormatError, PatternFile, Plan, Workloads, read_workloads
 from cadge_results.formats.base import Document
 from cadge_results.formats.reason import OF_THE_DRIVER
 from cadge_results.parameter_tables import digest_of
-
-_TIMEOUT_S = 20
 
 
 def read_patterns(checkout: Checkout) -> Workloads:
@@ -38,7 +34,7 @@ def _load(path: Path, kind: type[Document]) -> Document:
 
 def ask_driver(driver: Path) -> Mapping[str, object] | str:
     """Return what the driver says of its patterns (cadge.driver-patterns/2), or why it does not say it."""
-    raw = _ask(driver, "patterns", "--json")
+    raw = ask(driver, "patterns", "--json")
     if raw is None or raw.get("schema") != "cadge.driver-patterns/2":
         return f"{driver.name} does not list its patterns"
     return raw
@@ -46,25 +42,7 @@ def ask_driver(driver: Path) -> Mapping[str, object] | str:
 
 def ask_version(driver: Path) -> Mapping[str, object] | None:
     """Return what the driver says of itself, its version and formats; None where it does not."""
-    return _ask(driver, "version")
-
-
-def _ask(driver: Path, *question: str) -> Mapping[str, object] | None:
-    try:
-        with surroundings() as (environment, folder):
-            done = subprocess.run(
-                [str(driver.absolute()), *question],
-                env=environment,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        raw = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
-    return raw if isinstance(raw, dict) else None
+    return ask(driver, "version")
 
 
 def differences(raw: Mapping[str, object], workloads: Workloads) -> Iterator[str]:

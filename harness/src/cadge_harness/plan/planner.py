@@ -6,41 +6,30 @@ Pure: no clock, no network, no file. The same input gives the same plan, and ids
 
 from __future__ import annotations
 
-import contextlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from cadge_harness.errors import NothingSelectedError, UsageError
-from cadge_harness.plan.budget import Demand, spend, spoken
-from cadge_harness.plan.cast import Cast, cast_of, contexts_of, hosts_of
-from cadge_harness.plan.catalogue import Catalogue, Refusal, select
+from cadge_harness.plan.budget import durations_of, leave_out
+from cadge_harness.plan.catalogue import Catalogue, select
+from cadge_harness.plan.draft import LaunchDraft, LaunchKey, PlanDraft, launches_of
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.link import PREFIX as LINK
-from cadge_harness.plan.link import RATE, check_link, refuse_rate
+from cadge_harness.plan.link import check_link, refuse_rate
 from cadge_harness.plan.looks import most
-from cadge_harness.plan.order import in_turns
-from cadge_harness.plan.order import seeded as _random
-from cadge_harness.plan.order import shuffled as _shuffled
+from cadge_harness.plan.order import seeded
 from cadge_harness.plan.refuse import check_variables, refuse_point
 from cadge_harness.plan.replay import refuse_replay, with_trace
 from cadge_harness.plan.site import PlanSite, refuse_cast, refuse_place
-from cadge_harness.plan.sizes import Dropped, layers_left_out, left_out, size_of
-from cadge_harness.plan.sweep import FocusOn, WantedPoint, by_layers, focuses, idle_values, wanted
+from cadge_harness.plan.sweep import WantedPoint, by_layers, focuses, idle_values, wanted
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
-    COUNTING_MS,
     RECORD_BYTES,
-    TimeModel,
-    launch_deadline_ms,
     report_ms,
-    touched_bytes,
 )
 from cadge_harness.plan.twin import thing_of, twins_of
 from cadge_harness.words import count_of, runs_only
 from cadge_results import (
-    PatternFile,
     Plan,
     PlanBlock,
     PlanLaunch,
@@ -49,39 +38,14 @@ from cadge_results import (
     Subject,
     SweepFile,
     TraceFacts,
-    Workload,
     Workloads,
 )
-from cadge_results.formats.base import Launcher, Place, digest
 from cadge_results.formats.plan import PlanEstimate
 from cadge_results.formats.sweep import LayerEntry
 from cadge_results.plugins.provider import AT
 
 ATTEMPTS_MAX = 1_000_000
 """Of a campaign: it would take days, and a plan of that size minutes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchKey:
-    """What the points of a launch share: the subject, how it is started, and the cast that its patterns ask for."""
-
-    subject: Subject
-    launcher: Launcher = "direct"
-    cast: Cast
-
-    @cached_property
-    def identity(self) -> str:
-        """A hash that depends on what is launched alone."""
-        return digest([self.subject.model_dump(mode="json"), [one.model_dump(mode="json") for one in self.cast]])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Item:
-    """One point of a draft: its workload, its wish of time, and what surrounds the measured loop."""
-
-    workload: Workload
-    focus_ms: int | None
-    around_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,65 +55,6 @@ class _Part:
     sweep: SweepFile
     entries: list[LayerEntry]
     wishes: list[WantedPoint]
-
-
-@dataclass(slots=True)
-class _Draft:
-    """Points of one launch key while durations are not yet known."""
-
-    key: LaunchKey
-    points: dict[str, _Item] = field(default_factory=dict)
-
-    def launch_ms(self, times: TimeModel) -> int:
-        """Return what surrounds all points of a launch."""
-        key = self.key
-        return times.launch_ms(key.subject.layer, key.launcher, len(self.points), contexts_of(key.cast))
-
-
-@dataclass(slots=True)
-class _Making:
-    """A plan while it is made."""
-
-    sweep: SweepFile
-    site: PlanSite
-    workloads: Workloads
-    focuses: list[FocusOn]
-    drafts: dict[LaunchKey, _Draft] = field(default_factory=dict)
-    refused: dict[str, PlanPoint] = field(default_factory=dict)
-
-    def pattern(self, workload: Workload) -> PatternFile:
-        """Return the file of a workload's pattern or form."""
-        return self.workloads.file(workload.pattern)
-
-    def cast(self, wanted: WantedPoint) -> Cast:
-        """Return the endpoints that a workload asks for at a place."""
-        return cast_of(self.pattern(wanted.workload), wanted.workload, wanted.place, self.site.host_names)
-
-    def place(self, key: LaunchKey, workload: Workload, why: Refusal | None, focused: Iterable[WantedPoint]) -> None:
-        """Take a point in, or refuse it. `focused`: the workloads whose focus it shares."""
-        focus_ms = self._focus_ms(focused)
-        name = Point(subject=key.subject, workload=workload).point_id
-        if why is not None:
-            self.refused[name] = PlanPoint(
-                point_id=name,
-                subject=key.subject,
-                workload=workload,
-                duration_ms=focus_ms or self.sweep.duration.default,
-                state="refused",
-                reason=why.reason,
-                reason_code=why.code,
-            )
-            return
-        kind = key.subject.kind
-        touched = touched_bytes(self.pattern(workload), workload, kind)
-        around_ms = self.site.times.point_around_ms(touched, kind)
-        item = _Item(workload=workload, focus_ms=focus_ms, around_ms=around_ms)
-        self.drafts.setdefault(key, _Draft(key)).points[name] = item
-
-    def _focus_ms(self, focused: Iterable[WantedPoint]) -> int | None:
-        """Return the duration of the first focus that matches one of some workloads, or None."""
-        found = list(focused)
-        return next((focus.duration_ms for focus in self.focuses if any(map(focus.matches, found))), None)
 
 
 def make_plan(
@@ -174,7 +79,7 @@ def make_plan(
     wanted(sweep, workloads)  # as a whole it fits the patterns
     parts, notices = _parts(sweep, catalogue, workloads, only)
     _check_attempts(parts, sweep.looks[-1] if sweep.looks else sweep.launches)
-    making = _Making(sweep, site, workloads, focuses(sweep, workloads))
+    making = PlanDraft(sweep, site, workloads, focuses(sweep, workloads))
     for part, entry in [(one, entry) for one in parts for entry in one.entries]:
         info = catalogue.get(entry.layer)
         for wish in _wishes_of(entry, part.sweep, workloads, part.wishes):
@@ -200,11 +105,11 @@ def make_plan(
     notices += _add_twins(making, _named(sweep, catalogue))
     if sweep.floors:
         _add_floors(making, list(dict.fromkeys(item for part in parts for item in part.wishes)))
-    notices += _leave_out(making, may_drop_layers=not only, may_drop_sizes=not all_sizes)
+    notices += leave_out(making, may_drop_layers=not only, may_drop_sizes=not all_sizes)
     notices += _baseline_missing(making)
     notices += idle_values(sweep, workloads)
-    durations, shortened = _durations(making)
-    blocks, launches = _launches(making, durations)
+    durations, shortened = durations_of(making)
+    blocks, launches = launches_of(making, durations)
     points = [
         PlanPoint(
             point_id=name,
@@ -238,7 +143,7 @@ def _with_layers(plan: Plan, catalogue: Catalogue) -> Plan:
     return plan.model_copy(update={"providers": providers, "beside_native": beside})
 
 
-def _baseline_missing(making: _Making) -> list[str]:
+def _baseline_missing(making: PlanDraft) -> list[str]:
     """Return what a reader should know where nothing is planned of the layer that others are judged against."""
     label = making.sweep.baseline
     if label is None or any(key.subject.label == label for key in making.drafts):
@@ -276,21 +181,21 @@ def _named(sweep: SweepFile, catalogue: Catalogue) -> list[str]:
     return [one.layer for entry in written for one in _expanded(entry, catalogue)]
 
 
-def _add_twins(making: _Making, in_sweep: Sequence[str]) -> tuple[str, ...]:
+def _add_twins(making: PlanDraft, in_sweep: Sequence[str]) -> tuple[str, ...]:
     """Plan a second series of some layers, of all their planned points; return what a reader should know of it."""
     sweep = making.sweep
     planned = [(key.subject, len(draft.points)) for key, draft in making.drafts.items()]
-    twins, said = twins_of(sweep, planned, in_sweep, lambda text: _random(sweep.seed, "twin", text))
+    twins, said = twins_of(sweep, planned, in_sweep, lambda text: seeded(sweep.seed, "twin", text))
     for key, draft in list(making.drafts.items()):
         if thing_of(key.subject) in twins:
             subject = key.subject.model_copy(update={"twin": True})
             twin = LaunchKey(subject=subject, launcher=key.launcher, cast=key.cast)
             points = {Point(subject=subject, workload=one.workload).point_id: one for one in draft.points.values()}
-            making.drafts[twin] = _Draft(twin, points)
+            making.drafts[twin] = LaunchDraft(twin, points)
     return said
 
 
-def _add_floors(making: _Making, wishes: Sequence[WantedPoint]) -> None:
+def _add_floors(making: PlanDraft, wishes: Sequence[WantedPoint]) -> None:
     """Take in the machine's own limits wherever a layer is measured."""
     used = {(key.subject.place, key.subject.wait) for key in making.drafts}
     for found in floor_wanted((item for item in wishes if (item.place, item.wait) in used), making.workloads):
@@ -385,210 +290,8 @@ def _expanded(entry: LayerEntry, catalogue: Catalogue) -> list[LayerEntry]:
     return [entry.model_copy(update={"layer": name}) for name in matching]
 
 
-def _fixed_ms(making: _Making, times: TimeModel) -> int:
-    """Return what everything but measuring takes."""
-    launches = making.sweep.launches
-    fixed_ms = round(times.campaign_ms)
-    attempts = 0
-    for draft in making.drafts.values():
-        kind = draft.key.subject.kind
-        attempts += launches * len(draft.points)
-        fixed_ms += launches * draft.launch_ms(times)
-        for item in draft.points.values():
-            touched = touched_bytes(making.pattern(item.workload), item.workload, kind)
-            fixed_ms += launches * times.point_around_ms(touched, kind) + COUNTING_MS
-    blocks = sum(1 for _ in _parts_by_link(making))
-    return fixed_ms + blocks * round(times.block_ms) + report_ms(attempts)
-
-
-def _leave_out(making: _Making, *, may_drop_layers: bool, may_drop_sizes: bool) -> list[str]:
-    """Take out what the budget has no time for (sizes.py); return what a reader should know of it."""
-    sweep = making.sweep
-    if sweep.budget is None:
-        return []
-    over_ms = _over_ms(making, sweep.duration.default)
-    enough_ms = sweep.budget + over_ms
-    both_ms: Counter[int] = Counter()
-    untouched_ms: Counter[int] = Counter()
-    in_focus: set[int] = set()
-    for item in (one for draft in making.drafts.values() for one in draft.points.values()):
-        pattern = making.pattern(item.workload)
-        size = size_of(pattern, item.workload)
-        if size is None:
-            continue
-        cost_ms = sweep.launches * (round(_duration_ms(making, item, sweep.duration.default)) + item.around_ms)
-        both_ms[size] += cost_ms
-        untouched_ms[size] += 0 if pattern.does_rank(item.workload) else cost_ms
-        in_focus |= {size} if item.focus_ms else set()
-    sizes = left_out(both_ms, in_focus if may_drop_sizes else both_ms, over_ms)
-    over_ms -= sum(both_ms[size] for size in sizes)
-    ranks = any(untouched_ms[size] < both_ms[size] for size in both_ms)
-    rest_ms = {size: ms for size, ms in untouched_ms.items() if ms and size not in sizes and ranks}
-    untouched = left_out(rest_ms, in_focus, over_ms, keep=0)
-    _keep(making, lambda _, workload: _stays(making.pattern(workload), workload, sizes, untouched))
-    layers = _drop_layers(making) if may_drop_layers else ()
-    if not sizes and not untouched and not layers:
-        return []
-    dropped = Dropped(sizes=sizes, untouched=untouched, layers=layers)
-    return [dropped.notice(spoken(sweep.budget), f"{-(-enough_ms // 60_000)}min")]
-
-
-def _stays(pattern: PatternFile, workload: Workload, sizes: Collection[int], untouched: Collection[int]) -> bool:
-    size = size_of(pattern, workload)
-    return size not in sizes and (size not in untouched or pattern.does_rank(workload))
-
-
-def _drop_layers(making: _Making) -> tuple[str, ...]:
-    """Take out the layers for which there is no time even where points are as short as the sweep lets them be."""
-    sweep = making.sweep
-    least_ms = sweep.duration.least or sweep.duration.default
-    cost_ms: Counter[str] = Counter()
-    spared = {str(sweep.baseline).partition(" ")[0]}
-    for key, draft in making.drafts.items():
-        if key.subject.kind != "layer":
-            continue
-        points_ms = sum(_duration_ms(making, item, least_ms) + item.around_ms for item in draft.points.values())
-        cost_ms[key.subject.layer] += sweep.launches * round(draft.launch_ms(making.site.times) + points_ms)
-        spared |= {key.subject.layer} if key.subject.twin else set()
-    layers = layers_left_out(cost_ms, spared, _over_ms(making, least_ms))
-    _keep(making, lambda subject, _: subject.kind != "layer" or subject.layer not in layers)
-    return layers
-
-
-def _over_ms(making: _Making, each_ms: int) -> int:
-    """Return how much longer than the budget all takes where points out of focus take so long; negative: room."""
-    measuring_ms = sum(
-        making.sweep.launches * round(_duration_ms(making, item, each_ms))
-        for draft in making.drafts.values()
-        for item in draft.points.values()
-    )
-    return _fixed_ms(making, making.site.times) + measuring_ms - (making.sweep.budget or 0)
-
-
-def _duration_ms(making: _Making, item: _Item, each_ms: int) -> float:
-    return (item.focus_ms or each_ms) * making.pattern(item.workload).takes
-
-
-def _keep(making: _Making, stays: Callable[[Subject, Workload], bool]) -> None:
-    """Take out all other points."""
-    for key, draft in making.drafts.items():
-        draft.points = {name: item for name, item in draft.points.items() if stays(key.subject, item.workload)}
-    making.drafts = {key: draft for key, draft in making.drafts.items() if draft.points}
-    making.refused = {name: one for name, one in making.refused.items() if stays(one.subject, one.workload)}
-
-
-def _durations(making: _Making) -> tuple[dict[str, int], str | None]:
-    sweep = making.sweep
-    demands = [
-        Demand(
-            point_id=name,
-            attempts=sweep.launches,
-            duration_ms=item.focus_ms or sweep.duration.default,
-            focus=item.focus_ms is not None,
-            layer=draft.key.subject.layer,
-            around_ms=item.around_ms,
-            takes=making.pattern(item.workload).takes,
-        )
-        for draft in making.drafts.values()
-        for name, item in draft.points.items()
-    ]
-    least_ms = sweep.duration.least or sweep.duration.default
-
-    def within(budget_ms: int | None) -> tuple[dict[str, int], str | None]:
-        spent, note = spend(
-            demands,
-            fixed_ms=_fixed_ms(making, making.site.times),
-            idle_fixed_ms=_fixed_ms(making, TimeModel()),
-            budget_ms=budget_ms,
-            least_ms=least_ms,
-        )
-        return dict(spent), note
-
-    if sweep.looks and sweep.budget is not None:
-        # half of it is left to later looks, but points are not shortened below what the sweep asks for because of that
-        with contextlib.suppress(UsageError):
-            spent, _ = within(sweep.budget // 2)
-            if all(spent[one.point_id] >= min(one.duration_ms, least_ms) for one in demands):
-                return spent, f"the first look has half of the budget of {spoken(sweep.budget)}, others have the rest"
-    return within(sweep.budget)
-
-
-@dataclass(frozen=True, slots=True)
-class _LinkPart:
-    """Launches that share the hosts and the rate of their link; within one host there is no rate."""
-
-    place: Place
-    hosts: tuple[str, ...]
-    rate: str
-    keys: list[LaunchKey]
-
-    @property
-    def link(self) -> tuple[Place, tuple[str, ...]]:
-        return self.place, self.hosts
-
-
-def _parts_by_link(making: _Making) -> Iterator[tuple[_LinkPart, range]]:
-    """Yield what makes a block, in the sweep's order: launches, and the rounds in which they are made."""
-    parts: dict[tuple[Place, tuple[str, ...], str], _LinkPart] = {}
-    for key in making.drafts:
-        used = hosts_of(key.cast)
-        hosts = tuple(name for name in making.site.host_names if name in used)
-        rate = key.subject.setting(RATE) or ""
-        place = key.subject.place
-        parts.setdefault((place, hosts, rate), _LinkPart(place, hosts, rate, [])).keys.append(key)
-    turns = range(making.sweep.launches)
-    return in_turns(parts.values(), lambda part: part.link, lambda part: part.rate, making.sweep.seed, turns)
-
-
-def _launches(making: _Making, durations: dict[str, int]) -> tuple[list[PlanBlock], list[PlanLaunch]]:
-    """Return blocks with their launches."""
-    blocks: list[PlanBlock] = []
-    launches: list[PlanLaunch] = []
-    for number, (part, turns) in enumerate(_parts_by_link(making), start=1):
-        block_id = f"b{number}"
-        here: list[PlanLaunch] = []
-        for turn in turns:
-            for key in _shuffled(part.keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
-                here.append(_launch(making, making.drafts[key], durations, block_id, turn, len(here)))
-        launches.extend(here)
-        blocks.append(
-            PlanBlock(
-                block_id=block_id,
-                place=part.place,
-                hosts=part.hosts,
-                launch_ids=tuple(launch.launch_id for launch in here),
-                wall_ms=round(making.site.times.block_ms) + sum(launch.wall_ms for launch in here),
-            )
-        )
-    return blocks, launches
-
-
-def _launch(
-    making: _Making, draft: _Draft, durations: dict[str, int], block_id: str, turn: int, number: int
-) -> PlanLaunch:
-    key, seed = draft.key, making.sweep.seed
-    ids = _shuffled(list(draft.points), str, seed, key.identity, turn)
-    wall_ms = draft.launch_ms(making.site.times) + sum(
-        round(durations[item] * making.pattern(draft.points[item].workload).takes) + draft.points[item].around_ms
-        for item in ids
-    )
-    wall_ms += COUNTING_MS * len(ids) if turn == 0 else 0
-    return PlanLaunch(
-        launch_id=f"{block_id}-{number:04d}-{digest([key.identity, turn])[:8]}",
-        block=block_id,
-        subject=key.subject,
-        launcher=key.launcher,
-        endpoints=key.cast,
-        round=turn,
-        seed=_random(seed, "launch", key.identity, turn) >> 1,
-        point_ids=tuple(ids),
-        wall_ms=wall_ms,
-        deadline_ms=launch_deadline_ms(wall_ms, key.launcher, contexts_of(key.cast)),
-    )
-
-
 def _seal(
-    making: _Making,
+    making: PlanDraft,
     points: list[PlanPoint],
     launches: list[PlanLaunch],
     blocks: list[PlanBlock],

@@ -15,7 +15,7 @@ from cadge_harness.plan.sweep import WantedPoint
 from cadge_harness.words import count_of, runs_only
 from cadge_results import LayerFile, PatternFile, Reason
 from cadge_results.plugins.layerfile import Limit
-from cadge_results.plugins.pattern import holds
+from cadge_results.plugins.parameter import holds
 
 
 def refuse_point(

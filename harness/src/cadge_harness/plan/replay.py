@@ -14,7 +14,7 @@ from cadge_harness.plan.sweep import WantedPoint
 from cadge_harness.plan.weblog import ReplayBounds
 from cadge_results import PatternFile, Reason, SweepFile, TraceFacts, Workload, Workloads
 from cadge_results.formats.sweep import PatternEntry
-from cadge_results.plugins.pattern import Replays
+from cadge_results.plugins.rules import Replays
 
 
 def bounds(workloads: Workloads) -> ReplayBounds:

@@ -7,12 +7,15 @@ home and in the working folder, of which a launch has none.
 
 from __future__ import annotations
 
+import json
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_TIMEOUT_S = 20
 NOTHING_STATED: Mapping[str, str] = {}
 
 
@@ -28,3 +31,22 @@ def surroundings(stated: Mapping[str, str] = NOTHING_STATED) -> Iterator[tuple[d
         home = Path(folder, "home")
         home.mkdir(mode=0o700)
         yield {**variables(stated), "HOME": str(home), "TMPDIR": folder}, home
+
+
+def ask(driver: Path, *question: str, stated: Mapping[str, str] = NOTHING_STATED) -> Mapping[str, object] | None:
+    """Return the driver's answer; None where there is none. `stated`: the inventory's variables."""
+    try:
+        with surroundings(stated) as (environment, folder):
+            done = subprocess.run(
+                [str(driver.absolute()), *question],
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        raw = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return raw if isinstance(raw, dict) else None

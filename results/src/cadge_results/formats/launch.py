@@ -10,7 +10,8 @@ from pydantic import Field, PositiveInt, model_validator
 from cadge_results.formats.base import Document, FileName, Frozen, Kind, Launcher, Place, Right, Wait
 from cadge_results.formats.point import POINT_ID, Settings, Subject, Workload
 from cadge_results.formats.trace import SHA256
-from cadge_results.plugins.pattern import ENDPOINTS_MAX, Declared
+from cadge_results.plugins.parameter import Declared
+from cadge_results.plugins.pattern_problems import ENDPOINTS_MAX
 
 
 class Endpoint(Frozen):

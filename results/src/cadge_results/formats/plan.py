@@ -18,7 +18,8 @@ from cadge_results.formats.reason import Reason
 from cadge_results.formats.trace import TraceFacts
 from cadge_results.plugins.floor import FloorFile
 from cadge_results.plugins.layerfile import BesideNative
-from cadge_results.plugins.pattern import PatternFile, holds
+from cadge_results.plugins.parameter import holds
+from cadge_results.plugins.pattern import PatternFile
 from cadge_results.plugins.provider import Provider
 
 

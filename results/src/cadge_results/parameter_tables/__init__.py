@@ -19,7 +19,8 @@ from pathlib import Path
 from cadge_results.errors import FormatError
 from cadge_results.formats.point import Value
 from cadge_results.plugins.catalogue import PATTERN_FILE, load_yaml
-from cadge_results.plugins.pattern import Parameter, PatternFile
+from cadge_results.plugins.parameter import Parameter
+from cadge_results.plugins.pattern import PatternFile
 
 KINDS = {"histogram": "DRV_HISTOGRAM", "rate": "DRV_RATE", "count": "DRV_COUNT", "fit": "DRV_FIT"}
 ENDING = ".params.h"

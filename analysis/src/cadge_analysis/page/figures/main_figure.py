@@ -21,7 +21,7 @@ from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.launch_facts import LaunchFacts
 from cadge_analysis.stats.load import Case, Dataset, Series
 from cadge_analysis.stats.offered import unlike
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 
 say = partial(messages.say, "figures")
 

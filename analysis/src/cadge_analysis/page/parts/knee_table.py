@@ -15,7 +15,7 @@ from cadge_analysis.page.parts.tables import LAYER, case_key, layer_cell
 from cadge_analysis.stats.knee import P99_SAMPLES, Generator, Knee
 from cadge_analysis.stats.load import Case, Series
 from cadge_results import PatternFile
-from cadge_results.plugins.pattern import KneeRule
+from cadge_results.plugins.rules import KneeRule
 
 say = partial(messages.say, "report")
 

@@ -20,7 +20,7 @@ from cadge_analysis.stats.launch_facts import changed_libraries
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.numbers import OPERATIONS_MIN
 from cadge_analysis.stats.twin import TwinRate
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 
 _STEAL_SHARE = 0.01
 _UNSTEADY_SHARE = 0.1

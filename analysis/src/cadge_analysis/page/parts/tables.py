@@ -23,7 +23,7 @@ from cadge_analysis.stats.costs import COSTS
 from cadge_analysis.stats.load import STATES, Case, Cell, Series
 from cadge_results import PatternFile
 from cadge_results.formats.result import NEVER_COUNTED
-from cadge_results.plugins.pattern import Quantity
+from cadge_results.plugins.parameter import Quantity
 
 say = partial(messages.say, "report")
 

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A plan while it is made: its points, launch by launch, and the blocks and launches that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cadge_harness.plan.cast import Cast, cast_of, contexts_of, hosts_of
+from cadge_harness.plan.catalogue import Refusal
+from cadge_harness.plan.link import RATE
+from cadge_harness.plan.order import in_turns, seeded, shuffled
+from cadge_harness.plan.site import PlanSite
+from cadge_harness.plan.sweep import FocusOn, WantedPoint
+from cadge_harness.plan.timemodel import COUNTING_MS, TimeModel, launch_deadline_ms, touched_bytes
+from cadge_results import PatternFile, PlanBlock, PlanLaunch, PlanPoint, Point, Subject, SweepFile, Workload, Workloads
+from cadge_results.formats.base import Launcher, Place, digest
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchKey:
+    """What the points of a launch share: the subject, how it is started, and the cast that its patterns ask for."""
+
+    subject: Subject
+    launcher: Launcher = "direct"
+    cast: Cast
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash that depends on what is launched alone."""
+        return digest([self.subject.model_dump(mode="json"), [one.model_dump(mode="json") for one in self.cast]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointDraft:
+    """One point of a draft: its workload, its wish of time, and what surrounds the measured loop."""
+
+    workload: Workload
+    focus_ms: int | None
+    around_ms: int
+
+
+@dataclass(slots=True)
+class LaunchDraft:
+    """Points of one launch key while durations are not yet known."""
+
+    key: LaunchKey
+    points: dict[str, PointDraft] = field(default_factory=dict)
+
+    def launch_ms(self, times: TimeModel) -> int:
+        """Return what surrounds all points of a launch."""
+        key = self.key
+        return times.launch_ms(key.subject.layer, key.launcher, len(self.points), contexts_of(key.cast))
+
+
+@dataclass(slots=True)
+class PlanDraft:
+    """A plan while it is made."""
+
+    sweep: SweepFile
+    site: PlanSite
+    workloads: Workloads
+    focuses: list[FocusOn]
+    drafts: dict[LaunchKey, LaunchDraft] = field(default_factory=dict)
+    refused: dict[str, PlanPoint] = field(default_factory=dict)
+
+    def pattern(self, workload: Workload) -> PatternFile:
+        """Return the file of a workload's pattern or form."""
+        return self.workloads.file(workload.pattern)
+
+    def cast(self, wanted: WantedPoint) -> Cast:
+        """Return the endpoints that a workload asks for at a place."""
+        return cast_of(self.pattern(wanted.workload), wanted.workload, wanted.place, self.site.host_names)
+
+    def place(self, key: LaunchKey, workload: Workload, why: Refusal | None, focused: Iterable[WantedPoint]) -> None:
+        """Take a point in, or refuse it. `focused`: the workloads whose focus it shares."""
+        focus_ms = self._focus_ms(focused)
+        name = Point(subject=key.subject, workload=workload).point_id
+        if why is not None:
+            self.refused[name] = PlanPoint(
+                point_id=name,
+                subject=key.subject,
+                workload=workload,
+                duration_ms=focus_ms or self.sweep.duration.default,
+                state="refused",
+                reason=why.reason,
+                reason_code=why.code,
+            )
+            return
+        kind = key.subject.kind
+        touched = touched_bytes(self.pattern(workload), workload, kind)
+        around_ms = self.site.times.point_around_ms(touched, kind)
+        item = PointDraft(workload=workload, focus_ms=focus_ms, around_ms=around_ms)
+        self.drafts.setdefault(key, LaunchDraft(key)).points[name] = item
+
+    def _focus_ms(self, focused: Iterable[WantedPoint]) -> int | None:
+        """Return the duration of the first focus that matches one of some workloads, or None."""
+        found = list(focused)
+        return next((focus.duration_ms for focus in self.focuses if any(map(focus.matches, found))), None)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPart:
+    """Launches that share the hosts and the rate of their link; within one host there is no rate."""
+
+    place: Place
+    hosts: tuple[str, ...]
+    rate: str
+    keys: list[LaunchKey]
+
+    @property
+    def link(self) -> tuple[Place, tuple[str, ...]]:
+        """Where its link is."""
+        return self.place, self.hosts
+
+
+def parts_by_link(making: PlanDraft) -> Iterator[tuple[LinkPart, range]]:
+    """Yield what makes a block, in the sweep's order: launches, and the rounds in which they are made."""
+    parts: dict[tuple[Place, tuple[str, ...], str], LinkPart] = {}
+    for key in making.drafts:
+        used = hosts_of(key.cast)
+        hosts = tuple(name for name in making.site.host_names if name in used)
+        rate = key.subject.setting(RATE) or ""
+        place = key.subject.place
+        parts.setdefault((place, hosts, rate), LinkPart(place, hosts, rate, [])).keys.append(key)
+    turns = range(making.sweep.launches)
+    return in_turns(parts.values(), lambda part: part.link, lambda part: part.rate, making.sweep.seed, turns)
+
+
+def launches_of(making: PlanDraft, durations: dict[str, int]) -> tuple[list[PlanBlock], list[PlanLaunch]]:
+    """Return blocks with their launches."""
+    blocks: list[PlanBlock] = []
+    launches: list[PlanLaunch] = []
+    for number, (part, turns) in enumerate(parts_by_link(making), start=1):
+        block_id = f"b{number}"
+        here: list[PlanLaunch] = []
+        for turn in turns:
+            for key in shuffled(part.keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
+                here.append(_launch(making, making.drafts[key], durations, block_id, turn, len(here)))
+        launches.extend(here)
+        blocks.append(
+            PlanBlock(
+                block_id=block_id,
+                place=part.place,
+                hosts=part.hosts,
+                launch_ids=tuple(launch.launch_id for launch in here),
+                wall_ms=round(making.site.times.block_ms) + sum(launch.wall_ms for launch in here),
+            )
+        )
+    return blocks, launches
+
+
+def _launch(
+    making: PlanDraft, draft: LaunchDraft, durations: dict[str, int], block_id: str, turn: int, number: int
+) -> PlanLaunch:
+    key, seed = draft.key, making.sweep.seed
+    ids = shuffled(list(draft.points), str, seed, key.identity, turn)
+    wall_ms = draft.launch_ms(making.site.times) + sum(
+        round(durations[item] * making.pattern(draft.points[item].workload).takes) + draft.points[item].around_ms
+        for item in ids
+    )
+    wall_ms += COUNTING_MS * len(ids) if turn == 0 else 0
+    return PlanLaunch(
+        launch_id=f"{block_id}-{number:04d}-{digest([key.identity, turn])[:8]}",
+        block=block_id,
+        subject=key.subject,
+        launcher=key.launcher,
+        endpoints=key.cast,
+        round=turn,
+        seed=seeded(seed, "launch", key.identity, turn) >> 1,
+        point_ids=tuple(ids),
+        wall_ms=wall_ms,
+        deadline_ms=launch_deadline_ms(wall_ms, key.launcher, contexts_of(key.cast)),
+    )

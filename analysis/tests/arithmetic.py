@@ -36,6 +36,32 @@ def spread(values: list[float]) -> tuple[list[float], float]:
     return [median(ordered), ordered[rank - 1], ordered[n - rank]], coverage(rank)
 
 
+def paired_spread(values: list[float]) -> tuple[list[float], float]:
+    """Return what `spread` does of paired differences: from their Walsh averages, by the signed rank."""
+    n = len(values)
+    walsh = sorted((a + b) / 2 for at, a in enumerate(values) for b in values[at:])
+    if n == 1:
+        return [values[0]], 0.0
+    sums = [1]
+    for rank in range(1, n + 1):
+        sums = [
+            (sums[at] if at < len(sums) else 0) + (sums[at - rank] if at >= rank else 0)
+            for at in range(len(sums) + rank)
+        ]
+
+    def coverage(cut: int) -> float:
+        return 1 - 2 * sum(sums[: cut + 1]) / 2**n
+
+    cut = max((one for one in range(len(walsh) // 2) if coverage(one) >= 0.95), default=0)
+    return [median(walsh), walsh[cut], walsh[-1 - cut]], coverage(cut)
+
+
+def ratio_spread(ratios: list[float]) -> tuple[list[float], float]:
+    """Return the same of paired ratios."""
+    numbers, covered = paired_spread([math.log(one) for one in ratios])
+    return [math.exp(one) for one in numbers], covered
+
+
 def interval(numbers: list[float], scale: float) -> list[str]:
     if len(numbers) == 1:
         return ["1 launch, no interval"]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Families and verdicts: BY, the leading group, four verdicts, what more launches would do."""
+"""Families and verdicts: the leading group, four verdicts, bounds, what more launches would do."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from math import log
+from math import expm1
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cadge_analysis.stats.campaign_verdicts import judge_campaign
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference import families, paired_verdicts, plan_power
-from cadge_analysis.stats.inference.plan_power import PlannedFamily, launches_needed
+from cadge_analysis.stats.inference.plan_power import PlannedFamily
 from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, LookPlan, fixed
 from cadge_analysis.stats.load import read
 from cadge_results import Campaign
@@ -29,49 +29,23 @@ def rounds_of(*values: float) -> dict[int, float]:
     return dict(enumerate(values))
 
 
-def test_one_cell_among_many_needs_so_many_launches() -> None:
-    """A sign test decides one among 200, 1,000 and 8,000 with 13, 16 and 19 launches; by BY it takes three more."""
-    assert [launches_needed(0.05 / size) for size in (200, 1000, 8000)] == [13, 16, 19]
-    assert [launches_needed(families.level_of(1, size)) for size in (40, 200, 1000, 8000)] == [13, 16, 19, 22]
-    assert launches_needed(0.05) == 6
-    assert launches_needed(0.05, against=1) == 9
-
-
-def test_what_a_plan_can_decide_is_what_by_decides() -> None:
-    for launches, size in ((9, 40), (9, 1000), (12, 40), (13, 40)):
-        needed = plan_power.alike_needed(launches, size)
-        assert needed is not None
-        best = 2 / 2**launches
-        assert families.differing([best] * needed + [1.0] * (size - needed)) == needed
-        assert families.differing([best] * (needed - 1) + [1.0] * (size - needed + 1)) == 0
-    assert plan_power.alike_needed(5, 40) is None
-
-
 @pytest.mark.parametrize(
-    ("comparisons", "launches", "text"),
-    [
-        (40, 9, "9 launches decide a difference among the 40 comparisons of p, self, poll where all rounds agree and "
-         "the smallest is at least 0.38 times the span from it to the largest, and smaller ones if all rounds agree "
-         "in at least 14 comparisons; one alone needs 13"),
-        (2000, 9, "9 launches decide a difference among the 2\u202f000 comparisons of p, self, poll where all rounds "
-         "agree and the smallest is at least 1.4 times the span from it to the largest, and smaller ones if all rounds "
-         "agree in at least 1\u202f278 comparisons; one alone needs 20"),
-        (2000, 6, "6 launches cannot decide anything among the 2\u202f000 comparisons of p, self, poll: a single "
-         "difference needs 20"),
-        (12, 7, "7 launches decide differences among the 12 comparisons of p, self, poll if all rounds agree in at "
-         "least 12 of them; one alone needs 11"),
-        (40, 13, "13 launches decide a difference among the 40 comparisons of p, self, poll if all rounds agree, even "
-         "where it is the only one"),
-        (40, 30, "30 launches decide a difference among the 40 comparisons of p, self, poll if at least 26 rounds "
-         "agree, even where it is the only one"),
-        (1, 9, "9 launches decide a difference among the one comparison of p, self, poll if at least 8 rounds agree"),
-        (1, 1, "1 launch cannot decide anything among the one comparison of p, self, poll: a single difference "
-         "needs 6"),
-    ],
-)  # fmt: skip
-def test_the_sentence(comparisons: int, launches: int, text: str) -> None:
+    ("comparisons", "launches", "least", "alone"),
+    [(40, 9, 4, 11), (2000, 9, 157, 17), (2000, 6, 1250, 17), (12, 5, None, 9), (40, 13, 1, 11), (1, 6, 1, 6)],
+)
+def test_what_a_plan_can_decide_is_what_the_family_decides(
+    comparisons: int, launches: int, least: int | None, alone: int
+) -> None:
+    looks = fixed(launches)
+    assert plan_power.least_found(looks, 0, comparisons) == least
+    assert looks.launches_needed(0, families.level_of(1, comparisons)) == alone
+    best = 2 / 2**launches
+    found = least or comparisons
+    assert families.findings([best] * found + [1.0] * (comparisons - found)) == (found if least else 0)
+    assert families.findings([best] * (found - 1) + [1.0] * (comparisons - found + 1)) == 0
     family = PlannedFamily(pattern="p", place="self", wait="poll", comparisons=comparisons, launches=launches)
-    assert plan_power.said(family) == text
+    said = plan_power.said(family)
+    assert said.endswith(f"needs {alone}") == (least != 1)
 
 
 def test_the_families_of_a_plan(campaign: Campaign) -> None:
@@ -104,15 +78,6 @@ def test_the_families_of_a_plan(campaign: Campaign) -> None:
     assert said.endswith(f"(the largest of {len(found)} families)")
 
 
-def test_by_is_by() -> None:
-    """A worked example: 15 p, H(15) = 3.318; level k is k * 0.05 / 49.77."""
-    p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344]
-    p_values += [0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
-    assert families.level_of(1, 15) == pytest.approx(0.05 / 15 / 3.318229)
-    assert families.differing(p_values) == 3
-    assert families.differing([]) == 0
-
-
 def leading_group(sides: Mapping[Any, Sequence[float]], looks: LookPlan) -> tuple[Any, ...]:
     """Return who may be the best by logarithms of what each layer measured, round by round."""
     look = looks.reached(min(map(len, sides.values())))
@@ -121,7 +86,7 @@ def leading_group(sides: Mapping[Any, Sequence[float]], looks: LookPlan) -> tupl
 
     def better(one: Any, other: Any) -> float:  # noqa: ANN401
         pairs = list(zip(sides[one], sides[other], strict=True))[: looks.looks[look]]
-        return families.better_p(looks, look, [mine - theirs for mine, theirs in pairs])
+        return looks.p_not_below(look, [mine - theirs for mine, theirs in pairs])
 
     return families.not_beaten(tuple(sides), better)
 
@@ -156,16 +121,17 @@ def test_the_fastest_is_alone() -> None:
 def test_four_verdicts() -> None:
     slower = paired_verdicts.verdict(rounds_of(*[0.2 + 0.01 * k for k in range(9)]), DELTA, fixed(9))
     assert (slower.says, slower.early, slower.more) == ("slower", False, None)
-    assert slower.p == pytest.approx(2 / 512 / (1 + 0.2 / 0.08) ** 8)
+    assert (slower.p, slower.level) == (2 / 512, 0.05)
     near = paired_verdicts.verdict(rounds_of(-0.1, *[0.2] * 8), DELTA, fixed(9))
-    assert near.p == pytest.approx(20 / 512)  # signs alone
+    assert near.p == pytest.approx(4 / 512)  # the smallest of nine ranks
     faster = paired_verdicts.verdict(rounds_of(*[-0.2] * 9), DELTA, FOUR_LOOKS)
     assert (faster.says, faster.early, faster.launches) == ("faster", True, 9)
     same = paired_verdicts.verdict(rounds_of(*[0.01 * (-1) ** k for k in range(9)]), DELTA, fixed(9))
     assert same.says == "same"
     surely_but_little = paired_verdicts.verdict(rounds_of(*[0.01] * 9), DELTA, fixed(9))
     assert surely_but_little.says == "same"
-    assert surely_but_little.p < 2 / 512
+    assert surely_but_little.p == 2 / 512
+    assert surely_but_little.bound == pytest.approx(expm1(0.01))
     open_ = paired_verdicts.verdict(rounds_of(*[0.2, -0.1, 0.3, 0.2, -0.2, 0.2, 0.1, 0.4, 0.3]), DELTA, fixed(9))
     assert open_.says == "cannot tell"
     assert open_.more is not None
@@ -177,37 +143,50 @@ def test_four_verdicts() -> None:
 
 
 def test_a_family_asks_for_more() -> None:
-    """Nine rounds that agree decide one comparison, and not one that is near zero among 40; 13 do, by Bonferroni 11."""
+    """Nine rounds that agree decide one comparison, and not one among 40; eleven do, and where others differ nine."""
     values = [0.001, 0.3, 0.2, 0.1, 0.25, 0.15, 0.3, 0.2, 0.05, 0.2, 0.1, 0.2, 0.3]
     pairs = rounds_of(*values)
     assert paired_verdicts.verdict(rounds_of(*values[:9]), DELTA, fixed(9), 1).says == "slower"
     few = paired_verdicts.verdict(rounds_of(*values[:9]), DELTA, fixed(9), 40)
-    assert few.says == "cannot tell"
-    assert few.low == pytest.approx(0.001 - 0.299 * ((2 / 512 / (0.05 / 40)) ** (1 / 8) - 1))
-    assert few.more is not None
-    assert few.more < 9
+    assert (few.says, few.low, few.bound, few.more) == ("cannot tell", None, None, 2)
     assert paired_verdicts.verdict(pairs, DELTA, fixed(11), 40).says == "slower"
     others = {k: rounds_of(*[0.3 * (-1) ** at for at in range(13)]) for k in range(39)}
-    assert paired_verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(13))[39].says == "slower"
-    assert paired_verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(12))[39].says == "cannot tell"
+    assert paired_verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(11))[39].says == "slower"
+    assert paired_verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(10))[39].says == "cannot tell"
+    agree = {k: rounds_of(*[0.3 + 0.01 * at for at in range(9)]) for k in range(4)}
+    found = paired_verdicts.verdicts({**others, **agree}, DELTA, fixed(9))
+    assert [found[k].says for k in range(5)] == ["slower"] * 4 + ["cannot tell"]
 
 
-def test_what_is_far_away_needs_no_more_launches() -> None:
-    """Thirty times as slow, give or take a third, is told from nine launches among hundreds."""
-    far = rounds_of(*[3.4 + 0.1 * (-1) ** k * k / 3 for k in range(9)])
-    nothing = {k: rounds_of(*[0.03 * at * (-1) ** at for at in range(9)]) for k in range(400)}
-    found = paired_verdicts.verdicts({**nothing, 400: far}, DELTA, fixed(9))
-    assert [key for key, one in found.items() if one.says == "slower"] == [400]
-    found = paired_verdicts.verdicts({**nothing, 400: far}, DELTA, FOUR_LOOKS, correlation=0.3)
-    assert [key for key, one in found.items() if one.says == "slower"] == [400]
+def test_what_is_the_same_counts_among_the_findings() -> None:
+    """Three that are the same make the level that a difference beside them stands up to."""
+    same = {k: rounds_of(*[0.01 * (-1) ** at for at in range(9)]) for k in range(3)}
+    family = {**same, 3: rounds_of(*[0.2 + 0.01 * at for at in range(9)]), **{k: {} for k in range(4, 40)}}
+    found = paired_verdicts.verdicts(family, DELTA, fixed(9))
+    assert [found[k].says for k in range(5)] == ["same"] * 3 + ["slower", "cannot tell"]
+    assert {one.level for one in found.values()} == {4 * 0.05 / 40}
+    alone = paired_verdicts.verdicts(
+        {k: one for k, one in family.items() if k > 2} | {k: {} for k in range(3)}, DELTA, fixed(9)
+    )
+    assert alone[3].says == "cannot tell"
 
 
-def test_correlation_widens() -> None:
-    pairs = rounds_of(*[0.2 + 0.01 * k for k in range(11)], -0.2)
-    assert paired_verdicts.verdict(pairs, DELTA, FOUR_LOOKS).says == "slower"
-    wider = paired_verdicts.verdict(pairs, DELTA, FOUR_LOOKS, correlation=0.3)
-    assert (wider.says, wider.correlation) == ("cannot tell", 0.3)
-    assert wider.low == -0.2
+def test_correlation_asks_for_more() -> None:
+    pairs = rounds_of(*[0.2 + 0.01 * k for k in range(8)], -0.205)
+    assert paired_verdicts.verdict(pairs, DELTA, fixed(9)).says == "slower"
+    stricter = paired_verdicts.verdict(pairs, DELTA, fixed(9), correlation=0.2)
+    assert (stricter.says, stricter.correlation, stricter.level) == ("cannot tell", 0.2, 0.01)
+    assert stricter.log_ratio == paired_verdicts.verdict(pairs, DELTA, fixed(9)).log_ratio
+
+
+def test_on_two_levels_all_have_to_agree() -> None:
+    family = {0: rounds_of(*[0.3] * 8, -0.01), 1: rounds_of(*[0.3] * 5, *[0.05] * 4)}
+    found = paired_verdicts.verdicts(family, DELTA, fixed(9), on_two_levels=(0, 1))
+    assert [(one.says, one.two_levels, one.more) for one in found.values()] == [
+        ("cannot tell", True, None),
+        ("slower", True, None),
+    ]
+    assert paired_verdicts.verdicts(family, DELTA, fixed(9))[0].says == "slower"
 
 
 @given(PAIRS, st.sampled_from([FOUR_LOOKS, fixed(9), fixed(2)]), st.sampled_from([1, 40]))
@@ -222,15 +201,16 @@ def test_exchanged_sides_give_the_mirrored_verdict(pairs: dict[int, float], look
 
 
 @given(st.lists(st.lists(st.floats(-0.4, 0.4), min_size=9, max_size=9), min_size=1, max_size=12))
-def test_intervals_agree_with_by(members: list[list[float]]) -> None:
-    """A member is decided where BY says so, and its interval says the same."""
+def test_intervals_agree_with_the_family(members: list[list[float]]) -> None:
+    """A member is decided where its family says so, and its interval says the same."""
     family = {at: dict(enumerate(values)) for at, values in enumerate(members)}
     found = paired_verdicts.verdicts(family, DELTA, fixed(9))
-    count = families.differing([one.p for one in found.values()])
-    level = families.level_of(max(1, count), len(members))
+    level = families.level_of_choice([min(one.p, one.p_same) for one in found.values()], len(members))
     for one in found.values():
+        assert one.level == level
+        assert (one.says == "same") == (one.p_same <= level * (1 + 1e-9))
         if one.says != "same":
-            assert (one.says in MIRRORED) == (count > 0 and one.p <= level * (1 + 1e-9))
+            assert (one.says in MIRRORED) == (one.p <= level * (1 + 1e-9))
 
 
 @pytest.mark.long
@@ -253,20 +233,3 @@ def test_false_verdicts_are_as_rare_as_stated() -> None:
         assert not any(found[at].says == "same" for at in range(10, 20))
     assert false_share / 400 <= 0.05
     assert named / 400 > 8
-
-
-def test_how_many_more_is_about_right() -> None:
-    """Where two thirds of rounds agree in truth, so many launches decide in about four of five campaigns."""
-    needed = plan_power.launches_to_decide(2 / 3, 0.05)
-    assert needed is not None
-    chance = random.Random(4)
-    decided = sum(
-        paired_verdicts.verdict(
-            {k: log(1.2) * (1 if chance.random() < 2 / 3 else -1) for k in range(needed)}, DELTA, fixed(needed)
-        ).says
-        == "slower"
-        for _ in range(1000)
-    )
-    assert decided / 1000 == pytest.approx(0.8, abs=0.06)
-    assert plan_power.launches_to_decide(0.5, 0.05) is None
-    assert plan_power.launches_to_decide(0.51, 0.05) is None

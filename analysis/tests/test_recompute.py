@@ -18,7 +18,7 @@ from typing import Any
 
 import pagereader
 import pytest
-from arithmetic import DASH, THIN, TIMES, interval, show, sizes_text, spread
+from arithmetic import DASH, THIN, TIMES, interval, paired_spread, ratio_spread, show, sizes_text, spread
 from hdrh.histogram import HdrHistogram
 from pagereader import Node
 
@@ -188,7 +188,7 @@ def to_baseline(point: Point, base: Point) -> float:
     """Return the ratio to another layer: round by round where it is there in all of ours, else of the medians."""
     ours, others = point.medians, base.medians
     if set(ours) <= set(others):
-        return spread([ours[r] / others[r] for r in ours])[0][0]
+        return ratio_spread([ours[r] / others[r] for r in sorted(ours)])[0][0]
     return spread(list(ours.values()))[0][0] / spread(list(others.values()))[0][0]
 
 
@@ -220,7 +220,9 @@ class Checker:
             assert math.isclose(shown, computed, rel_tol=CLOSE, abs_tol=1e-9)
 
     def estimate(self, cell: pagereader.Field, values: list[float], scale: float) -> None:
-        numbers, _ = spread(values)
+        self.shown(cell, spread(values)[0], scale)
+
+    def shown(self, cell: pagereader.Field, numbers: list[float], scale: float) -> None:
         self(cell, numbers, show(numbers[0] * scale), interval(numbers, scale))
 
 
@@ -264,9 +266,9 @@ def check_row(check: Checker, row: pagereader.FullRow, point: Point, floor: Floo
         assert row.fields["ratio"].smalls
     else:
         ratios, differences = paired(point, floor)
-        check.estimate(row.fields["ratio"], ratios, 1.0)
+        check.shown(row.fields["ratio"], ratio_spread(ratios)[0], 1.0)
         if not point.stream:
-            check.estimate(row.fields["above"], differences, 0.001)
+            check.shown(row.fields["above"], paired_spread(differences)[0], 0.001)
     check_cost(check, row, point)
     done_by = point.facts["semantics"][point.operation if point.pattern == "onesided" else "message"]
     check(row.fields["work"], [], done_by, [])
@@ -345,7 +347,7 @@ def test_every_cell_of_the_summaries(points: dict[str, Point], root: Node) -> No
                     numbers, _ = spread(list(point.medians.values()))
                     assert (cell.own, cell.smalls) == (show(numbers[0] * scale), interval(numbers, scale))
                     floor = floor_for(point, floors)
-                    expected = show(spread(paired(point, floor)[0])[0][0]) + TIMES if floor else ""
+                    expected = show(ratio_spread(paired(point, floor)[0])[0][0]) + TIMES if floor else ""
                     assert (ratio.text if ratio else "") == expected
             # a layer without any number is no row, and is named at the foot with what became of its points
             foot = "".join(node.text for node in table.all("tfoot"))
@@ -398,7 +400,7 @@ def test_every_number_behind_the_figures(points: dict[str, Point], root: Node) -
                 expected = f"{show(numbers[0] * scale)} {interval(numbers, scale)[0]}"
                 floor = floor_for(point, floors)
                 if floor:
-                    expected += f"; {show(spread(paired(point, floor)[0])[0][0])}{TIMES}"
+                    expected += f"; {show(ratio_spread(paired(point, floor)[0])[0][0])}{TIMES}"
                 base = index[pattern, place, wait, "sockets-tcp", size]  # the baseline of the sweep
                 if without_floor and base.valid:
                     expected += f"; {show(to_baseline(point, base))}{TIMES}"

@@ -111,7 +111,7 @@ def test_the_first_screen_answers(report_text: str) -> None:
     assert "Lowest: rdma-ucx 0.356" in answers[0].text
     unknown = Verdict.UNKNOWN.word
     assert messages.say("findings", "answers.nothing_decided", launches="4 to 6 launches", n=6) in root.text
-    assert f"{unknown}: from rdma-ucx" in answers[0].text
+    assert f"1 {unknown}: native-ucx 0.0728" in answers[0].text
     assert root.one("h1").text == "Communication layers compared, within one host and between hosts"
     assert "two hosts" not in report_text, "there may be more of them"
 

@@ -10,17 +10,24 @@ from math import exp, log
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import wilcoxon
 
 from cadge_analysis.stats.inference import shift
 
 VALUES = st.lists(st.floats(1, 1e9), min_size=1, max_size=9)
 
 
-def test_the_sign_test_is_exact() -> None:
-    assert shift.sign_test([1.0] * 9) == pytest.approx(2 / 512)
-    assert shift.sign_test([1.0] * 8 + [-1.0]) == pytest.approx(2 * 10 / 512)
-    assert shift.sign_test([1.0, -1.0, 0.0, 0.0]) == 1.0
-    assert shift.sign_test([]) == 1.0
+def test_pairs_are_judged_by_signed_ranks() -> None:
+    """Against SciPy's."""
+    first = {k: 100.0 + k for k in range(12)}
+    second = {k: (100.0 + k) * (1.05 + 0.01 * (k - 3) ** 2 * (-1) ** k) for k in range(12)}
+    found = shift.paired(first, second)
+    assert found is not None
+    logs = [log(second[k] / first[k]) for k in range(12)]
+    assert found.p == pytest.approx(wilcoxon(logs, method="exact").pvalue)
+    assert found.low is not None
+    assert found.low < found.log_ratio < found.high  # type: ignore[operator]
+    assert found.coverage == pytest.approx(0.9575, abs=1e-4)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(1, 1), (2, 3), (4, 3), (3, 4)])

@@ -124,9 +124,9 @@ def test_ratios_are_paired_by_round_where_every_launch_has_its_partner() -> None
     base = {(0, 0): 10.0, (1, 0): 20.0, (2, 0): 30.0, (3, 0): 1.0}
     found = intervals.ratio(ours, base)
     assert found.paired
-    assert (found.value, found.low, found.high) == (2.2, 2.0, 3.0)
+    assert (found.value, found.low, found.high) == pytest.approx(((2.2 * 6**0.5) ** 0.5, 2.0, 3.0))
     gap = intervals.difference(ours, base)
-    assert (gap.value, gap.low, gap.high) == (24.0, 10.0, 60.0)
+    assert (gap.value, gap.low, gap.high) == (29.5, 10.0, 60.0)
 
 
 def test_without_partners_the_medians_are_divided_and_the_interval_is_wide() -> None:

@@ -35,10 +35,7 @@ def alone(one: Drifted, better: Better = "low") -> Judged:
 
 
 def test_adjusted_as_by_hand() -> None:
-    # m = 4, harmonic sum 25/12
-    assert adjusted([0.01, 0.04, 0.02, 0.9]) == pytest.approx(
-        [0.01 * 4 * 25 / 12, 0.04 * 4 * 25 / 12 / 3, 0.02 * 4 * 25 / 12 / 2, 1.0]
-    )
+    assert adjusted([0.01, 0.04, 0.02, 0.9]) == pytest.approx([0.01 * 4, 0.04 * 4 / 3, 0.02 * 4 / 2, 0.9])
     assert adjusted([]) == []
 
 
@@ -138,15 +135,15 @@ def test_alike_sides_are_hardly_ever_called_different() -> None:
 
 
 def test_about_how_many_launches_more() -> None:
-    """Four times as many halve an interval: from nine with +-10 % to 36 with +-5 %."""
-    judged = alone(shift(1.0, 0.095))
+    """Four times as many halve an interval: so more than four are missing where half of nine is too wide."""
+    judged = alone(shift(1.0, 0.13))
     assert judged.verdict is Verdict.UNKNOWN
     assert judged.more is not None
     assert log(1.05) > 0
     assert 5 <= judged.more <= 40
 
 
-@pytest.mark.parametrize(("is_paired", "launches"), [(True, 15), (False, 9)])
+@pytest.mark.parametrize(("is_paired", "launches"), [(True, 12), (False, 8)])
 def test_launches_that_all_agree_are_asked_to_stand_up_to_the_family(is_paired: bool, launches: int) -> None:
     """Of 100 cells with 3 launches one more each would not do: as many are wanted as then decide, and no fewer do."""
 

@@ -188,7 +188,7 @@ def test_intervals_of_layers_are_those_that_verdicts_are_read_from(tmp_path: Pat
     assert not found.withheld
     assert found.changes
     for one in found.changes:
-        assert one.judged.level < 0.05
+        assert one.judged.level <= 0.05
         assert one.judged.interval is not None
         low, high = one.judged.interval
         assert (low > 0 or high < 0) == (one.judged.verdict in (Verdict.FASTER, Verdict.SLOWER))
@@ -363,9 +363,9 @@ def test_a_side_beside_itself_is_never_faster_or_slower(
 
 # ---- ratios beside medians ----
 
-FIRST = (290, 100, 146, 290, 146, 100, 146, 290, 146)
-SECOND = (261, 90, 438, 261, 438, 90, 438, 261, 438)
-"""Round by round 0.9 in five of nine rounds, and 3 in four; the medians are 146 and 261."""
+FIRST = (290, 100, 146, 290, 100, 100, 290, 290, 100)
+SECOND = (261, 300, 131, 261, 300, 90, 261, 261, 90)
+"""Round by round 0.9 in seven of nine rounds, and 3 in two; the medians are 146 and 261."""
 
 
 def in_rounds(first: Sequence[int], second: Sequence[int]) -> Callable[[dict[str, Any], dict[str, Any], int], None]:

@@ -25,10 +25,10 @@ from math import log1p
 from statistics import fmean
 
 from cadge_analysis.selftest.pooled import AlikeOutcome, Pooled, pooled
+from cadge_analysis.stats.inference.modes import has_two_levels
 from cadge_analysis.stats.inference.paired_verdicts import verdict
-from cadge_analysis.stats.inference.range_test import has_two_levels
 from cadge_analysis.stats.inference.sequential import ERROR, fixed
-from cadge_analysis.stats.inference.serial import serial_correlation
+from cadge_analysis.stats.inference.serial import error_for, serial_correlation
 
 CAMPAIGNS, LAYERS, CELLS, ROUNDS = 5, 4, 50, 9
 FOLLOW, OWN_SHIFT = 0.23, 0.265
@@ -58,11 +58,11 @@ def campaign(rounds: dict[tuple[int, int], tuple[float, ...]], name: str, *, dis
     serial = serial_correlation(rounds.values())
     correlation = serial.used if serial else 0.0
     looks = fixed(ROUNDS)
-    level = looks.attained(0, ERROR, correlation=correlation)
+    level = looks.attained(0, error_for(correlation, ERROR))
 
     def p(values: tuple[float, ...]) -> float:
-        switching = float(has_two_levels(values))
-        return verdict(dict(enumerate(values)), 0.0, looks, correlation=correlation, switching=switching).p
+        pairs = dict(enumerate(values))
+        return verdict(pairs, 0.0, looks, correlation=correlation, two_levels=has_two_levels(values)).p
 
     cells = tuple((cell % 8, p(values), level, ROUNDS) for (_, cell), values in rounds.items())
     return AlikeOutcome(campaign_id=name, disturbed=disturbed, cells=cells, rounds=rounds)

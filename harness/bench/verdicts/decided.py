@@ -1,81 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What share of a campaign's pairs is decided, as reports did it before there were families, and as they do it now.
+"""Which share of a campaign's pairs is decided, by how far they differ: of all pairs of layers in a case that ranks.
 
-Of the cases that rank, pairs of which both have a number, unless said otherwise:
-
-    beside the best: each layer against the one that looked best in its case, by a 95 % interval of its own; as it was
-    beside the baseline: each layer against the declared baseline, in the same way
-    or the same: as before, or that interval lies wholly within +-delta
-    verdicts: faster, slower or the same against the baseline, by the correction of each family; also of pairs without
-        a number, which nothing decides
-    one leads: of the cases with two layers or more, those of which one alone may be the best
-
-The first three hold their error for each pair alone: of a hundred pairs without a difference they call four different.
-The verdicts hold it for what they name.
+Pairs are judged as reports judge them beside a baseline, each family with each of its layers as the baseline. They are
+told by the size of their estimate: up to 2 %, 5 %, 10 %, 25 %, and more. Below stand what a report says of the declared
+baseline, and the median over pairs of the standard deviation of paired log ratios: what launches scatter by.
 
     python harness/bench/verdicts/decided.py CAMPAIGN...
 """
 
 import argparse
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from math import expm1, inf
 from pathlib import Path
+from statistics import median, stdev
 
 from cadge_analysis.judged import judged
-from cadge_analysis.stats import intervals
-from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
-from cadge_analysis.stats.compare import Comparison, Row, compare
+from cadge_analysis.stats.compare import Row, compare
+from cadge_analysis.stats.family_verdicts import judge_families
+from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.inference.verdict import Verdict
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Case, read
+from cadge_analysis.stats.pairing import PairedRatios, Pairing
 from cadge_results import Campaign
 
-
-def decided(ratio: Estimate) -> bool:
-    """Tell whether a ratio's own interval covers at least 95 % and lies wholly on one side of 1: the rule of before."""
-    if ratio.low is None or ratio.high is None or ratio.coverage < TARGET_COVERAGE:
-        return False
-    return ratio.low > 1 or ratio.high < 1
-
-
-def cases_of(comparison: Comparison) -> list[list[Row]]:
-    """Return the rows of each case that ranks, the best first."""
-    found: dict[Case, list[Row]] = defaultdict(list)
-    for row in comparison.rows:
-        if row.cell.case.does_rank:
-            found[row.cell.case].append(row)
-
-    def rank(row: Row) -> tuple[float, str]:
-        value = row.numbers.central.value
-        return -value if row.numbers.more_is_better else value, row.cell.series.label
-
-    return [sorted(rows, key=rank) for rows in found.values()]
-
-
-def beside(cases: list[list[Row]], baseline: str | None) -> Iterator[Estimate]:
-    """Yield the ratio of each layer to the baseline, or where there is none to name, to the best of its case."""
-    for rows in cases:
-        found = [row for row in rows if row.cell.series.label == baseline] if baseline else rows[:1]
-        for row in rows:
-            if found and row is not found[0]:
-                yield intervals.ratio(row.numbers.by_round, found[0].numbers.by_round)
-
-
-def same(ratio: Estimate, delta: float) -> bool:
-    """Tell whether a ratio's own interval lies within the margin."""
-    is_sure = ratio.coverage >= TARGET_COVERAGE and ratio.low is not None and ratio.high is not None
-    return is_sure and 1 / (1 + delta) < ratio.low and ratio.high < 1 + delta
-
-
-def line(name: str, some: int, of: int, more: str = "") -> None:
-    """Print a share."""
-    share = f"{100 * some / of:5.1f} %" if of else "     -"
-    print(f"  {name:24} {some:6} of {of:6}  {share}{more}")
-
-
-def told(found: CampaignVerdicts) -> str:
-    """Say how many of each."""
-    return "  " + ", ".join(f"{found.count(verdict)} {verdict}" for verdict in Verdict)
+SIZES = (0.02, 0.05, 0.10, 0.25, inf)
 
 
 def main() -> None:
@@ -84,20 +32,40 @@ def main() -> None:
     parser.add_argument("campaigns", nargs="+", type=Path)
     for path in parser.parse_args().campaigns:
         comparison = compare(read(Campaign(path)))
-        found, cases = judged(comparison), cases_of(comparison)
-        to_best, to_base = list(beside(cases, None)), list(beside(cases, found.baseline)) if found.baseline else []
-        margin = 100 * found.delta
-        print(f"{path.name}: {comparison.data.rounds} launches, baseline {found.baseline}, delta {margin:g} %")
-        line("before, beside the best", sum(map(decided, to_best)), len(to_best))
-        line("before, beside baseline", sum(map(decided, to_base)), len(to_base))
-        line("   or the same", sum(decided(one) or same(one, found.delta) for one in to_base), len(to_base))
-        line("now, verdicts", found.decided, found.comparisons, told(found))
-        groups = [group for group in found.groups.values() if group.ranked > 1]
-        line("   one leads", sum(group.best is not None for group in groups), len(groups))
-        for family in found.families:
-            if family.cells:
-                name = f"{family.key.pattern}, {family.key.place}, {family.key.wait}"
-                line(f"   {name}", family.decided, len(family.cells), f"  allowed for: {family.correlation:g}")
+        whole, pairing = judged(comparison), Pairing(comparison.data, looks_planned(comparison.data.plan))
+        cases: dict[Case, list[Row]] = defaultdict(list)
+        for row in comparison.rows:
+            if row.cell.case.does_rank:
+                cases[row.cell.case].append(row)
+        families: dict[tuple[str, ...], dict[tuple[str, str], PairedRatios]] = defaultdict(dict)
+        for case, rows in cases.items():
+            for base in rows:
+                for ours in rows:
+                    if ours is not base:
+                        key = (case.pattern, case.place, case.wait, base.cell.series.label)
+                        sides = ours.numbers.by_round, base.numbers.by_round
+                        families[key][ours.cell.point_id, base.cell.point_id] = pairing.compared(
+                            ours.cell, base.cell, *sides
+                        )
+        found, _ = judge_families(families, whole.delta)
+        every, decided, spreads = Counter[float](), Counter[float](), []
+        for key, one in found.items():
+            for name, said in one.verdicts.items():
+                if said.log_ratio is None:
+                    continue
+                size = next(size for size in SIZES if expm1(abs(said.log_ratio)) <= size)
+                every[size] += 1
+                decided[size] += said.says is not Verdict.UNKNOWN
+                values = families[key][name].in_order
+                spreads += [stdev(values)] if len(values) > 1 else []
+        print(f"{path.name}: {comparison.data.rounds} launches, {sum(every.values())} pairs seen from either side")
+        for size in SIZES:
+            to = f"to {100 * size:.0f} %" if size < inf else "more"
+            share = f"{100 * decided[size] / every[size]:5.1f} %" if every[size] else "    -"
+            print(f"  {to:8} {decided[size]:6} of {every[size]:6}  {share}")
+        print(f"  median standard deviation of paired log ratios: {median(spreads):.3f}" if spreads else "  no spread")
+        of = ", ".join(f"{whole.count(verdict)} {verdict}" for verdict in Verdict)
+        print(f"  beside {whole.baseline}: {whole.decided} of {whole.comparisons} decided ({of})")
 
 
 if __name__ == "__main__":

@@ -1,119 +1,172 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How often verdicts are wrong, by simulation: campaigns of some families, whose paired differences follow one another.
+"""How often verdicts are wrong, by simulation: campaigns whose launches are not what tests assume.
 
-Each family has a baseline and --members others, of which the first half are the same as it and the other half --shift
-slower. All share the baseline's launches, every layer drifts by itself (an autoregression over rounds), and one launch
-in twenty stalls. Verdicts are given at each of the looks 9, 12, 18 and 30, at 5 %. A cell's own verdict that is wrong
-at any look counts; for a family the share of wrong ones among those named, at the look where that is largest.
+A campaign has --families families; each has a baseline and --members others, of which the first half are the same as it
+and the other half --shift slower; launches spread by 5 % from round to round, and all share the baseline's. What is
+unlike an ideal campaign is the case:
 
-    nine: a sign test of nine launches at 5 %, as computed and as it came
-    plain: four looks, as if rounds were independent; one cell
-    allowed: four looks with the correlation that was estimated in the campaign up to that look; one cell
-    family: the same by BY over the family, the share of wrong names
-    first, found: shifted cells that the family names at the first look, and at the last
-    withheld: looks at which the estimate was too large for verdicts
+    independent         nothing
+    rounds follow R     each layer is an autoregression over rounds
+    skewed              a layer's launches are exponential above their least
+    heavy tails         Student's t with two degrees of freedom
+    stalls              one launch in twenty stalls
+    levels P:Q          half of the layers are 30 % slower in Q of a hundred launches
+    baseline P:Q        the baseline is
+    stuck               each layer, in each campaign, is up to 10 % away from what it is on average
+    epochs              half of the launches are made after another start of the machine, which moves each layer by 5 %
 
-    python harness/bench/verdicts/false_verdicts.py [--campaigns 1000] [--members 20] [--families 4]
+wrong: the share of false names among what is called faster or slower, the mean over campaigns, as the family's rule
+bounds it by 5 %; a layer on levels is the same as the baseline. found: of the slower half, those that are called so.
+"four looks" looks after 9, 12, 18 and 30 launches, and takes the look with the largest share. Of layers that are stuck
+and of epochs each launch says the same wrong thing: no test of one campaign can know, which reports say as "launches of
+one boot".
+
+    python harness/bench/verdicts/false_verdicts.py [--campaigns 200] [--only CASE]
 """
 
 import argparse
 import random
+from collections.abc import Callable, Iterator
+from statistics import fmean
 
-from cadge_analysis.stats.inference.paired_verdicts import verdict, verdicts
-from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, fixed
-from cadge_analysis.stats.inference.serial import serial_correlation
-from cadge_analysis.stats.inference.signs import leaves
+from cadge_analysis.stats.inference.modes import has_two_levels
+from cadge_analysis.stats.inference.paired_verdicts import verdicts
+from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, LookPlan, fixed
+from cadge_analysis.stats.inference.serial import Serial, serial_correlation
 
-DELTA = 0.05
+DELTA, SPREAD = 0.05, 0.05
 NAMED = {"faster", "slower"}
-Family = dict[int, dict[int, float]]
+LAUNCHES = (6, 9, 12, 18, 30)
+Side = list[float]
 
 
-def wander(chance: random.Random, rounds: int, correlation: float) -> list[float]:
-    """Return one layer's logarithms, round by round: an autoregression, with a stall in one of twenty launches."""
+def wander(chance: random.Random, rounds: int, correlation: float = 0.0) -> Side:
+    """Return one layer's logarithms, round by round: an autoregression."""
     state, found = chance.gauss(0, 1), []
     for _ in range(rounds):
-        found.append(0.05 * state + (chance.expovariate(5) if chance.random() < 0.05 else 0))
+        found.append(SPREAD * state)
         state = correlation * state + (1 - correlation**2) ** 0.5 * chance.gauss(0, 1)
     return found
 
 
-def family_of(chance: random.Random, members: int, correlation: float, shift: float) -> Family:
-    """Return the paired differences of each member."""
-    rounds = FOUR_LOOKS.looks[-1]
-    base = wander(chance, rounds, correlation)
-    return {
-        at: {
-            k: one - base[k] + (shift if 2 * at >= members else 0)
-            for k, one in enumerate(wander(chance, rounds, correlation))
-        }
-        for at in range(members)
-    }
+def skewed(chance: random.Random, rounds: int) -> Side:
+    """Return a layer whose launches are exponential above their least."""
+    return [SPREAD * chance.expovariate(1) for _ in range(rounds)]
 
 
-def upto(family: Family, look: int) -> Family:
-    """Return what a family is at a look."""
-    return {at: {k: value for k, value in pairs.items() if k < look} for at, pairs in family.items()}
+def heavy(chance: random.Random, rounds: int) -> Side:
+    """Return a layer whose launches are Student's t with two degrees of freedom."""
+    return [SPREAD * chance.gauss(0, 1) / chance.expovariate(1) ** 0.5 for _ in range(rounds)]
 
 
-class Count:
-    """What came of the campaigns of one correlation."""
+def stalls(chance: random.Random, rounds: int) -> Side:
+    """Return a layer of which one launch in twenty stalls."""
+    return [one + (chance.expovariate(5) if chance.random() < 0.05 else 0) for one in wander(chance, rounds)]
 
-    def __init__(self) -> None:
-        self.nine = self.plain = self.allowed = self.family = self.first = self.found = self.withheld = 0.0
-        self.correlation = 0.0
 
-    def add(self, families: list[Family]) -> None:
-        """Give the verdicts on the first family of a campaign at each look, and count."""
-        members = len(families[0])
-        plain = allowed = False
-        worst = 0.0
-        for look in FOUR_LOOKS.looks:
-            now, *_ = all_now = [upto(one, look) for one in families]
-            serial = serial_correlation(
-                (list(pairs.values()) for one in all_now for pairs in one.values()), baselines=len(all_now)
-            )
-            used, withheld = (serial.used, serial.withheld) if serial else (0.0, False)
-            if look == FOUR_LOOKS.looks[0]:
-                self.nine += verdict(now[0], 0.0, fixed(look)).says in NAMED
-            plain |= verdict(now[0], 0.0, FOUR_LOOKS).says in NAMED
-            allowed |= verdict(now[0], 0.0, FOUR_LOOKS, correlation=used, withheld=withheld).says in NAMED
-            found = verdicts(now, DELTA, FOUR_LOOKS, correlation=used, withheld=withheld)
-            named = [at for at, one in found.items() if one.says in NAMED]
-            if look == FOUR_LOOKS.looks[0]:
-                self.first += sum(2 * at >= members for at in named) / (members - members // 2)
-            worst = max(worst, sum(2 * at < members for at in named) / max(1, len(named)))
-            self.withheld += withheld / len(FOUR_LOOKS.looks)
-        self.plain += plain
-        self.allowed += allowed
-        self.family += worst
-        self.found += sum(2 * at >= members for at in named) / (members - members // 2)
-        self.correlation += serial.correlation if serial else 0.0
+def levels(chance: random.Random, rounds: int, share: float) -> Side:
+    """Return a layer that is 30 % slower in a share of its launches."""
+    return [one + (0.26 if chance.random() < share else 0) for one in wander(chance, rounds)]
+
+
+def stuck(chance: random.Random, rounds: int) -> Side:
+    """Return a layer that keeps in a campaign what it drew for it."""
+    own = chance.uniform(-0.1, 0.1)
+    return [one + own for one in wander(chance, rounds)]
+
+
+def epochs(chance: random.Random, rounds: int) -> Side:
+    """Return a layer that two epochs move, by as much as launches scatter."""
+    moved = [chance.gauss(0, SPREAD) for _ in range(2)]
+    return [one + moved[2 * at // rounds] for at, one in enumerate(wander(chance, rounds))]
+
+
+Draw = Callable[[random.Random, int], Side]
+CASES: dict[str, tuple[Draw, Draw]] = {  # the baseline, and the layers beside it
+    "independent": (wander, wander),
+    **{
+        f"rounds follow {r}": (one := lambda chance, rounds, r=r: wander(chance, rounds, r), one)  # type: ignore[misc]
+        for r in (0.1, 0.2, 0.3)
+    },
+    "skewed": (skewed, skewed),
+    "heavy tails": (heavy, heavy),
+    "stalls": (stalls, stalls),
+    "levels 50:50": (wander, lambda chance, rounds: levels(chance, rounds, 0.5)),
+    "levels 80:20": (wander, lambda chance, rounds: levels(chance, rounds, 0.2)),
+    "baseline 50:50": (lambda chance, rounds: levels(chance, rounds, 0.5), wander),
+    "baseline 80:20": (lambda chance, rounds: levels(chance, rounds, 0.2), wander),
+    "stuck": (stuck, stuck),
+    "epochs": (epochs, epochs),
+}
+
+
+class Family:
+    """A family's launches: the baseline's and the members', the second half shifted."""
+
+    def __init__(self, chance: random.Random, case: str, members: int, rounds: int, shift: float) -> None:
+        """Draw it. Of a case of levels every other layer is plain."""
+        of_base, of_layer = CASES[case]
+        self.base = of_base(chance, rounds)
+        self.sides = {}
+        for at in range(members):
+            plain = case.startswith("levels") and at % 2
+            own = (wander if plain else of_layer)(chance, rounds)
+            self.sides[at] = [one + (shift if 2 * at >= members else 0) for one in own]
+
+    def differences(self, launches: int) -> Iterator[tuple[int, Side]]:
+        """Yield each member's paired differences."""
+        for at, side in self.sides.items():
+            yield at, [one - base for one, base in zip(side[:launches], self.base, strict=False)]
+
+    def named(self, launches: int, looks: LookPlan, serial: Serial | None) -> tuple[float, float]:
+        """Return the share of false names, and of the slower ones that are called so."""
+        pairs = {at: dict(enumerate(one)) for at, one in self.differences(launches)}
+        base = has_two_levels(self.base[:launches])
+        on_two = [
+            at
+            for at, one in pairs.items()
+            if base or has_two_levels(list(one.values())) or has_two_levels(self.sides[at][:launches])
+        ]
+        used, withheld = (serial.used, serial.withheld) if serial else (0.0, False)
+        found = verdicts(pairs, DELTA, looks, correlation=used, withheld=withheld, on_two_levels=on_two)
+        half = len(pairs) / 2
+        names = [at for at, one in found.items() if one.says in NAMED]
+        right = sum(at >= half and found[at].says == "slower" for at in names)
+        return (len(names) - right) / max(1, len(names)), right / (len(pairs) - half)
+
+
+def campaign(families: list[Family], launches: int, looks: LookPlan) -> tuple[float, float, bool]:
+    """Return what a campaign's first family comes to, and whether verdicts are withheld."""
+    serial = serial_correlation(
+        (one for of in families for _, one in of.differences(launches)), baselines=len(families)
+    )
+    wrong, found = families[0].named(launches, looks, serial)
+    return wrong, found, bool(serial and serial.withheld)
 
 
 def main() -> None:
-    """Print one line for each correlation."""
+    """Print one line for each case and number of launches."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--campaigns", default=1000, type=int)
+    parser.add_argument("--campaigns", default=200, type=int)
     parser.add_argument("--members", default=20, type=int)
-    parser.add_argument(
-        "--families", default=4, type=int, help="of a campaign, from which the correlation is estimated"
-    )
+    parser.add_argument("--families", default=4, type=int, help="of a campaign, which show how rounds follow")
     parser.add_argument("--shift", default=0.1, type=float)
     parser.add_argument("--seed", default=1, type=int)
+    parser.add_argument("--only", choices=CASES)
     given = parser.parse_args()
-    print("correlation  seen   nine: computed, came   plain  allowed  family   first   found  withheld   in %")
-    for correlation in (0.0, 0.1, 0.2, 0.3, 0.5, 0.7):
-        chance, count, n = random.Random(given.seed), Count(), given.campaigns  # noqa: S311 - repeatable on purpose
-        for _ in range(n):
-            count.add([family_of(chance, given.members, correlation, given.shift) for _ in range(given.families)])
-        (nine,) = leaves((9,), (1,), correlation=correlation)
-        print(
-            f"{correlation:11.1f} {count.correlation / n:5.2f} {100 * nine:15.1f} {100 * count.nine / n:6.1f}"
-            f" {100 * count.plain / n:7.1f} {100 * count.allowed / n:8.1f} {100 * count.family / n:7.1f}"
-            f" {100 * count.first / n:7.1f} {100 * count.found / n:7.1f} {100 * count.withheld / n:9.1f}",
-            flush=True,
-        )
+    print(f"{'':20}{'launches':>10}{'wrong':>8}{'found':>8}{'withheld':>10}   in %")
+    for case in [given.only] if given.only else CASES:
+        chance = random.Random(given.seed)  # noqa: S311 - repeatable on purpose
+        made = [
+            [Family(chance, case, given.members, LAUNCHES[-1], given.shift) for _ in range(given.families)]
+            for _ in range(given.campaigns)
+        ]
+        lines = [(str(n), [campaign(one, n, fixed(n)) for one in made]) for n in LAUNCHES]
+        looks = [[campaign(one, n, FOUR_LOOKS) for n in FOUR_LOOKS.looks] for one in made]
+        lines.append(("four looks", [(max(of)[0], of[-1][1], any(one[2] for one in of)) for of in looks]))
+        for name, outcomes in lines:
+            wrong, found, withheld = (100 * fmean(part) for part in zip(*outcomes, strict=True))
+            print(f"{case:20}{name:>10}{wrong:8.1f}{found:8.1f}{withheld:10.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -339,6 +339,7 @@ _OF_VERDICT: tuple[tuple[str, Callable[[CellVerdict], Scalar]], ...] = (
     ("_ratio_low", lambda one: one.ratio.low if one.ratio else None),
     ("_ratio_high", lambda one: one.ratio.high if one.ratio else None),
     ("_pairs_disagree", lambda one: one.pairs_disagree),
+    ("_bound", lambda one: one.verdict.bound),
     ("_p", lambda one: one.verdict.p),
     ("_level", lambda one: one.verdict.level),
     ("_launches", lambda one: one.verdict.launches),

@@ -215,6 +215,7 @@ def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts)
         return Value(text=units.MISSING, reason=say("shown.baseline_not_measured_here"))
     parts = [ratio_text(one.ratio)] if one.ratio else []
     if one.says == Verdict.UNKNOWN:
+        parts += [say("shown.differ_at_most", bound=one.verdict.bound)] if one.verdict.bound is not None else []
         parts.append(more_text(one))
     if one.pairs_disagree:
         parts.append(units.PAIRS_DISAGREE)

@@ -104,7 +104,7 @@ FAMILIES: tuple[Field[Family], ...] = (
     *(Field(str(verdict), _says(verdict)) for verdict in Verdict),
     Field("correlation", lambda one: one.own.correlation if one.own else None),
     Field("correlation_allowed_for", lambda one: one.correlation),
-    Field("two_levels_allowed_for", lambda one: one.switching),
+    Field("error", lambda one: one.error),
     Field("withheld", lambda one: one.withheld),
 )
 

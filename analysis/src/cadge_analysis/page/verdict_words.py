@@ -24,7 +24,7 @@ from cadge_analysis.stats.campaign_verdicts import (
 )
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.inference.sequential import ERROR
-from cadge_analysis.stats.inference.serial import CLEARLY, IGNORED, WITHHELD, Serial
+from cadge_analysis.stats.inference.serial import CLEARLY, STRICTER, WARNED, WITHHELD, Serial
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.measures import BEYOND, samples_needed
@@ -287,7 +287,8 @@ def _looks(verdicts: CampaignVerdicts) -> str:
 
 
 def _rounds(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> str:
-    text = say("verdict_words.method_rounds", clearly=CLEARLY, ignored=IGNORED, withheld=WITHHELD) + " "
+    text = say("verdict_words.method_rounds", clearly=CLEARLY, warned=WARNED, stricter=STRICTER, withheld=WITHHELD)
+    text += " "
     if verdicts.serial is None:
         return say("verdict_words.no_rounds", text=text)
     apart = [one for one in verdicts.families if one.serial is not verdicts.serial and one.serial is not None]

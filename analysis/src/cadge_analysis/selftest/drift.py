@@ -4,8 +4,8 @@
 The paired log-ratios of a long campaign, freed of their median, are what the machine does to a difference that is not
 there. Campaigns of 9, 18 and 30 launches are drawn from them in blocks of neighbouring rounds (circular moving blocks:
 Künsch, Annals of Statistics 17, 1989, p. 1217; Politis and Romano, 1992), so that what neighbours share stays in them.
-Each is given the interval that verdicts use: the order statistics that a sign test allows, or where it allows none what
-the range test does, with the correlation of neighbours that the whole campaign shows (stats/inference/serial.py).
+Each is given the interval that verdicts use, that of signed ranks, at the level that the correlation of neighbours in
+the whole campaign asks for (stats/inference/serial.py).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from math import log, sqrt
 from statistics import fmean
 
-from cadge_analysis.stats.inference.range_test import has_two_levels
+from cadge_analysis.stats.inference.modes import has_two_levels
 from cadge_analysis.stats.inference.sequential import ERROR, fixed
-from cadge_analysis.stats.inference.serial import Serial, serial_correlation
+from cadge_analysis.stats.inference.serial import Serial, error_for, serial_correlation
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median
 from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.numbers import CellNumbers
@@ -98,14 +98,13 @@ def coverage(data: Dataset, *, draws: int = DRAWS, seed: int = 1) -> tuple[Cover
 def _covered(
     pair: tuple[str, str], values: Sequence[float], launches: int, serial: Serial | None, draws: int, seed: int
 ) -> Coverage:
-    correlation = serial.used if serial else 0.0
+    level = error_for(serial.used if serial else 0.0, ERROR)
     looks = fixed(launches)
     chance = random.Random(f"{seed} {launches} {pair}")  # noqa: S311 - a simulation, not a secret
     held = 0
     for _ in range(draws):
         drawn = _drawn(values, launches, chance)
-        switching = float(has_two_levels(drawn))
-        ends = looks.interval(drawn, 0, ERROR, correlation=correlation, switching=switching)
+        ends = looks.interval(0, drawn, level, two_levels=has_two_levels(drawn))
         held += ends is None or ends[0] <= 0 <= ends[1]
     share = held / draws
     return Coverage(

@@ -9,8 +9,9 @@ one of 200 ns beside one of 100 ns did by 199, of 200). The launches are cut int
 is what a campaign of so many launches would have been, with its own drift, and none has a launch of another. A series
 finds a delay where the interval of its paired differences, the one that reports use, lies wholly above zero.
 
-What the planner would have said beforehand is told beside: the share of rounds in which the delayed side is the slower
-one, by how the rounds of the *largest* planted delay scatter around their median, gives the power of a sign test.
+What the planner would have said beforehand is told beside: the share of pairs of rounds whose mean shows the delayed
+side as the slower one, by how the rounds of the *largest* planted delay scatter around their middle, gives the power
+(Noether, see signed_rank.py).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
-from cadge_analysis.stats.inference.plan_power import launches_to_decide, power
 from cadge_analysis.stats.inference.sequential import ERROR
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_launches
+from cadge_analysis.stats.inference.signed_rank import averages, launches_to_decide, power
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_pairs
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
 from cadge_analysis.stats.numbers import CellNumbers, Numbers
 
@@ -73,7 +74,7 @@ class Planted:
     @property
     def predicted(self) -> float:
         """With which probability the planner says that a series finds it."""
-        return power(SERIES_LAUNCHES, self.predicted_share)
+        return power(SERIES_LAUNCHES, self.predicted_share, ERROR)
 
     @property
     def launches_needed(self) -> int | None:
@@ -137,12 +138,13 @@ def _of_layer(cells: Sequence[Cell], every: Mapping[str, Numbers], step_ns: floa
     (_, base), *others = measured
     without, least = base.by_round, worked_ns(cells[0])
     scatter = _scatter(without, max(others, key=lambda one: _send_ns(one[0]))[1].by_round)
+    scattered = averages(scatter)
     for cell, numbers in others:
         spun, with_it = worked_ns(cell), numbers.by_round
         spun = {key: value - least[key] for key, value in spun.items() if key in least}
         series, truths = [], []
         for rounds in _series(sorted(set(without) & set(with_it) & set(spun))):
-            series.append(over_launches([with_it[key] - without[key] for key in rounds], paired=True))
+            series.append(over_pairs([with_it[key] - without[key] for key in rounds]))
             truths.append(median([spun[key] for key in rounds]))  # as what it is held against
         if not series:
             continue
@@ -156,7 +158,7 @@ def _of_layer(cells: Sequence[Cell], every: Mapping[str, Numbers], step_ns: floa
             series=tuple(series),
             truths_ns=tuple(truths),
             disturbed=numbers.disturbed + base.disturbed,
-            predicted_share=sum(one + step > 0 for one in scatter) / len(scatter),
+            predicted_share=sum(one + step > 0 for one in scattered) / len(scattered),
             clock_step_ns=step_ns,
         )
 

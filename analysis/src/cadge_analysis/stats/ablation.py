@@ -18,8 +18,8 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict
-from cadge_analysis.stats.inference.plan_power import launches_needed
 from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.signed_rank import launches_needed
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Dataset, Series
 from cadge_analysis.stats.numbers import Numbers

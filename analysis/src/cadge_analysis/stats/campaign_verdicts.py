@@ -27,10 +27,10 @@ from cadge_analysis import messages
 from cadge_analysis.stats.beside_native import taxed
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.family_verdicts import InFamily, judge_families
-from cadge_analysis.stats.inference.families import better_p, not_beaten
+from cadge_analysis.stats.inference.families import not_beaten
 from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
-from cadge_analysis.stats.inference.serial import Serial
+from cadge_analysis.stats.inference.serial import Serial, error_for
 from cadge_analysis.stats.inference.verdict import Verdict, bounds
 from cadge_analysis.stats.intervals import do_disagree
 from cadge_analysis.stats.load import Case, Cell, Series
@@ -102,15 +102,13 @@ class CellVerdict:
 class Family:
     """The comparisons of a family. `serial`: how rounds followed one another, as its tests allow for.
 
-    That is the campaign's, or its `own` where that is clearly there; None where no rounds can tell. `switching`: the
-    share of comparisons on two levels that its tests allow for.
+    That is the campaign's, or its `own` where that is clearly there; None where no rounds can tell.
     """
 
     key: FamilyKey
     cells: tuple[CellVerdict, ...]
     serial: Serial | None
     own: Serial | None
-    switching: float = 0.0
 
     @property
     def withheld(self) -> bool:
@@ -122,9 +120,10 @@ class Family:
         """What its tests and intervals allow for."""
         return self.serial.used if self.serial else 0.0
 
-    def switching_of(self, found: PairedRatios) -> float:
-        """Return what a comparison like those of this family allows for."""
-        return 1.0 if found.two_levels else self.switching
+    @property
+    def error(self) -> float:
+        """How many findings of it may be wrong."""
+        return error_for(self.correlation, ERROR)
 
     @property
     def decided(self) -> int:
@@ -322,7 +321,7 @@ def _family(key: FamilyKey, draft: _Draft, found: InFamily[str]) -> Family:
         )
         for name, (cell, one) in draft.compared.items()
     )
-    return Family(key=key, cells=cells, serial=found.serial, own=found.own, switching=found.switching)
+    return Family(key=key, cells=cells, serial=found.serial, own=found.own)
 
 
 def _disagree(compared: PairedRatios, found: PairedVerdict) -> bool:
@@ -412,11 +411,11 @@ class _Judging:
         measured = [cell for cell in cells if cell.point_id in self.numbers]
         enough = [cell for cell in measured if _is_ranked(cell)]
         ordered = sorted(enough, key=self._rank)
-        better = self._better(ordered, family)
+        better = self._better(ordered)
         apart = unlike(ordered) if len(ordered) > 1 else ""
         withheld = withheld or bool(apart)
         places = tuple(range(len(ordered)))
-        leading = places if withheld else not_beaten(places, better)
+        leading = places if withheld else not_beaten(places, better, error=family.error)
         return LeadingGroup(
             case=case,
             members=tuple(ordered[place].series for place in leading),
@@ -439,26 +438,25 @@ class _Judging:
         if unlike(enough):
             return ()
         ordered = sorted(enough, key=self._by_median)
-        better = self._better(ordered, family)
+        better = self._better(ordered)
         groups, left = [], tuple(range(len(ordered)))
         while left:
             # where each is beaten by some other one, which pairs of different rounds allow, nobody leads
-            leading = not_beaten(left, better) or left
+            leading = not_beaten(left, better, error=family.error) or left
             groups.append(tuple(ordered[place].series for place in leading))
             left = tuple(place for place in left if place not in leading)
         return tuple(groups)
 
-    def _better(self, ordered: Sequence[Cell], family: Family) -> Callable[[int, int], float]:
+    def _better(self, ordered: Sequence[Cell]) -> Callable[[int, int], float]:
         """Return the one-sided p that one of several cells is better than another, by their places; each made once."""
 
         @cache
         def better(one: int, other: int) -> float:
             found = self.compared(ordered[one], ordered[other])
             look = found.looks.reached(len(found.pairs))
-            if look is None:
+            if look is None or not found.looks.can_decide(look, ERROR):  # nor does any verdict come of so few
                 return 1.0
-            switching, values = family.switching_of(found), list(found.pairs.values())
-            return better_p(found.looks, look, values, correlation=family.correlation, switching=switching)
+            return found.looks.p_not_below(look, found.seen_at(look), two_levels=found.two_levels)
 
         return better
 
@@ -475,9 +473,8 @@ class _Judging:
             look = found.looks.reached(len(found.pairs))
             if look is None:
                 return False
-            level = ERROR / comb(ranked, 2)
-            values, switching = list(found.pairs.values()), family.switching_of(found)
-            ends = found.looks.interval(values, look, level, correlation=family.correlation, switching=switching)
+            level = family.error / comb(ranked, 2)
+            ends = found.looks.interval(look, found.seen_at(look), level, two_levels=found.two_levels)
             return ends is not None and low < ends[0] and ends[1] < high
 
         return len(members) > 1 and all(same(one, other) for one, other in combinations(members, 2))

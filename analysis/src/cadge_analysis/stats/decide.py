@@ -49,7 +49,7 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
         look=look,
         launches=launches,
         looks=looks.looks,
-        levels=looks.levels,
+        levels=looks.parts,
         error=ERROR,
         same_within=judged.delta,
         seed=data.plan.seed,

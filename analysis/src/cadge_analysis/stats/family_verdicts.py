@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Verdicts on whole families of paired comparisons: whatever is compared, of which a table or a page says much at once.
 
-All of a family stand up to BY's correction (families.py). The correlation of neighbouring rounds is estimated over all
+All of a family stand up to its correction (families.py). The correlation of neighbouring rounds is estimated over all
 families together, as serial.py was proved: a family's few rounds alone would be taken for correlated by chance in one
 of six, and then decide nothing. A family whose own is clearly there, by serial.CLEARLY standard errors, is judged by
 its own.
@@ -30,11 +30,6 @@ class InFamily(Generic[_Key]):
     verdicts: Mapping[_Key, PairedVerdict]
     serial: Serial | None
     own: Serial | None
-
-    @property
-    def switching(self) -> float:
-        """The share of comparisons on two levels that its tests allow for; see range_test.py."""
-        return min((one.switching for one in self.verdicts.values()), default=0.0)
 
 
 def judge_families(

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from math import comb, log, log1p
+from math import comb, exp, log, log1p
 
 from cadge_analysis import messages, units
+from cadge_analysis.stats.inference import signed_rank
 from cadge_results.formats.histogram import Histogram, merge, mergeable
 
 say = partial(messages.say, "stats")
@@ -102,6 +103,24 @@ def over_launches(values: Sequence[float], *, paired: bool = False) -> Estimate:
         coverage=rank_coverage(n, rank),
         launches=n,
         paired=paired,
+    )
+
+
+def over_pairs(differences: Sequence[float]) -> Estimate:
+    """Return the middle of paired differences and their interval, by signed ranks; without one, their range."""
+    n = len(differences)
+    value = signed_rank.estimate(differences)
+    if n == 1:
+        return Estimate(value=value, low=None, high=None, coverage=0.0, launches=1, paired=True)
+    against = max(0, signed_rank.most_against(n, 1 - TARGET_COVERAGE))
+    walsh = signed_rank.averages(differences)
+    return Estimate(
+        value=value,
+        low=walsh[against],
+        high=walsh[-1 - against],
+        coverage=1 - signed_rank.two_sided(n, against),
+        launches=n,
+        paired=True,
     )
 
 
@@ -197,18 +216,19 @@ def ratio(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], 
     """Return ours ÷ base over launches; both are keyed by round (and launch in it).
 
     Launches of one round ran close together in time, so where every launch of ours has a partner in its round the
-    ratio is taken round by round, and median and rank interval are those of the ratios: what drifts with the machine
-    cancels. Otherwise it is the ratio of the two medians, with an interval from the ends of both (coverage at least
-    the product of both coverages, the launches being independent).
+    ratio is taken round by round, and middle and interval are those of the ratios (`over_pairs`): what drifts with the
+    machine cancels. Otherwise it is the ratio of the two medians, with an interval from the ends of both (coverage at
+    least the product of both coverages, the launches being independent).
     """
     pairs = _pairs(ours, base)
     if pairs:
-        found = over_launches([x / y for x, y in pairs], paired=True)
-        medians = median(list(ours.values())), median(list(base.values()))
-        if min(found.value, found.low or found.value, *medians) <= 0:
-            return found
-        low, high = (None if end is None else log(end) for end in (found.low, found.high))
-        return replace(found, pairs_disagree=do_disagree(log(medians[0] / medians[1]), log(found.value), low, high))
+        if min(min(pair) for pair in pairs) <= 0:  # no logarithm
+            return over_launches([x / y for x, y in pairs], paired=True)
+        found = over_pairs([log(x / y) for x, y in pairs])
+        medians = log(median(list(ours.values())) / median(list(base.values())))
+        low, high = (None if end is None else exp(end) for end in (found.low, found.high))
+        disagree = do_disagree(medians, found.value, found.low, found.high)
+        return replace(found, value=exp(found.value), low=low, high=high, pairs_disagree=disagree)
     return _unpaired_ratio(over_launches(list(ours.values())), over_launches(list(base.values())))
 
 
@@ -230,7 +250,7 @@ def difference(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, i
     """Return ours - base over launches, paired by round like `ratio`."""
     pairs = _pairs(ours, base)
     if pairs:
-        return over_launches([x - y for x, y in pairs], paired=True)
+        return over_pairs([x - y for x, y in pairs])
     return unpaired_difference(over_launches(list(ours.values())), over_launches(list(base.values())))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
-from cadge_analysis.stats.inference.range_test import has_two_levels
+from cadge_analysis.stats.inference.modes import has_two_levels
 from cadge_analysis.stats.inference.sequential import LookPlan, fixed
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
@@ -46,6 +46,10 @@ class PairedRatios:
     def in_order(self) -> list[float]:
         """The log-ratios in the order of rounds."""
         return [value for _, value in sorted(self.pairs.items())]
+
+    def seen_at(self, look: int) -> list[float]:
+        """Return the log-ratios that a look is of."""
+        return self.in_order[: self.looks.looks[look]]
 
 
 def paired(ours: Rounds, base: Rounds) -> PairedRatios:
@@ -135,6 +139,6 @@ def _two_levels(pairs: Rounds, *sides: Rounds | None) -> bool:
 
 def _shortened(looks: LookPlan, pairs_at: Sequence[int]) -> LookPlan:
     """Return the looks by how many pairs there are at each; of those that have as many, the last."""
-    found = dict(zip(pairs_at, looks.levels, strict=True))
+    found = dict(zip(pairs_at, looks.parts, strict=True))
     found.pop(0, None)
     return LookPlan(tuple(found), tuple(found.values())) if found else looks

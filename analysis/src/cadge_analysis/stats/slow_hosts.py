@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from cadge_analysis.stats.attempt_columns import SPEED, AttemptColumns
-from cadge_analysis.stats.inference.signs import two_sided
+from cadge_analysis.stats.inference import signed_rank
 from cadge_analysis.stats.load import Dataset, Series, series_of
 from cadge_results import LaunchRecord
 
@@ -167,7 +167,7 @@ def _symptom(group: Sequence[_Seen], unit: Unit, what: str) -> Symptom | None:
     if (
         median(excess) < least
         or often < LAUNCHES_SHARE * len(excess)
-        or two_sided(len(excess), sum(one <= 0 for one in excess)) > LEVEL
+        or signed_rank.p_value(excess) > LEVEL
         or not _mostly([median(part) for part in _parts(excess)], least / 2, 3 / PARTS)
         or not _mostly([median(several) for several in by_series.values()], least / 2, SERIES_SHARE)
     ):

@@ -2,13 +2,11 @@
 """A against A: how often a campaign calls a difference what is none, from what it measured twice.
 
 A twin is a second series of the very same layer (formats.point.Subject.twin). Each of its cells that ranks is
-judged against the layer's own by the test that judges all others: signs of paired log-ratios and their distance from
-zero, at the same looks, with the same allowance for serial correlation and for launches on two levels. What is called
-different there is wrong.
+judged against the layer's own by the test that judges all others: signed ranks of paired log-ratios, at the same looks,
+with the same allowance for serial correlation and for launches on two levels. What is called different there is wrong.
 
 How many that may be: a cell alone is called different with the level that the test attains at the look that was
-reached, which for nine launches at 5 % is 3.9 %, as signs are whole numbers; where signs can say nothing, as of nine
-launches that follow one another closely, it is what the range test may spend (`LookPlan.attained`). If cells were
+reached, which for nine launches at 5 % is 3.9 %, as rank sums are whole numbers (`LookPlan.attained`). If cells were
 independent their number would be binomial; where more are called than in 999 of 1,000 such campaigns, the machine or
 the method does something that the test does not know of, and the campaign's verdicts are withheld. Cells of one
 campaign are not independent, as all share the machine's drift: a sound campaign is over that limit more often than once
@@ -18,7 +16,7 @@ method is pooled over campaigns, see selftest/pooled.py.
 *Tails*: the p99 is counted apart, by the same rules (measures.py says which cells have one). Where it is called
 different too often, verdicts on the p99 alone are withheld.
 
-*After correction*: by BY's rule within a pattern at a place (families.py), as for layers. The twin's family is smaller
+*After correction*: within a pattern at a place (families.py), as for layers. The twin's family is smaller
 than one of all layers, so it is corrected less: what layers are called is no more often wrong than this.
 """
 
@@ -33,9 +31,10 @@ from math import exp, lgamma, log, log1p
 from cadge_analysis import messages
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, FamilyKey, pair_twins
 from cadge_analysis.stats.compare import Comparison
-from cadge_analysis.stats.inference.families import differing
+from cadge_analysis.stats.inference.families import findings
 from cadge_analysis.stats.inference.paired_verdicts import verdict
 from cadge_analysis.stats.inference.sequential import ERROR
+from cadge_analysis.stats.inference.serial import error_for
 from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 
@@ -108,8 +107,7 @@ def twin_cells(
         if (family is not None and family.withheld) or look is None:
             continue
         correlation = family.correlation if family else 0.0
-        switching = family.switching_of(pair.compared) if family else float(pair.compared.two_levels)
-        judged = verdict(pairs, 0.0, looks, correlation=correlation, switching=switching)
+        judged = verdict(pairs, 0.0, looks, correlation=correlation, two_levels=pair.compared.two_levels)
         if judged.log_ratio is not None:
             found.append(
                 TwinCell(
@@ -118,7 +116,7 @@ def twin_cells(
                     launches=judged.launches,
                     log_ratio=judged.log_ratio,
                     p=judged.p,
-                    level=looks.attained(look, error, correlation=judged.correlation),
+                    level=looks.attained(look, error_for(correlation, error)),
                     rounds=tuple(pair.compared.in_order),
                 )
             )
@@ -131,11 +129,11 @@ def is_called(cell: TwinCell, error: float = ERROR) -> bool:
 
 
 def corrected(members: Iterable[tuple[Hashable, float]], error: float = ERROR) -> int:
-    """Return how many are called different by BY's rule within their families; each is its family and its p."""
+    """Return how many are called different within their families; each is its family and its p."""
     families: dict[Hashable, list[float]] = defaultdict(list)
     for family, p in members:
         families[family].append(p)
-    return sum(differing(ps, error) for ps in families.values())
+    return sum(findings(ps, error) for ps in families.values())
 
 
 def twin_rate(

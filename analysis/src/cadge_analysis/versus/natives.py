@@ -24,7 +24,7 @@ from typing import Literal
 from cadge_analysis import messages
 from cadge_analysis.stats.hindrance import DISTURBED_MOST, DISTURBED_SHARE, disturbed_share
 from cadge_analysis.stats.inference.shift import Shift, paired
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagree, median, over_launches
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagree, median, over_pairs
 from cadge_results import (
     Attempt,
     Campaign,
@@ -227,7 +227,7 @@ def _work(point: PlanPoint, file: PatternFile, cell: NativeCell) -> str:
 
 def _difference(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) -> Estimate | None:
     both = [number for number in first if number in second]
-    return over_launches([first[number] - second[number] for number in both], paired=True) if both else None
+    return over_pairs([first[number] - second[number] for number in both]) if both else None
 
 
 def _values(outcomes: Mapping[int, PointOutcome], cell: NativeCell, plan: Plan) -> dict[int, float]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_analysis.stats.inference import look_plan, plan_power
+from cadge_analysis.stats.inference import plan_power
 from cadge_cli.options import (
     EXAMPLES,
     Measuring,
@@ -199,7 +199,7 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
             {"launches": one.launches, "wall_s_most": one.wall_s, "disk_bytes_most": one.disk_bytes}
             for one in made.later
         ],
-        "decides": look_plan.sentence(made) or plan_power.sentence(made),
+        "decides": plan_power.sentence(made),
         "notices": list(made.notices),
         "refused": [
             {"layer": layer, "place": place, "wait": wait, "reason": reason, "points": count}
@@ -314,7 +314,7 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
         + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
         *_looks_lines(made),
-        *filter(None, [look_plan.sentence(made) or plan_power.sentence(made)]),
+        *filter(None, [plan_power.sentence(made)]),
         *made.notices,
     ]
     return [*lines, "", *_sentences(facts)]

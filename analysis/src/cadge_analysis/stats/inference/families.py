@@ -5,16 +5,15 @@ A family is one pattern at one place, with one of its quantities: each layer aga
 case. Never all pairs: among 20 layers these would be 190 comparisons a case in place of 19, and most of them nobody
 asks for.
 
-*Differences.* Of the comparisons that are called different, at most q are none, on average: Benjamini and Yekutieli,
-Annals of Statistics 29, 2001, p. 1165, theorem 1.3. It holds however the comparisons depend on one another, and they
-do: all share the launches of the baseline, and the machine. Benjamini and Hochberg's rule (Journal of the Royal
-Statistical Society B 57, 1995, p. 289) is proved for independent or positively dependent p alone, and two-sided p
-against one baseline are not that for certain. The price is a factor of 1 + 1/2 + ... + 1/m, e.g. 4.3 for 40: two
-launches more.
+*Findings.* Of the comparisons that are called different, or the same, at most q are not, on average: Benjamini and
+Hochberg, Journal of the Royal Statistical Society B 57, 1995, p. 289. It is proved for comparisons that are
+independent, or depend on each other positively (Benjamini and Yekutieli, Annals of Statistics 29, 2001, p. 1165); those
+with one baseline, whose launches they share, do so. For all pairs of layers it is not proved: by simulation it holds
+(harness/bench/verdicts/false_verdicts.py).
 
-*Intervals* of what was chosen so are read at the level of the choice, R q / (m (1 + ... + 1/m)) for R chosen among m:
-of such intervals at most q miss, on average (Benjamini and Yekutieli, Journal of the American Statistical Association
-100, 2005, p. 71; with that factor for any dependence). So an interval is clear of zero exactly where BY says so.
+*Intervals* of what was chosen so are read at the level of the choice, R q / m for R chosen among m: of such intervals
+at most q miss, on average (Benjamini and Yekutieli, Journal of the American Statistical Association 100, 2005, p. 71).
+So an interval is clear of zero exactly where the rule says so.
 
 *The leading group* holds the layers that may be the best, of which the truly best is one in all but `error` of all
 campaigns: see `not_beaten`. One layer: "fastest"; several are not separated.
@@ -23,45 +22,29 @@ campaigns: see `not_beaten`. One layer: "fastest"; several are not separated.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import cache
 from typing import TypeVar
 
-from cadge_analysis.stats.inference.range_test import stretch
-from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
+from cadge_analysis.stats.inference.sequential import ERROR
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-@cache
-def harmonic(size: int) -> float:
-    """Return 1 + 1/2 + ... + 1/size."""
-    return sum(1 / k for k in range(1, size + 1))
-
-
 def level_of(rank: int, size: int, error: float = ERROR) -> float:
-    """Return the largest p that is a difference where `rank` of `size` comparisons have no larger one (BY)."""
-    return rank * error / (size * harmonic(size))
+    """Return the largest p that is a finding where `rank` of `size` comparisons have no larger one."""
+    return rank * error / size
 
 
-def differing(p_values: Sequence[float], error: float = ERROR) -> int:
-    """Return how many of a family's comparisons are differences by BY's rule: those with the smallest p."""
+def findings(p_values: Sequence[float], error: float = ERROR) -> int:
+    """Return how many of a family's comparisons are findings: those with the smallest p."""
     ordered = sorted(p_values)
     size = len(ordered)
     return max((k for k, p in enumerate(ordered, 1) if p <= level_of(k, size, error) * (1 + 1e-9)), default=0)
 
 
-def better_p(
-    looks: LookPlan, look: int, differences: Sequence[float], *, correlation: float = 0.0, switching: float = 0.0
-) -> float:
-    """Return the one-sided p of paired differences that are not below zero by median."""
-    return looks.p(
-        look,
-        sum(value >= 0 for value in differences),
-        stretch=stretch(differences, -max(differences), correlation=correlation),
-        switching=switching,
-        correlation=correlation,
-        one_sided=True,
-    )
+def level_of_choice(p_values: Sequence[float], size: int, error: float = ERROR) -> float:
+    """Return the level of the choice in a family of this size; members of which nothing is known are in it alone."""
+    every = [*p_values, *[1.0] * (size - len(p_values))]
+    return level_of(max(1, findings(every, error)), max(1, size), error)
 
 
 def not_beaten(

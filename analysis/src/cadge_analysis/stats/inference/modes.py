@@ -33,7 +33,9 @@ SIDE_LEAST = 3
 SIDE_SHARE = 0.25
 WIDER = 1.5
 APART = 0.1
-"""Groups that lie nearer than a tenth do not change what a reader takes home (but what range_test.py may say)."""
+"""Groups that lie nearer than a tenth do not change what a reader takes home."""
+RESOLUTION = 0.002
+"""Logarithms of ratios are not separated below this: histograms hold three digits of each side."""
 SAMPLES_LEAST = 2_000
 SHARE_LEAST = 0.15
 DEEP = 1 / 3
@@ -89,6 +91,11 @@ def border(logs: Sequence[float], *, resolution: float = 0.0) -> int | None:
     widest = max(range(least, len(logs) - least + 1), key=lambda at: logs[at] - logs[at - 1])
     ranges = logs[widest - 1] - logs[0], logs[-1] - logs[widest]
     return widest if logs[widest] - logs[widest - 1] > WIDER * max(*ranges, resolution) else None
+
+
+def has_two_levels(logs: Sequence[float]) -> bool:
+    """Tell whether launches, as logarithms, fall into two groups, however near."""
+    return border(sorted(logs), resolution=RESOLUTION) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

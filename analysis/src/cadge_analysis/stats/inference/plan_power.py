@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a sweep can decide, before it is run: launches against the size of its families.
 
-The smallest p that the signs of n paired launches can have is 2/2^n, where all rounds agree. One difference that stands
-alone among m comparisons needs a p of 0.05/m where no comparison may be wrong (Bonferroni), so 13, 16 and 19 launches
-among 200, 1,000 and 8,000; by the rule that is used here (BY, see families.py) it is 16, 19 and 22. Where R of them
-differ, R times that p will do: a family in which much differs is decided with fewer launches. Fewer will also do where
-all launches lie far from zero, in units of their range (range_test.py).
+The smallest p that n paired launches can have is 2/2^n, where all rounds agree. Among m comparisons of which k are
+found, a k-th of the smallest level will do (families.py): n launches are enough where 2/2^n <= k q/m, so that one
+difference alone among 200, 1,000 and 8,000 asks for 13, 16 and 19 of them, and half of a family for 7.
 """
 
 from __future__ import annotations
@@ -13,22 +11,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from math import ceil, sqrt
-from statistics import NormalDist
+from functools import partial
+from math import ceil
 
 from cadge_analysis import messages, units
 from cadge_analysis.stats.inference.families import level_of
-from cadge_analysis.stats.inference.range_test import distance_needed
-from cadge_analysis.stats.inference.sequential import ERROR
-from cadge_analysis.stats.inference.signs import most_fewer, two_sided
+from cadge_analysis.stats.inference.look_plan import looks_planned
+from cadge_analysis.stats.inference.sequential import ERROR, LookPlan, fixed
+from cadge_analysis.stats.inference.signed_rank import two_sided
 from cadge_results import Plan, PlanPoint
 
 say = partial(messages.say, "stats")
-
-LAUNCHES_MAX = 1000
-"""Nobody is told to make more launches than this."""
-POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,59 +35,13 @@ class PlannedFamily:
     launches: int
 
 
-def launches_needed(level: float, *, against: int = 0) -> int:
-    """Return how many launches a sign test needs for a p of at most this, where so many of them disagree."""
-    launches = 2 * against + 1
-    while most_fewer(launches, level) < against:
-        launches += 1
-    return launches
+def least_found(looks: LookPlan, look: int, size: int, error: float = ERROR) -> int | None:
+    """Return how many comparisons of a family have to be found at a look, if in each of them all rounds agree.
 
-
-def alike_needed(launches: int, size: int, error: float = ERROR) -> int | None:
-    """Return how many of a family's comparisons have to differ in all rounds alike, if no other differs.
-
-    None where all of them would not be enough. Many more in which nearly all rounds agree may do as well.
+    None where all of them would not be enough.
     """
-    rank = ceil(two_sided(launches, 0) / level_of(1, size, error) * (1 - 1e-9))
-    return rank if rank <= size else None
-
-
-@lru_cache(maxsize=4096)
-def launches_to_decide(share: float, level: float, *, power: float = POWER) -> int | None:
-    """Return how many launches show that more than half lie on a side, where this share does; None: over LAUNCHES_MAX.
-
-    Exact, by binomial sums; shown is a difference at the level with this probability. It is not monotone in the number
-    of launches, since signs are whole numbers; this is the first number that will do.
-    """
-    if share <= 0.5:
-        return None
-    normal = NormalDist()  # where to begin: the normal distribution's number, less what it may be wrong by
-    reach = normal.inv_cdf(1 - level / 2) / 2 + normal.inv_cdf(power) * sqrt(share * (1 - share))
-    about = (reach / (share - 0.5)) ** 2
-    launches = max(launches_needed(level), int(0.7 * about))
-    while launches <= LAUNCHES_MAX:
-        if _at_most(launches, most_fewer(launches, level), 1 - share) >= power:
-            return launches
-        launches += 1 + launches // 50  # beyond 50 to within a fiftieth
-    return None
-
-
-def power(launches: int, share: float, level: float = ERROR) -> float:
-    """Return how surely so many launches show that more than half lie on a side, where this share does."""
-    return _at_most(launches, most_fewer(launches, level), 1 - share)
-
-
-def _at_most(launches: int, fewer: int, share: float) -> float:
-    """Return the probability of no more than `fewer` of so many where each is one with this probability."""
-    if fewer < 0:
-        return 0.0
-    if share <= 0:
-        return 1.0
-    chance = total = (1 - share) ** launches
-    for k in range(fewer):
-        chance *= (launches - k) / (k + 1) * share / (1 - share)
-        total += chance
-    return total
+    rank = ceil(two_sided(looks.looks[look], 0) / looks.share(look) / level_of(1, size, error) * (1 - 1e-9))
+    return max(1, rank) if rank <= size else None
 
 
 def families_of(plan: Plan) -> tuple[PlannedFamily, ...]:
@@ -132,44 +79,42 @@ def _ranked(plan: Plan) -> Iterator[PlanPoint]:
 
 def said(family: PlannedFamily) -> str:
     """Say what the launches of a family can decide, in one sentence."""
-    size, launches = family.comparisons, family.launches
+    size, looks = family.comparisons, fixed(family.launches)
+    least = least_found(looks, 0, size)
+    alone = looks.launches_needed(0, level_of(1, size))
+    made = f"{family.launches} launches" if family.launches > 1 else "1 launch"
+    if least is None:
+        return say("plan_power.cannot_decide", made=made, where=_where(family), alone=alone)
+    if least == 1:
+        return say("plan_power.decides_each", made=made, where=_where(family))
+    return say("plan_power.decides", made=made, where=_where(family), least=least, alone=alone)
+
+
+def _where(family: PlannedFamily) -> str:
+    size = family.comparisons
     of = f"the {units.grouped(size)} comparisons" if size > 1 else "the one comparison"
-    where = f"among {of} of {family.pattern}, {family.place}, {family.wait}"
-    level = level_of(1, size)
-    alone = launches_needed(level)
-    least = alike_needed(launches, size)
-    made = f"{launches} launches" if launches > 1 else "1 launch"
-    verb = "decide" if launches > 1 else "decides"
-    away = distance_needed(launches, level)
-    if away is None and least is not None:
-        agree = say("plan_power.agree_in", least=least)
-        return say("plan_power.decides", made=made, where=where, agree=agree, alone=alone)
-    if away is None:
-        return say("plan_power.cannot_decide", made=made, where=where, alone=alone)
-    if away:
-        far = say("plan_power.agree_far", away=away)
-        if least is None or least > size:
-            return say("plan_power.decides_far", made=made, verb=verb, where=where, far=far, alone=alone)
-        nearer = say("plan_power.nearer", least=least)
-        return say(
-            "plan_power.decides_far_and_nearer",
-            made=made,
-            verb=verb,
-            where=where,
-            far=far,
-            nearer=nearer,
-            alone=alone,
-        )
-    fewer = most_fewer(launches, level_of(1, size))
-    agree = "all rounds agree" if fewer == 0 else say("plan_power.rounds_agree", launches=launches - fewer)
-    alone_too = say("plan_power.alone_too") if size > 1 else ""
-    return f"{made} {verb} a difference {where} if {agree}{alone_too}"
+    return f"among {of} of {family.pattern}, {family.place}, {family.wait}"
+
+
+def _at_looks(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
+    """Yield what each look can decide of a family, up to the first that decides a single difference."""
+    for look, launches in enumerate(looks.looks):
+        least = least_found(looks, look, family.comparisons)
+        if least is None:
+            yield f"nothing after {launches}"
+        elif least == 1:
+            yield say("plan_power.single_difference", launches=launches)
+            return
+        else:
+            yield say("plan_power.several_differences", least=least, launches=launches)
 
 
 def sentence(plan: Plan) -> str | None:
-    """Say what a plan's largest family can decide; None where it compares nothing."""
-    families = families_of(plan)
+    """Say what a plan's largest family can decide, at its looks; None where it compares nothing."""
+    families, looks = families_of(plan), looks_planned(plan)
     if not families:
         return None
     text = said(families[0])
+    if looks:
+        text = say("plan_power.looks_decide", where=_where(families[0]), looks=_at_looks(looks, families[0]))
     return text if len(families) == 1 else say("plan_power.largest_family", text=text, n=len(families))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether paired differences of neighbouring rounds are alike, over all cells of a campaign, and what follows from it.
 
-The tests of sequential.py take one round's difference for independent of the next. Where it is not, they are wrong more
-often than they say: with a correlation of 0.3 between neighbours a sign test of nine launches at 5 % (3.9 % in truth)
-is wrong in 9.5 %, four looks that spend 5 % (sequential.FOUR_LOOKS) in 12.9 %, by signs.leaves.
+Signed ranks take one round's difference for independent of the next. Where it is not, they are wrong more often than
+they say: with a correlation of 0.1, 0.3 and 0.5 between neighbours 5.7, 11 and 21 % of nine launches at 5 %, and the
+more, the more launches there are (harness/bench/verdicts/false_verdicts.py).
 
 One cell's few rounds do not decide; a campaign's cells together do. In each cell the differences are ranked, and the
 ranks' serial correlation taken (Wald and Wolfowitz, Annals of Mathematical Statistics 14, 1943, p. 378: by ranks, so
@@ -16,13 +16,9 @@ Cells are not independent: differences from one baseline correlate by 1/2, so th
 their variance, 1/n, however many cells there are. The standard error of k cells is no less than the root of
 (1 / (4 * baselines) + 3 / (4 k)) / n; few cells that happen to agree say no more.
 
-The rule: up to IGNORED, or one standard error, nothing changes (at 0.05 the nominal rate is off by less than a percent
-point). Above it p and intervals are those of a walk of signs with a correlation of the estimate and one standard error
-more: intervals widen. Where the estimate is above WITHHELD, and above CLEARLY standard errors, there are no verdicts:
-the model of the correlation would decide them, not the launches. By simulation of campaigns with 6 baselines of 20
-layers (400 of each correlation, four looks at 5 %): without the rule a cell is wrong in 4.8, 8.0, 14.0 and 20.5 % at
-correlations of 0, 0.1, 0.3 and 0.5; with it in 4.2, 4.2, 3.2 and 5.2 %, each +-1.1. At 0.5 that withholds 1.6 % of all
-looks, at 0.7 half of them (harness/bench/verdicts/false_verdicts.py --families 6 --campaigns 400).
+The rule: where the correlation is clearly there, by CLEARLY standard errors, and above WARNED, verdicts are judged at a
+STRICTER-th of the error, which is said (with 0.3 a cell is then wrong in 3.2 % of campaigns of nine launches, in 4.4 %
+of twelve); above WITHHELD there are none.
 """
 
 from __future__ import annotations
@@ -30,13 +26,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, pi, sin, sqrt
+from math import pi, sin, sqrt
 
-IGNORED = 0.05
-WITHHELD = 0.5
+WARNED = 0.1
+WITHHELD = 0.3
+STRICTER = 5
 CLEARLY = 2.0
-LARGEST = 0.9
-"""More is not allowed for; verdicts are withheld long before."""
 ROUNDS_LEAST = 5
 """Cells of fewer rounds say nothing here."""
 
@@ -51,20 +46,23 @@ class Serial:
 
     @property
     def used(self) -> float:
-        """The correlation that tests and intervals allow for."""
-        if self.correlation <= max(IGNORED, self.error):
-            return 0.0
-        return min(LARGEST, ceil(100 * (self.correlation + self.error)) / 100)
+        """The correlation that tests and intervals allow for; 0 where it changes nothing."""
+        return self.correlation if self.is_clear and self.correlation > WARNED else 0.0
 
     @property
     def withheld(self) -> bool:
         """True where it is too large for verdicts."""
-        return self.correlation > WITHHELD and self.is_clear
+        return self.is_clear and self.correlation > WITHHELD
 
     @property
     def is_clear(self) -> bool:
         """True where it is surely there."""
         return self.correlation > CLEARLY * self.error
+
+
+def error_for(correlation: float, error: float) -> float:
+    """Return the error to judge at, where rounds have this correlation that tests allow for (`Serial.used`)."""
+    return error / STRICTER if correlation else error
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

@@ -5,8 +5,7 @@ Distribution-free, and exact but where that is said. Everything is a difference 
 exchanged: then the shift changes its sign, and nothing else, to the last bit.
 
 Two series of one campaign are paired: their launches stand side by side in each round, and share what the machine was
-like then. The shift is the median over rounds, its interval that of order statistics (see intervals.py), its p the sign
-test's (Conover, Practical Nonparametric Statistics, 3rd edition, section 3.4).
+like then. The shift, its interval and its p are those of the signed rank (signed_rank.py).
 
 Two campaigns are not paired. The shift is the median of all differences between a launch of one and a launch of the
 other (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963, p. 598), with the interval and the p of the rank
@@ -23,8 +22,8 @@ from functools import lru_cache
 from math import comb, erf, log, sqrt
 from statistics import NormalDist
 
-from cadge_analysis.stats.inference.signs import most_fewer, two_sided
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, median, over_launches
+from cadge_analysis.stats.inference import signed_rank
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, median
 
 EXACT_PAIRS_MAX = 2500
 """Beyond so many pairs of launches the rank sum's distribution is the normal one, with a correction for continuity."""
@@ -45,7 +44,7 @@ class Shift:
     launches: tuple[int, int]
     paired: bool
     differences: tuple[float, ...]
-    """Of pairs, or of each launch of the one with each of the other; the smallest first."""
+    """Walsh averages of pairs, or of each launch of the one with each of the other; the smallest first."""
 
     def p_outside(self, low: float, high: float) -> float:
         """Return the two-sided p of a shift that does not lie between these."""
@@ -55,13 +54,16 @@ class Shift:
 
     def interval(self, level: float) -> tuple[float, float] | None:
         """Return the interval that misses with this probability at most; None where even the widest one does."""
-        rank = most_fewer(self.launches[0], level) + 1 if self.paired else _rank_of_pairs(*self.launches, level)
+        n, m = self.launches
+        rank = signed_rank.most_against(n, level) + 1 if self.paired else _rank_of_pairs(n, m, level)
         return (self.differences[rank - 1], self.differences[-rank]) if rank else None
 
     def steps(self) -> tuple[tuple[float, float, float], ...]:
         """Return the interval of each level that has one of its own, as (level, low, high): the widest first."""
         if self.paired:
-            levels = [two_sided(self.launches[0], fewer) for fewer in range((self.launches[0] + 1) // 2)]
+            levels = [
+                signed_rank.two_sided(self.launches[0], against) for against in range((len(self.differences) + 1) // 2)
+            ]
         else:
             levels = list(_levels_of_pairs(*self.launches))
         n = len(self.differences)
@@ -73,7 +75,9 @@ class Shift:
         """Return the two-sided p of so many differences on the emptier side."""
         if 2 * fewer >= len(self.differences):
             return 1.0
-        return two_sided(self.launches[0], fewer) if self.paired else min(1.0, 2 * _at_most(fewer, *self.launches))
+        if self.paired:
+            return signed_rank.two_sided(self.launches[0], fewer)
+        return min(1.0, 2 * _at_most(fewer, *self.launches))
 
     def mirrored(self) -> Shift:
         """Return the same shift as seen from the other side."""
@@ -95,16 +99,17 @@ def paired(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) ->
     if not both:
         return None
     differences = [log(second[key]) - log(first[key]) for key in both]
-    found = over_launches(differences, paired=True)
+    n, ends = len(both), signed_rank.interval(differences, 1 - TARGET_COVERAGE)
+    against = signed_rank.most_against(n, 1 - TARGET_COVERAGE)
     return Shift(
-        log_ratio=found.value,
-        low=found.low,
-        high=found.high,
-        coverage=found.coverage,
-        p=sign_test(differences),
-        launches=(len(both), len(both)),
+        log_ratio=signed_rank.estimate(differences),
+        low=ends[0] if ends else None,
+        high=ends[1] if ends else None,
+        coverage=1 - signed_rank.two_sided(n, against) if ends else 0.0,
+        p=signed_rank.p_value(differences),
+        launches=(n, n),
         paired=True,
-        differences=tuple(sorted(differences)),
+        differences=tuple(signed_rank.averages(differences)),
     )
 
 
@@ -135,12 +140,6 @@ def error_of(shift: Shift) -> float:
     ends = next((step for step in reversed(shift.steps()) if step[0] <= 1 - TARGET_COVERAGE), None)
     level, low, high = ends or shift.steps()[0]
     return (high - low) / 2 / NormalDist().inv_cdf(1 - level / 2) if level < 1 else 0.0
-
-
-def sign_test(differences: Sequence[float]) -> float:
-    """Return the two-sided p of differences whose median is zero; those that are zero speak against a difference."""
-    fewer = min(sum(value >= 0 for value in differences), sum(value <= 0 for value in differences))
-    return 1.0 if 2 * fewer >= len(differences) else two_sided(len(differences), fewer)
 
 
 @lru_cache(maxsize=256)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Four verdicts: faster, slower, the same, or that it cannot be told; by one rule, whatever was compared and how.
 
-A difference counts where its p stands up to all others that were asked for with it, by Benjamini and Yekutieli's rule
-(families.py), whose bound on the share of false alarms among what is called different holds whatever the comparisons
-have to do with each other, and those of one machine have. "Same" is a finding as well, not the want of one: the whole
-interval lies inside the stated margin, two one-sided tests (Schuirmann, Journal of Pharmacokinetics and
-Biopharmaceutics 15, 1987, p. 657), at the two-sided level, which stands up to the family by the same rule. It goes
-before faster and slower: what is surely different and lies within the margin is the same, and the interval says the
-rest.
+A difference counts where its p stands up to all others that were asked for with it, by Benjamini and Hochberg's rule
+(families.py). "Same" is a finding as well, not the want of one: the whole interval lies inside the stated margin, two
+one-sided tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987, p. 657). It goes before faster
+and slower: what is surely different and lies within the margin is the same, and the interval says the rest. Both are
+chosen together, each comparison by the smaller p of the two, and read at one level: no comparison can be wrong in both,
+since what is called different by mistake is the same. Whatever the verdict, the interval's farther end bounds how far
+apart both sides are.
 
 Exchanged sides give the mirrored verdict. A zero difference counts against every finding: against a difference, and
 against a bound that it touches.
@@ -27,7 +27,7 @@ from math import ceil, comb, log1p, sqrt
 from typing import Literal
 
 from cadge_analysis.stats.inference.drifted import Drifted
-from cadge_analysis.stats.inference.families import differing, harmonic, level_of
+from cadge_analysis.stats.inference.families import level_of_choice
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
 
@@ -79,27 +79,22 @@ def bounds(delta: float) -> Interval:
     return -log1p(delta), log1p(delta)
 
 
-def levels(family: Sequence[Evidence], size: int, error: float = ERROR) -> tuple[float, float]:
-    """Return at which levels differences, and what is the same, stand up to a family of this size.
+def level_chosen(family: Sequence[Evidence], size: int, error: float = ERROR) -> float:
+    """Return the level at which findings stand up to a family of this size.
 
     Members of which nothing is known are in its size alone.
     """
-
-    def chosen(p_values: list[float]) -> float:
-        return level_of(max(1, differing([*p_values, *[1.0] * (size - len(p_values))], error)), size, error)
-
-    return chosen([one.p for one in family]), chosen([one.p_same for one in family])
+    return level_of_choice([min(one.p, one.p_same) for one in family], size, error)
 
 
-def said(evidence: Evidence, delta: float, level: float, level_same: float) -> QuantityVerdict:
-    """Return what is said at these levels."""
+def said(evidence: Evidence, delta: float, level: float) -> QuantityVerdict:
+    """Return what is said at this level."""
     lowest, highest = bounds(delta)
-    same = evidence.interval(level_same)
-    if same is not None and lowest < same[0] and same[1] < highest:
-        return QuantityVerdict(says=Verdict.SAME, interval=same, level=level_same)
     shown = evidence.interval(level)
     says = Verdict.UNKNOWN
-    if shown is not None and (shown[0] > 0 or shown[1] < 0):
+    if shown is not None and lowest < shown[0] and shown[1] < highest:
+        says = Verdict.SAME
+    elif shown is not None and (shown[0] > 0 or shown[1] < 0):
         says = Verdict.SLOWER if shown[0] > 0 else Verdict.FASTER
     return QuantityVerdict(says=says, interval=shown, level=level)
 
@@ -127,11 +122,11 @@ class Judged:
 
 
 def adjusted(ps: Sequence[float]) -> list[float]:
-    """Return each p as it counts among all of them, in the given order (Benjamini and Yekutieli)."""
+    """Return each p as it counts among all of them, in the given order (Benjamini and Hochberg)."""
     m = len(ps)
     found, least = [1.0] * m, 1.0
     for rank, index in sorted(enumerate(sorted(range(m), key=lambda i: ps[i]), start=1), reverse=True):
-        least = min(least, ps[index] * m * harmonic(m) / rank)
+        least = min(least, ps[index] * m / rank)
         found[index] = least
     return found
 
@@ -139,10 +134,10 @@ def adjusted(ps: Sequence[float]) -> list[float]:
 def judge(shifts: Sequence[tuple[Drifted, Literal["low", "high"]]], margin: float) -> list[Judged]:
     """Judge shifts of one family, each with what is better. `margin`: 0.05 for 5 %."""
     family = [_evidence(shift, margin) for shift, _ in shifts]
-    level, level_same = levels(family, max(1, len(family)))
+    level = level_chosen(family, len(family))
     found = []
     for (shift, better), evidence, p in zip(shifts, family, adjusted([one.p for one in family]), strict=True):
-        read = said(evidence, margin, level, level_same)
+        read = said(evidence, margin, level)
         says = MIRRORED.get(read.says, read.says) if better == "high" else read.says
         is_open = says is Verdict.UNKNOWN
         drift = shift.beyond(level) if is_open else 0.0
@@ -197,5 +192,5 @@ def _more(drifted: Drifted, margin: float, family: int, drift: float) -> int | N
 @lru_cache(maxsize=256)
 def _least_for_a_family(family: int, *, paired: bool) -> int:
     """Return how many launches of each side stand up to a family even if all of them agree."""
-    bound = ERROR / (family * harmonic(family))
+    bound = ERROR / family
     return next(n for n in count(1) if (2 / 2**n if paired else 2 / comb(2 * n, n)) <= bound)

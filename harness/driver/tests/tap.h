@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int tap_count, tap_failures;
 
@@ -22,6 +23,15 @@ static inline int __attribute__((format(printf, 2, 3), unused)) tap_ok(int good,
 	putchar('\n');
 	fflush(stdout);
 	return good;
+}
+
+/* Of how many cases one is tried: the variable CADGE_TEST_SHARE, which the short form of the tests sets; else all are. */
+static inline unsigned __attribute__((unused)) tap_share(void)
+{
+	const char *share = getenv("CADGE_TEST_SHARE");
+	const int cases = share ? atoi(share) : 0;
+
+	return cases > 0 ? (unsigned)cases : 1;
 }
 
 /* Ends the program's output; main returns its value. */

@@ -29,6 +29,9 @@ static void test_sound(void)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			const uint64_t other = sizes[(i * 5 + way) % (sizeof(sizes) / sizeof(sizes[0]))];
 
+			if ((i + way) %
+			    tap_share()) /* each way with some sizes, and each size in some ways */
+				continue;
 			expect_sound(point_make("pingpong", sizes[i], sizes[i], 1), ways[way], "pingpong");
 			expect_sound(point_make("rpc", sizes[i], other, 1), ways[way], "rpc");
 			expect_sound(point_make("rpc", sizes[i], other, 7), ways[way], "rpc");
@@ -66,6 +69,9 @@ static void test_touched(void)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			const uint64_t other = sizes[(i * 5 + way) % (sizeof(sizes) / sizeof(sizes[0]))];
 
+			if ((i + way) %
+			    tap_share()) /* each way with some sizes, and each size in some ways */
+				continue;
 			if (!ways[way].unordered)
 				expect_sound(touched(point_make("pingpong", sizes[i], sizes[i], 1)),
 					     ways[way], "touched pingpong");

@@ -15,6 +15,8 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.sweep import read_sweep
 from cadge_results.formats.complaint import near_names
+from cadge_results.plugins.catalogue import load_yaml
+from cadge_results.plugins.layerfile import LayerFile
 
 from .conftest import TINY, WORKLOADS, Answer
 
@@ -116,21 +118,31 @@ def test_layers_of_a_sweep_that_are_not_there_are_named_with_their_lines(tmp_pat
     assert len(read_sweep(path, WORKLOADS, names)[0].layers) == 2
 
 
-def test_the_page_of_a_layer_says_what_its_file_says(cadge: Cadge) -> None:
-    """Of one layer a style, and of those that were found to lie off a native tool."""
-    layers = read_catalogue(Checkout(ROOT)).layers
-    one_a_style = {info.file.style: info for info in layers}.values()
-    for info in layers:
-        if not info.file.beside_native and info not in one_a_style:
-            continue
-        answer = cadge("layers", info.name)
-        assert answer.code == 0, answer.err
-        words = " ".join(answer.out.split())
-        assert max(map(len, answer.out.splitlines())) <= 80
-        assert words.startswith(f"{info.name}: {info.file.title}")
-        beside = [f"{one.ratio[0]:g}" for one in info.file.beside_native]
-        beside += [text for one in info.file.beside_native for text in (one.command, one.measured)]
-        for said in (info.file.notes, info.file.licence, *(one.reason for one in info.file.limits), *beside):
-            assert " ".join(said.split()) in words, info.name
+LAYER_FILES = sorted(path for path in ROOT.glob("layers/*/*.layer.yml") if path.parent.name != "shims")
+TYPICAL = [*{path.parent: path for path in LAYER_FILES}.values()]
+"""One a folder; of the short form."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(LAYER_FILES, key=lambda path: path not in TYPICAL),
+    ids=lambda path: f"{path.parent.name}-{path.name}",
+)
+@pytest.mark.first(len(TYPICAL))
+def test_the_page_of_a_layer_says_what_its_file_says(path: Path, cadge: Cadge) -> None:
+    file = load_yaml(path, LayerFile)
+    name = f"{file.style}-{file.substrate}"
+    answer = cadge("layers", name)
+    assert answer.code == 0, answer.err
+    words = " ".join(answer.out.split())
+    assert max(map(len, answer.out.splitlines())) <= 80
+    assert words.startswith(f"{name}: {file.title}")
+    beside = [f"{one.ratio[0]:g}" for one in file.beside_native]
+    beside += [text for one in file.beside_native for text in (one.command, one.measured)]
+    for said in (file.notes, file.licence, *(one.reason for one in file.limits), *beside):
+        assert " ".join(said.split()) in words
+
+
+def test_a_layers_page_as_json(cadge: Cadge) -> None:
     data = json.loads(cadge("layers", "sockets-tcp", "--json").out)["data"]
     assert (data["name"], data["layer"]["style"]) == ("sockets-tcp", "sockets")

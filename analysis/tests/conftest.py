@@ -22,6 +22,14 @@ settings.register_profile("untimed", deadline=None)  # machines are shared: how 
 settings.load_profile("untimed")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder as spare: none waits for anybody, and several of a file share a campaign."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("spare")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep what is read out of the user's cache."""

@@ -19,8 +19,6 @@ from cadge_analysis.stats.ablation import Ablation, ablations, sizes
 from cadge_results import Campaign
 from cadge_results.formats.histogram import decode
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:

@@ -29,8 +29,6 @@ from cadge_analysis.study.views import build
 from cadge_analysis.versus.against import against
 from cadge_results.publish.published import Rules
 
-pytestmark = pytest.mark.spare
-
 SITE = Path(__file__).parents[2] / "build/site/html"
 STUDIES = Path(__file__).parents[1] / "studies"
 WAYS = [(1280, False), (1280, True), (390, False)]

@@ -10,8 +10,6 @@ from scipy.stats import wilcoxon
 
 from cadge_analysis.selftest.across import Across, across
 
-pytestmark = pytest.mark.spare
-
 
 def campaigns(
     chance: random.Random, *, cells: int = 200, shifted: int = 0, follow: float = 0.0, many: int = 5, rounds: int = 9

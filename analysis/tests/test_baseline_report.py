@@ -16,8 +16,6 @@ from cadge_analysis import export, report
 from cadge_analysis.messages import say
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 SLOWER = {"none": 1, "same": 8, "channel": 2}
 CALLS = 2000
 

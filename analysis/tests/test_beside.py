@@ -29,8 +29,6 @@ from cadge_analysis.versus.against import Against, Fate, against
 from cadge_analysis.versus.as_data import PAIRS
 from cadge_analysis.versus.sides import Side
 
-pytestmark = pytest.mark.spare
-
 SLOW, TAILED, FAILING = "native-ucx", "native-ofi", "rdma-ucx"
 LAYERS = ("sockets-tcp", SLOW, TAILED, FAILING, "sockets-unix", "sockets-udp")
 SAMPLES = 12_000

@@ -14,8 +14,6 @@ from chromium import Browser
 
 from cadge_analysis import report
 
-pytestmark = pytest.mark.spare
-
 COLOUR = "getComputedStyle(document.querySelector('{selector}')).{name}"
 TOO_WIDE = """
 Array.from(document.querySelectorAll('body *')).filter(e => {

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import synthetic
 
 from cadge_analysis.messages import say
@@ -14,8 +13,6 @@ from cadge_analysis.page.parts import remarks
 from cadge_analysis.stats import compare, launch_facts, load
 from cadge_analysis.stats.knee import loads
 from cadge_results import Campaign, LaunchRecord
-
-pytestmark = pytest.mark.spare
 
 TOUCHED = (("touch", "write+read"),)
 

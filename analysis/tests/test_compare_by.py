@@ -16,8 +16,6 @@ from cadge_analysis.stats import load
 from cadge_results import Campaign
 from cadge_results.formats.histogram import Histogram
 
-pytestmark = pytest.mark.spare
-
 BASE, OTHER, TURNED = "sockets-tcp", "native-ofi", "tcp\u202eefas"
 SHORT = (
     "Object.fromEntries([...document.querySelector('table.summary').tBodies[0].rows].map("

@@ -21,8 +21,6 @@ from cadge_analysis.stats.load import Sample
 from cadge_results import Campaign
 from cadge_results.formats.result import CpuUse
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 
 def counting(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
     """Two calls of the client and one and a half of the server, counted in the first launch alone; a fault in ten."""

@@ -24,8 +24,6 @@ from cadge_analysis.publish.run import Bundled, Labels
 from cadge_results import Campaign
 from cadge_results.publish.published import Rules
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 LABELS = Labels(licence="CC-BY-4.0", authors=(), title="A | title *of* <mine>")
 SMALL = synthetic.Options(
     layers=("sockets-tcp", "native-ucx"),

@@ -18,8 +18,6 @@ from cadge_analysis import export
 from cadge_analysis.errors import BadInputError
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 
 def exported(campaign: Campaign, kind: str) -> str:
     stream = io.StringIO()

@@ -13,8 +13,6 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.family_verdicts import judge_families
 from cadge_analysis.stats.pairing import PairedRatios, Rounds, paired
 
-pytestmark = pytest.mark.spare
-
 ROUNDS, MEMBERS, FAMILIES = 9, 12, 300
 
 

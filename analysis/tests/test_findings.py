@@ -27,8 +27,6 @@ from cadge_analysis.versus.conditions import differences
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, LaunchRecord
 
-pytestmark = pytest.mark.spare
-
 LAYERS = ("native-ucx", "rdma-ucx", "sockets-tcp")
 Raw = dict[str, Any]
 Plant = Callable[[Raw, random.Random], None]

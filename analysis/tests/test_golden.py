@@ -15,8 +15,6 @@ from cadge_analysis import messages, report
 from cadge_analysis.messages import say
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 US = 1000
 THIN, NBSP, MINUS = "\u202f", "\u00a0", "\u2212"
 

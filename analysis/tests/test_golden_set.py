@@ -15,8 +15,6 @@ import pytest
 from golden import kept
 from golden.scenes import SCENES
 
-pytestmark = pytest.mark.spare
-
 HERE = Path(__file__).parent
 SECOND = {
     "another_baseline", "bills", "bursts", "compare_changed", "disturbed", "everything", "known_differences", "load_",

@@ -23,8 +23,6 @@ from cadge_analysis.versus.history import History, history
 from cadge_analysis.versus.history_data import document
 from cadge_analysis.versus.sides import Side
 
-pytestmark = pytest.mark.spare  # campaigns are costly to make
-
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:

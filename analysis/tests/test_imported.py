@@ -20,8 +20,6 @@ from cadge_results import Campaign
 from cadge_results.formats.base import Place
 from cadge_results.formats.imported import ImportedFile, ImportedSeries, ImportedValue, Kind, Moves
 
-pytestmark = pytest.mark.spare
-
 
 def series(kind: Kind, moves: Moves, statistic: str, pattern: str, *values: tuple[int, float, str]) -> ImportedSeries:
     return ImportedSeries(

@@ -18,8 +18,6 @@ from chromium import Browser
 from cadge_analysis import report
 from cadge_analysis.blocks.script import script_of
 
-pytestmark = pytest.mark.spare
-
 HOSTILE = '"><img src=x onerror=document.title=1>,=1+1'
 TURNED = "tcp\u202eefas"
 SHOWN = "Array.from(document.querySelectorAll('{table} tbody tr:not([hidden]) th bdi')).map(e => e.textContent)"

@@ -22,8 +22,6 @@ from cadge_analysis.stats.numbers import apart, per_launch
 from cadge_results import Campaign, PatternFile
 from cadge_results.plugins.parameter import Quantity
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 CROWD = {
     "schema": "cadge.pattern/1",
     "title": "Crowd",

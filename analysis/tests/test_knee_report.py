@@ -20,8 +20,6 @@ from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.knee import Knee, Loads, loads
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 LOADS = (10, 30, 50, 70, 90)
 CLOSED_LOOP = 1_000_000
 GENERATOR = 2_000_000

@@ -19,8 +19,6 @@ from cadge_cli import cli
 from cadge_harness.errors import EXIT_NOTHING, EXIT_USAGE
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 SIZES = tuple(16 << power for power in range(12))
 SWITCH = 8192
 O_S, O_R, LATENCY, GAP, HANDSHAKE, PER_BYTE = 400, 600, 3000, 2000, 30_000, 0.5

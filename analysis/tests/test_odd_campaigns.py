@@ -15,8 +15,6 @@ import synthetic
 from cadge_analysis import messages, report, words
 from cadge_analysis.stats import load
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 TOO_WIDE = """
 Array.from(document.querySelectorAll('.top *, #answer *, #questions *, nav *')).filter(e => {
   const box = e.getBoundingClientRect();

@@ -20,8 +20,6 @@ from cadge_analysis.report import page_of
 from cadge_analysis.stats.load import read
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -13,8 +13,6 @@ import pytest
 
 from cadge_analysis.selftest.pooled import AlikeOutcome, pooled, spoken, spread_of_draws
 
-pytestmark = pytest.mark.spare
-
 NINE = 20 / 512
 ALL_ALIKE, ODD, EVEN = 2 / 512, 20 / 512, 1.0
 """p of nine rounds of which none, one and four are on the smaller side."""

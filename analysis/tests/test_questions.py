@@ -16,8 +16,6 @@ from cadge_analysis.page.parts import questions
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.campaign_verdicts import groups_in_order
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 NBSP, THIN = "\u00a0", "\u202f"
 ORDER = (5, 0, 9, 3, 11, 1, 7, 2, 10, 4, 8, 6)  # no round is like the one before
 # ns of a round trip at 8 B: the second is told apart from nobody, since its rounds lie on both sides of the first's

@@ -18,8 +18,6 @@ from cadge_analysis.stats.campaign_verdicts import judge_campaign
 from cadge_analysis.stats.knee import loads
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 SLOW = "sockets-tcp"
 
 

@@ -24,8 +24,6 @@ from pagereader import Node
 
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 CLOSE = 5e-8  # eight digits are stored in the page
 
 

@@ -21,8 +21,6 @@ from cadge_analysis.stats import load
 from cadge_analysis.verify import check, printed
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 TOLD = {"wait", "p50", "verdict", "p99_verdict", "ratio", "above", "floor", "references"}
 
 

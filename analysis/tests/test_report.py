@@ -18,8 +18,6 @@ from cadge_analysis.messages import say
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_results import Campaign, OutputError
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 POLICY = (
     r"default-src 'none'; script-src 'sha256-[\w+/]{43}='; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
     r" form-action 'none'"

@@ -20,8 +20,6 @@ from cadge_analysis.stats import load
 from cadge_analysis.verify import ReportCheck, Sort, check, printed, words_of
 from cadge_results import Campaign, DamagedError
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 SMALL = synthetic.Options(
     layers=("sockets-tcp", "am-ucx"), sizes=(8, 4096), places=("within",), waits=("poll",), samples=2000
 )

@@ -17,8 +17,6 @@ from cadge_analysis.page.pages import parts_of
 from cadge_analysis.stats.load import read
 from cadge_analysis.verify import ReportCheck, check, printed
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 SECTION = re.compile(r'<section id="([^"]+)".*?(?=<section id="|</main>)', re.DOTALL)
 SAID = re.compile(r">[^<]*?([1-9])[^<]*?<")
 

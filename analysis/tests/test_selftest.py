@@ -23,8 +23,6 @@ from cadge_analysis.stats.inference.serial import Serial
 from cadge_analysis.stats.load import read
 from cadge_results import Campaign, SelftestPin
 
-pytestmark = pytest.mark.spare
-
 USUAL, LONG = "100", "200"
 ROUND_TRIP_NS = 700
 LAUNCHES = 30

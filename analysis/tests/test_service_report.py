@@ -15,8 +15,6 @@ import synthetic
 from cadge_analysis import export, report
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 OWN_NS = {"spin": 20, "sleep": 3000}
 """How much longer than it was to take the work takes."""
 

@@ -20,8 +20,6 @@ from cadge_analysis.study import engine, published
 from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 PEREGRINE = Path(__file__).parents[1] / "studies" / "peregrine"
 THIN, NBSP = "\u202f", "\u00a0"
 

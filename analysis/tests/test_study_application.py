@@ -20,8 +20,6 @@ from cadge_analysis.study.views import build
 from cadge_results import Campaign, PatternFile, Workloads
 from cadge_study_press.application import rank_correlation
 
-pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
-
 PRESS = Path(__file__).parents[1] / "studies" / "press"
 US = 1000
 REQUESTS = 1000

@@ -13,8 +13,6 @@ from test_browser import COLOUR, TOO_WIDE, luminance
 
 from cadge_analysis.study.views import build
 
-pytestmark = pytest.mark.spare
-
 PEREGRINE = Path(__file__).parents[1] / "studies" / "peregrine"
 
 

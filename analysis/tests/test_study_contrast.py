@@ -18,8 +18,6 @@ from cadge_analysis.study import published
 from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
-
 SC98 = Path(__file__).parents[1] / "studies" / "sc98"
 TRAPEZE = SC98.parent / "trapeze"
 LAYERS = ("pm-ucx", "rdma-mpi", "rdma-ofi", "rdma-ucx", "vmmc-ofi", "vmmc-ucx")

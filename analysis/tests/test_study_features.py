@@ -21,8 +21,6 @@ from cadge_analysis.study import prose, published
 from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # campaigns and their pages are costly to make
-
 CHECKOUT = Path(__file__).parents[2]
 SC98 = CHECKOUT / "analysis" / "studies" / "sc98"
 US = 1000

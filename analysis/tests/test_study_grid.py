@@ -21,8 +21,6 @@ from cadge_analysis.study.views import build
 from cadge_results import Campaign
 from cadge_results.units import parse_bytes
 
-pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
-
 ROOT = Path(__file__).parents[2]
 TRAPEZE = ROOT / "analysis/studies/trapeze"
 US = 1000

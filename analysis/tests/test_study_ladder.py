@@ -18,8 +18,6 @@ from cadge_analysis.study import published
 from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
-
 DARPC = Path(__file__).parents[1] / "studies" / "darpc"
 STEPS = {"per_connection": 1.0, "dispatcher": 0.5, "clusters": 3.0, "stealing": 2.0}
 RATE = "calls a second, 1/s"

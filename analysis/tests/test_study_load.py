@@ -23,8 +23,6 @@ from cadge_study_press.ground import through_kernel
 from cadge_study_press.model import Models
 from cadge_study_press.spec import ApplicationOf
 
-pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
-
 Json = dict[str, Any]
 
 

@@ -17,8 +17,6 @@ from cadge_analysis.study import published
 from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 SC98 = Path(__file__).parents[1] / "studies" / "sc98"
 US = 1000
 BASE = {"native-ucx": 1, "am-ucx": 2, "native-ofi": 4, "am-ofi": 12}

@@ -21,8 +21,6 @@ from cadge_analysis.study.models import models
 from cadge_analysis.study.views import build
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
-
 LOGP = Path(__file__).parents[1] / "studies" / "logp"
 
 

@@ -30,8 +30,6 @@ from cadge_results.formats.record import HostCounters, InterfaceCount
 from cadge_results.formats.result import Executions, Samples
 from cadge_results.store.outcomes import each_launch, each_outcome, outcomes_of
 
-pytestmark = pytest.mark.spare  # a campaign is costly to make
-
 PAGE = (Path(__file__).parents[1] / "QUERIES.md").read_text(encoding="utf-8")
 KINDS: dict[str, tuple[type, ...]] = {"text": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,)}
 HOSTILE = '=HYPERLINK("http://x")\n,"\u202e<b>\x1b[31m'

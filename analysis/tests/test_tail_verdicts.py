@@ -26,8 +26,6 @@ from cadge_analysis.stats.measures import TAIL, samples_needed
 from cadge_analysis.stats.twin import twin_rate
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare
-
 BASE, CALM, WILD, FEW = "sockets-tcp", "native-ucx", "native-ofi", "mpi-p2p"
 TOO_FEW = messages.say("stats", "measures.few_samples", fewest=999, needed=1000)
 SAMPLES = 1000

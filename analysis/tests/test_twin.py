@@ -33,8 +33,6 @@ from cadge_analysis.stats.load import read
 from cadge_analysis.stats.twin import TwinRate, called_at_most, twin_cells, twin_rate
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare
-
 SIZES = (8, 64, 4096, 65536)
 LAUNCHES = 9
 NINE = 2 * (1 + 9) / 512  # at most one of nine on the smaller side

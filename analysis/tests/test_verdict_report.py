@@ -24,8 +24,6 @@ from cadge_analysis.messages import say
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
-
 LAUNCHES = 12
 SIGNED = {"faster": "\u25b2 faster", "slower": "\u25bc slower", "same": "= same", "cannot tell": "? undecided"}
 Key = tuple[str, int, str]  # pattern, size, layer

@@ -26,8 +26,6 @@ from cadge_analysis.stats.load import Dataset, read
 from cadge_results.formats.result import PathFacts
 from cadge_results.plugins.provider import Provider
 
-pytestmark = pytest.mark.spare
-
 NEW = "sockets-tcp@9.9"
 PROVIDER = Provider(
     schema_=Provider.schema_id(),

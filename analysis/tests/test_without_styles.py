@@ -14,8 +14,6 @@ from pagereader import Node
 
 from cadge_analysis import report
 
-pytestmark = pytest.mark.spare
-
 FORBIDDEN = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
 """What a build server's own policy does to a page: both hold, and the stricter one wins."""
 PAINTED = """

@@ -18,8 +18,6 @@ from cadge_analysis.stats.strips import explained
 from cadge_results import Campaign, LaunchRecord
 from cadge_results.formats.result import Witness
 
-pytestmark = pytest.mark.spare
-
 
 def with_witness(record: LaunchRecord, values: dict[int, dict[str, float | None]]) -> LaunchRecord:
     """Return the record as if its witness had said so, by what stands in `at`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ci/test looks for marks in the text of test_*.py: no other file may give one."""
+"""ci/test looks for marks in the text of test_*.py: no other file may give one, but for what all of analysis/ has."""
 
 import re
 from pathlib import Path

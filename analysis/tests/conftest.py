@@ -16,7 +16,12 @@ import chromium
 import synthetic
 
 from cadge_analysis import report
-from cadge_results import Campaign
+from cadge_analysis.stats import load
+from cadge_analysis.stats.load import Dataset
+from cadge_results import Campaign, CampaignMeta, Plan
+
+DATASETS_MOST = 4
+"""That are kept in memory."""
 
 settings.register_profile("untimed", deadline=None)  # machines are shared: how long an example takes says nothing
 settings.load_profile("untimed")
@@ -35,6 +40,27 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep what is read out of the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _read_once() -> Iterator[None]:
+    """Read a campaign once as long as no file of it changes: exports, tables and pages each read it anew."""
+    real, kept = load._read, dict[object, Dataset]()
+
+    def read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None, *, afresh: bool) -> Dataset:
+        stats = ((path, path.lstat()) for path in sorted(campaign.path.rglob("*")))
+        files = tuple((path, stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in stats)
+        key = (files, plan.plan_hash, meta.to_json(), rounds)
+        if afresh or key not in kept:
+            found = real(campaign, plan, meta, rounds, afresh=afresh)
+            while len(kept) >= DATASETS_MOST:
+                del kept[next(iter(kept))]
+            kept[key] = found
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(load, "_read", read)
         yield
 
 

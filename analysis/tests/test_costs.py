@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pagereader
 import pytest
 import synthetic
@@ -17,8 +18,9 @@ from cadge_analysis import export, report
 from cadge_analysis.messages import say
 from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses
 from cadge_analysis.stats.costs import costs_of
-from cadge_analysis.stats.load import Sample
+from cadge_analysis.stats.load import Measured, PackedMeasures, Sample
 from cadge_results import Campaign
+from cadge_results.formats.histogram import NOTHING, Histogram, Resolution, merge
 from cadge_results.formats.result import CpuUse
 
 
@@ -135,3 +137,21 @@ def test_counts_come_back_in_their_order(counts: dict[str, int]) -> None:
     assert len(packed) == len(counts)
     assert packed.get("nothing", 7) == 7
     assert Counter(packed) == counts
+
+
+def test_measures_come_back_in_their_order() -> None:
+    fine, far = Resolution(1, 100_000_000_000, 3), np.array([1 << 33])
+    ends = Histogram(fine, np.array([3, 70_000]), np.array([1, 1 << 40])), Histogram(fine, np.array([4]), far)
+    measures = {
+        "latency": Measured(counts=merge(ends), by_end=ends),
+        "rate": Measured(amounts=((1 << 70, 5), (0, 5))),
+        "own": Measured(counts=ends[1]),
+        "share": Measured(numbers=(0.25, -1.0)),
+    }
+    packed = PackedMeasures(measures)
+    assert packed == measures
+    assert list(packed) == list(measures)
+    assert packed["rate"].counts == NOTHING
+    assert packed["own"].counts.total == 1 << 33
+    assert packed.get("nothing") is None
+    assert len(packed) == 4

@@ -6,7 +6,10 @@ own writer. The numbers are drawn: a cost to start, a cost a byte, an offset of 
 histogram has as many filled buckets and as many first samples as a real one of 50 ms. The same options give the same
 bytes.
 
-    python harness/bench/full_size.py FOLDER [--launches 9]
+    python harness/bench/full_size.py FOLDER [--launches 9] [--day 1]
+    python harness/bench/full_size.py FOLDER --measure
+
+--measure takes the campaigns that are in the folder, and prints what each command over them takes.
 """
 
 from __future__ import annotations
@@ -14,13 +17,17 @@ from __future__ import annotations
 import argparse
 import base64
 import itertools
+import os
 import struct
+import subprocess
+import sys
+import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +63,28 @@ HALF_BITS = 10
 DRAWN_MOST = 4000
 """Values drawn for one attempt: more samples than this are the same values, several times."""
 HOST = "h1"
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "report": ("report", "{last}", "-o", "{out}/report.html"),
+    "report --format text": ("report", "{last}", "--format", "text", "-o", "{out}/report.txt"),
+    "report --against": ("report", "{last}", "--against", "{first}", "-o", "{out}/against.html"),
+    "compare": ("compare", "{first}", "{last}", "-o", "{out}/compare.txt"),
+    "compare --format html": ("compare", "{first}", "{last}", "--format", "html", "-o", "{out}/compare.html"),
+    "compare --json": ("--json", "compare", "{first}", "{last}"),
+    "history": ("history", "{first}", "{last}"),
+    "history --format html": ("history", "{first}", "{last}", "--format", "html", "-o", "{out}/history.html"),
+    "history --json": ("--json", "history", "{first}", "{last}"),
+    "export --format csv": ("export", "{last}", "-o", "{out}/cells.csv"),
+    "export --format json": ("export", "{last}", "--format", "json", "-o", "{out}/export.json"),
+    "export --format parquet": ("export", "{last}", "--format", "parquet", "-o", "{out}/cells.parquet"),
+    "export --format svg": ("export", "{last}", "--format", "svg", "-o", "{out}/figures"),
+    "export --format loggp": ("export", "{last}", "--format", "loggp", "-o", "{out}/loggp.json"),
+    "export --table values": ("export", "{last}", "--table", "values", "-o", "{out}/values.csv"),
+    "export --table attempts": ("export", "{last}", "--table", "attempts", "-o", "{out}/attempts.csv"),
+    "export --table samples": ("export", "{last}", "--table", "samples", "-o", "{out}/samples.csv"),
+    "query of cells": ("query", "SELECT state, count(*) FROM cells GROUP BY ALL", "{last}"),
+    "query of samples": ("query", "SELECT quantity, sum(count) FROM samples GROUP BY ALL", "{last}"),
+}
+"""What --measure runs, of the campaign of the last day and of the first one."""
 
 
 def buckets(values: np.ndarray) -> np.ndarray:
@@ -92,9 +121,9 @@ def number(value: int) -> bytes:
 class Numbers:
     """Draws what a launch would have measured."""
 
-    def __init__(self, launch: LaunchFile, plan: Plan) -> None:
+    def __init__(self, launch: LaunchFile, plan: Plan, day: int) -> None:
         """Draw what all attempts of a launch share."""
-        self.random = np.random.default_rng(launch.seed)
+        self.random = np.random.default_rng((launch.seed, day))
         style = sum(launch.layer.encode())  # a layer's own costs: always the same for the same name
         self.start_ns, self.ns_a_byte = 400.0 + style % 29 * 300, 0.05 + style % 7 * 0.05
         self.offset = float(np.exp(self.random.normal(0, 0.05)))
@@ -150,16 +179,16 @@ class Numbers:
         spread = np.abs(self.random.normal(0, 0.02, drawn)) + 0.3 * (self.random.random(drawn) > 0.99)
         values = np.maximum(centre_ns * np.exp(spread), 1).astype(np.int64)
         often = operations // drawn
-        whole = [int(value) for value in values]
+        squares = float(np.square(values, dtype=np.float64).sum())
         return {
             "endpoint": endpoint,
             "histogram": encoded(values, often),
             "count": drawn * often,
-            "sum_ns": sum(whole) * often,
-            "min_ns": min(whole),
-            "max_ns": max(whole),
-            "sum_sq_ns2": str(sum(value * value for value in whole) * often),
-            "first_ns": whole[:FIRST],
+            "sum_ns": int(values.sum()) * often,
+            "min_ns": int(values.min()),
+            "max_ns": int(values.max()),
+            "sum_sq_ns2": str(int(squares) * often),
+            "first_ns": values[:FIRST].tolist(),
         }
 
     def _use(self, operations: int) -> dict[str, int]:
@@ -178,9 +207,9 @@ class Numbers:
         }
 
 
-def record_of(launch: LaunchFile, plan: Plan) -> LaunchRecord:
+def record_of(launch: LaunchFile, plan: Plan, day: int = 0) -> LaunchRecord:
     """Return what a launch would have sent."""
-    numbers = Numbers(launch, plan)
+    numbers = Numbers(launch, plan, day)
     attempts = [numbers.attempt(order, one.point_id, one.workload) for order, one in enumerate(launch.points)]
     ends = range(len(launch.endpoints))
     witness = [
@@ -237,15 +266,16 @@ def planned(launches: int | None) -> tuple[Plan, Testbed]:
     return make_plan(sweep, catalogue, workloads, site_of(testbed)), testbed
 
 
-def make(root: Path, launches: int | None = None) -> Campaign:
+def make(root: Path, launches: int | None = None, day: int = 0) -> Campaign:
     """Write the campaign below `root`, as many launches a point as wanted, and return it for reading."""
     plan, testbed = planned(launches)
-    name = campaign_id(CREATED, plan.plan_hash)
+    created = CREATED + timedelta(days=day)
+    name = campaign_id(created, plan.plan_hash)
     meta = CampaignMeta.from_object(
         {
             "schema": "cadge.campaign/1",
             "campaign_id": name,
-            "created_utc": f"{CREATED:%Y-%m-%dT%H:%M:%SZ}",
+            "created_utc": f"{created:%Y-%m-%dT%H:%M:%SZ}",
             "status": "running",
             "sweep": SWEEP.stem,
             "testbed": {"name": testbed.name, "kind": str(testbed.kind), "hosts": [HOST]},
@@ -266,8 +296,9 @@ def make(root: Path, launches: int | None = None) -> Campaign:
         facts = {"schema": "cadge.node/1", "host": HOST, "kernel": "6.12", "cores": 4, "virtualisation": "none"}
         writer.add_node(NodeFacts.from_object(facts, source=HOST))
         for launch in launches_of(plan, testbed, name):
-            writer.add_launch(record_of(launch, plan))
-        writer.finish("finished", at=CREATED)
+            writer.add_launch(record_of(launch, plan, day))
+            writer.campaign.forget(launch.launch_id)
+        writer.finish("finished", at=created)
         return writer.campaign
 
 
@@ -276,13 +307,53 @@ def launches_of(plan: Plan, testbed: Testbed, name: str) -> Iterator[LaunchFile]
     return itertools.chain.from_iterable(block.launches for block in make_blocks(plan, testbed, name))
 
 
+class Use(NamedTuple):
+    """What a command took: seconds of processors, and the most memory that one of its processes ever had."""
+
+    code: int
+    cpu_s: float
+    most_kib: int
+
+
+def used(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> Use:
+    """Run `cadge` with arguments, and return what it took."""
+    whole = [sys.executable, "-m", "cadge_cli.cli", *argv]
+    with subprocess.Popen(whole, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        _, status, found = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    return Use(child.returncode, found.ru_utime + found.ru_stime, found.ru_maxrss)
+
+
+def command_of(name: str, folder: Path, out: Path) -> list[str]:
+    """Return the arguments of one of COMMANDS over the campaigns of a folder."""
+    campaigns = sorted(folder.iterdir())
+    return [word.format(first=campaigns[0], last=campaigns[-1], out=out) for word in COMMANDS[name]]
+
+
+def measure(folder: Path, only: Sequence[str]) -> None:
+    """Print what each command takes, with a cache that the first one fills."""
+    with tempfile.TemporaryDirectory() as out:
+        environment = {**os.environ, "XDG_CACHE_HOME": f"{out}/cache"}
+        for name in only or COMMANDS:
+            use = used(command_of(name, folder, Path(out)), environment)
+            print(
+                f"{name:26}{use.cpu_s:8.1f} CPU s{use.most_kib >> 10:8} MiB{f'  exit {use.code}' * bool(use.code)}",
+                flush=True,
+            )
+
+
 def main() -> None:
-    """Write the campaign and say where it is."""
+    """Write the campaign and say where it is, or measure commands over campaigns."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--launches", type=int)
+    parser.add_argument("--day", type=int, default=0, help="another day has other numbers of the same plan")
+    parser.add_argument("--measure", nargs="*", metavar="COMMAND", help="all of them, or those named")
     given = parser.parse_args()
-    campaign = make(given.folder, given.launches)
+    if given.measure is not None:
+        measure(given.folder, given.measure)
+        return
+    campaign = make(given.folder, given.launches, given.day)
     print(f"{campaign.path}: {campaign.meta.planned.attempts} attempts in {campaign.meta.planned.launches} launches")
 
 

@@ -12,7 +12,8 @@ import pytest
 from pydantic import JsonValue
 
 from cadge_results import FormatError, LaunchRecord, Plan, SchemaTooNewError, SchemaTooOldError
-from cadge_results.formats.base import Document, canonical
+from cadge_results.formats.base import Document, SharedParts, canonical
+from cadge_results.formats.record import HostLoad
 from cadge_results.formats.result import Result
 from cadge_results.schemas import DOCUMENTS, file_name, schema_text
 from cadge_results.units import format_bytes, parse_bytes, parse_ms
@@ -39,6 +40,29 @@ def test_documents_fit_their_schemas(plan: Plan, record: Callable[..., LaunchRec
 
 def test_round_trip(plan: Plan) -> None:
     assert Plan.parse(plan.to_json(), source="x") == plan
+
+
+def test_equal_parts_are_one_object_in_an_equal_document(plan: Plan, record: Callable[..., LaunchRecord]) -> None:
+    shared = SharedParts()
+    for document in (plan, record(0), record(1)):
+        alike = shared.of(type(document).parse(document.to_json(), source="x"))
+        assert alike == document
+        assert alike.to_json() == document.to_json()
+        assert alike.model_fields_set == type(document).parse(document.to_json(), source="x").model_fields_set
+    points = shared.of(Plan.parse(plan.to_json(), source="x")).points
+    assert len({id(point.workload) for point in points}) == len({point.workload for point in points})
+    assert len({id(point.subject) for point in points}) == len({point.subject for point in points})
+
+
+def test_parts_that_are_written_otherwise_stay_apart() -> None:
+    shared = SharedParts()
+    zeros = [shared.of(HostLoad(host="h1", loadavg=value)) for value in (0.0, -0.0, 0.0)]
+    assert zeros[0] is zeros[2] is not zeros[1]
+    assert [shared.of((one,)) for one in (1, True, 1.0)] == [(1,), (True,), (1.0,)]
+    assert [type(shared.of((one,))[0]) for one in (1, True, 1.0)] == [int, bool, float]
+    alone = HostLoad(host="h1")
+    assert shared.of(alone).model_fields_set == {"host"}
+    assert shared.of(HostLoad(host="h1", loadavg=None)).model_fields_set == {"host"}, "the first of them stays"
 
 
 def test_older_minor_is_read_and_larger_major_is_not(plan: Plan) -> None:

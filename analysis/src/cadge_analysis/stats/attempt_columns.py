@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from statistics import fmean, median
 from sys import intern
-from typing import overload
+from typing import TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from cadge_results.store.columns import built
 
 WITNESSES = ("line_ns", "copy_ns", "clock_ns")
 SPEED = ("copy_ns", "clock_ns")
+_Item = TypeVar("_Item")
 _FIELDS = tuple(CpuUse.model_fields)
 _COMPARED = {(a, b, c): (a, b, c) for a, b, c in product((False, True), repeat=3)}
 """Each of the eight once: there are as many of them as attempts."""
@@ -144,31 +145,38 @@ class PackedUses(Sequence[RoleUse]):
         return tuple(self)[place]
 
 
-class PackedCounts(Mapping[str, int]):
-    """Counts by name."""
+class PackedMapping(Mapping[str, _Item]):
+    """Something by name, in bytes. Each reading makes new objects: `items` makes all of them once."""
 
     __slots__ = ("_packed",)
+    _packed: bytes
+
+    def _unpacked(self) -> dict[str, _Item]:
+        found: dict[str, _Item] = marshal.loads(self._packed)  # noqa: S302 - what this object packed itself
+        return found
+
+    def __getitem__(self, name: str) -> _Item:
+        """Return what has a name."""
+        return self._unpacked()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._unpacked())
+
+    def __len__(self) -> int:
+        """Return how many names there are."""
+        return len(self._unpacked())
+
+    def items(self) -> ItemsView[str, _Item]:
+        """Return names with what has them."""
+        return self._unpacked().items()
+
+
+class PackedCounts(PackedMapping[int]):
+    """Counts by name."""
+
+    __slots__ = ()
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         """Pack them."""
         self._packed = marshal.dumps(dict(counts))
-
-    def _counts(self) -> dict[str, int]:
-        found: dict[str, int] = marshal.loads(self._packed)  # noqa: S302 - what this object packed itself
-        return found
-
-    def __getitem__(self, name: str) -> int:
-        """Return the count of a name."""
-        return self._counts()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
-        return iter(self._counts())
-
-    def __len__(self) -> int:
-        """Return how many names there are."""
-        return len(self._counts())
-
-    def items(self) -> ItemsView[str, int]:
-        """Return names with counts, unpacked once."""
-        return self._counts().items()

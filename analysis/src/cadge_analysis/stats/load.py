@@ -8,6 +8,7 @@ attempts, so that nothing planned can drop out of sight. Times are integer nanos
 
 from __future__ import annotations
 
+import marshal
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from cadge_analysis.stats.attempt_columns import (
     Around,
     AttemptColumns,
     PackedCounts,
+    PackedMapping,
     PackedUses,
     RoleUse,
     attempt_columns,
@@ -40,6 +42,7 @@ from cadge_results import (
     Subject,
     Workload,
 )
+from cadge_results.formats.base import SharedParts
 from cadge_results.formats.histogram import NOTHING, Histogram, merge
 from cadge_results.formats.imported import ImportedFile
 from cadge_results.formats.point import AGAIN, Value, label_of
@@ -147,6 +150,28 @@ class ReportedNumber:
     value: float
     p99_ns: float = 0.0
     samples: int = 0
+
+
+class PackedMeasures(PackedMapping[Measured]):
+    """What one launch measured, by quantity."""
+
+    __slots__ = ()
+
+    def __init__(self, measures: Mapping[str, Measured]) -> None:
+        """Pack what was measured; not what a report tells."""
+        self._packed = marshal.dumps(
+            [
+                (name, [one.packed for one in (of.counts, *of.by_end) if one], of.amounts, of.numbers)
+                for name, of in measures.items()
+            ]
+        )
+
+    def _unpacked(self) -> dict[str, Measured]:
+        found = {}
+        for name, packed, amounts, numbers in marshal.loads(self._packed):  # noqa: S302 - what this object packed
+            counts, *ends = map(Histogram.unpacked, packed) if packed else (NOTHING,)
+            found[name] = Measured(counts=counts, by_end=tuple(ends), amounts=amounts, numbers=numbers)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,10 +308,6 @@ def series_of(subject: Subject) -> Series:
     return Series(subject.kind, subject.layer, subject.shims, subject.settings)
 
 
-def _case(point: PlanPoint, plan: Plan) -> Case:
-    return Case(point.subject.place, point.subject.wait, point.workload, plan.pattern_of(point))
-
-
 def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measured | None:
     """Return what an attempt holds of a quantity; None where there is nothing of its kind."""
     if quantity.kind == "histogram":
@@ -318,7 +339,7 @@ def _sample(
     return Sample(
         launch_id=launch_id,
         round=(0, 0),
-        quantities={name: one for name, one in found.items() if one is not None},
+        quantities=PackedMeasures({name: one for name, one in found.items() if one is not None}),
         elapsed_ns=attempt.elapsed_ns or 0,
         operations=attempt.operations or 0,
         lost=attempt.lost or 0,
@@ -389,7 +410,7 @@ def _round_key(number: int, launch: int) -> RoundKey:
     return number, launch
 
 
-def _cell(point: PlanPoint, plan: Plan, found: list[Attempted]) -> Cell:
+def _cell(point: PlanPoint, series: Series, case: Case, found: list[Attempted]) -> Cell:
     """Sort the attempts of one point into samples and troubles."""
     found.sort(key=lambda one: (one.round, one.launch_id))
     verdicts = [one.verdict for one in found]
@@ -404,8 +425,8 @@ def _cell(point: PlanPoint, plan: Plan, found: list[Attempted]) -> Cell:
             used[one.round] += 1
     tally = Counter(verdict for verdict in verdicts if verdict[0] != "valid")
     return Cell(
-        series=series_of(point.subject),
-        case=_case(point, plan),
+        series=series,
+        case=case,
         point_id=point.point_id,
         planned=len(found),
         samples=tuple(samples),
@@ -420,7 +441,16 @@ def _cell(point: PlanPoint, plan: Plan, found: list[Attempted]) -> Cell:
 
 def cells_of(plan: Plan, found: dict[str, list[Attempted]]) -> list[Cell]:
     """Return the cells of a plan in their order, and empty `found`: the attempts at each of its points."""
-    cells = [_cell(point, plan, found.pop(point.point_id)) for point in plan.points]
+    all_series: dict[Series, Series] = {}
+    cases: dict[Case, Case] = {}
+
+    def cell(point: PlanPoint) -> Cell:
+        subject = point.subject
+        series, case = series_of(subject), Case(subject.place, subject.wait, point.workload, plan.pattern_of(point))
+        shared = all_series.setdefault(series, series), cases.setdefault(case, case)
+        return _cell(point, *shared, found.pop(point.point_id))
+
+    cells = [cell(point) for point in plan.points]
     cells.sort(key=lambda c: (c.case.sort_key, c.series))
     return cells
 
@@ -445,13 +475,14 @@ def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None
     found: dict[str, list[Attempted]] = {point.point_id: [] for point in plan.points}
     records: list[LaunchRecord] = []
     attempts: dict[str, AttemptColumns] = {}
+    shared = SharedParts()
     for record in campaign.readings(afresh=afresh):
         launch = missing.pop(record.launch_id, None)
         if launch is not None:
             for point_id, one in _attempted(campaign, launch, record):
                 found[point_id].append(one)
             attempts[record.launch_id] = attempt_columns(record)
-            records.append(without_attempts(record))
+            records.append(shared.of(without_attempts(record)))
     for launch in missing.values():
         for point_id, one in _attempted(campaign, launch, None):
             found[point_id].append(one)

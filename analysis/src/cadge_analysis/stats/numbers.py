@@ -144,7 +144,8 @@ class CellNumbers(Mapping[str, Numbers]):
 
 def _numbers(cell: Cell) -> Numbers:
     samples, file = cell.samples, cell.case.file
-    main = [sample.quantities[file.main] for sample in samples]
+    measures = [dict(sample.quantities.items()) for sample in samples]  # unpacked once
+    main = [one[file.main] for one in measures]
     by_round = {
         sample.round: per_launch(measured, file.main_quantity) for sample, measured in zip(samples, main, strict=True)
     }
@@ -152,7 +153,7 @@ def _numbers(cell: Cell) -> Numbers:
     p90, p99, p999 = intervals.tails(histograms, (P90, P99, P999)) if histograms else (None, None, None)
     others, caveats = {}, {}
     for name, quantity in file.quantities.items():
-        found = [per_launch(s.quantities[name], quantity) for s in samples if name in s.quantities]
+        found = [per_launch(one[name], quantity) for one in measures if name in one]
         if name != file.main and found:
             others[name] = intervals.over_launches(found)
         if quantity.caveat and any(found):

@@ -70,6 +70,16 @@ class Histogram:
         return made
 
     @property
+    def packed(self) -> tuple[int, int, int, bytes]:
+        """Its resolution and its buckets, of kinds that `marshal` knows."""
+        return (*self.resolution, self._packed)
+
+    @classmethod
+    def unpacked(cls, packed: tuple[int, int, int, bytes]) -> Histogram:
+        """Return a histogram of what `packed` gave."""
+        return cls._of(_resolution(*packed[:3]), packed[3])
+
+    @property
     def places(self) -> AnyIntegers:
         """The buckets' numbers."""
         return np.frombuffer(self._packed, _KINDS[self._packed[-1]][0], len(self))

@@ -35,7 +35,7 @@ from cadge_results.errors import (
     SchemaTooNewError,
     SchemaTooOldError,
 )
-from cadge_results.formats.base import Document
+from cadge_results.formats.base import Document, SharedParts
 from cadge_results.formats.campaign import CampaignMeta
 from cadge_results.formats.decision import Decision, LaterLook
 from cadge_results.formats.imported import ImportedFile
@@ -81,7 +81,7 @@ class Campaign:
     @cached_property
     def stored_plan(self) -> Plan:
         """The plan as it was made before anything ran."""
-        return self._fitting(self._document(Plan, self.layout.plan)[0], self.layout.plan)
+        return self._fitting(SharedParts().of(self._document(Plan, self.layout.plan)[0]), self.layout.plan)
 
     def _fitting(self, plan: Plan, path: Path) -> Plan:
         """Return a plan that fits itself, or refuse the file that brought what does not."""

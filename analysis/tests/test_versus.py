@@ -177,7 +177,7 @@ def test_rounds_that_follow_each_other_are_not_taken_for_independent(tmp_path: P
     """All fourteen rounds agree, which is no news where each is like the one before."""
     campaign = made(tmp_path, attempt_hook=waning, patterns=(("rpc", 1),))
     found = against(side(campaign, FAST), side(campaign, SLOW), 0.05)
-    assert all(one.shift.shift.p < 0.001 for one in found.changes)  # by the sign test
+    assert all(one.shift.shift.p < 0.001 for one in found.changes)  # by the signed rank
     assert say("versus", "judging.rounds_alike") in found.withheld
     assert {one.judged.verdict for one in found.changes} == {Verdict.UNKNOWN}
 

@@ -31,7 +31,7 @@ LEAST = {"copy_ns": 1.10, "clock_ns": 1.10, WAITS: 0.05}
 LAUNCHES_SHARE = 0.8
 """In so many launches at least it is by half as much."""
 LEVEL = 0.001
-"""Of the sign test over launches: what falls one way as often as the other is nobody's."""
+"""Of the signed rank over launches: what falls one way as often as the other is nobody's."""
 PARTS = 4
 """Into which a campaign is cut; in three of them at least it has to be so."""
 SERIES_SHARE = 0.75

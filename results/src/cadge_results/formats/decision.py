@@ -69,7 +69,7 @@ class Decision(Document):
     """How many rounds it has seen."""
     looks: tuple[PositiveInt, ...] = Field(min_length=1)
     levels: tuple[PositiveFloat, ...]
-    """How the error is spent over the looks, each in relation to the others."""
+    """How the error is shared among the looks, each in relation to the others."""
     error: PositiveFloat
     same_within: NonNegativeFloat
     """Two layers are the same where they surely differ by less than this; 0.05 is 5 %."""

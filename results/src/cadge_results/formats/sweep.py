@@ -415,7 +415,7 @@ class SweepFile(Document):
         examples=["by seed"],
     )
     """By the seed: one that runs at all places and has not few of the points, where there are two layers or more and
-    six launches or more; with fewer launches a sign test at 5 % never speaks, so that its twin could not either.
+    six launches or more; with fewer launches no test of pairs at 5 % ever speaks, so that its twin could not either.
     """
     repeat_hindered: int = Field(
         default=0,

@@ -23,7 +23,7 @@ from math import comb, erf, log, sqrt
 from statistics import NormalDist
 
 from cadge_analysis.stats.inference import signed_rank
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, median
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, median, over_pairs
 
 EXACT_PAIRS_MAX = 2500
 """Beyond so many pairs of launches the rank sum's distribution is the normal one, with a correction for continuity."""
@@ -99,13 +99,12 @@ def paired(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) ->
     if not both:
         return None
     differences = [log(second[key]) - log(first[key]) for key in both]
-    n, ends = len(both), signed_rank.interval(differences, 1 - TARGET_COVERAGE)
-    against = signed_rank.most_against(n, 1 - TARGET_COVERAGE)
+    n, found = len(both), over_pairs(differences)
     return Shift(
-        log_ratio=signed_rank.estimate(differences),
-        low=ends[0] if ends else None,
-        high=ends[1] if ends else None,
-        coverage=1 - signed_rank.two_sided(n, against) if ends else 0.0,
+        log_ratio=found.value,
+        low=found.low,
+        high=found.high,
+        coverage=found.coverage,
         p=signed_rank.p_value(differences),
         launches=(n, n),
         paired=True,

@@ -131,7 +131,7 @@ def _more(seen: _Seen, delta: float, level: float) -> int | None:
     away = max(sum(one > 0 for one in walsh), sum(one < 0 for one in walsh))
     inside = min(sum(one < high for one in walsh), sum(one > low for one in walsh))
     alone = level * seen.looks.share(seen.look)
-    needed = []
+    needed: list[int | None] = []
     for speak in (away, inside):
         share = (speak + 0.5) / (len(walsh) + 1)
         if speak == len(walsh):

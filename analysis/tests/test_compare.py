@@ -90,7 +90,7 @@ def test_what_is_measured_at_a_rate_of_the_link_has_no_floor(campaign: Campaign)
     """Floors are measured over the link as it is."""
     data = load.read(campaign)
     [cell, *_] = [row.cell for row in compare.compare(data).rows if row.floor is not None]
-    slow = replace(cell, series=replace(cell.series, settings=(("link.rate", "1Gbit"),)))
+    slow = replace(cell, point_id="slow", series=replace(cell.series, settings=(("link.rate", "1Gbit"),)))
     rows = compare.compare(replace(data, cells=(*data.cells, slow))).rows
     [row] = [row for row in rows if row.cell.series.settings == slow.series.settings]
     assert (row.floor, row.ratio, row.reason) == (

@@ -38,7 +38,7 @@ def test_no_edition_lacks_a_text(whole: tuple[PageDocument, Mapping[str, str]]) 
     ("said", "field"),
     [
         ("Glossary", "Span.text"),
-        ("0.694\u00d7", "Value.detail"),
+        ("0.672\u00d7", "Value.detail"),
         ("5.06", "Value.text"),
         ("Ratios divide by it", "Span.text"),
         ("Polling, blocking", "Fact.name"),

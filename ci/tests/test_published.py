@@ -69,7 +69,7 @@ def figures(data: object) -> dict[str, tuple[str, float]]:
     """Return the main figure of each point, made anew of what the report carries, with its column in a summary."""
     assert isinstance(data, dict)
     found = compare(reopen.carried(data, "report.html").data)
-    numbers = [*(row.numbers for row in found.rows), *found.floor_numbers]
+    numbers = [found.numbers[one.point_id] for one in found.data.cells if one.point_id in found.numbers]
     return {
         one.cell.point_id: (COLUMNS[one.quantity.unit].format(one.cell.case.file.main), one.central.value)
         for one in numbers

@@ -17,10 +17,21 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "harness" / "bench"
+sys.path.insert(0, str(BENCH))
+
+from full_size import command_of, used  # noqa: E402 - a program, found there
+
 PROCESSORS = 2
 READ_S, REPORT_S = 30, 45
 READ_KIB = 500 << 10
-REPORT_KIB = 480 << 10
+REPORT_KIB = 416 << 10
+MOST = {
+    "export --format csv": (25, 325 << 10),
+    "export --format json": (25, 420 << 10),
+    "export --format svg": (25, 395 << 10),
+    "export --table values": (25, 330 << 10),
+}
+"""What each of these commands takes at most: seconds, of two processors, and KiB of one of its processes."""
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 
@@ -52,15 +63,21 @@ def test_it_is_read_and_analysed_cold_in_half_a_minute(full: Path, environment: 
 
 def test_its_report_has_pages_and_is_made_in_time(full: Path, environment: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "report.html"
-    argv = [sys.executable, "-m", "cadge_cli.cli", "report", str(full), "-o", str(out)]
-    with subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL) as child:
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode == 0
-    assert used.ru_utime + used.ru_stime <= REPORT_S * PROCESSORS
-    assert used.ru_maxrss <= REPORT_KIB
+    use = used(command_of("report", full.parent, tmp_path), environment)
+    assert use.code == 0
+    assert use.cpu_s <= REPORT_S * PROCESSORS
+    assert use.most_kib <= REPORT_KIB
     assert out.stat().st_size <= 4_000_000
     pages = sorted(tmp_path.glob("report-*.html"))
     assert len(pages) >= 12
     assert max(page.stat().st_size for page in pages) <= 4_000_000
     assert sum(page.stat().st_size for page in pages) > 10_000_000
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_exports_are_made_in_time(name: str, full: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    most_s, most_kib = MOST[name]
+    use = used(command_of(name, full.parent, tmp_path), environment)
+    assert use.code == 0
+    assert use.cpu_s <= most_s * PROCESSORS
+    assert use.most_kib <= most_kib

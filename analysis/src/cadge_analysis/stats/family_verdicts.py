@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Verdicts on whole families of paired comparisons: whatever is compared, of which a table or a page says much at once.
 
-All of a family stand up to its correction (families.py). The correlation of neighbouring rounds is estimated over all
-families together, as serial.py was proved: a family's few rounds alone would be taken for correlated by chance in one
-of six, and then decide nothing. A family whose own is clearly there, by serial.CLEARLY standard errors, is judged by
-its own.
+A verdict holds after the correction for its family (families.py). The correlation of neighbouring rounds is estimated
+over all families together, as serial.py was proved: a family's few rounds alone would be taken for correlated by
+chance in one of six, and then decide nothing. A family whose own is clearly there, by serial.CLEARLY standard errors,
+is judged by its own.
 """
 
 from __future__ import annotations

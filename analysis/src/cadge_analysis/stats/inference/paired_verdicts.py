@@ -31,7 +31,7 @@ class PairedVerdict:
 
     `log_ratio`: the middle of the Walsh averages. `low` and `high` are None where the launches are too few for an
     interval at this level. `launches`: those that were looked at; `early`: a decision before the plan's last look,
-    whose estimate lies further from zero than the truth does, on average. `more`: about how many launches more would
+    whose estimate lies further from zero than the truth does, on average. `more`: about how many more launches would
     decide it, with a probability of 80 %, if the rounds go on as they went; only where the verdict is "cannot tell",
     and None where that would be too many, or a guess. `two_levels`: its launches, or those of one side, switch.
     """
@@ -119,7 +119,7 @@ def unsaid(looks: LookPlan) -> PairedVerdict:
 
 
 def _more(seen: _Seen, delta: float, level: float) -> int | None:
-    """Return how many launches more would do, from the shares of Walsh averages that spoke for each finding.
+    """Return about how many more launches would decide, from the shares of Walsh averages on the side of each finding.
 
     A share is estimated as (k + 1/2) / (M + 1). Where all of them agree, it is the first number of launches whose p is
     small enough if all the others agree too. None for two levels.
@@ -132,9 +132,9 @@ def _more(seen: _Seen, delta: float, level: float) -> int | None:
     inside = min(sum(one < high for one in walsh), sum(one > low for one in walsh))
     alone = level * seen.looks.share(seen.look)
     needed: list[int | None] = []
-    for speak in (away, inside):
-        share = (speak + 0.5) / (len(walsh) + 1)
-        if speak == len(walsh):
+    for agreeing in (away, inside):
+        share = (agreeing + 0.5) / (len(walsh) + 1)
+        if agreeing == len(walsh):
             needed.append(signed_rank.launches_needed(alone))
         elif share > 0.5:
             needed.append(signed_rank.launches_to_decide(round(share, 3), alone))

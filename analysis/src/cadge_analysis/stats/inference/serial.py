@@ -2,8 +2,8 @@
 """Whether paired differences of neighbouring rounds are alike, over all cells of a campaign, and what follows from it.
 
 Signed ranks take one round's difference for independent of the next. Where it is not, they are wrong more often than
-they say: with a correlation of 0.1, 0.3 and 0.5 between neighbours 5.7, 11 and 21 % of nine launches at 5 %, and the
-more, the more launches there are (harness/bench/verdicts/false_verdicts.py).
+they say: with a correlation of 0.1, 0.3 and 0.5 between neighbours nine launches in 5.5, 11 and 22 % at 5 %, twelve in
+6.4, 12 and 22 % (harness/bench/verdicts/false_verdicts.py).
 
 One cell's few rounds do not decide; a campaign's cells together do. In each cell the differences are ranked, and the
 ranks' serial correlation taken (Wald and Wolfowitz, Annals of Mathematical Statistics 14, 1943, p. 378: by ranks, so
@@ -17,8 +17,8 @@ their variance, 1/n, however many cells there are. The standard error of k cells
 (1 / (4 * baselines) + 3 / (4 k)) / n; few cells that happen to agree say no more.
 
 The rule: where the correlation is clearly there, by CLEARLY standard errors, and above WARNED, verdicts are judged at a
-STRICTER-th of the error, which is said (with 0.3 a cell is then wrong in 3.2 % of campaigns of nine launches, in 4.4 %
-of twelve); above WITHHELD there are none.
+STRICTER-th of the error, which is said (with 0.3 nine launches are then wrong in 3.2 %, twelve in 4.3 %); above
+WITHHELD there are none.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ cannot disagree. The null distribution is that of untied differences: of 2^n equ
 zero count against a finding, which makes p too large, never too small.
 
 It takes launches for independent, and differences for symmetric about their middle: launches that are alike on both
-sides are. Of skewed ones with a median of zero it calls 4.9 to 5.2 % different at 5 % with nine launches, 6.2 to 6.8 %
-with twelve (harness/bench/verdicts/false_verdicts.py). Launches on two levels are not symmetric: of these only
+sides are. Of exponential ones with a median of zero it calls 4.5 % different at 5 % with nine launches, 6.3 % with
+twelve (harness/bench/verdicts/false_verdicts.py). Launches that are seen on two levels are not symmetric: of these only
 unanimous ones are called, which is the sign test where all signs agree, and asks for no shape.
 """
 

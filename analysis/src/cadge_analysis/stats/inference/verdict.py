@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Four verdicts: faster, slower, the same, or that it cannot be told; by one rule, whatever was compared and how.
 
-A difference counts where its p stands up to all others that were asked for with it, by Benjamini and Hochberg's rule
+A difference counts where its p is small enough among all that were asked for with it, by Benjamini and Hochberg's rule
 (families.py). "Same" is a finding as well, not the want of one: the whole interval lies inside the stated margin, two
 one-sided tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987, p. 657). It goes before faster
 and slower: what is surely different and lies within the margin is the same, and the interval says the rest. Both are
@@ -80,7 +80,7 @@ def bounds(delta: float) -> Interval:
 
 
 def level_chosen(family: Sequence[Evidence], size: int, error: float = ERROR) -> float:
-    """Return the level at which findings stand up to a family of this size.
+    """Return the level at which verdicts of a family of this size are read.
 
     Members of which nothing is known are in its size alone.
     """

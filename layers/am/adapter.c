@@ -34,7 +34,7 @@ static void on_up(void *arg, uint32_t peer)
 {
 	struct cadge_ctx *ctx = arg;
 
-	ctx->events += cadge_tell_up(&ctx->chans[peer].state, ctx->sink, peer);
+	ctx->events += cadge_report_up(&ctx->chans[peer].state, ctx->sink, peer);
 }
 
 static void on_down(void *arg, uint32_t peer, int code)
@@ -43,7 +43,7 @@ static void on_down(void *arg, uint32_t peer, int code)
 
 	ctx->chans[peer].state.broken = true;
 	am_calls_end(&ctx->chans[peer], code);
-	ctx->events += cadge_tell_down(&ctx->chans[peer].state, ctx->sink, peer);
+	ctx->events += cadge_report_down(&ctx->chans[peer].state, ctx->sink, peer);
 }
 
 static void on_ended(void *arg, uint32_t peer, uint32_t handler, uint64_t token, int code)

@@ -58,9 +58,9 @@ struct am_xfer {
 	struct am_xfer *next; /* among those that are idle, or that wait for room */
 	uint64_t number;      /* new for each use; its low half is the place in the table */
 	enum am_xfer_step step;
-	bool waits;       /* for room of the wire */
-	bool quiet, told; /* that was asked for; the last packet has left */
-	uint32_t pending; /* operations of the wire that were QUEUED */
+	bool waits;           /* for room of the wire */
+	bool quiet, reported; /* that was asked for; the last packet has left */
+	uint32_t pending;     /* operations of the wire that were QUEUED */
 	int code;
 	uint32_t peer;
 	struct cadge_iov piece[AM_PIECES_MAX];

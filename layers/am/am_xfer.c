@@ -85,7 +85,7 @@ static bool put_pieces(struct am *am, struct am_xfer *xfer)
 }
 
 /* The packet that runs the handler: of one that was not asked for, the message itself. */
-static int tell_placed(struct am *am, const struct am_xfer *xfer)
+static int report_placed(struct am *am, const struct am_xfer *xfer)
 {
 	uint8_t head[AM_HEAD_BYTES] = {KIND_PLACED};
 
@@ -107,11 +107,11 @@ static int go_on(struct am *am, struct am_xfer *xfer)
 			return CADGE_BUSY;
 		xfer->quiet = true;
 	}
-	if (!xfer->told && xfer->code == CADGE_DONE && (am->in_order || !xfer->pending)) {
-		code = tell_placed(am, xfer);
+	if (!xfer->reported && xfer->code == CADGE_DONE && (am->in_order || !xfer->pending)) {
+		code = report_placed(am, xfer);
 		if (code == CADGE_BUSY)
 			return code;
-		xfer->told = true;
+		xfer->reported = true;
 		xfer->code = code;
 	}
 	return xfer->pending ? CADGE_QUEUED : xfer->code;

@@ -36,7 +36,7 @@ static void on_returned(struct am_token *token, const uint32_t *words, uint32_t 
 		return;
 	}
 	chan->state.broken = true; /* a message that was accepted did not arrive */
-	ctx->events += cadge_tell_down(&chan->state, ctx->sink, chan->peer);
+	ctx->events += cadge_report_down(&chan->state, ctx->sink, chan->peer);
 }
 
 static int post_long(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, size_t bytes,

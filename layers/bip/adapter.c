@@ -219,7 +219,7 @@ int cadge_style_open(const struct cadge_open_args *args, const struct cadge_styl
 		.tags = args->peers_max,
 		.short_words = (asked->packet_bytes - BIP_HEAD_BYTES) / BIP_WORD_BYTES,
 		.queue = QUEUE,
-		.kept = QUEUE,
+		.held = QUEUE,
 		.events = {.up = on_up, .down = on_down, .arg = ctx},
 	};
 	int code;

@@ -141,7 +141,7 @@ int bip_open(const struct cadge_open_args *args, const struct bip_config *config
 		.features = CADGE_WIRE_KEEP | CADGE_WIRE_REMOTE,
 		.packet_bytes = short_bytes > least_bytes ? short_bytes : least_bytes,
 		.packets = PACKETS,
-		.kept = config->kept,
+		.held = config->held,
 		.operations = BIP_PIECES_MAX + 1,
 		.calls = &calls,
 		.arg = bip,
@@ -159,7 +159,7 @@ int bip_open(const struct cadge_open_args *args, const struct bip_config *config
 	granted_bytes = cadge_wire_facts(bip->wire)->packet_bytes_max;
 	bip->events = config->events;
 	bip->peers = args->peers_max;
-	bip->kept_max = config->kept;
+	bip->held_max = config->held;
 	bip->in_order = cadge_wire_facts(bip->wire)->puts_in_order;
 	bip->short_words = (uint32_t)cadge_least(short_bytes, granted_bytes) / BIP_WORD_BYTES - 1;
 	if (granted_bytes < least_bytes)
@@ -212,7 +212,7 @@ int bip_connect(struct bip *bip, uint32_t number, struct cadge_blob_in *blob)
 	*peer = (struct bip_peer){
 		.link = peer->link,
 		.short_bytes = (uint32_t)cadge_least(short_words, bip->short_words) * BIP_WORD_BYTES,
-		.kept = peer->kept,
+		.held = peer->held,
 		.tags = (uint32_t)cadge_least(tags, UINT16_MAX + 1), /* what a packet can name */
 	};
 	return CADGE_DONE;
@@ -225,7 +225,7 @@ int bip_disconnect(struct bip *bip, uint32_t number)
 
 	if (code != CADGE_DONE)
 		return code;
-	*peer = (struct bip_peer){.link = NULL, .kept = peer->kept};
+	*peer = (struct bip_peer){.link = NULL, .held = peer->held};
 	bip_forget_messages(bip, number, true);
 	bip_forget_send(bip, number);
 	return CADGE_DONE;

@@ -48,7 +48,7 @@ struct bip_config {
 	uint32_t tags;        /* 1 to 65536: tags are the numbers below */
 	uint32_t short_words; /* of the longest short message; may be granted less */
 	uint32_t queue;       /* messages that the queue of a tag holds, until bip_taginit says otherwise */
-	uint32_t kept;        /* short messages of one peer that wait here or are lent, for all tags */
+	uint32_t held;        /* short messages of one peer that wait here or are lent, for all tags */
 	struct bip_events events;
 };
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static void tell_ready(struct bip *bip, struct bip_tag *tag)
+static void report_ready(struct bip *bip, struct bip_tag *tag)
 {
 	if (tag->ready)
 		return;
@@ -32,7 +32,7 @@ static void release(struct bip *bip, const struct bip_entry *entry)
 {
 	if (!entry->data)
 		return;
-	bip->peer[entry->peer].kept--;
+	bip->peer[entry->peer].held--;
 	cadge_wire_release(bip->wire, entry->data);
 }
 
@@ -43,7 +43,7 @@ static void end_receive(struct bip *bip, struct bip_tag *tag, int code)
 	tag->exposed = NULL;
 	tag->code = code;
 	tag->step = FINISHED;
-	tell_ready(bip, tag);
+	report_ready(bip, tag);
 }
 
 /* The announced region that holds all of these bytes; BIP_REGIONS_MAX: there is none. */
@@ -157,15 +157,15 @@ static bool enqueue(struct bip *bip, struct bip_tag *tag, const struct bip_entry
 			 tag->room);
 		return false;
 	}
-	if (UNLIKELY(entry->data && peer->kept == bip->kept_max)) {
-		bip_fail(bip, "%u short messages of peer %u wait", peer->kept, entry->peer);
+	if (UNLIKELY(entry->data && peer->held == bip->held_max)) {
+		bip_fail(bip, "%u short messages of peer %u wait", peer->held, entry->peer);
 		return false;
 	}
-	peer->kept += entry->data != NULL;
+	peer->held += entry->data != NULL;
 	tag->ring[at < tag->room ? at : at - tag->room] = *entry;
 	if (++tag->count > bip->queue_most)
 		bip->queue_most = tag->count;
-	tell_ready(bip, tag);
+	report_ready(bip, tag);
 	return true;
 }
 
@@ -285,7 +285,7 @@ int bip_tgetmsg(struct bip *bip, uint32_t number, struct bip_message *message_ou
 
 void bip_tfreemsg(struct bip *bip, const struct bip_message *message)
 {
-	bip->peer[message->sender].kept--;
+	bip->peer[message->sender].held--;
 	cadge_wire_release(bip->wire, (void *)(uintptr_t)(message->words - BIP_HEAD_BYTES));
 }
 

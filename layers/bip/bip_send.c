@@ -55,7 +55,7 @@ static void quiet(struct bip_send *send, struct cadge_link *link)
 		stop_send(send, code);
 }
 
-static void tell_end(struct bip *bip, struct bip_peer *peer)
+static void report_end(struct bip *bip, struct bip_peer *peer)
 {
 	uint8_t *packet = bip_take(bip, peer, END, bip->send.tag);
 	const int code = packet ? bip_send_packet(bip, peer, packet, BIP_HEAD_BYTES) : CADGE_BUSY;
@@ -74,7 +74,7 @@ void bip_send_on(struct bip *bip)
 	if (send->step == QUIETING)
 		quiet(send, peer->link);
 	if (send->step == ENDING && (bip->in_order || !send->pending))
-		tell_end(bip, peer);
+		report_end(bip, peer);
 	if (send->step == DRAINING && !send->pending)
 		end_send(bip, send->code);
 }

@@ -57,7 +57,7 @@ struct bip_peer {
 	struct cadge_link *link; /* NULL: not connected */
 	bool up, down;
 	uint32_t short_bytes; /* that both sides take */
-	uint32_t kept;
+	uint32_t held;
 	uint32_t tags;      /* of the peer: those below it */
 	uint32_t announced; /* bits of our regions whose key it has */
 	/* Its regions as far as it announced them; the last one is of a receive alone. */
@@ -74,7 +74,7 @@ struct bip_region {
 struct bip {
 	struct cadge_wire *wire;
 	struct bip_events events;
-	uint32_t peers, tags, short_words, kept_max;
+	uint32_t peers, tags, short_words, held_max;
 	bool in_order; /* puts need no quiet */
 	bool stuck;    /* the wire had no room */
 	bool owed;     /* a grant is */

@@ -42,7 +42,7 @@ struct peer {
 };
 
 /* A packet that came while nobody wanted to extract it. */
-struct kept {
+struct held {
 	uint32_t peer;
 	uint8_t *data;
 	size_t bytes;
@@ -57,10 +57,10 @@ struct fm {
 	bool stuck;      /* the wire had no room */
 	int handled;
 	int64_t budget_bytes;
-	struct kept *kept; /* a ring, in the order of their coming */
-	size_t kept_first, kept_count, kept_room;
+	struct held *held; /* a ring, in the order of their coming */
+	size_t held_first, held_count, held_room;
 	fm_handler *handlers[FM_HANDLERS_MAX];
-	uint64_t begins_without_credit, suspensions, credit_packets, packets_kept, packets_refused;
+	uint64_t begins_without_credit, suspensions, credit_packets, packets_held, packets_refused;
 	struct peer peer[];
 };
 
@@ -273,27 +273,27 @@ static enum cadge_keep on_packet(void *arg, uint32_t number, void *data, size_t 
 	fm->peer[number].credits += head >> 16;
 	if (UNLIKELY(head & CREDIT))
 		return CADGE_TAKEN;
-	if (fm->budget_bytes > 0 && !fm->kept_count) {
+	if (fm->budget_bytes > 0 && !fm->held_count) {
 		handle(fm, number, data, bytes);
 		return CADGE_TAKEN;
 	}
-	if (UNLIKELY(fm->kept_count == fm->kept_room)) { /* a sender that does not keep to its credits */
+	if (UNLIKELY(fm->held_count == fm->held_room)) { /* a sender that does not keep to its credits */
 		fm->packets_refused++;
 		return CADGE_TAKEN;
 	}
-	fm->kept[(fm->kept_first + fm->kept_count++) % fm->kept_room] =
-		(struct kept){.peer = number, .data = data, .bytes = bytes};
-	fm->packets_kept++;
+	fm->held[(fm->held_first + fm->held_count++) % fm->held_room] =
+		(struct held){.peer = number, .data = data, .bytes = bytes};
+	fm->packets_held++;
 	return CADGE_KEEP;
 }
 
-static struct kept take_kept(struct fm *fm)
+static struct held take_kept(struct fm *fm)
 {
-	const struct kept kept = fm->kept[fm->kept_first];
+	const struct held held = fm->held[fm->held_first];
 
-	fm->kept_first = (fm->kept_first + 1) % fm->kept_room;
-	fm->kept_count--;
-	return kept;
+	fm->held_first = (fm->held_first + 1) % fm->held_room;
+	fm->held_count--;
+	return held;
 }
 
 int fm_extract(struct fm *fm, size_t budget_bytes)
@@ -303,11 +303,11 @@ int fm_extract(struct fm *fm, size_t budget_bytes)
 	fm->handled = 0;
 	fm->stuck = false;
 	fm->budget_bytes = budget_bytes < INT64_MAX ? (int64_t)budget_bytes : INT64_MAX;
-	while (UNLIKELY(fm->kept_count) && fm->budget_bytes > 0) {
-		const struct kept kept = take_kept(fm);
+	while (UNLIKELY(fm->held_count) && fm->budget_bytes > 0) {
+		const struct held held = take_kept(fm);
 
-		handle(fm, kept.peer, kept.data, kept.bytes);
-		cadge_wire_release(fm->wire, kept.data);
+		handle(fm, held.peer, held.data, held.bytes);
+		cadge_wire_release(fm->wire, held.data);
 	}
 	code = cadge_wire_progress(fm->wire, fm->handled ? 1 : ROUNDS);
 	if (UNLIKELY(fm->debts))
@@ -318,7 +318,7 @@ int fm_extract(struct fm *fm, size_t budget_bytes)
 
 bool fm_may_sleep(const struct fm *fm)
 {
-	return !fm->kept_count && !fm->debts && !fm->stuck;
+	return !fm->held_count && !fm->debts && !fm->stuck;
 }
 
 /* ---- life ---- */
@@ -344,19 +344,19 @@ void fm_close(struct fm *fm)
 {
 	if (!fm)
 		return;
-	while (fm->kept_count)
+	while (fm->held_count)
 		cadge_wire_release(fm->wire, take_kept(fm).data);
 	cadge_wire_close(fm->wire);
 	for (uint32_t i = 0; i < fm->peers; i++)
 		cadge_fiber_destroy(fm->peer[i].in.fiber);
-	free(fm->kept);
+	free(fm->held);
 	free(fm);
 }
 
 static bool make_peers(struct fm *fm, uint32_t peers, size_t stack_bytes)
 {
-	fm->kept_room = (size_t)peers * fm->window;
-	fm->kept = calloc(fm->kept_room, sizeof(*fm->kept));
+	fm->held_room = (size_t)peers * fm->window;
+	fm->held = calloc(fm->held_room, sizeof(*fm->held));
 	fm->peers = peers;
 	for (uint32_t i = 0; i < peers; i++) {
 		fm->peer[i].in = fm->peer[i].out = (struct fm_stream){.fm = fm, .peer = i};
@@ -364,7 +364,7 @@ static bool make_peers(struct fm *fm, uint32_t peers, size_t stack_bytes)
 		if (!fm->peer[i].in.fiber)
 			return false;
 	}
-	return fm->kept;
+	return fm->held;
 }
 
 int fm_open(const struct cadge_open_args *args, const struct fm_config *config, struct fm **fm_out)
@@ -375,7 +375,7 @@ int fm_open(const struct cadge_open_args *args, const struct fm_config *config, 
 		.features = CADGE_WIRE_KEEP,
 		.packet_bytes = config->packet_bytes,
 		.packets = config->window + 2, /* one that is being filled, one for credits */
-		.kept = config->window,
+		.held = config->window,
 		.calls = &calls,
 	};
 	int code;
@@ -458,13 +458,13 @@ int fm_disconnect(struct fm *fm, uint32_t number)
 
 	if (code != CADGE_DONE)
 		return code;
-	for (size_t i = fm->kept_count; i; i--) { /* once round the ring, without the packets of this peer */
-		const struct kept kept = take_kept(fm);
+	for (size_t i = fm->held_count; i; i--) { /* once round the ring, without the packets of this peer */
+		const struct held held = take_kept(fm);
 
-		if (kept.peer == number)
-			cadge_wire_release(fm->wire, kept.data);
+		if (held.peer == number)
+			cadge_wire_release(fm->wire, held.data);
 		else
-			fm->kept[(fm->kept_first + fm->kept_count++) % fm->kept_room] = kept;
+			fm->held[(fm->held_first + fm->held_count++) % fm->held_room] = held;
 	}
 	/* A handler that stopped in the middle never goes on: its stack begins anew with the next message. */
 	peer->in = (struct fm_stream){.fm = fm, .peer = number, .fiber = peer->in.fiber};
@@ -483,7 +483,7 @@ void fm_counters(const struct fm *fm, void (*each)(void *arg, const char *name, 
 	each(arg, "begins_without_credit", fm->begins_without_credit);
 	each(arg, "handlers_suspended", fm->suspensions);
 	each(arg, "credit_packets", fm->credit_packets);
-	each(arg, "packets_kept", fm->packets_kept);
+	each(arg, "packets_kept", fm->packets_held);
 	each(arg, "packets_refused", fm->packets_refused);
 	cadge_wire_counters(fm->wire, each, arg);
 }

@@ -125,10 +125,10 @@ int cadge_settings_read(const struct cadge_open_args *args, const struct cadge_s
 
 /* Zero: connected, and not met yet. What has happened, and what the sink has been told of it. */
 struct cadge_state {
-	bool greeted; /* our greeting has left */
-	bool up;      /* both directions work, and the sink knows */
-	bool broken;  /* the peer or the connection is gone */
-	bool told;    /* and the sink knows */
+	bool greeted;  /* our greeting has left */
+	bool up;       /* both directions work, and the sink knows */
+	bool broken;   /* the peer or the connection is gone */
+	bool reported; /* and the sink knows */
 };
 
 /* Whether post may go on: DONE, BUSY before `up`, E_DOWN. */
@@ -138,7 +138,7 @@ static inline int cadge_usable(const struct cadge_state *state)
 }
 
 /* Tells the sink once that the channel is up, or that it is down. Both return the number of events. */
-static inline int cadge_tell_up(struct cadge_state *state, struct cadge_sink *sink, uint32_t peer)
+static inline int cadge_report_up(struct cadge_state *state, struct cadge_sink *sink, uint32_t peer)
 {
 	if (state->up || state->broken)
 		return 0;
@@ -147,11 +147,11 @@ static inline int cadge_tell_up(struct cadge_state *state, struct cadge_sink *si
 	return 1;
 }
 
-static inline int cadge_tell_down(struct cadge_state *state, struct cadge_sink *sink, uint32_t peer)
+static inline int cadge_report_down(struct cadge_state *state, struct cadge_sink *sink, uint32_t peer)
 {
-	if (!state->broken || state->told)
+	if (!state->broken || state->reported)
 		return 0;
-	state->told = true;
+	state->reported = true;
 	state->up = false;
 	sink->down(sink, peer, CADGE_E_DOWN);
 	return 1;

@@ -40,7 +40,7 @@ struct cadge_fiber {
 #endif
 };
 
-static void tell_leaving(struct cadge_fiber *fiber, bool for_ever)
+static void note_leaving(struct cadge_fiber *fiber, bool for_ever)
 {
 #if CADGE_SANITIZED
 	__sanitizer_start_switch_fiber(for_ever ? NULL : &fiber->fake_inside, fiber->outside_bottom,
@@ -50,7 +50,7 @@ static void tell_leaving(struct cadge_fiber *fiber, bool for_ever)
 #endif
 }
 
-static void tell_inside(struct cadge_fiber *fiber, bool again)
+static void note_inside(struct cadge_fiber *fiber, bool again)
 {
 #if CADGE_SANITIZED
 	__sanitizer_finish_switch_fiber(again ? fiber->fake_inside : NULL, &fiber->outside_bottom,
@@ -60,7 +60,7 @@ static void tell_inside(struct cadge_fiber *fiber, bool again)
 #endif
 }
 
-static void tell_entering(struct cadge_fiber *fiber)
+static void note_entering(struct cadge_fiber *fiber)
 {
 #if CADGE_SANITIZED
 	__sanitizer_start_switch_fiber(&fiber->fake_outside, fiber->stack, fiber->stack_bytes);
@@ -69,7 +69,7 @@ static void tell_entering(struct cadge_fiber *fiber)
 #endif
 }
 
-static void tell_outside(struct cadge_fiber *fiber)
+static void note_outside(struct cadge_fiber *fiber)
 {
 #if CADGE_SANITIZED
 	__sanitizer_finish_switch_fiber(fiber->fake_outside, NULL, NULL);
@@ -79,7 +79,7 @@ static void tell_outside(struct cadge_fiber *fiber)
 }
 
 /* Frames that were left for good are still marked as such. */
-static void tell_emptied(struct cadge_fiber *fiber)
+static void note_emptied(struct cadge_fiber *fiber)
 {
 #if CADGE_SANITIZED
 	ASAN_UNPOISON_MEMORY_REGION(fiber->stack, fiber->stack_bytes);
@@ -94,10 +94,10 @@ static void switch_out(struct cadge_fiber *fiber);
 /* What a fiber runs first. Its stack is made anew for each function, so it never returns. */
 __attribute__((noreturn, used)) static void run(struct cadge_fiber *fiber)
 {
-	tell_inside(fiber, false);
+	note_inside(fiber, false);
 	fiber->function(fiber->arg);
 	fiber->suspended = false;
-	tell_leaving(fiber, true);
+	note_leaving(fiber, true);
 	switch_out(fiber);
 	abort();
 }
@@ -241,16 +241,16 @@ void cadge_fiber_destroy(struct cadge_fiber *fiber)
 	if (!fiber)
 		return;
 	cadge_guard_forget(&fiber->guard);
-	tell_emptied(fiber);
+	note_emptied(fiber);
 	munmap(fiber->stack - fiber->stack_bytes, 2 * fiber->stack_bytes);
 	free(fiber);
 }
 
 void cadge_fiber_resume(struct cadge_fiber *fiber)
 {
-	tell_entering(fiber);
+	note_entering(fiber);
 	switch_in(fiber);
-	tell_outside(fiber);
+	note_outside(fiber);
 }
 
 void cadge_fiber_start(struct cadge_fiber *fiber, void (*function)(void *arg), void *arg)
@@ -258,7 +258,7 @@ void cadge_fiber_start(struct cadge_fiber *fiber, void (*function)(void *arg), v
 	fiber->function = function;
 	fiber->arg = arg;
 	if (fiber->suspended)
-		tell_emptied(fiber);
+		note_emptied(fiber);
 	fiber->suspended = true;
 	make_stack(fiber);
 	cadge_fiber_resume(fiber);
@@ -266,9 +266,9 @@ void cadge_fiber_start(struct cadge_fiber *fiber, void (*function)(void *arg), v
 
 void cadge_fiber_yield(struct cadge_fiber *fiber)
 {
-	tell_leaving(fiber, false);
+	note_leaving(fiber, false);
 	switch_out(fiber);
-	tell_inside(fiber, true);
+	note_inside(fiber, true);
 }
 
 bool cadge_fiber_is_suspended(const struct cadge_fiber *fiber)

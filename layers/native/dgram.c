@@ -71,9 +71,9 @@ static int dgram_received(struct cadge_ctx *ctx, const uint8_t *data, size_t byt
 		if (!dgram_greet(chan, CADGE_STAMP_WELCOME))
 			ctx->busy_posts++;
 		break;
-	case CADGE_STAMP_WELCOME: events = fabric_tell_up(chan, sink); break;
+	case CADGE_STAMP_WELCOME: events = fabric_report_up(chan, sink); break;
 	case CADGE_STAMP_DATA:
-		events = fabric_tell_up(chan, sink) + 1;
+		events = fabric_report_up(chan, sink) + 1;
 		sink->recv(sink, chan->peer, data + DGRAM_HEAD_BYTES, bytes - DGRAM_HEAD_BYTES, NULL);
 		break;
 	}

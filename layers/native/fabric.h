@@ -115,9 +115,9 @@ static inline struct cadge_chan *fabric_sender(struct cadge_ctx *ctx, uint32_t s
 	return NULL;
 }
 
-static inline int fabric_tell_up(struct cadge_chan *chan, struct cadge_sink *sink)
+static inline int fabric_report_up(struct cadge_chan *chan, struct cadge_sink *sink)
 {
-	const int events = cadge_tell_up(&chan->state, sink, chan->peer);
+	const int events = cadge_report_up(&chan->state, sink, chan->peer);
 
 	chan->ctx->meeting -= (uint32_t)events;
 	return events;

@@ -83,7 +83,7 @@ static int ofi_greet_all(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 		if (chan->connected && !chan->state.up && !chan->state.broken &&
 		    cadge_greet(&chan->greeting, ofi_send_greeting, chan))
-			events += fabric_tell_up(chan, sink);
+			events += fabric_report_up(chan, sink);
 	}
 	return events;
 }
@@ -94,7 +94,7 @@ static int ofi_down(struct cadge_chan *chan, struct cadge_sink *sink)
 		return 0;
 	chan->ctx->meeting -= !chan->state.up;
 	chan->state.broken = true;
-	return cadge_tell_down(&chan->state, sink, chan->peer);
+	return cadge_report_down(&chan->state, sink, chan->peer);
 }
 
 static int ofi_sent(struct cadge_ctx *ctx, struct fabric_send *send, struct cadge_sink *sink, int code)

@@ -51,14 +51,14 @@ struct cadge_chan {
 	uint32_t peer;
 	uint32_t life;
 	size_t bytes_max; /* of a message */
-	bool up, greeted, broken, told_down;
+	bool up, greeted, broken, down_reported;
 };
 
 struct cadge_ctx {
 	struct cadge_ucx ucx;
 	struct cadge_sink *sink;
 	int events;
-	bool news; /* something below waits for deliver_news */
+	bool events_pending; /* something below waits for deliver_events */
 	bool lend;
 	enum cadge_wait_mode wait_mode;
 	unsigned int rounds; /* of progress in one poll */
@@ -86,7 +86,7 @@ static const struct cadge_option ucx_options[] = {
 static void chan_break(struct cadge_chan *chan)
 {
 	chan->broken = true;
-	chan->ctx->news = true;
+	chan->ctx->events_pending = true;
 }
 
 static void chan_up(struct cadge_chan *chan)
@@ -103,7 +103,7 @@ static enum cadge_keep on_landed(void *user, uint32_t life, void *data, size_t b
 	struct cadge_chan *chan = user;
 	struct cadge_ctx *ctx = chan->ctx;
 
-	ctx->news = true; /* a buffer may have become free for an offer that waits */
+	ctx->events_pending = true; /* a buffer may have become free for an offer that waits */
 	if (life != chan->life || !ctx->sink)
 		return CADGE_TAKEN;
 	if (status != UCS_OK) {
@@ -154,7 +154,7 @@ static void ucx_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 		return;
 	}
 	cadge_ucx_landing_free(ctx->landings, lend);
-	ctx->news = true;
+	ctx->events_pending = true;
 }
 
 /* ---- sending ---- */
@@ -196,7 +196,7 @@ static void on_sent(void *request, ucs_status_t status, void *arg)
 	}
 	op->next = chan->ctx->finished; /* a library call outside of poll finished it */
 	chan->ctx->finished = op;
-	chan->ctx->news = true;
+	chan->ctx->events_pending = true;
 }
 
 /* What the library answered to `op`, which it keeps when the send goes on. */
@@ -274,11 +274,11 @@ static int ucx_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 /* ---- progress ---- */
 
 /* What could not be delivered where it happened: ups and downs, late sends, offers that waited. */
-static __attribute__((noinline)) void deliver_news(struct cadge_ctx *ctx)
+static __attribute__((noinline)) void deliver_events(struct cadge_ctx *ctx)
 {
 	struct op *op;
 
-	ctx->news = false;
+	ctx->events_pending = false;
 	while ((op = ctx->finished)) {
 		ctx->finished = op->next;
 		op_finish(op);
@@ -290,8 +290,8 @@ static __attribute__((noinline)) void deliver_news(struct cadge_ctx *ctx)
 			continue;
 		if (chan->greeted)
 			chan_up(chan);
-		if (chan->broken && !chan->told_down) {
-			chan->told_down = true;
+		if (chan->broken && !chan->down_reported) {
+			chan->down_reported = true;
 			chan->up = false;
 			ctx->events++;
 			ctx->sink->down(ctx->sink, i, CADGE_E_DOWN);
@@ -310,8 +310,8 @@ static int ucx_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	ctx->events = 0;
 	for (unsigned int round = ctx->rounds; round && !ctx->events; round--) {
 		ucp_worker_progress(ctx->ucx.worker);
-		if (UNLIKELY(ctx->news))
-			deliver_news(ctx);
+		if (UNLIKELY(ctx->events_pending))
+			deliver_events(ctx);
 	}
 	ctx->sink = NULL;
 	return ctx->events;
@@ -319,13 +319,13 @@ static int ucx_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 static int ucx_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
-	return ctx->news ? CADGE_DONE : cadge_ucx_wait(&ctx->ucx, timeout_ns);
+	return ctx->events_pending ? CADGE_DONE : cadge_ucx_wait(&ctx->ucx, timeout_ns);
 }
 
 static int ucx_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 {
-	return ctx->news && ctx->ucx.wake_fd >= 0 ? CADGE_BUSY
-						  : cadge_ucx_event(&ctx->ucx, fd_out, due_ns_out);
+	return ctx->events_pending && ctx->ucx.wake_fd >= 0 ? CADGE_BUSY
+							    : cadge_ucx_event(&ctx->ucx, fd_out, due_ns_out);
 }
 
 /* ---- connecting ---- */
@@ -384,7 +384,7 @@ static int ucx_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	if (code != CADGE_DONE)
 		return code;
 	chan->id_out = id;
-	chan->broken = chan->told_down = chan->up = false;
+	chan->broken = chan->down_reported = chan->up = false;
 	request = ucp_am_send_nbx(chan->ep, id, greeting, sizeof(greeting), NULL, 0, &param);
 	if (UCS_PTR_IS_ERR(request)) {
 		cadge_ucx_disconnect(&ctx->ucx, chan->ep);
@@ -393,7 +393,7 @@ static int ucx_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	}
 	if (request)
 		ucp_request_free(request);
-	ctx->news = true; /* the peer's greeting may have come before */
+	ctx->events_pending = true; /* the peer's greeting may have come before */
 	*chan_out = chan;
 	return CADGE_DONE;
 }
@@ -533,11 +533,11 @@ static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 {
 	static const char either[] = "eager or rendezvous, as the library decides";
 	struct cadge_ucx_path path = {.rendezvous_bytes = 0};
-	const bool told = sends_of(ctx, &path);
+	const bool known = sends_of(ctx, &path);
 	const char *shorter = path.all_rendezvous ? "rendezvous" : "eager";
 	const char *longer = path.all_rendezvous || path.rendezvous_bytes ? "rendezvous" : "eager";
 	const uint64_t eager_bytes_max =
-		told && path.rendezvous_bytes ? path.rendezvous_bytes - 1 : ctx->message_bytes_max;
+		known && path.rendezvous_bytes ? path.rendezvous_bytes - 1 : ctx->message_bytes_max;
 	const struct cadge_limits limits = {
 		.caps = cadge_caps_granted(CAPS, ctx->ucx.place, ctx->wait_mode) &
 			~(ctx->lend ? 0 : CADGE_CAP_LEND),
@@ -546,8 +546,8 @@ static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 		.iov_max = IOV_MAX_ENTRIES,
 		.wire_overhead_bytes = 8, /* UCX's own active message header; none of ours */
 		.short_bytes_max = cadge_least(eager_bytes_max, ctx->message_bytes_max),
-		.short_path = told ? shorter : either,
-		.long_path = told ? longer : either,
+		.short_path = known ? shorter : either,
+		.long_path = known ? longer : either,
 	};
 
 	cadge_fill(limits_out, &limits, sizeof(limits));

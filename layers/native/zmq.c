@@ -18,7 +18,7 @@
 #include "kit/bytes.h"
 
 /* Three of the 1023 sockets, and five of the 1024 descriptors, that are the default, for each peer. */
-enum { PEERS_MAX = 128, IOV_ENTRIES = 16, LOOK_EVERY = 64, ENDPOINT_BYTES = 128 };
+enum { PEERS_MAX = 128, IOV_ENTRIES = 16, CHECK_EVERY = 64, ENDPOINT_BYTES = 128 };
 
 #define CAPS                                                                                                 \
 	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL |  \
@@ -346,7 +346,7 @@ static int receive(struct cadge_chan *chan, struct cadge_sink *sink)
 			bytes != sizeof(chan->mine.nonce) || memcmp(data, chan->mine.nonce, bytes) != 0;
 		greet(chan);
 		look(chan); /* the monitor told of the connection before */
-		events = cadge_tell_up(&chan->state, sink, chan->peer);
+		events = cadge_report_up(&chan->state, sink, chan->peer);
 	}
 	pair_release(ctx, lend);
 	return events;
@@ -359,7 +359,7 @@ static int pair_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		struct cadge_chan *chan = &ctx->chans[i];
 
-		if (!chan->theirs.endpoint[0] || chan->state.told)
+		if (!chan->theirs.endpoint[0] || chan->state.reported)
 			continue;
 		if (!have_spare(ctx))
 			return CADGE_E_MEMORY;
@@ -368,9 +368,9 @@ static int pair_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		else
 			events += receive(chan, sink);
 		/* To look is a system call: not each time. */
-		if (!chan->state.up || ++chan->polls >= LOOK_EVERY)
+		if (!chan->state.up || ++chan->polls >= CHECK_EVERY)
 			look(chan);
-		events += cadge_tell_down(&chan->state, sink, i);
+		events += cadge_report_down(&chan->state, sink, i);
 	}
 	return events;
 }
@@ -386,7 +386,7 @@ static int pair_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 		struct pollfd *pollfd = &pollfds[2 * i];
 
 		pollfd[0] = pollfd[1] = (struct pollfd){.fd = -1, .events = POLLIN};
-		if (!chan->theirs.endpoint[0] || chan->state.told)
+		if (!chan->theirs.endpoint[0] || chan->state.reported)
 			continue;
 		/* The descriptors tell of what comes; ZMQ_EVENTS knows what is there. Monitors tell by theirs alone. */
 		if (chan->lost || chan->state.broken ||
@@ -401,7 +401,7 @@ static int pair_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	code = cadge_sleep(pollfds, 2 * ctx->peers, timeout_ns);
 	for (uint32_t i = 0; i < ctx->peers; i++)
 		if (pollfds[2 * i + 1].revents)
-			ctx->chans[i].polls = LOOK_EVERY; /* at once */
+			ctx->chans[i].polls = CHECK_EVERY; /* at once */
 	return code;
 }
 

@@ -41,7 +41,7 @@ struct cadge_chan {
 	struct pgr_peer *to; /* NULL: not connected */
 	uint32_t peer, life;
 	uint64_t nonce_in, nonce_out, client; /* client: the peer's binding to us */
-	bool heard, answered, up, down;
+	bool greeted, answered, up, down;
 	uint64_t hello; /* the nonce, while the hello is under way */
 	uint8_t address[PGR_ADDRESS_BYTES];
 	size_t address_bytes;
@@ -236,7 +236,7 @@ static struct cadge_chan *caller(struct cadge_ctx *ctx, const struct pgr_request
 		return chan->to ? chan : NULL;
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		chan = &ctx->chans[i];
-		if (!chan->to || chan->client != request->client || !chan->heard)
+		if (!chan->to || chan->client != request->client || !chan->greeted)
 			continue;
 		pgr_set_client_data(ctx->pgr, &request->token,
 				    chan); /* the engine had forgotten it meanwhile */
@@ -264,7 +264,7 @@ static void on_hello(void *arg, const struct pgr_request *request)
 		if (chan->nonce_in != nonce)
 			continue;
 		chan->client = request->client;
-		chan->heard = true;
+		chan->greeted = true;
 		pgr_set_client_data(ctx->pgr, &request->token, chan);
 		pgr_reply(ctx->pgr, &request->token, NULL, 0, 0, NULL, NULL);
 		if (chan->answered)
@@ -468,7 +468,7 @@ int peregrine_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chans[peer];
 	chan->nonce_in = pgr_nonce();
-	chan->heard = false;
+	chan->greeted = false;
 	cadge_blob_u32(&out, (uint32_t)chan->nonce_in);
 	cadge_blob_u32(&out, (uint32_t)(chan->nonce_in >> 32));
 	cadge_blob_bytes(&out, address, bytes);
@@ -492,7 +492,7 @@ static void on_hello_answered(void *arg, int code, const void *result, size_t re
 		return;
 	}
 	chan->answered = true;
-	if (chan->heard)
+	if (chan->greeted)
 		go_up(chan);
 }
 
@@ -543,7 +543,7 @@ int peregrine_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 		return CADGE_E_ARGUMENT;
 	chan->life++; /* events of this life are dropped */
 	chan->to = NULL;
-	chan->up = chan->heard = false;
+	chan->up = chan->greeted = false;
 	chan->client = 0;
 	pgr_delegations_from(ctx->pgr, chan->address, chan->address_bytes, 0);
 	pgr_unbind(to);

@@ -108,7 +108,7 @@ int pm_send(struct pm *pm, uint32_t number, uint32_t peer, void *buffer, size_t 
 		return CADGE_DONE;
 	}
 	flow->sent++;
-	flow->told = flow->expected;
+	flow->credited = flow->expected;
 	return CADGE_DONE;
 }
 
@@ -137,7 +137,7 @@ static bool tell(struct pm *pm, struct flow *flow, enum kind kind)
 	if (code == CADGE_BUSY)
 		cadge_wire_drop(link, packet);
 	if (code == CADGE_DONE)
-		flow->told = flow->expected;
+		flow->credited = flow->expected;
 	return code != CADGE_BUSY;
 }
 
@@ -145,8 +145,8 @@ static void end_refusal(struct pm *pm, struct flow *flow, enum refused refused)
 {
 	struct channel *channel = &pm->channel[flow->channel];
 
-	channel->refused -= flow->refused == TOLD;
-	channel->refused += refused == TOLD;
+	channel->refused -= flow->refused == REPORTED;
+	channel->refused += refused == REPORTED;
 	flow->refused = refused;
 }
 
@@ -154,22 +154,22 @@ static void end_refusal(struct pm *pm, struct flow *flow, enum refused refused)
 static bool settle(struct pm *pm, struct flow *flow, bool idle)
 {
 	const struct channel *channel = &pm->channel[flow->channel];
-	const uint16_t owed = (uint16_t)(flow->expected - flow->told);
+	const uint16_t owed = (uint16_t)(flow->expected - flow->credited);
 	const bool runs = pm->running == flow->channel;
 
 	if (!pm->peer[flow->peer].link || pm->peer[flow->peer].down)
 		return true;
 	if (flow->sent != flow->next && may_send(pm, flow))
 		send_rest(pm, flow); /* comes into debt again where there is no room */
-	if (flow->refused == UNTOLD) {
+	if (flow->refused == UNREPORTED) {
 		if (!tell(pm, flow, NACK))
 			return false;
 		pm->nacks_sent++;
-		end_refusal(pm, flow, TOLD);
+		end_refusal(pm, flow, REPORTED);
 		return !(runs && channel->idle_count);
 	}
 	/* Some buffers for one ROOM: what does not fit then is refused and sent again. */
-	if (flow->refused == TOLD && runs && channel->idle_count) {
+	if (flow->refused == REPORTED && runs && channel->idle_count) {
 		if (!(idle || channel->idle_count > pm->buffers / 4) || !tell(pm, flow, ROOM))
 			return false;
 		end_refusal(pm, flow, NONE);
@@ -199,7 +199,7 @@ static void settle_all(struct pm *pm, bool idle)
 static __attribute__((noinline)) void recall(struct pm *pm, struct channel *channel)
 {
 	for (uint32_t i = 0; i < pm->peers; i++)
-		if (channel->flows[i].refused == TOLD)
+		if (channel->flows[i].refused == REPORTED)
 			into_debt(pm, &channel->flows[i]);
 }
 
@@ -216,7 +216,7 @@ static enum cadge_keep take_data(struct pm *pm, struct flow *flow, uint8_t *data
 	}
 	into_debt(pm, flow);
 	if (UNLIKELY(!channel->idle || flow->channel != pm->running)) {
-		end_refusal(pm, flow, UNTOLD);
+		end_refusal(pm, flow, UNREPORTED);
 		return CADGE_TAKEN;
 	}
 	buffer = CADGE_POOL_TAKE(channel->idle);
@@ -423,7 +423,7 @@ static int open_wire(const struct cadge_open_args *args, const struct pm_config 
 		.packet_bytes = config->packet_bytes,
 		.packets = config->channels * config->window + CONTROL_PACKETS,
 		/* All buffers, whoever fills them; libfabric counts them for all peers together. */
-		.kept = (config->channels * config->buffers + args->peers_max - 1) / args->peers_max,
+		.held = (config->channels * config->buffers + args->peers_max - 1) / args->peers_max,
 		.operations = config->operations + 1, /* and the quiet before an answer */
 		.calls = &calls,
 		.arg = pm,
@@ -525,7 +525,7 @@ int pm_disconnect(struct pm *pm, uint32_t peer)
 		drop_received(pm, channel, peer);
 		end_refusal(pm, flow, NONE);
 		flow->acked = flow->sent = flow->next = flow->taken = 0;
-		flow->expected = flow->told = 0;
+		flow->expected = flow->credited = 0;
 		flow->stopped = false;
 		if (channel->refused)
 			recall(pm, channel);
@@ -548,7 +548,7 @@ void pm_counters(const struct pm *pm, void (*each)(void *arg, const char *name, 
 	each(arg, "packets_dropped_after_nack", pm->dropped_after_nack);
 	each(arg, "packets_refused", pm->refused);
 	each(arg, "writes_refused", pm->writes_refused);
-	each(arg, "withdrawals_heard", pm->withdrawals_heard);
+	each(arg, "withdrawals_heard", pm->withdrawals_received);
 	pm_pins_counters(&pm->pins, each, arg);
 	cadge_wire_counters(pm->wire, each, arg);
 }

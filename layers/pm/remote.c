@@ -183,7 +183,7 @@ int pm_attach(struct pm *pm, uint32_t number, struct cadge_blob_in *handle, stru
 		return CADGE_E_ARGUMENT;
 	if (!peer->link)
 		return CADGE_E_DOWN;
-	if (peer->table_heard && !is_valid(peer, &read))
+	if (peer->table_received && !is_valid(peer, &read))
 		return CADGE_E_REFUSED;
 	remote = malloc(sizeof(*remote));
 	if (!remote)
@@ -267,12 +267,12 @@ static bool answer(struct peer *peer)
 {
 	uint8_t *packet;
 
-	if (peer->quiet < peer->withdrawals_heard && !peer->quieting) {
+	if (peer->quiet < peer->withdrawals_received && !peer->quieting) {
 		const int code = cadge_wire_quiet(peer->link, PM_QUIET_TOKEN);
 
 		if (code == CADGE_BUSY)
 			return false;
-		peer->quiet_asked = peer->withdrawals_heard;
+		peer->quiet_asked = peer->withdrawals_received;
 		peer->quieting = code == CADGE_QUEUED;
 		if (code == CADGE_DONE)
 			peer->quiet = peer->quiet_asked;
@@ -311,19 +311,19 @@ static bool take_pins(struct pm *pm, struct peer *peer, const uint8_t *body, siz
 
 	if (first > PM_PINS_MAX || count > PM_PINS_MAX - first ||
 	    bytes != PM_TABLE_HEAD_BYTES + count * PM_TABLE_ENTRY_BYTES ||
-	    (peer->table_heard && (nonce != peer->nonce || withdrawal <= peer->withdrawals_heard)))
+	    (peer->table_received && (nonce != peer->nonce || withdrawal <= peer->withdrawals_received)))
 		return false;
 	for (size_t i = 0; i < count; i++)
 		peer->valid_from[first + i] =
 			cadge_load64(body + PM_TABLE_HEAD_BYTES + i * PM_TABLE_ENTRY_BYTES);
 	peer->nonce = nonce;
-	peer->withdrawals_heard = withdrawal;
-	if (peer->table_heard)
-		pm->withdrawals_heard++;
+	peer->withdrawals_received = withdrawal;
+	if (peer->table_received)
+		pm->withdrawals_received++;
 	else /* nothing was written yet */
 		peer->quiet = peer->withdrawals_replied = withdrawal;
-	peer->table_heard = peer->table_heard || cadge_load32(body + 20);
-	for (struct pm_remote *remote = peer->remotes; remote && peer->table_heard; remote = remote->next)
+	peer->table_received = peer->table_received || cadge_load32(body + 20);
+	for (struct pm_remote *remote = peer->remotes; remote && peer->table_received; remote = remote->next)
 		remote->withdrawn = remote->withdrawn || !is_valid(peer, remote);
 	return true;
 }
@@ -388,7 +388,7 @@ void pm_remote_settle(struct pm *pm)
 		if (!peer->wire_up || peer->down)
 			continue;
 		pm->remote_due |= !send_whole_table(pm, peer) || !send_withdrawals(pm, peer) || !answer(peer);
-		if (peer->table_sent && peer->table_heard && !peer->up) {
+		if (peer->table_sent && peer->table_received && !peer->up) {
 			peer->up = true;
 			pm->events.up(pm->events.arg, i);
 		}

@@ -20,7 +20,7 @@
 enum kind { DATA, ACK, NACK, ROOM, PINS, LEFT };
 
 /* What a receiver has to say of a packet that it did not take. */
-enum refused { NONE, UNTOLD, TOLD };
+enum refused { NONE, UNREPORTED, REPORTED };
 
 struct held {
 	uint8_t *packet;
@@ -34,7 +34,7 @@ struct flow {
 	uint16_t taken; /* send buffers that the caller has */
 	bool stopped;   /* by a NACK */
 	/* in */
-	uint16_t expected, told; /* taken, and said so */
+	uint16_t expected, credited; /* taken, and said so */
 	enum refused refused;
 	bool in_debt; /* in the list of those that have something to say */
 	struct flow *next_in_debt;
@@ -68,11 +68,11 @@ struct peer {
 	bool table_begun, table_sent;
 	uint64_t withdrawals_sent, withdrawals_answered;
 	/* Its pins, as we were told. */
-	bool table_heard;
+	bool table_received;
 	uint64_t nonce;                   /* in handles of its context */
 	uint64_t valid_from[PM_PINS_MAX]; /* by slot: pins of lower numbers have left */
 	struct pm_remote *remotes;
-	uint64_t withdrawals_heard;
+	uint64_t withdrawals_received;
 	uint64_t quiet_asked, quiet; /* writes before this withdrawal are, or will be, visible */
 	bool quieting;
 	uint64_t withdrawals_replied;
@@ -88,7 +88,7 @@ struct pm {
 	struct pm_pins pins;
 	uint64_t no_send_buffer, nacks_sent, nacks_received, acks_alone, packets_again, dropped_after_nack,
 		refused;
-	uint64_t writes_refused, withdrawals_heard;
+	uint64_t writes_refused, withdrawals_received;
 	struct channel channel[PM_CHANNELS_MAX];
 	struct held *held;
 	struct flow *flows;

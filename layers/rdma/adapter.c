@@ -116,9 +116,9 @@ int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 	return cadge_mailbox_post(chan->box->mailbox, iov, count, token);
 }
 
-static inline void look_at_mail(struct cadge_ctx *ctx)
+static inline void poll_mail(struct cadge_ctx *ctx)
 {
-	cadge_mail_look(&ctx->mail, &ctx->sink, &ctx->events);
+	cadge_mail_poll(&ctx->mail, &ctx->sink, &ctx->events);
 }
 
 FLATTEN int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
@@ -127,19 +127,19 @@ FLATTEN int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 	ctx->sink = sink;
 	ctx->events = 0;
-	if (substrate.mapped_look) {
-		look_at_mail(ctx);
+	if (substrate.mapped_poll) {
+		poll_mail(ctx);
 		if (ctx->events && ++ctx->skipped < POLLS_SKIPPED)
 			return ctx->events;
 		ctx->skipped = 0;
-		if (!substrate.mapped_look(ctx->wire))
+		if (!substrate.mapped_poll(ctx->wire))
 			return ctx->events;
 	} else {
 		code = cadge_wire_progress(ctx->wire, 1);
 		if (code < 0)
 			return code;
 	}
-	look_at_mail(ctx);
+	poll_mail(ctx);
 	return ctx->events;
 }
 

@@ -59,7 +59,7 @@ struct rdma_substrate {
 	 * What lies in a mailbox that is mapped needs no library. So poll looks there first, lets the library run by this when they are
 	 * empty, or every 16th time, and looks again where it says that it has brought something. NULL: the library runs first.
 	 */
-	unsigned int (*mapped_look)(struct cadge_wire *wire);
+	unsigned int (*mapped_poll)(struct cadge_wire *wire);
 	const char *short_path, *long_path;
 	bool maps;                /* see cadge_mail_style */
 	int (*fence)(void *link); /* of the mailbox; its link is a box */

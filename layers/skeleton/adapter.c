@@ -141,8 +141,8 @@ static int skeleton_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		if (bytes >= 0 && chan->state.up && ++events)
 			sink->recv(sink, i, ctx->message, (size_t)bytes, NULL);
 		else if (bytes >= 0) /* the peer's greeting */
-			events += cadge_tell_up(&chan->state, sink, i);
-		events += cadge_tell_down(&chan->state, sink, i);
+			events += cadge_report_up(&chan->state, sink, i);
+		events += cadge_report_down(&chan->state, sink, i);
 	}
 	return events;
 }

@@ -84,12 +84,12 @@ int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 	ctx->sink = sink;
 	ctx->events = 0;
-	cadge_mail_look(&ctx->mail, &ctx->sink, &ctx->events);
+	cadge_mail_poll(&ctx->mail, &ctx->sink, &ctx->events);
 	if (!ctx->events || ++ctx->skipped >= POLLS_SKIPPED) {
 		ctx->skipped = 0;
 		code = vmmc_progress(ctx->vmmc, 1);
 		if (code > 0)
-			cadge_mail_look(&ctx->mail, &ctx->sink, &ctx->events);
+			cadge_mail_poll(&ctx->mail, &ctx->sink, &ctx->events);
 	}
 	return code < 0 ? code : ctx->events;
 }

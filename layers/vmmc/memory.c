@@ -157,7 +157,7 @@ void vmmc_drop_answered(struct vmmc *vmmc)
 void vmmc_unexport(struct vmmc_export *export)
 {
 	struct vmmc *vmmc = export->vmmc;
-	const struct vmmc_head head = {.kind = LETTER_UNEXPORT,
+	const struct vmmc_head head = {.kind = CONTROL_UNEXPORT,
 				       .slot = export->slot,
 				       .generation = export->generation,
 				       .offset_bytes = ++vmmc->withdrawals};
@@ -165,7 +165,7 @@ void vmmc_unexport(struct vmmc_export *export)
 	export->withdrawal = vmmc->withdrawals;
 	for (uint32_t i = 0; i < vmmc->peers; i++)
 		if (vmmc->links[i].wire && is_for(export, &vmmc->links[i]))
-			vmmc_tell(&vmmc->links[i], &head, NULL, 0);
+			vmmc_send_control(&vmmc->links[i], &head, NULL, 0);
 	vmmc->exports[export->slot] = NULL;
 	CADGE_POOL_GIVE(vmmc->ending, export);
 	vmmc_drop_answered(vmmc);
@@ -270,7 +270,7 @@ enum cadge_progress vmmc_reach(const struct vmmc_import *import)
 
 void vmmc_unexported(struct vmmc_link *link, const struct vmmc_head *head)
 {
-	const struct vmmc_head answer = {.kind = LETTER_UNEXPORTED,
+	const struct vmmc_head answer = {.kind = CONTROL_UNEXPORT_ACK,
 					 .slot = head->slot,
 					 .generation = head->generation,
 					 .offset_bytes = head->offset_bytes};
@@ -284,7 +284,7 @@ void vmmc_unexported(struct vmmc_link *link, const struct vmmc_head *head)
 			}
 		vmmc_forget_source(link, head->slot, head->generation);
 	}
-	vmmc_tell(link, &answer, NULL, 0);
+	vmmc_send_control(link, &answer, NULL, 0);
 }
 
 bool vmmc_unexport_answered(struct vmmc_link *link, const struct vmmc_head *head)

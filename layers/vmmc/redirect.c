@@ -116,13 +116,13 @@ void vmmc_forget_source(struct vmmc_link *link, uint32_t slot, uint32_t generati
 	free(source);
 }
 
-static void answer(struct vmmc_link *link, const struct vmmc_head *to, enum letter_kind kind, uint32_t detail,
-		   const void *more, size_t more_bytes)
+static void answer(struct vmmc_link *link, const struct vmmc_head *to, enum control_kind kind,
+		   uint32_t detail, const void *more, size_t more_bytes)
 {
 	const struct vmmc_head head = {
 		.kind = kind, .slot = to->slot, .generation = to->generation, .detail = detail};
 
-	vmmc_tell(link, &head, more, more_bytes);
+	vmmc_send_control(link, &head, more, more_bytes);
 }
 
 /* From now on updates go to the new buffer. */
@@ -133,7 +133,7 @@ static bool follow(struct vmmc_link *link, const struct vmmc_head *head, struct 
 
 	if (!source || source->instead ||
 	    cadge_wire_attach(link->wire, key, &source->instead) != CADGE_DONE) {
-		answer(link, head, LETTER_LANDED, 1, NULL, 0);
+		answer(link, head, CONTROL_REDIRECT_ACK, 1, NULL, 0);
 		return true;
 	}
 	for (uint32_t i = 0; i < source->pieces_count; i++) {
@@ -141,7 +141,7 @@ static bool follow(struct vmmc_link *link, const struct vmmc_head *head, struct 
 		cadge_store64(pieces + i * PIECE_BYTES + 8, source->pieces[i].end);
 	}
 	source->copying = source->pieces_count;
-	answer(link, head, LETTER_LANDED, 0, pieces, source->pieces_count * PIECE_BYTES);
+	answer(link, head, CONTROL_REDIRECT_ACK, 0, pieces, source->pieces_count * PIECE_BYTES);
 	return true;
 }
 
@@ -153,7 +153,7 @@ static bool go_back(struct vmmc_link *link, const struct vmmc_head *head)
 		return false;
 	cadge_wire_detach(source->instead);
 	source->instead = NULL;
-	answer(link, head, LETTER_RESTORED, 0, NULL, 0);
+	answer(link, head, CONTROL_RESTORE_ACK, 0, NULL, 0);
 	return true;
 }
 
@@ -179,7 +179,7 @@ static void end_redirection(struct vmmc_export *export)
 	export->redirection = NOT_REDIRECTED;
 }
 
-static void tell_redirected(struct vmmc_export *export, int code, uint64_t copied_bytes)
+static void report_redirected(struct vmmc_export *export, int code, uint64_t copied_bytes)
 {
 	struct vmmc *vmmc = export->vmmc;
 
@@ -213,7 +213,7 @@ static bool landed(struct vmmc_link *link, struct vmmc_export *export, const str
 		return false;
 	if (head->detail) {
 		end_redirection(export);
-		tell_redirected(export, CADGE_E_MEMORY, 0);
+		report_redirected(export, CADGE_E_MEMORY, 0);
 		return true;
 	}
 	copied_bytes = copy_pieces(export, pieces, bytes);
@@ -221,8 +221,8 @@ static bool landed(struct vmmc_link *link, struct vmmc_export *export, const str
 	export->vmmc->redirections++;
 	export->redirection = REDIRECTED;
 	if (bytes)
-		answer(link, head, LETTER_COPIED, 0, NULL, 0);
-	tell_redirected(export, CADGE_DONE, copied_bytes);
+		answer(link, head, CONTROL_REDIRECT_DONE, 0, NULL, 0);
+	report_redirected(export, CADGE_DONE, copied_bytes);
 	return true;
 }
 
@@ -231,7 +231,7 @@ static bool restored(struct vmmc_export *export)
 	if (!export || export->redirection != RESTORING)
 		return false;
 	end_redirection(export);
-	tell_redirected(export, CADGE_DONE, 0);
+	report_redirected(export, CADGE_DONE, 0);
 	return true;
 }
 
@@ -245,8 +245,8 @@ static int begin_redirection(struct vmmc_link *link, struct vmmc_export *export,
 
 	if (code != CADGE_DONE)
 		return code;
-	head->kind = LETTER_REDIRECT;
-	code = vmmc_tell(link, head, key, out.used_bytes);
+	head->kind = CONTROL_REDIRECT;
+	code = vmmc_send_control(link, head, key, out.used_bytes);
 	if (code != CADGE_DONE) {
 		end_redirection(export);
 		return code;
@@ -260,7 +260,7 @@ static int begin_redirection(struct vmmc_link *link, struct vmmc_export *export,
 int vmmc_redirect(struct vmmc_export *export, void *to, size_t bytes)
 {
 	struct vmmc_head head = {
-		.kind = LETTER_RESTORE, .slot = export->slot, .generation = export->generation};
+		.kind = CONTROL_RESTORE, .slot = export->slot, .generation = export->generation};
 	struct vmmc_link *link;
 	int code;
 
@@ -277,7 +277,7 @@ int vmmc_redirect(struct vmmc_export *export, void *to, size_t bytes)
 		return CADGE_E_ARGUMENT;
 	if (to)
 		return begin_redirection(link, export, to, bytes, &head);
-	code = vmmc_tell(link, &head, NULL, 0);
+	code = vmmc_send_control(link, &head, NULL, 0);
 	if (code != CADGE_DONE)
 		return code;
 	export->redirection = RESTORING;
@@ -286,20 +286,20 @@ int vmmc_redirect(struct vmmc_export *export, void *to, size_t bytes)
 
 /* ---- both ---- */
 
-bool vmmc_redirect_letter(struct vmmc_link *link, const struct vmmc_head *head, const uint8_t *more,
-			  size_t more_bytes)
+bool vmmc_redirect_control(struct vmmc_link *link, const struct vmmc_head *head, const uint8_t *more,
+			   size_t more_bytes)
 {
 	struct cadge_blob_in key = {.at = more, .left_bytes = more_bytes, .ok = true};
 
 	switch (head->kind) {
-	case LETTER_UNEXPORT: vmmc_unexported(link, head); return true;
-	case LETTER_UNEXPORTED: return vmmc_unexport_answered(link, head);
-	case LETTER_REDIRECT: return head->generation > link->gone[head->slot] && follow(link, head, &key);
-	case LETTER_LANDED:
+	case CONTROL_UNEXPORT: vmmc_unexported(link, head); return true;
+	case CONTROL_UNEXPORT_ACK: return vmmc_unexport_answered(link, head);
+	case CONTROL_REDIRECT: return head->generation > link->gone[head->slot] && follow(link, head, &key);
+	case CONTROL_REDIRECT_ACK:
 		return landed(link, vmmc_find_export(link->vmmc, link->peer, head), head, more, more_bytes);
-	case LETTER_COPIED: return forget_pieces(link, head);
-	case LETTER_RESTORE: return go_back(link, head);
-	case LETTER_RESTORED: return restored(vmmc_find_export(link->vmmc, link->peer, head));
+	case CONTROL_REDIRECT_DONE: return forget_pieces(link, head);
+	case CONTROL_RESTORE: return go_back(link, head);
+	case CONTROL_RESTORE_ACK: return restored(vmmc_find_export(link->vmmc, link->peer, head));
 	default: return false;
 	}
 }
@@ -313,6 +313,6 @@ void vmmc_end_redirections(struct vmmc_link *link, bool tell)
 			continue;
 		end_redirection(export);
 		if (tell)
-			tell_redirected(export, CADGE_E_DOWN, 0);
+			report_redirected(export, CADGE_E_DOWN, 0);
 	}
 }

@@ -13,15 +13,15 @@
  * A letter is a packet: its head, little-endian, and for some kinds more bytes. All letters of a link leave in order, each
  * after the puts that were begun before it are visible.
  */
-enum letter_kind {
-	LETTER_NOTE = 1, /* to the exporter: bytes at offset_bytes were written */
-	LETTER_UNEXPORT, /* to importers: it has ended */
-	LETTER_REDIRECT, /* to the importer: the key of the new buffer */
-	LETTER_LANDED,   /* its answer: the pieces that it wrote before; `detail` 1: it could not follow */
-	LETTER_COPIED,   /* to the importer: they are copied */
-	LETTER_RESTORE,  /* to the importer: back to the export's own memory */
-	LETTER_RESTORED, /* its answer */
-	LETTER_UNEXPORTED, /* answers UNEXPORT, whose offset_bytes is the number of the withdrawal: no update follows */
+enum control_kind {
+	CONTROL_NOTIFY = 1,   /* to the exporter: bytes at offset_bytes were written */
+	CONTROL_UNEXPORT,     /* to importers: it has ended */
+	CONTROL_REDIRECT,     /* to the importer: the key of the new buffer */
+	CONTROL_REDIRECT_ACK, /* its answer: the pieces that it wrote before; `detail` 1: it could not follow */
+	CONTROL_REDIRECT_DONE, /* to the importer: they are copied */
+	CONTROL_RESTORE,       /* to the importer: back to the export's own memory */
+	CONTROL_RESTORE_ACK,   /* its answer */
+	CONTROL_UNEXPORT_ACK, /* answers UNEXPORT, whose offset_bytes is the number of the withdrawal: no update follows */
 };
 
 struct vmmc_head {
@@ -35,8 +35,8 @@ struct vmmc_head {
 _Static_assert(VMMC_PIECES_MAX *PIECE_BYTES <= MORE_BYTES, "pieces fit into a letter");
 
 /* One that has to wait. */
-struct vmmc_letter {
-	struct vmmc_letter *next;
+struct vmmc_control {
+	struct vmmc_control *next;
 	uint64_t number;
 	uint32_t bytes;
 	bool pooled; /* else from malloc */
@@ -83,7 +83,7 @@ struct vmmc_link {
 	struct vmmc_import *imports;
 	struct vmmc_source *sources;
 	/* letters */
-	struct vmmc_letter *pool, *idle_letters, *first, **last;
+	struct vmmc_control *pool, *idle_controls, *first, **last;
 	uint64_t written; /* letters so far; the last one's number */
 	uint64_t visible; /* those up to this number may leave */
 	uint64_t asked;   /* what the quiet that is under way will bring `visible` to */
@@ -140,8 +140,9 @@ struct vmmc {
 
 /* ---- vmmc.c ---- */
 
-/* Sends a letter, now or later. DONE or E_MEMORY; a note always finds room where link->idle_letters is not NULL. */
-int vmmc_tell(struct vmmc_link *link, const struct vmmc_head *head, const void *more, size_t more_bytes);
+/* Sends a letter, now or later. DONE or E_MEMORY; a note always finds room where link->idle_controls is not NULL. */
+int vmmc_send_control(struct vmmc_link *link, const struct vmmc_head *head, const void *more,
+		      size_t more_bytes);
 
 /* ---- memory.c ---- */
 
@@ -167,8 +168,8 @@ struct cadge_remote *vmmc_steer(const struct vmmc_import *to, uint64_t offset_by
 /* It was sent there. */
 void vmmc_steered(struct vmmc_import *to, uint64_t offset_bytes, size_t bytes);
 /* Letters about redirection; false: what no peer of ours sends, or about an export that has ended. */
-bool vmmc_redirect_letter(struct vmmc_link *link, const struct vmmc_head *head, const uint8_t *more,
-			  size_t more_bytes);
+bool vmmc_redirect_control(struct vmmc_link *link, const struct vmmc_head *head, const uint8_t *more,
+			   size_t more_bytes);
 /* Ends the redirections of a peer that is gone; `tell`: by upcalls. */
 void vmmc_end_redirections(struct vmmc_link *link, bool tell);
 

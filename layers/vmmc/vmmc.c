@@ -68,10 +68,10 @@ static bool send_packet(struct vmmc_link *link, uint8_t *packet, size_t bytes)
 	return true;
 }
 
-static void give_letter(struct vmmc_link *link, struct vmmc_letter *letter)
+static void give_letter(struct vmmc_link *link, struct vmmc_control *letter)
 {
 	if (letter->pooled)
-		CADGE_POOL_GIVE(link->idle_letters, letter);
+		CADGE_POOL_GIVE(link->idle_controls, letter);
 	else
 		free(letter);
 }
@@ -79,7 +79,7 @@ static void give_letter(struct vmmc_link *link, struct vmmc_letter *letter)
 /* Sends the letters that may leave. */
 static __attribute__((noinline)) void send_letters(struct vmmc_link *link)
 {
-	struct vmmc_letter *letter;
+	struct vmmc_control *letter;
 
 	while (link->up && !link->down && (letter = link->first) && may_leave(link, letter->number)) {
 		uint8_t *packet = take_packet(link);
@@ -98,7 +98,7 @@ static __attribute__((noinline)) void send_letters(struct vmmc_link *link)
 
 static void forget_letters(struct vmmc_link *link)
 {
-	struct vmmc_letter *letter;
+	struct vmmc_control *letter;
 
 	while ((letter = link->first)) {
 		link->first = letter->next;
@@ -110,13 +110,13 @@ static void forget_letters(struct vmmc_link *link)
 static int keep_letter(struct vmmc_link *link, const struct vmmc_head *head, const void *more,
 		       size_t more_bytes)
 {
-	struct vmmc_letter *letter =
-		head->kind == LETTER_NOTE ? CADGE_POOL_TAKE(link->idle_letters) : malloc(sizeof(*letter));
+	struct vmmc_control *letter =
+		head->kind == CONTROL_NOTIFY ? CADGE_POOL_TAKE(link->idle_controls) : malloc(sizeof(*letter));
 
 	if (!letter)
 		return CADGE_E_MEMORY;
 	letter->next = NULL;
-	letter->pooled = head->kind == LETTER_NOTE;
+	letter->pooled = head->kind == CONTROL_NOTIFY;
 	letter->number = link->written;
 	letter->bytes = (uint32_t)(HEAD_BYTES + more_bytes);
 	write_head(letter->data, head);
@@ -129,7 +129,8 @@ static int keep_letter(struct vmmc_link *link, const struct vmmc_head *head, con
 	return CADGE_DONE;
 }
 
-int vmmc_tell(struct vmmc_link *link, const struct vmmc_head *head, const void *more, size_t more_bytes)
+int vmmc_send_control(struct vmmc_link *link, const struct vmmc_head *head, const void *more,
+		      size_t more_bytes)
 {
 	uint8_t *packet;
 
@@ -167,11 +168,11 @@ static enum cadge_keep on_packet(void *arg, uint32_t peer, void *data, size_t by
 
 	if (bytes >= HEAD_BYTES) {
 		head = read_head(data);
-		if (head.kind == LETTER_NOTE)
+		if (head.kind == CONTROL_NOTIFY)
 			good = take_note(link, &head);
 		else if (head.slot < VMMC_EXPORTS_MAX)
-			good = vmmc_redirect_letter(link, &head, (uint8_t *)data + HEAD_BYTES,
-						    bytes - HEAD_BYTES);
+			good = vmmc_redirect_control(link, &head, (uint8_t *)data + HEAD_BYTES,
+						     bytes - HEAD_BYTES);
 	}
 	vmmc->letters_refused += !good;
 	return CADGE_TAKEN;
@@ -201,7 +202,7 @@ int vmmc_send(struct vmmc_import *to, uint64_t offset_bytes, const void *from, s
 	const bool special = to->source || !to->writes;
 	int code = CADGE_BUSY;
 
-	if (UNLIKELY(!op || ((flags & VMMC_NOTIFY) && !link->idle_letters)))
+	if (UNLIKELY(!op || ((flags & VMMC_NOTIFY) && !link->idle_controls)))
 		return CADGE_BUSY;
 	if (UNLIKELY(special))
 		remote = special_target(to, offset_bytes, bytes, &code);
@@ -221,14 +222,14 @@ int vmmc_send(struct vmmc_import *to, uint64_t offset_bytes, const void *from, s
 	if (UNLIKELY(special))
 		vmmc_steered(to, offset_bytes, bytes);
 	if (flags & VMMC_NOTIFY) {
-		const struct vmmc_head head = {.kind = LETTER_NOTE,
+		const struct vmmc_head head = {.kind = CONTROL_NOTIFY,
 					       .slot = to->slot,
 					       .generation = to->generation,
 					       .offset_bytes = offset_bytes,
 					       .bytes = bytes};
 
 		vmmc->notes_sent++;
-		vmmc_tell(link, &head, NULL, 0);
+		vmmc_send_control(link, &head, NULL, 0);
 	}
 	return code;
 }
@@ -405,7 +406,7 @@ static int make_link(struct vmmc *vmmc, struct vmmc_link *link, uint32_t peer)
 	if (!link->ops || !link->pool)
 		return CADGE_E_MEMORY;
 	for (uint32_t i = vmmc->notes; i-- > 0;)
-		CADGE_POOL_GIVE(link->idle_letters, &link->pool[i]);
+		CADGE_POOL_GIVE(link->idle_controls, &link->pool[i]);
 	return cadge_nonce(&link->nonce_for_peer);
 }
 

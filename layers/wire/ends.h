@@ -4,7 +4,7 @@ static void on_up(void *arg, uint32_t peer)
 {
 	struct cadge_ctx *ctx = arg;
 
-	ctx->events += cadge_tell_up(&ctx->chans[peer].state, ctx->sink, peer);
+	ctx->events += cadge_report_up(&ctx->chans[peer].state, ctx->sink, peer);
 }
 
 static void on_down(void *arg, uint32_t peer, int code)
@@ -13,5 +13,5 @@ static void on_down(void *arg, uint32_t peer, int code)
 
 	(void)code;
 	ctx->chans[peer].state.broken = true;
-	ctx->events += cadge_tell_down(&ctx->chans[peer].state, ctx->sink, peer);
+	ctx->events += cadge_report_down(&ctx->chans[peer].state, ctx->sink, peer);
 }

@@ -79,7 +79,7 @@ void cadge_mail_counters(const struct cadge_mail *mail,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg);
 
 /* Looks into all of them, and counts the events. By address: what the caller keeps in memory anyway costs no register. */
-static inline void cadge_mail_look(const struct cadge_mail *mail, struct cadge_sink *const *sink, int *events)
+static inline void cadge_mail_poll(const struct cadge_mail *mail, struct cadge_sink *const *sink, int *events)
 {
 	for (struct cadge_mailbox **at = mail->live; at != mail->live_end; at++)
 		*events += cadge_mailbox_poll(*at, *sink);

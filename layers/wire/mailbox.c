@@ -95,8 +95,8 @@ static void reset(struct cadge_mailbox *mb)
 {
 	memset(mb->area, 0, cadge_mailbox_area_bytes(&mb->shape));
 	mb->link = NULL;
-	mb->in = mb->told = mb->promised_in = mb->shape.lines;
-	mb->bulk_untold = mb->assembled_bytes = 0;
+	mb->in = mb->credited = mb->promised_in = mb->shape.lines;
+	mb->bulk_uncredited = mb->assembled_bytes = 0;
 	mb->bulk_head = mb->bulk_tail = 0;
 	mb->freed_first = mb->freed_next = 0;
 	mb->chunk_first = mb->chunk_described = mb->chunk_next = 0;
@@ -104,7 +104,7 @@ static void reset(struct cadge_mailbox *mb)
 	mb->credit_serial = mb->credit_given = 0;
 	mb->promise = mb->promised_acked = 0;
 	mb->quiet_busy = mb->credit_busy = mb->note_due = mb->greeted = false;
-	mb->greeting_due = mb->up = mb->broken = mb->told_down = mb->blocked = false;
+	mb->greeting_due = mb->up = mb->broken = mb->down_reported = mb->blocked = false;
 	for (uint32_t i = 0; i < BLOCKS; i++)
 		mb->blocks[i].busy = false;
 	mb->queue_count = mb->finished_count = mb->idle_count = 0;
@@ -277,7 +277,7 @@ static int take_chunk(struct cadge_mailbox *mb, struct cadge_sink *sink, const u
 			events++;
 		}
 	}
-	mb->bulk_untold += (bytes + LINE_BYTES - 1) & ~(LINE_BYTES - 1);
+	mb->bulk_uncredited += (bytes + LINE_BYTES - 1) & ~(LINE_BYTES - 1);
 	return events;
 }
 
@@ -339,8 +339,8 @@ static int report(struct cadge_mailbox *mb, struct cadge_sink *sink)
 		sink->sent(sink, mb->peer, token, code);
 		events++;
 	}
-	if (mb->broken && !mb->told_down) {
-		mb->told_down = true;
+	if (mb->broken && !mb->down_reported) {
+		mb->down_reported = true;
 		sink->down(sink, mb->peer, CADGE_E_DOWN);
 		events++;
 	}
@@ -379,11 +379,11 @@ bool cadge_mailbox_may_sleep(struct cadge_mailbox *mb)
 	if (!mb->link)
 		return true;
 	if (mb->blocked || mb->note_due || mb->greeting_due || mb->finished_count ||
-	    (mb->broken && !mb->told_down))
+	    (mb->broken && !mb->down_reported))
 		return false;
 	if (mb->broken)
 		return true;
-	mailbox_look_for_credit(mb);
+	mailbox_poll_credit(mb);
 	return mb->acked == acked && mb->in >= mb->promised_in && mb->acked >= mb->promised_acked &&
 	       !next_entry(mb, &entry, &bytes) && !mailbox_owes_credit(mb);
 }

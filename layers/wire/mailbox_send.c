@@ -19,7 +19,7 @@ void mailbox_acknowledge(struct cadge_mailbox *mb, uint64_t position)
 }
 
 /* Looks at the credit line. Its check keeps a torn or older write out. */
-void mailbox_look_for_credit(struct cadge_mailbox *mb)
+void mailbox_poll_credit(struct cadge_mailbox *mb)
 {
 	const uint8_t *line = mb->area + ring_bytes(&mb->shape);
 	uint64_t position = word_at(line);
@@ -40,7 +40,7 @@ static bool has_lines(struct cadge_mailbox *mb, uint32_t lines)
 	if (end - mb->settled > mb->peer_shape.lines)
 		return false;
 	if (end - mb->acked > mb->peer_shape.lines)
-		mailbox_look_for_credit(mb);
+		mailbox_poll_credit(mb);
 	return end - mb->acked <= mb->peer_shape.lines;
 }
 
@@ -110,8 +110,8 @@ static int put_entry(struct cadge_mailbox *mb, struct block *block, uint64_t pos
 			  &block->busy);
 	if (code != CADGE_DONE)
 		return code;
-	mb->told = mb->in;
-	mb->bulk_untold = 0;
+	mb->credited = mb->in;
+	mb->bulk_uncredited = 0;
 	if (mb->ops->notify) {
 		mb->promise = end > mb->promise ? end : mb->promise;
 		send_note(mb);
@@ -248,7 +248,7 @@ static bool chunk_begin(struct cadge_mailbox *mb, struct send *send)
 	if (mb->chunk_next - mb->chunk_first == CHUNKS || !has_lines(mb, 1))
 		return false;
 	if (mb->bulk_head + skip + room - mb->bulk_tail > bulk_bytes) {
-		mailbox_look_for_credit(mb);
+		mailbox_poll_credit(mb);
 		if (mb->bulk_head + skip + room - mb->bulk_tail > bulk_bytes)
 			return false;
 	}
@@ -351,8 +351,8 @@ static bool advance(struct cadge_mailbox *mb)
 /* The peer is owed to be told what was consumed: see 5 above. One credit at a time: see 3. */
 bool mailbox_owes_credit(const struct cadge_mailbox *mb)
 {
-	return mb->in - mb->told >= mb->shape.lines / 4 ||
-	       (mb->bulk_untold && mb->bulk_untold >= mb->shape.bulk_bytes / 4);
+	return mb->in - mb->credited >= mb->shape.lines / 4 ||
+	       (mb->bulk_uncredited && mb->bulk_uncredited >= mb->shape.bulk_bytes / 4);
 }
 
 static void give_credit(struct cadge_mailbox *mb)
@@ -376,8 +376,8 @@ static void give_credit(struct cadge_mailbox *mb)
 		       &mb->credit_busy) != CADGE_DONE)
 		return;
 	mb->credits++;
-	mb->told = mb->credit_given = position;
-	mb->bulk_untold = 0;
+	mb->credited = mb->credit_given = position;
+	mb->bulk_uncredited = 0;
 	mb->credit_serial = ++mb->serial;
 	if (mb->ops->notify)
 		send_note(mb);

@@ -82,9 +82,9 @@ struct cadge_mailbox {
 	/* the next position to look at; everything before it is consumed */
 	uint64_t in;
 	/* the position that the peer was last told */
-	uint64_t told;
+	uint64_t credited;
 	/* bytes of bulk consumed and not told */
-	uint64_t bulk_untold;
+	uint64_t bulk_uncredited;
 	/* of a message in several pieces; NULL where none can come */
 	uint8_t *assembly;
 	uint64_t assembled_bytes;
@@ -145,7 +145,7 @@ struct cadge_mailbox {
 	/* stack; rings of depth entries */
 	uint32_t *idle, *queue, *finished;
 	uint32_t idle_count, queue_first, queue_count, finished_first, finished_count;
-	bool greeting_due, up, broken, told_down;
+	bool greeting_due, up, broken, down_reported;
 	/* the library said BUSY: try again */
 	bool blocked;
 	uint64_t busies, copied_bytes, credits, quiets;
@@ -229,7 +229,7 @@ static inline size_t block_bytes(const struct cadge_mailbox_shape *shape)
 /* Everything before `position` of the peer's ring is free again. */
 void mailbox_acknowledge(struct cadge_mailbox *mb, uint64_t position);
 /* Looks at the credit line, which the peer writes when it has nothing else to say. */
-void mailbox_look_for_credit(struct cadge_mailbox *mb);
+void mailbox_poll_credit(struct cadge_mailbox *mb);
 /* The first message of the queue has left (or failed) as far as we are concerned. */
 void mailbox_send_issued(struct cadge_mailbox *mb, struct send *send, int code);
 /* The peer has to be told what was consumed. */

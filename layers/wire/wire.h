@@ -70,7 +70,7 @@ struct cadge_wire_needs {
 	 * KEEP: packets of a link that are kept at a time, at most. So many are kept, and one more still comes in.
 	 * Whoever keeps more stops its senders over libfabric; UCX takes memory without a bound instead.
 	 */
-	uint32_t kept;
+	uint32_t held;
 	uint32_t operations; /* REMOTE: puts, gets, quiets of a link that are under way at a time, at most */
 	bool trusting;       /* REMOTE: rights and bounds are not looked at before a write */
 	const struct cadge_option *options; /* all settings that are legal; NULL: cadge_wire_options */

@@ -296,10 +296,10 @@ static void on_message(void *arg, uint32_t endpoint, const struct press_message 
 		if (head->type == PRESS_HELLO) {
 			site->port = (uint16_t)head->offset;
 			site->digest = head->tag;
-			site->told = true;
+			site->reported = true;
 		} else if (head->type == PRESS_STATS && bytes == sizeof(site->counts)) {
 			memcpy(site->counts, content, bytes);
-			site->told = true;
+			site->reported = true;
 		}
 	}
 }
@@ -316,7 +316,7 @@ static int await(struct press_load_generator *generator, struct drv_fail *fail)
 		if (events < 0)
 			return -1;
 		for (uint32_t i = 0; i < generator->sites_count; i++)
-			there += generator->sites[i].told;
+			there += generator->sites[i].reported;
 		if (there == generator->sites_count)
 			return 0;
 		if (events == 0 && engine->block && drv_engine_wait(engine, NAP_NS, fail))
@@ -332,7 +332,7 @@ static int ask_nodes(struct press_load_generator *generator, enum press_type typ
 	const struct press_message question = {.type = type};
 
 	for (uint32_t i = 0; i < generator->sites_count; i++) {
-		generator->sites[i].told = false;
+		generator->sites[i].reported = false;
 		if (press_links_say(&generator->links, generator->sites[i].endpoint, &question))
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
 	}

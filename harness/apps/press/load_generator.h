@@ -44,7 +44,7 @@ struct press_visit {
 struct press_site {
 	uint32_t endpoint;
 	/* it has answered the last question */
-	bool told;
+	bool reported;
 	uint16_t port;
 	uint64_t digest;
 	struct press_visit *idle;

@@ -47,7 +47,7 @@ static int sleep_for(struct press_node *node, bool was_busy, uint64_t *timeout_n
 			return drv_fail_set(fail, DRV_SYSTEM, "cannot watch the layer's descriptor: %s",
 					    strerror(errno));
 	}
-	look_ns = press_links_look_ns(&node->links);
+	look_ns = press_links_check_interval_ns(&node->links);
 	due_ns = look_ns < due_ns ? look_ns : due_ns;
 	*timeout_ns_out = due_ns < WAIT_NS ? due_ns : WAIT_NS;
 	return 0;

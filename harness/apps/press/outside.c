@@ -107,7 +107,7 @@ static int work(struct press_outside *outside, struct drv_fail *fail)
 		return -1;
 	if (outside->announced && !outside->nginx.pid && knows_all(outside) && start_nginx(outside, fail))
 		return -1;
-	return answer_client(outside, fail) || press_nginx_look(&outside->nginx, fail) ? -1 : 0;
+	return answer_client(outside, fail) || press_nginx_check(&outside->nginx, fail) ? -1 : 0;
 }
 
 int press_outside_serve(struct press_outside *outside, json_t **message_out, struct drv_fail *fail)

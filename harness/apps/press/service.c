@@ -82,7 +82,7 @@ static void answer(struct press_node *node, struct press_task *task, unsigned st
 
 /* ---- what this node holds ---- */
 
-static void tell_all(struct press_node *node, uint32_t file, bool held)
+static void announce_file(struct press_node *node, uint32_t file, bool held)
 {
 	const struct press_message message = {.type = PRESS_CACHING, .file = file, .status = held};
 
@@ -98,7 +98,7 @@ void press_service_evicted(void *arg, uint32_t file)
 	struct press_node *node = arg;
 
 	node->links.counts[PRESS_EVICTIONS]++;
-	tell_all(node, file, false);
+	announce_file(node, file, false);
 }
 
 /* A read, and the entry that it fills. */
@@ -145,7 +145,7 @@ void press_service_reads(struct press_node *node)
 		if (read->failed && entry->kept)
 			press_cache_drop(&node->cache, entry);
 		if (entry->kept)
-			tell_all(node, entry->file, true);
+			announce_file(node, entry->file, true);
 		for (; task; task = next) {
 			next = task->next;
 			answer(node, task, read->failed ? 503 : 200, read->failed ? NULL : entry);

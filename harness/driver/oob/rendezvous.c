@@ -20,7 +20,7 @@
 #define RETRY_NS     UINT64_C(10000000)
 #define REFUSAL_NS   UINT64_C(100000000)
 
-enum { STRANGERS_MAX = 64 };
+enum { PENDING_MAX = 64 };
 
 static uint64_t sooner(uint64_t left_ns, uint64_t right_ns)
 {
@@ -193,36 +193,36 @@ static int not_taken(int listener, int error, struct drv_fail *fail)
 }
 
 /* Connections that have proved nothing yet, the oldest first. */
-struct strangers {
+struct pending {
 	int listener, count;
-	struct drv_oob_greeting list[STRANGERS_MAX];
+	struct drv_oob_greeting list[PENDING_MAX];
 };
 
-static void forget(struct strangers *strangers, int place)
+static void forget(struct pending *pending, int place)
 {
-	strangers->count--;
-	memmove(&strangers->list[place], &strangers->list[place + 1],
-		(size_t)(strangers->count - place) * sizeof(strangers->list[0]));
+	pending->count--;
+	memmove(&pending->list[place], &pending->list[place + 1],
+		(size_t)(pending->count - place) * sizeof(pending->list[0]));
 }
 
 /* Takes all connections that are there. Where there are many the oldest goes: an endpoint is done in no time. */
-static int take_strangers(struct strangers *strangers, uint64_t deadline_ns, struct drv_fail *last,
+static int accept_pending(struct pending *pending, uint64_t deadline_ns, struct drv_fail *last,
 			  struct drv_fail *fail)
 {
 	for (;;) {
-		const int fd = accept4(strangers->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		const int fd = accept4(pending->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0)
-			return not_taken(strangers->listener, errno, fail);
+			return not_taken(pending->listener, errno, fail);
 		if (tune(fd, last)) {
 			close(fd);
 			continue;
 		}
-		if (strangers->count == STRANGERS_MAX) {
-			close(strangers->list[0].fd);
-			forget(strangers, 0);
+		if (pending->count == PENDING_MAX) {
+			close(pending->list[0].fd);
+			forget(pending, 0);
 		}
-		strangers->list[strangers->count++] = (struct drv_oob_greeting){
+		pending->list[pending->count++] = (struct drv_oob_greeting){
 			.fd = fd, .until_ns = sooner(deadline_ns, drv_now_ns() + HANDSHAKE_NS)};
 	}
 }
@@ -266,22 +266,22 @@ static int admit(const struct drv_oob_greeting *greeting, struct drv_link *links
 }
 
 /* Goes on with all that have something to say. Returns how many endpoints came in, or -1 as `admit`. */
-static int hear_strangers(struct strangers *strangers, struct drv_link *links, int endpoints,
-			  const struct drv_oob_token *token, const json_t *hello, struct drv_fail *last,
-			  struct drv_fail *fail)
+static int read_hellos(struct pending *pending, struct drv_link *links, int endpoints,
+		       const struct drv_oob_token *token, const json_t *hello, struct drv_fail *last,
+		       struct drv_fail *fail)
 {
 	int came = 0, place = 0;
 
-	while (place < strangers->count) {
+	while (place < pending->count) {
 		struct drv_oob_greeting greeting;
-		int status = drv_oob_greet(&strangers->list[place], token, last);
+		int status = drv_oob_greet(&pending->list[place], token, last);
 
 		if (status == 0) {
 			place++;
 			continue;
 		}
-		greeting = strangers->list[place];
-		forget(strangers, place);
+		greeting = pending->list[place];
+		forget(pending, place);
 		if (status < 0) {
 			fprintf(stderr, "cadge: out-of-band channel: %s\n", last->text);
 			close(greeting.fd);
@@ -296,13 +296,13 @@ static int hear_strangers(struct strangers *strangers, struct drv_link *links, i
 }
 
 /* Sleeps until somebody connects or says something, at most 100 ms: then who says nothing may have to go. */
-static int await_strangers(const struct strangers *strangers)
+static int await_pending(const struct pending *pending)
 {
-	struct pollfd entries[1 + STRANGERS_MAX] = {{.fd = strangers->listener, .events = POLLIN}};
+	struct pollfd entries[1 + PENDING_MAX] = {{.fd = pending->listener, .events = POLLIN}};
 
-	for (int i = 0; i < strangers->count; i++)
-		entries[1 + i] = (struct pollfd){.fd = strangers->list[i].fd, .events = POLLIN};
-	return poll(entries, 1 + (nfds_t)strangers->count, 100);
+	for (int i = 0; i < pending->count; i++)
+		entries[1 + i] = (struct pollfd){.fd = pending->list[i].fd, .events = POLLIN};
+	return poll(entries, 1 + (nfds_t)pending->count, 100);
 }
 
 /* The lowest number that is missing. */
@@ -315,7 +315,7 @@ static int missing(const struct drv_link *links, int endpoints)
 	return number;
 }
 
-static int take_all(struct strangers *strangers, struct drv_link *links, int endpoints, const char *host_port,
+static int take_all(struct pending *pending, struct drv_link *links, int endpoints, const char *host_port,
 		    const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
 		    struct drv_fail *fail)
 {
@@ -323,10 +323,10 @@ static int take_all(struct strangers *strangers, struct drv_link *links, int end
 	int came = 0;
 
 	while (came < endpoints - 1) {
-		int status = take_strangers(strangers, deadline_ns, &last, fail);
+		int status = accept_pending(pending, deadline_ns, &last, fail);
 
 		if (!status)
-			status = hear_strangers(strangers, links, endpoints, token, hello, &last, fail);
+			status = read_hellos(pending, links, endpoints, token, hello, &last, fail);
 		if (status < 0)
 			return -1;
 		came += status;
@@ -340,7 +340,7 @@ static int take_all(struct strangers *strangers, struct drv_link *links, int end
 			return drv_fail_set(fail, last.reason == DRV_TOKEN ? DRV_TOKEN : DRV_DEADLINE,
 					    "endpoint %d did not connect to %s in time (%s)",
 					    missing(links, endpoints), host_port, last.text);
-		if (await_strangers(strangers) < 0 && errno != EINTR)
+		if (await_pending(pending) < 0 && errno != EINTR)
 			return drv_fail_set(fail, DRV_SYSTEM, "waiting for other endpoints failed: %s",
 					    strerror(errno));
 	}
@@ -351,7 +351,7 @@ int drv_rendezvous_listen(struct drv_link *links, int endpoints, const char *hos
 			  const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
 			  struct drv_fail *fail)
 {
-	struct strangers strangers = {.listener = -1};
+	struct pending pending = {.listener = -1};
 	struct addrinfo *list;
 	int status;
 
@@ -359,14 +359,14 @@ int drv_rendezvous_listen(struct drv_link *links, int endpoints, const char *hos
 		links[i].fd = -1;
 	if (resolve(host_port, &list, fail))
 		return -1;
-	status = open_listener(list, host_port, &strangers.listener, fail);
+	status = open_listener(list, host_port, &pending.listener, fail);
 	freeaddrinfo(list);
 	if (status)
 		return -1;
-	status = take_all(&strangers, links, endpoints, host_port, token, hello, deadline_ns, fail);
-	close(strangers.listener);
-	for (int i = 0; i < strangers.count; i++)
-		close(strangers.list[i].fd);
+	status = take_all(&pending, links, endpoints, host_port, token, hello, deadline_ns, fail);
+	close(pending.listener);
+	for (int i = 0; i < pending.count; i++)
+		close(pending.list[i].fd);
 	/* all are there: each is told, and begins */
 	for (int i = 0; !status && i < endpoints - 1; i++)
 		status = drv_link_send(&links[i], hello, deadline_ns, fail);

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool some_are_lent(void)
+static bool has_ambient_rights(void)
 {
 	/* the kernel answers -1 for a capability that it does not know */
 	for (int capability = 0; capability < 64; capability++)
@@ -24,7 +24,7 @@ int drv_rights_drop(struct drv_fail *fail)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-	if (!some_are_lent())
+	if (!has_ambient_rights())
 		return 0;
 	/* without permitted and inheritable ones the kernel empties the ambient set as well */
 	if (syscall(SYS_capset, &header, none) < 0)

@@ -75,8 +75,8 @@ static void test_turns(struct drv_engine *engine)
 	int failed = 0;
 
 	drv_progress_start(&progress, engine, NULL, in_flight, 2);
-	drv_progress_lend(&progress, 1, CADGE_QUEUED);
-	drv_progress_lend(&progress, 0, CADGE_DONE);
+	drv_progress_set(&progress, 1, CADGE_QUEUED);
+	drv_progress_set(&progress, 0, CADGE_DONE);
 	tap_ok(progress.in_flight_count == 1 && in_flight[1] && !in_flight[0],
 	       "a buffer is lent until its completion");
 	gives.token = 1;
@@ -98,12 +98,12 @@ static void test_turns(struct drv_engine *engine)
 	tap_ok(drv_progress_turn(&progress, 0, &fail) && fail.reason == DRV_DEADLINE, "the 64th does: %s",
 	       fail.text);
 	drv_engine_allow(engine, UINT64_C(60000000000));
-	drv_progress_lend(&progress, 1, CADGE_QUEUED);
+	drv_progress_set(&progress, 1, CADGE_QUEUED);
 	gives.token = 1;
 	gives.times = 1;
 	gives.code = CADGE_E_LOST;
 	tap_ok(!drv_progress_turn(&progress, 0, &fail) && !progress.failed, "a loss is no failure");
-	drv_progress_lend(&progress, 1, CADGE_QUEUED);
+	drv_progress_set(&progress, 1, CADGE_QUEUED);
 	gives.times = 1;
 	gives.code = CADGE_E_DOWN;
 	tap_ok(drv_progress_turn(&progress, 0, &fail) && fail.reason == DRV_PEER_LOST,
@@ -113,7 +113,7 @@ static void test_turns(struct drv_engine *engine)
 	tap_ok(drv_progress_settle(&progress, has_lent, &progress) &&
 		       drv_progress_settle(&progress, NULL, NULL),
 	       "it settles where nothing is lent");
-	drv_progress_lend(&progress, 1, CADGE_QUEUED);
+	drv_progress_set(&progress, 1, CADGE_QUEUED);
 	tap_ok(!drv_progress_settle(&progress, has_lent, &progress) &&
 		       !drv_progress_settle(&progress, NULL, NULL),
 	       "and not where something stays lent");

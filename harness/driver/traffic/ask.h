@@ -86,7 +86,7 @@ DRV_INLINE int drv_ask(struct drv_requester *requester, uint32_t slot, size_t by
 			return -1;
 	if (DRV_UNLIKELY(code < 0))
 		return drv_engine_fail("post", code, fail);
-	drv_progress_lend(&requester->progress, slot, code);
+	drv_progress_set(&requester->progress, slot, code);
 	requester->posted++;
 	requester->key_sum += key;
 	return 0;

@@ -53,7 +53,7 @@ void drv_progress_fail(struct drv_progress *progress, const char *what, int code
 void drv_progress_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code);
 
 /* The layer took what lies in buffer `slot`: `code` is DONE or QUEUED. */
-DRV_INLINE void drv_progress_lend(struct drv_progress *progress, uint32_t slot, int code)
+DRV_INLINE void drv_progress_set(struct drv_progress *progress, uint32_t slot, int code)
 {
 	progress->in_flight[slot] = code == CADGE_QUEUED;
 	progress->in_flight_count += code == CADGE_QUEUED;

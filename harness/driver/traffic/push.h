@@ -128,7 +128,7 @@ struct drv_pusher {
 	/* ---- receiving ---- */
 	/* of the engine's pool, one after the other: control messages to the sender */
 	uint8_t *answers;
-	bool answer_lent[DRV_PUSHER_ANSWERS];
+	bool answer_in_flight[DRV_PUSHER_ANSWERS];
 	/* what the sender is to be told next */
 	bool answer_due;
 	struct drv_control answer;

@@ -18,7 +18,7 @@ static void answer(struct drv_pusher *pusher)
 	uint32_t index = 0;
 	int code;
 
-	while (index < DRV_PUSHER_ANSWERS && pusher->answer_lent[index])
+	while (index < DRV_PUSHER_ANSWERS && pusher->answer_in_flight[index])
 		index++;
 	if (index == DRV_PUSHER_ANSWERS)
 		return;
@@ -28,7 +28,7 @@ static void answer(struct drv_pusher *pusher)
 	if (code == CADGE_BUSY)
 		return;
 	pusher->answer_due = false;
-	pusher->answer_lent[index] = code == CADGE_QUEUED;
+	pusher->answer_in_flight[index] = code == CADGE_QUEUED;
 	if (code < 0)
 		drv_progress_fail(&pusher->progress, "post", code);
 }
@@ -168,11 +168,11 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	const uint64_t index = token & ~DRV_TOKEN_RESPONDER;
 
 	if (DRV_LIKELY(!(token & DRV_TOKEN_RESPONDER) || index >= DRV_PUSHER_ANSWERS ||
-		       !pusher->answer_lent[index])) {
+		       !pusher->answer_in_flight[index])) {
 		drv_progress_on_sent(sink, peer, token, code);
 		return;
 	}
-	pusher->answer_lent[index] = false;
+	pusher->answer_in_flight[index] = false;
 	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST)
 		drv_progress_fail(&pusher->progress, "post", code);
 }

@@ -58,7 +58,7 @@ DRV_INLINE int send_one(struct drv_pusher *pusher, const bool same, const bool w
 				: post_written(pusher);
 
 		if (DRV_LIKELY(code == CADGE_DONE || code == CADGE_QUEUED)) {
-			drv_progress_lend(&pusher->progress, slot, code);
+			drv_progress_set(&pusher->progress, slot, code);
 			break;
 		}
 		if (DRV_UNLIKELY(code != CADGE_BUSY))
@@ -102,7 +102,7 @@ static int send_control(struct drv_pusher *pusher, enum drv_control_kind kind, c
 			if (code != CADGE_BUSY) {
 				sent = true;
 				sent_at = now;
-				drv_progress_lend(&pusher->progress, slot, code);
+				drv_progress_set(&pusher->progress, slot, code);
 			}
 		}
 		if (turn(pusher, true, fail))

@@ -177,7 +177,7 @@ void drv_reply_thread_lose(struct drv_requester *requester, uint32_t index)
 }
 
 /* A layer that lends may not do so on all of its paths; on which, nothing says beforehand. */
-static void __attribute__((cold, noinline)) note_not_lent(struct drv_requester *requester, size_t bytes)
+static void __attribute__((cold, noinline)) note_not_in_place(struct drv_requester *requester, size_t bytes)
 {
 	if (!requester->progress.failed)
 		drv_fail_set(
@@ -200,7 +200,7 @@ enum cadge_keep drv_reply_thread_pass_on(struct drv_requester *requester, uint32
 	if (DRV_UNLIKELY(!requester->thread.on)) /* it was ended, after a failure */
 		return CADGE_TAKEN;
 	if (DRV_UNLIKELY(looks && !lend && requester->exchange.payload == DRV_PAYLOAD_UNSOLICITED)) {
-		note_not_lent(requester, bytes);
+		note_not_in_place(requester, bytes);
 		return CADGE_TAKEN;
 	}
 	op->data = looks && lend ? data : op->result;

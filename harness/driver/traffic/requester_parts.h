@@ -85,7 +85,7 @@ DRV_INLINE int drv_requester_handed(struct drv_requester *requester, const enum 
 		return -1;
 	}
 	if (form != DRV_FORM_NATIVE && code == CADGE_QUEUED)
-		drv_progress_lend(&requester->progress, index, code);
+		drv_progress_set(&requester->progress, index, code);
 	op->waiting = true;
 	op->filled = false;
 	requester->key_sum += op->key;

@@ -117,7 +117,7 @@ static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail
 			return 0;
 		if (code < 0)
 			return drv_engine_fail("post", code, fail);
-		drv_progress_lend(&state->progress, index, code);
+		drv_progress_set(&state->progress, index, code);
 		state->posted++;
 		state->posted_keys += number;
 	}

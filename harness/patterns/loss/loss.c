@@ -119,7 +119,7 @@ static int send(struct caller *caller, struct drv_fail *fail)
 			code = drv_message_post(engine, requester->ops[index].chan, message, index);
 		}
 		if (DRV_LIKELY(code >= 0 && code != CADGE_BUSY)) {
-			drv_progress_lend(&requester->progress, index, code);
+			drv_progress_set(&requester->progress, index, code);
 			return 0;
 		}
 		if (DRV_UNLIKELY(code < 0))

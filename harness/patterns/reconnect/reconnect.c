@@ -169,7 +169,7 @@ static int post(struct reconnect *state, struct end *end, uint32_t channel, uint
 		return 0;
 	if (code < 0)
 		return drv_engine_fail("post", code, fail);
-	drv_progress_lend(&state->progress, slot, code);
+	drv_progress_set(&state->progress, slot, code);
 	return 1;
 }
 

@@ -20,7 +20,7 @@
 #define WAIT_NS UINT64_C(10000000)
 #define NS      UINT64_C(1000000000)
 
-struct sharer {
+struct client_thread {
 	_Alignas(ALIGN) struct drv_engine engine;
 	struct drv_role_run run;
 	struct drv_requester requester;
@@ -43,7 +43,7 @@ struct drv_client_threads {
 	/* steps done so far by all workers together; the last step that was given up */
 	_Alignas(ALIGN) atomic_uint done;
 	_Alignas(ALIGN) atomic_uint recalled;
-	struct sharer sharers[];
+	struct client_thread thread[];
 };
 
 int drv_client_threads_negotiate(const struct drv_ability *both, struct drv_fail *fail)
@@ -61,13 +61,13 @@ int drv_client_threads_negotiate(const struct drv_ability *both, struct drv_fail
 
 static void do_step(struct drv_client_threads *clients, uint32_t index)
 {
-	struct sharer *sharer = &clients->sharers[index];
+	struct client_thread *thread = &clients->thread[index];
 
-	sharer->status = clients->fn(&sharer->run, clients->number, &sharer->fail);
+	thread->status = clients->fn(&thread->run, clients->number, &thread->fail);
 	drv_shared_connection_leave(clients->shared, index);
 }
 
-static uint64_t be_sharer(void *arg, uint32_t worker, uint64_t step)
+static uint64_t run_client_thread(void *arg, uint32_t worker, uint64_t step)
 {
 	struct drv_client_threads *clients = arg;
 	/* how many steps are done once it is over in all workers; the next one may begin as soon as it is */
@@ -96,12 +96,12 @@ static size_t buffers_of(const struct drv_exchange *exchange)
 }
 
 /* A thread with its engine, a copy on a slot, and its client. */
-static int make_sharer(struct drv_client_threads *clients, uint32_t index, struct drv_exchange exchange,
-		       uint8_t *buffers, struct drv_fail *fail)
+static int make_client_thread(struct drv_client_threads *clients, uint32_t index,
+			      struct drv_exchange exchange, uint8_t *buffers, struct drv_fail *fail)
 {
 	const struct drv_role_run *all = clients->run;
-	struct sharer *sharer = &clients->sharers[index];
-	struct drv_engine *engine = &sharer->engine;
+	struct client_thread *thread = &clients->thread[index];
+	struct drv_engine *engine = &thread->engine;
 	const size_t bytes = buffers_of(&exchange);
 
 	*engine = *all->engine;
@@ -118,19 +118,19 @@ static int make_sharer(struct drv_client_threads *clients, uint32_t index, struc
 		(struct drv_memory){.base = buffers + index * bytes, .bytes = bytes};
 	drv_port_start(&engine->port, engine);
 	drv_shared_connection_take(clients->shared, index, engine);
-	sharer->run = *all;
-	sharer->run.engine = engine;
-	sharer->run.state = &sharer->requester;
-	sharer->run.shared = NULL;
+	thread->run = *all;
+	thread->run.engine = engine;
+	thread->run.state = &thread->requester;
+	thread->run.shared = NULL;
 	if (index) {
-		drv_record_start(&sharer->record, all->record->quantities);
-		sharer->recorded = true;
-		sharer->run.record = &sharer->record;
+		drv_record_start(&thread->record, all->record->quantities);
+		thread->recorded = true;
+		thread->run.record = &thread->record;
 	}
 	exchange.reply = DRV_REPLY_CONT;
-	if (drv_requester_role_prepare(&sharer->run, exchange, fail))
+	if (drv_requester_role_prepare(&thread->run, exchange, fail))
 		return -1;
-	sharer->requester.next_number = drv_shared_connection_first_number(index);
+	thread->requester.next_number = drv_shared_connection_first_number(index);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_
 			     struct drv_exchange exchange, uint32_t threads, bool dispatched,
 			     struct drv_fail *fail)
 {
-	const size_t bytes = sizeof(struct drv_client_threads) + threads * sizeof(struct sharer);
+	const size_t bytes = sizeof(struct drv_client_threads) + threads * sizeof(struct client_thread);
 	const uint32_t workers = dispatched ? threads : threads - 1;
 	struct drv_client_threads *clients;
 	uint8_t *buffers;
@@ -163,10 +163,10 @@ int drv_client_threads_start(struct drv_client_threads **shared_out, struct drv_
 				       dispatched, &clients->shared, fail))
 		return -1;
 	for (uint32_t i = 0; i < threads; i++)
-		if (make_sharer(clients, i, exchange, buffers, fail))
+		if (make_client_thread(clients, i, exchange, buffers, fail))
 			return -1;
 	run->engine->sink = drv_shared_connection_sink(clients->shared);
-	return drv_workers_start(run->engine, be_sharer, clients, 1, fail);
+	return drv_workers_start(run->engine, run_client_thread, clients, 1, fail);
 }
 
 void drv_client_threads_stop(struct drv_client_threads *clients)
@@ -176,12 +176,12 @@ void drv_client_threads_stop(struct drv_client_threads *clients)
 	drv_workers_end(clients->run->engine);
 	/* starting may have failed halfway */
 	for (uint32_t i = 0; i < clients->threads; i++) {
-		struct sharer *sharer = &clients->sharers[i];
+		struct client_thread *thread = &clients->thread[i];
 
-		if (sharer->run.state)
-			drv_requester_role_stop(&sharer->run);
-		if (sharer->recorded)
-			drv_record_free(&sharer->record);
+		if (thread->run.state)
+			drv_requester_role_stop(&thread->run);
+		if (thread->recorded)
+			drv_record_free(&thread->record);
 	}
 	drv_shared_connection_free(clients->shared);
 	free(clients);
@@ -190,7 +190,7 @@ void drv_client_threads_stop(struct drv_client_threads *clients)
 /* Until the workers are done, who has done its own part, or has none, polls for them, or sleeps; and hears if a peer died. */
 static int await_workers(struct drv_client_threads *clients, int status, struct drv_fail *fail)
 {
-	struct drv_engine *own = clients->dispatched ? clients->run->engine : &clients->sharers[0].engine;
+	struct drv_engine *own = clients->dispatched ? clients->run->engine : &clients->thread[0].engine;
 	const unsigned wanted = clients->steps * clients->workers;
 	const uint64_t sleep_ns = own->sleep_ns ? own->sleep_ns : WAIT_NS;
 	const struct timespec span = {(time_t)(sleep_ns / NS), (long)(sleep_ns % NS)};
@@ -226,13 +226,13 @@ static int gather(struct drv_client_threads *clients, int status, struct drv_fai
 	struct drv_engine *engine = clients->run->engine;
 
 	for (uint32_t i = 0; i < clients->threads; i++) {
-		const struct sharer *sharer = &clients->sharers[i];
+		const struct client_thread *thread = &clients->thread[i];
 
-		engine->broken |= sharer->engine.broken;
-		if (!sharer->status || status)
+		engine->broken |= thread->engine.broken;
+		if (!thread->status || status)
 			continue;
-		status = drv_fail_set(fail, sharer->fail.reason, "thread %u: %.200s", i + 1,
-				      sharer->fail.text);
+		status = drv_fail_set(fail, thread->fail.reason, "thread %u: %.200s", i + 1,
+				      thread->fail.text);
 		/* whether its peer died is known to the out-of-band channel */
 		if (engine->down_code)
 			status = drv_engine_explain(engine, fail);
@@ -250,7 +250,7 @@ int drv_client_threads_run(struct drv_client_threads *clients, drv_client_thread
 	clients->number = number;
 	clients->steps++;
 	for (uint32_t i = 0; i < clients->threads; i++) {
-		struct drv_engine *own = &clients->sharers[i].engine;
+		struct drv_engine *own = &clients->thread[i].engine;
 
 		own->deadline = engine->deadline;
 		own->deadline_ns = engine->deadline_ns;
@@ -260,9 +260,9 @@ int drv_client_threads_run(struct drv_client_threads *clients, drv_client_thread
 		drv_workers_give(clients->run->engine, i, clients->steps);
 	if (!clients->dispatched) {
 		do_step(clients, 0);
-		status = clients->sharers[0].status;
+		status = clients->thread[0].status;
 		if (status)
-			*fail = clients->sharers[0].fail;
+			*fail = clients->thread[0].fail;
 	}
 	return gather(clients, await_workers(clients, status, fail), fail);
 }
@@ -270,7 +270,7 @@ int drv_client_threads_run(struct drv_client_threads *clients, drv_client_thread
 void drv_client_threads_record(struct drv_client_threads *clients, bool warmup_only)
 {
 	for (uint32_t i = 1; i < clients->threads; i++)
-		drv_record_add(clients->run->record, &clients->sharers[i].record, warmup_only);
+		drv_record_add(clients->run->record, &clients->thread[i].record, warmup_only);
 }
 
 void drv_client_threads_counts(struct drv_client_threads *clients, struct drv_counts *counts)
@@ -278,7 +278,7 @@ void drv_client_threads_counts(struct drv_client_threads *clients, struct drv_co
 	const uint64_t stale = drv_shared_connection_stale(clients->shared);
 
 	for (uint32_t i = 0; i < clients->threads; i++)
-		drv_requester_counts(&clients->sharers[i].requester, counts);
+		drv_requester_counts(&clients->thread[i].requester, counts);
 	/* where messages get lost there may be no room for those that are late */
 	if (!stale || !(clients->run->engine->offer.both.caps & CADGE_CAP_RELIABLE))
 		return;

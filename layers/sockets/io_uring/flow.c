@@ -36,9 +36,9 @@ int uring_flow_take(const struct io_uring_cqe *completion, struct cadge_sink *si
 static int room_for_batch(struct uring_batch *batch, uint32_t iov_room, uint32_t depth)
 {
 	batch->iov = calloc(iov_room, sizeof(*batch->iov));
-	batch->lent = calloc(depth, sizeof(*batch->lent));
+	batch->in_flight = calloc(depth, sizeof(*batch->in_flight));
 	batch->copied = malloc(URING_COPY_ROOM);
-	return batch->iov && batch->lent && batch->copied ? CADGE_DONE : CADGE_E_MEMORY;
+	return batch->iov && batch->in_flight && batch->copied ? CADGE_DONE : CADGE_E_MEMORY;
 }
 
 int uring_flow_start(struct cadge_chan *session)
@@ -132,7 +132,7 @@ int uring_flow_stop(struct cadge_chan *session, struct cadge_sink *sink)
 	sock_stream_free(&session->stream);
 	for (int i = 0; i < 2; i++) {
 		free(chan->batches[i].iov);
-		free(chan->batches[i].lent);
+		free(chan->batches[i].in_flight);
 		free(chan->batches[i].copied);
 	}
 	return 0;

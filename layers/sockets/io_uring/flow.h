@@ -27,15 +27,15 @@ struct uring_ctx {
 };
 
 /* A lent message: its buffers are the caller's again once so many bytes of the batch have left. */
-struct uring_lent {
+struct uring_in_flight {
 	uint64_t token, end_bytes;
 };
 
 struct uring_batch {
 	struct iovec *iov; /* room: iov_room of the channel */
 	uint32_t first, count;
-	struct uring_lent *lent; /* room: depth */
-	uint32_t lent_first, lent_count;
+	struct uring_in_flight *in_flight; /* room: depth */
+	uint32_t in_flight_first, in_flight_count;
 	unsigned char *copied; /* room: URING_COPY_ROOM */
 	size_t copied_bytes;
 	uint64_t bytes, sent_bytes;
@@ -49,7 +49,7 @@ struct uring_chan {
 	struct uring_batch batches[2];
 	struct uring_batch *filling, *leaving; /* leaving may be NULL */
 	bool sending;                          /* a send is in flight */
-	uint32_t iov_room, lent_count;
+	uint32_t iov_room, in_flight_count;
 	struct msghdr header; /* of the send */
 
 	enum { RECEIVE_NOT, RECEIVE_MULTISHOT, RECEIVE_LONG } receiving;

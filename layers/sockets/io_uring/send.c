@@ -8,7 +8,7 @@
 
 static void empty(struct uring_batch *batch)
 {
-	batch->first = batch->count = batch->lent_first = batch->lent_count = 0;
+	batch->first = batch->count = batch->in_flight_first = batch->in_flight_count = 0;
 	batch->copied_bytes = 0;
 	batch->bytes = batch->sent_bytes = 0;
 }
@@ -59,7 +59,7 @@ int uring_flow_post(struct cadge_chan *session, const struct cadge_iov *iov, uin
 	copied_bytes = header_bytes + (bytes <= SOCK_COPY_BYTES_MAX ? bytes : 0);
 	if (batch->copied_bytes + copied_bytes > URING_COPY_ROOM ||
 	    batch->count + 1 + count > chan->iov_room ||
-	    (bytes > SOCK_COPY_BYTES_MAX && chan->lent_count == session->ctx->depth))
+	    (bytes > SOCK_COPY_BYTES_MAX && chan->in_flight_count == session->ctx->depth))
 		return CADGE_BUSY;
 	uring_ctx_of(chan)->pending = true;
 	append_copy(batch, header, header_bytes);
@@ -70,8 +70,9 @@ int uring_flow_post(struct cadge_chan *session, const struct cadge_iov *iov, uin
 			append(batch, iov[i].base, iov[i].bytes);
 	if (bytes <= SOCK_COPY_BYTES_MAX)
 		return CADGE_DONE;
-	batch->lent[batch->lent_count++] = (struct uring_lent){.token = token, .end_bytes = batch->bytes};
-	chan->lent_count++;
+	batch->in_flight[batch->in_flight_count++] =
+		(struct uring_in_flight){.token = token, .end_bytes = batch->bytes};
+	chan->in_flight_count++;
 	return CADGE_QUEUED;
 }
 
@@ -115,11 +116,11 @@ int uring_flow_finish(struct uring_chan *chan, struct uring_batch *batch, uint64
 {
 	int events = 0;
 
-	while (batch->lent_first < batch->lent_count &&
-	       batch->lent[batch->lent_first].end_bytes <= end_bytes) {
-		chan->lent_count--;
+	while (batch->in_flight_first < batch->in_flight_count &&
+	       batch->in_flight[batch->in_flight_first].end_bytes <= end_bytes) {
+		chan->in_flight_count--;
 		events++;
-		sink->sent(sink, chan->session.peer, batch->lent[batch->lent_first++].token, code);
+		sink->sent(sink, chan->session.peer, batch->in_flight[batch->in_flight_first++].token, code);
 	}
 	return events;
 }

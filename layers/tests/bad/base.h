@@ -105,7 +105,7 @@ struct cadge_chan {
 	uint64_t remote_id;
 	struct sockaddr_un remote;
 	uint32_t remote_slot;
-	bool used, dials, up_told, down, down_told;
+	bool used, dials, up_reported, down, down_reported;
 	struct queued *queue;
 	uint32_t queue_first, queue_count, user_count;
 	bool held; /* posts with MORE wait for flush */

@@ -222,9 +222,9 @@ static int chan_down(struct cadge_chan *chan, struct cadge_sink *sink)
 
 	chan->down = true;
 	chan->held = false;
-	if (chan->down_told)
+	if (chan->down_reported)
 		return 0;
-	chan->down_told = true;
+	chan->down_reported = true;
 	snprintf(ctx->why, sizeof(ctx->why), "peer %u closed its socket", chan->peer);
 	events += queue_run(chan, sink);
 	for (unsigned int i = 0; i < PENDING_MAX; i++) {
@@ -248,13 +248,13 @@ static int chan_poll(struct cadge_chan *chan, struct cadge_sink *sink)
 	struct cadge_lend *lend;
 	int events = 0, rc = 0;
 
-	if (!chan->up_told) {
-		chan->up_told = true;
+	if (!chan->up_reported) {
+		chan->up_reported = true;
 		sink->up(sink, chan->peer);
 		events++;
 	}
 	events += queue_run(chan, sink);
-	for (unsigned int i = 0; i < 16 && !chan->down_told; i++) {
+	for (unsigned int i = 0; i < 16 && !chan->down_reported; i++) {
 		rc = packet_read(chan->ctx, chan->fd, &lend);
 		if (rc <= 0)
 			break;
@@ -266,7 +266,7 @@ static int chan_poll(struct cadge_chan *chan, struct cadge_sink *sink)
 		default: rc = on_one_sided(chan, sink, lend, &events); break;
 		}
 	}
-	if (rc < 0 || (chan->down && !chan->down_told))
+	if (rc < 0 || (chan->down && !chan->down_reported))
 		events += chan_down(chan, sink);
 	return events;
 }
@@ -387,7 +387,7 @@ static bool watched(struct cadge_ctx *ctx, struct pollfd pfds[2 * PEERS_MAX + 1]
 #endif
 		if (!chan->used)
 			continue;
-		if (chan->fd >= 0 && !chan->up_told)
+		if (chan->fd >= 0 && !chan->up_reported)
 			return false;
 		if (chan->fd < 0 && chan->dials)
 			return false;
@@ -395,7 +395,7 @@ static bool watched(struct cadge_ctx *ctx, struct pollfd pfds[2 * PEERS_MAX + 1]
 		if (chan->fd >= 0 && ended(chan->fd))
 			continue;
 #endif
-		if (chan->fd >= 0 && !chan->down_told)
+		if (chan->fd >= 0 && !chan->down_reported)
 			pfds[count++] = (struct pollfd){
 				.fd = chan->fd,
 				.events = (short)(POLLIN | (chan->queue_count && !chan->held ? room : 0))};

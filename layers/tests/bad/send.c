@@ -57,7 +57,7 @@ int packet_post(struct cadge_chan *chan, const struct packet_head *head, const s
 {
 	if (chan->down)
 		return CADGE_E_DOWN;
-	if (chan->fd < 0 || !chan->up_told)
+	if (chan->fd < 0 || !chan->up_reported)
 		return CADGE_BUSY;
 	if (!chan->queue_count && !hold) {
 		int rc = packet_send(chan, head, iov, count);
@@ -145,7 +145,7 @@ int base_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t cou
 	if (chan->held && !hold)
 		chan->held = false; /* the first post without MORE takes the others along */
 #ifdef FLAW_DROP_EVERY
-	if (chan->up_told && !chan->down && chan->posts % FLAW_DROP_EVERY == FLAW_DROP_EVERY - 1) {
+	if (chan->up_reported && !chan->down && chan->posts % FLAW_DROP_EVERY == FLAW_DROP_EVERY - 1) {
 		chan->posts++;
 		return CADGE_DONE;
 	}
@@ -181,7 +181,7 @@ int base_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, void **b
 		return CADGE_E_TOO_LARGE;
 	if (chan->down)
 		return CADGE_E_DOWN;
-	if (chan->reserved_count == RESERVED_MAX || !chan->up_told)
+	if (chan->reserved_count == RESERVED_MAX || !chan->up_reported)
 		return CADGE_BUSY;
 	reserved = malloc(sizeof(*reserved) + bytes);
 	if (!reserved)
@@ -413,7 +413,7 @@ int base_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desir
 	(void)flags;
 	if (rc < 0 || offset_bytes % 8)
 		return rc < 0 ? rc : CADGE_E_ARGUMENT;
-	if (!chan->up_told)
+	if (!chan->up_reported)
 		return CADGE_BUSY;
 	p = pending_new(chan, token, &head.a);
 	if (!p)

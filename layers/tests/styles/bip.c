@@ -40,7 +40,7 @@ static void begin(struct rank *rank)
 	const struct bip_config config = {.tags = TAGS,
 					  .short_words = SHORT_WORDS,
 					  .queue = QUEUE,
-					  .kept = 2 * QUEUE,
+					  .held = 2 * QUEUE,
 					  .events = {.up = frame_up, .down = on_down}};
 	const struct cadge_open_args args = rank_open_args(rank, 1);
 

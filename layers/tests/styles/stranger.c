@@ -66,7 +66,7 @@ void stranger_begin(struct rank *rank, void (*write_head)(struct cadge_blob_out 
 		.features = stranger_features,
 		.packet_bytes = PACKET_BYTES,
 		.packets = PACKETS,
-		.kept = 1,
+		.held = 1,
 		.operations = 1,
 		.calls = &calls,
 	};

@@ -972,8 +972,8 @@ static void test_new_life(struct rank *rank)
 
 /* ---- what no peer of ours sends ---- */
 
-static void send_letter(uint32_t kind, uint32_t slot, uint32_t generation, uint64_t offset_bytes,
-			uint64_t bytes, size_t length)
+static void send_control(uint32_t kind, uint32_t slot, uint32_t generation, uint64_t offset_bytes,
+			 uint64_t bytes, size_t length)
 {
 	struct cadge_link *link = vmmc->links[0].wire;
 	uint8_t *packet;
@@ -1011,26 +1011,26 @@ static void test_strange_letters(struct rank *rank)
 		for (unsigned int i = 0; i < 3; i++)
 			hear_key(0);
 		meet_all();
-		send_letter(0, 0, 0, 0, 0, 1);
-		send_letter(0, 0, 0, 0, 0, HEAD_BYTES - 1);
-		send_letter(LETTER_NOTE, 0, 2, 0, 1, HEAD_BYTES);
-		send_letter(LETTER_NOTE, 1, 1, 0, 1, HEAD_BYTES);
-		send_letter(LETTER_NOTE, 2, 1, 0, 1, HEAD_BYTES);
-		send_letter(LETTER_NOTE, 3, 0, 0, 1, HEAD_BYTES);
-		send_letter(LETTER_NOTE, UINT32_MAX, 1, 0, 1, HEAD_BYTES);
-		send_letter(LETTER_NOTE, 0, 1, PAGE, 1, HEAD_BYTES);
-		send_letter(LETTER_NOTE, 0, 1, UINT64_MAX, 2, HEAD_BYTES);
-		send_letter(LETTER_NOTE, 0, 1, 8, UINT64_MAX - 3, HEAD_BYTES);
-		send_letter(LETTER_UNEXPORT, VMMC_EXPORTS_MAX, 1, 0, 0, HEAD_BYTES);
-		send_letter(LETTER_LANDED, 0, 1, 0, 0, HEAD_BYTES + 32);
-		send_letter(LETTER_COPIED, 5, 1, 0, 0, HEAD_BYTES);
-		send_letter(LETTER_RESTORE, 5, 1, 0, 0, HEAD_BYTES);
-		send_letter(LETTER_RESTORED, 0, 1, 0, 0, HEAD_BYTES);
-		send_letter(77, 0, 1, 0, 0, HEAD_BYTES);
-		send_letter(0, 0, 0, 0, 0, HEAD_BYTES + 100);
-		send_letter(LETTER_REDIRECT, 6, 1, 0, 0,
-			    HEAD_BYTES + 3); /* is answered: it cannot be followed */
-		send_letter(LETTER_NOTE, 0, 1, 0, 1, HEAD_BYTES);
+		send_control(0, 0, 0, 0, 0, 1);
+		send_control(0, 0, 0, 0, 0, HEAD_BYTES - 1);
+		send_control(CONTROL_NOTIFY, 0, 2, 0, 1, HEAD_BYTES);
+		send_control(CONTROL_NOTIFY, 1, 1, 0, 1, HEAD_BYTES);
+		send_control(CONTROL_NOTIFY, 2, 1, 0, 1, HEAD_BYTES);
+		send_control(CONTROL_NOTIFY, 3, 0, 0, 1, HEAD_BYTES);
+		send_control(CONTROL_NOTIFY, UINT32_MAX, 1, 0, 1, HEAD_BYTES);
+		send_control(CONTROL_NOTIFY, 0, 1, PAGE, 1, HEAD_BYTES);
+		send_control(CONTROL_NOTIFY, 0, 1, UINT64_MAX, 2, HEAD_BYTES);
+		send_control(CONTROL_NOTIFY, 0, 1, 8, UINT64_MAX - 3, HEAD_BYTES);
+		send_control(CONTROL_UNEXPORT, VMMC_EXPORTS_MAX, 1, 0, 0, HEAD_BYTES);
+		send_control(CONTROL_REDIRECT_ACK, 0, 1, 0, 0, HEAD_BYTES + 32);
+		send_control(CONTROL_REDIRECT_DONE, 5, 1, 0, 0, HEAD_BYTES);
+		send_control(CONTROL_RESTORE, 5, 1, 0, 0, HEAD_BYTES);
+		send_control(CONTROL_RESTORE_ACK, 0, 1, 0, 0, HEAD_BYTES);
+		send_control(77, 0, 1, 0, 0, HEAD_BYTES);
+		send_control(0, 0, 0, 0, 0, HEAD_BYTES + 100);
+		send_control(CONTROL_REDIRECT, 6, 1, 0, 0,
+			     HEAD_BYTES + 3); /* is answered: it cannot be followed */
+		send_control(CONTROL_NOTIFY, 0, 1, 0, 1, HEAD_BYTES);
 		AWAIT(counter("letters_refused"), "no answer to a letter comes");
 		meet_all();
 	}

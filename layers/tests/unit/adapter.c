@@ -176,16 +176,16 @@ static void states(void)
 	struct counted seen = {.sink = {.bytes = sizeof(seen.sink), .up = on_up, .down = on_down}};
 	struct cadge_state state = {0}, never = {.broken = true};
 
-	ok(cadge_usable(&state) == CADGE_BUSY && cadge_tell_down(&state, &seen.sink, 3) == 0,
+	ok(cadge_usable(&state) == CADGE_BUSY && cadge_report_down(&state, &seen.sink, 3) == 0,
 	   "a channel that has not met is busy, and not down");
-	ok(cadge_tell_up(&state, &seen.sink, 3) == 1 && cadge_tell_up(&state, &seen.sink, 3) == 0 &&
+	ok(cadge_report_up(&state, &seen.sink, 3) == 1 && cadge_report_up(&state, &seen.sink, 3) == 0 &&
 		   seen.ups == 1 && cadge_usable(&state) == CADGE_DONE,
 	   "up is told once");
 	state.broken = true;
-	ok(cadge_usable(&state) == CADGE_E_DOWN && cadge_tell_down(&state, &seen.sink, 3) == 1 &&
-		   cadge_tell_down(&state, &seen.sink, 3) == 0 && seen.downs == 1,
+	ok(cadge_usable(&state) == CADGE_E_DOWN && cadge_report_down(&state, &seen.sink, 3) == 1 &&
+		   cadge_report_down(&state, &seen.sink, 3) == 0 && seen.downs == 1,
 	   "down is told once");
-	ok(cadge_tell_up(&never, &seen.sink, 3) == 0, "what is broken never comes up");
+	ok(cadge_report_up(&never, &seen.sink, 3) == 0, "what is broken never comes up");
 }
 
 static void pools(void)

@@ -119,7 +119,7 @@ struct told {
 };
 
 /* Runs two ranks of this program; both have to say the same. False where they do not end well. */
-static bool ranks_tell(const char *what, struct told *told)
+static bool ranks_send(const char *what, struct told *told)
 {
 	char self[1024], command[2048], line[1024], used[sizeof(told->used)], *at;
 	const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -176,15 +176,15 @@ int main(int argc, char **argv)
 	if (geteuid() == 0 &&
 	    (setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1) || setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1)))
 		tap_bail("the environment cannot be changed");
-	ok(ranks_tell("choose", &choice) && is_true(&choice), "the library's own choice is told: %s",
+	ok(ranks_send("choose", &choice) && is_true(&choice), "the library's own choice is told: %s",
 	   choice.copy);
-	ok(ranks_tell("refuse", &told) && is_true(&told) &&
+	ok(ranks_send("refuse", &told) && is_true(&told) &&
 		   (strcmp(choice.copy, "cma") == 0 ? is_not_told(&told) : !strcmp(told.copy, choice.copy)),
 	   "where the kernel refuses what was chosen, the copy is not told: %s", told.copy);
 	if (setenv(NO_COPY, 1) || setenv(LIMITS_OF "eager_limit", "8192", 1) ||
 	    setenv(LIMITS_OF "rndv_eager_limit", "16384", 1))
 		tap_bail("the environment cannot be changed");
-	ok(ranks_tell("choose", &told) && is_true(&told) && strcmp(told.copy, "none") == 0,
+	ok(ranks_send("choose", &told) && is_true(&told) && strcmp(told.copy, "none") == 0,
 	   "what a user forbids is not used: %s", told.copy);
 	ok(strstr(told.used, "; eager_limit 8192; rndv_eager_limit 16384"),
 	   "and thresholds are those that he set");

@@ -41,7 +41,7 @@ static void breaks(enum ibv_wc_status receive, enum ibv_wc_status operation, con
 	struct ibv_cq cq = {.context = &context};
 	struct ibv_qp qp = {.qp_num = 1};
 	struct verbs_op ops[2] = {{.kind = VERBS_WORK}};
-	struct verbs_queue queue = {.qp = &qp, .ops = ops, .posted = 1, .reached = true, .heard = true};
+	struct verbs_queue queue = {.qp = &qp, .ops = ops, .posted = 1, .reached = true, .greeted = true};
 	struct verbs verbs = {.calls = &calls,
 			      .cq = &cq,
 			      .peers = 1,

@@ -53,7 +53,7 @@ static void open_as(struct end *end, struct rank *rank, uint32_t features, bool 
 		.features = features,
 		.packet_bytes = UINT32_MAX,
 		.packets = PACKETS,
-		.kept = KEPT,
+		.held = KEPT,
 		.operations = OPERATIONS,
 		.trusting = trusting,
 		.calls = &calls,

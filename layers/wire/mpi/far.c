@@ -238,7 +238,7 @@ int cadge_wire_serve(struct cadge_wire *wire)
 		       : CADGE_E_LIBRARY;
 }
 
-int cadge_wire_far_look(struct cadge_wire *wire)
+int cadge_wire_far_poll(struct cadge_wire *wire)
 {
 	for (uint32_t peer = 0; peer < wire->peers; peer++)
 		if (probe(&wire->links[peer]) < 0)

@@ -90,9 +90,9 @@ struct cadge_wire {
 	int senders;                    /* links with such a send */
 	struct cadge_packet *left_over; /* sends that MPI had not finished when their link ended */
 	int events;
-	bool direct;    /* the target's library need not run; else see far.c */
-	bool news;      /* without packets: a link is connected, and not up */
-	uint32_t looks; /* without packets */
+	bool direct;         /* the target's library need not run; else see far.c */
+	bool events_pending; /* without packets: a link is connected, and not up */
+	uint32_t looks;      /* without packets */
 	uint64_t flushes;
 	struct wire_far far;
 	bool spoiled; /* MPI may use packets and landings until the process ends */
@@ -116,7 +116,7 @@ int cadge_wire_far_add(struct cadge_link *link, uint64_t addend, uint64_t *befor
 		       uint64_t token);
 int cadge_wire_far_quiet(struct cadge_link *link, uint64_t token);
 /* DONE or E_LIBRARY. */
-int cadge_wire_far_look(struct cadge_wire *wire);
+int cadge_wire_far_poll(struct cadge_wire *wire);
 /* Any call will do: it is what lets the library answer others. DONE or E_LIBRARY. */
 int cadge_wire_serve(struct cadge_wire *wire);
 /* memory.c: MPI_Win_flush. DONE or E_DOWN. */

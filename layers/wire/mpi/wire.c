@@ -234,15 +234,15 @@ static void received(struct cadge_link *link, const MPI_Status *status)
 /* ---- progress ---- */
 
 /* Ends of channels, and receives that found no room. */
-static __attribute__((noinline)) void tell_news(struct cadge_wire *wire)
+static __attribute__((noinline)) void deliver_events(struct cadge_wire *wire)
 {
 	for (uint32_t i = 0; i < wire->peers; i++) {
 		struct cadge_link *link = &wire->links[i];
 
 		if (!link->connected)
 			continue;
-		if (link->state.broken && !link->state.told) {
-			link->state.told = true;
+		if (link->state.broken && !link->state.reported) {
+			link->state.reported = true;
 			link->state.up = false;
 			wire->events++;
 			wire->calls->down(wire->arg, i, CADGE_E_DOWN);
@@ -259,11 +259,11 @@ static void break_all(struct cadge_wire *wire)
 			link_break(&wire->links[i]);
 }
 
-/* Whether any link needs tell_news. */
-static bool has_news(const struct cadge_wire *wire)
+/* Whether any link needs deliver_events. */
+static bool has_events(const struct cadge_wire *wire)
 {
 	for (uint32_t i = 0; i < wire->peers; i++)
-		if (wire->links[i].connected && !wire->links[i].state.told &&
+		if (wire->links[i].connected && !wire->links[i].state.reported &&
 		    (wire->links[i].state.broken || !wire->links[i].landing))
 			return true;
 	return false;
@@ -285,27 +285,27 @@ static void look(struct cadge_wire *wire)
 		else
 			send_finished(&wire->links[at - wire->peers]);
 	}
-	if (UNLIKELY(has_news(wire)))
-		tell_news(wire);
+	if (UNLIKELY(has_events(wire)))
+		deliver_events(wire);
 	if (UNLIKELY(wire->left_over))
 		look_for_left_over(wire);
 }
 
-static __attribute__((noinline)) void tell_ups(struct cadge_wire *wire)
+static __attribute__((noinline)) void report_ups(struct cadge_wire *wire)
 {
-	wire->news = false;
+	wire->events_pending = false;
 	for (uint32_t i = 0; i < wire->peers; i++)
 		if (wire->links[i].connected && !wire->links[i].state.up)
 			link_up(&wire->links[i]);
 }
 
 /* Without packets MPI is given the processor where somebody needs it, and else every so many looks. DONE or E_LIBRARY. */
-static inline int look_without_packets(struct cadge_wire *wire)
+static inline int poll_without_packets(struct cadge_wire *wire)
 {
-	if (UNLIKELY(wire->news))
-		tell_ups(wire);
+	if (UNLIKELY(wire->events_pending))
+		report_ups(wire);
 	if (UNLIKELY(!wire->direct))
-		return cadge_wire_far_look(wire);
+		return cadge_wire_far_poll(wire);
 	return ++wire->looks % IDLE_LOOKS ? CADGE_DONE : cadge_wire_serve(wire);
 }
 
@@ -315,7 +315,7 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 	for (; rounds && !wire->events; rounds--) {
 		if (wire->sets.count)
 			look(wire);
-		else if (look_without_packets(wire) < 0)
+		else if (poll_without_packets(wire) < 0)
 			return CADGE_E_LIBRARY;
 	}
 	return wire->events;
@@ -405,7 +405,7 @@ static void link_end(struct cadge_link *link)
 static int meet(struct cadge_link *link)
 {
 	if (!link->wire->sets.count) {
-		link->wire->news = true;
+		link->wire->events_pending = true;
 		return CADGE_DONE;
 	}
 	post_receive(link);
@@ -544,7 +544,7 @@ void cadge_wire_close(struct cadge_wire *wire)
 static int make(struct cadge_wire *wire, const struct cadge_wire_needs *needs)
 {
 	/* what is kept, one more that comes in, and one that waits */
-	const size_t count = (size_t)wire->peers * (needs->kept + 2);
+	const size_t count = (size_t)wire->peers * (needs->held + 2);
 	const size_t stride_bytes = wire->sets.stride_bytes;
 
 	wire->landings_bytes = count * stride_bytes;

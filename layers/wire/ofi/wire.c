@@ -220,7 +220,7 @@ static int start(struct cadge_wire *wire, const struct cadge_open_args *args,
 		.operations = needs->operations,
 	};
 	wire->sets = make_sets(wire, needs);
-	code = make_landings(wire, needs->kept);
+	code = make_landings(wire, needs->held);
 	if (code == CADGE_DONE && remote)
 		code = cadge_wire_memory_open(wire, operations);
 	if (code != CADGE_DONE)

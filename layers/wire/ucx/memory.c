@@ -15,7 +15,7 @@ static void *tag_of(uint64_t last_put)
 	return (void *)(uintptr_t)last_put;
 }
 
-static void tell_end(struct cadge_link *link, uint64_t token, int code)
+static void report_end(struct cadge_link *link, uint64_t token, int code)
 {
 	link->wire->events++;
 	CADGE_WIRE_ENDED(link->wire)(link->wire->arg, link->peer, token, code);
@@ -38,24 +38,24 @@ static void on_ended(void *user, void *tag, uint64_t token, int code)
 			return;
 	}
 	if (wire->inside) {
-		tell_end(link, token, code);
+		report_end(link, token, code);
 		return;
 	}
 	wire->ends[wire->ends_count++] = (struct cadge_wire_end){.operations = link->operations,
 								 .token = token,
 								 .life = link->operations->rma.life,
 								 .code = code};
-	wire->news = true;
+	wire->events_pending = true;
 }
 
-void cadge_wire_tell_ends(struct cadge_wire *wire)
+void cadge_wire_report_ends(struct cadge_wire *wire)
 {
 	/* `ended` may start operations, which may end in here: these are told as well. */
 	for (size_t i = 0; i < wire->ends_count; i++) {
 		const struct cadge_wire_end end = wire->ends[i];
 
 		if (end.life == end.operations->rma.life)
-			tell_end(end.operations->rma.user, end.token, end.code);
+			report_end(end.operations->rma.user, end.token, end.code);
 	}
 	wire->ends_count = 0;
 }

@@ -51,8 +51,8 @@ struct cadge_wire {
 	const struct cadge_wire_calls *calls;
 	void *arg;
 	int events;
-	bool inside; /* progress */
-	bool news;   /* something waits for tell_news */
+	bool inside;         /* progress */
+	bool events_pending; /* something waits for deliver_events */
 	uint32_t features, peers;
 	bool trusting, messages; /* see cadge_wire_needs; messages: packets or notes */
 	struct cadge_wire_facts facts;
@@ -75,13 +75,13 @@ bool cadge_wire_operations_out(const struct cadge_wire *wire);
 /* After the worker. */
 void cadge_wire_operations_destroy(struct cadge_wire *wire);
 /* Tells what ended outside of progress. */
-void cadge_wire_tell_ends(struct cadge_wire *wire);
+void cadge_wire_report_ends(struct cadge_wire *wire);
 
 /* The connection of a link broke: the next progress says `down`. */
 static inline void cadge_wire_break(struct cadge_link *link)
 {
 	link->state.broken = true;
-	link->wire->news = true;
+	link->wire->events_pending = true;
 }
 
 #endif

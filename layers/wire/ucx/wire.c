@@ -46,7 +46,7 @@ static __attribute__((noinline)) void on_greeting(struct cadge_link *link, bool 
 		return;
 	}
 	link->greeted = true;
-	link->wire->news = true;
+	link->wire->events_pending = true;
 }
 
 static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes, void *data, size_t bytes,
@@ -101,7 +101,7 @@ static void on_greeting_sent(void *request, ucs_status_t status, void *arg)
 	struct cadge_link *link = packet_ended(request, status, arg);
 
 	if (link && status == UCS_OK)
-		link->greeting_left = link->wire->news = true;
+		link->greeting_left = link->wire->events_pending = true;
 }
 
 /* What the library answered to a packet, if it did not just take it. */
@@ -186,10 +186,10 @@ static int greet(struct cadge_link *link)
 /* ---- progress ---- */
 
 /* What is not told where it happened: ups and downs, and what ended outside of progress. */
-static __attribute__((noinline)) void tell_news(struct cadge_wire *wire)
+static __attribute__((noinline)) void deliver_events(struct cadge_wire *wire)
 {
-	wire->news = false;
-	cadge_wire_tell_ends(wire);
+	wire->events_pending = false;
+	cadge_wire_report_ends(wire);
 	for (uint32_t i = 0; i < wire->peers; i++) {
 		struct cadge_link *link = &wire->links[i];
 
@@ -197,8 +197,8 @@ static __attribute__((noinline)) void tell_news(struct cadge_wire *wire)
 			continue;
 		if (link->greeted)
 			link_up(link);
-		if (link->state.broken && !link->state.told) {
-			link->state.told = true;
+		if (link->state.broken && !link->state.reported) {
+			link->state.reported = true;
 			link->state.up = false;
 			wire->events++;
 			wire->calls->down(wire->arg, i, CADGE_E_DOWN);
@@ -214,8 +214,8 @@ static inline unsigned int look_once(struct cadge_wire *wire)
 	wire->events = 0;
 	wire->inside = true;
 	done = ucp_worker_progress(wire->ucx.worker);
-	if (UNLIKELY(wire->news))
-		tell_news(wire);
+	if (UNLIKELY(wire->events_pending))
+		deliver_events(wire);
 	wire->inside = false;
 	return done;
 }
@@ -230,13 +230,14 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 
 int cadge_wire_wait(struct cadge_wire *wire, uint64_t timeout_ns)
 {
-	return wire->news ? CADGE_DONE : cadge_ucx_wait(&wire->ucx, timeout_ns);
+	return wire->events_pending ? CADGE_DONE : cadge_ucx_wait(&wire->ucx, timeout_ns);
 }
 
 int cadge_wire_event(struct cadge_wire *wire, int *fd_out, uint64_t *due_ns_out)
 {
-	return wire->news && wire->ucx.wake_fd >= 0 ? CADGE_BUSY
-						    : cadge_ucx_event(&wire->ucx, fd_out, due_ns_out);
+	return wire->events_pending && wire->ucx.wake_fd >= 0
+		       ? CADGE_BUSY
+		       : cadge_ucx_event(&wire->ucx, fd_out, due_ns_out);
 }
 
 /* ---- connecting ---- */
@@ -315,7 +316,7 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 		link_end(link);
 		return code;
 	}
-	wire->news = true; /* the peer's greeting may have come before */
+	wire->events_pending = true; /* the peer's greeting may have come before */
 	*link_out = link;
 	return CADGE_DONE;
 }

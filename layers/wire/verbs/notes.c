@@ -11,12 +11,12 @@ static uint8_t *credit_line(const struct cadge_link *link)
 }
 
 /* How many the peer has taken: a number and its complement, or the one before. */
-static uint32_t told(const struct cadge_link *link)
+static uint32_t acknowledged(const struct cadge_link *link)
 {
 	const uint64_t word =
 		__atomic_load_n((const uint64_t *)(const void *)credit_line(link), __ATOMIC_ACQUIRE);
 
-	return (uint32_t)word == (uint32_t)~(word >> 32) ? (uint32_t)word : link->notes.told;
+	return (uint32_t)word == (uint32_t)~(word >> 32) ? (uint32_t)word : link->notes.acknowledged;
 }
 
 int cadge_wire_note(struct cadge_link *link, const void *note)
@@ -28,8 +28,8 @@ int cadge_wire_note(struct cadge_link *link, const void *note)
 
 	if (!notes->peer_room)
 		return CADGE_DONE;
-	notes->told = told(link);
-	if (notes->sent - notes->told >= notes->peer_room)
+	notes->acknowledged = acknowledged(link);
+	if (notes->sent - notes->acknowledged >= notes->peer_room)
 		return CADGE_BUSY;
 	code = verbs_issue_copy(&link->queue, &wr, note, CADGE_WIRE_NOTE_BYTES, &op);
 	notes->sent += code == CADGE_DONE;

@@ -166,7 +166,7 @@ static int to_sending(struct verbs_queue *queue)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = (enum ibv_mtu)(end->mtu < mtu ? end->mtu : mtu),
 		.dest_qp_num = end->queue,
-		.rq_psn = (end->psn + queue->heard) & PSN_MASK,
+		.rq_psn = (end->psn + queue->greeted) & PSN_MASK,
 		.max_dest_rd_atomic = (uint8_t)verbs->reads,
 		.min_rnr_timer = RNR_TIMER,
 		.ah_attr = {.is_global = 1,
@@ -253,7 +253,7 @@ void verbs_queue_free(struct verbs_queue *queue)
 	queue->posted = queue->finished = queue->signaled = queue->written = queue->flushed = 0;
 	queue->hellos = 0;
 	queue->life++;
-	queue->broken = queue->reached = queue->heard = false;
+	queue->broken = queue->reached = queue->greeted = false;
 }
 
 static int say_hello(struct verbs_queue *queue)
@@ -424,8 +424,8 @@ static void came(struct verbs_queue *queue, uint32_t slot, uint32_t bytes)
 	const struct verbs_calls *calls = queue->verbs->calls;
 
 	if (!bytes) {
-		queue->heard = true;
-		calls->heard(queue, slot);
+		queue->greeted = true;
+		calls->greeted(queue, slot);
 	} else if (!calls->received(queue, slot, bytes) && !queue->broken) {
 		verbs_broke(queue, "ibv_post_recv", "refused");
 	}

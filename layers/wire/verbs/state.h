@@ -40,10 +40,10 @@ _Static_assert(sizeof(struct wire_landing) <= CADGE_PACKET_HEAD_BYTES, "room bef
 
 /* Without packets: a note is a message into a receive of which the peer knows that it is posted. */
 struct wire_notes {
-	struct verbs_far credit;  /* where the peer is told how many were taken */
-	uint32_t peer_room;       /* receives that it has posted for them; 0: it does not sleep */
-	uint32_t sent, told;      /* given to the peer, taken by it as it told */
-	uint32_t taken, credited; /* taken from the peer, told to it */
+	struct verbs_far credit;     /* where the peer is told how many were taken */
+	uint32_t peer_room;          /* receives that it has posted for them; 0: it does not sleep */
+	uint32_t sent, acknowledged; /* given to the peer, acknowledged by it */
+	uint32_t taken, credited;    /* taken from the peer, told to it */
 };
 
 struct cadge_link {
@@ -62,8 +62,8 @@ struct cadge_wire {
 	const struct cadge_wire_calls *calls;
 	void *arg;
 	int events;
-	bool news;    /* a link broke, and the style does not know */
-	bool lacking; /* a link has fewer landings posted than it should */
+	bool events_pending; /* a link broke, and the style does not know */
+	bool lacking;        /* a link has fewer landings posted than it should */
 	bool closing;
 	uint32_t features;
 	uint32_t meeting; /* links that are connected, and neither up nor down */

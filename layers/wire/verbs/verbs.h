@@ -93,7 +93,7 @@ struct verbs_queue {
 	uint32_t peer, psn, hellos;
 	uint16_t life;
 	bool broken;
-	bool reached, heard; /* our hello came over, and the peer's */
+	bool reached, greeted; /* our hello came over, and the peer's */
 };
 
 /* What the adapter does with what happens; all but post_receives inside verbs_completions. */
@@ -105,7 +105,7 @@ struct verbs_calls {
 	/* Posts all receives of a queue pair that begins, one of them for the hello; what was posted is not any more. 0 or errno. */
 	int (*post_receives)(struct verbs_queue *queue);
 	/* The hello has come into this receive. */
-	void (*heard)(struct verbs_queue *queue, uint32_t slot);
+	void (*greeted)(struct verbs_queue *queue, uint32_t slot);
 	void (*broke)(struct verbs_queue *queue);
 };
 
@@ -137,7 +137,7 @@ static inline struct verbs_queue *verbs_queue_of(const struct verbs *verbs, uint
 /* Both ends are there. */
 static inline bool verbs_met(const struct verbs_queue *queue)
 {
-	return queue->reached && queue->heard;
+	return queue->reached && queue->greeted;
 }
 
 /* Bytes from a queue's word to the end of its landing places. */

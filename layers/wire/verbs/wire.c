@@ -162,7 +162,7 @@ static void link_up(struct cadge_link *link)
 	wire->calls->up(wire->arg, link->queue.peer);
 }
 
-static void heard(struct verbs_queue *queue, uint32_t slot)
+static void greeted(struct verbs_queue *queue, uint32_t slot)
 {
 	struct cadge_link *link = link_of(queue);
 	struct wire_landing *landing = landing_at(link->wire, slot);
@@ -211,24 +211,24 @@ static void broke(struct verbs_queue *queue)
 	struct cadge_link *link = link_of(queue);
 
 	link->state.broken = true;
-	link->wire->news = true;
+	link->wire->events_pending = true;
 }
 
-static const struct verbs_calls verbs_calls = {ended, received, post_receives, heard, broke};
+static const struct verbs_calls verbs_calls = {ended, received, post_receives, greeted, broke};
 
 /* ---- progress ---- */
 
-static __attribute__((noinline)) void tell_news(struct cadge_wire *wire)
+static __attribute__((noinline)) void deliver_events(struct cadge_wire *wire)
 {
-	wire->news = wire->lacking = false;
+	wire->events_pending = wire->lacking = false;
 	for (uint32_t i = 0; i < wire->verbs.peers; i++) {
 		struct cadge_link *link = &wire->links[i];
 
-		if (!link->connected || link->state.told)
+		if (!link->connected || link->state.reported)
 			continue;
 		if (link->state.broken) {
 			wire->meeting -= !link->state.up;
-			link->state.told = true;
+			link->state.reported = true;
 			link->state.up = false;
 			wire->events++;
 			wire->calls->down(wire->arg, i, CADGE_E_DOWN);
@@ -248,8 +248,8 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 
 		if (UNLIKELY(code < 0))
 			return code;
-		if (UNLIKELY(wire->news || wire->meeting || (wire->lacking && wire->landings)))
-			tell_news(wire);
+		if (UNLIKELY(wire->events_pending || wire->meeting || (wire->lacking && wire->landings)))
+			deliver_events(wire);
 		if (UNLIKELY(wire->notes))
 			cadge_wire_notes_credit(wire);
 	}
@@ -258,7 +258,7 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 
 static bool asleep(struct cadge_wire *wire)
 {
-	return !wire->news && !(wire->lacking && wire->landings) && !cadge_wire_owes_credit(wire) &&
+	return !wire->events_pending && !(wire->lacking && wire->landings) && !cadge_wire_owes_credit(wire) &&
 	       verbs_armed(&wire->verbs);
 }
 
@@ -345,7 +345,7 @@ static void link_end(struct cadge_link *link)
 		cadge_packet_set_end(packets);
 	cadge_wire_detach_all(link);
 	if (link->connected)
-		link->wire->meeting -= !link->state.up && !link->state.told;
+		link->wire->meeting -= !link->state.up && !link->state.reported;
 	link->packets = NULL;
 	link->connected = false;
 	link->state = (struct cadge_state){.up = false};
@@ -530,7 +530,7 @@ static int open_device(struct cadge_wire *wire, const struct cadge_open_args *ar
 		.wire_overhead_bytes = OVERHEAD_BYTES,
 	};
 	wire->sets = make_sets(wire, needs);
-	return make(wire, args, needs->features & CADGE_WIRE_KEEP ? needs->kept : 0);
+	return make(wire, args, needs->features & CADGE_WIRE_KEEP ? needs->held : 0);
 }
 
 int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_needs *needs,

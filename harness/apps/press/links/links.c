@@ -9,7 +9,7 @@
 #define SETTLE_NS UINT64_C(500000000)
 
 /* how soon to look again for what is written without a notification */
-#define LOOK_NS UINT64_C(50000)
+#define CHECK_NS UINT64_C(50000)
 
 /* ---- out ---- */
 
@@ -200,14 +200,14 @@ int press_links_turn(struct press_links *links, struct drv_fail *fail)
 	return events + written;
 }
 
-uint64_t press_links_look_ns(const struct press_links *links)
+uint64_t press_links_check_interval_ns(const struct press_links *links)
 {
 	for (uint32_t i = 0; i < links->count; i++) {
 		const struct press_link *link = &links->links[i];
 
-		if (link->remote && (link->ring_told - link->ring_read - 1 < PRESS_WINDOW ||
+		if (link->remote && (link->ring_acknowledged - link->ring_read - 1 < PRESS_WINDOW ||
 				     (link->first && !press_has_credit(link))))
-			return LOOK_NS;
+			return CHECK_NS;
 	}
 	return UINT64_MAX;
 }

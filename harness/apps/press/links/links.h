@@ -34,7 +34,7 @@ int press_links_stats(struct press_links *links, uint32_t endpoint);
 int press_links_turn(struct press_links *links, struct drv_fail *fail);
 
 /* How long an endpoint may sleep that waits for what others write without telling it; UINT64_MAX: for nothing. */
-uint64_t press_links_look_ns(const struct press_links *links);
+uint64_t press_links_check_interval_ns(const struct press_links *links);
 
 /*
  * Peers that die and come back. In a launch of the driver none may; here they may once `lose` is set: it hears, in

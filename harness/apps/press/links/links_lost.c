@@ -56,9 +56,9 @@ int press_links_meet(struct press_links *links, uint32_t endpoint, uint64_t meet
 	if (code < 0)
 		return drv_engine_fail("connect", code, fail);
 	link->attempt = drv_mix(links->attempt, meeting);
-	link->sent = link->taken_there = link->taken = link->said = link->told_load = 0;
+	link->sent = link->taken_there = link->taken = link->said = link->load_sent = 0;
 	/* what is left of its former life in our region has another number */
-	link->ring_written = link->ring_read = link->ring_told = 0;
+	link->ring_written = link->ring_read = link->ring_acknowledged = 0;
 	link->board_seen = 0;
 	link->notify = link->dirty = link->down = link->lost = false;
 	link->waits = links->version != PRESS_V0;

@@ -53,7 +53,7 @@ static bool post_first(struct press_links *links, uint32_t channel)
 		return false;
 	link->sent += press_takes_credit(type);
 	link->said = link->taken;
-	link->told_load = links->load;
+	link->load_sent = links->load;
 	links->counts[PRESS_POSTS]++;
 	links->counts[PRESS_SENT + type]++;
 	links->counts[PRESS_SENT_BYTES + type] += iov.bytes;
@@ -88,8 +88,8 @@ static int add_first(struct press_link *link, enum press_type type, uint32_t off
 static int add_duties(struct press_links *links, uint32_t channel)
 {
 	struct press_link *link = &links->links[channel];
-	const uint32_t told = link->told_load, load = links->load,
-		       wrong = told > load ? told - load : load - told;
+	const uint32_t sent = link->load_sent, load = links->load,
+		       wrong = sent > load ? sent - load : load - sent;
 	const bool credits =
 		link->taken - link->said >= PRESS_WINDOW / 2 && !(link->first && press_has_credit(link));
 

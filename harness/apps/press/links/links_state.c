@@ -71,7 +71,7 @@ void press_links_take(struct press_links *links, struct press_link *link, const 
 	link->taken += press_takes_credit(head->type);
 	if (head->type == PRESS_NOTIFY) {
 		if (head->offset - link->ring_read <= PRESS_WINDOW)
-			link->ring_told = head->offset;
+			link->ring_acknowledged = head->offset;
 	} else if (head->type < PRESS_TYPES) {
 		links->taken(links->arg, link->endpoint, head, content, bytes);
 	} else {

@@ -45,7 +45,7 @@ struct press_link {
 	/* see press_links_attach: nothing leaves before that */
 	bool waits;
 	/* what the other end last heard of our load */
-	uint32_t told_load;
+	uint32_t load_sent;
 	struct press_job *first, **last;
 	/* of this link, by number; bit n: buffer n is free */
 	uint8_t *buffers;
@@ -54,7 +54,7 @@ struct press_link {
 	/* the other end's region; NULL: nothing is written remotely */
 	struct cadge_remote *remote;
 	/* messages written into the other end's ring, and read from ours; and as many as it told of */
-	uint32_t ring_written, ring_read, ring_told;
+	uint32_t ring_written, ring_read, ring_acknowledged;
 	/* the check word of the other end's last board */
 	uint64_t board_seen;
 	/* the other end has to be told of what is in its ring; the board is being written; something was since the last quiet */

@@ -116,7 +116,7 @@ static bool write_message(struct press_links *links, uint32_t channel)
 	link->ring_written++;
 	link->sent++;
 	link->said = link->taken;
-	link->told_load = links->load;
+	link->load_sent = links->load;
 	links->counts[PRESS_SENT + type]++;
 	links->counts[PRESS_SENT_BYTES + type] += sizeof(*slot);
 	links->counts[PRESS_SENT + PRESS_NOTIFY] += notify;
@@ -205,7 +205,7 @@ void press_write_board(struct press_links *links, uint32_t channel)
 		 (uint64_t)links->port.engine->endpoint * PRESS_BOARD_STRIDE, 0))
 		return;
 	link->said = link->taken;
-	link->told_load = links->load;
+	link->load_sent = links->load;
 	links->counts[PRESS_SENT + type]++;
 	links->counts[PRESS_SENT_BYTES + type] += sizeof(*board);
 }

@@ -170,16 +170,16 @@ static int start_process(struct press_nginx *nginx, struct drv_fail *fail)
 		       : 0;
 }
 
-int press_nginx_look(struct press_nginx *nginx, struct drv_fail *fail)
+int press_nginx_check(struct press_nginx *nginx, struct drv_fail *fail)
 {
 	siginfo_t ended = {.si_pid = 0};
-	char said[PRESS_NGINX_SAID_BYTES];
+	char said[PRESS_NGINX_LOG_TAIL_BYTES];
 
 	/* left where it is: what it has used can still be read */
 	if (!nginx->pid || waitid(P_PID, (id_t)nginx->pid, &ended, WEXITED | WNOHANG | WNOWAIT) ||
 	    ended.si_pid == 0)
 		return 0;
-	press_nginx_said(nginx, said);
+	press_nginx_log_tail(nginx, said);
 	return drv_fail_set(fail, DRV_LIBRARY, "nginx ended with %s %d%s%s",
 			    ended.si_code == CLD_EXITED ? "status" : "signal", ended.si_status,
 			    *said ? ": " : ", and said nothing", said);
@@ -196,7 +196,7 @@ static int read_answer(struct press_nginx *nginx, int fd, char text[STATUS_BYTES
 		ssize_t got;
 
 		if (poll(&entry, 1, NAP_MS) <= 0) {
-			if (press_nginx_look(nginx, fail))
+			if (press_nginx_check(nginx, fail))
 				return -1;
 			if (drv_now_ns() > until_ns)
 				return drv_fail_set(fail, DRV_DEADLINE, "nginx gave no answer in %d s",
@@ -238,7 +238,7 @@ int press_nginx_requests(struct press_nginx *nginx, uint64_t *requests_out, stru
 	if (status) {
 		/* it may be that it is just ending: then that is the reason */
 		usleep(NAP_US);
-		if (press_nginx_look(nginx, &why))
+		if (press_nginx_check(nginx, &why))
 			*fail = why;
 		return -1;
 	}
@@ -262,7 +262,7 @@ static int await_doors(struct press_nginx *nginx, struct drv_fail *fail)
 			close(fd);
 			return 0;
 		}
-		if (press_nginx_look(nginx, fail))
+		if (press_nginx_check(nginx, fail))
 			return -1;
 		if (why != ECONNREFUSED || drv_now_ns() > until_ns)
 			return drv_fail_set(fail, DRV_LIBRARY, "nginx does not listen: %s", strerror(why));

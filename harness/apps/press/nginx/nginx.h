@@ -27,7 +27,7 @@ int press_nginx_start(struct press_nginx *nginx, const struct press_files *files
 int press_nginx_requests(struct press_nginx *nginx, uint64_t *requests_out, struct drv_fail *fail);
 
 /* Whether it still runs: 0, or -1 with why it does not, and what it said. */
-int press_nginx_look(struct press_nginx *nginx, struct drv_fail *fail);
+int press_nginx_check(struct press_nginx *nginx, struct drv_fail *fail);
 
 /* Ends it, and removes its folder. */
 void press_nginx_end(struct press_nginx *nginx);

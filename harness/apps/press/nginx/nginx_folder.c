@@ -103,9 +103,9 @@ int press_nginx_configure(const struct press_nginx_plan *plan, const struct pres
 	return status ? drv_fail_set(fail, DRV_SYSTEM, "cannot write %s: %s", path, strerror(errno)) : 0;
 }
 
-void press_nginx_said(const struct press_nginx *nginx, char out[PRESS_NGINX_SAID_BYTES])
+void press_nginx_log_tail(const struct press_nginx *nginx, char out[PRESS_NGINX_LOG_TAIL_BYTES])
 {
-	char path[PATH_MAX], line[PRESS_NGINX_SAID_BYTES];
+	char path[PATH_MAX], line[PRESS_NGINX_LOG_TAIL_BYTES];
 	FILE *said;
 
 	*out = '\0';

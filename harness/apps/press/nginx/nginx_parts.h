@@ -13,8 +13,8 @@
 #include "press/links/message.h"
 #include "press/nginx/ring.h"
 
-#define PRESS_NGINX_NAME_BYTES 64u
-#define PRESS_NGINX_SAID_BYTES 256u
+#define PRESS_NGINX_NAME_BYTES     64u
+#define PRESS_NGINX_LOG_TAIL_BYTES 256u
 
 /* What it listens for: its clients' requests; those of all nodes' nginx for files that it has, and ours for its counts. */
 enum press_nginx_door { PRESS_NGINX_FRONT, PRESS_NGINX_BACK, PRESS_NGINX_DOORS };
@@ -66,6 +66,6 @@ int press_nginx_configure(const struct press_nginx_plan *plan, const struct pres
 			  struct drv_fail *fail);
 
 /* The last line of what it said, without its end; "" where there is none. */
-void press_nginx_said(const struct press_nginx *nginx, char out[PRESS_NGINX_SAID_BYTES]);
+void press_nginx_log_tail(const struct press_nginx *nginx, char out[PRESS_NGINX_LOG_TAIL_BYTES]);
 
 #endif

@@ -14,7 +14,7 @@
 
 #define TURN_NS    UINT64_C(1000000)
 #define TICK_NS    UINT64_C(1000000)
-#define LOOK_NS    UINT64_C(1000000000)
+#define CHECK_NS   UINT64_C(1000000000)
 #define SETTLE_NS  UINT64_C(30000000000)
 #define ASK_NS     UINT64_C(20000000)
 #define BACK_NS    UINT64_C(200000000)
@@ -82,7 +82,7 @@ static void turn(void *arg)
 	soak_malformed_clients_tick(&soak->malformed_clients, now_ns);
 	if (now_ns < soak->look_ns)
 		return;
-	soak->look_ns = now_ns + LOOK_NS;
+	soak->look_ns = now_ns + CHECK_NS;
 	soak_client_tick(&soak->client, now_ns);
 	soak_seen_sample(&soak->seen, &soak->restart_test, soak->client.requests);
 }
@@ -101,7 +101,7 @@ static bool is_quiet(const struct soak *soak)
 	return true;
 }
 
-static void tell_unrest(struct soak *soak)
+static void print_unrest(struct soak *soak)
 {
 	for (uint32_t i = 1; i <= soak->plan.nodes; i++) {
 		const struct soak_site *site = &soak->restart_test.sites[i];
@@ -146,7 +146,7 @@ static void settle(struct soak *soak, const char *when)
 		soak->restart_test.sites[i].reported = false;
 	if (rests)
 		return;
-	tell_unrest(soak);
+	print_unrest(soak);
 	soak_trouble(&soak->restart_test, "%s: something was still under way 30 s after the last request",
 		     when);
 }

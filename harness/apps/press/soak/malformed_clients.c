@@ -11,20 +11,20 @@
 
 #include "measure/clock.h"
 
-#define TEXT_ROOM     24000u
-#define NAME_BYTES    10000
-#define HEADER_BYTES  20000
-#define PIPELINED     16u
-#define LARGE_ONES    6u
-#define NEVER_READ    8u
-#define SMALL_WINDOW  4096
-#define STEP_NS       UINT64_C(2000000)
-#define SIP_BYTES     4096u
-#define ALL_BYTES     65536u
-#define PATIENCE_NS   UINT64_C(60000000000)
-#define LOOK_AGAIN_NS UINT64_C(13000000000)
-#define RUSH_NS       UINT64_C(60000000000)
-#define HOST          " HTTP/1.1\r\nHost: soak\r\n"
+#define TEXT_ROOM    24000u
+#define NAME_BYTES   10000
+#define HEADER_BYTES 20000
+#define PIPELINED    16u
+#define LARGE_ONES   6u
+#define NEVER_READ   8u
+#define SMALL_WINDOW 4096
+#define STEP_NS      UINT64_C(2000000)
+#define SIP_BYTES    4096u
+#define ALL_BYTES    65536u
+#define PATIENCE_NS  UINT64_C(60000000000)
+#define RETRY_NS     UINT64_C(13000000000)
+#define RUSH_NS      UINT64_C(60000000000)
+#define HOST         " HTTP/1.1\r\nHost: soak\r\n"
 
 const char *const soak_malformed_client_names[] = {
 	[SOAK_PATH] = "path",
@@ -214,7 +214,7 @@ static void take(struct soak_malformed_client *malformed_client)
 
 	/* at last it looks at what became of it */
 	if (malformed_client->kind == SOAK_NEVER_READS &&
-	    drv_now_ns() < malformed_client->begun_ns + LOOK_AGAIN_NS)
+	    drv_now_ns() < malformed_client->begun_ns + RETRY_NS)
 		return;
 	taken = soak_answers_take(&malformed_client->answers, malformed_client->watch.fd,
 				  sips ? SIP_BYTES : ALL_BYTES);

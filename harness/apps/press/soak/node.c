@@ -42,11 +42,11 @@ static void tell(uint32_t say, uint32_t peer, uint64_t meeting, const void *cont
 	if (bytes)
 		memcpy(word.content, content, bytes);
 	/* without a supervisor there is nothing to be done */
-	if (soak_tell(SOAK_CONTROL_FD, &word, 0))
+	if (soak_send(SOAK_CONTROL_FD, &word, 0))
 		_exit(1);
 }
 
-static void tell_why(uint32_t say, const struct drv_fail *fail)
+static void send_reason(uint32_t say, const struct drv_fail *fail)
 {
 	tell(say, 0, 0, fail->text, strlen(fail->text) + 1);
 }
@@ -163,7 +163,7 @@ static uint64_t holds(const struct press_directory *directory, uint32_t endpoint
 	return digest;
 }
 
-static void tell_report(struct member *member)
+static void send_report(struct member *member)
 {
 	const struct press_node *node = &member->node;
 	struct soak_report report = {.heap_bytes = mallinfo2().uordblks + mallinfo2().hblkhd,
@@ -210,7 +210,7 @@ static void take_words(struct press_node *node)
 	if (!member->heard)
 		return;
 	member->heard = false;
-	while ((heard = soak_hear(SOAK_CONTROL_FD, &word)) > 0) {
+	while ((heard = soak_receive(SOAK_CONTROL_FD, &word)) > 0) {
 		if (word.say == SOAK_GONE)
 			press_service_lost(node, word.peer);
 		else if (word.say == SOAK_BACK)
@@ -218,7 +218,7 @@ static void take_words(struct press_node *node)
 		else if (word.say == SOAK_ADDRESS)
 			meet(member, &word);
 		else if (word.say == SOAK_ASK)
-			tell_report(member);
+			send_report(member);
 		else if (word.say == SOAK_STOP)
 			member->stop = 1;
 	}
@@ -352,12 +352,12 @@ int soak_node(const struct soak_plan *plan)
 		return 1;
 	member->node.loop.epoll_fd = -1;
 	if (start(member, plan, &fail)) {
-		tell_why(drv_reason_is_refusal(fail.reason) ? SOAK_REFUSED : SOAK_FAILED, &fail);
+		send_reason(drv_reason_is_refusal(fail.reason) ? SOAK_REFUSED : SOAK_FAILED, &fail);
 	} else {
 		tell(SOAK_READY, member->node.connections.port, 0, NULL, 0);
 		status = press_node_serve(&member->node, &message, &fail);
 		if (status)
-			tell_why(SOAK_FAILED, &fail);
+			send_reason(SOAK_FAILED, &fail);
 	}
 	json_decref(message);
 	press_node_end(&member->node);

@@ -38,7 +38,7 @@ static void tell(struct soak_site *site, uint32_t say, uint32_t peer, uint64_t m
 	const struct soak_word word = {.say = say, .peer = peer, .meeting = meeting};
 
 	/* who was killed may be gone */
-	if (soak_tell(site->control.fd, &word, MSG_DONTWAIT) && !site->killed)
+	if (soak_send(site->control.fd, &word, MSG_DONTWAIT) && !site->killed)
 		soak_trouble(site->restart_test, "node %u does not listen: %s", site->number,
 			     strerror(errno));
 }
@@ -79,8 +79,8 @@ static void take_offer(struct soak_site *site, const struct soak_word *word)
 	ours->say = theirs->say = SOAK_ADDRESS;
 	ours->peer = site->number;
 	theirs->peer = peer->number;
-	if ((soak_tell(site->control.fd, theirs, MSG_DONTWAIT) && !site->killed) ||
-	    (soak_tell(peer->control.fd, ours, MSG_DONTWAIT) && !peer->killed))
+	if ((soak_send(site->control.fd, theirs, MSG_DONTWAIT) && !site->killed) ||
+	    (soak_send(peer->control.fd, ours, MSG_DONTWAIT) && !peer->killed))
 		soak_trouble(site->restart_test, "nodes %u and %u do not listen", site->number, peer->number);
 }
 
@@ -131,7 +131,7 @@ static void on_control(struct press_watch *watch, uint32_t events)
 	struct soak_word word;
 
 	/* who ends is buried by on_exit */
-	while (soak_hear(site->control.fd, &word) > 0)
+	while (soak_receive(site->control.fd, &word) > 0)
 		take_word(site, &word);
 	if (events & (EPOLLHUP | EPOLLERR))
 		press_loop_change(site->restart_test->loop, watch, EPOLLET);
@@ -145,7 +145,7 @@ static void bury(struct soak_site *site, int status)
 	struct soak_word word;
 
 	/* what it said last */
-	while (soak_hear(site->control.fd, &word) > 0)
+	while (soak_receive(site->control.fd, &word) > 0)
 		if (word.say == SOAK_FAILED || word.say == SOAK_REFUSED)
 			take_word(site, &word);
 	if (!restart_test->refusal[0] && !site->killed && (!site->stopped || status)) {

@@ -6,7 +6,7 @@
 
 #define HEAD_BYTES offsetof(struct soak_word, content)
 
-int soak_tell(int fd, const struct soak_word *word, int flags)
+int soak_send(int fd, const struct soak_word *word, int flags)
 {
 	ssize_t sent;
 
@@ -16,7 +16,7 @@ int soak_tell(int fd, const struct soak_word *word, int flags)
 	return sent < 0 ? -1 : 0;
 }
 
-int soak_hear(int fd, struct soak_word *word_out)
+int soak_receive(int fd, struct soak_word *word_out)
 {
 	const ssize_t got = recv(fd, word_out, sizeof(*word_out), MSG_DONTWAIT);
 

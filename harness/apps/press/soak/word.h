@@ -54,8 +54,8 @@ struct soak_report {
 _Static_assert(sizeof(struct soak_report) <= SOAK_CONTENT_BYTES, "a report fits into a word");
 
 /* Sends one. 0, or -1 with errno: it did not go, now or ever. */
-int soak_tell(int fd, const struct soak_word *word, int flags);
+int soak_send(int fd, const struct soak_word *word, int flags);
 /* 1: one has come; 0: none has; -1: the other end is gone. */
-int soak_hear(int fd, struct soak_word *word_out);
+int soak_receive(int fd, struct soak_word *word_out);
 
 #endif

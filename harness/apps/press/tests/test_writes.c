@@ -140,21 +140,22 @@ static void check_looking(void)
 	struct press_slot slot = slot_of(0, ATTEMPT);
 
 	begin(PRESS_V2);
-	tap_ok(press_links_look_ns(&links) == UINT64_MAX, "who waits for nothing may sleep");
+	tap_ok(press_links_check_interval_ns(&links) == UINT64_MAX, "who waits for nothing may sleep");
 	press_links_take(&links, link, &told, NULL, 0);
-	tap_ok(press_links_look_ns(&links) < UINT64_MAX, "who was told of what is not there yet looks again");
+	tap_ok(press_links_check_interval_ns(&links) < UINT64_MAX,
+	       "who was told of what is not there yet looks again");
 	memcpy(slot_at(0), &slot, sizeof(slot));
 	press_read_region(&links);
-	tap_ok(press_links_look_ns(&links) == UINT64_MAX, "until it is there");
+	tap_ok(press_links_check_interval_ns(&links) == UINT64_MAX, "until it is there");
 	told.offset = 0;
 	press_links_take(&links, link, &told, NULL, 0);
 	told.offset = 1000;
 	press_links_take(&links, link, &told, NULL, 0);
-	tap_ok(press_links_look_ns(&links) == UINT64_MAX,
+	tap_ok(press_links_check_interval_ns(&links) == UINT64_MAX,
 	       "a late notification, or nonsense, changes nothing");
 	link->sent = PRESS_WINDOW;
 	press_link_put_first(link, &job);
-	tap_ok(press_links_look_ns(&links) < UINT64_MAX, "who waits for credits looks again");
+	tap_ok(press_links_check_interval_ns(&links) < UINT64_MAX, "who waits for credits looks again");
 }
 
 int main(void)

@@ -172,7 +172,7 @@ static bool arrived(struct pgr_outgoing *out, uint32_t number)
 bool pgr_outgoing_acknowledge(struct pgr_outgoing *out, uint32_t below, const uint8_t *bitmap,
 			      size_t bitmap_bytes)
 {
-	bool news = false;
+	bool progress = false;
 	uint32_t end;
 
 	if (below > out->never_sent)
@@ -186,10 +186,10 @@ bool pgr_outgoing_acknowledge(struct pgr_outgoing *out, uint32_t below, const ui
 	}
 	if (below > out->next) { /* it was sent before a restart */
 		out->next = below;
-		news = true;
+		progress = true;
 	}
 	for (uint32_t i = out->acked; i < below; i++)
-		news |= arrived(out, i);
+		progress |= arrived(out, i);
 	if (below > out->acked)
 		out->acked = below;
 	for (size_t i = 0; i < bitmap_bytes * 8; i++) {
@@ -198,7 +198,7 @@ bool pgr_outgoing_acknowledge(struct pgr_outgoing *out, uint32_t below, const ui
 		if (number >= out->next)
 			break;
 		if (bitmap[i / 8] >> (i % 8) & 1)
-			news |= arrived(out, (uint32_t)number);
+			progress |= arrived(out, (uint32_t)number);
 	}
 	/* What was sent well before something that arrived, and has not arrived, is lost. */
 	end = out->next;
@@ -213,7 +213,7 @@ bool pgr_outgoing_acknowledge(struct pgr_outgoing *out, uint32_t below, const ui
 		if (i < out->lost_from || out->lost == 1)
 			out->lost_from = i;
 	}
-	return news;
+	return progress;
 }
 
 unsigned int pgr_outgoing_pieces(const struct pgr_outgoing *out, uint32_t number, struct pgr_piece *pieces)

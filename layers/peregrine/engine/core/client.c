@@ -34,7 +34,7 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 		pgr_slot_end(slot, PGR_E_RESTARTED, NULL, 0);
 		return;
 	}
-	if (slot->heard || slot->carried == cookie)
+	if (slot->arrived || slot->carried == cookie)
 		return; /* late: it has the call since, or will find the cookie with it */
 	if (!slot->claimed)
 		slot->claimed_ns = now_ns; /* before that, nobody could execute it */
@@ -143,7 +143,7 @@ static inline void arrived(struct pgr_slot *slot)
 }
 
 /* The server has this call. */
-static inline void heard_of(struct pgr_slot *slot, const struct pgr_header *head)
+static inline void note_packet(struct pgr_slot *slot, const struct pgr_header *head)
 {
 	struct pgr *pgr = slot->peer->pgr;
 
@@ -151,7 +151,7 @@ static inline void heard_of(struct pgr_slot *slot, const struct pgr_header *head
 	if (head->type != PGR_RESULT || head->message_bytes > head->packet_bytes)
 		slot->give_up_ns = pgr_now(pgr) + pgr->config.give_up_ns;
 	slot->code = PGR_E_GIVE_UP;
-	slot->heard = true;
+	slot->arrived = true;
 	slot->peer->introduced |= UINT64_C(1) << slot->number;
 }
 
@@ -272,12 +272,12 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	if (PGR_LIKELY(!delegated)) { /* a word of the server itself */
 		if (PGR_LIKELY(head->credits))
 			peer->credits = head->credits;
-		peer->heard_ns = pgr->now_ns;
+		peer->last_packet_ns = pgr->now_ns;
 	}
 	/* an empty nack says that it has nothing of this call: no word of it */
 	if (PGR_LIKELY(head->type != PGR_REJECT) &&
 	    PGR_LIKELY(head->type != PGR_NACK || head->packet_number || head->data_bytes))
-		heard_of(slot, head);
+		note_packet(slot, head);
 	switch (head->type) {
 	case PGR_RESULT:
 		arrived(slot);

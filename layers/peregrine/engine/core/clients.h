@@ -39,7 +39,7 @@ struct pgr_client {
 	/* its neighbours in the queue of all, and in its share's; when it was put behind the others */
 	struct pgr_client *before[PGR_QUEUES], *behind[PGR_QUEUES];
 	uint64_t queued_ns;
-	uint64_t heard_ns;
+	uint64_t last_packet_ns;
 	/* when it was last given a cookie since it is known */
 	uint64_t challenged_ns;
 	/* pgr->period when it last had work here */
@@ -62,9 +62,9 @@ void pgr_quota_enter(struct pgr *pgr, struct pgr_quota *quota, struct pgr_client
 void pgr_quota_leave(struct pgr *pgr, struct pgr_client *client);
 PGR_COLD void pgr_client_requeue(struct pgr *pgr, struct pgr_client *client);
 /* It has spoken. */
-static inline void pgr_client_heard(struct pgr *pgr, struct pgr_client *client)
+static inline void pgr_client_note_packet(struct pgr *pgr, struct pgr_client *client)
 {
-	client->heard_ns = pgr->now_ns;
+	client->last_packet_ns = pgr->now_ns;
 	if (PGR_UNLIKELY(pgr->now_ns - client->queued_ns >= PGR_REQUEUE_NS))
 		pgr_client_requeue(pgr, client);
 }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define LOOK_NS    UINT64_C(100000000)
+#define CHECK_NS   UINT64_C(100000000)
 #define LOOKED_MAX 64u
 
 /* ---- answers of one packet ---- */
@@ -97,7 +97,7 @@ void pgr_client_abandon(struct pgr *pgr, struct pgr_client_slot *slot)
 	slot->work = NULL;
 	if (!work)
 		return;
-	if (work->state == PGR_WORK_KEPT || work->state == PGR_WORK_REPLYING) {
+	if (work->state == PGR_WORK_REPLIED || work->state == PGR_WORK_REPLYING) {
 		if (work->delegated) { /* its result belongs to another client, who will say so */
 			work->client = NULL;
 			return;
@@ -138,7 +138,7 @@ bool pgr_client_has_work(const struct pgr_client *client)
  */
 static bool may_be_forgotten(const struct pgr *pgr, const struct pgr_client *client)
 {
-	return !client->lost && pgr->now_ns - client->heard_ns > PGR_COOKIE_LIFE_NS &&
+	return !client->lost && pgr->now_ns - client->last_packet_ns > PGR_COOKIE_LIFE_NS &&
 	       pgr->now_ns - client->challenged_ns > PGR_COOKIE_LIFE_NS && !pgr_client_has_work(client);
 }
 
@@ -159,7 +159,7 @@ static struct pgr_client *longest_silent(struct pgr *pgr, const struct pgr_queue
 	if (client && pgr->now_ns - client->queued_ns <= PGR_COOKIE_LIFE_NS)
 		client = NULL;
 	if (!client || looked > LOOKED_MAX)
-		pgr->next_look_ns = pgr->now_ns + LOOK_NS;
+		pgr->next_check_ns = pgr->now_ns + CHECK_NS;
 	return client;
 }
 
@@ -170,7 +170,7 @@ static bool has_place(struct pgr *pgr, const struct pgr_quota *quota)
 
 	if (quota->clients < pgr->config.clients_max - pgr->clients_count)
 		return true;
-	if (pgr->now_ns < pgr->next_look_ns)
+	if (pgr->now_ns < pgr->next_check_ns)
 		return false;
 	silent = quota->clients ? longest_silent(pgr, &quota->silent, PGR_OF_QUOTA)
 				: longest_silent(pgr, &pgr->silent, PGR_OF_ALL);

@@ -39,7 +39,7 @@ bool pgr_delegated_in(const struct pgr *pgr, struct pgr_work *work, const uint8_
 	work->credits = PGR_CREDITS_FIRST;
 	work->packet_bytes = pgr_result_size(pgr, pgr_le32(token.packet_bytes));
 	work->delegated = true;
-	work->heard = false;
+	work->acknowledged = false;
 	return true;
 }
 

@@ -139,7 +139,7 @@ int pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_out
 		.round_trip_ns = peer->srtt_ns,
 		.variation_ns = peer->rttvar_ns,
 		.rto_ns = peer->rto_ns,
-		.silent_ns = peer->heard_ns ? now_ns - peer->heard_ns : UINT64_MAX,
+		.silent_ns = peer->last_packet_ns ? now_ns - peer->last_packet_ns : UINT64_MAX,
 		.outstanding = (uint32_t)__builtin_popcountll(~peer->free),
 		.under_way = peer->under_way,
 		.credits = peer->credits,

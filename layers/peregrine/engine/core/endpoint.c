@@ -90,8 +90,8 @@ int pgr_poll(struct pgr *pgr)
 	received = pgr->wire->ops->receive(pgr->wire);
 	if (PGR_UNLIKELY(pgr->stalled))
 		send_stalled(pgr);
-	if (received == 0 || PGR_UNLIKELY(pgr->polls >= pgr->polls_a_look * 4)) {
-		if (PGR_UNLIKELY(++pgr->polls >= pgr->polls_a_look)) {
+	if (received == 0 || PGR_UNLIKELY(pgr->polls >= pgr->polls_per_clock_read * 4)) {
+		if (PGR_UNLIKELY(++pgr->polls >= pgr->polls_per_clock_read)) {
 			pgr->polls = 0;
 			if (pgr_now(pgr) >= pgr->next_tick_ns)
 				pgr_tick(pgr);
@@ -139,8 +139,8 @@ int pgr_wait(struct pgr *pgr, uint64_t timeout_ns)
 		ns = timeout_ns;
 	if (ns)
 		pgr->wire->ops->wait(pgr->wire, ns);
-	pgr_now(pgr);                   /* what has come is from now, not from before the sleep */
-	pgr->polls = pgr->polls_a_look; /* look at the clock first */
+	pgr_now(pgr);                           /* what has come is from now, not from before the sleep */
+	pgr->polls = pgr->polls_per_clock_read; /* look at the clock first */
 	return PGR_OK;
 }
 
@@ -152,7 +152,7 @@ int pgr_watch(struct pgr *pgr, int fds[PGR_FDS], uint64_t *due_ns_out)
 		return PGR_E_CLOSED;
 	if (!pgr->config.block)
 		return PGR_E_ARGUMENT;
-	pgr->polls = pgr->polls_a_look; /* look at the clock first */
+	pgr->polls = pgr->polls_per_clock_read; /* look at the clock first */
 	ns = idle_ns(pgr, pgr_now(pgr));
 	if (!ns)
 		return PGR_BUSY;
@@ -375,7 +375,7 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	pgr->fast = pgr_fast_can(pgr);
 	pgr->probe_ns = pgr->config.give_up_ns / 4 < PGR_PROBE_NS ? pgr->config.give_up_ns / 4 : PGR_PROBE_NS;
 	pgr->tick_ns = pgr->config.rto_min_ns / 4;
-	pgr->polls_a_look = ops->now_ns ? 1 : pgr->reliable ? 1024 : 128;
+	pgr->polls_per_clock_read = ops->now_ns ? 1 : pgr->reliable ? 1024 : 128;
 	pgr->next_tick_ns = pgr_now(pgr) + pgr->tick_ns;
 	*pgr_out = pgr;
 	return PGR_OK;

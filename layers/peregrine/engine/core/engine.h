@@ -132,7 +132,7 @@ struct pgr {
 	/* how often, and when next, slots are looked through for what is late; when clients that are silent */
 	uint64_t tick_ns, next_tick_ns, next_sweep_ns;
 	/* the clock is read every so many polls that found nothing */
-	uint32_t polls, polls_a_look;
+	uint32_t polls, polls_per_clock_read;
 	/* credits for each */
 	uint16_t grant_to_clients, grant_to_servers;
 
@@ -157,7 +157,7 @@ struct pgr {
 	pgr_contact *contact;
 	void *contact_arg;
 	/* before that, nobody is looked for who may be forgotten early */
-	uint64_t next_look_ns;
+	uint64_t next_check_ns;
 	/* the client of the last packet */
 	struct pgr_client *recent;
 	/* of buckets, its places less 1; known */
@@ -319,7 +319,7 @@ void pgr_tick(struct pgr *pgr);
 static inline void pgr_tick_soon(struct pgr *pgr)
 {
 	pgr->next_tick_ns = 0;
-	pgr->polls = 4 * pgr->polls_a_look;
+	pgr->polls = 4 * pgr->polls_per_clock_read;
 }
 /* When, by pgr_now, something has to be done although nothing arrives. */
 uint64_t pgr_next_due(const struct pgr *pgr);

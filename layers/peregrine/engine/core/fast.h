@@ -67,7 +67,7 @@ static inline void pgr_fast_record(const struct pgr *pgr, struct pgr_peer *peer,
 	slot->sequence++;
 	slot->state = PGR_SLOT_CALLING;
 	slot->repeats = 0;
-	slot->alive = slot->heard = false;
+	slot->alive = slot->arrived = false;
 	slot->first_sent = true;
 	slot->carried = 0;
 	slot->claimed = peer->incarnation;
@@ -166,7 +166,7 @@ static inline bool pgr_fast_result(struct pgr *pgr, const struct pgr_to *from, c
 	slot->out.under_way = 0;
 	peer->free |= UINT64_C(1) << slot->number;
 	peer->introduced |= UINT64_C(1) << slot->number;
-	peer->heard_ns = pgr->now_ns;
+	peer->last_packet_ns = pgr->now_ns;
 	pgr->events++;
 	slot->done(slot->arg, PGR_OK, data, bytes);
 	return true;
@@ -192,7 +192,7 @@ static inline bool pgr_fast_serve(struct pgr *pgr, const struct pgr_to *from, co
 			 bytes > pgr->config.message_bytes_max))
 		return false;
 	slot->sequence = word[2];
-	pgr_client_heard(pgr, client);
+	pgr_client_note_packet(pgr, client);
 	pgr->current = work;
 	pgr->current_client = client;
 	pgr->current_slot = (uint8_t)(word[0] >> 32);

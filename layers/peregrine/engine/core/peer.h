@@ -44,7 +44,7 @@ struct pgr_peer {
 	/* of calls: so far; the last one that is answered; which one that was when we last looked for lost ones */
 	uint32_t sendings, newest, newest_searched;
 	/* when the server last said anything */
-	uint64_t heard_ns;
+	uint64_t last_packet_ns;
 	/* which slot goes on first when credits come */
 	unsigned int turn;
 	/* unbound; the next tick ends it */

@@ -168,7 +168,7 @@ void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
 		work->head.flags = PGR_OWN_ORDER;
 		work->head.message_bytes = work->head.packet_bytes = 0;
 		work->out.count = work->out.bytes = 0;
-		work->state = PGR_WORK_KEPT;
+		work->state = PGR_WORK_REPLIED;
 		work->since_ns = pgr->now_ns;
 		pgr_outgoing_start(&work->out, pgr_split(pgr, work->packet_bytes, work->out.bytes));
 		pgr_result_send(pgr, work, false);
@@ -197,7 +197,7 @@ bool pgr_result_shrink(struct pgr *pgr, struct pgr_work *work, uint32_t taken)
 	work->packet_bytes = packet_bytes;
 	if (work->onward)
 		work->onward->result_packet_bytes = packet_bytes;
-	if ((work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING) ||
+	if ((work->state != PGR_WORK_REPLIED && work->state != PGR_WORK_REPLYING) ||
 	    work->out.bytes <= packet_bytes || work->out.packet_bytes <= packet_bytes)
 		return false;
 	pgr_outgoing_end(&work->out);
@@ -205,7 +205,7 @@ bool pgr_result_shrink(struct pgr *pgr, struct pgr_work *work, uint32_t taken)
 		pgr_result_lost(pgr, work);
 		return true;
 	}
-	if (work->delegated && !work->heard)
+	if (work->delegated && !work->acknowledged)
 		work->credits = 1; /* nobody has spoken there: what goes to him has gone already */
 	pgr_result_send(pgr, work, false);
 	return true;
@@ -215,7 +215,7 @@ uint32_t pgr_result_large(const struct pgr *pgr, const struct pgr_work *work)
 {
 	if (work->onward)
 		return work->onward->result_part_bytes;
-	if (pgr->reliable || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING) ||
+	if (pgr->reliable || (work->state != PGR_WORK_REPLIED && work->state != PGR_WORK_REPLYING) ||
 	    work->out.packet_bytes <= PGR_SMALL_BYTES || work->out.bytes <= PGR_SMALL_BYTES)
 		return 0;
 	return work->out.packet_bytes;
@@ -334,7 +334,7 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 		return unkeep(pgr, work, charged_bytes, code);
 	borrowed = !work->saved && bytes &&
 		   (work->out.packets > 1 || pgr_is_reference(&work->out, work->reference));
-	work->state = borrowed ? PGR_WORK_REPLYING : PGR_WORK_KEPT;
+	work->state = borrowed ? PGR_WORK_REPLYING : PGR_WORK_REPLIED;
 	work->sent = NULL;
 	work->since_ns = pgr->now_ns;
 	head_of(pgr, work);
@@ -373,7 +373,7 @@ void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code)
 	work->delegated = false; /* the server that passed it on tells its client */
 	work->rejected = code;
 	work->out.count = work->out.bytes = 0;
-	work->state = PGR_WORK_KEPT;
+	work->state = PGR_WORK_REPLIED;
 	work->since_ns = pgr->now_ns;
 	pgr_outgoing_start(&work->out, pgr_split(pgr, work->packet_bytes, work->out.bytes));
 	head_of(pgr, work);

@@ -265,7 +265,7 @@ static PGR_COLD void repeated(struct pgr *pgr, struct pgr_work *work, const stru
 			report(pgr, work);
 		return;
 	case PGR_WORK_REPLYING:
-	case PGR_WORK_KEPT:
+	case PGR_WORK_REPLIED:
 		pgr->stats.duplicates++;
 		if (!work->delegated) {
 			const uint32_t large_bytes = pgr_result_large(pgr, work);
@@ -295,13 +295,13 @@ static PGR_COLD void repeated(struct pgr *pgr, struct pgr_work *work, const stru
 
 /* Who gets the result tells how far it has come. Returns false: all of it has, and the work is over. */
 static bool learn_report(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet,
-			 bool *news_out)
+			 bool *progress_out)
 {
 	const struct pgr_header *head = &packet->head;
 	const bool nack = head->type == PGR_NACK;
 
 	work->since_ns = pgr->now_ns;
-	*news_out = false;
+	*progress_out = false;
 	/* all of it, in packets of whatever size it came */
 	if (head->type == PGR_ACK &&
 	    head->packet_number ==
@@ -313,8 +313,8 @@ static bool learn_report(struct pgr *pgr, struct pgr_work *work, const struct pg
 		work->credits = head->credits;
 	if (head->packet_bytes != work->out.packet_bytes)
 		return true; /* late: it speaks of larger packets, before the result began anew */
-	*news_out = pgr_outgoing_acknowledge(&work->out, head->packet_number, nack ? packet->data : NULL,
-					     nack ? head->data_bytes : 0);
+	*progress_out = pgr_outgoing_acknowledge(&work->out, head->packet_number, nack ? packet->data : NULL,
+						 nack ? head->data_bytes : 0);
 	return true;
 }
 
@@ -323,15 +323,15 @@ static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from
 				      const struct pgr_packet *packet)
 {
 	struct pgr_work *work = pgr_work_delegated(pgr, from, &packet->head);
-	bool news;
+	bool progress;
 
 	if (!work) {
 		pgr->stats.duplicates++;
 		return;
 	}
-	work->heard = true;
-	if (learn_report(pgr, work, packet, &news)) {
-		if (news)
+	work->acknowledged = true;
+	if (learn_report(pgr, work, packet, &progress)) {
+		if (progress)
 			work->repeats = 0;
 		pgr_result_send(pgr, work, false);
 	}
@@ -341,11 +341,11 @@ static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from
 static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;
-	bool news;
+	bool progress;
 
-	if (!work || work->delegated || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING))
+	if (!work || work->delegated || (work->state != PGR_WORK_REPLIED && work->state != PGR_WORK_REPLYING))
 		return;
-	if (!learn_report(pgr, work, packet, &news))
+	if (!learn_report(pgr, work, packet, &progress))
 		return;
 	/* it has waited in vain: the tail is lost, which no later packet can show */
 	if (head->retransmissions)
@@ -379,7 +379,7 @@ void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 		if (!client)
 			return;
 	}
-	pgr_client_heard(pgr, client);
+	pgr_client_note_packet(pgr, client);
 	slot = &client->slots[head->slot];
 	if (PGR_LIKELY(head->type == PGR_CALL && head->sequence > slot->sequence)) {
 		begin(pgr, client, slot, packet);

@@ -85,7 +85,7 @@ int pgr_slot_take(struct pgr_peer *peer, struct pgr_slot **slot_out)
 	peer->unacked &= ~(UINT64_C(1) << slot->number); /* the call acknowledges the last result */
 	slot->sequence++;
 	slot->repeats = slot->early_repeats = 0;
-	slot->alive = slot->delegating = slot->first_sent = slot->heard = slot->answered_since = false;
+	slot->alive = slot->delegating = slot->first_sent = slot->arrived = slot->answered_since = false;
 	slot->large_timeouts = 0;
 	slot->result_part_bytes = slot->in.packet_bytes = 0;
 	slot->result_packet_bytes = peer->packet_bytes;

@@ -41,7 +41,7 @@ struct pgr_slot {
 	/* the call went out under `claimed` */
 	bool first_sent;
 	/* the server has this call, by its own word: it may have executed it */
-	bool heard;
+	bool arrived;
 	/* incarnation in the packets of this call */
 	uint32_t claimed;
 	/* of its sending, among the binding's */

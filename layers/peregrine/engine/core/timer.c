@@ -20,7 +20,7 @@ static void tick_slot(struct pgr *pgr, struct pgr_slot *slot)
 {
 	if (pgr->now_ns >= slot->give_up_ns) {
 		if (slot->state == PGR_SLOT_QUEUED &&
-		    pgr->now_ns - slot->peer->heard_ns < pgr->config.give_up_ns)
+		    pgr->now_ns - slot->peer->last_packet_ns < pgr->config.give_up_ns)
 			return; /* the server speaks; it is our own calls that this one waits for */
 		pgr_slot_end(slot, slot->code, NULL, 0);
 		return;
@@ -88,7 +88,7 @@ static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
 	if (peer->queued)
 		pgr_peer_send_queued(peer);
 	if (!(~peer->free | peer->unacked | peer->deadlines) && !peer->closing &&
-	    pgr->now_ns - peer->heard_ns >= IDLE_NS)
+	    pgr->now_ns - peer->last_packet_ns >= IDLE_NS)
 		pgr_peer_idle(peer);
 }
 
@@ -118,7 +118,7 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 		work->repeats++;
 	work->due_ns = pgr->now_ns + pgr_backed_off(pgr, 5 * pgr->config.rto_min_ns, work->repeats);
 	/* nobody has spoken from there yet: no more than he or the server before us asks for */
-	if (work->delegated && !work->heard && work->out.next)
+	if (work->delegated && !work->acknowledged && work->out.next)
 		return;
 	pgr->stats.retransmissions++;
 	pgr_result_resend(pgr, work, work->retransmissions);
@@ -132,7 +132,8 @@ static void sweep_clients(struct pgr *pgr)
 	for (struct pgr_client *client = pgr->silent.first;
 	     client && pgr->now_ns - client->queued_ns > pgr->config.memory_ns; client = next) {
 		next = client->behind[PGR_OF_ALL];
-		if (pgr->now_ns - client->heard_ns > pgr->config.memory_ns && !pgr_client_has_work(client))
+		if (pgr->now_ns - client->last_packet_ns > pgr->config.memory_ns &&
+		    !pgr_client_has_work(client))
 			pgr_client_forget(pgr, client);
 	}
 }
@@ -146,7 +147,7 @@ static void sweep_works(struct pgr *pgr)
 		struct pgr_work *work = pgr->works[pgr->works_swept++ % pgr->works_count];
 
 		if (work->client &&
-		    (work->state == PGR_WORK_KEPT ||
+		    (work->state == PGR_WORK_REPLIED ||
 		     (work->state == PGR_WORK_REPLYING && !pgr_result_in_place(work)) ||
 		     work->state == PGR_WORK_TAKING) &&
 		    pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns)

@@ -15,7 +15,7 @@ enum pgr_work_state {
 	/* a result of several packets, or a delegated one, is under way */
 	PGR_WORK_REPLYING,
 	/* the result is kept for repetitions */
-	PGR_WORK_KEPT,
+	PGR_WORK_REPLIED,
 };
 
 /* A call at the server, from its first packet until its result is acknowledged. */
@@ -33,7 +33,7 @@ struct pgr_work {
 	/* enum pgr_work_state; the client's slot; what the call said last; of the result, in a row */
 	uint8_t state, slot, retransmissions, repeats;
 	/* the result goes to `to` under the identity in `head`; who is there has spoken of it */
-	bool delegated, heard;
+	bool delegated, acknowledged;
 	/* that the receiver of the result gave */
 	uint16_t credits;
 	uint32_t procedure;

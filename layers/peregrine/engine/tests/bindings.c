@@ -274,9 +274,9 @@ static void silent(void)
 
 		for (const struct pgr_client *client = t.server->silent.first; client;
 		     client = client->behind[PGR_OF_ALL]) {
-			CHECK(client->heard_ns + PGR_REQUEUE_NS >= last_ns &&
-			      client->queued_ns <= client->heard_ns);
-			last_ns = client->heard_ns;
+			CHECK(client->last_packet_ns + PGR_REQUEUE_NS >= last_ns &&
+			      client->queued_ns <= client->last_packet_ns);
+			last_ns = client->last_packet_ns;
 			count++;
 		}
 		CHECK(count == t.server->clients_count && count == (round ? 10 : FEW));

@@ -110,7 +110,7 @@ static int serve(struct pair *pair, void *arg)
 		return PAIR_FAILED;
 	pgr_serve(pgr, ECHO, NULL, on_echo, NULL);
 	pgr_serve(pgr, FORK, NULL, on_fork, arg);
-	pair_tell(pair, pgr);
+	pair_send(pair, pgr);
 	while (!pair->stop && code >= 0) {
 		code = pgr_poll(pgr);
 		if (getpid() != opener)

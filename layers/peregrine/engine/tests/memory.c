@@ -190,7 +190,7 @@ static int serve(struct pair *pair, void *arg)
 	pgr_serve(pgr, GIVE, NULL, on_give, NULL);
 	pgr_serve(pgr, LOOK, NULL, on_look, NULL);
 	pgr_serve(pgr, STOP, NULL, on_stop, NULL);
-	pair_tell(pair, pgr);
+	pair_send(pair, pgr);
 	while (!stopping && !pair->stop) {
 		live(pgr, 20);
 		seen->views = views();

@@ -17,7 +17,7 @@
 #include "support/alone.h"
 
 /* in the inbox, behind magic and nonce */
-enum { BELL_AT = 20 };
+enum { WAKE_FD_AT = 20 };
 
 struct shm_address {
 	uint32_t pid, fd;
@@ -70,7 +70,7 @@ static int bind_to_fd(int fd)
 }
 
 /* What binding to an inbox comes to whose bell is this descriptor of ours; -1: the one that it has. */
-static int bind_with_bell(int fd)
+static int bind_with_wake_fd(int fd)
 {
 	struct pgr *owner = open_end();
 	const struct shm_address address = address_of(owner);
@@ -81,7 +81,7 @@ static int bind_with_bell(int fd)
 	if (inbox == MAP_FAILED)
 		return PGR_E_MEMORY;
 	if (fd >= 0)
-		memcpy(inbox + BELL_AT, &bell, sizeof(bell));
+		memcpy(inbox + WAKE_FD_AT, &bell, sizeof(bell));
 	code = bind_to(&address);
 	munmap(inbox, 4096);
 	pgr_close(owner);
@@ -110,7 +110,7 @@ static const char *in_folder(const char *name)
 
 static int honest(void)
 {
-	return bind_with_bell(-1) == PGR_OK ? PASSED : say("an honest owner was refused");
+	return bind_with_wake_fd(-1) == PGR_OK ? PASSED : say("an honest owner was refused");
 }
 
 /* A device: who leads a session and opens a terminal gets it as its own, with its signals. */
@@ -124,7 +124,7 @@ static int terminal(bool bell)
 		say("no terminal is to be had");
 		return SKIPPED;
 	}
-	if ((bell ? bind_with_bell(fd) : bind_to_fd(fd)) != PGR_E_WIRE)
+	if ((bell ? bind_with_wake_fd(fd) : bind_to_fd(fd)) != PGR_E_WIRE)
 		return say("a terminal was not refused");
 	fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 && errno == ENXIO ? PASSED : say("the owner has given this process a terminal");
@@ -135,7 +135,7 @@ static int terminal_as_inbox(void)
 	return terminal(false);
 }
 
-static int terminal_as_bell(void)
+static int terminal_as_wake_fd(void)
 {
 	return terminal(true);
 }
@@ -213,11 +213,11 @@ static int other_kinds(void)
 	fds[5] = memfd_create("pgr-inbox", MFD_CLOEXEC | MFD_ALLOW_SEALING); /* too short */
 	fds[6] = 1000;                                                       /* none */
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-		const bool is_bell = fds[i] == ends[0];
+		const bool is_wake_fd = fds[i] == ends[0];
 
 		if (fds[i] < 0 || bind_to_fd(fds[i]) != PGR_E_WIRE)
 			return say("what is no inbox was taken for one");
-		if (!is_bell && bind_with_bell(fds[i]) != PGR_E_WIRE)
+		if (!is_wake_fd && bind_with_wake_fd(fds[i]) != PGR_E_WIRE)
 			return say("what is no bell was taken for one");
 	}
 	return PASSED;
@@ -233,7 +233,7 @@ static int fifo_of_another(void)
 	    (reader = open(in_folder("named"), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0 ||
 	    (named = open(in_folder("named"), O_PATH | O_CLOEXEC)) < 0)
 		return say("no FIFO is to be had");
-	if (bind_with_bell(named) != PGR_E_WIRE)
+	if (bind_with_wake_fd(named) != PGR_E_WIRE)
 		return say("a FIFO with a name was taken for a bell");
 	return read(reader, &byte, 1) == 0 ? PASSED : say("somebody else's FIFO was written to");
 }
@@ -243,7 +243,7 @@ int main(void)
 	static const struct alone_test tests[] = {
 		{"an honest owner", honest},
 		{"a terminal as inbox", terminal_as_inbox},
-		{"a terminal as bell", terminal_as_bell},
+		{"a terminal as bell", terminal_as_wake_fd},
 		{"a leased file as inbox", leased_file},
 		{"leased memory as inbox", leased_memory},
 		{"a plain file as inbox", plain_file},

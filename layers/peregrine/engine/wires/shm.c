@@ -116,8 +116,8 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 		out->large[1] = out->written;
 	}
 	__atomic_store_n((uint64_t *)(void *)line, (place + 1) ^ out->salt, __ATOMIC_RELEASE);
-	if (out->bell_fd >= 0)
-		ring_the_bell(out);
+	if (out->wake_fd >= 0)
+		wake_owner(out);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ static bool shm_behind(struct pgr_wire *wire, const struct pgr_to *to)
 	struct outgoing *out = outgoing_to(shm, to);
 
 	/* who sleeps between two packets would do so after each */
-	if (!out || shm->bell[0] >= 0 || out->bell_fd >= 0 || out->read_seen >= out->large[0])
+	if (!out || shm->wake_pipe[0] >= 0 || out->wake_fd >= 0 || out->read_seen >= out->large[0])
 		return false;
 	out->read_seen = atomic_load_explicit(&out->head->read, memory_order_acquire);
 	return out->read_seen < out->large[0];
@@ -206,7 +206,7 @@ static PGR_COLD void look_for_rings(struct shm *shm)
 	release_ended_rings(shm, ++shm->checks % LOOKS_FOR_DEAD == 0);
 }
 
-static void tell_writer(struct incoming *in)
+static void wake_writer(struct incoming *in)
 {
 	in->reported = in->read;
 	atomic_store_explicit(&in->head->read, in->read, memory_order_release);
@@ -241,7 +241,7 @@ static int receive_from(struct shm *shm, struct incoming *in)
 		received++;
 		/* a large packet at once: its writer may wait for that */
 		if (PGR_UNLIKELY(in->read - in->reported >= LARGE_LINES) && !pgr_wire_is_copy(&shm->wire))
-			tell_writer(in);
+			wake_writer(in);
 	}
 	return received;
 }
@@ -291,14 +291,14 @@ static void shm_watch(struct pgr_wire *wire, int fds[PGR_FDS])
 	struct shm *shm = (struct shm *)wire;
 	char rung[64];
 
-	while (read(shm->bell[0], rung, sizeof(rung)) > 0)
+	while (read(shm->wake_pipe[0], rung, sizeof(rung)) > 0)
 		;
 	atomic_store(&shm->inbox->sleeps, WATCHES);
 	if (has_packet(shm)) {
 		atomic_store(&shm->inbox->sleeps, AWAKE);
-		ring(shm->bell[1]);
+		ring(shm->wake_pipe[1]);
 	}
-	fds[0] = shm->bell[0];
+	fds[0] = shm->wake_pipe[0];
 	fds[1] = -1;
 }
 
@@ -330,7 +330,7 @@ static void shm_close(struct pgr_wire *wire)
 		munmap(shm->inbox, sizeof(struct inbox));
 	}
 	for (unsigned int i = 0; i < 3; i++) {
-		const int fd = i < 2 ? shm->bell[i] : shm->fd;
+		const int fd = i < 2 ? shm->wake_pipe[i] : shm->fd;
 
 		if (fd >= 0)
 			close(fd);
@@ -362,9 +362,9 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	shm->last_alive = &shm->first_alive;
 	shm->input = input;
 	shm->engine = engine;
-	shm->bell[0] = shm->bell[1] = -1;
+	shm->wake_pipe[0] = shm->wake_pipe[1] = -1;
 	shm->fd = pgr_memfd_make("pgr-inbox", sizeof(struct inbox));
-	if (shm->fd < 0 || (config->block && pipe2(shm->bell, O_CLOEXEC | O_NONBLOCK) < 0) ||
+	if (shm->fd < 0 || (config->block && pipe2(shm->wake_pipe, O_CLOEXEC | O_NONBLOCK) < 0) ||
 	    fcntl(shm->fd, F_ADD_SEALS, SEALS) < 0) {
 		const int error = errno;
 
@@ -385,7 +385,7 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	shm->inbox->magic = MAGIC;
 	shm->inbox->nonce = pgr_random();
 	shm->inbox->block = config->block;
-	shm->inbox->bell_fd = shm->bell[1];
+	shm->inbox->wake_fd = shm->wake_pipe[1];
 	shm->inbox->pid_space = shm->pid_space = own_pid_space();
 	address = (struct shm_address){(uint32_t)getpid(), (uint32_t)shm->fd, shm->inbox->nonce};
 	memcpy(shm->wire.own.bytes, &address, sizeof(address));

@@ -12,10 +12,10 @@ void pgr_shm_release(struct outgoing *out)
 		munmap(out->inbox, sizeof(struct inbox));
 	if (out->life_fd >= 0)
 		close(out->life_fd);
-	if (out->bell_fd >= 0)
-		close(out->bell_fd);
+	if (out->wake_fd >= 0)
+		close(out->wake_fd);
 	out->inbox = NULL;
-	out->life_fd = out->bell_fd = -1;
+	out->life_fd = out->wake_fd = -1;
 }
 
 bool pgr_shm_has_ended(const struct shm *shm, const struct pgr_to *endpoint)
@@ -85,13 +85,13 @@ static struct ring_head *claim(struct inbox *inbox, const struct shm *shm, uint3
  * The pipe by which an owner that watches is woken; -1. Open both ways: who writes to a pipe that nobody reads is ended by a
  * signal. Pipes without a name all lie in one place; one with a name may be anybody's.
  */
-static int open_bell(const struct inbox *inbox, uint32_t pid)
+static int open_wake_fd(const struct inbox *inbox, uint32_t pid)
 {
 	int ends[2], fd;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
-	fd = pgr_process_open_fd(pid, (uint32_t)inbox->bell_fd, S_IFIFO, ends[0], O_RDWR);
+	fd = pgr_process_open_fd(pid, (uint32_t)inbox->wake_fd, S_IFIFO, ends[0], O_RDWR);
 	close(ends[0]);
 	close(ends[1]);
 	return fd;
@@ -164,12 +164,12 @@ static int join(struct shm *shm, const struct shm_address *address, struct outgo
 		return code;
 	if (owner_ended(out))
 		return PGR_E_WIRE;
-	if (out->inbox->block && (out->bell_fd = open_bell(out->inbox, address->pid)) < 0)
+	if (out->inbox->block && (out->wake_fd = open_wake_fd(out->inbox, address->pid)) < 0)
 		return PGR_E_WIRE;
 	out->head = claim(out->inbox, shm, &number);
 	while (!out->head && close_dead(shm, out->inbox)) {
-		if (out->bell_fd >= 0)
-			ring_the_bell(out);
+		if (out->wake_fd >= 0)
+			wake_owner(out);
 		if (!wait_ms--)
 			break;
 		nanosleep(&pause, NULL);
@@ -199,7 +199,7 @@ int pgr_shm_reach(struct pgr_wire *wire, const struct pgr_to *to, unsigned int w
 		return PGR_E_MEMORY;
 	memcpy(&address, to->bytes, sizeof(address));
 	out->to = *to;
-	out->bell_fd = -1;
+	out->wake_fd = -1;
 	code = join(shm, &address, out, wait_ms);
 	if (code != PGR_OK) {
 		pgr_shm_release(out);

@@ -55,7 +55,7 @@ struct ring_head {
 struct inbox {
 	uint64_t magic, nonce;
 	uint32_t block;          /* the owner may sleep: ring the bell */
-	int32_t bell_fd;         /* of the owner: where to write to what it watches */
+	int32_t wake_fd;         /* of the owner: where to write to what it watches */
 	_Atomic uint32_t closed; /* by its owner, who may live on */
 	uint64_t pid_space;      /* in which numbers of processes mean the same as to its owner */
 	_Alignas(LINE_BYTES) _Atomic uint32_t sleeps; /* what it does, or is about to; a futex */
@@ -76,7 +76,7 @@ struct outgoing {
 	uint64_t written, read_seen; /* lines */
 	uint64_t large[2];           /* where the last two large packets ended */
 	uint64_t salt;
-	int bell_fd; /* the owner's pipe; -1: it never sleeps */
+	int wake_fd; /* the owner's pipe; -1: it never sleeps */
 	int life_fd; /* of the process; becomes readable when it ends. -1: the kernel has no such (Linux 5.3) */
 };
 
@@ -93,7 +93,7 @@ struct shm {
 	struct pgr_wire wire;
 	pgr_input *input;
 	void *engine;
-	int fd, bell[2]; /* the inbox; a pipe, if we may sleep */
+	int fd, wake_pipe[2]; /* the inbox; a pipe, if we may sleep */
 	struct inbox *inbox;
 	uint64_t pid_space;                         /* of this process: its inode; 0: nobody knows */
 	struct outgoing *out[LISTS], *recent;       /* owned: by the nonce in the address */
@@ -165,13 +165,13 @@ static inline long futex(_Atomic uint32_t *word, int operation, uint32_t value,
 }
 
 /* Makes a pipe readable; one that is full is so already. */
-static inline void ring(int bell_fd)
+static inline void ring(int wake_fd)
 {
-	while (write(bell_fd, "", 1) < 0 && errno == EINTR)
+	while (write(wake_fd, "", 1) < 0 && errno == EINTR)
 		;
 }
 
-static inline void ring_the_bell(struct outgoing *out)
+static inline void wake_owner(struct outgoing *out)
 {
 	atomic_thread_fence(
 		memory_order_seq_cst); /* our stamp before our look: else both could miss the other */
@@ -179,7 +179,7 @@ static inline void ring_the_bell(struct outgoing *out)
 		return;
 	switch (atomic_exchange(&out->inbox->sleeps, AWAKE)) {
 	case SLEEPS: futex(&out->inbox->sleeps, FUTEX_WAKE, 1, NULL); break;
-	case WATCHES: ring(out->bell_fd); break;
+	case WATCHES: ring(out->wake_fd); break;
 	default: break;
 	}
 }

@@ -87,7 +87,7 @@ static struct look look(void)
 		now.works[i] = client->slots[i].work != NULL;
 	}
 	if (client) {
-		now.silent_ns = net_now_ns() - client->heard_ns;
+		now.silent_ns = net_now_ns() - client->last_packet_ns;
 		now.idle_periods = t.pgr->period - client->active;
 	}
 	now.stats = *stats();

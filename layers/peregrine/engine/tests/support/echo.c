@@ -72,7 +72,7 @@ int echo_serve(struct pair *pair, struct pgr *pgr, bool block)
 
 	if (pgr_serve(pgr, ECHO_PROCEDURE, NULL, on_call, &server) != PGR_OK)
 		return pair_say(pair, PAIR_FAILED, "the server could not serve");
-	pair_tell(pair, pgr);
+	pair_send(pair, pgr);
 	while (!pair->stop)
 		if (pgr_poll(pgr) == 0)
 			idle(pgr, block);

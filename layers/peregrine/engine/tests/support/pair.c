@@ -79,7 +79,7 @@ static bool await(const _Atomic int *word, int value, bool from_server)
 	return true;
 }
 
-void pair_tell(struct pair *pair, const struct pgr *pgr)
+void pair_send(struct pair *pair, const struct pgr *pgr)
 {
 	size_t bytes = sizeof(pair->address);
 

@@ -58,7 +58,7 @@ bool pair_link(bool up); /* between two hosts; false: it could not be changed */
 /* Runs `ip` with these arguments, given as one string; false: it failed. */
 bool pair_ip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* For the server: what it says is taken by pair_await. */
-void pair_tell(struct pair *pair, const struct pgr *pgr);
+void pair_send(struct pair *pair, const struct pgr *pgr);
 /* For the client: until the server is there; false: it has ended. */
 bool pair_await(struct pair *pair);
 

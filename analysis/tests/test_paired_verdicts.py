@@ -88,7 +88,7 @@ def leading_group(sides: Mapping[Any, Sequence[float]], looks: LookPlan) -> tupl
         pairs = list(zip(sides[one], sides[other], strict=True))[: looks.looks[look]]
         return looks.p_not_below(look, [mine - theirs for mine, theirs in pairs])
 
-    return families.not_beaten(tuple(sides), better)
+    return families.not_beaten(tuple(sides), better, len(next(iter(sides.values()))))
 
 
 def test_the_best_is_rarely_left_out_and_the_worse_often() -> None:

@@ -415,7 +415,7 @@ class _Judging:
         apart = unlike(ordered) if len(ordered) > 1 else ""
         withheld = withheld or bool(apart)
         places = tuple(range(len(ordered)))
-        leading = places if withheld else not_beaten(places, better, error=family.error)
+        leading = places if withheld else not_beaten(places, better, _pairs_most(ordered), error=family.error)
         return LeadingGroup(
             case=case,
             members=tuple(ordered[place].series for place in leading),
@@ -442,7 +442,7 @@ class _Judging:
         groups, left = [], tuple(range(len(ordered)))
         while left:
             # where each is beaten by some other one, which pairs of different rounds allow, nobody leads
-            leading = not_beaten(left, better, error=family.error) or left
+            leading = not_beaten(left, better, _pairs_most(ordered), error=family.error) or left
             groups.append(tuple(ordered[place].series for place in leading))
             left = tuple(place for place in left if place not in leading)
         return tuple(groups)
@@ -484,6 +484,10 @@ class _Judging:
         numbers = self.numbers[cell.point_id]
         value = numbers.central.value
         return -value if numbers.more_is_better else value, cell.series
+
+
+def _pairs_most(cells: Iterable[Cell]) -> int:
+    return max((len(cell.samples) for cell in cells), default=0)
 
 
 def _is_ranked(cell: Cell) -> bool:

@@ -48,7 +48,7 @@ def level_of_choice(p_values: Sequence[float], size: int, error: float = ERROR) 
 
 
 def not_beaten(
-    names: Sequence[_Key], better: Callable[[_Key, _Key], float], *, error: float = ERROR
+    names: Sequence[_Key], better: Callable[[_Key, _Key], float], pairs_most: int, *, error: float = ERROR
 ) -> tuple[_Key, ...]:
     """Return those that no other one is better than, by the one-sided p of `better(one, other)`.
 
@@ -57,12 +57,14 @@ def not_beaten(
     nothing before the tests: whichever truly is the best, it is out only if one of its own layers - 1 tests is wrong,
     so the data that show the best are never used to choose what is tested; and the error is shared among layers - 1
     comparisons, not among all pairs. Better means: its paired difference is below zero by median. Of two that are tied
-    for the best in truth each stays with that probability. Where the error is too small for any result of so few
-    launches, all stay.
+    for the best in truth each stays with that probability. No test of at most `pairs_most` pairs has a p below
+    2 ** -pairs_most: where the level is smaller, all stay, and nothing is tested.
 
     It is quick where those that look best come first: most are beaten by the first that they are tested against.
     """
     if len(names) < 2:
         return tuple(names)
     level = error / (len(names) - 1) * (1 + 1e-9)
+    if 2.0**-pairs_most > level:
+        return tuple(names)
     return tuple(one for one in names if not any(better(other, one) <= level for other in names if other != one))

@@ -16,7 +16,7 @@ from cadge_analysis import report
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.messages import say
 from cadge_analysis.page.parts.provenance import as_json
-from cadge_analysis.page.reopened import NEEDS_RAW
+from cadge_analysis.page.views import NEEDS_RAW
 from cadge_analysis.stats import load
 from cadge_analysis.verify import check, printed
 from cadge_results import Campaign

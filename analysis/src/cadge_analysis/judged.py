@@ -25,17 +25,15 @@ say = partial(messages.say, "general")
 
 
 @uncollected()
-def judged(comparison: Comparison, withhold: str | None = None) -> CampaignVerdicts:
+def judged(comparison: Comparison) -> CampaignVerdicts:
     """Return the verdicts on a campaign, at the looks that it was planned with, on main quantities and on their p99.
 
     They are withheld where what was measured twice differs from itself more often than chance lets it, where the
     machine was too busy (`in_doubt`), and where the self-test that they were to rest on failed, or is of another build
     or machine. Where it is the p99 alone that differs from itself, those on the p99 alone are.
-
-    withhold: why verdicts are withheld, "" for not at all, where a report tells it and there are no hosts to ask.
     """
     looks = looks_planned(comparison.data.plan)
-    verdicts = _of_main(comparison, in_doubt(comparison.data) if withhold is None else withhold)
+    verdicts = _of_main(comparison, in_doubt(comparison.data))
     why = verdicts.withheld
     verdicts = replace(verdicts, tails=tail_verdicts(comparison, looks, withhold=why))
     of_tails = None if why else twin_rate(comparison, verdicts, measure=TAIL)
@@ -56,7 +54,7 @@ def _of_main(comparison: Comparison, why: str) -> CampaignVerdicts:
 
 def in_doubt(data: Dataset) -> str:
     """Return why nothing may be concluded from a campaign, by what is known before anything is compared; "" else."""
-    return withholds(data.meta, data.nodes) or disturbed(data)
+    return withholds(data.meta, data.nodes) or disturbed(data) if data.withheld is None else data.withheld
 
 
 def disturbed(data: Dataset) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 from cadge_analysis import messages
 from cadge_analysis.blocks.model import Fact, Remark
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.page.embed import BY_LAUNCH, DAMAGED
-from cadge_analysis.stats.load import VALID, Attempted, Dataset, Measured, ReportedNumber, Sample, cells_of
+from cadge_analysis.page.embed import BY_LAUNCH, DAMAGED, ReportHead
+from cadge_analysis.stats.load import VALID, Attempted, Dataset, Measured, Sample, cells_of
 from cadge_results import CampaignMeta, FormatError, PatternFile, Plan, PlanLaunch, PlanPoint, Subject, Workload
 from cadge_results.formats.campaign import Planned, TestbedFacts, ToolFacts
 from cadge_results.plugins.floor import FloorFile
@@ -27,15 +27,13 @@ _NO_TIME = "1970-01-01T00:00:00Z"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportNumbers:
-    """What a report carries: the campaign as far as it tells, and its own words. `withheld`: why verdicts are."""
+    """What a report carries: the campaign as far as it tells, and its own words. `file`: the report's name."""
 
     data: Dataset
-    withheld: str
-    title: str
-    deck: str
+    said: ReportHead
     facts: tuple[Fact, ...]
-    remarks: tuple[Remark, ...]
     whole: Mapping[str, object]
+    file: str
 
 
 def carried(data: Mapping[str, Any], source: str) -> ReportNumbers:
@@ -43,18 +41,18 @@ def carried(data: Mapping[str, Any], source: str) -> ReportNumbers:
     try:
         return ReportNumbers(
             data=_dataset(data),
-            withheld=str(data["withheld"]),
-            title=str(data["title"]),
-            deck=str(data["deck"]),
+            said=ReportHead(str(data["title"]), str(data["deck"]), tuple(_remarks(data["remarks"]))),
             facts=tuple(Fact(name=str(name), text=str(text), code=bool(code)) for name, text, code in data["facts"]),
-            remarks=tuple(
-                Remark(serious=bool(serious), title=str(title), text=str(text))
-                for serious, title, text in data["remarks"]
-            ),
-            whole=data,
+            whole={name: value for name, value in data.items() if name not in ("report", "pages")},
+            file=source,
         )
     except (FormatError, *DAMAGED) as error:
         raise BadInputError(say("reopen.damaged", source=source, name=type(error).__name__, error=error)) from error
+
+
+def _remarks(found: Sequence[Sequence[object]]) -> Iterator[Remark]:
+    for serious, title, text in found:
+        yield Remark(serious=bool(serious), title=str(title), text=str(text))
 
 
 def _dataset(data: Mapping[str, Any]) -> Dataset:
@@ -65,7 +63,7 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     for name, places in planned.items():
         for place in places:
             points[place].append(name)
-    # parts of a plan and of a campaign's facts: what no report carries is empty, and not shown (page.reopened)
+    # parts of a plan and of a campaign's facts: what no report carries is empty, and not shown
     made_of: list[dict[str, Any]] = [
         {"launch_id": name, "round": number, "point_ids": tuple(points[place]), "endpoints": ()}
         for place, (name, number) in enumerate(launches)
@@ -110,6 +108,7 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
         twins=tuple(cell for cell in cells if cell.twin),
         rounds=len({number for _, number in launches}),
         not_run=frozenset(launches[place][0] for place in data["not_run"]),
+        withheld=str(data["withheld"]),
     )
 
 
@@ -142,16 +141,15 @@ def _attempts(
         tail = tails[str(place)] if tails else 0.0
         if not (isfinite(value) and isfinite(tail)):
             raise ValueError(say("reopen.launch_without_number", name=name, value=value, tail=tail))
-        told = ReportedNumber(value=float(value), p99_ns=float(tail), samples=int(raw.get("fewest_samples", 0)))
-        quantities = {file.main: Measured(told=told)}
+        quantities = {file.main: Measured(numbers=(float(value),), p99_ns=float(tail))}
         if file.one_load is not None and rates:
-            quantities[file.one_load.offered] = Measured(told=ReportedNumber(value=float(rates[str(place)])))
+            quantities[file.one_load.offered] = Measured(numbers=(float(rates[str(place)]),))
         sample = Sample(
             launch_id=name,
             round=(number, 0),
             quantities=quantities,
             elapsed_ns=0,
-            operations=0,
+            operations=int(raw.get("fewest_samples", 0)),
             lost=0,
             late=0,
             cpu=(),

@@ -18,7 +18,7 @@ from cadge_analysis.blocks.model import PageDocument
 from cadge_analysis.blocks.text import text
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making, epoch
-from cadge_analysis.page import pages, reopened, views
+from cadge_analysis.page import pages, views
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.placing import Placed, placed
 from cadge_analysis.stats import compare, load
@@ -97,7 +97,7 @@ def opened_again(text: str, file: str, baseline: str | None) -> str:
         raise BadInputError(say("report.one_page", file=file, part_of=found.part_of))
     carried = reopen.carried(found.data, file)
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
-    return html(reopened.page(compare.compare(data), carried, file=file))
+    return html(views.page(compare.compare(data), title=None, generated=f"as {file} carries them", opened=carried))
 
 
 def html(page: PageDocument) -> str:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
@@ -43,11 +43,12 @@ from cadge_analysis.page.parts.method import method
 from cadge_analysis.page.parts.model_tables import model_tables
 from cadge_analysis.page.parts.opening import bracket, opening, usual
 from cadge_analysis.page.parts.questions import questions
-from cadge_analysis.page.parts.remarks import remarks
+from cadge_analysis.page.parts.remarks import opened_again, remarks
 from cadge_analysis.page.parts.since import findings_of, since
 from cadge_analysis.page.parts.versions import versions
 from cadge_analysis.page.parts.warned import validity, warned
-from cadge_analysis.page.sheet import sheet
+from cadge_analysis.page.sheet import dressed, sheet
+from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee, Loads
@@ -60,6 +61,8 @@ from cadge_results.formats.point import Value
 
 say = partial(messages.say, "report")
 
+NEEDS_RAW = tuple(say(f"reopened.lacks_{what}") for what in ("costs", "tails", "charts", "reasons", "proof"))
+"""What a page that was made of a report's embedded cells does not show."""
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 
 
@@ -159,7 +162,7 @@ def _note(cells: list[Cell], rows: list[Row]) -> str:
 class JudgedCampaign:
     """A campaign with its verdicts, and how its series look: what the sections of its page are made of.
 
-    `shown`: the row of each point; `only`: the columns that there are numbers for, where that is not known of all.
+    `shown`: the row of each point.
     """
 
     comparison: Comparison
@@ -170,16 +173,13 @@ class JudgedCampaign:
     fits: Sequence[Fitted]
     loads: Loads
     shown: Mapping[str, CellRow]
-    only: Container[str] | None = None
 
 
-def judged_campaign(
-    comparison: Comparison, withhold: str | None = None, only: Container[str] | None = None
-) -> JudgedCampaign:
-    """Return a campaign as its page takes it. withhold: why verdicts are withheld, where that is known (`judged`)."""
+def judged_campaign(comparison: Comparison) -> JudgedCampaign:
+    """Return a campaign as its page takes it."""
     data = comparison.data
     looks = palette.identities(data.layers)
-    verdicts = judged(comparison, withhold)
+    verdicts = judged(comparison)
     comparison = gated(comparison, verdicts)
     cells = CampaignCells(comparison, verdicts)
     return JudgedCampaign(
@@ -191,18 +191,17 @@ def judged_campaign(
         fits=fits_of(data, comparison.numbers).fits,
         loads=cells.loads,
         shown={row.cell.point_id: row for row in cells.first()},
-        only=only,
     )
 
 
 def pattern_sections(made: JudgedCampaign) -> tuple[Region, ...]:
-    """Return a section a pattern and place. Where some columns alone have numbers, it has tables alone."""
+    """Return a section a pattern and place. Of a report's embedded cells it has tables alone."""
     every = (_section(made, name, place) for name in made.comparison.data.patterns for place in words.PLACE_ORDER)
     return tuple(one for one in every if one is not None)
 
 
 def _section(made: JudgedCampaign, pattern: str, place: str) -> Region | None:
-    comparison, keys, only = made.comparison, made.keys, made.only
+    comparison, keys, reported = made.comparison, made.keys, made.comparison.data.is_reported
     file = comparison.data.patterns[pattern]
     cells = [
         cell
@@ -211,14 +210,14 @@ def _section(made: JudgedCampaign, pattern: str, place: str) -> Region | None:
     ]
     rows = [row for row in comparison.rows if (row.cell.case.pattern, row.cell.case.place) == (pattern, place)]
     anchor, heading = f"{pattern}-{place}", f"{file.title} {words.PLACES[place]}"
-    every = tables.columns_of(file, rows, tables.baseline_of(rows, made.verdicts))
-    columns = tables.parted(file, [one for one in every if only is None or one.key in only])
+    every = tables.columns_of(file, rows, tables.baseline_of(rows, made.verdicts), reported=reported)
+    columns = tables.parted(file, every)
     in_tables = [made.shown[row.cell.point_id] for row in rows]
     folds = tuple(tables.case_folds(in_tables, keys, made.verdicts, columns, heading=heading, anchor=anchor))
-    if not cells or not (folds or only is None):
+    if not cells or (reported and not folds):
         return None
     blocks: tuple[Block, ...] = ()
-    if only is None:
+    if not reported:
         here_fits = [one for one in made.fits if (one.pattern, one.place) == (pattern, place)]
         knees = [knee for knee in made.loads.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
         fitted: tuple[Block, ...] = ()
@@ -235,7 +234,7 @@ def _section(made: JudgedCampaign, pattern: str, place: str) -> Region | None:
         opened = (Heading(3, say("tables.every")), plain(say("tables.open"), f"dim {ONSCREEN}"))
         blocks = (*blocks, Region(role=WHOLE, blocks=(*opened, *folds)))
     said = f"{file.summary} Timed: {file.words.timed}." if file.words.timed else file.summary
-    opening = lede(said, _note(cells, rows) if only is None else "")
+    opening = lede(said, "" if reported else _note(cells, rows))
     return Region(
         id=anchor,
         title=heading,
@@ -267,7 +266,7 @@ def cannot(made: JudgedCampaign) -> tuple[str, ...]:
     if waits == {"poll"}:
         said.append(say("views.sleeping"))
     said += verdict_words.cannot(made.verdicts)
-    if made.only is None:
+    if not data.is_reported:
         said += tables.uncounted(comparison.rows)
     without = sum(cell.state != "valid" for cell in data.cells if cell.series.kind == "layer")
     if without:
@@ -301,10 +300,12 @@ def page(
     generated: str,
     beside: Against | None = None,
     making: Mapping[str, object] | None = None,
+    opened: ReportNumbers | None = None,
 ) -> PageDocument:
     """Return the page. `generated` is the report's own time stamp, which the caller decides; `making`: see there.
 
-    beside: the campaign as the second side against an earlier one.
+    beside: the campaign as the second side against an earlier one. opened: the report whose embedded cells the campaign
+    is; its page is without what needs raw data, and says so.
     """
     made = judged_campaign(comparison)
     comparison, data, keys, verdicts = made.comparison, made.comparison.data, made.keys, made.verdicts
@@ -312,34 +313,49 @@ def page(
     sections = pattern_sections(made)
     rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
     strips, spread = strips_figure(data, keys, made.looks), scale(data, keys, made.looks)
-    wrong = (*findings(data), *no_pictures())  # after the last picture
+    wrong = () if opened else (*findings(data), *no_pictures())  # after the last picture
     nobody, answered = answers(comparison, verdicts)
-    limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)
-    said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
-    the_sheet = sheet(comparison, looks=made.looks.values(), generated=generated, making=making, said=said)
+    said_first = (*opening(data, comparison.rows, answered=bool(answered)), *([nobody] if nobody else []))
+    looks = made.looks.values()
+    if opened:
+        limits = warned((opened_again(data, opened.file), *opened.said.remarks), ())
+        said = replace(opened.said, remarks=limits)
+        the_sheet = dressed(opened.facts, "", {**opened.whole, "opened_again": True}, generated=generated, looks=looks)
+    else:
+        limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)
+        said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
+        the_sheet = sheet(comparison, looks=looks, generated=generated, making=making, said=said)
     changed = findings_of(beside) if beside else ()
+    nothing_wrong = "" if opened or wrong else NOTHING
     regions = (
         parts.changed(changed),
         parts.answer(
-            (*opening(data, comparison.rows, answered=bool(answered)), *([nobody] if nobody else [])),
+            () if opened else said_first,
             answered,
             bracket(comparison.rows),
             glossary(comparison.rows, data.patterns),
-            validity(limits, "" if wrong else NOTHING, undecided=bool(nobody) and not verdicts.decided),
-            cannot(made),
+            validity(limits, nothing_wrong, undecided=not opened and bool(nobody) and not verdicts.decided),
+            (*cannot(made), *(NEEDS_RAW if opened else ())),
         ),
-        questions(comparison, verdicts, keys),
-        parts.layers(provenance.layer_lines(data, keys, every_fact)),
+        None if opened else questions(comparison, verdicts, keys),
+        None if opened else parts.layers(provenance.layer_lines(data, keys, every_fact)),
         *sections,
         versions(data, every_fact, verdicts.delta),
         spread,
         since(beside, data) if beside else None,
-        parts.itself(itself(data, rate, of_tails), strips),
+        None if opened else parts.itself(itself(data, rate, of_tails), strips),
         coverage.coverage(data, keys),
-        coverage.without(data, measured=bool(attempts(data))),
+        None if opened else coverage.without(data, measured=bool(attempts(data))),
         parts.floors(provenance.floor_table(comparison)),
         imported(data),
         method_section(made),
         parts.provenance(the_sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
     )
-    return document(regions, said=said, compared=compared(data), sheet=the_sheet, findings=told(wrong, changed))
+    return document(
+        regions,
+        said=said,
+        compared=compared(data),
+        sheet=the_sheet,
+        findings=told(wrong, changed),
+        opened_from=opened.file if opened else "",
+    )

@@ -137,19 +137,9 @@ class Measured:
     amounts: tuple[tuple[int, int], ...] = ()
     """(amount, ns), one an endpoint."""
     numbers: tuple[float, ...] = ()
-    told: ReportedNumber | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedNumber:
-    """What a launch measured, as a report tells it, where its samples are not at hand.
-
-    `value`: its own number of the quantity; `p99_ns`: its own p99, of so many `samples`; 0 where it has none.
-    """
-
-    value: float
-    p99_ns: float = 0.0
-    samples: int = 0
+    """One an endpoint; of a report's launches, whose samples are not at hand, the launch's own number of any kind."""
+    p99_ns: float | None = None
+    """The launch's own p99, where the histogram is not at hand."""
 
 
 class PackedMeasures(PackedMapping[Measured]):
@@ -158,7 +148,7 @@ class PackedMeasures(PackedMapping[Measured]):
     __slots__ = ()
 
     def __init__(self, measures: Mapping[str, Measured]) -> None:
-        """Pack what was measured; not what a report tells."""
+        """Pack what was measured."""
         self._packed = marshal.dumps(
             [
                 (name, [one.packed for one in (of.counts, *of.by_end) if one], of.amounts, of.numbers)
@@ -266,6 +256,13 @@ class Dataset:
 
     not_run: frozenset[str] | None = None
     """The launches that were not run, where there are no records to tell."""
+    withheld: str | None = None
+    """Why a report withholds its verdicts, "" where it does not, where there are no hosts and no records to ask."""
+
+    @property
+    def is_reported(self) -> bool:
+        """True where a report's embedded cells are all that is known: each launch's own numbers, and no records."""
+        return self.not_run is not None
 
     @property
     def recorded(self) -> frozenset[str]:

@@ -76,11 +76,9 @@ class Numbers:
 
 def per_launch(measured: Measured, quantity: Quantity) -> float:
     """Return a launch's own number: see plugins.pattern.Quantity for what becomes of several endpoints."""
-    if measured.told is not None:
-        return measured.told.value
-    if quantity.kind == "histogram":
+    if quantity.kind == "histogram" and not measured.numbers:
         return float(intervals.quantile(measured.counts, P50))
-    if quantity.kind == "rate":
+    if measured.amounts:
         return sum(_rate(amount, elapsed_ns, quantity) for amount, elapsed_ns in measured.amounts)
     return sum(measured.numbers) if quantity.kind == "count" else median(measured.numbers)
 
@@ -92,8 +90,8 @@ def _rate(amount: int, elapsed_ns: int, quantity: Quantity) -> float:
 
 
 def _pooled(measured: Sequence[Measured], quantity: Quantity) -> float | None:
-    """Return the rate of all launches together, endpoint by endpoint; None for what is no rate."""
-    if quantity.kind != "rate" or any(one.told for one in measured):
+    """Return the rate of all launches together, endpoint by endpoint; None where there are no amounts."""
+    if quantity.kind != "rate" or not all(one.amounts for one in measured):
         return None
     endpoints = zip(*(one.amounts for one in measured), strict=False)
     return sum(_rate(sum(a for a, _ in found), sum(t for _, t in found), quantity) for found in endpoints)
@@ -165,7 +163,10 @@ def _numbers(cell: Cell) -> Numbers:
         cell=cell,
         by_round=by_round,
         own_p99=_own_p99(samples, main) if file.main_quantity.kind == "histogram" else {},
-        fewest=min(_samples(measured) for measured in main),
+        fewest=min(
+            one.counts.total if one.p99_ns is None else sample.operations
+            for sample, one in zip(samples, main, strict=True)
+        ),
         central=intervals.over_launches(list(by_round.values())),
         samples=sum(histogram.total for histogram in histograms),
         p90=p90,
@@ -189,13 +190,9 @@ def _numbers(cell: Cell) -> Numbers:
 
 def _own_p99(samples: Sequence[Sample], main: Sequence[Measured]) -> dict[RoundKey, float]:
     return {
-        sample.round: one.told.p99_ns if one.told else float(intervals.quantile(one.counts, P99))
+        sample.round: float(intervals.quantile(one.counts, P99)) if one.p99_ns is None else one.p99_ns
         for sample, one in zip(samples, main, strict=True)
     }
-
-
-def _samples(measured: Measured) -> int:
-    return measured.told.samples if measured.told else measured.counts.total
 
 
 def tail_by_round(numbers: Numbers, per_mille: int) -> dict[RoundKey, float]:

@@ -45,9 +45,9 @@ def are_one_load(found: Sequence[OfferedLoad], within: float) -> bool:
 def rate_s(sample: Sample, quantity: str) -> float | None:
     """Return a rate of one launch in 1/s, of all endpoints together; None where it has none."""
     found = sample.quantities.get(quantity)
-    if found is not None and found.told is not None:
-        return found.told.value
-    return sum(units.per_second(amount, ns) for amount, ns in found.amounts) if found and found.amounts else None
+    if found is None or not (found.amounts or found.numbers):
+        return None
+    return sum(units.per_second(amount, ns) for amount, ns in found.amounts) if found.amounts else sum(found.numbers)
 
 
 def offered_of(cell: Cell) -> OfferedLoad | None:

@@ -23,9 +23,9 @@ WORKLOADS_MOST = 4
 """So many groups of patterns are told with their values; of more, how many there are."""
 
 
-def compared(data: Dataset, *, whole: bool = True) -> Facts:
-    """Return what the campaign compared. whole: there are records, which say how, and a section with all of it."""
-    said = attempts(data)
+def compared(data: Dataset) -> Facts:
+    """Return what the campaign compared: where there are records, also how, and that a section has all of it."""
+    said, whole = attempts(data), not data.is_reported
     spans = [Span(_workloads(data)), Span(". ")]
     spans += [Span(said, role="dim"), Span(". ")] if said else []
     spans += [Span(say("compared.in_full"), role=ONSCREEN, href="#layers")] if whole else []

@@ -92,6 +92,13 @@ def _chosen(data: Dataset) -> Iterator[Remark]:
         yield remark("chosen_baseline", serious=True, baseline=data.plan.baseline)
 
 
+def opened_again(data: Dataset, file: str) -> Remark:
+    """Return what a page that was made of a report's embedded cells says of them. file: that report's name."""
+    against = f"against {data.plan.baseline}" if data.plan.baseline else say("opened_again.no_baseline")
+    chosen = say("opened_again.baseline_chosen") if data.baseline_chosen else ""
+    return remark("opened_again", serious=True, size="", share=1, file=file, against=against, chosen=chosen)
+
+
 def _completeness(data: Dataset) -> Iterator[Remark]:
     every = sum(cell.planned for cell in data.planned)
     missing = sum(cell.states.get("missing", 0) for cell in data.planned)

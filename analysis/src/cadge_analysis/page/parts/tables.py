@@ -36,6 +36,8 @@ _ORDER = (
     *("lost", "calls", "work", "launches", "samples"),
 )
 """Columns, or groups of them; what is not named stands behind."""
+_OF_LAUNCHES = frozenset(("wait", "p50", "verdict", "p99_verdict", "base", "ratio", "above", "floor", "references"))
+"""Columns that each launch's own number is enough for."""
 
 
 def uncounted(rows: Iterable[Row]) -> Iterator[str]:
@@ -52,12 +54,16 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
         yield say("tables.not_counted", heads=heads, why=why)
 
 
-def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> tuple[Column, ...]:
+def columns_of(
+    file: PatternFile, rows: Sequence[Row], baseline: str | None, *, reported: bool = False
+) -> tuple[Column, ...]:
     """Return the columns of a pattern's tables; what was counted in none of its rows has none.
 
-    baseline: what layers are judged against, where they are.
+    baseline: what layers are judged against, where they are. reported: each launch's own numbers are all there is.
     """
     seen = [one for one in catalogue(file).values() if one.is_seen(file, rows, baseline)]
+    if reported:
+        seen = [one for one in seen if one.name in _OF_LAUNCHES]
     heads = [(one, *one.heads(file, baseline or "")) for one in sorted(seen, key=_place)]
     return tuple(Column(key=one.name, head=head, unit=unit, number=one.is_number) for one, head, unit in heads)
 

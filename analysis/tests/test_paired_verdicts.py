@@ -43,9 +43,47 @@ def test_what_a_plan_can_decide_is_what_the_family_decides(
     found = least or comparisons
     assert families.findings([best] * found + [1.0] * (comparisons - found)) == (found if least else 0)
     assert families.findings([best] * (found - 1) + [1.0] * (comparisons - found + 1)) == 0
-    family = PlannedFamily(pattern="p", place="self", wait="poll", comparisons=comparisons, launches=launches)
-    said = plan_power.said(family)
-    assert said.endswith(f"needs {alone}") == (least != 1)
+    if least:
+        family = PlannedFamily(pattern="p", place="self", wait="poll", comparisons=comparisons, launches=launches)
+        assert plan_power.said(family).endswith(f"needs {alone}") == (least != 1)
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "layers", "promised", "ranked"),
+    [(1, 2, 6, 5), (4, 5, 8, 7), (8, 9, 9, 8), (14, 3, 9, 6), (99, 12, 9, 8), (1741, 26, 9, 9), (1741, 38, 9, 10)],
+)
+def test_verdicts_are_promised_where_a_tenth_of_a_family_is_enough(
+    comparisons: int, layers: int, promised: int, ranked: int
+) -> None:
+    family = PlannedFamily(
+        pattern="p", place="self", wait="poll", comparisons=comparisons, launches=promised, layers=layers
+    )
+    assert plan_power.launches_to_promise(family) == promised
+    most = -(-comparisons // 10)
+    least = [plan_power.least_found(fixed(launches), 0, comparisons) for launches in (promised - 1, promised)]
+    assert least[0] is None or least[0] > most
+    assert least[1] is not None
+    assert least[1] <= most
+    assert plan_power.launches_to_rank(family) == ranked
+    for launches in (ranked - 1, ranked):
+        leaders = families.not_beaten(range(layers), lambda one, _, n=launches: 2.0**-n if one == 0 else 1.0, launches)  # type: ignore[misc]
+        assert (len(leaders) == 1) == (launches == ranked)
+
+
+def test_a_plan_says_in_a_line_which_families_get_no_verdicts(campaign: Campaign) -> None:
+    plan = campaign.plan
+    every = plan_power.families_of(plan)
+    for launches in (5, 6, plan.rounds):
+        shorter = plan.model_copy(update={"launches": tuple(one for one in plan.launches if one.round < launches)})
+        few = [one for one in plan_power.families_of(shorter) if launches < plan_power.launches_to_promise(one)]
+        said = plan_power.sentences(shorter)
+        assert len(few) == len(every)
+        enough = max(plan_power.launches_to_promise(one) for one in every)
+        assert said[0].startswith(f"no verdicts in {len(every)} of ")
+        assert f" {enough} launches" in said[0]
+    longer = tuple(one.model_copy(update={"round": one.round + 6}) for one in plan.launches)
+    doubled = plan.model_copy(update={"launches": (*plan.launches, *longer)})
+    assert plan_power.sentences(doubled)[0].endswith(f"(the largest of {len(every)} families)")
 
 
 def test_the_families_of_a_plan(campaign: Campaign) -> None:
@@ -73,9 +111,6 @@ def test_the_families_of_a_plan(campaign: Campaign) -> None:
         cases = {repr(sorted(point.workload.values.items())) for point in points}
         assert family.comparisons == len(points) - len(cases)
         assert family.launches == len({launch.round for launch in plan.launches})
-    said = plan_power.sentence(plan)
-    assert said is not None
-    assert said.endswith(f"(the largest of {len(found)} families)")
 
 
 def leading_group(sides: Mapping[Any, Sequence[float]], looks: LookPlan) -> tuple[Any, ...]:

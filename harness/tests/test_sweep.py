@@ -272,6 +272,19 @@ def test_shipped_sweeps_with_tcp_at_all_places_are_judged_against_it() -> None:
         assert sweep.baseline == ("sockets-tcp" if has_tcp else None), path.name
 
 
+FIRST_LOOKS = {"quick", "smoke", "press-smoke", "selftest-find", "selftest-quiet"}
+"""Sweeps whose numbers are looked at or checked, and that nobody asks for verdicts; `cadge plan` says so."""
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "harness/sweeps").glob("*.yml")), ids=lambda path: path.stem)
+def test_shipped_sweeps_have_launches_enough_for_verdicts(path: Path) -> None:
+    """Nine decide a family of any size where a tenth of it differs (plan_power.py)."""
+    sweep = read_sweep(path, WORKLOADS)[0]
+    first = sweep.looks[0] if sweep.looks else sweep.launches
+    assert (first >= 9) == (path.stem not in FIRST_LOOKS)
+    assert first < 6 or first >= 9
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         find_sweep("./none.yml", tmp_path)

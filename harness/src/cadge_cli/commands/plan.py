@@ -199,7 +199,7 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
             {"launches": one.launches, "wall_s_most": one.wall_s, "disk_bytes_most": one.disk_bytes}
             for one in made.later
         ],
-        "decides": plan_power.sentence(made),
+        "decides": "; ".join(plan_power.sentences(made)) or None,
         "notices": list(made.notices),
         "refused": [
             {"layer": layer, "place": place, "wait": wait, "reason": reason, "points": count}
@@ -314,7 +314,7 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
         + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
         *_looks_lines(made),
-        *filter(None, [plan_power.sentence(made)]),
+        *plan_power.sentences(made),
         *made.notices,
     ]
     return [*lines, "", *_sentences(facts)]

@@ -4,6 +4,10 @@
 The smallest p that n paired launches can have is 2/2^n, where all rounds agree. Among m comparisons of which k are
 found, a k-th of the smallest level will do (families.py): n launches are enough where 2/2^n <= k q/m, so that one
 difference alone among 200, 1,000 and 8,000 asks for 13, 16 and 19 of them, and half of a family for 7.
+
+A plan promises verdicts where a tenth of a family's comparisons, rounded up, is enough: nine launches, or fewer for a
+small family. It promises ranks where the test of leading groups can have a small enough p (families.py): nine launches
+for up to 26 layers of a case.
 """
 
 from __future__ import annotations
@@ -18,21 +22,28 @@ from cadge_analysis import messages, units
 from cadge_analysis.stats.inference.families import level_of
 from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan, fixed
-from cadge_analysis.stats.inference.signed_rank import two_sided
+from cadge_analysis.stats.inference.signed_rank import launches_needed, two_sided
 from cadge_results import Plan, PlanPoint
 
 say = partial(messages.say, "stats")
 
+EXPECTED = 0.1
+"""Verdicts are promised where they need no larger share of a family to differ."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFamily:
-    """One pattern at one place in a wait mode: how many comparisons with a baseline it holds, and launches of each."""
+    """One pattern at one place in a wait mode: how many comparisons with a baseline it holds, and launches of each.
+
+    `layers`: the most that are compared in one case.
+    """
 
     pattern: str
     place: str
     wait: str
     comparisons: int
     launches: int
+    layers: int = 2
 
 
 def least_found(looks: LookPlan, look: int, size: int, error: float = ERROR) -> int | None:
@@ -65,8 +76,16 @@ def families_of(plan: Plan) -> tuple[PlannedFamily, ...]:
         comparisons = sum(len(one) - 1 for one in compared)
         if comparisons:
             fewest = min(launches for one in compared for launches in one.values())
-            family = PlannedFamily(pattern=pattern, place=place, wait=wait, comparisons=comparisons, launches=fewest)
-            found.append(family)
+            found.append(
+                PlannedFamily(
+                    pattern=pattern,
+                    place=place,
+                    wait=wait,
+                    comparisons=comparisons,
+                    launches=fewest,
+                    layers=max(len(one) for one in compared),
+                )
+            )
     return tuple(sorted(found, key=lambda one: (-one.comparisons, one.pattern, one.place, one.wait)))
 
 
@@ -78,13 +97,11 @@ def _ranked(plan: Plan) -> Iterator[PlanPoint]:
 
 
 def said(family: PlannedFamily) -> str:
-    """Say what the launches of a family can decide, in one sentence."""
+    """Say what the launches of a family that is promised verdicts can decide, in one sentence."""
     size, looks = family.comparisons, fixed(family.launches)
     least = least_found(looks, 0, size)
     alone = looks.launches_needed(0, level_of(1, size))
-    made = f"{family.launches} launches" if family.launches > 1 else "1 launch"
-    if least is None:
-        return say("plan_power.cannot_decide", made=made, where=_where(family), alone=alone)
+    made = f"{family.launches} launches"
     if least == 1:
         return say("plan_power.decides_each", made=made, where=_where(family))
     return say("plan_power.decides", made=made, where=_where(family), least=least, alone=alone)
@@ -109,12 +126,45 @@ def _at_looks(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
             yield say("plan_power.several_differences", least=least, launches=launches)
 
 
-def sentence(plan: Plan) -> str | None:
-    """Say what a plan's largest family can decide, at its looks; None where it compares nothing."""
+def launches_to_promise(family: PlannedFamily) -> int:
+    """Return with how many launches a family gets verdicts where a tenth of its comparisons, rounded up, differ."""
+    rank = ceil(family.comparisons * EXPECTED * (1 - 1e-9))
+    return launches_needed(level_of(rank, family.comparisons))
+
+
+def launches_to_rank(family: PlannedFamily) -> int:
+    """Return with how many launches a layer can lead its case alone; see `families.not_beaten`."""
+    return launches_needed(2 * ERROR / (family.layers - 1))
+
+
+def _in_all(plan: Plan, family: PlannedFamily) -> int:
+    looks = looks_planned(plan)
+    return looks.looks[-1] if looks else family.launches
+
+
+def sentences(plan: Plan) -> tuple[str, ...]:
+    """Say what a plan's largest family that is promised verdicts can decide; then which families are promised none.
+
+    Empty where it compares nothing.
+    """
     families, looks = families_of(plan), looks_planned(plan)
-    if not families:
-        return None
-    text = said(families[0])
-    if looks:
-        text = say("plan_power.looks_decide", where=_where(families[0]), looks=_at_looks(looks, families[0]))
-    return text if len(families) == 1 else say("plan_power.largest_family", text=text, n=len(families))
+    promised = [one for one in families if _in_all(plan, one) >= launches_to_promise(one)]
+    few = [one for one in families if one not in promised]
+    unranked = [one for one in families if _in_all(plan, one) < launches_to_rank(one)]
+    found = []
+    if promised:
+        text = said(promised[0])
+        if looks:
+            text = say("plan_power.looks_decide", where=_where(promised[0]), looks=_at_looks(looks, promised[0]))
+        found.append(text if len(promised) == 1 else say("plan_power.largest_family", text=text, n=len(promised)))
+    if few:
+        launches, enough = min(_in_all(plan, one) for one in few), max(map(launches_to_promise, few))
+        found.append(
+            say("plan_power.no_verdicts", n=len(few), families=len(families), launches=launches, enough=enough)
+        )
+    if unranked:
+        launches, enough = min(_in_all(plan, one) for one in unranked), max(map(launches_to_rank, unranked))
+        found.append(
+            say("plan_power.no_ranks", n=len(unranked), families=len(families), launches=launches, enough=enough)
+        )
+    return tuple(found)

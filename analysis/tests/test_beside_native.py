@@ -149,7 +149,7 @@ def test_exports_and_a_report_that_is_opened_again_know_it(campaign: Campaign, t
     path = tmp_path / "report.html"
     report.build(campaign.path, path)
     assert SAYS in pagereader.read(path.read_text()).text
-    again = report.opened_again(path.read_text(), "report.html", None)
+    again = report.html(report.page_again(path.read_text(), "report.html", None))
     assert SAYS in pagereader.read(again).text
 
 

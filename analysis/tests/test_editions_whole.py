@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `golden.editions` says of a real document: no edition lacks a text, and one that is left out is found.
 
-Every report of the golden set is checked so: see `golden.outputs`.
+Every page of the golden set is checked so: see `golden.outputs`.
 """
 
 from __future__ import annotations

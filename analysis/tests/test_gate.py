@@ -125,7 +125,7 @@ def test_text_and_markdown_obey(disturbed_one: Campaign, calm: Campaign, kind: s
 def test_a_report_that_is_opened_again_knows_it(disturbed_one: Campaign, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     report.build(disturbed_one.path, path)
-    again = report.opened_again(path.read_text(), "report.html", None)
+    again = report.html(report.page_again(path.read_text(), "report.html", None))
     assert WHY in pagereader.read(again).text
 
 

@@ -161,7 +161,7 @@ def test_the_report_ranks_nothing_and_says_why(tmp_path: Path) -> None:
     values = {"n": 3, "values": 3, "axis": "load", "first": ""}
     unlike = messages.say("findings", "verdict_words.unlike_loads", **values)
     assert unlike.partition(" (")[0] in text
-    again = report.opened_again(path.read_text(), "report.html", None)
+    again = report.html(report.page_again(path.read_text(), "report.html", None))
     assert WHY in pagereader.read(again).text
 
 

@@ -363,10 +363,12 @@ def test_all_files_are_verified(page: PageDocument) -> None:
 @pytest.mark.usefixtures("few_bytes")
 def test_the_main_file_opens_again_and_a_page_says_which_does(page: PageDocument) -> None:
     files = dict(report.files(page, NAME))
-    again = report.opened_again(files[NAME], NAME, "native-ucx")
-    assert again == report.opened_again(report.html(page), NAME, "native-ucx"), "parted or not, it is one campaign"
+    again = report.html(report.page_again(files[NAME], NAME, "native-ucx"))
+    assert again == report.html(report.page_again(report.html(page), NAME, "native-ucx")), (
+        "parted or not, it is one campaign"
+    )
     with pytest.raises(BadInputError, match=r"is one page of a report: open a report #1%.html"):
-        report.opened_again(files["a report #1%-rpc.html"], "x.html", None)
+        report.html(report.page_again(files["a report #1%-rpc.html"], "x.html", None))
 
 
 def test_a_site_has_every_page_and_a_retraction_marks_all(

@@ -57,7 +57,7 @@ def answer_of(text: str) -> list[str]:
 @pytest.mark.first(1)
 def test_it_says_what_the_campaign_would(twice: Campaign, text: str, baseline: str | None) -> None:
     ours = of_campaign(twice, baseline)
-    again = report.opened_again(text, "report.html", baseline)
+    again = report.html(report.page_again(text, "report.html", baseline))
     assert answer_of(again) == answer_of(ours)
     rows = {row.point_id: row for row in pagereader.full_rows(pagereader.read(ours))}
     found = pagereader.full_rows(pagereader.read(again))
@@ -81,7 +81,7 @@ def test_it_says_what_the_campaign_would(twice: Campaign, text: str, baseline: s
 
 
 def test_it_names_what_it_cannot_say(text: str) -> None:
-    again = report.opened_again(text, "r<b>.html", "native-ucx")
+    again = report.html(report.page_again(text, "r<b>.html", "native-ucx"))
     assert all(said.partition("`")[0] in again for said in NEEDS_RAW)
     assert "opened again from r&lt;b&gt;.html" in again
     assert say("remarks", "virtual.titles.machine") in again, "the warnings of the file stay"
@@ -95,13 +95,13 @@ def test_it_names_what_it_cannot_say(text: str) -> None:
 
 
 def test_it_can_be_opened_once_more(text: str) -> None:
-    again = report.opened_again(text, "report.html", "native-ucx")
-    assert answer_of(report.opened_again(again, "again.html", None)) == answer_of(text)
+    again = report.html(report.page_again(text, "report.html", "native-ucx"))
+    assert answer_of(report.html(report.page_again(again, "again.html", None))) == answer_of(text)
 
 
 def test_a_baseline_that_was_chosen_stays(twice: Campaign) -> None:
     chosen = of_campaign(twice, "native-ucx")
-    again = report.opened_again(chosen, "report.html", None)
+    again = report.html(report.page_again(chosen, "report.html", None))
     assert answer_of(again) == answer_of(chosen)
     assert "against native-ucx" in again
 
@@ -109,7 +109,10 @@ def test_a_baseline_that_was_chosen_stays(twice: Campaign) -> None:
 def test_it_is_the_page_of_a_campaign_without_what_needs_raw_data(twice: Campaign, text: str) -> None:
     ids = [
         {one.attrs["id"] for one in pagereader.read(page).all("section") if "id" in one.attrs}
-        for page in (of_campaign(twice, "native-ucx"), report.opened_again(text, "report.html", "native-ucx"))
+        for page in (
+            of_campaign(twice, "native-ucx"),
+            report.html(report.page_again(text, "report.html", "native-ucx")),
+        )
     ]
     assert ids[0] - ids[1] == {"layers", "itself", "without", "questions"}
     assert ids[1] <= ids[0]
@@ -141,8 +144,8 @@ def test_data_of_the_forms_before_is_read(text: str, version: int, names: tuple[
     older = of_before(text, dict(zip(now, names, strict=True)), version)
     assert f'"{names[0]}":[' in older
     for baseline in (None, "native-ucx"):
-        again = report.opened_again(older, "report.html", baseline)
-        assert again == report.opened_again(text, "report.html", baseline)
+        again = report.html(report.page_again(older, "report.html", baseline))
+        assert again == report.html(report.page_again(text, "report.html", baseline))
     of_another_program = re.sub(r'"program":"\w+"', '"program":"0"', older)
     held = check(printed(of_another_program, "report.html"), text)
     assert not held.differences
@@ -150,7 +153,7 @@ def test_data_of_the_forms_before_is_read(text: str, version: int, names: tuple[
     damaged = older.replace('"runs":[[', '"runs":[[[],')
     assert damaged != older
     with pytest.raises(BadInputError, match=r"r\.html"):
-        report.opened_again(damaged, "r.html", None)
+        report.html(report.page_again(damaged, "r.html", None))
 
 
 def test_damaged_data_is_refused(text: str) -> None:
@@ -170,9 +173,9 @@ def test_damaged_data_is_refused(text: str) -> None:
         damaged, often = re.subn(pattern, by, text, count=1)
         assert often == 1, pattern
         with pytest.raises(BadInputError, match=r"r\.html: its embedded data is damaged"):
-            report.opened_again(damaged, "r.html", None)
+            report.html(report.page_again(damaged, "r.html", None))
     with pytest.raises(BadInputError, match="has no layer 'none'"):
-        report.opened_again(text, "r.html", "none")
+        report.html(report.page_again(text, "r.html", "none"))
 
 
 def test_the_data_stays_small(text: str) -> None:
@@ -186,7 +189,7 @@ def test_the_data_stays_small(text: str) -> None:
 
 def test_nothing_of_the_file_can_escape(twice: Campaign, tmp_path: Path) -> None:
     hostile = report.html(report.page_of(load.read(twice), title="</script><script>alert(7)</script>"))
-    again = report.opened_again(hostile, "<i>.html", None)
+    again = report.html(report.page_again(hostile, "<i>.html", None))
     assert "<script>alert" not in again
     assert "&lt;/script&gt;" in again
     (tmp_path / "again.html").write_text(again)

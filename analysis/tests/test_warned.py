@@ -30,10 +30,10 @@ def test_the_widest_stands_first_and_what_stops_before_all() -> None:
     assert [one.anchor for one in found] == [f"warning-{n}" for n in (1, 2, 3, 4)]
     (line,) = stops(found)
     assert [one.href for one in line.spans if one.text == "stop"] == ["#warning-1"]
-    shown = [one.remarks for one in every((validity(found),)) if isinstance(one, Remarks)]
+    shown = [one.remarks for one in every((validity("", found),)) if isinstance(one, Remarks)]
     assert shown == [found[:3], found[3:]]
     assert headline(found) == f"{messages.say('remarks', 'warned.reserve')}: 1 serious problem, 2 warnings, 1 note"
-    assert Text((Span("Nothing."),), "dim nothing") in validity(found, "Nothing.").blocks
+    assert Text((Span("Nothing."),), "dim nothing") in validity("", found, "Nothing.").blocks
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Writ
     return write(page_of(load.read(Campaign(campaign_path)), title=title), out_path)
 
 
-def opened_again(text: str, file: str, baseline: str | None) -> str:
+def page_again(text: str, file: str, baseline: str | None) -> PageDocument:
     """Return the page that can be made of a report alone, without its campaign; `file` is the report's name.
 
     baseline: what layers are judged against, in place of what the file says. Raises BadInputError.
@@ -97,7 +97,7 @@ def opened_again(text: str, file: str, baseline: str | None) -> str:
         raise BadInputError(say("report.one_page", file=file, part_of=found.part_of))
     carried = reopen.carried(found.data, file)
     data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
-    return html(views.page(compare.compare(data), title=None, generated=f"as {file} carries them", opened=carried))
+    return views.page(compare.compare(data), title=None, generated=f"as {file} carries them", opened=carried)
 
 
 def html(page: PageDocument) -> str:

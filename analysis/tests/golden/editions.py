@@ -75,7 +75,9 @@ def _texts(node: object, without: Mapping[str, str], *, is_html: bool, field: st
             name = f"{type(node).__name__}.{one.name}"
             is_joined = isinstance(node, Column) and node.joined and one.name == "head" and not is_html
             if name not in without and not is_joined:
-                yield from _texts(getattr(node, one.name), without, is_html=is_html, field=name)
+                value = getattr(node, one.name)
+                below = tuple(text for _, text in value) if name == "TableCell.small" else value  # each has a look
+                yield from _texts(below, without, is_html=is_html, field=name)
 
 
 def _cells(page: PageDocument) -> set[str]:
@@ -104,4 +106,9 @@ def _of_markdown(text: str) -> str:
     return html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text))
 
 
-_READ = {"html": _of_html, "markdown": _of_markdown, "text": str}
+def _of_text(text: str) -> str:
+    """Return it with commands in one line each."""
+    return text.replace(" \\\n", " ")
+
+
+_READ = {"html": _of_html, "markdown": _of_markdown, "text": _of_text}

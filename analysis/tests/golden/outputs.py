@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from unittest.mock import patch
 
@@ -117,12 +117,12 @@ class Figures:
         )
 
 
-def of_page(page: PageDocument) -> Outputs:
-    """Return all editions of a report; each has every text of its blocks."""
+def of_page(page: PageDocument, name: str = "html", kinds: Sequence[str] = ()) -> Outputs:
+    """Return a page as HTML, and some of its other editions; each edition has every text of its blocks."""
     found = {kind: report.edition(page, kind) for kind in ("text", "markdown")}
     html = report.html(page)
-    assert lacking(page, found | {"html": html}) == []
-    return found | of_html(html, "html")
+    assert (left_out := lacking(page, found | {"html": html})) == [], left_out
+    return {kind: found[kind] for kind in kinds} | of_html(html, name)
 
 
 def of_exports(campaign: Campaign) -> Iterator[tuple[str, str]]:

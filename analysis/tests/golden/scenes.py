@@ -45,15 +45,14 @@ import test_witness
 from scaled import scaled
 
 from cadge_analysis import report
-from cadge_analysis.blocks.html import printed
 from cadge_analysis.models.campaign import fits_of
-from cadge_analysis.page import beside, last_time, paper
+from cadge_analysis.page import beside, last_time, pages, paper
 from cadge_analysis.page import history as history_page
 from cadge_analysis.page.parts import ablation_table
 from cadge_analysis.page.picture import ascii_text, lines, pictured
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
-from cadge_analysis.study.views import build
+from cadge_analysis.study.views import page_of
 from cadge_analysis.versus.against import Against, against
 from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.history import history
@@ -61,7 +60,7 @@ from cadge_analysis.versus.history_data import document as history_document
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign, LaunchRecord, PatternFile, Store
 from cadge_results.formats.campaign import Redaction
-from golden.outputs import Figures, Outputs, as_json, of_exports, of_html, of_page, of_tables, repr_of
+from golden.outputs import Figures, Outputs, as_json, of_exports, of_page, of_tables, repr_of
 
 Scene = Callable[[Path], Outputs]
 SCENES: dict[str, Scene] = {}
@@ -78,7 +77,7 @@ def scene(make: Scene) -> Scene:
 def reported(data: Dataset, **given: Any) -> Outputs:  # noqa: ANN401
     """Return the report of a campaign in all editions, and its figures."""
     with Figures() as figures:
-        return of_page(report.page_of(data, **given)) | {"figures": figures.text()}
+        return of_page(report.page_of(data, **given), kinds=("text", "markdown")) | {"figures": figures.text()}
 
 
 def whole(campaign: Campaign) -> Outputs:
@@ -393,8 +392,9 @@ def parted(folder: Path) -> Outputs:
     """A report in several files."""
     with Figures():
         page = report.page_of(read(small(folder, launches=3, patterns=(("rpc", 1), ("stream", 64)), troubles=True)))
-        made = dict(report.files(page, "report.html", parted=True))
-    return {name: text for file, html in made.items() for name, text in of_html(html, file).items()}
+        main, others = pages.split(page, "report.html", len(report.html(page).encode()))
+        made = others | {"report.html": main}
+        return {name: text for file, one in made.items() for name, text in of_page(one, file).items()}
 
 
 @scene
@@ -402,7 +402,7 @@ def reopened(folder: Path) -> Outputs:
     """A report that was made of another one."""
     with Figures():
         text = report.html(report.page_of(read(small(folder, launches=9, twins=("native-ucx",)))))
-    return of_html(report.opened_again(text, "report.html", "native-ucx"), "html")
+    return of_page(report.page_again(text, "report.html", "native-ucx"))
 
 
 # ---- what is told of a campaign beside its numbers ----
@@ -624,8 +624,7 @@ def since_last_time(folder: Path) -> Outputs:
 def compared(found: Against, first: Side, second: Side, **given: Any) -> Outputs:  # noqa: ANN401
     """Return the page of a comparison, and what programs get."""
     with Figures() as figures:
-        html = printed(beside.page(found, first, second, generated="then", **given))
-        made = of_html(html, "html") | {"figures": figures.text()}
+        made = of_page(beside.page(found, first, second, generated="then", **given)) | {"figures": figures.text()}
     return made | {"json": as_json(document(found)), "changes": repr_of(found)}
 
 
@@ -707,7 +706,7 @@ def over_days(folder: Path) -> Outputs:
     after = over_time.read(folder / "b", replace(over_time.OPTIONS, node={"kernel": "7.0"}))
     found = history(over_time.sides(before, after), 0.05)
     with Figures() as figures:
-        html = of_html(printed(history_page.page(found, generated="then")), "html")
+        html = of_page(history_page.page(found, generated="then"))
         return html | {"figures": figures.text(), "json": as_json(history_document(found))}
 
 
@@ -727,10 +726,8 @@ def over_days_with_troubles(folder: Path) -> Outputs:
     }
     found = {name: history(several, 0.05) for name, several in sides.items()}
     with Figures():
-        pages = {
-            name: of_html(printed(history_page.page(one, generated="then")), "html") for name, one in found.items()
-        }
-    return named(**{name: pages[name] | {"json": as_json(history_document(one))} for name, one in found.items()})
+        shown = {name: of_page(history_page.page(one, generated="then")) for name, one in found.items()}
+    return named(**{name: shown[name] | {"json": as_json(history_document(one))} for name, one in found.items()})
 
 
 # ---- studies, ablations ----
@@ -746,11 +743,10 @@ def ablation(folder: Path) -> Outputs:
     return {"text": f"{told}\n{found.note}", "json": as_json(found.data)}
 
 
-def studied(campaigns: list[Campaign], name: str, folder: Path) -> Outputs:
+def studied(campaigns: list[Campaign], name: str) -> Outputs:
     """Return the page of a study."""
     with Figures() as figures:
-        build(campaigns, STUDIES / name, folder / "page.html")
-        return of_html((folder / "page.html").read_text(encoding="utf-8"), name) | {f"{name}.figures": figures.text()}
+        return of_page(page_of(campaigns, STUDIES / name), name) | {f"{name}.figures": figures.text()}
 
 
 @scene
@@ -759,5 +755,5 @@ def studies(folder: Path) -> Outputs:
     campaign = unpacked("tour", folder / "tour")
     found: Outputs = {}
     for path in sorted(STUDIES.glob("*/published.yml")):
-        found |= studied([campaign], path.parent.name, folder)
+        found |= studied([campaign], path.parent.name)
     return found

@@ -116,7 +116,7 @@ def lines_of_page(page: PageDocument) -> Iterator[Lines]:
     """Yield what an edition says of a whole page."""
     yield Heading(1, page.title)
     yield Paragraph(page.deck)
-    yield from lines_of((*page.head, *page.banner, *page.blocks))
+    yield from lines_of((*page.head, *page.blocks))
     yield Paragraph(" ".join(filter(None, (page.made, say("pictures")))))
 
 

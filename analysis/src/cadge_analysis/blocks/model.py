@@ -435,7 +435,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageDocument:
-    """A whole page: what it is, what limits what it says (`banner`), its list of sections, and its blocks.
+    """A whole page: what it is, its list of sections, and its blocks.
 
     `kicker` says what kind of page it is; `styles` are the style sheets that it needs beside those of every page.
     `head` stands below its title; `made` says what it is made of, `carried` where its numbers are for programs, which
@@ -448,7 +448,6 @@ class PageDocument:
     deck: str
     styles: tuple[str, ...]
     sections: tuple[NavLink, ...]
-    banner: tuple[Block, ...]
     blocks: tuple[Block, ...]
     sheet: Sheet
     made: str

@@ -45,7 +45,7 @@ from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.figures.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.since import findings_of, machine_tables
-from cadge_analysis.page.parts.warned import banner
+from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
@@ -92,8 +92,7 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
         deck=_deck(found, first, second),
         styles=("part/beside.css",),
         sections=sections_of(blocks),
-        banner=banner(_verdict(found, remarks), remarks),
-        blocks=blocks,
+        blocks=(validity(_verdict(found, remarks), remarks), *blocks),
         sheet=dressed((), command, document(found, launches=True), generated=generated, looks=looks.values()),
         made=made_of_records(generated),
         carried=embedded(),

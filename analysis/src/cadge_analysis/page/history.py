@@ -33,7 +33,7 @@ from cadge_analysis.draw.course import CourseChart, CourseMark, Level, course_ch
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.figures.beside_charts import key_of
 from cadge_analysis.page.parts import provenance
-from cadge_analysis.page.parts.warned import banner
+from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.stats.inference.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn
@@ -96,8 +96,7 @@ def page(found: History, *, generated: str) -> PageDocument:
         deck=_deck(found),
         styles=("part/beside.css",),
         sections=sections_of(blocks),
-        banner=banner(_verdict(found), remarks) if remarks else (),
-        blocks=blocks,
+        blocks=(validity(_verdict(found), remarks), *blocks) if remarks else blocks,
         sheet=dressed((), command, document(found), generated=generated, looks=by_label.values()),
         made=made_of_records(generated),
         carried=embedded(say("carried")),

@@ -118,8 +118,7 @@ def _pattern_page(page: PageDocument, name: str, report: str, links: Mapping[str
             link_to(provenance),
         ),
         head=tuple(Text((Span(text, href=f"{main}#answer"),), "dim") for text in headline),
-        banner=tuple(_led_to(one, main) for one in page.banner),
-        blocks=(*sections, provenance),
+        blocks=(*(_led_to(one, main) for one in page.blocks if isinstance(one, Text)), *sections, provenance),
         sheet=sheet,
         made=made_of_records(sheet.generated),
         carried=(Span(in_nav("nav.numbers_in") + " "), Span(report, href=main), Span(".")),
@@ -128,10 +127,8 @@ def _pattern_page(page: PageDocument, name: str, report: str, links: Mapping[str
     )
 
 
-def _led_to(block: Block, main: str) -> Block:
+def _led_to(block: Text, main: str) -> Text:
     """Return sentences of the main file for another one: their links lead there."""
-    if not isinstance(block, Text):
-        return block
     return replace(block, spans=tuple(replace(one, href=main + one.href) if one.href else one for one in block.spans))
 
 

@@ -46,7 +46,7 @@ from cadge_analysis.page.parts.questions import questions
 from cadge_analysis.page.parts.remarks import opened_again, remarks
 from cadge_analysis.page.parts.since import findings_of, since
 from cadge_analysis.page.parts.versions import versions
-from cadge_analysis.page.parts.warned import validity, warned
+from cadge_analysis.page.parts.warned import headline, validity, warned
 from cadge_analysis.page.sheet import dressed, sheet
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
@@ -327,6 +327,7 @@ def page(
         the_sheet = sheet(comparison, looks=looks, generated=generated, making=making, said=said)
     changed = findings_of(beside) if beside else ()
     nothing_wrong = "" if opened or wrong else NOTHING
+    undecided = not opened and bool(nobody) and not verdicts.decided
     regions = (
         parts.changed(changed),
         parts.answer(
@@ -334,7 +335,7 @@ def page(
             answered,
             bracket(comparison.rows),
             glossary(comparison.rows, data.patterns),
-            validity(limits, nothing_wrong, undecided=not opened and bool(nobody) and not verdicts.decided),
+            validity(headline(limits, undecided=undecided), limits, nothing_wrong, level=3),
             (*cannot(made), *(NEEDS_RAW if opened else ())),
         ),
         None if opened else questions(comparison, verdicts, keys),

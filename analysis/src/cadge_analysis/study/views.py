@@ -48,7 +48,7 @@ from cadge_analysis.judged import against_itself, gated
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.parts.remarks import counted, remarks
-from cadge_analysis.page.parts.warned import banner
+from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.report import stamp
 from cadge_analysis.stats import compare, load
@@ -303,8 +303,7 @@ def page(
         deck=f"Ours: {provenance.deck(comparison.data)}{more}",
         styles=("study.css",),
         sections=sections_of(blocks),
-        banner=banner(verdict, serious),
-        blocks=blocks,
+        blocks=(validity(verdict, serious), *blocks),
         sheet=sheet(comparison, looks=palette.identities(made.of_matrix.data.layers).values(), generated=generated),
         made=made_of_records(generated),
         carried=embedded(),
@@ -479,8 +478,8 @@ class Built:
     has_ours: bool
 
 
-def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Built:
-    """Write the page of the study in `folder` for one or more campaigns.
+def page_of(campaigns: Sequence[Campaign], folder: Path, *, engine_bench: Path | None = None) -> PageDocument:
+    """Return the page of the study in `folder` for one or more campaigns.
 
     Each section is made of the first campaign that has something for it.
     Raises AnalysisError, cadge_results.ResultsError.
@@ -490,5 +489,10 @@ def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine
     bench = engine.read(engine_bench) if engine_bench is not None else None
     data = [load.read(campaign) for campaign in campaigns]
     said = prose.read(folder)
-    made = page([compare.compare(one) for one in data], figures, said, bench, own, generated=stamp(data[0]))
+    return page([compare.compare(one) for one in data], figures, said, bench, own, generated=stamp(data[0]))
+
+
+def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Built:
+    """Write the page of the study in `folder`. Raises as `page_of` does."""
+    made = page_of(campaigns, folder, engine_bench=engine_bench)
     return Built(write_output(out_path, html.printed(made).encode()), has_ours(made.blocks))

@@ -156,7 +156,7 @@ def _about(placed: Placed, path: Path) -> str:
 
 
 def _open_again(file: Path, baseline: str | None, out: Path | None, output: Output) -> int:
-    from cadge_analysis.report import opened_again
+    from cadge_analysis.report import html, page_again
 
     if out is None:
         raise UsageError(say("report.another_file", name=file.name))
@@ -166,6 +166,6 @@ def _open_again(file: Path, baseline: str | None, out: Path | None, output: Outp
         raise UsageError(f"{file} cannot be read: {error}") from error
     if out.exists() and out.samefile(file):
         raise UsageError(say("report.itself", out=out))
-    written = write_output(out, opened_again(text, file.name, baseline).encode())
+    written = write_output(out, html(page_again(text, file.name, baseline)).encode())
     lines = output.wrote(written, out, say("report.without_raw_data"))
     return output.finish(EXIT_OK, {"from": str(file), "report": str(out), "bytes": written.size_bytes}, lines)

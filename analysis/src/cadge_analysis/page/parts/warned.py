@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Warnings of the first screen: what was found and what limits the numbers, merged by kind, the widest first."""
+"""What limits a page's numbers: warnings and notes, in a report merged by kind and ordered, the widest first."""
 
 from __future__ import annotations
 
@@ -59,10 +59,13 @@ def headline(found: Sequence[Remark], *, undecided: bool = False) -> str:
     return f"{say('warned.reserve') if stops else valid}: {', '.join(parts)}"
 
 
-def validity(found: Sequence[Remark], nothing_found: str = "", *, undecided: bool = False) -> Region:
-    """Return warnings with their sizes, the details of each folded. nothing_found: said where there is no finding."""
+def validity(verdict: str, found: Sequence[Remark], nothing_found: str = "", *, level: int = 2) -> Region:
+    """Return what limits a page's numbers: warnings with their sizes, the details of each folded, then notes.
+
+    verdict: the heading, of a level; nothing_found: said where there is no finding.
+    """
     notes = tuple(one for one in found if not one.serious)
-    blocks: list[Block] = [Heading(3, headline(found, undecided=undecided)), Remarks(tuple(filter(_is_serious, found)))]
+    blocks: list[Block] = [Heading(level, verdict), Remarks(tuple(one for one in found if one.serious))]
     if notes:
         blocks.append(Fold(summary=(Span("Notes"),), blocks=(Remarks(notes),), role="notes"))
     if nothing_found:
@@ -78,25 +81,3 @@ def stops(found: Sequence[Remark]) -> tuple[Text, ...]:
         end = "; " if number < len(named) - 1 else ""
         spans += [Span(one.title, href=f"#{one.anchor}"), Span(f", {one.size}{end}" if one.size else end)]
     return (Text(tuple(spans), "stops"),) if named else ()
-
-
-def banner(verdict: str, remarks: Sequence[Remark]) -> tuple[Region, ...]:
-    """Return the banner of a page that is no report."""
-    notes = [one for one in remarks if not one.serious]
-    blocks: list[Block] = [Heading(2, verdict), Region(blocks=tuple(map(_warning, filter(_is_serious, remarks))))]
-    if notes:
-        blocks.append(Fold(summary=(Span("Notes"),), blocks=(Region(blocks=tuple(map(_note, notes))),)))
-    return (Region(blocks=tuple(blocks), role="banner", label="Validity"),)
-
-
-def _is_serious(one: Remark) -> bool:
-    return one.serious
-
-
-def _warning(one: Remark) -> Fold:
-    size = (Span(" "), Span(one.size, role="span")) if one.size else ()
-    return Fold(summary=(Span(one.title, role="b"), *size), blocks=(plain(one.told),), role="serious")
-
-
-def _note(one: Remark) -> Text:
-    return Text((Span(f"{one.title}.", role="b"), Span(f" {one.told}")))

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from dataclasses import replace
+from itertools import combinations
 from math import sqrt
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.inference.between import SERIES_LEAST, Between, CellMove, between
+from cadge_analysis.stats.inference.between import SERIES_LEAST, Between, CellMove, between, spread_of
 from cadge_analysis.stats.inference.student import reach, two_sided_tail
 
 
@@ -136,3 +139,37 @@ def test_drift_alone_is_called_a_change_no_more_often_than_it_says(series: int, 
             far += two_sided_tail(away, drift.freedom) <= 0.05
             of += 1
     assert far / of <= 0.05
+
+
+def _moves(count: int, chance: random.Random) -> list[CellMove]:
+    return [
+        CellMove(
+            series=chance.choice("abcde"), is_floor=False, shift=chance.choice([chance.gauss(0, 0.1), 0.05]), error=0
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_spread_is_that_of_all_pairs(seed: int) -> None:
+    """Counted without making the pairs, the quartile is that of the pairs."""
+    chance = random.Random(seed)
+    groups = [_moves(chance.randint(1, 30), chance) for _ in range(1 + seed % 2)]
+    apart = sorted(
+        abs(one.shift - other.shift)
+        for cells in groups
+        for one, other in combinations(cells, 2)
+        if one.series != other.series
+    )
+    quartile = apart[(len(apart) - 1) // 4] if apart else 0.0
+    assert spread_of(groups) == pytest.approx(quartile / NormalDist().inv_cdf(0.625) / sqrt(2), rel=1e-12)
+
+
+def test_the_spread_of_many_cells_takes_little_memory() -> None:
+    """Four thousand cells have eight million pairs."""
+    cells = _moves(4000, random.Random(1))
+    tracemalloc.start()
+    spread_of([cells])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4_000_000

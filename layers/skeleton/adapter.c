@@ -157,7 +157,7 @@ static int skeleton_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 
 		pollfds[i] = (struct pollfd){chan->fd, chan->full ? POLLIN | POLLOUT : POLLIN, 0};
 		chan->full = false; /* whoever still wants to post finds out anew */
-		timeout_ns = chan->state.broken && !chan->state.told ? 0 : timeout_ns;
+		timeout_ns = chan->state.broken && !chan->state.reported ? 0 : timeout_ns;
 	}
 	return cadge_sleep(pollfds, ctx->peers, timeout_ns);
 }

@@ -11,7 +11,7 @@ size_t chunk_region_bytes(void)
 	return MEMORY_CHUNKS * (64 + MEMORY_CHUNK_BYTES);
 }
 
-/* Waits until the ring has room for chunk `number`. 0; 1: told to stop (server); -1. */
+/* Waits until the ring has room for chunk `number`. 0; 1: asked to stop (server); -1. */
 DRV_INLINE int chunk_room(struct drv_floor_loop *loop, uint64_t number, const unsigned int which,
 			  const bool block)
 {

@@ -3,7 +3,7 @@
  * The two loops of an exchange, to be compiled once for each floor, way of waiting and variant: `send` and
  * `receive` are constants where these are called, so that nothing is asked and nothing is called inside.
  *
- *	send(loop, bytes):		loop->made_at leaves. 0; 1: told to stop (server); -1 with loop->fail.
+ *	send(loop, bytes):		loop->made_at leaves. 0; 1: asked to stop (server); -1 with loop->fail.
  *	receive(loop, &data, &bytes):	1: a message lies at data; 0: none yet (in block mode after some ms); -1.
  */
 #ifndef CADGE_FLOOR_LOOP_H

@@ -27,7 +27,7 @@ static const uint32_t packet_sizes[] = {0, 32u << 10, 60u << 10, 16u << 10};
 static const char *const pages_words[] = {"huge", "small", NULL};
 #define HUGE_FROM_BYTES (UINT64_C(64) << 10)
 
-/* A call on a socket failed. 0: to be tried again; 1: told to stop (server); -1. */
+/* A call on a socket failed. 0: to be tried again; 1: asked to stop (server); -1. */
 static int __attribute__((cold, noinline)) refused(struct drv_floor_loop *loop, int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLOUT};

@@ -43,7 +43,7 @@ DRV_INLINE int socket_failed(struct drv_floor_loop *loop, const char *what)
 	socket_note_failed(loop, what);
 	return -1;
 }
-/* A socket that is full: waits a little for room. 0; 1: told to stop (server); -1. */
+/* A socket that is full: waits a little for room. 0; 1: asked to stop (server); -1. */
 int socket_room(struct drv_floor_loop *loop) __attribute__((cold, noinline));
 
 DRV_INLINE bool socket_again(void)

@@ -71,7 +71,7 @@ static int tcp_server(struct drv_floor_loop *loop)
 	return loop->run->block ? tcp_block_server(loop) : tcp_poll_server(loop);
 }
 
-/* Moves all parts. 0; 1: told to stop (server); -1. */
+/* Moves all parts. 0; 1: asked to stop (server); -1. */
 static int move_all(struct drv_floor_loop *loop, bool out, struct iovec *parts, int count)
 {
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};

@@ -99,7 +99,7 @@ struct am_peer {
 	bool down;
 	uint32_t credits; /* requests that we may send */
 	uint32_t window;  /* requests that it may have outstanding */
-	uint32_t owed;    /* requests of it that were handled without a reply, and not told yet */
+	uint32_t owed;    /* requests of it that were handled without a reply, and not reported yet */
 	struct am_copies unsent, queue, granted;
 	uint32_t granted_replies;                       /* of those in `granted` */
 	bool has_key[AM_ENDPOINTS_MAX];                 /* of our segments */

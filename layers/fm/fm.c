@@ -37,7 +37,7 @@ struct peer {
 	struct cadge_link *link; /* NULL: not connected */
 	struct fm_stream out, in;
 	uint32_t credits; /* packets that the peer still holds room for */
-	uint32_t owed;    /* packets of it that were handled and not told yet */
+	uint32_t owed;    /* packets of it that were handled and not reported yet */
 	bool down;
 };
 

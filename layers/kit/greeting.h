@@ -2,7 +2,7 @@
 /*
  * How two ends learn that both directions of a channel work, where each message carries 32 bits beside its payload, a
  * stamp: the kind of message, and the slot and the generation that its receiver wrote into its address. The generation
- * tells the lives of a slot apart: what comes late, or from a stranger, does not fit.
+ * distinguishes the lives of a slot: what comes late, or from a stranger, does not fit.
  *
  * HELLO says "I know you, and this is what reaching you takes"; WELCOME answers it. Over a reliable layer each leaves
  * once, and both ends are up at the same knowledge (cadge_greet). Over a lossy one HELLO leaves until WELCOME answers

@@ -3,7 +3,7 @@
  * MPI point-to-point messages: MPI_Isend against MPI_Irecv from the named rank, posted before.
  *
  * MPI starts once a process and cannot start again, so the first open starts it and the end of the process
- * ends it (world.c). Channels are told apart by tag: each connection of each context takes a new one and
+ * ends it (world.c). Channels are distinguished by tag: each connection of each context takes a new one and
  * writes it into its address. All use MPI_COMM_WORLD: nobody else speaks MPI in this process, a communicator
  * of one's own has to be agreed on by all ranks, and making one leaves a hook in Open MPI 4.1 that slows
  * every later progress by 5 %. The first two messages of a channel each way are greetings without payload:

@@ -118,7 +118,7 @@ static int dgram_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	for (ssize_t i = 0; i < count; i++) {
 		struct cadge_lend *lend = entry[i].op_context;
 
-		if (!(entry[i].flags & FI_RECV)) /* udp tells of sends that asked for no completion */
+		if (!(entry[i].flags & FI_RECV)) /* udp reports sends that asked for no completion */
 			continue;
 		events += dgram_received(ctx, lend->data, entry[i].len, sink);
 		if (dgram_repost(ctx, lend) < 0)

@@ -144,7 +144,7 @@ static int ofi_received(struct cadge_ctx *ctx, const struct fi_cq_data_entry *en
 	return events;
 }
 
-/* A failed operation. Receives fail when we cancel or the library gives up; what cannot be told apart breaks
+/* A failed operation. Receives fail when we cancel or the library gives up; what cannot be distinguished breaks
  * the context. */
 static int ofi_failed_entry(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {

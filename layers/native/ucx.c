@@ -36,8 +36,8 @@ struct op {
 	uint64_t token;
 	uint32_t life; /* of the channel when posted: events of an earlier life are dropped */
 	int code;
-	bool tell; /* the caller waits for an event */
-	bool out;  /* the library has it */
+	bool wanted; /* the caller waits for an event */
+	bool out;    /* the library has it */
 	ucp_dt_iov_t iov[IOV_MAX_ENTRIES];
 	unsigned char bounce[BOUNCE_BYTES];
 };
@@ -161,19 +161,19 @@ static void ucx_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 
 static void op_retire(struct op *op)
 {
-	op->tell = op->out = false;
+	op->wanted = op->out = false;
 	CADGE_POOL_GIVE(op->chan->idle, op);
 }
 
 static void op_finish(struct op *op)
 {
 	struct cadge_chan *chan = op->chan;
-	const bool tell = op->tell && op->life == chan->life;
+	const bool wanted = op->wanted && op->life == chan->life;
 	const uint64_t token = op->token;
 	const int code = op->code;
 
 	op_retire(op); /* first, so that the sink may post */
-	if (!tell)
+	if (!wanted)
 		return;
 	chan->ctx->events++;
 	chan->ctx->sink->sent(chan->ctx->sink, chan->peer, token, code);
@@ -214,7 +214,7 @@ static __attribute__((noinline)) int post_goes_on(struct op *op, void *request, 
 	chan->idle = op->next;
 	op->token = token;
 	op->life = chan->life;
-	op->tell = !copied;
+	op->wanted = !copied;
 	op->out = true;
 	return copied ? CADGE_DONE : CADGE_QUEUED;
 }

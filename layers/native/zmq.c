@@ -388,7 +388,7 @@ static int pair_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 		pollfd[0] = pollfd[1] = (struct pollfd){.fd = -1, .events = POLLIN};
 		if (!chan->theirs.endpoint[0] || chan->state.reported)
 			continue;
-		/* The descriptors tell of what comes; ZMQ_EVENTS knows what is there. Monitors tell by theirs alone. */
+		/* The descriptors report what comes; ZMQ_EVENTS knows what is there. Monitors use theirs alone. */
 		if (chan->lost || chan->state.broken ||
 		    ready(chan->socket, ZMQ_POLLIN | (chan->full ? ZMQ_POLLOUT : 0))) {
 			chan->full = false;

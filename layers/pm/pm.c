@@ -124,7 +124,7 @@ static bool acknowledged(struct pm *pm, struct flow *flow, uint16_t ack)
 
 /* ---- telling peers what came ---- */
 
-static bool tell(struct pm *pm, struct flow *flow, enum kind kind)
+static bool send_control(struct pm *pm, struct flow *flow, enum kind kind)
 {
 	struct cadge_link *link = pm->peer[flow->peer].link;
 	uint8_t *packet = cadge_wire_take(link);
@@ -162,7 +162,7 @@ static bool settle(struct pm *pm, struct flow *flow, bool idle)
 	if (flow->sent != flow->next && may_send(pm, flow))
 		send_rest(pm, flow); /* comes into debt again where there is no room */
 	if (flow->refused == UNREPORTED) {
-		if (!tell(pm, flow, NACK))
+		if (!send_control(pm, flow, NACK))
 			return false;
 		pm->nacks_sent++;
 		end_refusal(pm, flow, REPORTED);
@@ -170,14 +170,14 @@ static bool settle(struct pm *pm, struct flow *flow, bool idle)
 	}
 	/* Some buffers for one ROOM: what does not fit then is refused and sent again. */
 	if (flow->refused == REPORTED && runs && channel->idle_count) {
-		if (!(idle || channel->idle_count > pm->buffers / 4) || !tell(pm, flow, ROOM))
+		if (!(idle || channel->idle_count > pm->buffers / 4) || !send_control(pm, flow, ROOM))
 			return false;
 		end_refusal(pm, flow, NONE);
 		return true;
 	}
 	if (owed && (idle || owed >= pm->window / 2)) {
 		pm->acks_alone++;
-		return tell(pm, flow, ACK);
+		return send_control(pm, flow, ACK);
 	}
 	return !owed;
 }

@@ -125,7 +125,7 @@ static int skeleton_post(struct cadge_chan *chan, const struct cadge_iov *iov, u
 	if (sendmsg(chan->fd, &message, MSG_NOSIGNAL) >= 0)
 		return CADGE_DONE; /* the kernel has a copy: the buffers are the caller's again */
 	chan->full = errno == EAGAIN;
-	chan->state.broken = !chan->full; /* the next poll tells */
+	chan->state.broken = !chan->full; /* the next poll reports it */
 	return chan->full ? CADGE_BUSY : CADGE_E_DOWN;
 }
 

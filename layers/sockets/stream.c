@@ -140,7 +140,7 @@ int sock_stream_post(struct sock_stream *stream, const struct cadge_iov *iov, ui
 	return CADGE_QUEUED;
 }
 
-/* Takes the oldest entry out and tells its owner. The callback may post, so the entry is gone before. */
+/* Takes the oldest entry out and notifies its owner. The callback may post, so the entry is gone before. */
 static void finish_first(struct sock_stream *stream, struct cadge_sink *sink, int code)
 {
 	uint64_t token = stream->unsent[stream->unsent_head].token;

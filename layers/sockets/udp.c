@@ -253,7 +253,7 @@ static int udp_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	return CADGE_DONE;
 }
 
-/* The next poll tells. A datagram that came back refused means that the peer's socket is gone. */
+/* The next poll reports it. A datagram that came back refused means that the peer's socket is gone. */
 static void fail(struct cadge_chan *chan)
 {
 	if (chan->state == UDP_UP)
@@ -412,7 +412,7 @@ static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
 	return events;
 }
 
-/* Repeats hellos and tells of failures. The only user of a clock, and not once all peers are up. */
+/* Repeats hellos and reports failures. The only user of a clock, and not once all peers are up. */
 static int settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	const uint64_t time_ns = cadge_greeting_now_ns();

@@ -304,7 +304,7 @@ bool vmmc_redirect_control(struct vmmc_link *link, const struct vmmc_head *head,
 	}
 }
 
-void vmmc_end_redirections(struct vmmc_link *link, bool tell)
+void vmmc_end_redirections(struct vmmc_link *link, bool reports)
 {
 	for (uint32_t i = 0; i < VMMC_EXPORTS_MAX; i++) {
 		struct vmmc_export *export = link->vmmc->exports[i];
@@ -312,7 +312,7 @@ void vmmc_end_redirections(struct vmmc_link *link, bool tell)
 		if (!export || export->peer != link->peer || export->redirection == NOT_REDIRECTED)
 			continue;
 		end_redirection(export);
-		if (tell)
+		if (reports)
 			report_redirected(export, CADGE_E_DOWN, 0);
 	}
 }

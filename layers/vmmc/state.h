@@ -170,7 +170,7 @@ void vmmc_steered(struct vmmc_import *to, uint64_t offset_bytes, size_t bytes);
 /* Letters about redirection; false: what no peer of ours sends, or about an export that has ended. */
 bool vmmc_redirect_control(struct vmmc_link *link, const struct vmmc_head *head, const uint8_t *more,
 			   size_t more_bytes);
-/* Ends the redirections of a peer that is gone; `tell`: by upcalls. */
-void vmmc_end_redirections(struct vmmc_link *link, bool tell);
+/* Ends the redirections of a peer that is gone; `reports`: by upcalls. */
+void vmmc_end_redirections(struct vmmc_link *link, bool reports);
 
 #endif

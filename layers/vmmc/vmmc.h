@@ -9,8 +9,8 @@
  * - An update outside of the export, or without the right to, is refused, and nothing is written. An import is refused to a
  *   peer that the export does not name, and where more is intended than allowed. The *sender's library* holds itself to
  *   that on shared memory and TCP: a hostile sender is not stopped (beyond what a NIC checks, where there is one).
- * - A notification comes after the bytes that it tells of, once, and those of a link come in order. An update without one
- *   tells nobody. Updates have no order among themselves; vmmc_quiet makes them visible.
+ * - A notification comes after the bytes that it reports, once, and those of a link come in order. An update without one
+ *   notifies nobody. Updates have no order among themselves; vmmc_quiet makes them visible.
  * - Redirection, see vmmc_redirect: what is sent after the sender's library has heard of it goes straight to the new buffer,
  *   without a copy; what had landed before is copied there, once, and nothing else is.
  * - The translation cache counts hits, misses and evictions, in pages, everywhere; it has a price only where registering
@@ -133,7 +133,7 @@ int vmmc_quiet(struct vmmc *vmmc, uint32_t peer, struct vmmc_token token);
 /*
  * Redirects an export to `to`, at most as long as the export: while that lasts the export is `bytes` long, and what is sent
  * lands in `to`. With NULL and 0 it goes back to the export's own memory. QUEUED, and `redirected` follows once all that
- * was sent so far lies in one of the two: before it notifications tell of bytes in the old buffer, after it of bytes in
+ * was sent so far lies in one of the two: before it notifications are of bytes in the old buffer, after it of bytes in
  * the new one. Then `to` holds what had landed in the export's memory since it was exported, or last came back to it.
  * That is exact for up to VMMC_PIECES_MAX separate pieces; of more, gaps are copied as well. While a piece is copied an
  * update that overlaps it is BUSY. Other codes: BUSY (a redirection is under way, or the peer is not up), E_ARGUMENT,

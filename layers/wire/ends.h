@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the wire tells of a link, told to the sink at once: for an adapter whose channels have a state. Its source includes this. */
+/* What the wire reports of a link goes to the sink at once: for an adapter whose channels have a state. Its source includes this. */
 static void on_up(void *arg, uint32_t peer)
 {
 	struct cadge_ctx *ctx = arg;

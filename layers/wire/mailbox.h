@@ -151,7 +151,7 @@ int cadge_mailbox_poll(struct cadge_mailbox *mailbox, struct cadge_sink *sink);
  * operation. */
 void cadge_mailbox_done(struct cadge_mailbox_op *op, int code);
 
-/* The library says that the connection broke: the next poll tells the sink; operations not yet begun fail. */
+/* The library says that the connection broke: the next poll reports it to the sink; operations not yet begun fail. */
 void cadge_mailbox_fail(struct cadge_mailbox *mailbox);
 
 /* Block mode: a notification of the peer arrived. */

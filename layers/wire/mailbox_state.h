@@ -81,9 +81,9 @@ struct cadge_mailbox {
 	uint64_t key;
 	/* the next position to look at; everything before it is consumed */
 	uint64_t in;
-	/* the position that the peer was last told */
+	/* the position that the peer was last sent */
 	uint64_t credited;
-	/* bytes of bulk consumed and not told */
+	/* bytes of bulk consumed and not reported */
 	uint64_t bulk_uncredited;
 	/* of a message in several pieces; NULL where none can come */
 	uint8_t *assembly;

@@ -48,7 +48,7 @@
 	X(TOKEN, 4, 0)                                                                                       \
 	/* the endpoints disagree, or a message makes no sense */                                            \
 	X(PROTOCOL, 4, 0)                                                                                    \
-	/* told to stop by a signal or by another endpoint */                                                \
+	/* asked to stop by a signal or by another endpoint */                                               \
 	X(STOPPED, 4, 0)                                                                                     \
 	/* unsound: measured, but a check did not hold */                                                    \
 	X(CHECK, 70, 0)                                                                                      \

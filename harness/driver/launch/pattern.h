@@ -72,14 +72,14 @@ struct drv_phase {
 	bool last, cancelled;
 	/* the phase that begins compares whole payloads */
 	bool full;
-	/* tells the full comparisons apart: 1 before, 2 after the measurement */
+	/* distinguishes the full comparisons: 1 before, 2 after the measurement */
 	uint64_t serial;
 	/* what endpoint 0's role wants the others to know, see drv_role.tell */
 	uint64_t control;
 };
 
 /*
- * Instants of messages, added up: two sorts of them, which the role tells apart. In ticks modulo 2^64, so that the
+ * Instants of messages, added up: two sorts of them, which the role distinguishes. In ticks modulo 2^64, so that the
  * difference of two sums over as many messages is the time between both, whatever the clock began with.
  */
 struct drv_stamps {

@@ -107,8 +107,8 @@ static uint64_t common_divisor(uint64_t one, uint64_t other, uint64_t off)
 
 /*
  * What readings differ by, with waits of many lengths between them, has a common divisor, to a tick: some processors
- * count a second reading in the same step one tick on, so that no two are the same. Steps that are no longer than that
- * tells apart are looked for exactly, and so are those of the raw clock, which are whole nanoseconds. Spans with an
+ * count a second reading in the same step one tick on, so that no two are the same. Steps too short for that to
+ * distinguish are looked for exactly, and so are those of the raw clock, which are whole nanoseconds. Spans with an
  * interrupt in them are left out: of a step that is no whole number of ticks they add up too many.
  */
 static void measure_step(struct drv_clock *clock)

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 struct drv_rss {
-	/* false: the kernel does not tell; the rest is 0 */
+	/* false: the kernel does not say; the rest is 0 */
 	bool known;
 	/* heap, stacks, data that was written: this process's alone */
 	uint64_t private_bytes;

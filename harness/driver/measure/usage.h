@@ -23,7 +23,7 @@ struct drv_usage {
 	/* the monotonic clock; a stretch's length */
 	uint64_t wall_ns;
 	/*
-	 * -1: the kernel does not tell. Of the measuring threads: waiting for a processor, ready to run
+	 * -1: the kernel does not say. Of the measuring threads: waiting for a processor, ready to run
 	 * (/proc/thread-self/schedstat); of the processors that the thread may run on: taken by the host (steal in
 	 * /proc/stat, in ticks)
 	 */

@@ -30,7 +30,7 @@ struct fake_orders {
 	uint32_t twice_every; /* delivers every n-th message twice */
 	uint32_t fail_after;  /* poll fails after so many polls */
 	uint32_t put_lost;    /* every n-th put writes nothing */
-	uint32_t note_lost;   /* every n-th put with NOTIFY tells nobody */
+	uint32_t note_lost;   /* every n-th put with NOTIFY notifies nobody */
 	uint32_t note_twice;  /* every n-th put with NOTIFY tells twice */
 	uint32_t add_twice;   /* every n-th fetch_add adds two */
 	uint32_t swap_lost;   /* every n-th compare_swap writes nothing */

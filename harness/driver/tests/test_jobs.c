@@ -130,7 +130,7 @@ static bool serve(struct served *served, struct drv_engine *engine)
 			deliver(served, begun++);
 		if (drv_responder_drain(&served->responder, &fail))
 			return false;
-		/* the layer tells nobody that it has room again */
+		/* the layer notifies nobody that it has room again */
 		if (state.answers == answers && served->pool.jobs.done.head == served->pool.jobs.done.tail &&
 		    engine->block && drv_engine_wait(engine, WAIT_NS, &fail))
 			return false;

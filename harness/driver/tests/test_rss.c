@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory is told apart by what it is, and what a process takes is seen to the page. */
+/* Memory is distinguished by what it is, and what a process takes is seen to the page. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>

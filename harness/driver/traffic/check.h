@@ -25,7 +25,7 @@ struct drv_check {
 	bool full;
 	/* bodies are read: `touch` or `full` */
 	bool reads;
-	/* tells the full phases apart */
+	/* distinguishes the full phases */
 	uint64_t phase;
 	uint64_t next_number;
 	/* since the attempt began */

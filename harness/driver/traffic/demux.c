@@ -135,7 +135,7 @@ void drv_demux_start(struct drv_demux *demux, struct drv_engine *engine, struct 
 	drv_port_start(&demux->port, engine);
 	demux->port.sink.recv = receivers[first->match];
 	demux->port.sink.sent = on_sent;
-	/* requests are calls where replies are results: only flows of responders have any to tell apart */
+	/* requests are calls where replies are results: only flows of responders have any to distinguish */
 	demux->port.sink.call = first->match == DRV_MATCH_SIZE       ? on_call_by_size
 				: first->match == DRV_MATCH_FUNCTION ? on_call_by_function
 								     : on_call;

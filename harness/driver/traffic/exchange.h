@@ -71,7 +71,7 @@ static inline uint64_t drv_form_bytes(enum drv_form form, uint64_t payload_bytes
 	return payload_bytes + (form == DRV_FORM_EMULATED ? DRV_RPC_TRAILER_BYTES : 0);
 }
 
-/* The key of a request that asks for an answer of so many bytes. Numbers below 2^32 tell requests apart. */
+/* The key of a request that asks for an answer of so many bytes. Numbers below 2^32 distinguish requests. */
 static inline uint64_t drv_ask_key(uint64_t number, size_t answer_bytes)
 {
 	return number << 32 | (uint32_t)answer_bytes;

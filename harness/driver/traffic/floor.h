@@ -160,7 +160,7 @@ void drv_floor_read(struct drv_floor_loop *loop, const uint8_t *message, uint64_
 		    const char *what) __attribute__((noinline));
 
 /*
- * Cold path of a loop while nothing arrives, or nothing leaves: 1: told to stop (server), which ends the loop wherever it
+ * Cold path of a loop while nothing arrives, or nothing leaves: 1: asked to stop (server), which ends the loop wherever it
  * is: in the midst of a message the other side has given up; 0: go on; -1: loop->fail.
  */
 int drv_floor_poll_oob(struct drv_floor_loop *loop);

@@ -19,7 +19,7 @@
 
 /*
  * Control messages: what the two ends tell each other through the layer, between the messages of a push. They have 24
- * bytes, or 32 where the push's own have 24, so that their length tells them apart.
+ * bytes, or 32 where the push's own have 24, so that their length distinguishes them.
  */
 #define DRV_CONTROL_BYTES 32u
 #define DRV_CONTROL_MAGIC UINT64_C(0x6d61657274534443)

@@ -150,7 +150,7 @@ static enum cadge_keep __attribute__((noinline)) take_control(struct drv_pusher 
 	return CADGE_TAKEN;
 }
 
-/* Lengths tell control messages apart from those of the push, and their kinds to whom they are. */
+/* Lengths distinguish control messages from those of the push, and their kinds to whom they are. */
 enum cadge_keep drv_pusher_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				   struct cadge_lend *lend)
 {

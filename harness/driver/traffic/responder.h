@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The responder: it answers the requests that arrive, each on the channel on which it came, until the out-of-band channel
- * says what comes next. It knows nothing of time: phases are told out of band.
+ * says what comes next. It knows nothing of time: phases are announced out of band.
  *
  * What it keeps account of it keeps by line: order of requests, buffers, and requests that wait for their answer. Each
  * channel has a line of its own, or all share one.

@@ -45,7 +45,7 @@ struct floor_state {
 	int fd;
 	uint32_t mtu;
 	uint8_t mac[6];
-	/* of all that is sent, but for what tells packets apart; and the sums of its IP and TCP parts, as they begin */
+	/* of all that is sent, but for what distinguishes packets; and the sums of its IP and TCP parts, as they begin */
 	struct packet_head head;
 	uint32_t ip_sum, tcp_sum;
 	/* payload of a packet that no link has to cut, and of the largest that is sent */
@@ -84,7 +84,7 @@ size_t packet_wire_payload(const struct packet_gather *gather, const struct pack
 bool packet_wire_take(struct floor_state *state, const uint8_t covered[PACKET_HEAD_BYTES], size_t received,
 		      size_t *bytes_out);
 
-/* packet.c: one packet leaves, from a head and what lies behind it. 0; 1: told to stop (server); -1. */
+/* packet.c: one packet leaves, from a head and what lies behind it. 0; 1: asked to stop (server); -1. */
 int packet_leave(struct drv_floor_loop *loop, const void *head, size_t bytes);
 /* The message at loop->made_at. `flags`: of its last packet, besides TH_PUSH. */
 int packet_send(struct drv_floor_loop *loop, uint8_t flags);

@@ -118,7 +118,7 @@ static int __attribute__((cold, noinline)) frames_refused(struct drv_floor_loop 
 	return drv_floor_poll_oob(loop);
 }
 
-/* What is queued leaves; its frames are free again. 0; 1: told to stop (server); -1. */
+/* What is queued leaves; its frames are free again. 0; 1: asked to stop (server); -1. */
 DRV_INLINE int frames_leave(struct drv_floor_loop *loop)
 {
 	struct pgr_xdp_socket *xdp = &loop->run->state->xdp;

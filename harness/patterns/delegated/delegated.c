@@ -253,7 +253,7 @@ static const unsigned hops[] = {[DRV_ROUTE_DELEGATED] = 3, [DRV_ROUTE_RELAY] = 4
 
 /*
  * Hop by hop, unless the ends have clocks of their own, or a call was not seen at each stop once: then there is nothing
- * to be told apart. Time does not run backwards either: such a sum would be of two clocks.
+ * to be distinguished. Time does not run backwards either: such a sum would be of two clocks.
  */
 static void conclude(struct drv_role_run *run, const struct drv_stamps *stamps, size_t endpoints)
 {

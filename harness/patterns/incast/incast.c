@@ -9,7 +9,7 @@
 #include "traffic/requester.h"
 #include "launch/pattern.h"
 
-/* Calls of clients are told apart by their numbers: so far apart are the first ones, and so many a client may make. */
+/* Calls of clients are distinguished by their numbers: so far apart are the first ones, and so many a client may make. */
 #define CALLS_BITS 40
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,

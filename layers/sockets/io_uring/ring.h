@@ -25,7 +25,7 @@ struct sock_ring {
 	uint32_t buffers;
 	struct sock_blocks *blocks;
 	int event_fd;    /* -1: poll mode */
-	const char *how; /* which way the kernel tells of completions */
+	const char *how; /* which way the kernel reports completions */
 };
 
 /*

@@ -27,7 +27,7 @@ enum chan_state {
 	CHAN_GREETING,  /* hello is sent, the welcome is not here yet */
 	CHAN_EXPECTING, /* the peer will dial */
 	CHAN_UP,
-	CHAN_FAILED, /* the next poll tells */
+	CHAN_FAILED, /* the next poll reports it */
 	CHAN_DOWN,
 };
 
@@ -100,7 +100,7 @@ int sock_meeting_dial(struct cadge_chan *chan);
 /* Takes a channel out of those that are up. */
 void sock_meeting_leave(struct cadge_ctx *ctx, const struct cadge_chan *chan);
 
-/* The channel is broken: ends what waits in it, closes its socket, tells the sink. Returns the number of
+/* The channel is broken: ends what waits in it, closes its socket, reports to the sink. Returns the number of
  * events. */
 int sock_meeting_end(struct cadge_chan *chan, struct cadge_sink *sink, int code);
 

@@ -247,7 +247,7 @@ void test_capability_lies(struct rank *r)
 	endpoint_stop(ep);
 }
 
-/* Nothing may be claimed of what the library does not tell, and the reason is told instead. */
+/* Nothing may be claimed of what the library does not say, and the reason is told instead. */
 static int not_read_back_check(struct rank *r, const struct cadge_path *path)
 {
 	if (strlen(path->used) == strlen(CADGE_NOT_READ_BACK))

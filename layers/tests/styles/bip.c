@@ -713,7 +713,7 @@ static void receiver_dies(struct rank *rank, uint32_t tag)
 
 	begin(rank);
 	words = words_alloc();
-	may_lose_peer = may_break = true; /* libfabric's shm does not tell whose end it was */
+	may_lose_peer = may_break = true; /* libfabric's shm does not say whose end it was */
 	if (rank->number == 1) {
 		EXPECT(rank, bip_register(bip, words, (size_t)WORDS * BIP_WORD_BYTES) == CADGE_DONE,
 		       "register");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* native-zmq where the first port of the range is taken: what ZeroMQ tells of the failed bind is not the end of a channel. */
+/* native-zmq where the first port of the range is taken: what ZeroMQ reports of the failed bind is not the end of a channel. */
 #include "tests/unit/support/pair.h"
 #include "tests/unit/support/tap.h"
 

@@ -135,7 +135,7 @@ int cadge_wire_far_quiet(struct cadge_link *link, uint64_t token)
 
 /* ---- looking ---- */
 
-static void tell(const struct wire_far_op *op, int code)
+static void report(const struct wire_far_op *op, int code)
 {
 	struct cadge_wire *wire = op->link->wire;
 
@@ -164,11 +164,11 @@ static void reached(struct cadge_link *link, uint64_t covers)
 
 		next = quiets->next;
 		CADGE_POOL_GIVE(link->wire->far.free, quiets);
-		tell(&op, code);
+		report(&op, code);
 	}
 }
 
-/* Finds what is complete; `silent`: and tells nobody. DONE or E_LIBRARY. */
+/* Finds what is complete; `silent`: and notifies nobody. DONE or E_LIBRARY. */
 static int completions(struct cadge_wire *wire, bool silent)
 {
 	struct wire_far *far = &wire->far;
@@ -196,7 +196,7 @@ static int completions(struct cadge_wire *wire, bool silent)
 		if (done[i].link && done[i].kind == PROBE)
 			reached(done[i].link, done[i].covers);
 		else if (done[i].link)
-			tell(&done[i], CADGE_DONE);
+			report(&done[i], CADGE_DONE);
 	return CADGE_DONE;
 }
 

@@ -21,7 +21,7 @@ struct mpi_path {
 	char mtl[64]; /* pml cm: its transport, else "" */
 	/*
 	 * Transports "vader" and "sm": how long messages are copied, in Open MPI's words: "cma", "xpmem", "knem",
-	 * "emulated", "none" (both through fragments in shared memory). "" where it does not tell, or for others.
+	 * "emulated", "none" (both through fragments in shared memory). "" where it does not say, or for others.
 	 */
 	char copy[64];
 	const char *method;   /* one clause for people: how this was found out */

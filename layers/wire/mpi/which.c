@@ -59,7 +59,7 @@ bool mpi_which_is_open_mpi_before(int major)
 }
 
 /* Open MPI's word, else that of hydra and of other launchers that speak PMI. */
-static int told(const char *open_mpi, const char *pmi)
+static int count_of(const char *open_mpi, const char *pmi)
 {
 	const char *said = getenv(open_mpi);
 
@@ -70,12 +70,12 @@ static int told(const char *open_mpi, const char *pmi)
 
 int mpi_which_ranks(void)
 {
-	return told("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+	return count_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
 }
 
 int mpi_which_ranks_here(void)
 {
-	return told("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS");
+	return count_of("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS");
 }
 
 struct placing {

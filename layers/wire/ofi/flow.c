@@ -189,7 +189,7 @@ static struct cadge_link *link_of(struct cadge_ofi_link *rma)
 	return (struct cadge_link *)(void *)((uint8_t *)rma - offsetof(struct cadge_link, rma));
 }
 
-/* A failed operation. What cannot be told apart breaks the context; with one peer it is clear whose connection broke. */
+/* A failed operation. What cannot be distinguished breaks the context; with one peer it is clear whose connection broke. */
 static int failed_entry(struct cadge_wire *wire)
 {
 	struct fi_cq_err_entry error = {0};

@@ -49,7 +49,7 @@ static bool is_yes(const char *word)
 	       !strcmp(word, "1");
 }
 
-/* What holds for a parameter; empty where the library does not tell. */
+/* What holds for a parameter; empty where the library does not say. */
 static void value_of(const struct fi_param *param, char *word, size_t word_bytes)
 {
 	if (param->value)
@@ -60,8 +60,8 @@ static void value_of(const struct fi_param *param, char *word, size_t word_bytes
 		snprintf(word, word_bytes, "%s", is_yes(word) ? "yes" : "no");
 }
 
-/* What the library tells of one parameter; empty where it does not tell. */
-static void told(const char *prefix, const char *name, char *word, size_t word_bytes)
+/* What the library says of one parameter; empty where it does not say. */
+static void read_param(const char *prefix, const char *name, char *word, size_t word_bytes)
 {
 	const struct fi_param *param;
 	struct fi_param *params = NULL;
@@ -85,7 +85,7 @@ void cadge_ofi_params(bool network, char *text, size_t text_bytes)
 	for (; *name && used < text_bytes; name++) {
 		char word[32];
 
-		told(network ? rxm_prefix : shm_prefix, *name, word, sizeof(word));
+		read_param(network ? rxm_prefix : shm_prefix, *name, word, sizeof(word));
 		if (*word)
 			used += (size_t)snprintf(text + used, text_bytes - used, "; %s %s", *name, word);
 	}
@@ -95,7 +95,7 @@ bool cadge_ofi_cma_disabled(void)
 {
 	char word[32];
 
-	told(shm_prefix, "disable_cma", word, sizeof(word));
+	read_param(shm_prefix, "disable_cma", word, sizeof(word));
 	return is_yes(word);
 }
 
@@ -103,7 +103,7 @@ bool cadge_ofi_keeps_regions(void)
 {
 	char word[32];
 
-	told("FI_", "mr_cache_max_count", word, sizeof(word));
+	read_param("FI_", "mr_cache_max_count", word, sizeof(word));
 	return strcmp(word, "0") != 0;
 }
 
@@ -112,7 +112,7 @@ uint64_t cadge_ofi_eager_bytes(void)
 	uint64_t bytes;
 	char word[32], *end;
 
-	told(rxm_prefix, "buffer_size", word, sizeof(word));
+	read_param(rxm_prefix, "buffer_size", word, sizeof(word));
 	errno = 0;
 	bytes = strtoull(word, &end, 0);
 	return end == word || *end || errno ? RXM_EAGER_BYTES : bytes;

@@ -17,7 +17,7 @@ enum ofi_kind { OFI_WRITE, OFI_READ, OFI_FETCH, OFI_QUIET };
 /* An operation in flight. The first member is libfabric's. */
 struct cadge_ofi_op {
 	struct fi_context2 context;
-	struct cadge_ofi_link *link; /* NULL after the link was closed: nobody is told */
+	struct cadge_ofi_link *link; /* NULL after the link was closed: nobody is notified */
 	enum ofi_kind kind;
 	bool reading;               /* libfabric has a read of it in hand */
 	uint32_t pending;           /* quiet: earlier writes in flight, and the read */

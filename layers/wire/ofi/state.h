@@ -4,7 +4,7 @@
  * memory.c remote memory.
  *
  * Who sent a packet stands in libfabric's immediate data: the slot that the receiver put into its address, a
- * generation that tells the lives of a slot apart, and the kind. Two kinds beside data make `up`: HELLO says "you can
+ * generation that distinguishes the lives of a slot, and the kind. Two kinds beside data make `up`: HELLO says "you can
  * reach me and I know you", WELCOME answers it.
  */
 #ifndef CADGE_WIRE_OFI_STATE_H

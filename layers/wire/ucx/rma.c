@@ -256,12 +256,12 @@ static void on_done(void *request, ucs_status_t status, void *arg)
 	struct cadge_ucx_rma *rma = record->rma;
 	void *tag = record->tag;
 	const uint64_t token = record->token;
-	const bool tell = record->life == rma->life && (!record->quiet || status != UCS_OK);
+	const bool wanted = record->life == rma->life && (!record->quiet || status != UCS_OK);
 
 	ucp_request_free(request);
 	CADGE_POOL_GIVE(rma->idle, record);
 	rma->under_way--;
-	if (tell)
+	if (wanted)
 		rma->done(rma->user, tag, token, cadge_ucx_code(status));
 }
 

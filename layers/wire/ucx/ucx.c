@@ -443,7 +443,7 @@ int cadge_ucx_give_id(struct cadge_ucx *ucx, unsigned int id)
 }
 
 /*
- * A completion queue of verbs tells of what comes after it was armed. What came just before tells nobody where a device does not
+ * A completion queue of verbs reports what comes after it was armed. What came just before notifies nobody where a device does not
  * look back (soft RoCE), and UCX does not look either: sleep is short there.
  */
 #define VERBS_SLEEP_NS UINT64_C(50000000)

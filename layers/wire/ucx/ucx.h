@@ -83,7 +83,7 @@ void cadge_ucx_reap(struct cadge_ucx *ucx);
 void cadge_ucx_drain(struct cadge_ucx *ucx);
 
 /*
- * Active message ids tell senders and the lives of their channels apart: the receiver chooses a new one for
+ * Active message ids distinguish senders and the lives of their channels: the receiver chooses a new one for
  * each life and tells it in its address. Ids are used round and round; one that was given back drops what
  * still arrives.
  */

@@ -206,7 +206,7 @@ static __attribute__((noinline)) void deliver_events(struct cadge_wire *wire)
 	}
 }
 
-/* Returns what the library says that it has done: over TCP a peer's puts come so, and no upcall tells of them. */
+/* Returns what the library says that it has done: over TCP a peer's puts come so, and no upcall reports them. */
 static inline unsigned int look_once(struct cadge_wire *wire)
 {
 	unsigned int done;

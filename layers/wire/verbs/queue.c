@@ -7,7 +7,7 @@
  * the peer's, so each begins with an empty message, the hello, and nothing else is sent until both hellos have come over. Where
  * ours fails, the peer is not there yet, and the queue pair goes through its states again, with the numbers that the peer was
  * told; what the peer sends next is then its hello, or, where that came over before, whatever follows it. The completion of its
- * coming is in the queue before the one that tells of our failure, since nothing comes in after that.
+ * coming is in the queue before the one of our failure, since nothing comes in after that.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -112,7 +112,7 @@ bool verbs_armed(struct verbs *verbs)
 {
 	if (verbs->has_early || !take_events(verbs) || ibv_req_notify_cq(verbs->cq, 0))
 		return false;
-	/* What completed before it was armed tells nobody. */
+	/* What completed before it was armed notifies nobody. */
 	verbs->has_early = ibv_poll_cq(verbs->cq, 1, &verbs->early) == 1;
 	return !verbs->has_early;
 }

@@ -203,7 +203,7 @@ int verbs_issue_copy(struct verbs_queue *queue, struct ibv_send_wr *wr, const vo
 		     const struct verbs_op *op);
 /* Takes completions. Returns the number of events delivered, or a negative code. */
 int verbs_completions(struct verbs *verbs);
-/* Prepares sleep: true where the descriptor will tell of the next completion. */
+/* Prepares sleep: true where the descriptor will report the next completion. */
 bool verbs_armed(struct verbs *verbs);
 /* Keeps words for why, marks the queue as broken. Returns E_DOWN. */
 int verbs_broke(struct verbs_queue *queue, const char *what, const char *words);

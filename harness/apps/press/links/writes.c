@@ -247,7 +247,7 @@ static bool read_slot(struct press_links *links, struct press_link *link, const 
 	memcpy(&slot, words, sizeof(slot));
 	if (slot.head.attempt != link->attempt)
 		return false;
-	/* the file that it tells of was there before */
+	/* the file that it names was there before */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	link->ring_read++;
 	press_links_take(links, link, &slot.head, NULL, 0);

@@ -7,7 +7,7 @@
  * Nothing is known of the order in which the bytes of a write arrive, so that a board or a message carries a check word, and
  * counts when that is right. A file is written first, then there is a quiet, then its message. Boards are never told of:
  * who waits for credits looks. Of messages in the ring a sleeping node is told by a notification: the layer's, where it has
- * one, else a message, which says how many there are, since it may come before what it tells of.
+ * one, else a message, which says how many there are, since it may come before the message it announces.
  */
 #ifndef PRESS_WRITES_H
 #define PRESS_WRITES_H

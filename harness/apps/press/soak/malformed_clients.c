@@ -199,11 +199,11 @@ static void finish(struct soak_malformed_client *malformed_client)
 static bool is_told(const struct soak_malformed_client *malformed_client)
 {
 	const struct soak_answers *answers = &malformed_client->answers;
-	const uint32_t told = answers->right + answers->mixed + answers->errors;
+	const uint32_t complete = answers->right + answers->mixed + answers->errors;
 
-	return told >= expected[malformed_client->kind].files +
-			       (expected[malformed_client->kind].status != 0) &&
-	       told > 0;
+	return complete >= expected[malformed_client->kind].files +
+				   (expected[malformed_client->kind].status != 0) &&
+	       complete > 0;
 }
 
 static void take(struct soak_malformed_client *malformed_client)

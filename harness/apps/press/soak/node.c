@@ -35,7 +35,7 @@ struct member {
 	_Atomic unsigned stop;
 };
 
-static void tell(uint32_t say, uint32_t peer, uint64_t meeting, const void *content, size_t bytes)
+static void send_control(uint32_t say, uint32_t peer, uint64_t meeting, const void *content, size_t bytes)
 {
 	struct soak_word word = {.say = say, .peer = peer, .meeting = meeting, .bytes = (uint32_t)bytes};
 
@@ -48,7 +48,7 @@ static void tell(uint32_t say, uint32_t peer, uint64_t meeting, const void *cont
 
 static void send_reason(uint32_t say, const struct drv_fail *fail)
 {
-	tell(say, 0, 0, fail->text, strlen(fail->text) + 1);
+	send_control(say, 0, 0, fail->text, strlen(fail->text) + 1);
 }
 
 static void fail_node(struct press_node *node, const struct drv_fail *fail)
@@ -70,7 +70,7 @@ static void on_lost(void *arg, uint32_t endpoint)
 
 	snprintf(text, sizeof(text), "%s", why);
 	press_service_lost(&member->node, endpoint);
-	tell(SOAK_DOWN, endpoint, member->meetings[endpoint], text, strlen(text) + 1);
+	send_control(SOAK_DOWN, endpoint, member->meetings[endpoint], text, strlen(text) + 1);
 }
 
 static uint32_t channel_to(const struct member *member, uint32_t endpoint)
@@ -94,7 +94,7 @@ static void offer_address(struct member *member, uint32_t endpoint, uint64_t mee
 	if (code >= 0) {
 		memcpy(offer, &member->key.bytes, sizeof(uint32_t));
 		memcpy(offer + sizeof(uint32_t), member->key.content, member->key.bytes);
-		tell(SOAK_OFFER, endpoint, meeting, offer, at + bytes);
+		send_control(SOAK_OFFER, endpoint, meeting, offer, at + bytes);
 	} else {
 		drv_engine_fail("address", code, &fail);
 		fail_node(&member->node, &fail);
@@ -118,7 +118,7 @@ static void meet(struct member *member, const struct soak_word *word)
 			       word->bytes - sizeof(uint32_t) - bytes, &fail))
 		return;
 	if (fail.reason == DRV_PEER_LOST)
-		tell(SOAK_DOWN, word->peer, word->meeting, NULL, 0);
+		send_control(SOAK_DOWN, word->peer, word->meeting, NULL, 0);
 	else
 		fail_node(&member->node, &fail);
 }
@@ -186,7 +186,7 @@ static void send_report(struct member *member)
 	report.holds[node->directory.self] = holds(&node->directory, node->directory.self);
 	memcpy(report.counts, node->links.counts, sizeof(report.counts));
 	look_at_cache(&node->cache, &report);
-	tell(SOAK_REPORT, 0, 0, &report, sizeof(report));
+	send_control(SOAK_REPORT, 0, 0, &report, sizeof(report));
 }
 
 /* ---- the supervisor ---- */
@@ -354,7 +354,7 @@ int soak_node(const struct soak_plan *plan)
 	if (start(member, plan, &fail)) {
 		send_reason(drv_reason_is_refusal(fail.reason) ? SOAK_REFUSED : SOAK_FAILED, &fail);
 	} else {
-		tell(SOAK_READY, member->node.connections.port, 0, NULL, 0);
+		send_control(SOAK_READY, member->node.connections.port, 0, NULL, 0);
 		status = press_node_serve(&member->node, &message, &fail);
 		if (status)
 			send_reason(SOAK_FAILED, &fail);

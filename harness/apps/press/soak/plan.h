@@ -39,7 +39,7 @@ struct soak_plan {
 /* 0, or -1 with a sentence on stderr. */
 int soak_plan_read(struct soak_plan *plan, int argc, char **argv);
 
-/* The process of node plan->number. Its exit status: 0, told to stop, with nothing left over. */
+/* The process of node plan->number. Its exit status: 0, asked to stop, with nothing left over. */
 int soak_node(const struct soak_plan *plan);
 
 #endif

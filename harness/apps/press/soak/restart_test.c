@@ -33,7 +33,7 @@ void soak_trouble(struct soak_restart_test *restart_test, const char *format, ..
 
 /* ---- words ---- */
 
-static void tell(struct soak_site *site, uint32_t say, uint32_t peer, uint64_t meeting)
+static void send_control(struct soak_site *site, uint32_t say, uint32_t peer, uint64_t meeting)
 {
 	const struct soak_word word = {.say = say, .peer = peer, .meeting = meeting};
 
@@ -49,8 +49,8 @@ static void begin_meeting(struct soak_site *one, struct soak_site *other)
 
 	one->meetings[other->number] = other->meetings[one->number] = meeting;
 	one->offers[other->number].bytes = other->offers[one->number].bytes = 0;
-	tell(one, SOAK_BACK, other->number, meeting);
-	tell(other, SOAK_BACK, one->number, meeting);
+	send_control(one, SOAK_BACK, other->number, meeting);
+	send_control(other, SOAK_BACK, one->number, meeting);
 }
 
 static void take_ready(struct soak_site *site, uint16_t port)
@@ -165,7 +165,7 @@ static void bury(struct soak_site *site, int status)
 		site->meetings[i] = other->meetings[site->number] = 0;
 		/* every other time they hear of it from their layer, or when it is back */
 		if (other != site && other->state == SOAK_THERE && !site->stopped && site->life % 2)
-			tell(other, SOAK_GONE, site->number, 0);
+			send_control(other, SOAK_GONE, site->number, 0);
 	}
 }
 
@@ -276,7 +276,7 @@ void soak_restart_test_ask(struct soak_restart_test *restart_test)
 	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
 		restart_test->sites[i].reported = false;
 		if (restart_test->sites[i].state == SOAK_THERE)
-			tell(&restart_test->sites[i], SOAK_ASK, 0, 0);
+			send_control(&restart_test->sites[i], SOAK_ASK, 0, 0);
 	}
 }
 
@@ -317,7 +317,7 @@ void soak_restart_test_end(struct soak_restart_test *restart_test)
 		if (site->state == SOAK_STARTING)
 			soak_kill(site, UINT64_MAX);
 		else if (site->state == SOAK_THERE)
-			tell(site, SOAK_STOP, 0, 0);
+			send_control(site, SOAK_STOP, 0, 0);
 	}
 	do {
 		left = 0;

@@ -18,7 +18,7 @@ struct soak_site {
 	/* counts its starts */
 	uint32_t life;
 	int pid;
-	/* of this life: SIGKILL was sent, or it was told to stop */
+	/* of this life: SIGKILL was sent, or it was asked to stop */
 	bool killed, stopped;
 	/* it listens, and `there` has not been told yet */
 	bool fresh;

@@ -107,7 +107,7 @@ int pgr_poll(struct pgr *pgr)
 
 /*
  * How long there is nothing to do unless something comes: 0, UINT64_MAX. Before the next tick no poll does what is due. Nobody
- * tells of room in a wire that loses nothing, so that is looked for.
+ * reports room in a wire that loses nothing, so that is looked for.
  */
 static uint64_t idle_ns(const struct pgr *pgr, uint64_t now_ns)
 {

@@ -38,7 +38,7 @@
 #define PGR_PROBE_NS UINT64_C(500000000)
 /* between two looks whether who is waited for lives, where the wire can tell */
 #define PGR_LIFE_NS UINT64_C(20000000)
-/* between two looks for room on a wire that tells nobody of it */
+/* between two looks for room on a wire that notifies nobody of it */
 #define PGR_ROOM_NS UINT64_C(100000)
 /* a cookie is good for so long at most */
 #define PGR_COOKIE_LIFE_NS (2 * PGR_COOKIE_EPOCH_S * UINT64_C(1000000000))

@@ -41,7 +41,7 @@ static int run_server(struct pair *pair, void *arg)
 	return result == PAIR_PASSED ? echo_serve(pair, pgr, true) : result;
 }
 
-/* IP packets that this host has cut up; UINT64_MAX: the kernel does not tell. */
+/* IP packets that this host has cut up; UINT64_MAX: the kernel does not say. */
 static unsigned long long fragments(void)
 {
 	unsigned long long made = ~0ull, value[32];

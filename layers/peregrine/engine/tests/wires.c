@@ -827,7 +827,7 @@ static int told(struct pgr *pgr, int ms)
 	return code == PGR_OK ? poll(ready, PGR_FDS, ms) : -1;
 }
 
-/* What an event loop watches tells of a call that comes before it watches and after, of a stranger's as of a friend's. */
+/* What an event loop watches wakes it for a call that comes before it watches and after, of a stranger's as of a friend's. */
 static int tells_a_loop(struct pair *pair, void *arg)
 {
 	const struct pgr_config config = {

@@ -19,7 +19,7 @@ struct alone {
 	unsigned int seconds;
 	/* why a test is skipped that returns SKIPPED */
 	const char *skip;
-	/* what is open when a test ends is not looked at: no sanitizer tells of it */
+	/* what is open when a test ends is not looked at: no sanitizer reports it */
 	bool leaves;
 };
 

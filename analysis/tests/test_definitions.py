@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from cadge_analysis.blocks.definitions import HERE, defined
+from cadge_analysis.blocks.html import HERE, defined
 from cadge_analysis.draw.palette import LIGHT, LOOKS, SHAPES, Identity
 
 CHART = '<svg><defs><path id="{0}-m0" d="M0,1Z"/><path id="{0}-m1" d="M{1},2Z"/></defs>{2}</svg>'

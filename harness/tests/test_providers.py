@@ -26,11 +26,10 @@ from cadge_harness.plan.site import PlanSite
 from cadge_harness.providers import add as adding
 from cadge_harness.providers import found as finding
 from cadge_harness.providers import wheel as wheels
-from cadge_harness.providers.add import add, build, read_asked
+from cadge_harness.providers.add import add, build, module_environment, read_asked
 from cadge_harness.providers.elf import build_id, soname
 from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, read_providers, remove
 from cadge_harness.providers.library import read_libraries
-from cadge_harness.providers.module import module_environment
 from cadge_harness.run.ansible_files import pack
 from cadge_results.plugins.provider import Provider
 

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cadge_harness.run.scratch import scratch_folder, sweep
+from cadge_harness.run.playbook import scratch_folder, sweep
 
 HOLD = """\
 import sys, pathlib
-from cadge_harness.run.scratch import scratch_folder
+from cadge_harness.run.playbook import scratch_folder
 with scratch_folder(pathlib.Path(sys.argv[1])) as folder:
     print(folder, flush=True)
     sys.stdin.read()

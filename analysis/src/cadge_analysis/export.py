@@ -19,12 +19,11 @@ from typing import TextIO
 
 from cadge_analysis import messages
 from cadge_analysis.cells import summaries
-from cadge_analysis.cells.build import CampaignCells, CellRow
+from cadge_analysis.cells.build import CampaignCells, CellRow, judged_cells
 from cadge_analysis.cells.catalogue import fields_of
 from cadge_analysis.cells.entry import record, table_of
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.flat import lines
-from cadge_analysis.judged import gated, judged
 from cadge_analysis.models.campaign import FITS as PIECES
 from cadge_analysis.models.campaign import fits_of, pieces
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, Family, FamilyVerdicts
@@ -49,9 +48,7 @@ def _files(plan: Plan) -> list[PatternFile]:
 
 
 def _cells(campaign: Campaign) -> CampaignCells:
-    comparison = compare(read(campaign))
-    verdicts = judged(comparison)
-    return CampaignCells(gated(comparison, verdicts), verdicts)
+    return judged_cells(compare(read(campaign)))
 
 
 def _all_families(verdicts: CampaignVerdicts) -> tuple[Family, ...]:

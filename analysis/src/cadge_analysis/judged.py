@@ -18,7 +18,7 @@ from cadge_analysis.stats.hindrance import DISTURBED_MOST
 from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.measures import TAIL
-from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
+from cadge_analysis.stats.twin import reason, twin_rate
 from cadge_results.uncollected import uncollected
 
 say = partial(messages.say, "general")
@@ -88,10 +88,3 @@ def gated(comparison: Comparison, verdicts: CampaignVerdicts | None = None) -> C
 def _held(comparison: Comparison, row: Row) -> bool:
     case = row.cell.case
     return bool(comparison.why_not(case.pattern, case.place, case.wait))
-
-
-def against_itself(comparison: Comparison) -> TwinRate | None:
-    """Return what A against A came to; None where nothing was measured twice."""
-    if not comparison.data.twins:
-        return None
-    return twin_rate(comparison, judge_campaign(comparison, looks_planned(comparison.data.plan)))

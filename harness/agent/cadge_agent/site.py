@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from cadge_agent.child import MARK, Child, kill_all, kill_marked, tail
@@ -20,10 +20,40 @@ from cadge_agent.formats import Block, Json, Launch
 from cadge_agent.host.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
 from cadge_agent.orders import OfProvider, Programs, Report
 from cadge_agent.provider import provider_of, with_provider
-from cadge_agent.rights import lending
 from cadge_agent.shared_memory import SharedMemory
 
 RESERVED_PORTS = 8  # of the block's range, at its end: 4 for drivers to find each other, then 4 for agents
+
+LENDER = Path("/run/cadge-rights/setpriv")
+"""Made on emulated hosts, by whoever made the host (cadge_harness/testbed/supervisor.py). No other host has one."""
+
+
+def lending(rights: Sequence[str]) -> list[str]:
+    """Return what is put before a command that needs rights; nothing where root has them, or nobody lends any.
+
+    The command has them in its ambient set, and gives them up once it is open (harness/driver/session/rights.h).
+    """
+    if not rights or os.geteuid() == 0 or not os.access(LENDER, os.X_OK):
+        return []
+    names = ",".join(f"+{name}" for name in rights)
+    return [str(LENDER), "--inh-caps", names, "--ambient-caps", names, "--"]
+
+
+def listening(address: str, ports: Iterable[int]) -> socket.socket | None:
+    """Listen at the first free of `ports`; None: all are taken. Raises OSError."""
+    for port in ports:
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address, port))
+            listener.listen(64)
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            continue
+        return listener
+    return None
 
 
 class HostSite:
@@ -75,22 +105,13 @@ class HostSite:
     def listener(self, ports: Iterable[int]) -> socket.socket | None:
         """Listen at the first free of `ports`; None: all are taken. Raises BadBlockError where no port could be had."""
         address = self.host["management_address"]
-        for port in ports:
-            listener = socket.socket()
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind((address, port))
-                listener.listen(64)
-            except OSError as error:
-                listener.close()
-                if error.errno != errno.EADDRINUSE:
-                    raise BadBlockError(
-                        f"{self.name} cannot listen at {address}: {error.strerror}; "
-                        "set its cadge_management_address to an address of its own"
-                    ) from error
-                continue
-            return listener
-        return None
+        try:
+            return listening(address, ports)
+        except OSError as error:
+            raise BadBlockError(
+                f"{self.name} cannot listen at {address}: {error.strerror}; "
+                "set its cadge_management_address to an address of its own"
+            ) from error
 
     def meeting_port(self, attempt: int) -> int:
         """Find a free port for endpoint 0 to wait for the others at. Raises LaunchFailedError, and as `listener`."""

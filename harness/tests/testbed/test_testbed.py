@@ -661,7 +661,7 @@ import dataclasses, os, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 import supervisor
-from cadge_agent import rights
+from cadge_agent.site import lending
 supervisor._check(supervisor._libc.unshare(supervisor.CLONE_NEWNS), "no mounts of its own")
 supervisor.mount("none", "/", None, supervisor.MS_REC | supervisor.MS_PRIVATE)
 supervisor.mount("tmpfs", "/run", "tmpfs")
@@ -670,7 +670,7 @@ supervisor.lend_rights(plan)
 os.setgroups([])
 os.setresgid(65534, 65534, 65534)
 os.setresuid(int(sys.argv[4]), int(sys.argv[4]), int(sys.argv[4]))
-prefix = rights.lending(sys.argv[5:])
+prefix = lending(sys.argv[5:])
 os.execvp("env", ["env", *prefix, "sed", "-n", "s/^CapAmb:\\t//p", "/proc/self/status"])
 """
 

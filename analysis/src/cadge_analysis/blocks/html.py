@@ -3,20 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cadge_analysis.blocks import definitions, layout
+from cadge_analysis.blocks import layout
 from cadge_analysis.blocks.model import CHOSEN, Data, PageDocument
 from cadge_analysis.blocks.script import script, tidy
 from cadge_analysis.cells.shown import Value
+from cadge_analysis.draw.palette import Identity
 
 _PART = 1 << 16
 """Characters of a part, at least."""
+HERE = "<!--definitions-->"
+"""What a page has in the place of its definitions until it is whole; no value from data can be it."""
+_USED = re.compile(r'<use href="#mk(\d+)"')
+_OWN = re.compile(r'<defs>((?:<path id="[^"]+-m\d+" d="[^"]+"/>)+)</defs>')
+_OUTLINE = re.compile(r'<path id="([^"]+)" d="([^"]+)"/>')
+_REFERENCE = re.compile(r'<use href="#([^"]+-m\d+)"')
 
 
 @cache  # a report has a page a pattern, and a template is compiled once
@@ -42,7 +50,7 @@ def environment(folder: Path | None = None) -> Environment:
     )
     made.tests["value"] = lambda cell: isinstance(cell, Value)
     made.globals["heads_most"] = layout.MOST
-    made.globals["definitions"] = Markup(definitions.HERE)  # noqa: S704 - a constant of ours
+    made.globals["definitions"] = Markup(HERE)  # noqa: S704 - a constant of ours
     return made
 
 
@@ -69,7 +77,7 @@ def printed(page: PageDocument) -> str:
 def printed_parts(page: PageDocument) -> Iterator[str]:
     """Yield a page in parts of whole lines: as one text, a large one takes its memory several times."""
     made = environment().get_template("page.html.j2").generate(page=page, script=script() if page.scripted else None)
-    tidied = map(tidy, definitions.defined(list(_whole_lines(made))))
+    tidied = map(tidy, defined(list(_whole_lines(made))))
     return (text for text in tidied if text != "\n")
 
 
@@ -86,3 +94,43 @@ def _whole_lines(pieces: Iterable[str]) -> Iterator[str]:
             yield text[:end]
             left, length = [text[end:]], len(text) - end
     yield "".join(left)
+
+
+# ---- what a page draws more than once, defined once: markers beside names, and outlines that charts repeat ----
+# A chart brings its outlines with it, so that it is whole by itself; a page of many charts has most of them many times.
+
+
+def defined(parts: Sequence[str]) -> Iterator[str]:
+    """Yield a page's parts with the definition of all that it refers to, in the place for them; each chart is in one.
+
+    Charts refer to the page's outlines instead of their own.
+    """
+    if not any(HERE in text for text in parts):
+        yield from parts
+        return
+    charts = (found for text in parts for found in _OWN.findall(text))
+    own = {name: outline for found in charts for name, outline in _OUTLINE.findall(found)}
+    ids = {outline: f"o{number}" for number, outline in enumerate(dict.fromkeys(own.values()))}
+    outlines = "".join(f'<path id="{name}" d="{outline}"/>' for outline, name in ids.items())
+    used = sorted({int(number) for text in parts for number in _USED.findall(text)})
+    symbols = "".join(_symbol(Identity.of_number(number)) for number in used)
+    here = symbols + (f"<defs>{outlines}</defs>" if outlines else "")
+    is_placed = False
+    for part in parts:
+        text = _REFERENCE.sub(lambda found: f'<use href="#{ids[own[found[1]]] if found[1] in own else found[1]}"', part)
+        text = _OWN.sub("", text)
+        if not is_placed and HERE in text:
+            text, is_placed = text.replace(HERE, here, 1), True
+        yield text
+
+
+def _symbol(look: Identity) -> str:
+    colour = f"var(--s{look.slot},{look.light})"
+    paint = f'fill="none" stroke="{colour}" stroke-width=".45"' if look.hollow else f'fill="{colour}"'
+    shape = f'<path d="{look.shape}" {paint}'
+    if not look.dash:
+        return f'<symbol id="mk{look.number}" viewBox="-1.3 -1.3 2.6 2.6">{shape}/></symbol>'
+    dashes = " ".join(map(str, look.dash))
+    line = f'<path d="M0,5.5H23" fill="none" stroke="{colour}" stroke-width="1.4" stroke-dasharray="{dashes}"/>'
+    place = 'transform="translate(11.5,5.5) scale(4.23)"'
+    return f'<symbol id="mk{look.number}" viewBox="0 0 23 11">{line}{shape} {place}/></symbol>'

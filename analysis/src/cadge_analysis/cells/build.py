@@ -10,6 +10,7 @@ from functools import cached_property
 from math import exp
 
 from cadge_analysis.cells.table import Scalar
+from cadge_analysis.judged import gated, judged
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Loads, loads
@@ -127,6 +128,12 @@ class CampaignCells:
                     cell, data, self.verdicts, numbers.get(name), hosts=hosts.get(name), facts=facts.get(_where(cell))
                 ),
             )
+
+
+def judged_cells(comparison: Comparison) -> CampaignCells:
+    """Return a campaign's cells with its verdicts; their comparison knows where these are withheld."""
+    verdicts = judged(comparison)
+    return CampaignCells(gated(comparison, verdicts), verdicts)
 
 
 def _facts(data: Dataset) -> dict[tuple[Series, str, str], LaunchFacts]:

@@ -35,7 +35,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DotRow:
+class DotSeries:
     """One series: `token` is its colour, `ink` that of its name."""
 
     name: str
@@ -45,7 +45,7 @@ class DotRow:
     dots: tuple[Dot, ...]
 
 
-def figure(rows: Sequence[DotRow], *, title: str) -> Spec:
+def figure(rows: Sequence[DotSeries], *, title: str) -> Spec:
     """Return the chart of at least one dot."""
     every = [dot for row in rows for dot in row.dots]
     ends = [value for dot in every for value in (dot.low, dot.value, dot.high) if value]

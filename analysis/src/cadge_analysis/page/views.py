@@ -11,10 +11,9 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain
 from cadge_analysis.blocks.model import ONSCREEN, WHOLE, Block, Figure, Heading, Key, PageDocument, Part, Region, Table
-from cadge_analysis.cells.build import CampaignCells, CellRow
+from cadge_analysis.cells.build import CellRow, judged_cells
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.judged import gated, judged
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import verdict_words
@@ -177,14 +176,12 @@ class JudgedCampaign:
 
 def judged_campaign(comparison: Comparison) -> JudgedCampaign:
     """Return a campaign as its page takes it."""
-    data = comparison.data
+    cells = judged_cells(comparison)
+    comparison, data = cells.comparison, comparison.data
     looks = palette.identities(data.layers)
-    verdicts = judged(comparison)
-    comparison = gated(comparison, verdicts)
-    cells = CampaignCells(comparison, verdicts)
     return JudgedCampaign(
         comparison=comparison,
-        verdicts=verdicts,
+        verdicts=cells.verdicts,
         keys=keys_of(looks),
         looks=looks,
         facts={key: found[0] for key, found in launch_facts(data).items()},

@@ -61,7 +61,7 @@ def _value(cell: Cell | None, row: Row | None, column: ColumnOf) -> Value:
     return estimate_value(row.numbers.central, scale=words.shown(row.numbers.quantity).scale, reason="")
 
 
-class _Table:
+class _LayerCells:
     """The cells of one layer at one place in one wait mode, looked up by combination and column."""
 
     def __init__(self, cells: Sequence[Cell], rows: Mapping[str, Row], spec: GridOf) -> None:
@@ -115,7 +115,7 @@ def _tables(comparison: Comparison, layers: str, spec: GridOf) -> Iterator[tuple
         if series.kind == "layer" and fnmatchcase(series.layer, layers) and cell.case.pattern in patterns:
             groups[series, cell.case.place, cell.case.wait].append(cell)
     for where in sorted(groups, key=lambda one: (words.PLACE_ORDER.index(one[1]), one[2], one[0])):
-        table = _Table(groups[where], rows, spec)
+        table = _LayerCells(groups[where], rows, spec)
         yield where, tuple(map(table.line, _combinations(spec)))
 
 

@@ -42,9 +42,9 @@ from cadge_analysis.blocks.model import (
     TableCell,
     TableLine,
 )
+from cadge_analysis.cells.build import judged_cells
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette, svg
-from cadge_analysis.judged import against_itself, gated
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.parts.remarks import counted, remarks
@@ -55,9 +55,9 @@ from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.twin import twin_rate
 from cadge_analysis.study import (
     contrast,
     engine,
@@ -283,9 +283,12 @@ def page(
 
     Each section is made of the first campaign that has something for it; the prices of features, of all of them.
     """
-    comparisons = [gated(one) for one in comparisons]
+    cells = list(map(judged_cells, comparisons))
+    comparisons = [one.comparison for one in cells]
     comparison = comparisons[0]
-    remarked = [(one, remarks(one, loads(one), against_itself(one))) for one in comparisons]
+    remarked = [
+        (one.comparison, remarks(one.comparison, one.loads, twin_rate(one.comparison, one.verdicts))) for one in cells
+    ]
     found = tuple(remark for _, some in remarked for remark in some)
     serious = tuple(
         replace(remark, title=f"{remark.title} ({one.data.meta.campaign_id})") if len(comparisons) > 1 else remark

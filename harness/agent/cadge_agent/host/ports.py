@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from cadge_agent.faults import fault
 from cadge_agent.formats import BlockHost, Fault, Reached
 from cadge_agent.orders import Target
-from cadge_agent.site import RESERVED_PORTS
+from cadge_agent.site import RESERVED_PORTS, listening
 
 REACH_S = 5.0
 """A host that a firewall hides does not answer at all."""
@@ -68,21 +68,12 @@ class Greeters:
 
     def listen(self, address: str, ports: range) -> int:
         """Greet at the first free one of `ports`. Returns it, 0 where there is none. Raises OSError."""
-        for port in ports:
-            listener = socket.socket()
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind((address, port))
-                listener.listen(64)
-            except OSError as error:
-                listener.close()
-                if error.errno != errno.EADDRINUSE:
-                    raise
-                continue
-            self._sockets.append(listener)
-            threading.Thread(target=self._greet, args=(listener,), daemon=True).start()
-            return port
-        return 0
+        listener = listening(address, ports)
+        if listener is None:
+            return 0
+        self._sockets.append(listener)
+        threading.Thread(target=self._greet, args=(listener,), daemon=True).start()
+        return int(listener.getsockname()[1])
 
     def _greet(self, listener: socket.socket) -> None:
         while listener.fileno() >= 0:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -11,17 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.errors import UnfitError, UsageError, shown
 from cadge_harness.paths import Checkout
 from cadge_harness.providers.elf import build_id
 from cadge_harness.providers.folder import FILE, MAKE, OF_LAYER, PART, brought, make_text, providers_folder
 from cadge_harness.providers.found import LibraryBuild, Where, find
 from cadge_harness.providers.library import LibraryFile, library_of
-from cadge_harness.providers.module import module_environment
 from cadge_harness.providers.wheel import install, version_of
 from cadge_results.plugins.provider import Provider, Source, same_version
 
 _BUILD_S = 900
+_LOAD_S = 60
+_BETWEEN = "cadge-module-is-loaded"
 _OF_MODULES = ("LD_LIBRARY_PATH",)
 """What a module says of a library's parts that a launch needs as well."""
 _DROPPED = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "LAYERS", "PROFILE")
@@ -167,3 +169,26 @@ def built_with(checkout: Checkout, name: str) -> tuple[str, ...]:
 
 def _for_make(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in _DROPPED}
+
+
+def module_environment(name: str) -> dict[str, str]:
+    """Return the variables of a login shell that has loaded an environment module. Raises UsageError, UnfitError."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+/@-]*", name):
+        raise UsageError(f"{shown(name)} is no name of a module")
+    script = (
+        f"type module >/dev/null 2>&1 || exit 127; module load {name} >&2 || exit 1; printf '{_BETWEEN}\\0'; env -0"
+    )
+    try:
+        done = subprocess.run(
+            ["bash", "-lc", script], capture_output=True, stdin=subprocess.DEVNULL, timeout=_LOAD_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UnfitError(f"module {name} cannot be loaded: {error}") from error
+    if done.returncode == 127:
+        raise UnfitError("a login shell here knows no `module`; give --from prefix:FOLDER")
+    said = done.stderr.decode(errors="replace")
+    _, begun, listed = done.stdout.decode(errors="replace").partition(f"{_BETWEEN}\0")
+    # Environment Modules say what went wrong, and end well all the same
+    if done.returncode or not begun or re.search(r"(?i)\berror\b", said):
+        raise UnfitError(f"module {name} cannot be loaded: {' '.join(said.split())[-300:]}")
+    return dict(pair.split("=", 1) for pair in listed.split("\0") if "=" in pair)

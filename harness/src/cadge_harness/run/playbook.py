@@ -4,25 +4,33 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadge_harness.run import ansible_files as files
 from cadge_harness.run import here
 from cadge_harness.run.lease import LeaseServer, Peer
-from cadge_harness.run.scratch import scratch_folder
 from cadge_harness.testbed.emulated import state_folder
 from cadge_harness.testbed.inventory_file import tool
+from cadge_harness.testbed.users import is_held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping
 
     from cadge_harness.testbed.model import Testbed
     from cadge_results.formats.event import Event
 
+_OWNER = "owner"
+"""In each folder: a file that its process holds a lock on for as long as it lives."""
+_OLD_S = 86_400.0
+"""A folder without such a file is of an older version, or was never finished."""
 _END_S = 15.0
 _KILL_S = 5.0
 
@@ -98,3 +106,34 @@ def _end_masters(testbed: Testbed, sockets: Path) -> None:
         argv = ["ssh", "-o", f"ControlPath={path}", "-O", "exit", "--", testbed.hosts[0].name]
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=5)
+
+
+# ---- folders of sockets, one a run; those of processes that were killed are swept by the next one ----
+
+
+@contextlib.contextmanager
+def scratch_folder(state: Path) -> Iterator[Path]:
+    """Make a folder below the state folder, with a short name (ssh puts sockets below it), and remove it at the end."""
+    sweep(state)
+    made = Path(tempfile.mkdtemp(prefix="new-run-", dir=state))
+    with (made / _OWNER).open("w") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        folder = made.rename(made.with_name(made.name.removeprefix("new-")))  # from now on others may look at it
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(state: Path) -> None:
+    """Remove the folders whose processes are gone."""
+    for folder in [*state.glob("run-*"), *state.glob("new-run-*")]:
+        with contextlib.suppress(OSError):
+            if _is_left(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_left(folder: Path) -> bool:
+    if folder.name.startswith("new-") or not (folder / _OWNER).exists():
+        return time.time() - folder.lstat().st_mtime > _OLD_S
+    return not is_held(folder / _OWNER)

@@ -10,7 +10,7 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import DataTable, Figure
 from cadge_analysis.draw import dots, svg
-from cadge_analysis.draw.dots import Dot, DotRow
+from cadge_analysis.draw.dots import Dot, DotSeries
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.families import in_family, main_family
 from cadge_analysis.page.figures.main_figure import MAIN_PX
@@ -64,7 +64,7 @@ def contrast_figure(rows: Sequence[Row], looks: Mapping[Series, Identity], *, na
         svg=svg.render(
             dots.figure(
                 [
-                    DotRow(
+                    DotSeries(
                         name=series.label,
                         text=", ".join(
                             f"{named[value]} {units.times(found[series][value].value)}"

@@ -45,7 +45,7 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 163
 # Where a host finds the throw-away keys and the ssh configuration.
 HOST_FOLDER = Path("/run/cadge")
 RIGHTS_FOLDER = Path("/run/cadge-rights")
-# NET_ADMIN, NET_RAW, IPC_LOCK, BPF, which floors need to be opened (FloorFile.rights); the agent's rights.py lends them
+# NET_ADMIN, NET_RAW, IPC_LOCK, BPF, which floors need to be opened (FloorFile.rights); the agent's site.py lends them
 RIGHTS = 1 << 12 | 1 << 13 | 1 << 14 | 1 << 39
 VFS_CAP_REVISION_2 = 0x02000000
 READY_TIMEOUT_S = 30.0

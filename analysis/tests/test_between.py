@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drift between two campaigns: what is common, how far apart series lie, who witnesses it, how often it is wrong."""
+"""Drift between two campaigns: what is common, how far apart series lie, what floors show, how often it is wrong."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_is_common_and_how_far_apart_the_rest_is() -> None:
     assert found.common.low < 0.2 < found.common.high
     assert found.spread == pytest.approx(0.03, rel=0.5)
     assert found.series == 20
-    assert found.has_witness
+    assert found.has_floors
     assert not found.is_apart
 
 
@@ -88,11 +88,11 @@ def test_what_all_layers_do_and_no_floor_is_told_and_not_taken_for_the_machines(
     assert all(abs(one.shift - found.common.value) > 2 * found.error for one in slower if not one.is_floor)
 
 
-def test_without_floors_there_is_no_witness() -> None:
+def test_without_floors_nothing_tells_the_machine_s_part() -> None:
     chance = random.Random(5)
-    assert not known(cells(chance, 10)).has_witness
-    assert not known(cells(chance, 3, 4)).has_witness  # the rank sum of 3 and 4 never falls below 5 %
-    assert known(cells(chance, 4, 4)).has_witness
+    assert not known(cells(chance, 10)).has_floors
+    assert not known(cells(chance, 3, 4)).has_floors  # the rank sum of 3 and 4 never falls below 5 %
+    assert known(cells(chance, 4, 4)).has_floors
 
 
 def test_launches_that_are_noisy_explain_no_drift_away() -> None:

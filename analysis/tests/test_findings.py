@@ -62,7 +62,7 @@ def data(sound: Campaign) -> Dataset:
 
 
 def planted(campaign: Campaign, plant: Plant) -> Dataset:
-    """Return a campaign whose launches have a witness, and waits that go one way as often as the other; and a fault."""
+    """Return a campaign whose launches have a probe, and waits that go one way as often as the other; and a fault."""
     chance = random.Random(11)
     data, records = read(campaign), []
     for record in campaign.readings():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import synthetic
 from pageparts import headline, limits, listed, texts
-from test_witness import probed
+from test_machine_probe import probed
 
 from cadge_analysis import messages, report
 from cadge_analysis.blocks.model import PageDocument, Remark
@@ -84,20 +84,20 @@ def test_a_median_that_no_launch_gave_is_named_with_both(data: Dataset) -> None:
     assert one.serious
 
 
-def witnessed(data: Dataset, lines: dict[int, float]) -> Dataset:
+def with_probed(data: Dataset, lines: dict[int, float]) -> Dataset:
     """Return the campaign whose layers' launches bounced a line in 100 ns, but for those at these places."""
     layers = [record.launch_id for record in data.records if record.launch.subject.kind == "layer"]
     line = {name: lines.get(place, 100.0) for place, name in enumerate(layers)}
     return probed(data, lambda one: {"line_ns": line.get(one.launch_id, 900.0), "copy_ns": 9.0})
 
 
-def test_launches_while_the_machine_was_slower_are_counted_by_their_witness(data: Dataset) -> None:
+def test_launches_while_the_machine_was_slower_are_counted_by_their_machine_probe(data: Dataset) -> None:
     every = sum(record.launch.subject.kind == "layer" for record in data.records)
-    (one,) = launch_remarks.remarks(witnessed(data, {0: 240.0}), ())
+    (one,) = launch_remarks.remarks(with_probed(data, {0: 240.0}), ())
     assert one.title == say("remarks", "launch_remarks.moved_title", launches=1)
     assert f"in 1 of {every} launches a bounced cache line took up to 2.40\u00d7 the usual 100 ns" in one.text
     assert one.serious == (1 / every > 0.1)
-    assert list(launch_remarks.remarks(witnessed(data, {0: 149.0}), ())) == []
+    assert list(launch_remarks.remarks(with_probed(data, {0: 149.0}), ())) == []
 
 
 def test_stolen_time_is_told_of_launches_not_of_their_hosts(data: Dataset) -> None:

@@ -108,15 +108,15 @@ def test_launches_that_differ_are_not_operations_that_do() -> None:
     assert modes.within_launches([]) is None
 
 
-def test_a_witness_tells_groups_apart() -> None:
+def test_a_machine_probe_tells_groups_apart() -> None:
     values = [1000.0, 1900, 1010, 1920, 990, 1005, 1910, 1000, 1890]
     two = modes.of_launches(rounds(values))
     assert two is not None
     beside = [(value, {"line_ns": 80.0 if value < 1500 else 110.0, "clock_ns": 9.5}) for value in values]
-    assert modes.witnesses(two, beside) == (modes.Apart(witness="line_ns", low_ns=80, high_ns=110),)
+    assert modes.separating_probes(two, beside) == (modes.Apart(probe="line_ns", low_ns=80, high_ns=110),)
     beside[0] = (1000.0, {"line_ns": 115.0})
-    assert modes.witnesses(two, beside) == (), "once it was otherwise"
-    assert modes.witnesses(two, [(value, {}) for value in values]) == ()
+    assert modes.separating_probes(two, beside) == (), "once it was otherwise"
+    assert modes.separating_probes(two, [(value, {}) for value in values]) == ()
 
 
 def test_a_wide_hill_is_one_group() -> None:

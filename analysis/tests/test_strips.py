@@ -12,7 +12,7 @@ from typing import Any
 import pagereader
 import pytest
 import synthetic
-from test_witness import probed
+from test_machine_probe import probed
 
 from cadge_analysis import messages, report
 from cadge_analysis.draw import palette
@@ -80,7 +80,7 @@ def _ran(effects: list[float | None]) -> list[Ran]:
             disturbed=0,
             unsteady=0,
             rejected=0,
-            witness={},
+            probed={},
         )
         for n, effect in enumerate(effects)
     ]
@@ -150,14 +150,14 @@ def test_ticks_of_a_ratio_are_as_far_above_one_as_below(low: float, high: float,
     assert ticked(Axis(low, high, (), log=True)).ticks == pytest.approx(ticks)
 
 
-def test_two_launches_have_no_effects_but_a_witness(tmp_path: Path) -> None:
+def test_two_launches_have_no_effects_but_a_machine_probe(tmp_path: Path) -> None:
     data = load.read(synthetic.make(tmp_path / "store", replace(OPTIONS, launches=2)))
     looks = palette.identities(data.layers)
     assert strips_figure(data, views.keys_of(looks), looks) is None
     figure = strips_figure(probed(data, lambda _: {"line_ns": 104.0}), views.keys_of(looks), looks)
     assert figure is not None
-    seen_of = messages.say("figures", "strips.witness", seen=["a bounced cache line"])
-    assert figure.caption == messages.say("figures", "strips.grey_marks", witness=seen_of, samples_min=3, few="")
+    seen_of = messages.say("figures", "strips.probe", seen=["a bounced cache line"])
+    assert figure.caption == messages.say("figures", "strips.grey_marks", probe=seen_of, samples_min=3, few="")
     assert ">within: machine probe<" in figure.svg
     assert ": effect<" not in figure.svg
     assert figure.keys == (), "nothing is drawn in the look of a layer"

@@ -441,7 +441,7 @@ def test_what_all_series_did_is_told_and_taken_out(alike: tuple[Side, Side]) -> 
     found = against(alike[0], scaled(alike[1], {"": 1.07}), 0.05)
     (machine,) = found.drift
     assert exp(machine.drift.common.value) == pytest.approx(1.07, abs=0.02)
-    assert machine.drift.has_witness
+    assert machine.drift.has_floors
     assert named_in(found) == set()
     assert all(one.change == pytest.approx(one.ratio / exp(machine.drift.common.value)) for one in found.changes)
     assert "series moved by +7." in moved_alike(machine)

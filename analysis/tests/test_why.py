@@ -104,7 +104,7 @@ def test_only_the_members_of_a_fact_that_differ_stand_out(usual: Side, tmp_path:
     }
 
 
-def test_counts_copies_and_witnesses(tmp_path: Path) -> None:
+def test_counts_copies_and_machine_probes(tmp_path: Path) -> None:
     def counted(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
         slow = point["subject"]["layer"] == UCX
         attempt["counters"] = [{"copies": attempt["operations"] * (2 if slow else 1)}, {}]

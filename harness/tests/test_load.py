@@ -138,7 +138,7 @@ def test_the_seed_decides_when_calls_are_due(pair: Pair) -> None:
     assert counts[0] != counts[1]
 
 
-def was_hindered(attempt: Json) -> bool:
+def was_disturbed(attempt: Json) -> bool:
     """Tell whether the process waited for a processor for more than half a percent of its time."""
     [use] = attempt["cpu"]
     return bool((use["run_wait_ns"] or 0) * 200 > use["wall_ns"])
@@ -165,5 +165,5 @@ def test_a_stall_shows_under_load_and_in_no_closed_loop(pair: Pair) -> None:
         service_ms = p99_ms(after[1], "service")
         if undisturbed_ms < 2.5 < stalled_ms and closed < 1.2 and service_ms < 2.5:
             return
-        assert any(map(was_hindered, (*before, *after))), (undisturbed_ms, stalled_ms, closed, service_ms)
+        assert any(map(was_disturbed, (*before, *after))), (undisturbed_ms, stalled_ms, closed, service_ms)
     pytest.skip("something else on the machine held up every round")

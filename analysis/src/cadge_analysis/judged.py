@@ -14,7 +14,7 @@ from cadge_analysis import messages, units
 from cadge_analysis.selftest.pinned import withholds
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import Comparison, Row, compare
-from cadge_analysis.stats.hindrance import DISTURBED_MOST
+from cadge_analysis.stats.disturbance import DISTURBED_MOST
 from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.measures import TAIL

@@ -31,6 +31,7 @@ import test_gate
 import test_kinds
 import test_knee_report
 import test_last_time
+import test_machine_probe
 import test_natives
 import test_one_load
 import test_pairs_disagree
@@ -41,7 +42,6 @@ import test_tail_verdicts
 import test_versions
 import test_versus
 import test_why
-import test_witness
 from scaled import scaled
 
 from cadge_analysis import report
@@ -310,7 +310,7 @@ def strayed(folder: Path) -> Outputs:
 def probed(folder: Path) -> Outputs:
     """Machine probes that drift with the launches."""
     data = read(small(folder, launches=9))
-    return reported(test_witness.told(data, line=lambda record: 100.0 * (1 + int(record.launch.seed) % 5)))
+    return reported(test_machine_probe.told(data, line=lambda record: 100.0 * (1 + int(record.launch.seed) % 5)))
 
 
 @scene

@@ -149,7 +149,7 @@ def simulated(chance: random.Random, series: int, drift: float, plant: float | N
     )
     if known is None:
         raise SystemExit("--series: with so few series drift is not known")
-    commons = (known.common.value,) if known.has_witness else (0.0, known.common.value)
+    commons = (known.common.value,) if known.has_floors else (0.0, known.common.value)
     return [
         (Drifted(one, commons, known.error, known.freedom), "low", bool(plant) and number == 0)
         for number, one in seen

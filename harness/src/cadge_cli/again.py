@@ -24,9 +24,11 @@ def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[aside.Why, 
     if "failed" in reasons:
         found["failed"] = campaign.troubled_launch_ids()
     if "hindered" in reasons:
-        from cadge_analysis.stats.hindrance import hindered_launch_ids  # takes time to import
+        from cadge_analysis.stats.disturbance import disturbed_launch_ids  # takes time to import
 
-        found["hindered"] = tuple(name for name in hindered_launch_ids(campaign) if name not in found.get("failed", ()))
+        found["hindered"] = tuple(
+            name for name in disturbed_launch_ids(campaign) if name not in found.get("failed", ())
+        )
     return {why: names for why, names in found.items() if names}
 
 

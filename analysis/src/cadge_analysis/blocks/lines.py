@@ -84,7 +84,7 @@ def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
                 yield block
             case Text():
                 if ONSCREEN not in block.role.split():
-                    yield Paragraph(_said(block.spans))
+                    yield Paragraph(_span_text(block.spans))
             case Items():
                 yield Listed(tuple(map(_item, block.items)))
             case Remarks():
@@ -105,8 +105,8 @@ def lines_of(blocks: Iterable[Block], level: int = 2) -> Iterator[Lines]:
                 yield from lines_of(block.blocks, level)
             case Fold():
                 inner = min(below + 1, DEEPEST)
-                yield Heading(inner, _said(one for one in block.summary if one.role != GIST))
-                yield Paragraph(_said(one for one in block.summary if one.role == GIST))
+                yield Heading(inner, _span_text(one for one in block.summary if one.role != GIST))
+                yield Paragraph(_span_text(one for one in block.summary if one.role == GIST))
                 yield from lines_of(block.blocks, inner)
             case _:
                 yield Paragraph(block.caption)
@@ -134,13 +134,13 @@ def filled(lines: Iterable[Lines]) -> Iterator[Lines]:
                 yield one
 
 
-def _said(spans: Iterable[Span]) -> str:
+def _span_text(spans: Iterable[Span]) -> str:
     return "".join(one.text for one in spans if one.role != ONSCREEN).strip()
 
 
 def _item(one: Item) -> str:
     topic = f"{one.topic}: " if one.topic else ""
-    return topic + " ".join(filter(None, (_said(one.spans), one.more)))
+    return topic + " ".join(filter(None, (_span_text(one.spans), one.more)))
 
 
 def _fact(one: Fact) -> str:
@@ -157,7 +157,7 @@ def _flat(table: Table) -> FlatTable:
     heads = (", ".join(filter(None, (one.head, *one.notes))) for one in table.columns if not one.joined)
     below = [line for line in table.foot if _is_rest(line.cells[0])]
     rows = (_row(line, table.columns) for line in (*table.lines, *table.foot) if line not in below)
-    said = (_said(table.caption), *(_cell(line.cells[0]) for line in below))
+    said = (_span_text(table.caption), *(_cell(line.cells[0]) for line in below))
     return FlatTable(" ".join(filter(None, said)), tuple(heads), tuple(rows))
 
 
@@ -195,4 +195,4 @@ def _cell(cell: Value | TableCell) -> str:
         return " ".join(filter(None, (cell.text, cell.detail, cell.reason)))
     label = cell.key.label if cell.key else ""
     named = "; ".join(f"{name}: {text}" for name, text in cell.named)
-    return " ".join(filter(None, (label, _said(cell.spans), named, *(text for _, text in cell.small))))
+    return " ".join(filter(None, (label, _span_text(cell.spans), named, *(text for _, text in cell.small))))

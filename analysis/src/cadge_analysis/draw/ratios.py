@@ -120,7 +120,7 @@ def ratio_panel(panel: RatioPanel) -> Spec:
             "mark": {"type": "point", "filled": True, "size": 7, "opacity": 0.45, "color": MUTED},
             "encoding": {"x": x, "y": y},
         },
-        *(layer for line in told for layer in _told(line, panel.reach, x, y)),
+        *(layer for line in told for layer in _separated_layers(line, panel.reach, x, y)),
         *_beyond(panel, x, y, domain),
     ]
     return framed(
@@ -156,7 +156,7 @@ def _rows(line: RatioLine, reach: float) -> list[dict[str, object]]:
     ]
 
 
-def _told(line: RatioLine, reach: float, x: Spec, y: Spec) -> list[Spec]:
+def _separated_layers(line: RatioLine, reach: float, x: Spec, y: Spec) -> list[Spec]:
     """Return band, bars, line and markers of a series that is separated."""
     rows = _rows(line, reach)
     inside = [row for row in rows if row["inside"]]

@@ -26,7 +26,7 @@ from cadge_analysis.draw.svg import Spec, framed
 
 say = partial(messages.say, "draw")
 
-WIDTH, HEIGHT, WITNESS_HEIGHT = 760, 150, 84
+WIDTH, HEIGHT, PROBE_HEIGHT = 760, 150, 84
 REJECTED = "M-.8,-.8L.8,.8M-.8,.8L.8,-.8"
 EDGE = 0.012
 LEAST = 1.25
@@ -46,7 +46,7 @@ class LaunchDot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """Launches in one panel; one of a witness is grey, and lower.
+    """Launches in one panel; one of a machine probe is grey, and lower.
 
     drift: where its line begins and ends, as (minutes, ratio).
     """
@@ -54,7 +54,7 @@ class Strip:
     title: str
     dots: tuple[LaunchDot, ...]
     drift: tuple[tuple[float, float], ...] = ()
-    witness: bool = False
+    of_probe: bool = False
 
 
 def _axis(strips: Sequence[Strip]) -> Axis:
@@ -107,7 +107,7 @@ def _panel(strip: Strip, axis: Axis, looks: Sequence[Look], last: float, *, room
         },
         _discs(tagged, 9, GHOST, x, y),
         _discs([{"x": row["x"], "y": row["y"]} for row in rows], 4, MUTED, x, y)
-        if strip.witness
+        if strip.of_probe
         else {
             "data": {"values": rows},
             "mark": {"type": "point", "size": 24, "opacity": 1, "strokeWidth": 1},
@@ -127,21 +127,21 @@ def _panel(strip: Strip, axis: Axis, looks: Sequence[Look], last: float, *, room
                 "encoding": {"x": x, "y": y},
             }
         )
-    return {"width": WIDTH, "height": WITNESS_HEIGHT if strip.witness else HEIGHT, "layer": layers}
+    return {"width": WIDTH, "height": PROBE_HEIGHT if strip.of_probe else HEIGHT, "layer": layers}
 
 
 def figure(strips: Sequence[Strip], looks: Sequence[Look]) -> Spec:
-    """Return the figure: strips of launches share one vertical axis, those of witnesses another."""
+    """Return the figure: strips of launches share one vertical axis, those of machine probes another."""
     axes = {
-        kind: ticked(_axis([strip for strip in strips if strip.witness is kind]))
-        for kind in {strip.witness for strip in strips}
+        kind: ticked(_axis([strip for strip in strips if strip.of_probe is kind]))
+        for kind in {strip.of_probe for strip in strips}
     }
     room_px = max(ticks_px(axis, units.TIMES) for axis in axes.values())
     last = max(dot.minutes for strip in strips for dot in strip.dots)
     return framed(
         {
             "vconcat": [
-                _panel(strip, axes[strip.witness], looks, last, room_px=room_px, titled=strip is strips[-1])
+                _panel(strip, axes[strip.of_probe], looks, last, room_px=room_px, titled=strip is strips[-1])
                 for strip in strips
             ],
             "spacing": BELOW_PX + 12,

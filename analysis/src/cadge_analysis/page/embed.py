@@ -80,7 +80,7 @@ def embedded(
         "withheld": in_doubt(data),
         "facts": [[one.name, one.text, one.code] for one in facts],
         **({"making": dict(making)} if making else {}),
-        **_told(said),
+        **_head_data(said),
     }
 
 
@@ -88,7 +88,7 @@ def _beside_native(plan: Plan) -> dict[str, object]:
     return {name: [one.model_dump(mode="json") for one in known] for name, known in plan.beside_native.items()}
 
 
-def _told(said: ReportHead | None) -> dict[str, object]:
+def _head_data(said: ReportHead | None) -> dict[str, object]:
     if said is None:
         return {}
     remarks = [[one.serious, one.title, one.told] for one in said.remarks]

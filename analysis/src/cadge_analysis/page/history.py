@@ -271,7 +271,7 @@ def _value(value: float, low: float | None, high: float | None) -> str:
 
 def _note(course: Course, drawing: _Drawing) -> str:
     if course.turns:
-        said = "; ".join(_said(turn, course.shown[1], drawing.found) for turn in course.turns)
+        said = "; ".join(_turn_sentence(turn, course.shown[1], drawing.found) for turn in course.turns)
         better = "less is better" if course.better == "low" else "more is better"
         return f"{said}; {better}."
     if len(course.stops) < drawing.found.needed:
@@ -279,7 +279,7 @@ def _note(course: Course, drawing: _Drawing) -> str:
     return say("history.no_change")
 
 
-def _said(turn: Turn, scale: float, found: History) -> str:
+def _turn_sentence(turn: Turn, scale: float, found: History) -> str:
     too = say("history.floors_there") if found.machine_turned(turn.at) else ""
     return say(
         "history.change",

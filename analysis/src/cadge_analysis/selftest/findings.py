@@ -123,7 +123,7 @@ def of_delays(campaign: Campaign) -> PartFinding:
             )
     quick = any(one.round_trip_ns <= QUICK_NS for one in large)
     verdict: PartVerdict = "not judged" if not (enough and quick and large) else "failed" if wrong else "passed"
-    said = [_said(one, planted_large=one in large) for one in found]
+    said = [_planted_sentence(one, planted_large=one in large) for one in found]
     if not quick:
         said.insert(0, say("findings.no_quick_layer", limit_ns=QUICK_NS))
     if not enough:
@@ -151,7 +151,7 @@ def _step(one: Planted) -> str:
     return say("findings.clock_step", clock_step_ns=one.clock_step_ns) if shown else ""
 
 
-def _said(one: Planted, *, planted_large: bool) -> str:
+def _planted_sentence(one: Planted, *, planted_large: bool) -> str:
     share = units.percent(one.truth_ns / one.round_trip_ns)
     text = say(
         "findings.planted",

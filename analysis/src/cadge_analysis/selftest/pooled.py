@@ -216,7 +216,7 @@ def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
             f"{units.grouped(of_all.cells)} cells of {sum(bool(one.cells) for one in found.campaigns)} campaigns",
         ),
         (
-            say("pooled.within_band", band=_band_said(of_all)),
+            say("pooled.within_band", band=_band_sentence(of_all)),
             of_all.in_band,
             f"{100 * of_all.rate:.1f} %, {of_all.called} of {units.grouped(of_all.cells)}{_of_tails(found.tails)}",
         ),
@@ -230,7 +230,7 @@ def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
     )
 
 
-def _band_said(rate: DifferenceRate) -> str:
+def _band_sentence(rate: DifferenceRate) -> str:
     return f"{100 * rate.low:.1f} to {100 * rate.high:.1f} % around {100 * rate.nominal:.1f} %"
 
 
@@ -244,7 +244,7 @@ def _of_tails(rate: DifferenceRate | None) -> str:
         called=rate.called,
         cells=rate.cells,
         where=where,
-        band=_band_said(rate),
+        band=_band_sentence(rate),
     )
 
 

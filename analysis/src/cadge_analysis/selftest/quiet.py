@@ -91,8 +91,8 @@ def quiet(clean: Dataset, steered: Dataset, names: Collection[str]) -> Quiet:
                 say(
                     "quiet.used_another",
                     series=series.label,
-                    after=_said(after[series]),
-                    before=_said(before[series]),
+                    after=_path_text(after[series]),
+                    before=_path_text(before[series]),
                 )
             )
     return Quiet(
@@ -119,7 +119,7 @@ def _setting(series: Series, data: Dataset, used: Mapping[Series, frozenset[_Use
 
 def _effect(series: Series, default: Series, data: Dataset, used: Mapping[Series, frozenset[_Used]]) -> str:
     if series in used and default in used and used[series] != used[default]:
-        return f"{_said(used[series])} in place of {_said(used[default])}"
+        return f"{_path_text(used[series])} in place of {_path_text(used[default])}"
     usual, numbers = {cell.case: cell for cell in data.cells if cell.series == default}, CellNumbers(data)
     for cell in data.cells:
         if cell.series != series or cell.case not in usual:
@@ -130,7 +130,7 @@ def _effect(series: Series, default: Series, data: Dataset, used: Mapping[Series
     return ""
 
 
-def _said(used: Collection[_Used]) -> str:
+def _path_text(used: Collection[_Used]) -> str:
     return " | ".join(
         sorted(f"{path or 'no path'}, {short} up to {most} B, then {rest}" for path, most, short, rest in used)
     )

@@ -25,7 +25,7 @@ class Stalled:
     closed_ratio: float
     """Of the closed loop's p99, with by without, round by round."""
     launches: int
-    hindered: int
+    disturbed: int
 
     @property
     def shown(self) -> bool:
@@ -51,10 +51,10 @@ def _p99(cell: Cell) -> Mapping[RoundKey, int]:
 def stalled(data: Dataset) -> Stalled | None:
     """Return what a campaign of the sweep selftest-stall says; None where a side has no launch."""
     sides: dict[tuple[str, bool], Mapping[RoundKey, int]] = {}
-    hindered = 0
+    disturbed = 0
     for cell in data.cells:
         sides[cell.case.file.loop, STALL in dict(cell.series.settings)] = _p99(cell)
-        hindered += sum(one.disturbed for one in cell.samples)
+        disturbed += sum(one.disturbed for one in cell.samples)
     loads = [list(sides.get(("open", stalls), {}).values()) for stalls in (True, False)]
     closed = [sides.get(("closed", stalls), {}) for stalls in (True, False)]
     both = sorted(set(closed[0]) & set(closed[1]))
@@ -65,5 +65,5 @@ def stalled(data: Dataset) -> Stalled | None:
         load_without_ns=median(loads[1]),
         closed_ratio=median([closed[0][key] / closed[1][key] for key in both]),
         launches=len(both),
-        hindered=hindered,
+        disturbed=disturbed,
     )

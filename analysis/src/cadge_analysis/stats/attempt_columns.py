@@ -18,12 +18,12 @@ from typing import TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from cadge_analysis.stats.hindrance import WAKE_NS, disturbed_share
+from cadge_analysis.stats.disturbance import WAKE_NS, disturbed_share
 from cadge_results import LaunchRecord
 from cadge_results.formats.result import Attempt, CpuUse, Witness
 from cadge_results.store.columns import built
 
-WITNESSES = ("line_ns", "copy_ns", "clock_ns")
+MACHINE_PROBES = ("line_ns", "copy_ns", "clock_ns")
 SPEED = ("copy_ns", "clock_ns")
 _Item = TypeVar("_Item")
 _FIELDS = tuple(CpuUse.model_fields)
@@ -32,7 +32,7 @@ _COMPARED = {(a, b, c): (a, b, c) for a, b, c in product((False, True), repeat=3
 RoleUse = tuple[str, CpuUse]
 
 Around = Mapping[str, float]
-"""What was measured around an attempt, by witness."""
+"""What was measured around an attempt, by machine probe."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class AttemptColumns:
     """The attempts of one launch.
 
     rows: the row of each point that was attempted. probed: the means of what was measured around an attempt, in ns, one
-    column a witness; NaN where nothing was. compared: before, in and after the loop, whether messages were compared;
+    column a probe; NaN where nothing was. compared: before, in and after the loop, whether messages were compared;
     only of attempts that say so. patterns: what was attempted. speeds: of each endpoint the medians of what it measured
     without the layer, in ns. waits: for which share of the time each endpoint waited for a processor, the median.
     """
@@ -63,7 +63,7 @@ class AttemptColumns:
 
 
 def _known(values: NDArray[np.float64]) -> Around:
-    return {name: value for name, value in zip(WITNESSES, values.tolist(), strict=True) if value == value}
+    return {name: value for name, value in zip(MACHINE_PROBES, values.tolist(), strict=True) if value == value}
 
 
 def attempt_columns(record: LaunchRecord) -> AttemptColumns:
@@ -73,7 +73,7 @@ def attempt_columns(record: LaunchRecord) -> AttemptColumns:
     ends = range(len(record.launch.endpoints))
     return AttemptColumns(
         rows={intern(attempt.point_id): row for row, attempt in enumerate(attempts)},
-        probed=np.array(list(_probed(attempts, probes)), np.float64).reshape(len(attempts), len(WITNESSES)),
+        probed=np.array(list(_probed(attempts, probes)), np.float64).reshape(len(attempts), len(MACHINE_PROBES)),
         compared={
             intern(attempt.point_id): _COMPARED[one.full_before > 0, one.in_loop > 0, one.full_after > 0]
             for attempt in attempts
@@ -92,7 +92,7 @@ def _probed(attempts: Sequence[Attempt], probes: Sequence[Witness]) -> Iterator[
         looks[look.at].append(look)
     for attempt in attempts:
         near = [*looks[attempt.order], *looks[attempt.order + 1]]
-        several = ([v for one in near if (v := getattr(one, name)) is not None] for name in WITNESSES)
+        several = ([v for one in near if (v := getattr(one, name)) is not None] for name in MACHINE_PROBES)
         yield [fmean(values) if values else np.nan for values in several]
 
 

@@ -25,7 +25,7 @@ from cadge_analysis.stats.attempt_columns import (
     RoleUse,
     attempt_columns,
 )
-from cadge_analysis.stats.hindrance import disturbed
+from cadge_analysis.stats.disturbance import disturbed
 from cadge_results import (
     Attempt,
     Campaign,
@@ -272,7 +272,7 @@ class Dataset:
         return frozenset(record.launch_id for record in self.records)
 
     def around(self, launch_id: str, point_id: str) -> Around:
-        """Return what the machine probe said around an attempt, by witness; nothing where none is known."""
+        """Return what the machine probe said around an attempt, by its name; nothing where none is known."""
         attempts = self.attempts.get(launch_id)
         return attempts.around(point_id) if attempts is not None else {}
 
@@ -416,9 +416,9 @@ def _cell(point: PlanPoint, series: Series, case: Case, found: list[Attempted]) 
     flags = disturbed([[use for _, use in one.cpu] for one in found], point.subject.wait)
     samples: list[Sample] = []
     used: Counter[int] = Counter()
-    for one, is_hindered in zip(found, flags, strict=True):
+    for one, is_disturbed in zip(found, flags, strict=True):
         if one.sample is not None:
-            samples.append(replace(one.sample, round=_round_key(one.round, used[one.round]), disturbed=is_hindered))
+            samples.append(replace(one.sample, round=_round_key(one.round, used[one.round]), disturbed=is_disturbed))
             used[one.round] += 1
     tally = Counter(verdict for verdict in verdicts if verdict[0] != "valid")
     return Cell(

@@ -2,7 +2,7 @@
 """Hosts that are slow, found beside the others of the same launches: in what no layer has a part in.
 
 Two things are looked at. *Speed*: how long copies in memory and readings of the clock took at an endpoint, as the
-witness measured them without the layer; a processor of a lower frequency takes longer for both. *Waits*: for which
+probe measured them without the layer; a processor of a lower frequency takes longer for both. *Waits*: for which
 share of the time an endpoint was ready to run and had no processor, or the host took it away; a busy neighbour or a
 limit of a control group does that. What one host gave is divided by what the others of the same launch gave, so that
 what befell all of them at a time falls out; and only what stands through most launches, most of the campaign, and

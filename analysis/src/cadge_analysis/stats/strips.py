@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launches in the order in which they ran: what moved all points of a launch at once, and its witness beside it.
+"""Launches in the order in which they ran: what moved all points of a launch at once, and its machine probe beside it.
 
 A launch's *effect* is the median, over its valid attempts, of the value divided by the median of its cell; of what is
 better high the inverse, so that above one is always slower. What is left of it after the cells' own medians is the
@@ -7,9 +7,9 @@ launch: its memory, its processors, the hour. The drift is the slope of the loga
 and Sen (Sen, Journal of the American Statistical Association 63, 1968, p. 1379): the median of the slopes of all pairs,
 with the interval of ranks at 95 %.
 
-How much of what launches differ by goes with the state of the machine is for each witness the share of the variance
+How much of what launches differ by goes with the state of the machine is for each probe the share of the variance
 between launches that a straight line explains, within cells: of each valid attempt the logarithms of its central value
-and of the witness around it, less their means in the cell; the squared correlation over all attempts of a group (an
+and of the probe around it, less their means in the cell; the squared correlation over all attempts of a group (an
 analysis of covariance with one slope a group). Nothing in a report is adjusted by it.
 """
 
@@ -24,7 +24,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from cadge_analysis.stats.attempt_columns import WITNESSES
+from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
 from cadge_analysis.stats.load import Cell, Dataset, Series, series_of
 from cadge_analysis.stats.numbers import per_launch
 
@@ -47,7 +47,7 @@ LAUNCHES_MIN = 5
 class Ran:
     """One launch: when it began, its effect (None: no valid attempt says), and the account of its attempts.
 
-    witness: the mean of what its processes measured of the machine, in ns, by witness. disturbed and unsteady ones are
+    probed: the mean of what its processes measured of the machine, in ns, by probe. disturbed and unsteady ones are
     used, and tagged; rejected ones gave no number.
     """
 
@@ -61,7 +61,7 @@ class Ran:
     disturbed: int
     unsteady: int
     rejected: int
-    witness: dict[str, float]
+    probed: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +112,9 @@ def launches(data: Dataset) -> tuple[Ran, ...]:
                 disturbed=sum(disturbed for disturbed, _ in tagged[name]),
                 unsteady=sum(unsteady for _, unsteady in tagged[name]),
                 rejected=max(0, planned.get(name, 0) - len(tagged[name])),
-                witness={
+                probed={
                     one: fmean(near[one] for near in looks if one in near)
-                    for one in WITNESSES
+                    for one in MACHINE_PROBES
                     if any(one in near for near in looks)
                 },
             )
@@ -158,15 +158,15 @@ def drift(ran: Sequence[Ran]) -> LaunchDrift | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """What one witness explains in one group of cells."""
+    """What one machine probe explains in one group of cells."""
 
-    witness: str
+    probe: str
     cells: int
     attempts: int
     share: float
     """Of the variance between launches: 0 to 1."""
     slope: float
-    """A witness twice as large goes with a value 2 ** slope times as large."""
+    """A machine probe twice as large goes with a value 2 ** slope times as large."""
 
 
 def _deviations(values: Sequence[float]) -> list[float]:
@@ -176,7 +176,7 @@ def _deviations(values: Sequence[float]) -> list[float]:
 
 
 def explained(data: Dataset, cells: Sequence[Cell]) -> tuple[Explained, ...]:
-    """Return what each witness explains of these cells of a campaign; nothing where too few launches were made."""
+    """Return what each probe explains of these cells of a campaign; nothing where too few launches were made."""
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
     used: dict[str, int] = defaultdict(int)
     for cell in cells:
@@ -185,20 +185,20 @@ def explained(data: Dataset, cells: Sequence[Cell]) -> tuple[Explained, ...]:
             (data.around(one.launch_id, cell.point_id), per_launch(one.quantities[name], quantity))
             for one in cell.samples
         ]
-        for witness in WITNESSES:
-            both = [(near[witness], value) for near, value in measured if witness in near and value > 0]
+        for probe in MACHINE_PROBES:
+            both = [(near[probe], value) for near, value in measured if probe in near and value > 0]
             if len(both) < LAUNCHES_MIN:
                 continue
             state, value = zip(*both, strict=True)
-            pairs[witness] += zip(_deviations(state), _deviations(value), strict=True)
-            used[witness] += 1
-    return tuple(_explained(witness, pairs[witness], used[witness]) for witness in pairs)
+            pairs[probe] += zip(_deviations(state), _deviations(value), strict=True)
+            used[probe] += 1
+    return tuple(_explained(probe, pairs[probe], used[probe]) for probe in pairs)
 
 
-def _explained(witness: str, pairs: Sequence[tuple[float, float]], cells: int) -> Explained:
+def _explained(probe: str, pairs: Sequence[tuple[float, float]], cells: int) -> Explained:
     xx, yy, xy = (math.fsum(terms) for terms in zip(*((x * x, y * y, x * y) for x, y in pairs), strict=True))
     return Explained(
-        witness=witness,
+        probe=probe,
         cells=cells,
         attempts=len(pairs),
         share=xy * xy / (xx * yy) if xx and yy else 0.0,

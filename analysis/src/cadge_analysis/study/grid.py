@@ -119,7 +119,7 @@ def _tables(comparison: Comparison, layers: str, spec: GridOf) -> Iterator[tuple
         yield where, tuple(map(table.line, _combinations(spec)))
 
 
-def _said(where: Where) -> str:
+def _where_text(where: Where) -> str:
     series, place, wait = where
     return f"{series.label} {words.PLACES[place]}, {words.WAITS[wait]}"
 
@@ -140,12 +140,12 @@ def grid(comparison: Comparison, published: Published, spec: GridOf) -> Region |
         )
     for where, lines, has in made:
         if has:
-            blocks += _laid_out(_said(where), heads, lines, spec)
+            blocks += _laid_out(_where_text(where), heads, lines, spec)
     missing: dict[str, list[str]] = defaultdict(list)
     for where, lines, has in made:
         if not has:
             whys = dict.fromkeys(why for line in lines for cell in line.cells if (why := _why(cell)))
-            missing["; ".join(whys)].append(_said(where))
+            missing["; ".join(whys)].append(_where_text(where))
     if missing:
         facts = tuple(Fact(name="; ".join(names), text=why) for why, names in missing.items())
         blocks += [plain("Without any number:", "dim"), Facts(facts)]

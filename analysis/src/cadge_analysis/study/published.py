@@ -206,7 +206,7 @@ class ContrastOf(Frozen):
     """Names of the published figures that stand with it."""
 
     @model_validator(mode="after")
-    def _all_said(self) -> Self:
+    def _check_said(self) -> Self:
         if len(self.said) < 3:
             raise ValueError(say("published.said_give_free_costs"))
         return self

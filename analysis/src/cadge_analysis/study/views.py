@@ -432,7 +432,7 @@ NOT_SEEN = "not seen"
 NOT_HERE = "not measured here"
 
 
-def _said(facts: LaunchFacts, row: PropertyOf) -> str:
+def _property_text(facts: LaunchFacts, row: PropertyOf) -> str:
     if row.cap:
         return "yes" if row.cap in facts.caps else "no"
     value = facts.traits.get(row.trait)
@@ -445,7 +445,7 @@ def _ours(found: Iterable[tuple[str, LaunchFacts]], row: PropertyOf) -> str:
     """Return one word where all contexts say the same, else each word with those that say it."""
     by_word: dict[str, list[str]] = {}
     for where, facts in found:
-        by_word.setdefault(_said(facts, row), []).append(where)
+        by_word.setdefault(_property_text(facts, row), []).append(where)
     if len(by_word) < 2:
         return next(iter(by_word), NOT_HERE)
     return "; ".join(f"{word} ({', '.join(dict.fromkeys(places))})" for word, places in by_word.items())

@@ -113,7 +113,7 @@ def _drifted(one: Told) -> dict[str, JsonValue]:
         "layers": drift.layers.value if drift.layers else None,
         "floors": drift.floors.value if drift.floors else None,
         "layers_and_floors_differ": drift.is_apart,
-        "has_witness": drift.has_witness,
+        "has_witness": drift.has_floors,
         "spread": drift.spread,
         "freedom": drift.freedom,
         "least_for_a_single_cell": one.least,

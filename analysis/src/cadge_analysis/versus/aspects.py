@@ -57,7 +57,7 @@ def figures(side: Side, cell: Cell, numbers: Numbers | None) -> dict[Key, tuple[
         found["trouble", say("aspects.launches_disturbed")] = _count(numbers.disturbed)
         found["trouble", say("aspects.launches_unsteady")] = _count(numbers.unsteady)
     records = _records(side, cell)
-    found.update(_witnesses(side, cell))
+    found.update(_probe_aspects(side, cell))
     loads = [host.loadavg for record in records for host in record.load if host.loadavg is not None]
     if loads:
         found["machine meanwhile", "load average, median"] = (median(loads), units.sig3(median(loads)))
@@ -193,7 +193,7 @@ def _costs(numbers: Numbers) -> Iterator[tuple[Key, tuple[float, str]]]:
         yield ("result", "p99"), (tail, words.shown(numbers.quantity).text(tail))
 
 
-def _witnesses(side: Side, cell: Cell) -> Iterator[tuple[Key, tuple[float, str]]]:
+def _probe_aspects(side: Side, cell: Cell) -> Iterator[tuple[Key, tuple[float, str]]]:
     seen: dict[str, list[float]] = defaultdict(list)
     for record in _records(side, cell):
         for name, value in side.data.around(record.launch_id, cell.point_id).items():

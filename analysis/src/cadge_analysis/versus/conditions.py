@@ -64,7 +64,7 @@ def merged(told: Iterable[Difference]) -> list[tuple[str, str, str]]:
 
 
 def _of_campaigns(first: Side, second: Side) -> Iterator[Difference]:
-    ours, theirs = _said(first), _said(second)
+    ours, theirs = _campaign_facts(first), _campaign_facts(second)
     for what in ours:
         if ours[what] != theirs[what]:
             yield Difference(what=what, first=ours[what], second=theirs[what])
@@ -75,7 +75,7 @@ def _of_campaigns(first: Side, second: Side) -> Iterator[Difference]:
     yield from _of_patterns(first, second)
 
 
-def _said(side: Side) -> dict[str, str]:
+def _campaign_facts(side: Side) -> dict[str, str]:
     data = side.data
     meta, records = data.meta, data.records
     return {

@@ -55,7 +55,7 @@ class Drift:
         found = self.used(case)
         if found is not None:
             common = -found.common.value if more_is_better else found.common.value
-            return Drifted(shift, (common,) if found.has_witness else (0.0, common), found.error, found.freedom)
+            return Drifted(shift, (common,) if found.has_floors else (0.0, common), found.error, found.freedom)
         if self.usual:
             return allowed(shift, closest(self.usual, case))
         return None

@@ -35,7 +35,7 @@ def moved_alike(one: Told) -> str:
     if drift.is_apart and layers is not None and floors is not None:
         return say("drift_words.layers_and_floors_apart", layers=_by(layers), floors=_by(floors), rest=rest)
     text = say("drift_words.all_moved", series=drift.series, common=_by(drift.common))
-    if drift.has_witness and floors is not None:
+    if drift.has_floors and floors is not None:
         return say("drift_words.taken_out", text=text, floors=signed(floors.value), rest=rest)
     beside = f", floors by {signed(floors.value)}" if floors is not None else ""
     return say("drift_words.too_few_to_separate", text=text, beside=beside, rest=rest)

@@ -39,7 +39,7 @@ def _reasons(first: Side, second: Side, ours: Cell, theirs: Cell, *, across_host
     yield from filter(None, [unlike((ours, theirs))])
     here, there = first.hosts(ours), second.hosts(theirs)
     if here and there and _seats(here) != _seats(there):
-        yield say("forbidden.spread_otherwise", here=_said(here), there=_said(there))
+        yield say("forbidden.spread_otherwise", here=_host_list(here), there=_host_list(there))
     if not across_hosts and first.data.campaign_id != second.data.campaign_id:
         yield from _of_machines(first, second, {host for _, host in here}, {host for _, host in there})
 
@@ -66,7 +66,7 @@ def _seats(hosts: tuple[tuple[str, str], ...]) -> Seats:
     return tuple((role, known.setdefault(host, len(known))) for role, host in hosts)
 
 
-def _said(hosts: tuple[tuple[str, str], ...]) -> str:
+def _host_list(hosts: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(f"{role} on {host}" for role, host in hosts)
 
 

@@ -101,7 +101,7 @@ def within_campaign(data: Dataset, pairs: Sequence[Pair], margin: float) -> Ruli
         on_two_levels={at for at, one in enumerate(paired) if one.two_levels},
     )
     ps = adjusted([one.p for one in made.values()])
-    says = tuple(_said(made[at], ps[at], pairs[at][0]) for at in range(len(pairs)))
+    says = tuple(_judged(made[at], ps[at], pairs[at][0]) for at in range(len(pairs)))
     return Ruling(shifts=shifts, judged=says, withheld=withheld, correlation=correlation)
 
 
@@ -110,7 +110,7 @@ def _family(cell: Cell) -> FamilyKey:
     return FamilyKey(case.pattern, case.place, case.wait, case.file.main)
 
 
-def _said(one: PairedVerdict, p: float, ours: Numbers) -> Judged:
+def _judged(one: PairedVerdict, p: float, ours: Numbers) -> Judged:
     interval = None if one.low is None or one.high is None else (one.low, one.high)
     if interval and ours.more_is_better:
         interval = -interval[1], -interval[0]

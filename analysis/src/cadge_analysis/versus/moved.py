@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the machine itself did between two campaigns: floors and witnesses, which no layer has a part in.
+"""What the machine itself did between two campaigns: floors and machine probes, which no layer has a part in.
 
 Where floors take 8 % longer in the second campaign, layers that take 8 % longer there are no news of the layers.
 """
@@ -13,7 +13,7 @@ from functools import partial
 from math import exp, log
 
 from cadge_analysis import messages
-from cadge_analysis.stats.attempt_columns import WITNESSES
+from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.versus.sides import Side
@@ -40,8 +40,8 @@ class Moved:
 
 
 def moved(first: Side, second: Side) -> tuple[Moved, ...]:
-    """Return the floors by place, then the witnesses; nothing of what one of the campaigns did not measure."""
-    return (*_floors(first, second), *_witnesses(first.data, second.data))
+    """Return the floors by place, then the machine probes; nothing of what one of the campaigns did not measure."""
+    return (*_floors(first, second), *_probes(first.data, second.data))
 
 
 def _floors(first: Side, second: Side) -> Iterator[Moved]:
@@ -63,9 +63,9 @@ def _floor_logs(side: Side) -> dict[tuple[str, ...], float]:
     return found
 
 
-def _witnesses(first: Dataset, second: Dataset) -> Iterator[Moved]:
+def _probes(first: Dataset, second: Dataset) -> Iterator[Moved]:
     ours, theirs = _medians(first), _medians(second)
-    for name, place in sorted(ours.keys() & theirs.keys(), key=lambda key: (WITNESSES.index(key[0]), key[1])):
+    for name, place in sorted(ours.keys() & theirs.keys(), key=lambda key: (MACHINE_PROBES.index(key[0]), key[1])):
         yield _moved(f"{SPOKEN[name]}, {place}", [log(theirs[name, place]) - log(ours[name, place])])
 
 

@@ -22,7 +22,7 @@ from math import exp, log
 from typing import Literal
 
 from cadge_analysis import messages
-from cadge_analysis.stats.hindrance import DISTURBED_MOST, DISTURBED_SHARE, disturbed_share
+from cadge_analysis.stats.disturbance import DISTURBED_MOST, DISTURBED_SHARE, disturbed_share
 from cadge_analysis.stats.inference.shift import Shift, paired
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, do_disagree, median, over_pairs
 from cadge_results import (

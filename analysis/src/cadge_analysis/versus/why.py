@@ -91,7 +91,7 @@ def _name(side: Side, cell: Cell) -> str:
 
 def _results(ours: Cell, here: Numbers | None, theirs: Cell, there: Numbers | None) -> Iterator[Aspect]:
     for what, one, other in (
-        ("cell", _told(ours), _told(theirs)),
+        ("cell", _state_counts(ours), _state_counts(theirs)),
         ("why no number", _troubles(ours), _troubles(theirs)),
         (ours.case.file.main_quantity.title, _value(here), _value(there)),
     ):
@@ -99,7 +99,7 @@ def _results(ours: Cell, here: Numbers | None, theirs: Cell, there: Numbers | No
             yield Aspect(group="result", what=what, first=one, second=other, differs=one != other)
 
 
-def _told(cell: Cell) -> str:
+def _state_counts(cell: Cell) -> str:
     return ", ".join(f"{often} {state}" for state, often in sorted(cell.states.items()) if often)
 
 

@@ -125,9 +125,9 @@ def _rows(app: Application, place: str, wait: str) -> Iterator[TableLine]:
         yield line_of(
             row_name(series.label),
             (
-                _said(Counter(map(through_kernel, paths))),
-                _said(Counter(_carried(path) for path in paths)),
-                _said(Counter(clipped(path.used, USED_MOST) for path in paths), most=1),
+                _commonest(Counter(map(through_kernel, paths))),
+                _commonest(Counter(_carried(path) for path in paths)),
+                _commonest(Counter(clipped(path.used, USED_MOST) for path in paths), most=1),
                 _system_calls(app, points[0]),
                 Value(text=units.listing(list(offered)) or units.MISSING),
             ),
@@ -151,7 +151,7 @@ def _carried(path: PathFacts) -> str:
     return f"{said} ({path.device})" if path.device and path.medium == "network" else said
 
 
-def _said(found: Counter[str], most: int = 3) -> Value:
+def _commonest(found: Counter[str], most: int = 3) -> Value:
     """Return what most paths have in common first."""
     several = sum(1 for text in found if text) > 1
     common = [

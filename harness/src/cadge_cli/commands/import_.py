@@ -116,7 +116,7 @@ def _add(output: Output, campaign: Campaign, new: ImportedFile, skipped: tuple[s
     stored = campaign.imported_file(new.imported_id)
     if added:
         lines = [f"imported {stored.imported_id} into {campaign.campaign_id}: {stored.label}"]
-        lines += [f"  {_told(one)}" for one in stored.series]
+        lines += [f"  {_series_line(one)}" for one in stored.series]
         lines += [f"  not read: {printable(one)}" for one in skipped]
         remove = command("import", "--into", campaign.path.name, "--remove", stored.imported_id)
         lines.append(say("import.take_back", command=remove))
@@ -152,7 +152,7 @@ def _remove(output: Output, campaign: Campaign, name: str) -> int:
     return output.finish(EXIT_OK, {"campaign_id": campaign.campaign_id, "removed": removed}, lines)
 
 
-def _told(series: ImportedSeries) -> str:
+def _series_line(series: ImportedSeries) -> str:
     """Return what was read of a column, in one line."""
     about = f" ({printable(series.about)})" if series.about else ""
     what = f"{series.test}: {series.statistic} {series.kind}, {series.moves}, in {series.unit} as printed"

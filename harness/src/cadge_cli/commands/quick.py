@@ -49,7 +49,7 @@ def quick(layers: tuple[str, ...], queue: bool, results: Path | None, output: Ou
     """
     output.brief = True
     how = Measuring(testbed_name="local", inventory=None, tune=False, report=False, queue=queue, results=results)
-    done = measure(_request(listed("cadge quick", layers, "sockets-tcp native-ucx")), output, how, told=_told)
+    done = measure(_request(listed("cadge quick", layers, "sockets-tcp native-ucx")), output, how, told=_plan_notices)
     if done.code not in (EXIT_OK, EXIT_BAD_ANSWER):
         return output.finish(done.code, done.data, done.lines)
     closing = closing_of(done.campaign)
@@ -70,7 +70,7 @@ def _request(named: tuple[str, ...]) -> Request:
     return replace(request, sweep=request.sweep.model_copy(update={"layers": entries, "baseline": baseline}))
 
 
-def _told(plan: Plan) -> list[str]:
+def _plan_notices(plan: Plan) -> list[str]:
     """Return what is said of a plan: which layers cannot run here, and why."""
     planned = {point.subject.layer for point in plan.points if point.state == "planned"}
     reasons = {

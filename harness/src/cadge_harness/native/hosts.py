@@ -152,7 +152,7 @@ class Hosts:
         answering.say({})
         theirs = answering.line(END_S)
         _check(mine)
-        return _fared(mine, _said(commands), [mine, theirs])
+        return _fared(mine, _command_line(commands), [mine, theirs])
 
     def _ranks(self, commands: Commands, ask: Ask, client: str) -> Fared:
         argv = ["mpirun", "--bind-to", "none", "--oversubscribe"]
@@ -163,7 +163,7 @@ class Hosts:
         launcher.say(_request(commands, tuple(argv), -1, ranks=True))
         mine = launcher.line(TIMEOUT_S)
         _check(mine)
-        return _fared(mine, _said(commands, len(ask.cpus)), mine["ranks"])
+        return _fared(mine, _command_line(commands, len(ask.cpus)), mine["ranks"])
 
 
 def _prefix(testbed: Testbed, host: str) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _request(
     return {"argv": list(argv), "cpu": cpu, "variables": own, "port": port, "kind": commands.listens, "ranks": ranks}
 
 
-def _said(commands: Commands, ranks: int = 0) -> str:
+def _command_line(commands: Commands, ranks: int = 0) -> str:
     words = [f"{name}={shlex.quote(value)}" for name, value in commands.variables.items()]
     return " ".join([*words, *(["mpirun", "-n", str(ranks)] if commands.ranks else []), shlex.join(commands.client)])
 

@@ -265,11 +265,11 @@ def _entries(
                 entries.append(LayerEntry(layer=name))
             else:
                 elsewhere.setdefault(runs_only(catalogue.get(name).file.places), []).append(name)
-        notices += _left_out_said([name for name in chosen if name in left_out], elsewhere)
+        notices += _left_out_notices([name for name in chosen if name in left_out], elsewhere)
     return entries, notices
 
 
-def _left_out_said(without: Sequence[str], elsewhere: Mapping[str, Sequence[str]]) -> list[str]:
+def _left_out_notices(without: Sequence[str], elsewhere: Mapping[str, Sequence[str]]) -> list[str]:
     """Say in one line which layers a sweep leaves out, and where those run that run elsewhere alone."""
     parts = [", ".join(without)] if without else []
     parts += [f"{', '.join(names)} ({where})" for where, names in elsewhere.items()]

@@ -162,11 +162,11 @@ def no_room(work: Path) -> str:
         finally:
             scratch.unlink(missing_ok=True)
     except OSError as error:
-        return no_room_said(work, error) if error.errno in NO_ROOM else ""
+        return no_room_sentence(work, error) if error.errno in NO_ROOM else ""
     return ""
 
 
-def no_room_said(path: object, error: OSError) -> str:
+def no_room_sentence(path: object, error: OSError) -> str:
     """Return the sentence for a file of this machine that there is no room for."""
     return (
         f"no space to write {path} on this machine: {error.strerror}. "

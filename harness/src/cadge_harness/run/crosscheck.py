@@ -86,12 +86,12 @@ def _as_asked(record: LaunchRecord) -> Check:
     """Judge what the libraries said of their paths. Where one does not say, `_counters` alone decides, and this why."""
     paths = record.result.path if record.result is not None else ()
     astray = [path for path in paths if not path.as_asked and not _no_network_between(record, path)]
-    wrong = dict.fromkeys(_said(path) for path in astray if path.read_back)
-    silent = dict.fromkeys(_said(path) for path in astray if not path.read_back)
+    wrong = dict.fromkeys(_path_sentence(path) for path in astray if path.read_back)
+    silent = dict.fromkeys(_path_sentence(path) for path in astray if not path.read_back)
     return Check(name="path_as_asked", ok=not wrong, detail="; ".join(wrong or silent))
 
 
-def _said(path: PathFacts) -> str:
+def _path_sentence(path: PathFacts) -> str:
     used = f"used {path.used}" if path.read_back else path.used
     return f"endpoint {path.endpoint} asked for {path.asked}, {used}"
 
@@ -220,12 +220,12 @@ def node_problems(nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
     hosts = []
     for node in nodes:
         if isinstance(node.libraries, dict):
-            _add_said(libraries, node.host, node.libraries, "version")
+            _add_facts(libraries, node.host, node.libraries, "version")
         if isinstance(node.programs, dict):
-            _add_said(libraries, node.host, node.programs, "version")
+            _add_facts(libraries, node.host, node.programs, "version")
         if isinstance(node.configuration, dict):
             hosts.append(node.host)
-            _add_said(files, node.host, node.configuration, "sha256")
+            _add_facts(files, node.host, node.configuration, "sha256")
     for of_file in files.values():
         without = [host for host in hosts if not any(host in some for some in of_file.values())]
         if without:
@@ -233,7 +233,7 @@ def node_problems(nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
     return (*_differences(libraries), *_differences(files))
 
 
-def _add_said(found: dict[str, dict[str, list[str]]], host: str, facts: Mapping[str, JsonValue], key: str) -> None:
+def _add_facts(found: dict[str, dict[str, list[str]]], host: str, facts: Mapping[str, JsonValue], key: str) -> None:
     """Add what a host says of each thing: to {thing: {what is said: hosts}}."""
     for name, of_thing in facts.items():
         said = of_thing.get(key) if isinstance(of_thing, dict) else None

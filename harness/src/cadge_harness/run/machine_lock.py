@@ -62,7 +62,7 @@ class MachineTurn:
         with contextlib.suppress(OSError):
             while len(self._visitors) < _VISITORS_MOST:  # kept open: for those who wait, its end is that of this turn
                 self._visitors.append(self._listener.accept()[0])
-        since = [_peer(one) for one in self._visitors if _said(one) == _MEASURES]
+        since = [_peer(one) for one in self._visitors if _peek(one) == _MEASURES]
         return list(dict.fromkeys([*self.before, *since]))
 
     def end(self) -> None:
@@ -133,7 +133,7 @@ def _visit(other: int, number: int) -> list[Holder]:
     return [holder]
 
 
-def _said(connection: socket.socket) -> bytes:
+def _peek(connection: socket.socket) -> bytes:
     with contextlib.suppress(OSError):
         return connection.recv(len(_MEASURES), socket.MSG_DONTWAIT | socket.MSG_PEEK)
     return b""

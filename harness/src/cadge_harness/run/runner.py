@@ -60,7 +60,7 @@ class AnsibleRunner:
             )
         except OSError as error:
             if error.errno in NO_ROOM:
-                raise StoreFullError(ansible_io.no_room_said(error.filename or work, error)) from error
+                raise StoreFullError(ansible_io.no_room_sentence(error.filename or work, error)) from error
             raise UnfitError(f"cannot prepare the campaign in {work}: {error.strerror or error}") from error
 
 

@@ -31,7 +31,7 @@ VARIABLE_FOLDERS = ("group_vars", "host_vars")
 YAML_SUFFIXES = (".yml", ".yaml", ".json", "")
 """Of files that Ansible reads as YAML, whatever they are."""
 FILES_MOST = 10_000
-_TOLD_MOST = 5
+_SENTENCES_MOST = 5
 
 
 def tool(name: str) -> str:
@@ -76,19 +76,19 @@ def _members(listing: dict[str, Any], group: str) -> list[str]:
     return names
 
 
-def _told(sentences: list[str]) -> None:
+def _refuse(sentences: list[str]) -> None:
     """Refuse the inventory for what is wrong with it, if anything."""
     if sentences:
-        more = [f"and {len(sentences) - _TOLD_MOST} more"] if len(sentences) > _TOLD_MOST else []
-        raise UsageError("\n".join([*sentences[:_TOLD_MOST], *more]))
+        more = [f"and {len(sentences) - _SENTENCES_MOST} more"] if len(sentences) > _SENTENCES_MOST else []
+        raise UsageError("\n".join([*sentences[:_SENTENCES_MOST], *more]))
 
 
 def _read_hosts(variables: dict[str, dict[str, Any]]) -> tuple[HostVariables, ...]:
     """Check every host by itself, then all of them together."""
     read = [read_host(name, own) for name, own in variables.items()]
-    _told([sentence for wrong in read if isinstance(wrong, list) for sentence in wrong])
+    _refuse([sentence for wrong in read if isinstance(wrong, list) for sentence in wrong])
     hosts = tuple(host for host in read if not isinstance(host, list))
-    _told([*_shared(hosts), *_lonely(hosts)])
+    _refuse([*_shared(hosts), *_lonely(hosts)])
     return hosts
 
 

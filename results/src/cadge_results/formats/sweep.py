@@ -41,7 +41,7 @@ LAUNCHES_MAX = 1000
 EMULATED_HOSTS_MAX = 16
 
 REPEATS_MAX = 9
-"""A machine on which launches are still hindered then is not fit to measure on."""
+"""A machine on which launches are still disturbed then is not fit to measure on."""
 
 TWIN_BY_SEED, TWIN_ALL, TWIN_NONE = "by seed", "all", "none"
 """Values of `twin` that are not a layer's name."""

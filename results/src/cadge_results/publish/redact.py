@@ -258,7 +258,7 @@ class Redactor:
         if _is_fixed(key, value):
             return self._fixed_value(value, key)
         if isinstance(value, str):
-            return self.host(value) if key in _HOST_KEYS else self._told(value, key)
+            return self.host(value) if key in _HOST_KEYS else self._redacted_text(value, key)
         if isinstance(value, list):
             return [self._block_host(one) if key == "hosts" and isinstance(one, dict) else self.value(one, key)
                     for one in value]  # fmt: skip
@@ -266,7 +266,7 @@ class Redactor:
             return {self._key(name): self.value(one, name) for name, one in value.items()}
         return value
 
-    def _told(self, value: str, key: str) -> str:
+    def _redacted_text(self, value: str, key: str) -> str:
         """Return running text without names; a number of a job is told by its key, as in an environment."""
         if _JOB_KEY.fullmatch(key) and re.fullmatch(_NUMBER.replace("{3,}", "+"), value) and "jobs" not in self.keep:
             made = f"j{self._number('jobs', value)}"

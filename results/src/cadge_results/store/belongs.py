@@ -91,7 +91,7 @@ def _of_launch(launch: PlanLaunch, plan: Plan) -> Iterator[str]:
 def _of_record(record: LaunchRecord, planned: PlanLaunch, plan: Plan) -> Iterator[str]:
     launch, subject = record.launch, planned.subject.model_copy(update={"twin": False})
     if launch.subject != subject:
-        yield f"it measured {_said(launch.subject.label, launch)}, where {_said(subject.label, subject)} was planned"
+        yield f"it measured {_where(launch.subject.label, launch)}, where {_where(subject.label, subject)} was planned"
     if launch.seed != planned.seed or launch.launcher != planned.launcher:
         yield "its seed or its launcher is not the planned one"
     ends = [(one.role, one.host, one.peers) for one in launch.endpoints]
@@ -103,7 +103,7 @@ def _of_record(record: LaunchRecord, planned: PlanLaunch, plan: Plan) -> Iterato
         yield from _of_result(record.result, record, planned, plan)
 
 
-def _said(label: str, where: object) -> str:
+def _where(label: str, where: object) -> str:
     return f"{label} ({getattr(where, 'place', '')}, {getattr(where, 'wait', '')})"
 
 

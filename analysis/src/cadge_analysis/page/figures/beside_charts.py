@@ -148,10 +148,10 @@ def _described(panel: RatioPanel) -> str:
         ratios = [mark.ratio for line in panel.lines for mark in line.marks]
         of = units.count_of(len(panel.lines), "series", "series")
         return say("beside_charts.none_separated", of=of, low=min(ratios), high=max(ratios))
-    return "; ".join(f"{line.label}: {', '.join(filter(None, _said(line, panel)))}" for line in told) + "."
+    return "; ".join(f"{line.label}: {', '.join(filter(None, _mark_texts(line, panel)))}" for line in told) + "."
 
 
-def _said(line: RatioLine, panel: RatioPanel) -> Iterable[str]:
+def _mark_texts(line: RatioLine, panel: RatioPanel) -> Iterable[str]:
     return (f"{units.times(mark.ratio)} at {panel.names[mark.at]}" for mark in line.marks)
 
 

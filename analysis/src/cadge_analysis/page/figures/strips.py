@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figure of launches in the order in which they ran, above what their witness measured."""
+"""The figure of launches in the order in which they ran, above what their machine probe measured."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cadge_analysis.draw.chart import Line
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.draw.strips import LaunchDot, Strip
 from cadge_analysis.page.figures.main_figure import MAIN_PX
-from cadge_analysis.stats.attempt_columns import WITNESSES
+from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
 from cadge_analysis.stats.load import Dataset, Series
 from cadge_analysis.stats.strips import SAMPLES_MIN, LaunchDrift, Ran, drift, launches
 
 say = partial(messages.say, "figures")
 
-WITNESSED = {one: say(f"strips.witnessed.{one}") for one in ("line_ns", "copy_ns", "clock_ns")}
+PROBE_LABELS = {one: say(f"strips.probes.{one}") for one in ("line_ns", "copy_ns", "clock_ns")}
 PLAIN_MAX, TABLE_MAX = 120, 60
 """Of more launches the table has those alone that something is said of, and of these the farthest off."""
 NOTABLE = 1.1
@@ -32,9 +32,9 @@ NOTABLE = 1.1
 
 
 def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Series, Identity]) -> Figure | None:
-    """Return the figure; None where no launch has an effect or a witness."""
+    """Return the figure; None where no launch has an effect or a machine probe."""
     ran = launches(data)
-    if not any(one.effect or one.witness for one in ran):
+    if not any(one.effect or one.probed for one in ran):
         return None
     begin = ran[0].started
     minutes = {one.launch_id: (one.started - begin).total_seconds() / 60 for one in ran}
@@ -44,9 +44,11 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
         if any(one.effect for one in here):
             drifts[place] = drift(here)
             strips.append(_strip(place, here, minutes, drifts[place], begin))
-        witness = next((name for name in WITNESSES if any(name in one.witness for one in here)), None)
-        if witness is not None:
-            strips.append(_witness(witness, here, minutes, "" if place in drifts else f"{words.PLACES_SHORT[place]}: "))
+        probe = next((name for name in MACHINE_PROBES if any(name in one.probed for one in here)), None)
+        if probe is not None:
+            strips.append(
+                _probe_strip(probe, here, minutes, "" if place in drifts else f"{words.PLACES_SHORT[place]}: ")
+            )
     series = [one for one in keys if any(one == launch.series for launch in ran)]
     lines = [Line(label=one.label, look=looks[one], marks=(), short_bytes=0) for one in series]
     title = say("strips.title")
@@ -57,7 +59,7 @@ def strips_figure(data: Dataset, keys: Mapping[Series, Key], looks: Mapping[Seri
             draw.figure(strips, lines),
             name="strips",
             title=title,
-            description=_told(ran, drifts, begin),
+            description=_spoken_text(ran, drifts, begin),
             minimum_px=MAIN_PX,
         ),
         caption=_caption(ran, drifts, begin),
@@ -95,17 +97,17 @@ def _ends(middle: float, found: LaunchDrift) -> tuple[float, float]:
     return middle / found.factor**0.5, middle * found.factor**0.5
 
 
-def _witness(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place: str) -> Strip:
-    """Return the strip of what a witness measured; where none of effects stands above it, it names its place."""
-    seen = [one for one in ran if name in one.witness]
-    usual = median(one.witness[name] for one in seen)
+def _probe_strip(name: str, ran: Sequence[Ran], minutes: Mapping[str, float], place: str) -> Strip:
+    """Return the strip of what a machine probe measured; where none of effects stands above it, it names its place."""
+    seen = [one for one in ran if name in one.probed]
+    usual = median(one.probed[name] for one in seen)
     return Strip(
         title=f"{place}machine probe",
         dots=tuple(
-            LaunchDot(label=one.series.label, minutes=minutes[one.launch_id], ratio=one.witness[name] / usual or None)
+            LaunchDot(label=one.series.label, minutes=minutes[one.launch_id], ratio=one.probed[name] / usual or None)
             for one in seen
         ),
-        witness=True,
+        of_probe=True,
     )
 
 
@@ -123,10 +125,10 @@ def _drift_text(place: str, found: LaunchDrift | None, begin: datetime) -> str:
     return say("strips.drift", where=where, change=change, over=over, sure=sure)
 
 
-def _told(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
+def _spoken_text(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
     effects = [one.effect for one in ran if one.effect]
     if not effects:
-        return say("strips.witness_alone", n=len(ran))
+        return say("strips.probe_alone", n=len(ran))
     span = f"{units.times(min(effects))} to {units.times(max(effects))}"
     said = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
     return say("strips.effects", n=len(ran), span=span, said=said.capitalize())
@@ -135,17 +137,17 @@ def _told(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: d
 def _caption(ran: Sequence[Ran], drifts: Mapping[str, LaunchDrift | None], begin: datetime) -> str:
     tagged, rejected = sum(_is_tagged(one) for one in ran), sum(one.rejected > 0 for one in ran)
     seen = dict.fromkeys(
-        WITNESSED[next(name for name in WITNESSES if any(name in one.witness for one in here))]
+        PROBE_LABELS[next(name for name in MACHINE_PROBES if any(name in one.probed for one in here))]
         for place in words.PLACE_ORDER
-        if (here := [one for one in ran if one.place == place and one.witness])
+        if (here := [one for one in ran if one.place == place and one.probed])
     )
-    witness = say("strips.witness", seen=seen) if seen else ""
+    probe = say("strips.probe", seen=seen) if seen else ""
     few = " " + say("strips.table_of_some", table_max=TABLE_MAX)
     few = few if len(ran) > PLAIN_MAX else ""
     if not drifts:
-        return say("strips.grey_marks", witness=witness, samples_min=SAMPLES_MIN, few=few)
+        return say("strips.grey_marks", probe=probe, samples_min=SAMPLES_MIN, few=few)
     drifted = "; ".join(_drift_text(place, found, begin) for place, found in drifts.items())
-    below = f" Below, in grey: {witness}." if seen else ""
+    below = f" Below, in grey: {probe}." if seen else ""
     return say("strips.marks", below=below, tagged=tagged, rejected=rejected, few=few, drifted=drifted)
 
 
@@ -154,7 +156,7 @@ def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
     shown = list(ran)
     if len(ran) > PLAIN_MAX:
         shown = sorted((one for one in ran if _is_notable(one)), key=_off, reverse=True)[:TABLE_MAX]
-    names = [name for name in WITNESSES if any(name in one.witness for one in ran)]
+    names = [name for name in MACHINE_PROBES if any(name in one.probed for one in ran)]
     alike: dict[str, int] = defaultdict(int)
     for one in ran:
         alike[one.wait] += 1
@@ -169,7 +171,7 @@ def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
             "disturbed",
             "not settled",
             "without a number",
-            *(f"{WITNESSED[name]}, ns" for name in names),
+            *(f"{PROBE_LABELS[name]}, ns" for name in names),
         ),
         rows=tuple(
             (
@@ -182,7 +184,7 @@ def _table(ran: Sequence[Ran], minutes: Mapping[str, float]) -> DataTable:
                 str(one.disturbed),
                 str(one.unsteady),
                 str(one.rejected),
-                *(units.sig3(one.witness[name]) if name in one.witness else units.MISSING for name in names),
+                *(units.sig3(one.probed[name]) if name in one.probed else units.MISSING for name in names),
             )
             for one in shown
         ),

@@ -109,7 +109,7 @@ def percentile_figure(
             tails.figure(chart.lines, panels),
             name=name,
             title=title,
-            description=_told(by_size[drawn[0]], words.value(axis, drawn[0]), shown.scale, shown.spoken),
+            description=_spoken_text(by_size[drawn[0]], words.value(axis, drawn[0]), shown.scale, shown.spoken),
             minimum_px=MAIN_PX,
         ),
         caption=say(
@@ -144,7 +144,7 @@ def _cell(curve: Sequence[TailPoint], one_in: int, scale: float) -> str:
     return f"{units.sig3(point.value_ns * scale)} {units.interval(low, high)}"
 
 
-def _told(curves: Mapping[str, Sequence[TailPoint]], at: str, scale: float, spoken: str) -> str:
+def _spoken_text(curves: Mapping[str, Sequence[TailPoint]], at: str, scale: float, spoken: str) -> str:
     """Return what the first panel shows, for those who do not see it; the table has the others."""
     ends = [
         say(

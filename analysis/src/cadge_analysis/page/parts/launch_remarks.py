@@ -10,8 +10,8 @@ from statistics import median
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Remark
-from cadge_analysis.page.figures.strips import WITNESSED
-from cadge_analysis.stats.attempt_columns import WITNESSES
+from cadge_analysis.page.figures.strips import PROBE_LABELS
+from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.strips import launches
@@ -21,7 +21,7 @@ say = partial(messages.say, "remarks")
 APART = 2.0
 """The middle two of an even number of launches, the higher by the lower, from which their mean is like neither."""
 MOVED = 1.5
-"""A launch's witness by the median of its place, beyond which the machine was in another state."""
+"""A launch's machine probe by the median of its place, beyond which the machine was in another state."""
 _SERIOUS_SHARE = 0.1
 _NAMED = 3
 
@@ -83,8 +83,8 @@ def _moved(data: Dataset) -> Iterator[Remark]:
     ran = launches(data)
     parts, moved, every = [], 0, 0
     for place in words.PLACE_ORDER:
-        here = [one.witness for one in ran if one.place == place]
-        name = next((name for name in WITNESSES if any(name in near for near in here)), None)
+        here = [one.probed for one in ran if one.place == place]
+        name = next((name for name in MACHINE_PROBES if any(name in near for near in here)), None)
         if name is None:
             continue
         seen = [near[name] for near in here if name in near]
@@ -98,12 +98,12 @@ def _moved(data: Dataset) -> Iterator[Remark]:
                 place=words.PLACES[place],
                 n=len(slow),
                 of=of,
-                witness=WITNESSED[name],
+                probe=PROBE_LABELS[name],
                 slow=max(slow) / usual,
                 usual=usual,
             )
             if slow
-            else say("launch_remarks.unmoved_place", place=words.PLACES[place], of=of, witness=WITNESSED[name])
+            else say("launch_remarks.unmoved_place", place=words.PLACES[place], of=of, probe=PROBE_LABELS[name])
         )
     if not moved:
         return

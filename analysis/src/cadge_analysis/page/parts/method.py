@@ -11,8 +11,8 @@ from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.models.fit import PIECES_MOST, TOLERANCE
 from cadge_analysis.models.pieces import SIZES_LEAST
+from cadge_analysis.stats.disturbance import DISTURBED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.floors import Floor, FloorKey
-from cadge_analysis.stats.hindrance import DISTURBED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_of_interval
 from cadge_results import PatternFile
 from cadge_results.formats.point import Value

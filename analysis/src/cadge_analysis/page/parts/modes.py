@@ -18,7 +18,7 @@ say = partial(messages.say, "remarks")
 _NAMED = 3
 _OFTEN_SHARE = 0.1
 """Of more rows it is a warning that launches are of two groups."""
-_WITNESSES = {"line_ns": "a bounced cache line", "copy_ns": "a copy", "clock_ns": "reading the clock"}
+_PROBE_LABELS = {"line_ns": "a bounced cache line", "copy_ns": "a copy", "clock_ns": "reading the clock"}
 
 Found = tuple[Row, Modes, str]  # and what more there is to say of it
 
@@ -26,7 +26,7 @@ Found = tuple[Row, Modes, str]  # and what more there is to say of it
 def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     """Return what there is to say; the rows that lie furthest apart are named."""
     launches = [
-        (row, two, _order(two) + _witness(row, two, data))
+        (row, two, _order(two) + _probe_sentence(row, two, data))
         for row in rows
         if (two := modes.of_launches(row.numbers.by_round))
     ]
@@ -61,15 +61,15 @@ def _order(two: Modes) -> str:
     return say("modes.in_order") if two.in_order else ""
 
 
-def _witness(row: Row, two: Modes, data: Dataset) -> str:
+def _probe_sentence(row: Row, two: Modes, data: Dataset) -> str:
     """Say what of the machine itself was different as well."""
     beside = [
         (row.numbers.by_round[sample.round], data.around(sample.launch_id, row.cell.point_id))
         for sample in row.cell.samples
     ]
     told = [
-        f"{_WITNESSES[one.witness]} took {units.sig3(one.low_ns)} and {units.sig3(one.high_ns)} ns"
-        for one in modes.witnesses(two, beside)
+        f"{_PROBE_LABELS[one.probe]} took {units.sig3(one.low_ns)} and {units.sig3(one.high_ns)} ns"
+        for one in modes.separating_probes(two, beside)
     ]
     return say("modes.machine", what=told) if told else ""
 
@@ -77,12 +77,12 @@ def _witness(row: Row, two: Modes, data: Dataset) -> str:
 def _named(found: Sequence[Found], what: str) -> str:
     """Name the rows whose groups lie furthest apart."""
     ordered = sorted(found, key=lambda one: one[1].low / one[1].high)
-    said = [_said(row, two, what, more) for row, two, more in ordered[:_NAMED]]
+    said = [_row_sentence(row, two, what, more) for row, two, more in ordered[:_NAMED]]
     rest = len(ordered) - _NAMED
     return "; ".join(said) + (f"; and {rest} more" if rest > 0 else "")
 
 
-def _said(row: Row, two: Modes, what: str, more: str) -> str:
+def _row_sentence(row: Row, two: Modes, what: str, more: str) -> str:
     case = row.cell.case
     shown = words.shown(case.file.main_quantity)
     total = two.lower + two.upper

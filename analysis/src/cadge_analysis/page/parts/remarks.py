@@ -13,7 +13,7 @@ from cadge_analysis.page.parts import launch_remarks, modes, provenance
 from cadge_analysis.page.parts.itself import withheld
 from cadge_analysis.selftest.pinned import warning, withholds
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.hindrance import DISTURBED_SHARE
+from cadge_analysis.stats.disturbance import DISTURBED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.knee import Loads, does_nothing
 from cadge_analysis.stats.launch_facts import changed_libraries
@@ -24,7 +24,7 @@ from cadge_results.plugins.parameter import Quantity
 
 _STEAL_SHARE = 0.01
 _UNSTEADY_SHARE = 0.1
-_HINDERED_SHARE = 0.1
+_DISTURBED_SHARE_MOST = 0.1
 _FEW_SHARE = 0.5
 _COARSE_SHARE = 0.02
 _NAMED = 3
@@ -276,7 +276,7 @@ def _tally(rows: Iterable[Row], count: Callable[[Row], int], group: Callable[[Ro
     return found.total(), attempts.total(), listed
 
 
-def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
+def _disturbed(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     """Say by layer how many attempts other work on the machine disturbed, and what follows where it is too many."""
     often, attempts, listed = _tally(sorted(rows, key=_layer), lambda row: row.numbers.disturbed, _layer)
     if not often:
@@ -286,7 +286,7 @@ def _hindered(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
     command = provenance.run_again(data, "--hindered")
     yield remark(
         "disturbed",
-        serious=too_many or often / attempts > _HINDERED_SHARE,
+        serious=too_many or often / attempts > _DISTURBED_SHARE_MOST,
         stops=too_many,
         some=often,
         every=attempts,
@@ -465,7 +465,7 @@ def remarks(comparison: Comparison, offered: Loads, *rates: TwinRate | None) -> 
         *_coarse(data, comparison.rows),
         *launch_remarks.remarks(data, comparison.rows),
         *modes.remarks(data, comparison.rows),
-        *_hindered(data, comparison.rows),
+        *_disturbed(data, comparison.rows),
         *_caveats(comparison.rows),
         *_generator(offered, comparison.rows),
         *_machine(data),

@@ -23,10 +23,11 @@ less than there are series, since cells of a series hang together. By simulation
 series, of which all drift by 3 % by themselves: 1.4 to 2.1 % of cells have a p of 5 % or less, 0.3 to 0.5 % one of 1 %,
 0.01 to 0.09 % one of 0.1 % (with one less in place of two the last was up to 0.5 %).
 
-*The witness.* What moved all layers alike, and no floor, is no drift but a finding: a library that all of them share
+*The floors.* What moved all layers alike, and no floor, is no drift but a finding: a library that all of them share
 may have become slower. So floors and layers are separated by the rank sum over series (`is_apart`); where they differ,
 what floors did is the machine's part. Where there are too few of either for that test ever to tell, the common shift
-has no witness: a change is then only called one if it is one with and without the common shift, and so is "the same".
+has no floors beside it: a change is then only called one if it is one with and without the common shift, and so is
+"the same".
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Between:
     layers: Estimate | None
     floors: Estimate | None
     is_apart: bool
-    has_witness: bool
+    has_floors: bool
 
     @property
     def series(self) -> int:
@@ -116,7 +117,7 @@ def between(cells: Sequence[CellMove]) -> Between | None:
         layers=over_launches(of_layers) if of_layers else None,
         floors=over_launches(of_floors) if of_floors else None,
         is_apart=apart,
-        has_witness=can_be_apart(len(of_layers), len(of_floors)),
+        has_floors=can_be_apart(len(of_layers), len(of_floors)),
     )
 
 

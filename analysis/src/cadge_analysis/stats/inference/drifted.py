@@ -7,8 +7,8 @@ shift's is put together from the distances of both ends, side by side (Zou and D
 p. 1693: limits of a sum from the limits of its parts). Without a spread that is the interval of ranks itself. p is the
 smallest level whose interval leaves a value out, so that both always say the same.
 
-Where a common shift has no witness (between.py), it is the machine's part or is not: both are tried, the interval holds
-both intervals and p is the larger one.
+Where a common shift has no floors beside it (between.py), it is the machine's part or is not: both are tried, the
+interval holds both intervals and p is the larger one.
 """
 
 from __future__ import annotations

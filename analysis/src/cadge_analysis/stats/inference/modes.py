@@ -100,28 +100,28 @@ def has_two_levels(logs: Sequence[float]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apart:
-    """A witness that was never the same in both groups: its middle beside the lower and beside the upper one, in ns."""
+    """A machine probe that was never the same in both groups: its middle beside the lower and the upper one, in ns."""
 
-    witness: str
+    probe: str
     low_ns: float
     high_ns: float
 
 
-def witnesses(found: Modes, launches: Sequence[tuple[float, Mapping[str, float]]]) -> tuple[Apart, ...]:
-    """Return which witnesses tell a row's groups apart; a launch is its value, and what was measured beside it.
+def separating_probes(found: Modes, launches: Sequence[tuple[float, Mapping[str, float]]]) -> tuple[Apart, ...]:
+    """Return the machine probes that separate a row's groups; a launch is its value, and what was measured beside it.
 
     Then the machine was in two states, and the layer need not be.
     """
     lower = [near for value, near in launches if value < found.border]
     upper = [near for value, near in launches if value >= found.border]
     told = []
-    for witness in sorted({name for _, near in launches for name in near}):
-        below, above = ([near[witness] for near in side if witness in near] for side in (lower, upper))
+    for probe in sorted({name for _, near in launches for name in near}):
+        below, above = ([near[probe] for near in side if probe in near] for side in (lower, upper))
         if min(len(below), len(above)) < SIDE_LEAST or not (min(above) > max(below) or min(below) > max(above)):
             continue
         low_ns, high_ns = median(below), median(above)
         if max(low_ns, high_ns) >= (1 + APART) * min(low_ns, high_ns):
-            told.append(Apart(witness=witness, low_ns=low_ns, high_ns=high_ns))
+            told.append(Apart(probe=probe, low_ns=low_ns, high_ns=high_ns))
     return tuple(told)
 
 

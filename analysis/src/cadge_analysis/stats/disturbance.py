@@ -62,7 +62,7 @@ def _wake_ns(uses: Sequence[CpuUse]) -> float:
     return max(WAKE_NS, WAKE_TIMES * median(usual_ns)) if len(usual_ns) > 1 else WAKE_NS
 
 
-def hindered_launch_ids(campaign: Campaign) -> tuple[str, ...]:
+def disturbed_launch_ids(campaign: Campaign) -> tuple[str, ...]:
     """Return the stored launches in which an attempt was disturbed, in the plan's order. It need not have succeeded."""
     points: dict[str, list[tuple[str | None, Sequence[CpuUse]]]] = defaultdict(list)
     for item in campaign.outcomes():

@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import messages, report
-from cadge_analysis.stats.hindrance import WAKE_NS, disturbed, disturbed_share
+from cadge_analysis.stats.disturbance import WAKE_NS, disturbed, disturbed_share
 from cadge_results.formats.result import CpuUse
 
 NBSP = "\u202f"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the state witness explains: found where it is there, and not where it is not."""
+"""What a machine probe explains: found where it is there, and not where it is not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cadge_analysis.stats.attempt_columns import SPEED, WITNESSES, attempt_columns
+from cadge_analysis.stats.attempt_columns import MACHINE_PROBES, SPEED, attempt_columns
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.numbers import per_launch
 from cadge_analysis.stats.strips import explained
@@ -19,11 +19,11 @@ from cadge_results import Campaign, LaunchRecord
 from cadge_results.formats.result import Witness
 
 
-def with_witness(record: LaunchRecord, values: dict[int, dict[str, float | None]]) -> LaunchRecord:
-    """Return the record as if its witness had said so, by what stands in `at`."""
+def with_probes(record: LaunchRecord, values: dict[int, dict[str, float | None]]) -> LaunchRecord:
+    """Return the record as if its machine probe had said so, by what stands in `at`."""
     assert record.result is not None
     said = tuple(
-        Witness(at=at, endpoint=endpoint, **{name: each.get(name) for name in WITNESSES})
+        Witness(at=at, endpoint=endpoint, **{name: each.get(name) for name in MACHINE_PROBES})
         for at, each in values.items()
         for endpoint in (0, 1)
     )
@@ -31,11 +31,11 @@ def with_witness(record: LaunchRecord, values: dict[int, dict[str, float | None]
 
 
 def probed(data: Dataset, said: Callable[[LaunchRecord], Mapping[str, float]]) -> Dataset:
-    """Return the campaign as if each launch's probes had said so at all times, by witness."""
+    """Return the campaign as if each launch's probes had said so at all times, by name."""
     attempts = {}
     for record in data.records:
         of_launch, known = data.attempts[record.launch_id], said(record)
-        row = [known.get(name, math.nan) for name in WITNESSES]
+        row = [known.get(name, math.nan) for name in MACHINE_PROBES]
         speeds = [{name: known[name] for name in SPEED if name in known}] * len(record.launch.endpoints)
         attempts[record.launch_id] = replace(of_launch, probed=np.array([row] * len(of_launch.rows)), speeds=speeds)
     return replace(data, attempts=attempts)
@@ -51,7 +51,7 @@ def test_values_around_an_attempt(campaign: Campaign) -> None:
     record = next(one for one in campaign.readings() if one.result is not None and len(one.result.attempts) > 1)
     assert record.result is not None
     moments = {at: {"line_ns": 100.0 * (at + 1), "copy_ns": None} for at in range(len(record.result.attempts) + 1)}
-    near = attempt_columns(with_witness(record, moments))
+    near = attempt_columns(with_probes(record, moments))
     for attempt in record.result.attempts:
         assert near.around(attempt.point_id) == {"line_ns": pytest.approx(100.0 * (attempt.order + 1.5))}
     assert near.around("no such point") == {}
@@ -71,7 +71,7 @@ def test_only_what_goes_with_the_values_explains_them(campaign: Campaign) -> Non
         for one in cell.samples
     }
     found = {
-        one.witness: one
+        one.probe: one
         for one in explained(told(data, line=lambda record: values.get(record.launch_id, 1.0) ** 2), [cell])
     }
     assert set(found) == {"line_ns", "copy_ns"}

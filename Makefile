@@ -25,7 +25,7 @@ of_check := SETUP
 of_bench := SETUP
 of_long := SETUP
 of_site := SETUP
-of_conformance := LAYER CYCLES LOGS
+of_conformance := LAYER ONLY CYCLES LOGS
 of_new-layer := NAME
 of_new-pattern := NAME FROM
 usual := AR CC CXX CPP LD CFLAGS CPPFLAGS CXXFLAGS LDFLAGS LDLIBS EXTRA_CFLAGS EXTRA_LDFLAGS BUILD PROFILE PROVIDERS PKG_CONFIG% \
@@ -90,7 +90,7 @@ long: ## 100 kills, conformance in full, an hour of fuzzing, full sweep
 fresh: ## the README's commands on fresh machines, Debian 12 and 13 (root)
 	@ci/fresh
 
-conformance: ## the conformance suite: LAYER=name (PROFILE=asan: sanitizers)
+conformance: ## the conformance suite: LAYER=name (PROFILE=asan: sanitizers; ONLY=TEST: one test)
 	@ci/conformance "$$LAYER"
 
 new-layer: ## the three files of a new layer: NAME=style-substrate

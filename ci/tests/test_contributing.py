@@ -7,9 +7,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from cadge_harness.errors import UsageError
+from cadge_harness.yamlfile import load_document
+from cadge_results import LayerFile
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## To add a layer")[1].split("\n## ")[0]
@@ -112,6 +117,23 @@ def test_conformance_refuses_what_is_still_to_do(tree: Path) -> None:
     done = make(tree, commands()[1], ONLY="layer_file_true")
     assert done.returncode == 2
     assert re.search(r"FAILED .*layer_file_true: message_bytes_max: .* 4097 .* 65536", done.stdout), done.stdout
+
+
+def test_conformance_refuses_a_layer_file_as_the_harness_does(tree: Path) -> None:
+    """Where known faults are no list, say; awk would read on and find none."""
+    without_foo(tree)
+    assert make(tree, commands()[0]).returncode == 0
+    layer = tree / "layers/am/foo.layer.yml"
+    fill_in(layer)
+    with layer.open("a", encoding="utf-8") as file:
+        file.write("known_faults: {test: peer_dies, place: within, reason: it hangs}\n")
+    name = str(layer.relative_to(tree))
+    with pytest.raises(UsageError) as refused:
+        load_document(layer.read_text(encoding="utf-8"), LayerFile, source=name)
+    done = make(tree, commands()[1], TABLES_PYTHON=sys.executable)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == f"conformance: {refused.value}"
+    assert f"{name}:" in done.stderr.splitlines()[0]
 
 
 def test_slots_have_no_names_of_the_library(tree: Path) -> None:

@@ -3,6 +3,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -140,3 +141,30 @@ def test_the_program_of_a_test_that_is_gone_goes(tmp_path: Path, part: str, name
     assert [line for line in said.splitlines() if line.startswith("rm -f ") and "/tests/" in line] == [
         f"rm -f {tmp_path}/tests/{name}"
     ]
+
+
+def commands_of_the_pages() -> list[str]:
+    """Return each `make TARGET NAME=VALUE ...` of a page, of the Makefile's help and of what the harness advises."""
+    listing = ["git", "ls-files", "-z", "--", "*.md", "harness/src", "playbooks"]
+    files = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout.split("\0")
+    # the engine has a Makefile of its own; CHANGELOG is of the past
+    apart = ("CHANGELOG.md", "layers/peregrine/engine/")
+    paths = [ROOT / name for name in files if name and not name.startswith(apart) and (ROOT / name).is_file()]
+    texts = [path.read_text(encoding="utf-8") for path in paths if path.suffix in {".md", ".py", ".yml"}]
+    command = re.compile(r"""\bmake((?: [a-z][a-z-]*)+(?: [A-Z_]+=(?:"[^"]*"|[^\s`"')]+))+)""")
+    return sorted({found[1].strip() for text in texts for found in command.finditer(text)})
+
+
+def test_each_command_of_a_page_is_accepted() -> None:
+    commands = commands_of_the_pages()
+    assert {"conformance LAYER=am-foo ONLY=TEST", "sweep TESTBED=local"} <= set(commands)
+    refusals = [done.stderr for words in commands if (done := make(*shlex.split(words))).returncode]
+    assert refusals == []
+
+
+def test_each_variable_in_the_help_of_a_target_is_accepted() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    shown = re.findall(r"^([a-z-]+):.*## (.*)$", text, re.MULTILINE)
+    named = [(target, name) for target, words in shown for name in re.findall(r"\b([A-Z]+)=", words)]
+    assert {("conformance", "ONLY"), ("new-pattern", "FROM"), ("report", "RUN")} <= set(named)
+    assert [done.stderr for target, name in named if (done := make(target, f"{name}=x")).returncode] == []

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,7 @@ def test_two_files_are_written(tree: Path) -> None:
     assert '#include "gather.params.h"' in code
     assert "closed_loop" not in code
     assert code.count("\n") < 200, "lines of C for a closed loop with two sizes"
+    assert not re.search(r"values\[\d|record, \d", code), "a quantity is named by the enum, not by its number"
     text = (tree / "harness/patterns/gather/gather.pattern.yml").read_text()
     assert "$schema=../../../results/schema/" in text.partition("title")[0]
     assert 'title: "gather"\n' in text

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.narrow import NOTHING_ASKED, Asked, narrowed
 from cadge_harness.plan.sweep import read_sweep, wanted
@@ -73,6 +74,22 @@ def test_nothing_asked_changes_nothing(wide: SweepFile, checkout: Checkout) -> N
 
 def test_patterns_narrow(wide: SweepFile, checkout: Checkout) -> None:
     assert patterns_of(asked(wide, checkout, patterns=("stream", "press"))) == {"stream", "press"}
+
+
+def test_a_pattern_that_the_sweep_does_not_measure_names_where_it_can_be_measured(
+    wide: SweepFile, checkout: Checkout
+) -> None:
+    """A sweep that has it; where none has it, a file to copy and the option that takes the copy."""
+    with pytest.raises(UsageError) as nowhere:
+        asked(wide, checkout, patterns=("loss",))
+    text = str(nowhere.value)
+    assert "wide does not measure loss" in text
+    assert f"copy {checkout.sweeps / 'smoke.yml'}, write {{pattern: loss, ...}}" in text
+    assert "--sweep FILE" in text
+    (checkout.sweeps / "lossy.yml").write_text("patterns:\n  - {pattern: loss, bytes: 8B}\n")
+    with pytest.raises(UsageError) as elsewhere:
+        asked(wide, checkout, patterns=("loss",))
+    assert str(elsewhere.value).endswith("loss is in --sweep lossy")
 
 
 def test_sizes_replace_those_of_the_file(wide: SweepFile, checkout: Checkout) -> None:

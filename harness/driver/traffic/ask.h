@@ -145,7 +145,10 @@ int drv_call(struct drv_requester *requester, size_t bytes, uint64_t key, uint64
  */
 typedef int (*drv_ask_fn)(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail);
 
-/* The steps of the role; which of them it is says requester->step. */
+/*
+ * The steps of the role; which of them it is says requester->step. Verify calls `ask` exactly once: one call has to include all that
+ * differs between operations.
+ */
 int drv_ask_verify(struct drv_role_run *run, uint64_t serial, drv_ask_fn ask, struct drv_fail *fail);
 int drv_ask_warmup(struct drv_role_run *run, uint64_t cap_ns, drv_ask_fn ask, struct drv_fail *fail);
 

@@ -667,11 +667,11 @@ static int origin_start(struct origin *origin, const struct drv_role_run *run, s
 	origin->share = (origin->region_mask + 1) / origin->depth;
 	while (origin->ready_mask + 1 < origin->depth)
 		origin->ready_mask = 2 * origin->ready_mask + 1;
-	origin->latency = drv_record_samples(run->record, 0, fail);
+	origin->latency = drv_record_samples(run->record, LATENCY, fail);
 	if (!origin->latency)
 		return -1;
 	if (origin->operation == OPERATION_PUT &&
-	    !(origin->visible = drv_record_samples(run->record, 1, fail)))
+	    !(origin->visible = drv_record_samples(run->record, VISIBLE, fail)))
 		return -1;
 	origin->ready = calloc(origin->ready_mask + 1u, sizeof(*origin->ready));
 	origin->slots = calloc(origin->depth, sizeof(*origin->slots));

@@ -41,7 +41,7 @@ static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
 	if (drv_pusher_measure(run, fail))
 		return -1;
-	drv_record_rate(run->record, 0, run->record->bytes, run->record->elapsed_ns);
+	drv_record_rate(run->record, THROUGHPUT, run->record->bytes, run->record->elapsed_ns);
 	return 0;
 }
 

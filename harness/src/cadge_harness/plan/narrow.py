@@ -93,9 +93,14 @@ def _check_patterns(sweep: SweepFile, workloads: Workloads, asked: Asked, name: 
         if pattern not in here:
             text = f"pattern: {pattern}"
             others = [path.stem for path in sorted(folder.glob("*.yml")) if _names(path, text)]
+            example = folder / "smoke.yml"
+            advice = (
+                f"{pattern} is in --sweep {', '.join(others)}"
+                if others
+                else f"copy {example}, write {{pattern: {pattern}, ...}} under patterns, and use --sweep FILE"
+            )
             raise UsageError(
-                f"--patterns: the sweep {name} does not measure {pattern}, but {', '.join(here)}"
-                + (f"; {pattern} is in --sweep {', '.join(others)}" if others else "")
+                f"--patterns: the sweep {name} does not measure {pattern}, but {', '.join(here)}; {advice}"
             )
 
 

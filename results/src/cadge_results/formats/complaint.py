@@ -56,7 +56,7 @@ EXAMPLES_BY_PATTERN: Mapping[str, str] = {
     r"^[a-z0-9]+$": "ucx",
     r"^[a-z][a-z0-9]*$": "ucx",
     r"^[a-z]*$": "ucx",
-    r"^[a-z_]+$": "peer_death",
+    r"^[a-z_]+$": "peer_dies",
     r"^[A-Z][A-Z_]*$": "ONE_SIDED",
     r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$": "UCX_",
     r"^[a-z0-9][a-z0-9._+-]*$": "nginx",

@@ -139,7 +139,9 @@ class LayerFile(Document):
     """Each thread of each endpoint has a context; points that need more of them on a host are refused."""
     rights: tuple[Right, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What its processes need to be opened, beside what any user may do, in the words of setpriv(1)."""
-    known_faults: tuple[KnownFault, ...] = ()
+    known_faults: tuple[KnownFault, ...] = Field(
+        default=(), examples=[[{"test": "peer_dies", "place": "within", "reason": "it hangs in foo_send"}]]
+    )
     variables: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$")], ...] = ()
     """How the names of the environment variables begin that steer its library, and that a sweep may set."""
     natives: tuple[Native, ...] = Field(default=(), exclude_if=lambda value: not value)

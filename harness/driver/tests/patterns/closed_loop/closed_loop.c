@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pattern closed_loop: a closed loop of requests and answers of two sizes, one at a time, answers of as many bytes as asked.
+ * Pattern closed_loop: a closed loop, one request at a time. Request and reply have a size each.
  * The shortest pattern with a loop of its own.
  */
 #include "closed_loop.params.h"
@@ -25,7 +25,7 @@ static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 	const struct parameters *parameters = run->parameters;
 
 	return drv_ask_start(run, NULL, 1, (size_t)parameters->request_bytes, true, fail) ||
-			       !drv_record_samples(run->record, 0, fail)
+			       !drv_record_samples(run->record, LATENCY, fail)
 		       ? -1
 		       : 0;
 }
@@ -39,7 +39,8 @@ static int call(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *f
 		drv_call(&client->requester, (size_t)parameters->request_bytes, key, span_out, fail);
 
 	if (!status && client->requester.step == DRV_STEP_MEASURE)
-		drv_sample(run->record->values[0].samples, drv_clock_to_ns(&run->engine->clock, *span_out));
+		drv_sample(run->record->values[LATENCY].samples,
+			   drv_clock_to_ns(&run->engine->clock, *span_out));
 	return status;
 }
 

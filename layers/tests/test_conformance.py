@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import warnings
@@ -709,6 +710,14 @@ def test_a_hung_test_shows_where_its_ranks_are(fault: str) -> None:
         named = [line.split()[1].split("+")[0] for line in rank.splitlines() if f"(bad-{fault}.so)" in line]
         assert named[:2] == ["spin_for_ever", "base_poll"], report.errors
         assert "test_message_empty+" in rank
+
+
+@pytest.mark.paired
+def test_threads_that_take_no_signal_are_one_line_of_a_rank() -> None:
+    report = run(BUILDS["release"], bad("hangs-beside-threads"), "--deadline", "2", *only("message_empty"))
+    lines = [line for line in report.errors.splitlines() if line.startswith("# rank ") and "block signals" in line]
+    assert [re.findall(r"\d+", line)[:2] for line in lines] == [["0", "5"], ["1", "5"]], report.errors
+    assert report.errors.count("spin_for_ever+") == 2
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,8 +324,33 @@ static void chan_dial(struct cadge_chan *chan)
 }
 
 #ifdef FLAW_POLL_HANG
+#ifdef FLAW_SILENT_THREADS
+static void *wait_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* As a library's own threads: none takes a signal. */
+static void start_silent_threads(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (unsigned int i = 0; i < FLAW_SILENT_THREADS; i++)
+		pthread_create(&thread, NULL, wait_for_ever, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+#endif
+
 static void spin_for_ever(void)
 {
+#ifdef FLAW_SILENT_THREADS
+	start_silent_threads();
+#endif
 	for (;;)
 		sched_yield();
 }

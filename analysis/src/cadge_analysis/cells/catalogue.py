@@ -240,7 +240,7 @@ def _ratios(files: Sequence[PatternFile]) -> Iterator[Entry]:
         yield Entry(
             "generator",
             (Field("generator_share", lambda row: row.share),),
-            headed(say("shown.of_generators_limit"), "%"),
+            headed(words.OF_GENERATORS_LIMIT, "%"),
             lambda row: shown.share_value(row.share, row.cell.case.file.knee),
         )
 

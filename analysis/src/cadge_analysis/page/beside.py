@@ -65,8 +65,8 @@ FLAGS = {Verdict.SLOWER: "worse", Verdict.FASTER: "better"}
 FATES = {
     Fate.FAILING: ("Newly failing", say("beside.failing"), True),
     Fate.LOST: ("No longer measured", say("beside.lost"), True),
-    Fate.DISAPPEARED: ("Disappeared", say("beside.disappeared"), False),
-    Fate.APPEARED: ("Appeared", say("beside.appeared"), False),
+    Fate.DISAPPEARED: ("Disappeared", say("beside.not_planned", side="second"), False),
+    Fate.APPEARED: ("Appeared", say("beside.not_planned", side="first"), False),
     Fate.WORKING: ("Newly measured", say("beside.working"), False),
     Fate.REFUSED: ("Refused", say("beside.refused"), True),
     Fate.UNMATCHED: (say("beside.unmatched_title"), say("beside.unmatched"), False),
@@ -186,7 +186,7 @@ def _remarks(found: Against) -> Iterator[Remark]:
     one = drift_words.beyond(found.drift, log1p(found.margin))
     if one is not None:
         text = f"{_sentence(drift_words.where(one))}: {drift_words.moved_alike(one)}."
-        yield Remark(serious=False, title=say("beside.machine_moved"), text=text)
+        yield Remark(serious=False, title=words.MACHINE_MOVED, text=text)
     gone = Counter(left.fate for left in found.left)
     lost = gone[Fate.FAILING] + gone[Fate.LOST] + gone[Fate.DISAPPEARED]
     if lost:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-from cadge_analysis import messages
+from cadge_analysis import messages, words
 from cadge_results import Campaign
 from cadge_results.publish.published import LEFT_OUT
 
@@ -73,7 +73,7 @@ def readme(campaign: Campaign, *, title: str, licence: str) -> bytes:
     meta = campaign.meta
     name = campaign.campaign_id
     redacted = meta.redacted
-    dirty = " " + say("bundle.uncommitted") if meta.tool.dirty else ""
+    dirty = " " + words.UNCOMMITTED if meta.tool.dirty else ""
     withheld = "".join(f"- {layer}: {why}\n" for layer, why in redacted.withheld.items()) if redacted else ""
     return (
         say(

@@ -102,17 +102,17 @@ def _problems(one: Hypothesis, studies: Path, sweeps: Collection[str], patterns:
     named = [figure.study for figure in one.published] + [test.study for test in one.tested if test.study]
     for study in named:
         if not (studies / study / FILE).is_file():
-            yield say("hypothesis_file.there_no_study", study=study)
+            yield say("hypothesis_file.none_called", kind="study", name=study)
     for figure in one.published:
         if figure.figure not in read_study(studies / figure.study).figures:
-            yield say("hypothesis_file.study_no_figure", study=figure.study, figure=figure.figure)
+            yield say("hypothesis_file.study_has_none", study=figure.study, kind="figure", name=figure.figure)
     for test in one.tested:
         if test.section and test.section not in set(_titles(_raw(studies / test.study / FILE))):
-            yield say("hypothesis_file.study_no_section", study=test.study, section=test.section)
+            yield say("hypothesis_file.study_has_none", study=test.study, kind="section", name=test.section)
         if test.sweep and test.sweep not in sweeps:
-            yield say("hypothesis_file.there_no_sweep", sweep=test.sweep)
+            yield say("hypothesis_file.none_called", kind="sweep", name=test.sweep)
         if test.pattern and test.pattern not in patterns:
-            yield say("hypothesis_file.there_no_pattern", pattern=test.pattern)
+            yield say("hypothesis_file.none_called", kind="pattern", name=test.pattern)
 
 
 def _raw(path: Path) -> dict[str, JsonValue]:

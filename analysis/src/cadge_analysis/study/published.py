@@ -323,7 +323,7 @@ class GridOf(Frozen):
         names = {column.name for column in self.columns}
         for row in self.known:
             if unknown := sorted({*row.cells, *row.said} - names):
-                raise ValueError(say("published.no_column_called", row=row.name, unknown=unknown[0]))
+                raise ValueError(say("published.none_called", where=row.name, kind="column", name=unknown[0]))
         return self
 
 
@@ -420,7 +420,9 @@ class Published(Document):
         titles = {one.title for one in self.contrasts}
         for claimed in self.hypotheses:
             if claimed.contrast and claimed.contrast not in titles:
-                raise ValueError(say("published.no_contrast_called", claim=claimed.claim, contrast=claimed.contrast))
+                raise ValueError(
+                    say("published.none_called", where=claimed.claim, kind="contrast", name=claimed.contrast)
+                )
             if claimed.size is not None and claimed.size not in (self.shares.figures if self.shares else {}):
                 raise ValueError(say("published.no_share_bytes_published", claim=claimed.claim, size=claimed.size))
         return self

@@ -82,6 +82,7 @@ from cadge_analysis.study.published import TAGS, BillOf, PropertyOf, Published, 
 from cadge_results import Campaign, Written, write_output
 
 say = partial(messages.say, "study")
+in_section = partial(messages.say, "sections")
 
 MINIMUM_PX = 620
 NOTHING_OF_OURS = say("views.no_point_study_number")
@@ -238,7 +239,7 @@ def _provenance(comparisons: Sequence[Comparison], sections: Mapping[str, Compar
             yield Heading(3, one.data.meta.campaign_id)
             made = ", ".join(name for name, of in sections.items() if of is one)
             yield plain(f"{provenance.deck(one.data)}{f' Of it: {made}.' if made else ''}")
-        yield plain(say("command"))
+        yield plain(in_section("command"))
         yield Command(provenance.command(one.data))
         yield Facts(provenance.campaign_facts(one.data))
 

@@ -18,7 +18,6 @@ from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.steered import scheduling
 from cadge_analysis.versus.conditions import PASSING, environment, pinned
-from cadge_analysis.versus.moved import SPOKEN
 from cadge_analysis.versus.sides import Side
 from cadge_results import LaunchRecord
 from cadge_results.formats.result import Result
@@ -201,4 +200,4 @@ def _probe_aspects(side: Side, cell: Cell) -> Iterator[tuple[Key, tuple[float, s
     for name, values in seen.items():
         middle = median(values)
         spread = f", {units.sig3(min(values))} to {units.sig3(max(values))}" if len(values) > 1 else ""
-        yield ("machine meanwhile", f"{SPOKEN[name]}, median"), (middle, f"{units.sig3(middle)} ns{spread}")
+        yield ("machine meanwhile", f"{words.PROBES[name]}, median"), (middle, f"{units.sig3(middle)} ns{spread}")

@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from math import exp, log
 
-from cadge_analysis import messages
+from cadge_analysis import words
 from cadge_analysis.stats.attempt_columns import MACHINE_PROBES
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.versus.sides import Side
-
-say = partial(messages.say, "versus")
-
-SPOKEN = {one: say(f"moved.spoken.{one}") for one in ("line_ns", "copy_ns", "clock_ns")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +61,7 @@ def _floor_logs(side: Side) -> dict[tuple[str, ...], float]:
 def _probes(first: Dataset, second: Dataset) -> Iterator[Moved]:
     ours, theirs = _medians(first), _medians(second)
     for name, place in sorted(ours.keys() & theirs.keys(), key=lambda key: (MACHINE_PROBES.index(key[0]), key[1])):
-        yield _moved(f"{SPOKEN[name]}, {place}", [log(theirs[name, place]) - log(ours[name, place])])
+        yield _moved(f"{words.PROBES[name]}, {place}", [log(theirs[name, place]) - log(ours[name, place])])
 
 
 def _medians(data: Dataset) -> dict[tuple[str, str], float]:

@@ -191,9 +191,9 @@ def _wanted(
         TOOLS,
         natives,
         patterns,
-        layers=names_of(layer_names, list(natives), say("crosscheck.layer_with_tool")) if layer_names else (),
+        layers=names_of(layer_names, list(natives), say("crosscheck.with_tool", kind="layer")) if layer_names else (),
         named=named,
-        only=names_of(pattern_names, known, say("crosscheck.pattern_with_tool")) if pattern_names else (),
+        only=names_of(pattern_names, known, say("crosscheck.with_tool", kind="pattern")) if pattern_names else (),
         places=where or ["within"],
         sizes=sizes_of(sizes or (SIZES,)),
     )

@@ -42,7 +42,7 @@ def up(hosts: int, output: Output) -> int:
 def down(output: Output) -> int:
     """End the emulated hosts. Refused while somebody measures there."""
     was_up = testbeds.down()
-    lines = [say("testbed.is_down") if was_up else say("testbed.was_down")]
+    lines = [say("testbed.is", state="down") if was_up else say("testbed.was_down")]
     return output.finish(EXIT_OK, {"was_up": was_up}, lines)
 
 

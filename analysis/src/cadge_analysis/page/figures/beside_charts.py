@@ -119,11 +119,7 @@ def _ratio_figure(group: _Group, panel: RatioPanel, looks: Looks) -> PanelFigure
     case, changes = group.case, group.changes
     name = f"ratio-{case.pattern}-{case.place}-{case.wait}"
     title = f"{words.figure(case)}, {mode_of(case)}"
-    better = (
-        say("beside_charts.below_is_better")
-        if changes[0].quantity.better == "low"
-        else say("beside_charts.above_is_better")
-    )
+    better = say("beside_charts.second_is_better", side="below" if changes[0].quantity.better == "low" else "above")
     changed = sum(one.judged.verdict in CHANGED for one in changes)
     note = f"{changed} of {units.count_of(len(changes), 'cell')} changed; {better}."
     if group.others:

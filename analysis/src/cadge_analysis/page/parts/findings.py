@@ -26,7 +26,6 @@ PEERS_NAMED = 3
 REASONS_MOST = 8
 OF_SPEED = frozenset({"cpu", "cores", "governor", "mitigations", "virtualisation", "clocksource", "thp"})
 """Facts of a host that may be why it is slow."""
-SPOKEN = {one: say(f"findings.spoken.{one}") for one in ("copy_ns", "clock_ns")}
 NOTHING = say("findings.nothing")
 
 
@@ -116,7 +115,7 @@ def _symptom(symptom: Symptom, *, one_other: bool) -> str:
         busy = say("findings.host_busy", here=here, others=others, there=there)
         return f"{busy} {say('findings.host_takes', ratio=ratio)} {say('findings.host_rest', launches=launches)}"
     here, there = (units.sig3(value) for value in (symptom.here, symptom.others))
-    slower = say("findings.host_slower", what=SPOKEN[symptom.what], here=here, others=others, there=there)
+    slower = say("findings.host_slower", what=words.PROBES[symptom.what], here=here, others=others, there=there)
     return f"{slower} {ratio} as long ({launches})"
 
 

@@ -57,7 +57,7 @@ def _columns(file: PatternFile, rule: KneeRule) -> tuple[Column, ...]:
         Column(key="knee", head=f"knee, {axis.title}"),
         Column(key="knee_rate", head=say("knee_table.rate"), unit="1/s"),
         Column(key="rest_p99", head=f"p99 at {rest}", unit="\u00b5s"),
-        Column(key="generator", head=say("knee_table.share"), unit="%"),
+        Column(key="generator", head=words.OF_GENERATORS_LIMIT, unit="%"),
         Column(key="launches", head="launches"),
     )
 

@@ -283,7 +283,7 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(
             name="Tool",
             text=f"cadge {meta.tool.version}, revision {meta.tool.revision}"
-            + (" " + say("provenance.uncommitted") if meta.tool.dirty else ""),
+            + (" " + words.UNCOMMITTED if meta.tool.dirty else ""),
         ),
         Fact(name="Driver", text=drivers or say("provenance.no_launch")),
         Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),

@@ -123,7 +123,7 @@ def _of_drift(found: Against) -> Iterator[Item]:
     """Say where everything moved by more than what counts as the same: that is taken out of each change."""
     one = drift_words.beyond(found.drift, log1p(found.margin))
     if one is not None:
-        head = Span(say("since.machine_moved"), strong=True)
+        head = Span(words.MACHINE_MOVED, strong=True)
         said = f", {drift_words.where(one)}: {drift_words.moved_alike(one)}."
         yield Item(kind="machine", spans=(head, Span(said)))
 
@@ -135,7 +135,7 @@ def _of_machine(found: Against) -> Iterator[Item]:
         most = max(beyond, key=lambda one: abs(one.log_ratio))
         others = say("since.other_things", n=len(beyond) - 1) if beyond[1:] else ""
         text = " " + say("since.machine_took", ratio=most.ratio, what=most.what, others=others)
-        spans = (Span(say("since.machine_moved"), strong=True), Span(text))
+        spans = (Span(words.MACHINE_MOVED, strong=True), Span(text))
         yield Item(kind="machine", spans=spans)
 
 

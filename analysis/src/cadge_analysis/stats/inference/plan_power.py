@@ -157,14 +157,9 @@ def sentences(plan: Plan) -> tuple[str, ...]:
         if looks:
             text = say("plan_power.looks_decide", where=_where(promised[0]), looks=_at_looks(looks, promised[0]))
         found.append(text if len(promised) == 1 else say("plan_power.largest_family", text=text, n=len(promised)))
-    if few:
-        launches, enough = min(_in_all(plan, one) for one in few), max(map(launches_to_promise, few))
-        found.append(
-            say("plan_power.no_verdicts", n=len(few), families=len(families), launches=launches, enough=enough)
-        )
-    if unranked:
-        launches, enough = min(_in_all(plan, one) for one in unranked), max(map(launches_to_rank, unranked))
-        found.append(
-            say("plan_power.no_ranks", n=len(unranked), families=len(families), launches=launches, enough=enough)
-        )
+    for what, short, needed in (("verdicts", few, launches_to_promise), ("ranks", unranked, launches_to_rank)):
+        if short:
+            launches, enough, n = min(_in_all(plan, one) for one in short), max(map(needed, short)), len(short)
+            lacking = {"what": what, "n": n, "families": len(families), "launches": launches, "enough": enough}
+            found.append(say("plan_power.too_few_launches", **lacking))
     return tuple(found)

@@ -48,6 +48,27 @@ def test_one_group_seldom_looks_like_two(draw: Callable[[random.Random], float],
     assert found <= at_most * DRAWS
 
 
+@pytest.mark.parametrize(
+    ("draw", "launches", "least", "most"),
+    [
+        (normal, 9, 0.03, 0.07),
+        (normal, 15, 0.03, 0.08),
+        (normal, 40, 0.0, 0.06),
+        (lambda rng: normal(rng) + 5.2 * (rng.random() < 0.5), 9, 0.5, 0.75),
+        (lambda rng: normal(rng) + 5.2 * (rng.random() < 0.5), 18, 0.9, 1.0),
+        (lambda rng: normal(rng) + 5.2 * (rng.random() < 0.2), 30, 0.65, 1.0),
+    ],
+)
+def test_for_verdicts_two_groups_are_suspected_sooner(
+    draw: Callable[[random.Random], float], launches: int, least: float, most: float
+) -> None:
+    rng = random.Random(20)
+    found = sum(modes.may_have_two_levels([draw(rng) for _ in range(launches)]) for _ in range(DRAWS))
+    assert least * DRAWS <= found <= most * DRAWS
+    assert not modes.may_have_two_levels([1.0] * launches)
+    assert not modes.may_have_two_levels([1.0, 2.0] * 4)
+
+
 def test_two_groups_of_launches() -> None:
     mixed = modes.of_launches(rounds([1000, 1900, 1010, 1920, 990, 1005, 1910, 1000, 1890]))
     assert mixed == modes.Modes(low=1000, high=1905, lower=5, upper=4, border=1890, in_order=False)

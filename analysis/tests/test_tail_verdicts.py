@@ -117,6 +117,13 @@ def test_one_launch_without_samples_enough_takes_the_point_out_of_its_family(
     assert by_layer(enough)[FEW] == {"same"}
 
 
+def test_all_launches_together_need_as_many_samples_as_a_p99_that_is_shown(tmp_path: Path) -> None:
+    """Nine launches of 1,000 samples are 9,000."""
+    tails = found(made(tmp_path, world(few=1000), launches=9))[2]
+    assert not tails.by_point
+    assert all("needs 10" in why for why in tails.without.values())
+
+
 def test_where_the_baseline_has_too_few_nothing_is_compared(tmp_path: Path) -> None:
     _, verdicts, tails = found(made(tmp_path, world(), sweep={"baseline": FEW}))
     assert verdicts.comparisons == 18

@@ -443,12 +443,40 @@ def test_what_all_series_did_is_told_and_taken_out(alike: tuple[Side, Side]) -> 
     assert exp(machine.drift.common.value) == pytest.approx(1.07, abs=0.02)
     assert machine.drift.has_floors
     assert named_in(found) == set()
-    assert all(one.change == pytest.approx(one.ratio / exp(machine.drift.common.value)) for one in found.changes)
+    assert all(one.change == pytest.approx(one.ratio / exp(one.shift.commons[-1])) for one in found.changes)
     assert "series moved by +7." in moved_alike(machine)
     planted = against(alike[0], scaled(alike[1], {"": 1.07, SLOW: 1.5}), 0.05)
     assert named_in(planted) == {(SLOW, Verdict.SLOWER)}
     # what the rank sum of launches alone says, as before: everything is slower
     assert all(one.shift.shift.p < 0.05 for one in found.changes)
+
+
+def test_a_fourfold_slowdown_is_found_with_six_launches(tmp_path: Path) -> None:
+    """Of one layer, without floors and with: the others say what the machine did, and it has no part in that itself."""
+    for floors in (False, True):
+        usual = {"layers": LAYERS[:5], "places": ("between",), "floors": floors, "launches": 6}
+        before, after = (side(made(tmp_path / f"{seed} {floors}", seed=seed, **usual)) for seed in (7, 8))
+        found = against(before, scaled(after, {SLOW: 4}), 0.05)
+        assert named_in(found) == {(SLOW, Verdict.SLOWER)}
+        assert all(one.judged.verdict is Verdict.SLOWER for one in found.changes if one.series == SLOW)
+        plain = against(before, after, 0.05)
+        freed = {
+            one.name: {(of.shift.commons, of.shift.error) for of in (one, *plain.changes) if of.name == one.name}
+            for one in found.changes
+            if one.series == SLOW
+        }
+        assert all(len(drifts) == 1 for drifts in freed.values())
+
+
+@pytest.mark.parametrize("times", [1.02, 1.1, 1.3])
+def test_no_smaller_change_is_called_one_than_is_printed(alike: tuple[Side, Side], times: float) -> None:
+    """The level of all cells falls with what is found, "the same" among it: the bound is read at that level."""
+    found = against(alike[0], scaled(alike[1], {SLOW: times}), 0.05)
+    (machine,) = found.drift
+    named = [one for one in found.changes if one.judged.verdict in (Verdict.FASTER, Verdict.SLOWER)]
+    assert named or times < 1.3
+    assert machine.least == pytest.approx(min(one.shift.beyond(one.judged.level) for one in found.changes))
+    assert all(abs(one.shift.log_ratio) > machine.least for one in named)
 
 
 @pytest.mark.long

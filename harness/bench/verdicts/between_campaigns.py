@@ -12,8 +12,9 @@ or faster is drift. With --plant, each layer in turn is made slower in the secon
     python harness/bench/verdicts/between_campaigns.py CAMPAIGN CAMPAIGN... [--plant 5,10,20]
     python harness/bench/verdicts/between_campaigns.py --simulate 200 [--plant 5,10,20]
 
-Simulated are pairs of campaigns of --series layers and five floors with four cells each, nine launches that lie 2 %
-apart, of which one in twenty stalls; the machine moves all by 4 %, each series by --drift and each cell by half of it.
+Simulated are pairs of campaigns of --series layers and five floors with four cells each, --launches launches that lie
+2 % apart, of which one in twenty stalls; the machine moves all by 4 %, each series by --drift and each cell by half of
+it.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from cadge_results import Campaign
 
 MARGIN = 0.05
 NAMED = {"faster", "slower"}
-CELLS, FLOORS, LAUNCHES = 4, 5, 9
+CELLS, FLOORS = 4, 5
 METHODS = ("launches", "drift")
 
 
@@ -119,15 +120,17 @@ def of_campaigns(sides: Sequence[Side], plant: float | None) -> Count:
     return count
 
 
-def launches(chance: random.Random, middle: float) -> list[float]:
+def launches(chance: random.Random, middle: float, often: int) -> list[float]:
     """Return what the launches of a cell gave."""
     return [
         exp(middle + chance.gauss(0, 0.02) + (chance.expovariate(5) if chance.random() < 0.05 else 0))
-        for _ in range(LAUNCHES)
+        for _ in range(often)
     ]
 
 
-def simulated(chance: random.Random, series: int, drift: float, plant: float | None) -> list[tuple[Drifted, str, bool]]:
+def simulated(
+    chance: random.Random, series: int, drift: float, plant: float | None, often: int
+) -> list[tuple[Drifted, str, bool]]:
     """Return the cells of a pair of campaigns, in the first layer of which something may be planted."""
     machine = chance.gauss(0, 0.04)
     seen: list[tuple[int, Shift]] = []
@@ -135,26 +138,26 @@ def simulated(chance: random.Random, series: int, drift: float, plant: float | N
         own = machine + chance.gauss(0, drift)
         for _ in range(CELLS):
             by = own + chance.gauss(0, drift / 2)
-            first, second = launches(chance, 0.0), launches(chance, by)
+            first, second = launches(chance, 0.0, often), launches(chance, by, often)
             if plant and number == 0:
                 second = [one * (1 + plant) for one in second]
             shift = unpaired(first, second)
             if shift is not None:
                 seen.append((number, shift))
-    known = between(
-        [
-            CellMove(series=str(number), is_floor=number >= series, shift=one.log_ratio, error=error_of(one))
-            for number, one in seen
-        ]
-    )
-    if known is None:
-        raise SystemExit("--series: with so few series drift is not known")
-    commons = (known.common.value,) if known.has_floors else (0.0, known.common.value)
-    return [
-        (Drifted(one, commons, known.error, known.freedom), "low", bool(plant) and number == 0)
+    moves = [
+        CellMove(series=str(number), is_floor=number >= series, shift=one.log_ratio, error=error_of(one))
         for number, one in seen
-        if number < series
     ]
+    found = []
+    for number, one in seen:
+        if number >= series:
+            continue
+        known = between(moves, without=str(number))
+        if known is None:
+            raise SystemExit("--series: with so few series drift is not known")
+        commons = (known.common.value,) if known.has_floors else (0.0, known.common.value)
+        found.append((Drifted(one, commons, known.error, known.freedom), "low", bool(plant) and number == 0))
+    return found
 
 
 def main() -> None:
@@ -165,6 +168,7 @@ def main() -> None:
     parser.add_argument("--plant", default="", metavar="PERCENT,...")
     parser.add_argument("--series", type=int, default=10)
     parser.add_argument("--drift", type=float, default=0.02)
+    parser.add_argument("--launches", type=int, default=9)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     sides = [Side(str(path), read(Campaign(path))) for path in given.campaigns]
@@ -172,7 +176,7 @@ def main() -> None:
         if given.simulate:
             chance, count = random.Random(given.seed), Count()  # noqa: S311 - repeatable on purpose
             for _ in range(given.simulate):
-                count.add(simulated(chance, given.series, given.drift, plant))
+                count.add(simulated(chance, given.series, given.drift, plant, given.launches))
         else:
             count = of_campaigns(sides, plant)
         print(f"planted {100 * plant:.0f} %" if plant else "nothing planted", flush=True)

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator
 from math import log
 from statistics import fmean
 
-from cadge_analysis.stats.inference.modes import has_two_levels
+from cadge_analysis.stats.inference.modes import has_two_levels, may_have_two_levels
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.sequential import ERROR, FOUR_LOOKS, LookPlan, fixed
 from cadge_analysis.stats.inference.serial import STRICTER, Serial, serial_correlation
@@ -126,11 +126,11 @@ class Family:
     def named(self, launches: int, looks: LookPlan, serial: Serial | None) -> tuple[float, float]:
         """Return the share of false names, and of the slower ones that are called so."""
         pairs = {at: dict(enumerate(one)) for at, one in self.differences(launches)}
-        base = has_two_levels(self.base[:launches])
+        base = may_have_two_levels(self.base[:launches])
         on_two = [
             at
             for at, one in pairs.items()
-            if base or has_two_levels(list(one.values())) or has_two_levels(self.sides[at][:launches])
+            if base or has_two_levels(list(one.values())) or may_have_two_levels(self.sides[at][:launches])
         ]
         used, withheld = (serial.used, serial.withheld) if serial else (0.0, False)
         found = verdicts(pairs, DELTA, looks, correlation=used, withheld=withheld, on_two_levels=on_two)

@@ -4,7 +4,8 @@
 A launch has a p99 of its own where enough of its samples lie beyond it. How many do is a Poisson number, nearly; with
 BEYOND expected it is wrong by a third (one standard error), so that the launch's p99 is some quantile between about
 98.7 and 99.3 %. With fewer it says which single operation was slow. Where one launch has fewer the cell has no p99 at
-all: to leave out such launches would leave out the slow ones.
+all: to leave out such launches would leave out the slow ones. Nor has it one where all launches together have fewer
+than the p99 of a cell asks for (`intervals.tails`): no verdict stands on a p99 that is not shown.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def _own_p99(numbers: Numbers) -> Rounds | str:
     needed = samples_needed(P99)
     if numbers.fewest < needed:
         return say("measures.few_samples", fewest=numbers.fewest, needed=needed)
+    if numbers.p99 is not None and numbers.p99.reason:
+        return numbers.p99.reason
     return numbers.own_p99
 
 

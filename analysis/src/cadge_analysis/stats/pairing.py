@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
-from cadge_analysis.stats.inference.modes import has_two_levels
+from cadge_analysis.stats.inference.modes import has_two_levels, may_have_two_levels
 from cadge_analysis.stats.inference.sequential import LookPlan, fixed
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Cell, Dataset, RoundKey
@@ -132,9 +132,9 @@ def _medians(ours: Rounds | None, base: Rounds | None, *, more_is_better: bool) 
 
 
 def _two_levels(pairs: Rounds, *sides: Rounds | None) -> bool:
-    """Tell whether differences, or either side in the same rounds, are on two levels."""
+    """Tell whether differences are on two levels, or either side in the same rounds may be."""
     logs = [[log(side[key]) for key in pairs] for side in sides if side]
-    return any(map(has_two_levels, (list(pairs.values()), *logs)))
+    return has_two_levels(list(pairs.values())) or any(map(may_have_two_levels, logs))
 
 
 def _shortened(looks: LookPlan, pairs_at: Sequence[int]) -> LookPlan:

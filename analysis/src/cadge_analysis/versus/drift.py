@@ -10,7 +10,7 @@ beside what the two campaigns show themselves: that is of these very hours, and 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -18,10 +18,8 @@ from math import sqrt
 from cadge_analysis.selftest.pinned import is_of_this_machine
 from cadge_analysis.stats.inference.between import Between, CellMove, between
 from cadge_analysis.stats.inference.drifted import Drifted
-from cadge_analysis.stats.inference.families import level_of
 from cadge_analysis.stats.inference.shift import Shift, error_of, unpaired
-from cadge_analysis.stats.inference.student import reach
-from cadge_analysis.stats.load import Case
+from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.sides import Side
@@ -34,9 +32,14 @@ WHOLE = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What the machine did, by group, and what the self-test says of campaigns on this machine, if it says anything."""
+    """What the machine did, by group, and what the self-test says of campaigns on this machine, if it says anything.
+
+    A cell is freed of what all other series of its group did: `without`, by group and series. A series that moved alone
+    is no part of that.
+    """
 
     groups: Mapping[Group, Between]
+    without: Mapping[tuple[Group, str], Between]
     usual: tuple[BetweenCampaigns, ...]
 
     def at(self, case: Case) -> tuple[Group, Between] | None:
@@ -45,19 +48,19 @@ class Drift:
         parts = (whole[:length] for length in range(len(whole), -1, -1))
         return next(((part, self.groups[part]) for part in parts if part in self.groups), None)
 
-    def used(self, case: Case) -> Between | None:
-        """Return the drift that a case is freed of; None where it is not known from these two campaigns."""
+    def used(self, case: Case, series: str) -> Between | None:
+        """Return the drift that a series' case is freed of; None where it is not known from these two campaigns."""
         found = self.at(case)
-        return found[1] if found else None
+        return self.without.get((found[0], series), found[1]) if found else None
 
-    def out_of(self, shift: Shift, case: Case, *, more_is_better: bool) -> Drifted | None:
-        """Return a shift less the drift that is in it; None where that is not known at all."""
-        found = self.used(case)
+    def out_of(self, shift: Shift, cell: Cell, *, more_is_better: bool) -> Drifted | None:
+        """Return a cell's shift less the drift that is in it; None where that is not known at all."""
+        found = self.used(cell.case, cell.series.label)
         if found is not None:
             common = -found.common.value if more_is_better else found.common.value
             return Drifted(shift, (common,) if found.has_floors else (0.0, common), found.error, found.freedom)
         if self.usual:
-            return allowed(shift, closest(self.usual, case))
+            return allowed(shift, closest(self.usual, cell.case))
         return None
 
 
@@ -91,7 +94,13 @@ def drift(first: Side, second: Side) -> Drift:
         found = {group: between(cells[group]) for group in sorted(asked)}
         known |= {group: one for group, one in found.items() if one is not None}
         asked = {group[:-1] for group, one in found.items() if one is None and group}
-    return Drift(groups=known, usual=_usual(first, second))
+    without = {
+        (group, series): others
+        for group in known
+        for series in {cell.series for cell in cells[group] if not cell.is_floor}
+        if (others := between(cells[group], without=series)) is not None
+    }
+    return Drift(groups=known, without=without, usual=_usual(first, second))
 
 
 def moved_cells(first: Side, second: Side) -> Iterator[tuple[Case, CellMove, Shift]]:
@@ -128,10 +137,10 @@ def _usual(first: Side, second: Side) -> tuple[BetweenCampaigns, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What the machine did to some of the compared cells, and what change of a single one it lets be told at all.
+    """What the machine did to some of the compared cells, and below what change none is called faster or slower.
 
-    `group`: of which series the drift was taken. `least`: as a logarithm, with however many launches; a layer of which
-    several cells changed needs less.
+    `group`: of which series the drift was taken. `least`: as a logarithm, with however many launches, at the level of
+    this comparison.
     """
 
     group: Group
@@ -140,12 +149,13 @@ class Told:
     least: float
 
 
-def told(found: Drift, cases: Sequence[Case]) -> tuple[Told, ...]:
-    """Return what befell the compared cells, each group once."""
-    groups = Counter(at[0] for case in cases if (at := found.at(case)) is not None)
-    level = level_of(1, max(1, len(cases)))
+def told(found: Drift, cells: Sequence[tuple[Case, Drifted, float]]) -> tuple[Told, ...]:
+    """Return what befell the compared cells, each group once; a cell is its case, its shift and its level."""
+    by_group: dict[Group, list[float]] = defaultdict(list)
+    for case, shift, level in cells:
+        if (at := found.at(case)) is not None:
+            by_group[at[0]].append(shift.beyond(level))
     return tuple(
-        Told(group=group, drift=one, cells=often, least=one.error * reach(level, one.freedom))
-        for group, often in sorted(groups.items())
-        for one in (found.groups[group],)
+        Told(group=group, drift=found.groups[group], cells=len(reaches), least=min(reaches))
+        for group, reaches in sorted(by_group.items())
     )

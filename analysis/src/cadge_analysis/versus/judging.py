@@ -61,7 +61,7 @@ def between_campaigns(
     if drift is None:
         shifts = [Drifted(shift) for _, _, shift in pairs]
         return Ruling(shifts=tuple(shifts), judged=tuple(_judge(pairs, shifts, margin)))
-    freed = [drift.out_of(shift, ours.cell.case, more_is_better=ours.more_is_better) for ours, _, shift in pairs]
+    freed = [drift.out_of(shift, ours.cell, more_is_better=ours.more_is_better) for ours, _, shift in pairs]
     known = [at for at, one in enumerate(freed) if one is not None]
     verdicts_of = iter(_judge([pairs[at] for at in known], [one for one in freed if one is not None], margin))
     unknown = Judged(verdict=Verdict.UNKNOWN, p=1.0, more=None, drowned=True)

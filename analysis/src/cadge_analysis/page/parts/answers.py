@@ -82,11 +82,25 @@ def _answer(
         spans += _group(leading, group, data, verdicts, said_once=said_once)
     spans += [Span(verdict_words.unranked(group)), Span(_two_groups(_named(leading)))]
     spans += [Span(f" {note}") for note in verdict_words.tax_notes((row.cell for row in rows), verdicts)]
+    if (held := cached_bytes(case)) is not None:
+        spans.append(Span(" " + say("answers.cached", size=units.size(held))))
     return Item(
         topic=_topic(case),
         spans=tuple(span for span in spans if span.text),
         more=verdict_words.beside_baseline(verdicts, rows),
     )
+
+
+def cached_bytes(case: Case) -> int | None:
+    """Return over how many bytes a rate's buffers rotate, so that a cache may hold them; None where it cannot be one.
+
+    A pattern has `spread` where its buffers can rotate over more than the caches hold.
+    """
+    file, workload = case.file, case.workload
+    can_spread = "spread" in file.parameters and file.parameters["spread"].unit == "bytes"
+    if file.main_quantity.kind != "rate" or not can_spread or workload.values.get("spread"):
+        return None
+    return workload.integer(file.axis) * (1 if workload.values.get("buffers") == "same" else file.deep(workload))
 
 
 def _group(

@@ -156,6 +156,19 @@ def drawn_picture(bars: int, questions: int) -> Picture:
     )
 
 
+@pytest.mark.parametrize(
+    ("columns", "heading"),
+    [
+        (100, "RPC of 8 B between hosts: median round trip, lower is better; floor 0.500 µs"),
+        (70, "RPC of 8 B between hosts: median round trip, lower is better"),
+        (50, "RPC of 8 B between hosts: median round trip"),
+        (42, "RPC of 8 B between hosts: lower is better"),
+    ],
+)
+def test_a_heading_names_its_quantity_as_long_as_there_is_room(columns: int, heading: str) -> None:
+    assert picture.lines(drawn_picture(2, 1), most=15, columns=columns)[0].rstrip() == heading
+
+
 @pytest.mark.parametrize("unicode", [True, False])
 @pytest.mark.parametrize("columns", [20, 40, 59, 60, 80, 100, 200])
 def test_it_keeps_within_its_lines_and_columns(columns: int, unicode: bool) -> None:

@@ -264,6 +264,8 @@ def test_other_patterns_depths_and_zero_bytes(tmp_path: Path) -> None:
     assert put.fields["work"].text == "direct"
     assert rows["pingpong/within/0/write+read/1"].fields["p50"].numbers[0] > 0
     assert root.one("section", id="pingpong-self")
+    (ratio,) = {row.fields["ratio"].smalls[0] for name, row in rows.items() if name.startswith("pingpong/self/")}
+    assert ratio == say("stats", "compare.floor_has_two_ends")
     assert "0 B" in root.one("figure", id="fig-pingpong-within-poll").text
 
 

@@ -296,7 +296,8 @@ def _heading(question: PicturedQuestion, columns: int) -> str:
     where += "" if question.wait == "poll" else f", {words.WAITS[question.wait]}"
     better = f"{'lower' if question.better == 'low' else 'higher'} is better"
     floor = "" if question.floor is None else f"; floor {units.sig3(question.floor)} {question.unit}"
-    tried = (f"{where}: {question.quantity}, {better}{floor}", f"{where}: {better}{floor}", f"{where}: {better}", where)
+    named = f"{where}: {question.quantity}"
+    tried = (f"{named}, {better}{floor}", f"{named}, {better}", named, f"{where}: {better}", where)
     return next((one for one in map(harmless, tried) if cells_wide(one) <= columns), harmless(where))
 
 

@@ -114,6 +114,8 @@ def floor_key(case: Case, plan: Plan) -> FloorKey | str:
 
 
 def _unmeasured(case: Case, size: int) -> str:
+    if case.place == "self":
+        return say("compare.floor_has_two_ends")
     return say("compare.floor_not_measured", size=units.size(size), wait=case.wait)
 
 

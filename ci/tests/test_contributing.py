@@ -136,6 +136,17 @@ def test_conformance_refuses_a_layer_file_as_the_harness_does(tree: Path) -> Non
     assert f"{name}:" in done.stderr.splitlines()[0]
 
 
+def test_conformance_fails_where_the_suite_runs_no_test(tree: Path) -> None:
+    """A misspelt test must not read as a layer that conforms."""
+    without_foo(tree)
+    assert make(tree, commands()[0]).returncode == 0
+    fill_in(tree / "layers/am/foo.layer.yml")
+    done = make(tree, commands()[1], ONLY="no_such_test")
+    assert done.returncode == 2
+    assert "no test is called 'no_such_test'" in done.stderr
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {"FAILED"}
+
+
 def test_slots_have_no_names_of_the_library(tree: Path) -> None:
     """A layer called after its library, whose functions have its name: here mq_open, mq_close."""
     environment = {**os.environ, "NAME": "posix-mq", "LAYERS": "posix-mq"}

@@ -52,7 +52,7 @@ def checkout(checkout: Checkout) -> Checkout:
 
 @pytest.fixture
 def repeating(checkout: Checkout) -> Checkout:
-    """One whose sweep lets disturbed launches be made again twice."""
+    """One whose sweep lets disturbed launches be repeated twice."""
     sweep = checkout.harness / "sweeps/tiny.yml"
     sweep.write_text(sweep.read_text() + "repeat_hindered: 2\n")
     return checkout

@@ -60,8 +60,8 @@ struct options {
 	const char *mpirun;
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;
-	unsigned int cycles;     /* of no_growth */
-	unsigned int scale;      /* deadlines are multiplied by this */
+	unsigned int cycles; /* of no_growth */
+	unsigned int scale;  /* deadlines, and what a wait may use of the processor, are multiplied by this */
 	unsigned int deadline_s; /* no test may take longer; 0: each has its own */
 	bool json, list, verbose;
 	struct cadge_setting settings[SETTINGS_MAX];

@@ -128,7 +128,7 @@ static const char usage[] =
 	"  --set NAME=VALUE     an open-time setting; may be repeated\n"
 	"  --stated NAME=VALUE  what the layer file says (ci/layer_facts.awk); may be repeated\n"
 	"  --cycles N           of no_growth (1000)\n"
-	"  --scale N            multiplies all deadlines (1; 3 under a sanitizer)\n"
+	"  --scale N            multiplies deadlines and what a wait may cost (1; 3 under a sanitizer)\n"
 	"  --deadline S         no test may take longer than S seconds (each has its own)\n"
 	"  --mpirun PATH        (mpirun) for layers whose library starts once a process: Open MPI's or "
 	"MPICH's\n"

@@ -125,7 +125,7 @@ static int idle_is_cheap(struct endpoint *ep)
 	}
 	cpu = cpu_ns() - cpu;
 	switches = voluntary_switches() - switches;
-	if (cpu * 20 > total_ns)
+	if (cpu * 20 > total_ns * r->opt->scale)
 		return fail(r,
 			    "waiting 300 ms for nothing used %llu ms of CPU in %llu waits: it does not sleep",
 			    (unsigned long long)(cpu / NS_PER_MS), (unsigned long long)waits);

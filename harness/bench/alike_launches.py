@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launches of every pattern that end after a number of operations, for programs that compare two builds of the driver.
+"""Launches of every pattern, for programs that compare two builds of the driver.
 
 What is measured is derived from the patterns' files: the usual workload of each, and others that differ from it in one
-parameter, so that each choice of a pattern is there. A build is a folder with `bin/cadge-driver` and `layers`.
+parameter, so that each choice of a pattern is there. A point ends after its time, or after a number of operations. A
+build is a folder with `bin/cadge-driver` and `layers`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hosts
+
 from cadge_harness.plan.cast import Cast, cast_of
-from cadge_results import PatternFile, Workload, read_workloads
+from cadge_results import LayerFile, PatternFile, Workload, read_workloads
 from cadge_results.formats.point import Value
+from cadge_results.plugins.catalogue import load_yaml
 from cadge_results.plugins.parameter import Parameter
 from cadge_results.plugins.pattern import declared
 
@@ -30,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PATTERNS = read_workloads(ROOT / "harness").patterns
 ENDPOINTS_MOST = 8
 TIMEOUT_S = 120
+OOB_PORT = 18600
+"""Where endpoint 0 listens in a network namespace of its own."""
 
 Json = dict[str, Any]
 
@@ -42,6 +48,7 @@ class Setting:
     place: str
     wait: str
     operations: int
+    """Each point ends after so many; 0: after its time."""
     shims: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     seed: int = 4711
@@ -102,19 +109,30 @@ def chosen(names: Sequence[str], given: Sequence[str], *, varied: bool) -> dict[
 
 
 def launches(workloads: Iterable[Workload], setting: Setting) -> Iterator[Json]:
-    """Yield launch files of the workloads of one pattern: those with the same cast share one."""
+    """Yield launch files of the workloads of one pattern: those with the same cast share one.
+
+    At place between the hosts are the two that `hosts.two` makes.
+    """
+    there = [hosts.end(number)["host"] for number in range(2)] if setting.place == "between" else ["here"]
     by_cast: dict[Cast, list[Workload]] = {}
     for workload in workloads:
         file = PATTERNS[workload.pattern]
-        by_cast.setdefault(cast_of(file, workload, setting.place, ["here"]), []).append(workload)  # type: ignore[arg-type]
+        by_cast.setdefault(cast_of(file, workload, setting.place, there), []).append(workload)  # type: ignore[arg-type]
     for cast, some in by_cast.items():
         yield document(cast, some, setting)
+
+
+def launcher_of(layer: str) -> str:
+    """Return what starts the endpoints of a layer."""
+    style, substrate = layer.split("-", 1)
+    return load_yaml(ROOT / "layers" / style / f"{substrate}.layer.yml", LayerFile).launcher
 
 
 def document(cast: Cast, workloads: Sequence[Workload], setting: Setting) -> Json:
     """Return one launch file."""
     cores = sorted(os.sched_getaffinity(0))
     taken = iter(range(1000))
+    ends = {hosts.end(number)["host"]: hosts.end(number) for number in range(2)}
     used = {one.pattern: PATTERNS[one.pattern] for one in workloads}
     return {
         "schema": "cadge.launch/2",
@@ -123,23 +141,20 @@ def document(cast: Cast, workloads: Sequence[Workload], setting: Setting) -> Jso
         "kind": "layer",
         "layer": setting.layer,
         "shims": list(setting.shims),
-        "launcher": "direct",
+        "launcher": launcher_of(setting.layer),
         "place": setting.place,
         "wait": setting.wait,
         "settings": dict(setting.settings),
         "seed": setting.seed,
-        "operations": setting.operations,
+        **({"operations": setting.operations} if setting.operations else {}),
         "deadline_ms": TIMEOUT_S * 1000,
         "ports": [0, 0],
         "endpoints": [
             {
+                **ends.get(end.host, {"host": end.host, "device": "lo", "address": "127.0.0.1", "raw_device": ""}),
                 "role": end.role,
-                "host": end.host,
                 "cpus": [cores[next(taken) % len(cores)] for _ in range(end.threads)],
                 "hands": [cores[next(taken) % len(cores)] for _ in range(end.hands)],
-                "device": "lo",
-                "address": "127.0.0.1",
-                "raw_device": "",
                 "peers": list(end.peers),
             }
             for end in cast
@@ -165,31 +180,46 @@ class LaunchError(Exception):
     """A launch gave no result."""
 
 
-def run(build: Path, launch: Json, modules: Path, before: Sequence[str] = ()) -> Json:
+def free_port() -> int:
+    """Return a port of the loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def run(build: Path, launch: Json, modules: Path, before: Sequence[str] = (), names: Sequence[str] = ()) -> Json:
     """Run a launch with the driver of a build, and the layers that lie in `modules`, and return its result.
 
     before: a program and options to run it under, where {endpoint} stands for the endpoint's number.
+    names: the network namespaces of the endpoints, at place between.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    meets = f"{hosts.address(0)}:{OOB_PORT}" if names else f"127.0.0.1:{free_port()}"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "launch.json").write_text(json.dumps(launch), encoding="utf-8")
         (folder / "token").touch(mode=0o600)
         (folder / "token").write_text(secrets.token_hex(32), encoding="utf-8")
-        processes = []
-        for endpoint in reversed(range(len(launch["endpoints"]))):
+        commands = []
+        for endpoint in range(len(launch["endpoints"])):
             command = [
+                *hosts.on(names, endpoint),
                 *(word.format(endpoint=endpoint) for word in before),
                 *(str(build / "bin/cadge-driver"), "run", "--launch", str(folder / "launch.json")),
                 *("--endpoint", str(endpoint), "--modules", str(modules)),
             ]
             if launch["place"] != "self":
-                command += ["--oob", f"127.0.0.1:{port}", "--token-file", str(folder / "token")]
+                command += ["--oob", meets, "--token-file", str(folder / "token")]
             if endpoint == 0:
                 command += ["--out", str(folder / "result.json")]
-            processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+            commands.append(command)
+        if launch["launcher"] == "mpirun":
+            ranks = [word for command in commands for word in (":", "-n", "1", *command)]
+            commands = [["mpirun", "--bind-to", "none", "--oversubscribe", *ranks[1:]]]
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        processes = [
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
+            for command in reversed(commands)
+        ]
         said = []
         for process in processes:
             try:

@@ -71,6 +71,23 @@ static inline size_t cadge_iov_bytes(const struct cadge_iov *iov, uint32_t count
 	return bytes;
 }
 
+/* The bytes of a message that was posted. DONE; E_ARGUMENT: more than count_max pieces; E_TOO_LARGE: more than bytes_max bytes. */
+static inline int cadge_iov_check(const struct cadge_iov *iov, uint32_t count, uint32_t count_max,
+				  uint64_t bytes_max, size_t *bytes_out)
+{
+	size_t bytes = 0;
+
+	if (count > count_max)
+		return CADGE_E_ARGUMENT;
+	for (uint32_t i = 0; i < count; i++) {
+		if (iov[i].bytes > bytes_max - bytes)
+			return CADGE_E_TOO_LARGE;
+		bytes += iov[i].bytes;
+	}
+	*bytes_out = bytes;
+	return CADGE_DONE;
+}
+
 static inline void cadge_iov_gather(const struct cadge_iov *iov, uint32_t count, uint8_t *to)
 {
 	for (uint32_t i = 0; i < count; i++) {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kit/bytes.h"
+
 /* True where the call went well; else keeps MPI's words for what happened. */
 static bool p2p_went_well(struct cadge_ctx *ctx, const char *call, int ret)
 {
@@ -108,26 +110,18 @@ int mpi_p2p_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t 
 	struct cadge_ctx *ctx = chan->ctx;
 	struct p2p_send *send = ctx->free_send;
 	const void *data = count ? iov->base : NULL;
-	size_t bytes = 0;
-	uint32_t i;
+	size_t bytes;
+	const int code = cadge_iov_check(iov, count, P2P_IOV_MAX, ctx->message_bytes_max, &bytes);
 
 	(void)flags; /* MORE needs capability BATCH */
-	if (count > P2P_IOV_MAX)
-		return CADGE_E_ARGUMENT;
-	for (i = 0; i < count; i++)
-		bytes += iov[i].bytes;
-	if (bytes > ctx->message_bytes_max)
-		return CADGE_E_TOO_LARGE;
+	if (code != CADGE_DONE)
+		return code;
 	if (chan->down)
 		return CADGE_E_DOWN;
 	if (!chan->up || !send || chan->queued >= ctx->depth)
 		return CADGE_BUSY;
 	if (count > 1) {
-		char *to = send->staging;
-
-		for (i = 0; i < count; to += iov[i].bytes, i++)
-			if (iov[i].bytes)
-				memcpy(to, iov[i].base, iov[i].bytes);
+		cadge_iov_gather(iov, count, send->staging);
 		data = send->staging;
 		ctx->gathered_messages++;
 	}

@@ -36,15 +36,11 @@ static int dgram_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint
 		      uint64_t token)
 {
 	size_t bytes;
-	int code;
+	int code = cadge_iov_check(iov, count, chan->ctx->iov_max, chan->ctx->message_bytes_max, &bytes);
 
 	(void)flags, (void)token; /* a datagram has left when it was accepted */
-	if (count > chan->ctx->iov_max)
-		return CADGE_E_ARGUMENT;
-	bytes = cadge_iov_bytes(iov, count);
-	if (bytes > chan->ctx->message_bytes_max)
-		return CADGE_E_TOO_LARGE;
-	code = cadge_usable(&chan->state);
+	if (code == CADGE_DONE)
+		code = cadge_usable(&chan->state);
 	return code == CADGE_DONE ? dgram_send(chan, CADGE_STAMP_DATA, iov, count) : code;
 }
 

@@ -13,6 +13,7 @@
  * inside libfabric, which stops its sender in the end (FI_EAGAIN).
  */
 #include "native/fabric.h"
+#include "kit/bytes.h"
 #include "wire/ofi/params.h"
 
 /* ---- flow ---- */
@@ -25,16 +26,13 @@ static int ofi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 	struct iovec parts[FABRIC_PARTS];
 	struct fi_msg msg = {.msg_iov = parts, .iov_count = count, .addr = chan->addr, .data = stamp};
 	struct fabric_send *send;
-	size_t bytes = 0;
+	size_t bytes;
 	ssize_t ret;
+	const int code = cadge_iov_check(iov, count, ctx->iov_max, ctx->message_bytes_max, &bytes);
 
 	(void)flags; /* MORE needs capability BATCH */
-	if (count > ctx->iov_max)
-		return CADGE_E_ARGUMENT;
-	for (uint32_t i = 0; i < count; i++)
-		bytes += iov[i].bytes;
-	if (bytes > ctx->message_bytes_max)
-		return CADGE_E_TOO_LARGE;
+	if (code != CADGE_DONE)
+		return code;
 	if (!chan->state.up)
 		return cadge_usable(&chan->state);
 	for (uint32_t i = 0; count != 1 && i < count; i++)

@@ -229,14 +229,14 @@ static __attribute__((noinline)) int post_several(struct cadge_chan *chan, const
 		.cb.send = on_sent,
 		.user_data = op,
 	};
-	const size_t bytes = cadge_iov_bytes(iov, count);
-	const bool copied = bytes <= BOUNCE_BYTES;
+	size_t bytes;
+	const int code = cadge_iov_check(iov, count, IOV_MAX_ENTRIES, chan->ctx->message_bytes_max, &bytes);
+	bool copied;
 	void *request;
 
-	if (count > IOV_MAX_ENTRIES)
-		return CADGE_E_ARGUMENT;
-	if (bytes > chan->ctx->message_bytes_max)
-		return CADGE_E_TOO_LARGE;
+	if (code != CADGE_DONE)
+		return code;
+	copied = bytes <= BOUNCE_BYTES;
 	if (copied) {
 		cadge_iov_gather(iov, count, op->bounce);
 		request = ucp_am_send_nbx(chan->ep, chan->id_out, NULL, 0, op->bounce, bytes, &param);

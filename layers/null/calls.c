@@ -45,13 +45,13 @@ static int answer(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, 
 		  uint32_t count, int code)
 {
 	struct cadge_lend *cell, *call = call_find(ctx, reply_to);
-	size_t bytes, room_bytes = 0;
-	int result = call ? null_iov_bytes(ctx, iov, count, &bytes) : CADGE_E_ARGUMENT;
+	size_t bytes, room_bytes;
+	int result = call ? cadge_iov_check(iov, count, NULL_IOV_MAX, ctx->message_bytes_max, &bytes)
+			  : CADGE_E_ARGUMENT;
 
 	if (result < 0)
 		return result;
-	for (uint32_t i = 0; i < call->origin.out_count; i++)
-		room_bytes += call->origin.out_iov[i].bytes;
+	room_bytes = cadge_iov_bytes(call->origin.out_iov, call->origin.out_count);
 	if (call->origin.out_count && bytes > room_bytes)
 		return CADGE_E_TOO_LARGE;
 	cell = null_cell_take(ctx, NULL_REPLY, call->origin.peer, bytes);
@@ -59,7 +59,7 @@ static int answer(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, 
 		return CADGE_E_MEMORY;
 	cell->code = code;
 	cell->origin = call->origin;
-	null_iov_gather(cell->data, iov, count);
+	cadge_iov_gather(iov, count, cell->data);
 	null_cell_queue(ctx, cell);
 	call_consume(ctx, call);
 	return CADGE_DONE;

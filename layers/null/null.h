@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "cadge/layer.h"
+#include "kit/bytes.h"
 
 enum { NULL_IOV_MAX = 8, NULL_DEPTH_MAX = 4096, NULL_PEERS_MAX = 64 };
 #define NULL_BYTES_MAX (UINT64_C(1) << 30)
@@ -58,10 +59,6 @@ struct cadge_lend *null_cell_take(struct cadge_ctx *ctx, enum null_kind kind, ui
 void null_cell_queue(struct cadge_ctx *ctx, struct cadge_lend *cell);
 /* The cell is free again. */
 void null_cell_give(struct cadge_ctx *ctx, struct cadge_lend *cell);
-/* Sums up an iov: DONE, E_ARGUMENT or E_TOO_LARGE. */
-int null_iov_bytes(const struct cadge_ctx *ctx, const struct cadge_iov *iov, uint32_t count,
-		   size_t *bytes_out);
-void null_iov_gather(unsigned char *to, const struct cadge_iov *iov, uint32_t count);
 /* Queues a message or a call; `inherits`: in place of a call that is passed on. DONE, BUSY or an error. */
 int null_send(struct cadge_chan *chan, enum null_kind kind, const struct cadge_iov *iov, uint32_t count,
 	      bool inherits, struct cadge_lend **cell_out);

@@ -143,36 +143,13 @@ void null_cell_give(struct cadge_ctx *ctx, struct cadge_lend *cell)
 	ctx->free_stack[ctx->free_cells++] = cell;
 }
 
-int null_iov_bytes(const struct cadge_ctx *ctx, const struct cadge_iov *iov, uint32_t count,
-		   size_t *bytes_out)
-{
-	size_t bytes = 0;
-
-	if (count > NULL_IOV_MAX)
-		return CADGE_E_ARGUMENT;
-	for (uint32_t i = 0; i < count; i++) {
-		if (iov[i].bytes > ctx->message_bytes_max - bytes)
-			return CADGE_E_TOO_LARGE;
-		bytes += iov[i].bytes;
-	}
-	*bytes_out = bytes;
-	return CADGE_DONE;
-}
-
-void null_iov_gather(unsigned char *to, const struct cadge_iov *iov, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; to += iov[i].bytes, i++)
-		if (iov[i].bytes)
-			memcpy(to, iov[i].base, iov[i].bytes);
-}
-
 /* Starts a request, or (call_cell given) passes on the one that this cell carries. */
 int null_send(struct cadge_chan *chan, enum null_kind kind, const struct cadge_iov *iov, uint32_t count,
 	      bool inherits, struct cadge_lend **cell_out)
 {
 	struct cadge_ctx *ctx = chan->ctx;
 	size_t bytes;
-	int code = null_iov_bytes(ctx, iov, count, &bytes);
+	int code = cadge_iov_check(iov, count, NULL_IOV_MAX, ctx->message_bytes_max, &bytes);
 
 	if (code < 0)
 		return code;
@@ -182,7 +159,7 @@ int null_send(struct cadge_chan *chan, enum null_kind kind, const struct cadge_i
 	if (!*cell_out)
 		return CADGE_E_MEMORY;
 	ctx->requests += !inherits;
-	null_iov_gather((*cell_out)->data, iov, count);
+	cadge_iov_gather(iov, count, (*cell_out)->data);
 	null_cell_queue(ctx, *cell_out);
 	return CADGE_DONE;
 }

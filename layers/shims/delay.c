@@ -358,9 +358,11 @@ static int delay_post(struct cadge_chan *shim_chan, const struct cadge_iov *iov,
 {
 	struct delay *delay = (struct delay *)shim_chan->ctx;
 	struct delay_chan *chan = (struct delay_chan *)shim_chan;
-	uint64_t time_ns, bytes = 0;
+	uint64_t time_ns;
 	struct held *held;
+	size_t bytes;
 	uint32_t at;
+	int code;
 
 	if (!delay->holds) {
 		work(delay, chan);
@@ -368,13 +370,9 @@ static int delay_post(struct cadge_chan *shim_chan, const struct cadge_iov *iov,
 							    token));
 	}
 	time_ns = shim_now_ns();
-	if (count > delay->iov_max)
-		return CADGE_E_ARGUMENT;
-	for (uint32_t i = 0; i < count; i++) {
-		if (iov[i].bytes > delay->message_bytes_max - bytes)
-			return CADGE_E_TOO_LARGE;
-		bytes += iov[i].bytes;
-	}
+	code = cadge_iov_check(iov, count, delay->iov_max, delay->message_bytes_max, &bytes);
+	if (code != CADGE_DONE)
+		return code;
 	if (chan->is_down)
 		return CADGE_E_DOWN;
 	if (!chan->is_up || chan->held_count == delay->depth)

@@ -21,6 +21,7 @@
 
 #include "cadge/fill.h"
 #include "cadge/layer.h"
+#include "kit/bytes.h"
 
 struct cadge_chan {
 	struct cadge_ctx *ctx;

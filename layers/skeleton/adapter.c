@@ -116,10 +116,13 @@ static int skeleton_post(struct cadge_chan *chan, const struct cadge_iov *iov, u
 			 uint64_t token)
 {
 	const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count};
+	size_t bytes;
+	const int code =
+		cadge_iov_check(iov, count, IOV_ENTRIES, chan->ctx->limits.message_bytes_max, &bytes);
 
 	(void)flags, (void)token; /* MORE means nothing without BATCH; nothing is ever QUEUED, so no event */
-	if (count > IOV_ENTRIES || cadge_iov_bytes(iov, count) > chan->ctx->limits.message_bytes_max)
-		return count > IOV_ENTRIES ? CADGE_E_ARGUMENT : CADGE_E_TOO_LARGE;
+	if (code != CADGE_DONE)
+		return code;
 	if (!chan->state.up || chan->state.broken)
 		return cadge_usable(&chan->state);
 	if (sendmsg(chan->fd, &message, MSG_NOSIGNAL) >= 0)

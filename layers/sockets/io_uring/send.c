@@ -40,16 +40,12 @@ int uring_flow_post(struct cadge_chan *session, const struct cadge_iov *iov, uin
 	struct uring_chan *chan = uring_of_session(session);
 	struct uring_batch *batch = chan->filling;
 	unsigned char header[SOCK_HEADER_BYTES_MAX];
-	size_t bytes = 0, header_bytes, copied_bytes;
+	size_t bytes, header_bytes, copied_bytes;
+	const int code = cadge_iov_check(iov, count, SOCK_IOV_MAX, session->ctx->message_bytes_max, &bytes);
 
 	(void)flags;
-	if (count > SOCK_IOV_MAX)
-		return CADGE_E_ARGUMENT;
-	for (uint32_t i = 0; i < count; i++) {
-		if (iov[i].bytes > session->ctx->message_bytes_max - bytes)
-			return CADGE_E_TOO_LARGE;
-		bytes += iov[i].bytes;
-	}
+	if (code != CADGE_DONE)
+		return code;
 	if (session->state != CHAN_UP)
 		return session->state == CHAN_DOWN || session->state == CHAN_FAILED ? CADGE_E_DOWN
 										    : CADGE_BUSY;

@@ -16,16 +16,16 @@ DRV_INLINE int chunk_room(struct drv_floor_loop *loop, uint64_t number, const un
 			  const bool block)
 {
 	struct floor_state *state = loop->run->state;
-	uint64_t *taken = &state->control->taken[8 * which], seen;
+	uint64_t *taken = &state->control->taken[8 * which], current;
 	uint32_t idle = 0;
 	int status = 0;
 
 	for (;;) {
-		seen = __atomic_load_n(taken, __ATOMIC_ACQUIRE);
-		if (seen + MEMORY_CHUNKS > number)
+		current = __atomic_load_n(taken, __ATOMIC_ACQUIRE);
+		if (current + MEMORY_CHUNKS > number)
 			return 0;
 		if (block) {
-			if (memory_sleep((uint32_t *)(void *)taken, (uint32_t)seen,
+			if (memory_sleep((uint32_t *)(void *)taken, (uint32_t)current,
 					 &state->control->asleep[48 + 16 * which]) < 0)
 				return drv_floor_broke(loop, "futex");
 		} else if (state->pause) {

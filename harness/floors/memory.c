@@ -22,14 +22,14 @@
 
 _Static_assert(sizeof(struct memory_control) <= 4096, "the control page is one page");
 
-int memory_sleep(uint32_t *word, uint32_t seen, uint32_t *asleep)
+int memory_sleep(uint32_t *word, uint32_t expected, uint32_t *asleep)
 {
 	const struct timespec timeout = {.tv_nsec = SLEEP_NS};
 	long status = 0;
 
 	__atomic_store_n(asleep, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == seen)
-		status = syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
+	if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == expected)
+		status = syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
 	__atomic_store_n(asleep, 0, __ATOMIC_RELAXED);
 	return status < 0 && errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT ? -1 : 0;
 }

@@ -143,10 +143,10 @@ DRV_INLINE void memory_flag_set(uint8_t *slot, uint64_t flag)
 }
 
 /*
- * Sleeps until the low half of *word is not `seen`, a few ms at most. `asleep` is this reader's mark. -1:
+ * Sleeps until the low half of *word is not `expected`, a few ms at most. `asleep` is this reader's mark. -1:
  * errno.
  */
-int memory_sleep(uint32_t *word, uint32_t seen, uint32_t *asleep);
+int memory_sleep(uint32_t *word, uint32_t expected, uint32_t *asleep);
 /* After a store to *word: wakes its reader when it sleeps. -1: errno. */
 int memory_wake(uint32_t *word, uint32_t *asleep);
 

@@ -14,15 +14,15 @@ DRV_INLINE uint8_t *slot_of(const struct floor_state *state, uint64_t number)
 DRV_INLINE int ring_wait(struct drv_floor_loop *loop, uint64_t want, const bool block)
 {
 	struct floor_state *state = loop->run->state;
-	uint64_t *consumed = &state->control->consumed, seen;
+	uint64_t *consumed = &state->control->consumed, current;
 	uint32_t idle = 0;
 
 	for (;;) {
-		seen = __atomic_load_n(consumed, __ATOMIC_ACQUIRE);
-		if (DRV_LIKELY(seen >= want))
+		current = __atomic_load_n(consumed, __ATOMIC_ACQUIRE);
+		if (DRV_LIKELY(current >= want))
 			return 0;
 		if (block) {
-			if (memory_sleep((uint32_t *)(void *)consumed, (uint32_t)seen,
+			if (memory_sleep((uint32_t *)(void *)consumed, (uint32_t)current,
 					 &state->control->asleep[32]) < 0)
 				return drv_floor_broke(loop, "futex");
 		} else if (state->pause) {

@@ -333,7 +333,7 @@ static int ask_nodes(struct press_load_generator *generator, enum press_type typ
 
 	for (uint32_t i = 0; i < generator->sites_count; i++) {
 		generator->sites[i].reported = false;
-		if (press_links_say(&generator->links, generator->sites[i].endpoint, &question))
+		if (press_links_send(&generator->links, generator->sites[i].endpoint, &question))
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
 	}
 	return await(generator, fail);
@@ -362,7 +362,7 @@ static int connect_to(const struct drv_engine *engine, const struct press_site *
 	return fd;
 }
 
-int press_load_generator_meet(struct press_load_generator *generator, struct drv_fail *fail)
+int press_load_generator_connect(struct press_load_generator *generator, struct drv_fail *fail)
 {
 	const struct drv_engine *engine = generator->links.port.engine;
 	const uint64_t digest = press_files_digest(&generator->files);

@@ -96,7 +96,7 @@ int press_load_generator_start(struct press_load_generator *generator, struct dr
 void press_load_generator_end(struct press_load_generator *generator);
 
 /* Waits until all nodes have said where they listen, and connects; once. */
-int press_load_generator_meet(struct press_load_generator *generator, struct drv_fail *fail);
+int press_load_generator_connect(struct press_load_generator *generator, struct drv_fail *fail);
 
 /* A closed loop of so many requests, at least one, or until `until` (ticks; UINT64_MAX: no matter how long). */
 int press_load_generator_ask(struct press_load_generator *generator, uint64_t requests, uint64_t until,

@@ -30,7 +30,7 @@ static void on_disk(struct press_watch *watch, uint32_t events)
 static int sleep_for(struct press_node *node, bool was_busy, uint64_t *timeout_ns_out, struct drv_fail *fail)
 {
 	struct drv_engine *engine = node->links.port.engine;
-	uint64_t due_ns = UINT64_MAX, look_ns;
+	uint64_t due_ns = UINT64_MAX, check_ns;
 	int code, fd;
 
 	*timeout_ns_out = 0;
@@ -47,8 +47,8 @@ static int sleep_for(struct press_node *node, bool was_busy, uint64_t *timeout_n
 			return drv_fail_set(fail, DRV_SYSTEM, "cannot watch the layer's descriptor: %s",
 					    strerror(errno));
 	}
-	look_ns = press_links_check_interval_ns(&node->links);
-	due_ns = look_ns < due_ns ? look_ns : due_ns;
+	check_ns = press_links_check_interval_ns(&node->links);
+	due_ns = check_ns < due_ns ? check_ns : due_ns;
 	*timeout_ns_out = due_ns < WAIT_NS ? due_ns : WAIT_NS;
 	return 0;
 }

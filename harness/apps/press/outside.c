@@ -45,7 +45,7 @@ static int announce(struct press_outside *outside, struct drv_fail *fail)
 
 	for (uint32_t i = 0; i < outside->owners_count; i++)
 		if (i != outside->self &&
-		    press_links_say(&outside->links, outside->owners[i].endpoint, &hello))
+		    press_links_send(&outside->links, outside->owners[i].endpoint, &hello))
 			return lack_memory(fail);
 	outside->announced = true;
 	return 0;
@@ -83,7 +83,7 @@ static int answer_client(struct press_outside *outside, struct drv_fail *fail)
 
 	if (outside->asks_where && outside->nginx.pid) {
 		outside->asks_where = false;
-		if (press_links_say(&outside->links, 0, &hello))
+		if (press_links_send(&outside->links, 0, &hello))
 			return lack_memory(fail);
 	}
 	if (outside->asks_counts) {

@@ -71,10 +71,11 @@ static void answer(struct press_node *node, struct press_task *task, unsigned st
 		note_load(node, -1);
 		node->links.counts[PRESS_REQUESTS] += status == 200;
 		press_connection_answer(task->connection, status, entry);
-	} else if (task->asker) {
+	} else if (task->requester) {
 		note_load(node, -1);
-		if (entry ? press_links_file(&node->links, task->asker, task->tag, task->landing_at, entry)
-			  : press_links_say(&node->links, task->asker, &refusal))
+		if (entry ? press_links_file(&node->links, task->requester, task->tag, task->landing_at,
+					     entry)
+			  : press_links_send(&node->links, task->requester, &refusal))
 			lack_memory(node);
 	}
 	end_task(node, task);
@@ -89,7 +90,7 @@ static void announce_file(struct press_node *node, uint32_t file, bool held)
 	press_directory_note(&node->directory, file, node->directory.self, held);
 	for (uint32_t i = 0; i < node->links.count; i++)
 		if (node->links.links[i].endpoint &&
-		    press_links_say(&node->links, node->links.links[i].endpoint, &message))
+		    press_links_send(&node->links, node->links.links[i].endpoint, &message))
 			lack_memory(node);
 }
 
@@ -142,9 +143,9 @@ void press_service_reads(struct press_node *node)
 		node->links.counts[PRESS_DISK_READS]++;
 		node->links.counts[PRESS_DISK_NS] += read->took_ns;
 		node->links.counts[PRESS_DISK_BUFFERED] += node->disk.storage && !node->disk.storage->direct;
-		if (read->failed && entry->kept)
+		if (read->failed && entry->cached)
 			press_cache_drop(&node->cache, entry);
-		if (entry->kept)
+		if (entry->cached)
 			announce_file(node, entry->file, true);
 		for (; task; task = next) {
 			next = task->next;
@@ -192,7 +193,7 @@ static void forward(struct press_node *node, struct press_task *task, uint32_t s
 	node->links.counts[PRESS_FORWARDED]++;
 	/* known before it says so: requests in between go elsewhere */
 	node->directory.load[server]++;
-	if (press_links_say(&node->links, server, &message))
+	if (press_links_send(&node->links, server, &message))
 		lack_memory(node);
 }
 
@@ -246,11 +247,11 @@ static void take_forward(struct press_node *node, uint32_t endpoint, const struc
 	struct press_task *task = new_task(node, head->file);
 
 	if (!task) {
-		if (press_links_say(&node->links, endpoint, &refusal))
+		if (press_links_send(&node->links, endpoint, &refusal))
 			lack_memory(node);
 		return;
 	}
-	task->asker = endpoint;
+	task->requester = endpoint;
 	task->tag = head->tag;
 	/* a place that is not one is none: then the file goes in messages */
 	task->landing_at = head->landing >= PRESS_LANDING_AT &&
@@ -331,7 +332,7 @@ static void answer_client(struct press_node *node, uint32_t endpoint, uint32_t q
 					    .offset = node->connections.port,
 					    .tag = press_files_digest(&node->files)};
 
-	if (question == PRESS_HELLO ? press_links_say(&node->links, endpoint, &hello)
+	if (question == PRESS_HELLO ? press_links_send(&node->links, endpoint, &hello)
 				    : press_links_stats(&node->links, endpoint))
 		lack_memory(node);
 }
@@ -438,25 +439,25 @@ void press_service_lost(struct press_node *node, uint32_t endpoint)
 	for (uint32_t i = 0; i < PRESS_TASKS_MAX; i++) {
 		struct press_task *task = &node->tasks[i];
 
-		if (task->used && task->asker == endpoint) {
+		if (task->used && task->requester == endpoint) {
 			note_load(node, -1);
-			task->asker = 0;
+			task->requester = 0;
 		} else if (task->used && task->server == endpoint) {
 			serve_instead(node, task);
 		}
 	}
 }
 
-int press_service_met(struct press_node *node, uint32_t endpoint, uint64_t meeting, const void *address,
-		      size_t bytes, struct drv_fail *fail)
+int press_service_connect(struct press_node *node, uint32_t endpoint, uint64_t meeting, const void *address,
+			  size_t bytes, struct drv_fail *fail)
 {
-	if (press_links_meet(&node->links, endpoint, meeting, address, bytes, fail))
+	if (press_links_connect(&node->links, endpoint, meeting, address, bytes, fail))
 		return -1;
 	for (const struct press_entry *entry = node->cache.oldest; entry; entry = entry->newer) {
 		const struct press_message message = {
 			.type = PRESS_CACHING, .file = entry->file, .status = 1};
 
-		if (entry->whole && press_links_say(&node->links, endpoint, &message))
+		if (entry->whole && press_links_send(&node->links, endpoint, &message))
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
 	}
 	return 0;

@@ -34,7 +34,7 @@ struct press_task {
 	/* NULL: of another node, or the client has gone away */
 	struct press_connection *connection;
 	/* of another node: which, where it wants the file, and what it called the request; endpoint 0 stands for none */
-	uint32_t asker, landing_at;
+	uint32_t requester, landing_at;
 	uint64_t tag;
 	uint32_t file;
 	/* grows when the slot is used again, so that a late answer is known as such */
@@ -99,8 +99,8 @@ void press_service_tidy(struct press_node *node);
  * may come back: then it is told all that is held here.
  */
 void press_service_lost(struct press_node *node, uint32_t endpoint);
-/* By the address of its new life, see press_links_meet. 0, or -1 with the reason. */
-int press_service_met(struct press_node *node, uint32_t endpoint, uint64_t meeting, const void *address,
-		      size_t bytes, struct drv_fail *fail);
+/* By the address of its new life, see press_links_connect. 0, or -1 with the reason. */
+int press_service_connect(struct press_node *node, uint32_t endpoint, uint64_t meeting, const void *address,
+			  size_t bytes, struct drv_fail *fail);
 
 #endif

@@ -114,7 +114,7 @@ uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns)
 int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 {
 	const uint64_t until_ns = drv_now_ns() + EXPLAIN_NS;
-	const char *said = "";
+	const char *why = "";
 	struct drv_fail peer = {0};
 
 	engine->broken = true;
@@ -128,14 +128,14 @@ int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 		nanosleep(&pause, NULL);
 	}
 	if (engine->layer->caps & CADGE_CAP_WHY)
-		said = engine->layer->why(engine->ctx);
+		why = engine->layer->why(engine->ctx);
 	return drv_fail_set(fail, DRV_LIBRARY,
 			    "the layer reported its peer down, endpoint %d (%s), although it is alive%s%s",
 			    engine->down_code && engine->down_channel < engine->channels_count
 				    ? engine->channels[engine->down_channel].endpoint
 				    : -1,
 			    cadge_code_name(engine->down_code ? engine->down_code : CADGE_E_DOWN),
-			    *said ? ": " : "", said);
+			    *why ? ": " : "", why);
 }
 
 int drv_engine_poll_oob(struct drv_engine *engine, uint64_t now, json_t **message_out, struct drv_fail *fail)

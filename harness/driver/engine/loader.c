@@ -136,7 +136,7 @@ static void read_notes(const struct dl_phdr_info *object, const ElfW(Phdr) * seg
 	}
 }
 
-static int look_at_object(struct dl_phdr_info *object, size_t object_bytes, void *argument)
+static int match_object(struct dl_phdr_info *object, size_t object_bytes, void *argument)
 {
 	struct search *search = argument;
 	int inside = 0;
@@ -177,7 +177,7 @@ json_t *drv_loader_origin(const void *address)
 	if (address) {
 		if (dladdr(address, &info) && info.dli_fname)
 			file = realpath(info.dli_fname, NULL);
-		dl_iterate_phdr(look_at_object, &search);
+		dl_iterate_phdr(match_object, &search);
 	}
 	drv_hex(search.build_id, search.build_id_bytes, hex);
 	origin = json_pack("{s:o, s:o}", "file", drv_json_text(file), "build_id",

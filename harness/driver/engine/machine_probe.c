@@ -19,9 +19,9 @@
 #define COPIES_MIN  8u
 #define CLOCK_READS 256u
 /* for the other to come; it hears of it out of band, where in block mode it looks once a millisecond */
-#define COME_NS UINT64_C(5000000)
-#define LINE_NS UINT64_C(500000)
-#define COPY_NS UINT64_C(400000)
+#define ARRIVAL_NS UINT64_C(5000000)
+#define LINE_NS    UINT64_C(500000)
+#define COPY_NS    UINT64_C(400000)
 
 /* The line, and nothing else on it. Each round has two values: odd from the leader, even back. */
 struct drv_machine_probe_line {
@@ -146,14 +146,14 @@ void drv_machine_probe_accept(struct drv_machine_probe *probe, const json_t *off
 }
 
 /* Spins until the word is `wanted` or, for whoever follows, the look is over. False: the time is up. */
-static bool await(struct drv_machine_probe_line *line, uint32_t wanted, uint32_t last, uint32_t *seen_out,
+static bool await(struct drv_machine_probe_line *line, uint32_t wanted, uint32_t last, uint32_t *current_out,
 		  uint64_t deadline_ns)
 {
 	for (uint32_t turns = 1;; turns++) {
-		const uint32_t seen = atomic_load_explicit(&line->word, memory_order_acquire);
+		const uint32_t current = atomic_load_explicit(&line->word, memory_order_acquire);
 
-		if (seen == wanted || seen == last) {
-			*seen_out = seen;
+		if (current == wanted || current == last) {
+			*current_out = current;
 			return true;
 		}
 		if (!(turns & 1023) && drv_now_ns() > deadline_ns)
@@ -165,20 +165,20 @@ static double lead_line(struct drv_machine_probe *probe, uint32_t number)
 {
 	const uint32_t first = ROUND_FIRST(number), last = ROUND_LAST(number);
 	struct drv_machine_probe_line *line = probe->line;
-	uint64_t deadline_ns = drv_now_ns() + COME_NS, begun_ns = 0;
-	uint32_t count = 0, value = first, seen;
+	uint64_t deadline_ns = drv_now_ns() + ARRIVAL_NS, begun_ns = 0;
+	uint32_t count = 0, value = first, current;
 
 	/* the first round waits for the other to come */
 	for (;;) {
 		const uint64_t before = drv_clock_now(probe->clock);
 
 		atomic_store_explicit(&line->word, ++value, memory_order_release);
-		if (!await(line, ++value, last, &seen, deadline_ns))
+		if (!await(line, ++value, last, &current, deadline_ns))
 			break;
 		if (begun_ns)
 			probe->rounds[count++] = (uint32_t)(drv_clock_now(probe->clock) - before);
 		else
-			deadline_ns = (begun_ns = drv_now_ns()) + COME_NS;
+			deadline_ns = (begun_ns = drv_now_ns()) + ARRIVAL_NS;
 		if (count == ROUNDS_MAX || (!(count & 31) && drv_now_ns() > begun_ns + LINE_NS))
 			break;
 	}
@@ -190,10 +190,10 @@ static void follow_line(struct drv_machine_probe *probe, uint32_t number)
 {
 	const uint32_t last = ROUND_LAST(number);
 	struct drv_machine_probe_line *line = probe->line;
-	const uint64_t deadline_ns = drv_now_ns() + 2 * COME_NS;
-	uint32_t value = ROUND_FIRST(number) + 1, seen = 0;
+	const uint64_t deadline_ns = drv_now_ns() + 2 * ARRIVAL_NS;
+	uint32_t value = ROUND_FIRST(number) + 1, current = 0;
 
-	while (await(line, value, last, &seen, deadline_ns) && seen != last) {
+	while (await(line, value, last, &current, deadline_ns) && current != last) {
 		atomic_store_explicit(&line->word, value + 1, memory_order_release);
 		value += 2;
 	}

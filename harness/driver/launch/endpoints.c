@@ -87,7 +87,7 @@ static int pair_channels(const struct drv_reader *top, struct drv_launch *launch
 
 	for (size_t e = 0; e < launch->endpoints_count; e++) {
 		struct drv_endpoint *endpoint = &launch->endpoints[e];
-		size_t seen[DRV_ENDPOINTS_MAX] = {0};
+		size_t counted[DRV_ENDPOINTS_MAX] = {0};
 
 		for (size_t i = 0; i < endpoint->peers_count; i++) {
 			const size_t peer = endpoint->peers[i];
@@ -98,7 +98,7 @@ static int pair_channels(const struct drv_reader *top, struct drv_launch *launch
 					 "[%zu].peers names endpoint %zu, which is itself", e, e);
 				return drv_read_wrong(top, "endpoints", text);
 			}
-			there = nth_channel(&launch->endpoints[peer], e, seen[peer]++);
+			there = nth_channel(&launch->endpoints[peer], e, counted[peer]++);
 			if (there < 0) {
 				snprintf(text, sizeof(text),
 					 "[%zu].peers names endpoint %zu more often than that one names it",

@@ -33,7 +33,7 @@ static struct {
 /* How long all stacks may take, and one thread's: the agent gives a launch a second more than its drivers have. */
 enum { STACKS_MS = 700, ANSWER_MS = 50 };
 
-static void say(const char *text)
+static void print(const char *text)
 {
 	if (write(STDERR_FILENO, text, strlen(text)) < 0)
 		return; /* nobody listens; we are about to exit */
@@ -62,7 +62,7 @@ static void end_soon(void)
 /* Has each other thread run the handler, one after the other; one that blocks all signals is passed over. */
 static void ask_threads(int signal_number)
 {
-	const struct timespec nap = {.tv_nsec = 1000000};
+	const struct timespec pause = {.tv_nsec = 1000000};
 	struct entry {
 		uint64_t number, offset;
 		unsigned short bytes;
@@ -84,18 +84,18 @@ static void ask_threads(int signal_number)
 			    syscall(SYS_tgkill, getpid(), thread, signal_number))
 				continue;
 			for (int i = 0; i < ANSWER_MS && atomic_load(&dog.stacks) == before; i++)
-				nanosleep(&nap, NULL);
+				nanosleep(&pause, NULL);
 		}
 	}
 }
 
-static void say_stack(const void *context)
+static void print_stack(const void *context)
 {
 	char text[CADGE_STACK_BYTES];
 
 	cadge_stack_text(context, text, sizeof(text));
-	say("cadge: a thread was here, innermost first\n");
-	say(text);
+	print("cadge: a thread was here, innermost first\n");
+	print(text);
 	atomic_fetch_add(&dog.stacks, 1);
 }
 
@@ -105,14 +105,14 @@ static void on_deadline(int signal_number, siginfo_t *info, void *context)
 
 	(void)info;
 	if (atomic_exchange(&dog.passed, true)) {
-		say_stack(context);
+		print_stack(context);
 		return;
 	}
-	say("cadge: hard deadline reached, the process ends itself\n");
+	print("cadge: hard deadline reached, the process ends itself\n");
 	if (text && !drv_out_write(&dog.out, text, dog.text_bytes))
-		say("cadge: the result was stored before\n");
+		print("cadge: the result was stored before\n");
 	end_soon();
-	say_stack(context);
+	print_stack(context);
 	ask_threads(signal_number);
 	_exit(4);
 }
@@ -182,5 +182,5 @@ void drv_watchdog_shorten(uint64_t deadline_ns)
 	const uint64_t wanted = drv_now_ns() + deadline_ns;
 
 	if (dog.running && wanted < dog.deadline_ns && arm(wanted))
-		say("cadge: moving the deadline failed\n");
+		print("cadge: moving the deadline failed\n");
 }

@@ -122,7 +122,7 @@ static int attach_all(struct drv_events *events, enum drv_event event, int64_t n
 	return why ? -1 : 0;
 }
 
-static void say_why(struct drv_events *events, enum drv_event event)
+static void explain_failure(struct drv_events *events, enum drv_event event)
 {
 	const int why = errno;
 	const bool refused = why == EPERM || why == EACCES;
@@ -148,7 +148,7 @@ void drv_events_count_calls(struct drv_events *events)
 		return;
 	number = tracepoint();
 	if (number < 0 || attach_all(events, DRV_SYSTEM_CALLS, number)) {
-		say_why(events, DRV_SYSTEM_CALLS);
+		explain_failure(events, DRV_SYSTEM_CALLS);
 		events->calls = false; /* nor next time */
 		return;
 	}
@@ -162,7 +162,7 @@ void drv_events_count_cycles(struct drv_events *events)
 		return;
 	if (attach_all(events, DRV_CYCLES, PERF_COUNT_HW_CPU_CYCLES) ||
 	    attach_all(events, DRV_INSTRUCTIONS, PERF_COUNT_HW_INSTRUCTIONS)) {
-		say_why(events, DRV_CYCLES);
+		explain_failure(events, DRV_CYCLES);
 		detach(events, DRV_CYCLES);
 		events->cycles = false;
 		return;

@@ -44,15 +44,15 @@ uint64_t drv_histogram_quantile(const struct drv_histogram *histogram, uint32_t 
 {
 	const unsigned __int128 product = (unsigned __int128)histogram->count * per_million;
 	uint64_t wanted = (uint64_t)((product + 500000) / 1000000);
-	uint64_t seen = 0;
+	uint64_t cumulated = 0;
 
 	if (histogram->count == 0)
 		return 0;
 	if (wanted == 0)
 		wanted = 1;
 	for (uint32_t cell = 0; cell < DRV_HISTOGRAM_CELLS; cell++) {
-		seen += histogram->cells[cell];
-		if (seen >= wanted)
+		cumulated += histogram->cells[cell];
+		if (cumulated >= wanted)
 			return cell_lowest(cell + 1) - 1;
 	}
 	return histogram->max_ns;

@@ -166,7 +166,7 @@ static int await_message(struct drv_link *link, const char *name, uint64_t deadl
 }
 
 /* Tells the other end why it is not wanted, and closes. */
-static void turn_away(struct drv_link *link, const struct drv_fail *why)
+static void reject(struct drv_link *link, const struct drv_fail *why)
 {
 	json_t *message =
 		json_pack("{s:s, s:s, s:o, s:b}", "m", "abort", "reason", drv_reason_name(why->reason),
@@ -249,7 +249,7 @@ static int admit(const struct drv_oob_greeting *greeting, struct drv_link *links
 			 : -1;
 	if (compare_hellos(hello, theirs, (int)number, fail)) {
 		json_decref(theirs);
-		turn_away(&link, fail);
+		reject(&link, fail);
 		return -1;
 	}
 	json_decref(theirs);
@@ -257,7 +257,7 @@ static int admit(const struct drv_oob_greeting *greeting, struct drv_link *links
 		drv_fail_set(last, DRV_PROTOCOL, "endpoint %d is already connected, or not of this launch",
 			     (int)number);
 		fprintf(stderr, "cadge: out-of-band channel: %s\n", last->text);
-		turn_away(&link, last);
+		reject(&link, last);
 		return 0;
 	}
 	link.endpoint = (int)number;
@@ -372,7 +372,7 @@ int drv_rendezvous_listen(struct drv_link *links, int endpoints, const char *hos
 		status = drv_link_send(&links[i], hello, deadline_ns, fail);
 	for (int i = 0; status && i < endpoints - 1; i++)
 		if (links[i].fd >= 0)
-			turn_away(&links[i], fail);
+			reject(&links[i], fail);
 	return status;
 }
 

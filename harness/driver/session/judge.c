@@ -49,20 +49,21 @@ static void check_payload(struct drv_attempt *attempt, const struct drv_account 
 static void check_executions(struct drv_attempt *attempt, const struct sums *sums, bool reliable)
 {
 	const uint64_t expected = sums->posted[DRV_AFTER] - sums->posted[DRV_BEFORE];
-	const uint64_t seen = sums->executed[DRV_AFTER] - sums->executed[DRV_BEFORE];
+	const uint64_t executed = sums->executed[DRV_AFTER] - sums->executed[DRV_BEFORE];
 	bool ok;
 
 	if (!sums->executes)
 		return;
 	if (reliable || sums->exact)
-		ok = seen == expected && sums->posted_keys == sums->executed_keys;
+		ok = executed == expected && sums->posted_keys == sums->executed_keys;
 	else
-		ok = seen <= expected && attempt->record.operations <= seen;
+		ok = executed <= expected && attempt->record.operations <= executed;
 	attempt->executions_known = true;
 	attempt->executions_expected = expected;
-	attempt->executions_server = seen;
+	attempt->executions_server = executed;
 	drv_check_add(&attempt->checks, "executions", ok, "%s%" PRIu64 " handed over, %" PRIu64 " executed",
-		      seen == expected && !ok ? "counts agree, contents do not: " : "", expected, seen);
+		      executed == expected && !ok ? "counts agree, contents do not: " : "", expected,
+		      executed);
 }
 
 /* Off the processor, without having waited for one. */
@@ -94,7 +95,7 @@ static bool slept(const struct drv_usage *usage, uint64_t operations)
  * One that shares its core with whom it wakes is sent off it with each answer, and finds the next message there when it
  * comes back: it found something to do each time, and never came to wait. One that spins in wait is asked to wait each time.
  */
-static bool was_made_to_give_way(const struct drv_usage *usage, uint64_t waits, uint64_t operations)
+static bool was_preempted(const struct drv_usage *usage, uint64_t waits, uint64_t operations)
 {
 	return waits * OPERATIONS_PER_SLEEP < operations &&
 	       usage->involuntary_switches * OPERATIONS_PER_SLEEP >= operations;
@@ -113,7 +114,7 @@ static void check_wait(struct drv_attempt *attempt, const char *role, bool block
 			      switches, operations);
 	else if (sleep_due)
 		drv_check_add(&attempt->checks, "wait_mode",
-			      slept(usage, operations) || was_made_to_give_way(usage, waits, operations),
+			      slept(usage, operations) || was_preempted(usage, waits, operations),
 			      "%s should block but slept in only %" PRIu64 " of %" PRIu64
 			      " operations, for %" PRIu64 " of %" PRIu64 " us",
 			      role, switches, operations, asleep_ns(usage) / 1000, usage->wall_ns / 1000);

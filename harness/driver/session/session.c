@@ -22,8 +22,8 @@
 #include "base/version.h"
 #include "launch/watchdog.h"
 
-#define MEET_NS UINT64_C(10000000000) /* for the endpoints to find each other, at most */
-#define STEP_NS UINT64_C(10000000000) /* for one agreement, at most */
+#define RENDEZVOUS_NS UINT64_C(10000000000) /* for the endpoints to find each other, at most */
+#define STEP_NS       UINT64_C(10000000000) /* for one agreement, at most */
 /* more of both for each endpoint above two: they may share few cores */
 #define MORE_NS UINT64_C(250000000)
 /* kept back of the launch's deadline to end in order, at most a quarter of it */
@@ -74,13 +74,13 @@ static uint64_t step_deadline(const struct session *session)
 static int first_failure(const struct session *session, const json_t *all, struct drv_fail *fail)
 {
 	for (size_t e = 0; e < json_array_size(all); e++) {
-		const json_t *said = json_array_get(all, e);
-		const char *text = json_string_value(json_object_get(said, "text"));
+		const json_t *report = json_array_get(all, e);
+		const char *text = json_string_value(json_object_get(report, "text"));
 
-		if (json_object_get(said, "reason"))
+		if (json_object_get(report, "reason"))
 			return drv_fail_set(
 				fail,
-				drv_reason_from_name(json_string_value(json_object_get(said, "reason"))),
+				drv_reason_from_name(json_string_value(json_object_get(report, "reason"))),
 				"endpoint %zu (%s): %s", e, session->launch->endpoints[e].host,
 				text ? text : "no reason given");
 	}
@@ -125,10 +125,11 @@ static int agree(struct session *session, const char *step, json_t *mine, const 
 	return 0;
 }
 
-static int meet(struct session *session, struct drv_fail *fail)
+static int rendezvous(struct session *session, struct drv_fail *fail)
 {
-	const uint64_t meet_ns = drv_now_ns() + patience_ns(session, MEET_NS);
-	const uint64_t deadline_ns = meet_ns < session->deadline_ns ? meet_ns : session->deadline_ns;
+	const uint64_t rendezvous_ns = drv_now_ns() + patience_ns(session, RENDEZVOUS_NS);
+	const uint64_t deadline_ns =
+		rendezvous_ns < session->deadline_ns ? rendezvous_ns : session->deadline_ns;
 	json_t *hello = json_pack("{s:s, s:i, s:s, s:s, s:s}", "version", drv_version(), "abi",
 				  (int)CADGE_ABI, "schema", DRV_RESULT_SCHEMA, "revision", drv_revision(),
 				  "launch", session->launch->digest);
@@ -352,7 +353,7 @@ static int prepare_machine_probe(struct session *session, struct drv_fail *fail)
 }
 
 /* Endpoint 0: both look at the state of the machine, before attempt number `at` or after the last one. */
-static int look(struct session *session, size_t at, struct drv_fail *fail)
+static int probe_machine(struct session *session, size_t at, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
 	const int partner = engine->probe.other;
@@ -404,7 +405,7 @@ static int make_attempts(struct session *session, struct drv_fail *fail)
 				     "the launch's deadline left no time for this attempt");
 			stopped_by = fail;
 		}
-		if (!stopped_by && look(session, i, fail))
+		if (!stopped_by && probe_machine(session, i, fail))
 			stopped_by = fail;
 		if (stopped_by) {
 			attempt->status = DRV_FAILED;
@@ -415,7 +416,7 @@ static int make_attempts(struct session *session, struct drv_fail *fail)
 			stopped_by = fail;
 		}
 	}
-	if (!stopped_by && look(session, result->attempts_count, fail))
+	if (!stopped_by && probe_machine(session, result->attempts_count, fail))
 		return -1;
 	if (engine->broken || (stopped_by && stopped_by->reason == DRV_STOPPED))
 		return -1;
@@ -626,7 +627,7 @@ int drv_session_run(const struct drv_session_args *args)
 	static struct session session;
 	struct drv_engine *engine = &session.engine;
 	struct drv_fail fail = {0}, store_fail;
-	bool met = false, attempted = false;
+	bool joined = false, attempted = false;
 	json_t *facts;
 	int status, code;
 
@@ -650,8 +651,8 @@ int drv_session_run(const struct drv_session_args *args)
 	drv_events_start(&engine->events, args->launch->system_calls, !engine->block);
 	engine->oob_period = drv_clock_to_ticks(&engine->clock, engine->block ? 1000000 : 200000);
 
-	status = engine->self ? 0 : meet(&session, &fail);
-	met = !status;
+	status = engine->self ? 0 : rendezvous(&session, &fail);
+	joined = !status;
 	if (!status)
 		status = work(&session, &attempted, &fail);
 	if (status) {
@@ -682,7 +683,7 @@ int drv_session_run(const struct drv_session_args *args)
 	code = status ? drv_reason_exit(fail.reason) : 0;
 	/* 2 and 3 speak of the layer only once the endpoints have met; a layer that refuses a setting could
 	 * not be opened */
-	if (!met && code == 3)
+	if (!joined && code == 3)
 		code = 4;
-	return met && fail.reason == DRV_ARGUMENT ? 3 : code;
+	return joined && fail.reason == DRV_ARGUMENT ? 3 : code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A bounded queue of numbers, without a lock: each place has a turn that says whether it is empty or full in which lap
+ * A bounded queue of numbers, without a lock: each place has a sequence number that says whether it is empty or full in which lap
  * (Vyukov's array queue, 2010). `many`, a constant: whether several threads put, or take; one alone needs no exchange. A
  * queue has 2^bits places. All zero is an empty one.
  */
@@ -17,7 +17,7 @@
 
 struct drv_queue_place {
 	/* 2 x lap: empty, to be filled in that lap; 2 x lap + 1: full */
-	_Atomic uint64_t turn;
+	_Atomic uint64_t sequence;
 	uint64_t number;
 };
 
@@ -41,11 +41,11 @@ static inline struct drv_queue_place *drv_queue_claim(struct drv_queue *queue, _
 	for (;;) {
 		struct drv_queue_place *place = &queue->places[at & ((UINT64_C(1) << bits) - 1)];
 		const uint64_t wanted = 2 * (at >> bits) + full;
-		const uint64_t turn = atomic_load_explicit(&place->turn, memory_order_acquire);
+		const uint64_t sequence = atomic_load_explicit(&place->sequence, memory_order_acquire);
 
-		if (turn < wanted)
+		if (sequence < wanted)
 			return NULL;
-		if (many && turn > wanted) {
+		if (many && sequence > wanted) {
 			at = atomic_load_explicit(counter, memory_order_relaxed);
 		} else if (!many) {
 			atomic_store_explicit(counter, at + 1, memory_order_relaxed);
@@ -60,9 +60,9 @@ static inline struct drv_queue_place *drv_queue_claim(struct drv_queue *queue, _
 /* The caller has filled it, or emptied it. */
 static inline void drv_queue_pass(struct drv_queue_place *place)
 {
-	const uint64_t turn = atomic_load_explicit(&place->turn, memory_order_relaxed);
+	const uint64_t sequence = atomic_load_explicit(&place->sequence, memory_order_relaxed);
 
-	atomic_store_explicit(&place->turn, turn + 1, memory_order_release);
+	atomic_store_explicit(&place->sequence, sequence + 1, memory_order_release);
 }
 
 /* False: it is full. */
@@ -95,7 +95,7 @@ static inline bool drv_queue_holds(struct drv_queue *queue, unsigned bits)
 {
 	const uint64_t at = atomic_load_explicit(&queue->taken, memory_order_relaxed);
 
-	return atomic_load(&queue->places[at & ((UINT64_C(1) << bits) - 1)].turn) == 2 * (at >> bits) + 1;
+	return atomic_load(&queue->places[at & ((UINT64_C(1) << bits) - 1)].sequence) == 2 * (at >> bits) + 1;
 }
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* how long a thread without a layer sleeps between looks for an order */
-#define NAP_NS 200000L
+#define IDLE_SLEEP_NS 200000L
 
 struct other {
 	struct drv_thread thread;
@@ -68,9 +68,9 @@ void drv_thread_note_core(const struct drv_thread *thread, const char *what, uin
 			 thread->pin.detail);
 }
 
-static void nap(void)
+static void idle_sleep(void)
 {
-	const struct timespec pause = {.tv_nsec = NAP_NS};
+	const struct timespec pause = {.tv_nsec = IDLE_SLEEP_NS};
 
 	nanosleep(&pause, NULL);
 }
@@ -85,7 +85,7 @@ static bool next_job(struct other *other, unsigned done)
 		if (atomic_load(&other->threads->over))
 			return false;
 		if (!idle || idle->step(idle->arg, &ignored))
-			nap();
+			idle_sleep();
 	}
 	return true;
 }
@@ -200,7 +200,7 @@ int drv_threads_join(struct drv_engine *engine, struct drv_fail *fail)
 	engine->awaited_count = NULL;
 	while (atomic_load_explicit(&threads->done, memory_order_acquire) != wanted)
 		if (!idle || idle->step(idle->arg, &ignored))
-			nap();
+			idle_sleep();
 	for (uint32_t i = 0; i < threads->size; i++) {
 		const struct other *other = &threads->each[i];
 

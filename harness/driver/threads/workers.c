@@ -38,7 +38,7 @@ struct drv_workers {
 	bool block;
 	/* a queue has room for 2^bits */
 	unsigned bits;
-	uint32_t count, turn;
+	uint32_t count, next;
 	drv_worker_fn work;
 	void *arg;
 	/* behind them lie their queues */
@@ -230,9 +230,9 @@ bool drv_workers_take(struct drv_engine *engine, uint32_t *worker_out, uint64_t 
 	struct drv_workers *workers = engine->workers;
 
 	for (uint32_t i = 0; i < workers->count; i++) {
-		const uint32_t at = workers->turn;
+		const uint32_t at = workers->next;
 
-		workers->turn = at + 1 == workers->count ? 0 : at + 1;
+		workers->next = at + 1 == workers->count ? 0 : at + 1;
 		if (drv_queue_take(workers->each[at].to_owner, workers->bits, number_out, false)) {
 			*worker_out = at;
 			return true;

@@ -75,7 +75,7 @@ DRV_INLINE int send_one(struct drv_pusher *pusher, const bool same, const bool w
 }
 
 /* Tells the receiver something until *heard; over an unreliable layer again and again. */
-static int send_control(struct drv_pusher *pusher, enum drv_control_kind kind, const bool *heard,
+static int send_control(struct drv_pusher *pusher, enum drv_control_kind kind, const bool *answered,
 			struct drv_fail *fail)
 {
 	struct drv_engine *engine = pusher->progress.port.engine;
@@ -90,7 +90,7 @@ static int send_control(struct drv_pusher *pusher, enum drv_control_kind kind, c
 		if (turn(pusher, true, fail))
 			return -1;
 	drv_control_write(pusher->control, (struct drv_control){kind, pusher->run, pusher->run_posted});
-	while (!*heard) {
+	while (!*answered) {
 		const uint64_t now = drv_clock_now(&engine->clock);
 
 		if (!pusher->progress.in_flight[slot] &&

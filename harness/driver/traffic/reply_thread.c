@@ -193,19 +193,19 @@ enum cadge_keep drv_reply_thread_pass_on(struct drv_requester *requester, uint32
 					 size_t bytes, struct cadge_lend *lend)
 {
 	struct drv_op *op = &requester->ops[index];
-	const bool looks = bytes && data != op->result && !requester->copies;
+	const bool in_place = bytes && data != op->result && !requester->copies;
 
 	op->waiting = false;
 	requester->completed++;
 	if (DRV_UNLIKELY(!requester->thread.on)) /* it was ended, after a failure */
 		return CADGE_TAKEN;
-	if (DRV_UNLIKELY(looks && !lend && requester->exchange.payload == DRV_PAYLOAD_UNSOLICITED)) {
+	if (DRV_UNLIKELY(in_place && !lend && requester->exchange.payload == DRV_PAYLOAD_UNSOLICITED)) {
 		note_not_in_place(requester, bytes);
 		return CADGE_TAKEN;
 	}
-	op->data = looks && lend ? data : op->result;
+	op->data = in_place && lend ? data : op->result;
 	op->bytes = bytes;
-	op->held = looks ? lend : NULL;
+	op->held = in_place ? lend : NULL;
 	if (bytes <= requester->exchange.reply_bytes && bytes && !op->held && data != op->result)
 		memcpy(op->result, data, bytes);
 	give(requester, index, REPLY);

@@ -34,7 +34,7 @@ static int step_failed(struct drv_fail *fail, const char *what, const char *devi
 	}
 }
 
-static int look_at(struct floor_state *state, const char *device, struct drv_fail *fail)
+static int read_interface(struct floor_state *state, const char *device, struct drv_fail *fail)
 {
 	struct ifreq asked = {.ifr_name = ""};
 
@@ -109,7 +109,7 @@ int packet_socket_open(struct floor_state *state, const char *device, bool block
 	state->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (state->fd < 0)
 		return step_failed(fail, "a socket of AF_PACKET", device);
-	if (look_at(state, device, fail))
+	if (read_interface(state, device, fail))
 		return -1;
 	at.sll_ifindex = (int)if_nametoindex(device);
 	if (setsockopt(state->fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)) < 0)

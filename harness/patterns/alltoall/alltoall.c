@@ -40,7 +40,7 @@ struct alltoall {
 	uint32_t leader;
 	/* of this round: its number, others whose message has been handed over, messages that are here, by round */
 	uint64_t round;
-	uint32_t handed, arrived[ROUNDS];
+	uint32_t round_posted, arrived[ROUNDS];
 	/* endpoint 0 said that this round is the last of the run */
 	bool last[ROUNDS];
 	/* the next one to hand over is written already */
@@ -96,8 +96,8 @@ static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail
 	const uint32_t begin = (uint32_t)engine->endpoint % state->count;
 	const uint64_t number = number_of(state->round, is_last);
 
-	for (; state->handed < state->count; state->handed++) {
-		const uint32_t index = (begin + state->handed) % state->count;
+	for (; state->round_posted < state->count; state->round_posted++) {
+		const uint32_t index = (begin + state->round_posted) % state->count;
 		struct other *other = &state->others[index];
 		struct drv_message message = {.at = other->buffer,
 					      .bytes = (size_t)state->bytes,
@@ -138,9 +138,9 @@ static int run_round(struct alltoall *state, bool is_last, struct drv_fail *fail
 {
 	const uint32_t at = state->round % ROUNDS;
 
-	state->handed = 0;
+	state->round_posted = 0;
 	while (hand_over(state, is_last, fail) == 0) {
-		if (state->handed == state->count && state->progress.in_flight_count == 0 &&
+		if (state->round_posted == state->count && state->progress.in_flight_count == 0 &&
 		    state->arrived[at] == state->count)
 			return end_round(state, at);
 		if (drv_progress_turn(&state->progress, DRV_PROGRESS_WAIT_NS, fail))

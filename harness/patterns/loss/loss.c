@@ -57,7 +57,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 /* ---- the calling side ---- */
 
-struct caller {
+struct loss {
 	/* first: callbacks get a pointer to it */
 	struct drv_requester requester;
 	size_t bytes;
@@ -72,38 +72,38 @@ struct caller {
 static enum cadge_keep caller_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				      struct cadge_lend *lend)
 {
-	struct caller *caller = (struct caller *)sink;
-	struct drv_check *check = &caller->requester.progress.check;
+	struct loss *loss = (struct loss *)sink;
+	struct drv_check *check = &loss->requester.progress.check;
 	uint64_t number;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes != caller->bytes || drv_load64((const uint8_t *)data + 8) != check->seed)) {
+	if (DRV_UNLIKELY(bytes != loss->bytes || drv_load64((const uint8_t *)data + 8) != check->seed)) {
 		drv_check_wrong(check, "a message of %zu bytes that is no answer", bytes);
 		return CADGE_TAKEN;
 	}
 	number = drv_load64(data);
-	if (DRV_UNLIKELY(number > caller->number)) {
+	if (DRV_UNLIKELY(number > loss->number)) {
 		drv_check_wrong(check, "an answer to a call that was not made (%" PRIu64 ")", number);
-	} else if (DRV_LIKELY(number == caller->number && !caller->requester.answered_at)) {
+	} else if (DRV_LIKELY(number == loss->number && !loss->requester.answered_at)) {
 		if (DRV_LIKELY(drv_check_body(check, data, bytes, number)))
 			check->checked++;
 		else
 			drv_check_wrong(check, "an answer that holds other bytes (%" PRIu64 ")", number);
-		caller->requester.answered_at = drv_clock_now(&caller->requester.progress.port.engine->clock);
+		loss->requester.answered_at = drv_clock_now(&loss->requester.progress.port.engine->clock);
 	}
 	/* else a call that was sent again is answered again */
 	return CADGE_TAKEN;
 }
 
-static int turn(struct caller *caller, uint64_t sleep_ns, struct drv_fail *fail)
+static int turn(struct loss *loss, uint64_t sleep_ns, struct drv_fail *fail)
 {
-	return drv_progress_turn(&caller->requester.progress, sleep_ns, fail);
+	return drv_progress_turn(&loss->requester.progress, sleep_ns, fail);
 }
 
 /* Sends the request of the call in progress, from a buffer that is not lent. */
-static int send(struct caller *caller, struct drv_fail *fail)
+static int send(struct loss *loss, struct drv_fail *fail)
 {
-	struct drv_requester *requester = &caller->requester;
+	struct drv_requester *requester = &loss->requester;
 	struct drv_engine *engine = requester->progress.port.engine;
 
 	for (;;) {
@@ -114,7 +114,7 @@ static int send(struct caller *caller, struct drv_fail *fail)
 			index++;
 		if (index < REQUESTS) {
 			struct drv_message *message =
-				drv_ask_message(requester, index, caller->bytes, caller->number);
+				drv_ask_message(requester, index, loss->bytes, loss->number);
 
 			code = drv_message_post(engine, requester->ops[index].chan, message, index);
 		}
@@ -125,7 +125,7 @@ static int send(struct caller *caller, struct drv_fail *fail)
 		if (DRV_UNLIKELY(code < 0))
 			return drv_engine_fail("post", code, fail);
 		/* an answer to what was sent before may come meanwhile */
-		if (turn(caller, DRV_PROGRESS_WAIT_NS, fail))
+		if (turn(loss, DRV_PROGRESS_WAIT_NS, fail))
 			return -1;
 		if (requester->answered_at)
 			return 0;
@@ -140,33 +140,33 @@ struct call {
 };
 
 /* One call: sent until it is answered. The deadline of the attempt ends it otherwise. */
-static int call(struct caller *caller, struct call *call_out, struct drv_fail *fail)
+static int call(struct loss *loss, struct call *call_out, struct drv_fail *fail)
 {
-	struct drv_engine *engine = caller->requester.progress.port.engine;
+	struct drv_engine *engine = loss->requester.progress.port.engine;
 	const struct drv_clock *clock = &engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
-	uint64_t due = begin + caller->timeout, sends = 1;
+	uint64_t due = begin + loss->timeout, sends = 1;
 
-	caller->number++;
-	caller->requester.answered_at = 0;
-	caller->requester.posted++;
-	caller->requester.key_sum += caller->number;
-	if (send(caller, fail))
+	loss->number++;
+	loss->requester.answered_at = 0;
+	loss->requester.posted++;
+	loss->requester.key_sum += loss->number;
+	if (send(loss, fail))
 		return -1;
-	while (!caller->requester.answered_at) {
+	while (!loss->requester.answered_at) {
 		const uint64_t now = drv_clock_now(clock);
 
 		if (DRV_UNLIKELY(now >= due)) {
 			sends++;
-			due = now + caller->timeout;
-			if (send(caller, fail))
+			due = now + loss->timeout;
+			if (send(loss, fail))
 				return -1;
-		} else if (turn(caller, engine->block ? drv_clock_to_ns(clock, due - now) + 1 : 0, fail)) {
+		} else if (turn(loss, engine->block ? drv_clock_to_ns(clock, due - now) + 1 : 0, fail)) {
 			return -1;
 		}
 	}
-	caller->retransmits += sends - 1;
-	*call_out = (struct call){caller->requester.answered_at - begin, sends};
+	loss->retransmits += sends - 1;
+	*call_out = (struct call){loss->requester.answered_at - begin, sends};
 	return 0;
 }
 
@@ -174,16 +174,16 @@ static int call(struct caller *caller, struct call *call_out, struct drv_fail *f
  * After calls that were sent again: polls until nothing has come for a while, so that no answer strays into what follows.
  * No turn of progress.h: it ends by time alone, and never sleeps.
  */
-static int wait_quiet(struct caller *caller, struct drv_fail *fail)
+static int wait_quiet(struct loss *loss, struct drv_fail *fail)
 {
-	const struct drv_engine *engine = caller->requester.progress.port.engine;
+	const struct drv_engine *engine = loss->requester.progress.port.engine;
 	const uint64_t begin_ns = drv_now_ns();
 	uint64_t quiet_ns = begin_ns, now_ns = begin_ns;
 
-	if (caller->retransmits == caller->calm_at)
+	if (loss->retransmits == loss->calm_at)
 		return 0;
 	while (now_ns - quiet_ns < DRV_QUIET_NS && now_ns - begin_ns < DRV_QUIET_MAX_NS) {
-		const int events = engine->layer->poll(engine->ctx, caller->requester.progress.sink);
+		const int events = engine->layer->poll(engine->ctx, loss->requester.progress.sink);
 
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
@@ -191,7 +191,7 @@ static int wait_quiet(struct caller *caller, struct drv_fail *fail)
 		if (events > 0)
 			quiet_ns = now_ns;
 	}
-	caller->calm_at = caller->retransmits;
+	loss->calm_at = loss->retransmits;
 	return 0;
 }
 
@@ -208,13 +208,13 @@ static int prepare_server(struct drv_role_run *run, struct drv_fail *fail)
 static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 {
 	const struct parameters *parameters = run->parameters;
-	struct caller *caller = run->state;
+	struct loss *loss = run->state;
 
 	if (drv_ask_start(run, caller_on_recv, REQUESTS, (size_t)parameters->bytes,
 			  parameters->touch != DRV_TOUCH_NONE, fail))
 		return -1;
-	caller->bytes = (size_t)parameters->bytes;
-	caller->timeout = drv_clock_to_ticks(&run->engine->clock, parameters->timeout_ns);
+	loss->bytes = (size_t)parameters->bytes;
+	loss->timeout = drv_clock_to_ticks(&run->engine->clock, parameters->timeout_ns);
 	return drv_record_samples(run->record, LATENCY, fail) &&
 			       drv_record_samples(run->record, RECOVERY, fail)
 		       ? 0
@@ -223,15 +223,15 @@ static int prepare_client(struct drv_role_run *run, struct drv_fail *fail)
 
 static int ask(struct drv_role_run *run, uint64_t *span_out, struct drv_fail *fail)
 {
-	struct caller *caller = run->state;
+	struct loss *loss = run->state;
 	struct drv_value *values = run->record->values;
 	struct call made;
 	uint64_t span_ns;
 
-	if (call(caller, &made, fail))
+	if (call(loss, &made, fail))
 		return -1;
 	*span_out = made.span;
-	if (caller->requester.step != DRV_STEP_MEASURE)
+	if (loss->requester.step != DRV_STEP_MEASURE)
 		return 0;
 	span_ns = drv_clock_to_ns(&run->engine->clock, made.span);
 	drv_sample(values[LATENCY].samples, span_ns);
@@ -252,26 +252,26 @@ static int warmup(struct drv_role_run *run, uint64_t cap_ns, struct drv_fail *fa
 
 static int measure(struct drv_role_run *run, struct drv_fail *fail)
 {
-	struct caller *caller = run->state;
-	const uint64_t retransmits = caller->retransmits;
+	struct loss *loss = run->state;
+	const uint64_t retransmits = loss->retransmits;
 	struct drv_record *record = run->record;
 
 	if (drv_ask_measure(run, ask, fail))
 		return -1;
-	record->bytes = record->operations * 2 * caller->bytes;
+	record->bytes = record->operations * 2 * loss->bytes;
 	drv_record_rate(record, GOODPUT, record->operations, record->elapsed_ns);
-	drv_record_count(record, RETRANSMITS, caller->retransmits - retransmits);
-	return wait_quiet(caller, fail);
+	drv_record_count(record, RETRANSMITS, loss->retransmits - retransmits);
+	return wait_quiet(loss, fail);
 }
 
 /* A call that is given up may still be answered: the number of such an answer is of no call to come. */
 static bool settle(struct drv_role_run *run)
 {
-	struct caller *caller = run->state;
+	struct loss *loss = run->state;
 	struct drv_fail ignored;
 
-	caller->retransmits++;
-	return !wait_quiet(caller, &ignored) && caller->requester.progress.in_flight_count == 0;
+	loss->retransmits++;
+	return !wait_quiet(loss, &ignored) && loss->requester.progress.in_flight_count == 0;
 }
 
 /* The audit: every call that was made was executed, and none twice, whatever was lost. */
@@ -299,7 +299,7 @@ static const struct drv_pattern loss = {
 			{.name = "client",
 			 .measures = true,
 			 .channels_most = 1,
-			 .state_bytes = sizeof(struct caller),
+			 .state_bytes = sizeof(struct loss),
 			 .prepare = prepare_client,
 			 .stop = drv_requester_role_stop,
 			 .verify = verify,

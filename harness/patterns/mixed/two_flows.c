@@ -70,12 +70,12 @@ static int run_until_idle(struct drv_two_flows *flows, struct drv_requester *unt
 
 	for (;;) {
 		/* the call first: between two of them goes one message of the stream */
-		bool handed = drv_requester_push(calls);
+		bool progressed = drv_requester_push(calls);
 		uint64_t before;
 		int events, status;
 
 		if (bulk)
-			handed |= drv_requester_push(bulk);
+			progressed |= drv_requester_push(bulk);
 		if (DRV_UNLIKELY(calls->progress.failed || (bulk && bulk->progress.failed))) {
 			*fail = calls->progress.failed ? calls->progress.fail : bulk->progress.fail;
 			return -1;
@@ -84,9 +84,9 @@ static int run_until_idle(struct drv_two_flows *flows, struct drv_requester *unt
 			return 0;
 		before = calls->completed + (bulk ? bulk->completed : 0);
 		events = engine->layer->poll(engine->ctx, flows->sink);
-		handed |= calls->completed + (bulk ? bulk->completed : 0) != before;
+		progressed |= calls->completed + (bulk ? bulk->completed : 0) != before;
 		/* a stream that goes on must not hide a call that was lost; a busy layer ends the wait when it takes more */
-		status = handed && events >= 0
+		status = progressed && events >= 0
 				 ? !(++turns & 1023)
 				 : drv_progress_idle(engine, events, DRV_PROGRESS_WAIT_NS, &idle, fail);
 		if (DRV_LIKELY(status == 0))

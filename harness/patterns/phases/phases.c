@@ -116,8 +116,8 @@ struct spans {
 static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct spans *spans_out)
 {
 	const uint64_t taken = sender->taken_at;
-	const uint64_t handed = posted < taken ? posted : taken;
-	const uint64_t from = sender->taken_from > handed ? sender->taken_from : handed;
+	const uint64_t post_end = posted < taken ? posted : taken;
+	const uint64_t from = sender->taken_from > post_end ? sender->taken_from : post_end;
 
 	if (DRV_UNLIKELY(taken < begin || taken > sender->requester.answered_at ||
 			 sender->taken_from > taken)) {
@@ -129,7 +129,7 @@ static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct
 		*spans_out = (struct spans){0};
 		return;
 	}
-	*spans_out = (struct spans){taken - begin, handed - begin, from - handed, taken - from};
+	*spans_out = (struct spans){taken - begin, post_end - begin, from - post_end, taken - from};
 }
 
 /* One message and its answer. 1: the answer is lost; -1: *fail. Nothing is lent afterwards. */

@@ -105,7 +105,7 @@ static int verify(struct drv_role_run *run, uint64_t serial, struct drv_fail *fa
 	struct press_load_generator *generator = &((struct visitor *)run->state)->generator;
 
 	(void)serial;
-	return press_load_generator_meet(generator, fail)
+	return press_load_generator_connect(generator, fail)
 		       ? -1
 		       : press_load_generator_ask(generator, VERIFY_REQUESTS, 0, fail);
 }

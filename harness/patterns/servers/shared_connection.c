@@ -135,7 +135,7 @@ static void rouse_refused(struct drv_shared_connection *shared)
 }
 
 /* Under the lock, after a slot handed something over, or could not. Returns the code. */
-static int handed_over(struct cadge_ctx *slot, int code)
+static int after_post(struct cadge_ctx *slot, int code)
 {
 	struct drv_shared_connection *shared = slot->shared;
 
@@ -287,7 +287,7 @@ static int slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 	int code;
 
 	take_lock(shared);
-	code = handed_over(chan->slot, shared->below->post(chan->below, iov, count, flags, token));
+	code = after_post(chan->slot, shared->below->post(chan->below, iov, count, flags, token));
 	give_lock(shared);
 	return code;
 }
@@ -299,8 +299,8 @@ static int slot_call(struct cadge_chan *chan, uint32_t op, const struct cadge_io
 	int code;
 
 	take_lock(shared);
-	code = handed_over(chan->slot,
-			   shared->below->call(chan->below, op, in, in_count, out, out_count, flags, token));
+	code = after_post(chan->slot,
+			  shared->below->call(chan->below, op, in, in_count, out, out_count, flags, token));
 	give_lock(shared);
 	return code;
 }

@@ -64,7 +64,7 @@ static void forget(struct press_cache *cache, struct press_entry *entry)
 	unlink_entry(cache, entry);
 	cache->entries[entry->file] = NULL;
 	cache->bytes -= entry->bytes;
-	entry->kept = false;
+	entry->cached = false;
 	if (!entry->pins)
 		free_entry(entry);
 }
@@ -116,13 +116,13 @@ static bool make_room(struct press_cache *cache, uint64_t bytes)
 struct press_entry *press_cache_add(struct press_cache *cache, uint32_t file, uint32_t bytes)
 {
 	/* room first, so that pages that have just become free can be had */
-	const bool kept = make_room(cache, bytes);
+	const bool cached = make_room(cache, bytes);
 	struct press_entry *entry = press_entry_new(file, bytes, cache->arena);
 
 	if (!entry)
 		return NULL;
-	if (kept) {
-		entry->kept = true;
+	if (cached) {
+		entry->cached = true;
 		cache->entries[file] = entry;
 		cache->bytes += bytes;
 		link_newest(cache, entry);
@@ -132,12 +132,12 @@ struct press_entry *press_cache_add(struct press_cache *cache, uint32_t file, ui
 
 void press_entry_unpin(struct press_entry *entry)
 {
-	if (--entry->pins == 0 && !entry->kept)
+	if (--entry->pins == 0 && !entry->cached)
 		free_entry(entry);
 }
 
 void press_cache_drop(struct press_cache *cache, struct press_entry *entry)
 {
-	if (entry->kept)
+	if (entry->cached)
 		forget(cache, entry);
 }

@@ -15,7 +15,7 @@
 struct press_entry {
 	uint32_t file, bytes, pins;
 	/* part of the cache; filled */
-	bool kept, whole;
+	bool cached, whole;
 	struct press_entry *newer, *older;
 	/* who waits until it is filled; the caller's */
 	void *waiting;

@@ -20,7 +20,7 @@
  * Whoever comes while there is no descriptor stays in the kernel's queue. The loop would be told of it again at once, and
  * the node would look again and again, with its processor taken from those whom it serves.
  */
-static void take_nobody(struct press_connections *all)
+static void pause_accepting(struct press_connections *all)
 {
 	if (!all->times_full++)
 		fprintf(stderr, "press: clients wait with %" PRIu32 " connected: %s\n", all->open,
@@ -28,7 +28,7 @@ static void take_nobody(struct press_connections *all)
 	all->full = !press_loop_change(all->loop, &all->listening, 0);
 }
 
-static void take_again(struct press_connections *all)
+static void resume_accepting(struct press_connections *all)
 {
 	if (all->full)
 		all->full = press_loop_change(all->loop, &all->listening, EPOLLIN) != 0;
@@ -49,7 +49,7 @@ static void end_connection(struct press_connection *connection)
 		connection->next->before = connection->before;
 	all->open--;
 	free(connection);
-	take_again(all);
+	resume_accepting(all);
 }
 
 static void watch_for(struct press_connection *connection, uint32_t events)
@@ -221,7 +221,7 @@ static void on_client(struct press_watch *watch, uint32_t events)
 		struct press_connection *connection;
 
 		if (fd < 0 && drv_errno_exhausted(errno))
-			take_nobody(all);
+			pause_accepting(all);
 		if (fd < 0)
 			return;
 		connection = calloc(1, sizeof(*connection));
@@ -291,7 +291,7 @@ void press_connections_tidy(struct press_connections *connections)
 {
 	struct press_connection *next;
 
-	take_again(connections);
+	resume_accepting(connections);
 	for (struct press_connection *connection = connections->first; connection; connection = next) {
 		const uint64_t still_ns = connections->now_ns - connection->moved_ns;
 

@@ -34,7 +34,7 @@ static bool is_lost(struct press_links *links, uint32_t endpoint)
 	return link && link->lost;
 }
 
-int press_links_say(struct press_links *links, uint32_t endpoint, const struct press_message *head)
+int press_links_send(struct press_links *links, uint32_t endpoint, const struct press_message *head)
 {
 	return is_lost(links, endpoint) ? 0 : new_job(links, endpoint, head) ? 0 : -1;
 }

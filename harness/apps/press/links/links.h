@@ -23,7 +23,7 @@ int press_links_start(struct press_links *links, struct drv_engine *engine, uint
 void press_links_end(struct press_links *links);
 
 /* Queues a message without content. 0, or -1 when memory is short. */
-int press_links_say(struct press_links *links, uint32_t endpoint, const struct press_message *head);
+int press_links_send(struct press_links *links, uint32_t endpoint, const struct press_message *head);
 /* Queues a file, all pieces of it, to `landing` or in messages; `entry` is pinned as long as it is needed. */
 int press_links_file(struct press_links *links, uint32_t endpoint, uint64_t tag, uint32_t landing,
 		     struct press_entry *entry);
@@ -55,8 +55,8 @@ int press_links_lose(struct press_links *links, uint32_t endpoint, struct drv_fa
  * number is of a former life, and is not listened to. Credits begin anew; messages may be queued at once. From V1 on they
  * leave after press_links_attach.
  */
-int press_links_meet(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
-		     size_t bytes, struct drv_fail *fail);
+int press_links_connect(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
+			size_t bytes, struct drv_fail *fail);
 
 /* From V1 on, when the channel is up: the peer's region, by the key that its layer gave for it. */
 int press_links_attach(struct press_links *links, uint32_t endpoint, const void *key, size_t bytes,

@@ -41,8 +41,8 @@ int press_links_lose(struct press_links *links, uint32_t endpoint, struct drv_fa
 	return code < 0 ? drv_engine_fail("disconnect", code, fail) : 0;
 }
 
-int press_links_meet(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
-		     size_t bytes, struct drv_fail *fail)
+int press_links_connect(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
+			size_t bytes, struct drv_fail *fail)
 {
 	struct drv_engine *engine = links->port.engine;
 	struct press_link *link = press_link_to(links, endpoint);
@@ -56,10 +56,10 @@ int press_links_meet(struct press_links *links, uint32_t endpoint, uint64_t meet
 	if (code < 0)
 		return drv_engine_fail("connect", code, fail);
 	link->attempt = drv_mix(links->attempt, meeting);
-	link->sent = link->taken_there = link->taken = link->said = link->load_sent = 0;
+	link->sent = link->taken_there = link->taken = link->credited = link->load_sent = 0;
 	/* what is left of its former life in our region has another number */
 	link->ring_written = link->ring_read = link->ring_acknowledged = 0;
-	link->board_seen = 0;
+	link->board_read = 0;
 	link->notify = link->dirty = link->down = link->lost = false;
 	link->waits = links->version != PRESS_V0;
 	return 0;

@@ -52,7 +52,7 @@ static bool post_first(struct press_links *links, uint32_t channel)
 	if (!press_links_accepted(links, channel, number, code, "post"))
 		return false;
 	link->sent += press_takes_credit(type);
-	link->said = link->taken;
+	link->credited = link->taken;
 	link->load_sent = links->load;
 	links->counts[PRESS_POSTS]++;
 	links->counts[PRESS_SENT + type]++;
@@ -91,7 +91,7 @@ static int add_duties(struct press_links *links, uint32_t channel)
 	const uint32_t sent = link->load_sent, load = links->load,
 		       wrong = sent > load ? sent - load : load - sent;
 	const bool credits =
-		link->taken - link->said >= PRESS_WINDOW / 2 && !(link->first && press_has_credit(link));
+		link->taken - link->credited >= PRESS_WINDOW / 2 && !(link->first && press_has_credit(link));
 
 	if (!credits && (link->first || wrong < LOAD_STEP || !is_node(link)))
 		return 0;

@@ -37,8 +37,8 @@ struct press_operation {
 struct press_link {
 	uint32_t endpoint;
 	/* messages that need credits: sent; taken at the other end; taken here, and said to be */
-	uint32_t sent, taken_there, taken, said;
-	/* of its messages, see press_links_meet */
+	uint32_t sent, taken_there, taken, credited;
+	/* of its messages, see press_links_connect */
 	uint64_t attempt;
 	/* see press_links_survive: the layer has reported it down; nothing is sent there, and nothing taken */
 	bool down, lost;
@@ -56,7 +56,7 @@ struct press_link {
 	/* messages written into the other end's ring, and read from ours; and as many as it told of */
 	uint32_t ring_written, ring_read, ring_acknowledged;
 	/* the check word of the other end's last board */
-	uint64_t board_seen;
+	uint64_t board_read;
 	/* the other end has to be told of what is in its ring; the board is being written; something was since the last quiet */
 	bool notify, board_busy, dirty;
 };

@@ -115,7 +115,7 @@ static bool write_message(struct press_links *links, uint32_t channel)
 		return false;
 	link->ring_written++;
 	link->sent++;
-	link->said = link->taken;
+	link->credited = link->taken;
 	link->load_sent = links->load;
 	links->counts[PRESS_SENT + type]++;
 	links->counts[PRESS_SENT_BYTES + type] += sizeof(*slot);
@@ -194,7 +194,7 @@ bool press_write_first(struct press_links *links, uint32_t channel)
 void press_write_board(struct press_links *links, uint32_t channel)
 {
 	struct press_link *link = &links->links[channel];
-	const uint32_t type = link->said == link->taken ? PRESS_LOAD : PRESS_CREDIT;
+	const uint32_t type = link->credited == link->taken ? PRESS_LOAD : PRESS_CREDIT;
 	struct press_board *board = (struct press_board *)(void *)press_link_board(link);
 
 	if (link->board_busy)
@@ -204,7 +204,7 @@ void press_write_board(struct press_links *links, uint32_t channel)
 	if (!put(links, channel, PRESS_BUFFERS, board, sizeof(*board),
 		 (uint64_t)links->port.engine->endpoint * PRESS_BOARD_STRIDE, 0))
 		return;
-	link->said = link->taken;
+	link->credited = link->taken;
 	link->load_sent = links->load;
 	links->counts[PRESS_SENT + type]++;
 	links->counts[PRESS_SENT_BYTES + type] += sizeof(*board);
@@ -219,11 +219,11 @@ static bool read_board(struct press_links *links, struct press_link *link, const
 	struct press_board board;
 
 	if (__atomic_load_n((const uint64_t *)(const void *)(at + offsetof(struct press_board, check)),
-			    __ATOMIC_RELAXED) == link->board_seen ||
+			    __ATOMIC_RELAXED) == link->board_read ||
 	    !read_words(at, words, WORDS(board)))
 		return false;
 	memcpy(&board, words, sizeof(board));
-	link->board_seen = board.check;
+	link->board_read = board.check;
 	if (board.attempt != link->attempt)
 		return false;
 	press_links_credit(links, link, board.taken);

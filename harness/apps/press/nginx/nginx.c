@@ -111,7 +111,7 @@ int press_nginx_prepare(struct press_nginx *nginx, const struct drv_endpoint *en
 }
 
 /* After fork, in a process that may have had threads: system calls alone. */
-static _Noreturn void be_nginx(const char *program, char *const *argv, int said, pid_t parent)
+static _Noreturn void be_nginx(const char *program, char *const *argv, int output, pid_t parent)
 {
 	/* nothing of our environment is its business */
 	char *const environment[] = {NULL};
@@ -127,8 +127,8 @@ static _Noreturn void be_nginx(const char *program, char *const *argv, int said,
 		_exit(70);
 	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, CLOSE_ON_EXEC))
 		_exit(71);
-	dup2(said, STDOUT_FILENO);
-	dup2(said, STDERR_FILENO);
+	dup2(output, STDOUT_FILENO);
+	dup2(output, STDERR_FILENO);
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -148,19 +148,19 @@ static int start_process(struct press_nginx *nginx, struct drv_fail *fail)
 			      log,
 			      NULL};
 	const pid_t parent = getpid();
-	int said;
+	int output;
 
 	if (!find_program(program))
 		return drv_fail_set(fail, DRV_NODE_LACKS, "the program nginx has gone");
 	press_nginx_path(nginx, "nginx.conf", configuration);
 	press_nginx_path(nginx, "error.log", log);
-	said = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (said < 0)
+	output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (output < 0)
 		return drv_fail_set(fail, DRV_SYSTEM, "cannot write %s: %s", log, strerror(errno));
 	nginx->pid = fork();
 	if (nginx->pid == 0)
-		be_nginx(program, argv, said, parent);
-	close(said);
+		be_nginx(program, argv, output, parent);
+	close(output);
 	if (nginx->pid < 0) {
 		nginx->pid = 0;
 		return drv_fail_set(fail, DRV_SYSTEM, "cannot start nginx: %s", strerror(errno));
@@ -173,16 +173,16 @@ static int start_process(struct press_nginx *nginx, struct drv_fail *fail)
 int press_nginx_check(struct press_nginx *nginx, struct drv_fail *fail)
 {
 	siginfo_t ended = {.si_pid = 0};
-	char said[PRESS_NGINX_LOG_TAIL_BYTES];
+	char output[PRESS_NGINX_LOG_TAIL_BYTES];
 
 	/* left where it is: what it has used can still be read */
 	if (!nginx->pid || waitid(P_PID, (id_t)nginx->pid, &ended, WEXITED | WNOHANG | WNOWAIT) ||
 	    ended.si_pid == 0)
 		return 0;
-	press_nginx_log_tail(nginx, said);
+	press_nginx_log_tail(nginx, output);
 	return drv_fail_set(fail, DRV_LIBRARY, "nginx ended with %s %d%s%s",
 			    ended.si_code == CLD_EXITED ? "status" : "signal", ended.si_status,
-			    *said ? ": " : ", and said nothing", said);
+			    *output ? ": " : ", and said nothing", output);
 }
 
 /* Reads to the end of its answer, while it lives. 0 and a text, or -1 with the reason. */

@@ -106,18 +106,18 @@ int press_nginx_configure(const struct press_nginx_plan *plan, const struct pres
 void press_nginx_log_tail(const struct press_nginx *nginx, char out[PRESS_NGINX_LOG_TAIL_BYTES])
 {
 	char path[PATH_MAX], line[PRESS_NGINX_LOG_TAIL_BYTES];
-	FILE *said;
+	FILE *file;
 
 	*out = '\0';
 	press_nginx_path(nginx, "error.log", path);
-	said = fopen(path, "re");
-	while (said && fgets(line, sizeof(line), said)) {
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (*line)
 			memcpy(out, line, sizeof(line));
 	}
-	if (said)
-		fclose(said);
+	if (file)
+		fclose(file);
 }
 
 void press_nginx_clear(struct press_nginx *nginx)

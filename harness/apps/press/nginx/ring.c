@@ -38,7 +38,7 @@ static void add_server(struct press_ring *ring, const char *name, uint32_t serve
 
 int press_ring_make(struct press_ring *ring, const char *const *names, uint32_t count)
 {
-	uint32_t kept = 0;
+	uint32_t last = 0;
 
 	*ring = (struct press_ring){.points =
 					    calloc((size_t)count * PRESS_RING_POINTS, sizeof(*ring->points))};
@@ -49,9 +49,9 @@ int press_ring_make(struct press_ring *ring, const char *const *names, uint32_t 
 	qsort(ring->points, ring->count, sizeof(*ring->points), compare);
 	/* of several at one place the first stays */
 	for (uint32_t i = 1; i < ring->count; i++)
-		if (ring->points[i].hash != ring->points[kept].hash)
-			ring->points[++kept] = ring->points[i];
-	ring->count = kept + 1;
+		if (ring->points[i].hash != ring->points[last].hash)
+			ring->points[++last] = ring->points[i];
+	ring->count = last + 1;
 	return 0;
 }
 

@@ -9,19 +9,19 @@
 
 #include "measure/clock.h"
 #include "press/soak/malformed_clients.h"
-#include "press/soak/seen.h"
+#include "press/soak/usage.h"
 #include "traffic/payload.h"
 
-#define TURN_NS    UINT64_C(1000000)
-#define TICK_NS    UINT64_C(1000000)
-#define CHECK_NS   UINT64_C(1000000000)
-#define SETTLE_NS  UINT64_C(30000000000)
-#define ASK_NS     UINT64_C(20000000)
-#define BACK_NS    UINT64_C(200000000)
-#define RUSH       2000u
-#define RUSH_NS    UINT64_C(8000000)
-#define RUDE_EVERY 250u
-#define SKIPPED    77
+#define TURN_NS         UINT64_C(1000000)
+#define TICK_NS         UINT64_C(1000000)
+#define CHECK_NS        UINT64_C(1000000000)
+#define SETTLE_NS       UINT64_C(30000000000)
+#define ASK_NS          UINT64_C(20000000)
+#define BACK_NS         UINT64_C(200000000)
+#define RUSH            2000u
+#define RUSH_NS         UINT64_C(8000000)
+#define MALFORMED_EVERY 250u
+#define SKIPPED         77
 
 struct soak {
 	struct soak_plan plan;
@@ -31,8 +31,8 @@ struct soak {
 	struct soak_client client;
 	struct soak_malformed_clients malformed_clients;
 	struct soak_rush rush;
-	struct soak_seen seen;
-	uint64_t begun_ns, tick_ns, look_ns, ask_ns, random;
+	struct soak_usage usage;
+	uint64_t begun_ns, tick_ns, check_ns, query_ns, random;
 	/* requests at which the next node is killed, and the next bad client comes */
 	uint64_t next_kill, next_malformed_client;
 };
@@ -80,11 +80,11 @@ static void turn(void *arg)
 	soak->tick_ns = now_ns + TICK_NS;
 	soak_restart_test_tick(&soak->restart_test, now_ns);
 	soak_malformed_clients_tick(&soak->malformed_clients, now_ns);
-	if (now_ns < soak->look_ns)
+	if (now_ns < soak->check_ns)
 		return;
-	soak->look_ns = now_ns + CHECK_NS;
+	soak->check_ns = now_ns + CHECK_NS;
 	soak_client_tick(&soak->client, now_ns);
-	soak_seen_sample(&soak->seen, &soak->restart_test, soak->client.requests);
+	soak_usage_sample(&soak->usage, &soak->restart_test, soak->client.requests);
 }
 
 /* Nothing is under way any more, in any node: what is there now is there to stay. */
@@ -131,17 +131,17 @@ static void settle(struct soak *soak, const char *when)
 	while (!rests && !is_over(soak) && drv_now_ns() < until_ns) {
 		turn(soak);
 		if (soak->client.outstanding || soak_malformed_clients_here(&soak->malformed_clients) ||
-		    drv_now_ns() < soak->ask_ns)
+		    drv_now_ns() < soak->query_ns)
 			continue;
 		rests = soak_restart_test_reported(&soak->restart_test) &&
-			soak_restart_test_met(&soak->restart_test) && is_quiet(soak);
-		soak->ask_ns = drv_now_ns() + ASK_NS;
+			soak_restart_test_connected(&soak->restart_test) && is_quiet(soak);
+		soak->query_ns = drv_now_ns() + ASK_NS;
 		if (!rests)
 			soak_restart_test_ask(&soak->restart_test);
 	}
 	if (is_over(soak))
 		return;
-	soak_seen_settled(&soak->seen, &soak->restart_test, when, soak->client.requests);
+	soak_usage_settled(&soak->usage, &soak->restart_test, when, soak->client.requests);
 	for (uint32_t i = 1; i <= soak->plan.nodes; i++)
 		soak->restart_test.sites[i].reported = false;
 	if (rests)
@@ -166,7 +166,7 @@ static void load(struct soak *soak, uint64_t requests)
 				soak->next_kill = (soak->restart_test.kills + 1) * between;
 		}
 		if (soak->client.requests >= soak->next_malformed_client) {
-			soak->next_malformed_client += RUDE_EVERY;
+			soak->next_malformed_client += MALFORMED_EVERY;
 			soak_malformed_clients_send(&soak->malformed_clients);
 		}
 	}
@@ -274,8 +274,8 @@ static void print_account(struct soak *soak)
 			  json_pack("{s:I, s:I, s:I, s:I}", "asked", (json_int_t)soak->rush.asked, "answers",
 				    (json_int_t)soak->rush.right, "503", (json_int_t)soak->rush.unavailable,
 				    "otherwise", (json_int_t)soak->rush.bad),
-			  "settled", json_incref(soak->seen.settled), "samples",
-			  json_incref(soak->seen.samples)));
+			  "settled", json_incref(soak->usage.settled), "samples",
+			  json_incref(soak->usage.samples)));
 	json_dumpf(account, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 	putchar('\n');
 	json_decref(account);
@@ -301,7 +301,7 @@ static void judge(struct soak *soak)
 		soak_trouble(&soak->restart_test,
 			     "the layer said %llu times that a node was down which was not",
 			     (unsigned long long)soak->restart_test.false_downs);
-	soak_seen_judge(&soak->seen, &soak->restart_test);
+	soak_usage_judge(&soak->usage, &soak->restart_test);
 }
 
 static int supervise(struct soak *soak)
@@ -311,7 +311,7 @@ static int supervise(struct soak *soak)
 	soak->begun_ns = drv_now_ns();
 	soak->random = drv_mix(soak->plan.seed, 2);
 	soak->next_kill = between;
-	soak->next_malformed_client = RUDE_EVERY;
+	soak->next_malformed_client = MALFORMED_EVERY;
 	soak->restart_test.plan = &soak->plan;
 	soak->restart_test.loop = soak->client.loop = soak->malformed_clients.loop = &soak->loop;
 	soak->restart_test.there = on_there;
@@ -320,7 +320,7 @@ static int supervise(struct soak *soak)
 	soak->client.files = soak->malformed_clients.files = &soak->files;
 	if (press_loop_start(&soak->loop) ||
 	    press_files_make(&soak->files, PRESS_CLARKNET, soak->plan.working_bytes, soak->plan.seed) ||
-	    soak_client_start(&soak->client) || soak_seen_start(&soak->seen)) {
+	    soak_client_start(&soak->client) || soak_usage_start(&soak->usage)) {
 		fprintf(stderr, "soak: no memory\n");
 		return 1;
 	}
@@ -333,7 +333,7 @@ static int supervise(struct soak *soak)
 	if (!soak->restart_test.refusal[0])
 		judge(soak);
 	print_account(soak);
-	soak_seen_end(&soak->seen);
+	soak_usage_end(&soak->usage);
 	press_files_free(&soak->files);
 	press_loop_end(&soak->loop);
 	return soak->restart_test.refusal[0] ? SKIPPED : soak->restart_test.trouble[0] ? 1 : 0;

@@ -231,7 +231,7 @@ static void take(struct soak_malformed_client *malformed_client)
 		finish(malformed_client);
 }
 
-static void say(struct soak_malformed_client *malformed_client)
+static void send_more(struct soak_malformed_client *malformed_client)
 {
 	const size_t left = malformed_client->bytes - malformed_client->sent;
 	const size_t bytes = malformed_client->kind == SOAK_SLOW_WRITER ? 1 : left;
@@ -330,7 +330,7 @@ void soak_malformed_clients_tick(struct soak_malformed_clients *malformed_client
 		if (now_ns > malformed_client->begun_ns + PATIENCE_NS)
 			finish(malformed_client);
 		else if (malformed_client->sent < malformed_client->bytes)
-			say(malformed_client);
+			send_more(malformed_client);
 		else
 			take(malformed_client);
 	}

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "press/soak/plan.h"
-#include "press/soak/word.h"
+#include "press/soak/control.h"
 #include "traffic/payload.h"
 
 #define BLOB_BYTES 4000u
@@ -30,25 +30,26 @@ struct member {
 		uint32_t bytes;
 		uint8_t content[BLOB_BYTES];
 	} key, keys[PRESS_NODES_MAX];
-	bool heard;
+	bool control_ready;
 	/* rung when it is to stop */
 	_Atomic unsigned stop;
 };
 
-static void send_control(uint32_t say, uint32_t peer, uint64_t meeting, const void *content, size_t bytes)
+static void send_control(uint32_t kind, uint32_t peer, uint64_t meeting, const void *content, size_t bytes)
 {
-	struct soak_word word = {.say = say, .peer = peer, .meeting = meeting, .bytes = (uint32_t)bytes};
+	struct soak_control message = {
+		.kind = kind, .peer = peer, .meeting = meeting, .bytes = (uint32_t)bytes};
 
 	if (bytes)
-		memcpy(word.content, content, bytes);
+		memcpy(message.content, content, bytes);
 	/* without a supervisor there is nothing to be done */
-	if (soak_send(SOAK_CONTROL_FD, &word, 0))
+	if (soak_send(SOAK_CONTROL_FD, &message, 0))
 		_exit(1);
 }
 
-static void send_reason(uint32_t say, const struct drv_fail *fail)
+static void send_reason(uint32_t kind, const struct drv_fail *fail)
 {
-	send_control(say, 0, 0, fail->text, strlen(fail->text) + 1);
+	send_control(kind, 0, 0, fail->text, strlen(fail->text) + 1);
 }
 
 static void fail_node(struct press_node *node, const struct drv_fail *fail)
@@ -101,24 +102,24 @@ static void offer_address(struct member *member, uint32_t endpoint, uint64_t mee
 	}
 }
 
-static void meet(struct member *member, const struct soak_word *word)
+static void connect_peer(struct member *member, const struct soak_control *message)
 {
-	struct blob *key = &member->keys[word->peer];
-	const uint8_t *content = word->content + sizeof(uint32_t);
+	struct blob *key = &member->keys[message->peer];
+	const uint8_t *content = message->content + sizeof(uint32_t);
 	struct drv_fail fail;
 	uint32_t bytes;
 
 	/* of a meeting that will not be, for the peer died again */
-	if (word->meeting != member->meetings[word->peer])
+	if (message->meeting != member->meetings[message->peer])
 		return;
-	memcpy(&bytes, word->content, sizeof(bytes));
+	memcpy(&bytes, message->content, sizeof(bytes));
 	key->bytes = bytes < sizeof(key->content) ? bytes : 0;
 	memcpy(key->content, content, key->bytes);
-	if (!press_service_met(&member->node, word->peer, word->meeting, content + bytes,
-			       word->bytes - sizeof(uint32_t) - bytes, &fail))
+	if (!press_service_connect(&member->node, message->peer, message->meeting, content + bytes,
+				   message->bytes - sizeof(uint32_t) - bytes, &fail))
 		return;
 	if (fail.reason == DRV_PEER_LOST)
-		send_control(SOAK_DOWN, word->peer, word->meeting, NULL, 0);
+		send_control(SOAK_DOWN, message->peer, message->meeting, NULL, 0);
 	else
 		fail_node(&member->node, &fail);
 }
@@ -143,7 +144,7 @@ static void attach_all(struct member *member)
 
 /* ---- how it is ---- */
 
-static void look_at_cache(const struct press_cache *cache, struct soak_report *report)
+static void report_cache(const struct press_cache *cache, struct soak_report *report)
 {
 	for (const struct press_entry *entry = cache->oldest; entry; entry = entry->newer) {
 		report->pins += entry->pins;
@@ -185,7 +186,7 @@ static void send_report(struct member *member)
 	}
 	report.holds[node->directory.self] = holds(&node->directory, node->directory.self);
 	memcpy(report.counts, node->links.counts, sizeof(report.counts));
-	look_at_cache(&node->cache, &report);
+	report_cache(&node->cache, &report);
 	send_control(SOAK_REPORT, 0, 0, &report, sizeof(report));
 }
 
@@ -196,33 +197,33 @@ static void on_control(struct press_watch *watch, uint32_t events)
 	struct member *member = (struct member *)((char *)watch - offsetof(struct member, control));
 
 	(void)events;
-	member->heard = true;
+	member->control_ready = true;
 }
 
 /* Not in the loop's turn itself: who loses a node answers clients, any of whom may be the next in that turn. */
-static void take_words(struct press_node *node)
+static void receive_control(struct press_node *node)
 {
 	struct member *member = (struct member *)node;
-	struct soak_word word;
-	int heard;
+	struct soak_control message;
+	int received;
 
 	attach_all(member);
-	if (!member->heard)
+	if (!member->control_ready)
 		return;
-	member->heard = false;
-	while ((heard = soak_receive(SOAK_CONTROL_FD, &word)) > 0) {
-		if (word.say == SOAK_GONE)
-			press_service_lost(node, word.peer);
-		else if (word.say == SOAK_BACK)
-			offer_address(member, word.peer, word.meeting);
-		else if (word.say == SOAK_ADDRESS)
-			meet(member, &word);
-		else if (word.say == SOAK_ASK)
+	member->control_ready = false;
+	while ((received = soak_receive(SOAK_CONTROL_FD, &message)) > 0) {
+		if (message.kind == SOAK_GONE)
+			press_service_lost(node, message.peer);
+		else if (message.kind == SOAK_BACK)
+			offer_address(member, message.peer, message.meeting);
+		else if (message.kind == SOAK_ADDRESS)
+			connect_peer(member, &message);
+		else if (message.kind == SOAK_QUERY)
 			send_report(member);
-		else if (word.say == SOAK_STOP)
+		else if (message.kind == SOAK_STOP)
 			member->stop = 1;
 	}
-	if (heard < 0)
+	if (received < 0)
 		_exit(1);
 }
 
@@ -329,7 +330,7 @@ static int start(struct member *member, const struct soak_plan *plan, struct drv
 	    press_node_start(node, &member->engine, &setting, fail))
 		return -1;
 	press_links_survive(&node->links, on_lost);
-	node->turned = take_words;
+	node->turned = receive_control;
 	/* no channel is there yet */
 	for (uint32_t i = 1; i <= plan->nodes; i++)
 		if (i != plan->number)

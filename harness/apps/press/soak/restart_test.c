@@ -33,12 +33,12 @@ void soak_trouble(struct soak_restart_test *restart_test, const char *format, ..
 
 /* ---- words ---- */
 
-static void send_control(struct soak_site *site, uint32_t say, uint32_t peer, uint64_t meeting)
+static void send_control(struct soak_site *site, uint32_t kind, uint32_t peer, uint64_t meeting)
 {
-	const struct soak_word word = {.say = say, .peer = peer, .meeting = meeting};
+	const struct soak_control message = {.kind = kind, .peer = peer, .meeting = meeting};
 
 	/* who was killed may be gone */
-	if (soak_send(site->control.fd, &word, MSG_DONTWAIT) && !site->killed)
+	if (soak_send(site->control.fd, &message, MSG_DONTWAIT) && !site->killed)
 		soak_trouble(site->restart_test, "node %u does not listen: %s", site->number,
 			     strerror(errno));
 }
@@ -66,27 +66,28 @@ static void take_ready(struct soak_site *site, uint16_t port)
 }
 
 /* An address, for a meeting that may be over: once both are there, each gets the other's. */
-static void take_offer(struct soak_site *site, const struct soak_word *word)
+static void take_offer(struct soak_site *site, const struct soak_control *message)
 {
-	struct soak_site *peer = &site->restart_test->sites[word->peer];
-	struct soak_word *theirs = &peer->offers[site->number], *ours = &site->offers[word->peer];
+	struct soak_site *peer = &site->restart_test->sites[message->peer];
+	struct soak_control *other_offer = &peer->offers[site->number],
+			    *own_offer = &site->offers[message->peer];
 
-	if (word->meeting != site->meetings[word->peer])
+	if (message->meeting != site->meetings[message->peer])
 		return;
-	*ours = *word;
-	if (!theirs->bytes)
+	*own_offer = *message;
+	if (!other_offer->bytes)
 		return;
-	ours->say = theirs->say = SOAK_ADDRESS;
-	ours->peer = site->number;
-	theirs->peer = peer->number;
-	if ((soak_send(site->control.fd, theirs, MSG_DONTWAIT) && !site->killed) ||
-	    (soak_send(peer->control.fd, ours, MSG_DONTWAIT) && !peer->killed))
+	own_offer->kind = other_offer->kind = SOAK_ADDRESS;
+	own_offer->peer = site->number;
+	other_offer->peer = peer->number;
+	if ((soak_send(site->control.fd, other_offer, MSG_DONTWAIT) && !site->killed) ||
+	    (soak_send(peer->control.fd, own_offer, MSG_DONTWAIT) && !peer->killed))
 		soak_trouble(site->restart_test, "nodes %u and %u do not listen", site->number, peer->number);
 }
 
-static void take_down(struct soak_site *site, const struct soak_word *word)
+static void take_down(struct soak_site *site, const struct soak_control *message)
 {
-	const uint32_t number = word->peer;
+	const uint32_t number = message->peer;
 	struct soak_site *peer = &site->restart_test->sites[number];
 
 	/* in the end all stop, one a little before the other */
@@ -95,44 +96,44 @@ static void take_down(struct soak_site *site, const struct soak_word *word)
 	/* what it says of a former meeting is old news */
 	if (peer->killed || peer->state != SOAK_THERE) {
 		site->restart_test->noticed++;
-	} else if (word->meeting == site->meetings[number]) {
+	} else if (message->meeting == site->meetings[number]) {
 		fprintf(stderr, "node %u, life %u, says that node %u, life %u, is down: %.*s\n", site->number,
-			site->life, number, peer->life, (int)word->bytes, (const char *)word->content);
+			site->life, number, peer->life, (int)message->bytes, (const char *)message->content);
 		site->restart_test->false_downs++;
 		begin_meeting(site, peer);
 	}
 }
 
-static void take_word(struct soak_site *site, const struct soak_word *word)
+static void handle_control(struct soak_site *site, const struct soak_control *message)
 {
 	struct soak_restart_test *restart_test = site->restart_test;
 
-	if (word->say == SOAK_READY) {
-		take_ready(site, (uint16_t)word->peer);
-	} else if (word->say == SOAK_OFFER) {
-		take_offer(site, word);
-	} else if (word->say == SOAK_DOWN) {
-		take_down(site, word);
-	} else if (word->say == SOAK_REPORT && word->bytes == sizeof(site->report)) {
-		memcpy(&site->report, word->content, sizeof(site->report));
+	if (message->kind == SOAK_READY) {
+		take_ready(site, (uint16_t)message->peer);
+	} else if (message->kind == SOAK_OFFER) {
+		take_offer(site, message);
+	} else if (message->kind == SOAK_DOWN) {
+		take_down(site, message);
+	} else if (message->kind == SOAK_REPORT && message->bytes == sizeof(site->report)) {
+		memcpy(&site->report, message->content, sizeof(site->report));
 		site->reported = true;
-	} else if (word->say == SOAK_REFUSED) {
-		snprintf(restart_test->refusal, sizeof(restart_test->refusal), "%.*s", (int)word->bytes,
-			 (const char *)word->content);
+	} else if (message->kind == SOAK_REFUSED) {
+		snprintf(restart_test->refusal, sizeof(restart_test->refusal), "%.*s", (int)message->bytes,
+			 (const char *)message->content);
 	} else {
-		soak_trouble(restart_test, "node %u failed: %.*s", site->number, (int)word->bytes,
-			     (const char *)word->content);
+		soak_trouble(restart_test, "node %u failed: %.*s", site->number, (int)message->bytes,
+			     (const char *)message->content);
 	}
 }
 
 static void on_control(struct press_watch *watch, uint32_t events)
 {
 	struct soak_site *site = (struct soak_site *)((char *)watch - offsetof(struct soak_site, control));
-	struct soak_word word;
+	struct soak_control message;
 
 	/* who ends is buried by on_exit */
-	while (soak_receive(site->control.fd, &word) > 0)
-		take_word(site, &word);
+	while (soak_receive(site->control.fd, &message) > 0)
+		handle_control(site, &message);
 	if (events & (EPOLLHUP | EPOLLERR))
 		press_loop_change(site->restart_test->loop, watch, EPOLLET);
 }
@@ -142,12 +143,12 @@ static void on_control(struct press_watch *watch, uint32_t events)
 static void bury(struct soak_site *site, int status)
 {
 	struct soak_restart_test *restart_test = site->restart_test;
-	struct soak_word word;
+	struct soak_control message;
 
 	/* what it said last */
-	while (soak_receive(site->control.fd, &word) > 0)
-		if (word.say == SOAK_FAILED || word.say == SOAK_REFUSED)
-			take_word(site, &word);
+	while (soak_receive(site->control.fd, &message) > 0)
+		if (message.kind == SOAK_FAILED || message.kind == SOAK_REFUSED)
+			handle_control(site, &message);
 	if (!restart_test->refusal[0] && !site->killed && (!site->stopped || status)) {
 		restart_test->crashes++;
 		soak_trouble(restart_test, "node %u ended by itself, with %s %d", site->number,
@@ -276,7 +277,7 @@ void soak_restart_test_ask(struct soak_restart_test *restart_test)
 	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
 		restart_test->sites[i].reported = false;
 		if (restart_test->sites[i].state == SOAK_THERE)
-			send_control(&restart_test->sites[i], SOAK_ASK, 0, 0);
+			send_control(&restart_test->sites[i], SOAK_QUERY, 0, 0);
 	}
 }
 
@@ -288,7 +289,7 @@ bool soak_restart_test_reported(const struct soak_restart_test *restart_test)
 	return true;
 }
 
-bool soak_restart_test_met(const struct soak_restart_test *restart_test)
+bool soak_restart_test_connected(const struct soak_restart_test *restart_test)
 {
 	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
 		const struct soak_site *one = &restart_test->sites[i];

@@ -5,7 +5,7 @@
 
 #include "press/http/loop.h"
 #include "press/soak/plan.h"
-#include "press/soak/word.h"
+#include "press/soak/control.h"
 
 enum soak_state { SOAK_ABSENT, SOAK_STARTING, SOAK_THERE };
 
@@ -28,7 +28,7 @@ struct soak_site {
 	uint64_t service_ns;
 	/* by node: the meeting under way or held last, 0: none; and this node's address for it, once it has come */
 	uint64_t meetings[PRESS_NODES_MAX];
-	struct soak_word offers[PRESS_NODES_MAX];
+	struct soak_control offers[PRESS_NODES_MAX];
 	bool reported;
 	struct soak_report report;
 };
@@ -61,7 +61,7 @@ void soak_kill(struct soak_site *site, uint64_t restart_ns);
 void soak_restart_test_ask(struct soak_restart_test *restart_test);
 bool soak_restart_test_reported(const struct soak_restart_test *restart_test);
 /* All are there, have a channel to each other, and know what each other holds. As of the last reports. */
-bool soak_restart_test_met(const struct soak_restart_test *restart_test);
+bool soak_restart_test_connected(const struct soak_restart_test *restart_test);
 /* Tells all to stop, and waits until they have; whoever has something left over has crashed. */
 void soak_restart_test_end(struct soak_restart_test *restart_test);
 

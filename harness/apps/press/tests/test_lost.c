@@ -343,9 +343,9 @@ static void check_back(void)
 	before = posts_count;
 	tap_ok(before && posts[0].chan == 2 && !node.links.links[0].first,
 	       "nothing is said to a node that is gone");
-	tap_ok(!press_service_met(&node, OTHER, MEETING, "there", 5, &fail) && connects == 1,
+	tap_ok(!press_service_connect(&node, OTHER, MEETING, "there", 5, &fail) && connects == 1,
 	       "it comes back, and is connected to anew");
-	tap_ok(press_links_meet(&node.links, OTHER, MEETING + 1, "there", 5, &fail) < 0 && connects == 1,
+	tap_ok(press_links_connect(&node.links, OTHER, MEETING + 1, "there", 5, &fail) < 0 && connects == 1,
 	       "not twice, though");
 	for (int i = 0; i < 3; i++) {
 		turn();
@@ -434,7 +434,7 @@ static void check_landing(void)
 	press_service_gone(&node, &second);
 	press_service_gone(&node, &third);
 	puts_count = posts_count = 0;
-	press_service_met(&node, OTHER, MEETING, "there", 5, &fail);
+	press_service_connect(&node, OTHER, MEETING, "there", 5, &fail);
 	turn();
 	tap_ok(!puts_count && !posts_count,
 	       "to a node that is back nothing goes before its region is attached");

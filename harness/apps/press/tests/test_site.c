@@ -133,12 +133,12 @@ static void check_cache(void)
 	press_entry_unpin(press_cache_add(&cache, 4, 300));
 	tap_ok(gone_count == 2 && gone[1] == 2, "what is in use stays, although it was used longest ago");
 	large = press_cache_add(&cache, 5, 5000);
-	tap_ok(large && !large->kept && gone_count == 2,
+	tap_ok(large && !large->cached && gone_count == 2,
 	       "what is larger than the cache is had beside it, and nothing goes");
 	press_entry_unpin(large);
 	press_entry_pin(press_cache_find(&cache, 4));
 	large = press_cache_add(&cache, 6, 300);
-	tap_ok(large && !large->kept && cache.bytes <= 1000,
+	tap_ok(large && !large->cached && cache.bytes <= 1000,
 	       "with all of it in use nothing goes, and the cache is no larger");
 	press_entry_unpin(large);
 	press_cache_drop(&cache, entries[3]);
@@ -172,12 +172,12 @@ static void check_arena(void)
 	cache.arena = &arena;
 	for (uint32_t i = 0; i < 3; i++)
 		entries[i] = press_cache_add(&cache, i, 4 * PRESS_PAGE_BYTES);
-	tap_ok(entries[0]->arena && entries[1]->arena && !entries[2]->arena && !entries[2]->kept,
+	tap_ok(entries[0]->arena && entries[1]->arena && !entries[2]->arena && !entries[2]->cached,
 	       "what has no room in the arena is had beside it");
 	press_entry_unpin(entries[2]);
 	press_entry_unpin(entries[0]);
 	entries[0] = press_cache_add(&cache, 3, 4 * PRESS_PAGE_BYTES);
-	tap_ok(entries[0]->kept && entries[0]->data == memory, "pages of what had to go are used again");
+	tap_ok(entries[0]->cached && entries[0]->data == memory, "pages of what had to go are used again");
 	press_entry_unpin(entries[0]);
 	press_entry_unpin(entries[1]);
 	press_cache_free(&cache);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors and memory of all processes, now and then and whenever all is quiet; and whether they are flat. */
-#ifndef PRESS_SOAK_SEEN_H
-#define PRESS_SOAK_SEEN_H
+#ifndef PRESS_SOAK_USAGE_H
+#define PRESS_SOAK_USAGE_H
 
 #include <jansson.h>
 
@@ -22,23 +22,23 @@ struct soak_quiet {
 
 #define SOAK_QUIETS_MAX 16u
 
-struct soak_seen {
+struct soak_usage {
 	uint32_t count, skipped, skip;
 	struct soak_quiet quiets[SOAK_QUIETS_MAX];
 	json_t *settled, *samples;
 };
 
-int soak_seen_start(struct soak_seen *seen);
-void soak_seen_end(struct soak_seen *seen);
-void soak_seen_sample(struct soak_seen *seen, const struct soak_restart_test *restart_test,
-		      uint64_t requests);
-/* With fresh reports. */
-void soak_seen_settled(struct soak_seen *seen, const struct soak_restart_test *restart_test, const char *when,
+int soak_usage_start(struct soak_usage *usage);
+void soak_usage_end(struct soak_usage *usage);
+void soak_usage_sample(struct soak_usage *usage, const struct soak_restart_test *restart_test,
 		       uint64_t requests);
+/* With fresh reports. */
+void soak_usage_settled(struct soak_usage *usage, const struct soak_restart_test *restart_test,
+			const char *when, uint64_t requests);
 /*
  * From half of the requests to their end, in both processes: as many descriptors, and hardly more memory. Shared memory is not
  * judged where the plan says that the layer's library keeps that of the dead.
  */
-void soak_seen_judge(const struct soak_seen *seen, struct soak_restart_test *restart_test);
+void soak_usage_judge(const struct soak_usage *usage, struct soak_restart_test *restart_test);
 
 #endif

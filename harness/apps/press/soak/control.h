@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the supervisor and its nodes say to each other, each in one datagram over a pair of sockets. */
-#ifndef PRESS_SOAK_WORD_H
-#define PRESS_SOAK_WORD_H
+/* Control messages between the supervisor and its nodes, each one datagram over a pair of sockets. */
+#ifndef PRESS_SOAK_CONTROL_H
+#define PRESS_SOAK_CONTROL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,12 +9,12 @@
 #include "press/directory.h"
 #include "press/links/message.h"
 
-enum soak_say {
+enum soak_control_kind {
 	/* to a node: `peer` is gone; it is back, for the meeting of that number; this is its address; tell how you are; stop */
 	SOAK_GONE,
 	SOAK_BACK,
 	SOAK_ADDRESS,
-	SOAK_ASK,
+	SOAK_QUERY,
 	SOAK_STOP,
 	/* of a node: it listens at the port `peer`; this is its address for `peer`; its layer says that `peer` is down; how it is;
 	   it cannot be (a sentence), for the layer cannot do what is asked or for it has failed */
@@ -29,8 +29,8 @@ enum soak_say {
 /* an address and a key, or a report */
 #define SOAK_CONTENT_BYTES 8192u
 
-struct soak_word {
-	uint32_t say, peer;
+struct soak_control {
+	uint32_t kind, peer;
 	uint64_t meeting;
 	uint32_t bytes, unused;
 	uint8_t content[SOAK_CONTENT_BYTES];
@@ -51,11 +51,11 @@ struct soak_report {
 	uint32_t files;
 };
 
-_Static_assert(sizeof(struct soak_report) <= SOAK_CONTENT_BYTES, "a report fits into a word");
+_Static_assert(sizeof(struct soak_report) <= SOAK_CONTENT_BYTES, "a report fits into a message");
 
 /* Sends one. 0, or -1 with errno: it did not go, now or ever. */
-int soak_send(int fd, const struct soak_word *word, int flags);
+int soak_send(int fd, const struct soak_control *message, int flags);
 /* 1: one has come; 0: none has; -1: the other end is gone. */
-int soak_receive(int fd, struct soak_word *word_out);
+int soak_receive(int fd, struct soak_control *message_out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "press/soak/seen.h"
+#include "press/soak/usage.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #define HEAP_GROWTH_BYTES  (256u * KIB)
 #define MEMORY_GROWTH_KIB  (2u * KIB)
 
-static struct soak_process look_at(int pid)
+static struct soak_process read_process(int pid)
 {
 	struct soak_process process = {0};
 	char path[64], line[128];
@@ -46,49 +46,50 @@ static struct soak_process look_at(int pid)
 	return process;
 }
 
-static json_t *say(const struct soak_process *process)
+static json_t *process_json(const struct soak_process *process)
 {
 	return json_pack("{s:I, s:I, s:I}", "descriptors", (json_int_t)process->descriptors, "own_kib",
 			 (json_int_t)process->own_kib, "shared_kib", (json_int_t)process->shared_kib);
 }
 
-int soak_seen_start(struct soak_seen *seen)
+int soak_usage_start(struct soak_usage *usage)
 {
-	seen->skip = 1;
-	seen->settled = json_array();
-	seen->samples = json_array();
-	return seen->settled && seen->samples ? 0 : -1;
+	usage->skip = 1;
+	usage->settled = json_array();
+	usage->samples = json_array();
+	return usage->settled && usage->samples ? 0 : -1;
 }
 
-void soak_seen_end(struct soak_seen *seen)
+void soak_usage_end(struct soak_usage *usage)
 {
-	json_decref(seen->settled);
-	json_decref(seen->samples);
+	json_decref(usage->settled);
+	json_decref(usage->samples);
 }
 
 /* Of two neighbours one goes, when there are too many. */
-static void thin_out(struct soak_seen *seen)
+static void thin_out(struct soak_usage *usage)
 {
-	if (json_array_size(seen->samples) < SAMPLES_MAX)
+	if (json_array_size(usage->samples) < SAMPLES_MAX)
 		return;
-	seen->skip *= 2;
-	for (size_t i = 0; i < json_array_size(seen->samples); i++)
-		json_array_remove(seen->samples, i);
+	usage->skip *= 2;
+	for (size_t i = 0; i < json_array_size(usage->samples); i++)
+		json_array_remove(usage->samples, i);
 }
 
-void soak_seen_sample(struct soak_seen *seen, const struct soak_restart_test *restart_test, uint64_t requests)
+void soak_usage_sample(struct soak_usage *usage, const struct soak_restart_test *restart_test,
+		       uint64_t requests)
 {
 	struct soak_process supervisor, first;
 
-	if (++seen->skipped < seen->skip || restart_test->sites[1].state != SOAK_THERE)
+	if (++usage->skipped < usage->skip || restart_test->sites[1].state != SOAK_THERE)
 		return;
-	seen->skipped = 0;
-	thin_out(seen);
-	supervisor = look_at(getpid());
-	first = look_at(restart_test->sites[1].pid);
-	json_array_append_new(seen->samples,
+	usage->skipped = 0;
+	thin_out(usage);
+	supervisor = read_process(getpid());
+	first = read_process(restart_test->sites[1].pid);
+	json_array_append_new(usage->samples,
 			      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)requests, "supervisor",
-					say(&supervisor), "node_1", say(&first)));
+					process_json(&supervisor), "node_1", process_json(&first)));
 }
 
 static uint64_t beside_cache(const struct soak_report *report)
@@ -97,14 +98,14 @@ static uint64_t beside_cache(const struct soak_report *report)
 							     : 0;
 }
 
-static json_t *say_node(const struct soak_site *site, struct soak_process *process_out)
+static json_t *node_json(const struct soak_site *site, struct soak_process *process_out)
 {
 	const struct soak_report *report = &site->report;
 	json_t *node;
 
-	*process_out = look_at(site->pid);
+	*process_out = read_process(site->pid);
 	process_out->heap_bytes = beside_cache(report);
-	node = say(process_out);
+	node = process_json(process_out);
 	json_object_update_new(node, json_pack("{s:i, s:i, s:I, s:I, s:i, s:i}", "node", (int)site->number,
 					       "life", (int)site->life, "heap_beside_cache_bytes",
 					       (json_int_t)process_out->heap_bytes, "cache_bytes",
@@ -119,33 +120,33 @@ static json_t *say_node(const struct soak_site *site, struct soak_process *proce
 	return node;
 }
 
-void soak_seen_settled(struct soak_seen *seen, const struct soak_restart_test *restart_test, const char *when,
-		       uint64_t requests)
+void soak_usage_settled(struct soak_usage *usage, const struct soak_restart_test *restart_test,
+			const char *when, uint64_t requests)
 {
-	struct soak_quiet quiet = {.supervisor = look_at(getpid())};
+	struct soak_quiet quiet = {.supervisor = read_process(getpid())};
 	json_t *nodes = json_array();
 
 	snprintf(quiet.when, sizeof(quiet.when), "%s", when);
 	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
 		struct soak_process process;
 
-		json_array_append_new(nodes, say_node(&restart_test->sites[i], &process));
+		json_array_append_new(nodes, node_json(&restart_test->sites[i], &process));
 		if (i == 1)
 			quiet.first = process;
 	}
-	json_array_append_new(seen->settled,
+	json_array_append_new(usage->settled,
 			      json_pack("{s:s, s:I, s:I, s:o, s:o}", "when", when, "requests",
 					(json_int_t)requests, "kills", (json_int_t)restart_test->kills,
-					"supervisor", say(&quiet.supervisor), "nodes", nodes));
-	if (seen->count < SOAK_QUIETS_MAX)
-		seen->quiets[seen->count++] = quiet;
+					"supervisor", process_json(&quiet.supervisor), "nodes", nodes));
+	if (usage->count < SOAK_QUIETS_MAX)
+		usage->quiets[usage->count++] = quiet;
 }
 
-static const struct soak_quiet *quiet_at(const struct soak_seen *seen, const char *when)
+static const struct soak_quiet *quiet_at(const struct soak_usage *usage, const char *when)
 {
-	for (uint32_t i = 0; i < seen->count; i++)
-		if (!strcmp(seen->quiets[i].when, when))
-			return &seen->quiets[i];
+	for (uint32_t i = 0; i < usage->count; i++)
+		if (!strcmp(usage->quiets[i].when, when))
+			return &usage->quiets[i];
 	return NULL;
 }
 
@@ -176,9 +177,9 @@ static void compare(struct soak_restart_test *restart_test, const char *who,
 			     (unsigned long long)after->shared_kib);
 }
 
-void soak_seen_judge(const struct soak_seen *seen, struct soak_restart_test *restart_test)
+void soak_usage_judge(const struct soak_usage *usage, struct soak_restart_test *restart_test)
 {
-	const struct soak_quiet *before = quiet_at(seen, "half"), *after = quiet_at(seen, "end");
+	const struct soak_quiet *before = quiet_at(usage, "half"), *after = quiet_at(usage, "end");
 
 	if (!before || !after) {
 		soak_trouble(restart_test, "it did not come to its end");

@@ -287,7 +287,7 @@ static enum cadge_keep on_packet(void *arg, uint32_t number, void *data, size_t 
 	return CADGE_KEEP;
 }
 
-static struct held take_kept(struct fm *fm)
+static struct held take_held(struct fm *fm)
 {
 	const struct held held = fm->held[fm->held_first];
 
@@ -304,7 +304,7 @@ int fm_extract(struct fm *fm, size_t budget_bytes)
 	fm->stuck = false;
 	fm->budget_bytes = budget_bytes < INT64_MAX ? (int64_t)budget_bytes : INT64_MAX;
 	while (UNLIKELY(fm->held_count) && fm->budget_bytes > 0) {
-		const struct held held = take_kept(fm);
+		const struct held held = take_held(fm);
 
 		handle(fm, held.peer, held.data, held.bytes);
 		cadge_wire_release(fm->wire, held.data);
@@ -345,7 +345,7 @@ void fm_close(struct fm *fm)
 	if (!fm)
 		return;
 	while (fm->held_count)
-		cadge_wire_release(fm->wire, take_kept(fm).data);
+		cadge_wire_release(fm->wire, take_held(fm).data);
 	cadge_wire_close(fm->wire);
 	for (uint32_t i = 0; i < fm->peers; i++)
 		cadge_fiber_destroy(fm->peer[i].in.fiber);
@@ -459,7 +459,7 @@ int fm_disconnect(struct fm *fm, uint32_t number)
 	if (code != CADGE_DONE)
 		return code;
 	for (size_t i = fm->held_count; i; i--) { /* once round the ring, without the packets of this peer */
-		const struct held held = take_kept(fm);
+		const struct held held = take_held(fm);
 
 		if (held.peer == number)
 			cadge_wire_release(fm->wire, held.data);

@@ -29,7 +29,7 @@ enum {
 struct cadge_greeting {
 	uint32_t generation; /* of our slot for this peer */
 	uint32_t peer_stamp; /* slot and generation that the peer wants to see */
-	bool hello_sent, hello_seen, welcome_sent, welcome_seen;
+	bool hello_sent, hello_received, welcome_sent, welcome_received;
 	uint64_t hello_due_ns; /* where hellos are repeated */
 };
 
@@ -85,9 +85,9 @@ static inline bool cadge_greet(struct cadge_greeting *greeting, cadge_greet_fn s
 {
 	if (!greeting->hello_sent)
 		greeting->hello_sent = send(chan, CADGE_STAMP_HELLO);
-	if (greeting->hello_seen && !greeting->welcome_sent)
+	if (greeting->hello_received && !greeting->welcome_sent)
 		greeting->welcome_sent = send(chan, CADGE_STAMP_WELCOME);
-	return greeting->welcome_sent && greeting->welcome_seen;
+	return greeting->welcome_sent && greeting->welcome_received;
 }
 
 /* The clock of repeated hellos: no other use, and none once all peers are up. */

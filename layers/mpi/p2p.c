@@ -287,7 +287,7 @@ static const char *p2p_copy(const struct cadge_chan *chan, const struct mpi_path
 static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	const struct cadge_ctx *ctx = chan->ctx;
-	struct cadge_path said = {.bytes = sizeof(said)};
+	struct cadge_path described = {.bytes = sizeof(described)};
 	struct mpi_path path;
 	bool memory, tcp, within = ctx->place == CADGE_PLACE_HOST;
 	size_t used_bytes;
@@ -299,29 +299,29 @@ static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 	}
 	memory = strcmp(path.btl, "vader") == 0 || strcmp(path.btl, "sm") == 0;
 	tcp = strncmp(path.btl, "tcp", 3) == 0;
-	said.medium = CADGE_MEDIUM_UNKNOWN;
+	described.medium = CADGE_MEDIUM_UNKNOWN;
 	if (memory)
-		said.medium = CADGE_MEDIUM_MEMORY;
+		described.medium = CADGE_MEDIUM_MEMORY;
 	else if (tcp)
-		said.medium = within ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK;
-	snprintf(said.asked, sizeof(said.asked), "Open MPI's default%s%s",
+		described.medium = within ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK;
+	snprintf(described.asked, sizeof(described.asked), "Open MPI's default%s%s",
 		 within ? " within a host (shared memory)" : " between hosts, tcp on ",
 		 within ? "" : ctx->interface);
-	said.as_asked = within ? memory : tcp && !strchr(path.btl, ',');
-	snprintf(said.used, sizeof(said.used), "pml %s; btl %s; mtl %s; osc none (no window)",
+	described.as_asked = within ? memory : tcp && !strchr(path.btl, ',');
+	snprintf(described.used, sizeof(described.used), "pml %s; btl %s; mtl %s; osc none (no window)",
 		 path.pml[0] ? path.pml : "unknown", path.btl[0] ? path.btl : "none",
 		 path.mtl[0] ? path.mtl : "none");
-	used_bytes = strlen(said.used);
+	used_bytes = strlen(described.used);
 	if (memory || tcp)
-		snprintf(said.used + used_bytes, sizeof(said.used) - used_bytes,
+		snprintf(described.used + used_bytes, sizeof(described.used) - used_bytes,
 			 "; %s %s; eager_limit %llu; rndv_eager_limit %llu",
 			 memory ? "single copy" : "btl_tcp_if_include",
 			 memory ? p2p_copy(chan, &path) : ctx->interface,
 			 (unsigned long long)ctx->eager_bytes,
 			 (unsigned long long)ctx->rendezvous_eager_bytes);
-	snprintf(said.device, sizeof(said.device), "%s", tcp ? ctx->interface : "");
-	snprintf(said.note, sizeof(said.note), "%s", path.method);
-	cadge_fill(path_out, &said, sizeof(said));
+	snprintf(described.device, sizeof(described.device), "%s", tcp ? ctx->interface : "");
+	snprintf(described.note, sizeof(described.note), "%s", path.method);
+	cadge_fill(path_out, &described, sizeof(described));
 	return CADGE_DONE;
 }
 

@@ -176,8 +176,8 @@ static int p2p_received(struct cadge_chan *chan, const MPI_Status *status, struc
 	chan->posted--;
 	if (MPI_Get_count(status, MPI_BYTE, &bytes) != MPI_SUCCESS)
 		return p2p_down(chan, sink);
-	if (chan->greetings_seen < P2P_GREETINGS) {
-		chan->greetings_seen++;
+	if (chan->greetings_received < P2P_GREETINGS) {
+		chan->greetings_received++;
 	} else {
 		chan->posted_wanted = p2p_wanted(chan, (size_t)bytes);
 		keep = sink->recv(sink, chan->peer, lend->data, (size_t)bytes, lend);
@@ -195,7 +195,7 @@ static int p2p_received(struct cadge_chan *chan, const MPI_Status *status, struc
  */
 static int p2p_greet(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge_sink *sink)
 {
-	uint32_t allowed = chan->begins ? 1 + chan->greetings_seen : 2 * chan->greetings_seen;
+	uint32_t allowed = chan->begins ? 1 + chan->greetings_received : 2 * chan->greetings_received;
 
 	while (chan->greetings_sent < P2P_GREETINGS && chan->greetings_sent < allowed && ctx->free_send) {
 		ctx->free_send->greeting = true;
@@ -203,7 +203,7 @@ static int p2p_greet(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadg
 			return p2p_down(chan, sink);
 		chan->greetings_sent++;
 	}
-	if (chan->greetings_sent < P2P_GREETINGS || chan->greetings_seen < P2P_GREETINGS)
+	if (chan->greetings_sent < P2P_GREETINGS || chan->greetings_received < P2P_GREETINGS)
 		return 0;
 	chan->up = true;
 	sink->up(sink, chan->peer);

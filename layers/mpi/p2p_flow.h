@@ -48,7 +48,7 @@ struct cadge_chan {
 	int rank, tag_in, tag_out;
 	pid_t pid; /* of the peer, as it calls itself */
 	bool connected, begins, up, down;
-	uint32_t greetings_sent, greetings_seen, posted, posted_wanted, queued;
+	uint32_t greetings_sent, greetings_received, posted, posted_wanted, queued;
 	uint32_t streak;   /* polls in a row that found something done */
 	size_t gone_bytes; /* messages of up to so many bytes have usually left when MPI_Isend returns */
 	/* Oldest first; the requests of the oldest are in oldest[], where one call tests both. */

@@ -76,7 +76,7 @@ static int dgram_received(struct cadge_ctx *ctx, const uint8_t *data, size_t byt
 	return events;
 }
 
-static void dgram_meet(struct cadge_ctx *ctx)
+static void dgram_greet_all(struct cadge_ctx *ctx)
 {
 	const uint64_t now_ns = cadge_greeting_now_ns();
 
@@ -128,8 +128,8 @@ static int dgram_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		return CADGE_E_LIBRARY;
 	if (ctx->free_lend && fabric_repost(ctx, ctx->posted_wanted) < 0)
 		return CADGE_E_LIBRARY;
-	if (ctx->meeting)
-		dgram_meet(ctx);
+	if (ctx->handshakes)
+		dgram_greet_all(ctx);
 	return events;
 }
 

@@ -48,9 +48,9 @@ void fabric_close(struct cadge_ctx *ctx)
 static int make_receives(struct cadge_ctx *ctx)
 {
 	const uint64_t stride_bytes = (((uint64_t)ctx->receive_bytes + 127) / 128 * 2 + 1) * 64;
-	const uint64_t most = POOL_BYTES_MAX / stride_bytes, kept = (uint64_t)ctx->depth * ctx->peers + SPARE;
+	const uint64_t most = POOL_BYTES_MAX / stride_bytes, held = (uint64_t)ctx->depth * ctx->peers + SPARE;
 
-	ctx->lends_count = (uint32_t)cadge_least(kept, most > SPARE ? most : SPARE);
+	ctx->lends_count = (uint32_t)cadge_least(held, most > SPARE ? most : SPARE);
 	if (fabric_type.receives)
 		ctx->lends_count = fabric_type.receives;
 	ctx->lends = calloc(ctx->lends_count, sizeof(*ctx->lends));
@@ -170,7 +170,7 @@ int fabric_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_
 	chan->ctx = ctx;
 	chan->peer = peer;
 	chan->connected = true;
-	ctx->meeting++;
+	ctx->handshakes++;
 	*chan_out = chan;
 	return CADGE_DONE;
 }
@@ -182,7 +182,7 @@ int fabric_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	for (size_t i = 0; i < ctx->sends_count; i++)
 		if (ctx->sends[i].chan == chan)
 			ctx->sends[i].chan = NULL;
-	ctx->meeting -= !chan->state.up && !chan->state.broken;
+	ctx->handshakes -= !chan->state.up && !chan->state.broken;
 	cadge_ofi_remove(&ctx->ofi, chan->addr);
 	*chan = (struct cadge_chan){.greeting = next};
 	return CADGE_DONE;
@@ -190,7 +190,7 @@ int fabric_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 
 int fabric_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
-	return cadge_ofi_wait(&ctx->ofi, ctx->meeting
+	return cadge_ofi_wait(&ctx->ofi, ctx->handshakes
 						 ? cadge_least(timeout_ns, fabric_type.greeting_period_ns)
 						 : timeout_ns);
 }
@@ -200,7 +200,7 @@ int fabric_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 	const int code = cadge_ofi_event(&ctx->ofi, fd_out);
 
 	if (code == CADGE_DONE)
-		*due_ns_out = ctx->meeting ? fabric_type.greeting_period_ns : UINT64_MAX;
+		*due_ns_out = ctx->handshakes ? fabric_type.greeting_period_ns : UINT64_MAX;
 	return code;
 }
 

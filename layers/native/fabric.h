@@ -42,7 +42,7 @@ struct cadge_chan {
 struct cadge_ctx {
 	struct cadge_ofi ofi;
 	uint32_t peers, depth;
-	uint32_t meeting; /* channels that are connected, and neither up nor down */
+	uint32_t handshakes; /* channels that are connected, and neither up nor down */
 	uint32_t posted, posted_wanted;
 	uint64_t message_bytes_max;
 	size_t receive_bytes; /* the same with what stands before the payload */
@@ -119,7 +119,7 @@ static inline int fabric_report_up(struct cadge_chan *chan, struct cadge_sink *s
 {
 	const int events = cadge_report_up(&chan->state, sink, chan->peer);
 
-	chan->ctx->meeting -= (uint32_t)events;
+	chan->ctx->handshakes -= (uint32_t)events;
 	return events;
 }
 

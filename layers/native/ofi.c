@@ -90,7 +90,7 @@ static int ofi_down(struct cadge_chan *chan, struct cadge_sink *sink)
 {
 	if (!chan->connected || chan->state.broken)
 		return 0;
-	chan->ctx->meeting -= !chan->state.up;
+	chan->ctx->handshakes -= !chan->state.up;
 	chan->state.broken = true;
 	return cadge_report_down(&chan->state, sink, chan->peer);
 }
@@ -133,8 +133,8 @@ static int ofi_received(struct cadge_ctx *ctx, const struct fi_cq_data_entry *en
 			keep = sink->recv(sink, chan->peer, lend->data, entry->len, lend);
 			events++;
 			break;
-		case CADGE_STAMP_HELLO: chan->greeting.hello_seen = true; break;
-		case CADGE_STAMP_WELCOME: chan->greeting.welcome_seen = true; break;
+		case CADGE_STAMP_HELLO: chan->greeting.hello_received = true; break;
+		case CADGE_STAMP_WELCOME: chan->greeting.welcome_received = true; break;
 		}
 	}
 	if (keep == CADGE_TAKEN)
@@ -192,7 +192,7 @@ static int ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		if (code)
 			return code;
 	}
-	return ctx->meeting ? events + ofi_greet_all(ctx, sink) : events;
+	return ctx->handshakes ? events + ofi_greet_all(ctx, sink) : events;
 }
 
 static void ofi_release(struct cadge_ctx *ctx, struct cadge_lend *lend)

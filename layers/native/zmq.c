@@ -142,7 +142,7 @@ static bool make_sockets(struct cadge_ctx *ctx, struct cadge_chan *chan)
 }
 
 /* Reads what the monitor told of our connection: that it is there, or gone. An event is two frames. */
-static void look(struct cadge_chan *chan)
+static void read_monitor(struct cadge_chan *chan)
 {
 	unsigned char event[6];
 	uint16_t what;
@@ -190,7 +190,7 @@ static int pair_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t
 	}
 	if (code < 0 || zmq_getsockopt(chan->socket, ZMQ_LAST_ENDPOINT, chan->mine.endpoint, &bytes) < 0)
 		return code < 0 ? code : CADGE_E_LIBRARY;
-	look(chan); /* a port that was taken: the monitor told of a socket that was closed again */
+	read_monitor(chan); /* a port that was taken: the monitor told of a socket that was closed again */
 	chan->lost = false;
 	memcpy(blob, &chan->mine, sizeof(chan->mine));
 	*bytes_inout = sizeof(chan->mine);
@@ -345,7 +345,7 @@ static int receive(struct cadge_chan *chan, struct cadge_sink *sink)
 		chan->state.broken =
 			bytes != sizeof(chan->mine.nonce) || memcmp(data, chan->mine.nonce, bytes) != 0;
 		greet(chan);
-		look(chan); /* the monitor told of the connection before */
+		read_monitor(chan); /* the monitor told of the connection before */
 		events = cadge_report_up(&chan->state, sink, chan->peer);
 	}
 	pair_release(ctx, lend);
@@ -369,7 +369,7 @@ static int pair_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 			events += receive(chan, sink);
 		/* To look is a system call: not each time. */
 		if (!chan->state.up || ++chan->polls >= CHECK_EVERY)
-			look(chan);
+			read_monitor(chan);
 		events += cadge_report_down(&chan->state, sink, i);
 	}
 	return events;

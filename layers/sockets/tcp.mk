@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-LAYER_SOURCES := sockets/tcp.c sockets/tcp_family.c sockets/session/session.c sockets/session/meeting.c sockets/stream.c sockets/blocks.c \
+LAYER_SOURCES := sockets/tcp.c sockets/tcp_family.c sockets/session/session.c sockets/session/handshake.c sockets/stream.c sockets/blocks.c \
 	sockets/endpoint.c sockets/settings.c kit/adapter.c kit/adapter_net.c
 LAYER_PKGS :=

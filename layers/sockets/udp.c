@@ -49,7 +49,7 @@ enum {
 /* Header kinds, little-endian letters "data", "helo", "welc". */
 static const uint32_t kind_data = 0x61746164, kind_hello = 0x6f6c6568, kind_welcome = 0x636c6577;
 
-enum udp_state { UDP_UNUSED, UDP_NAMED, UDP_MEETING, UDP_UP, UDP_FAILED, UDP_DOWN };
+enum udp_state { UDP_UNUSED, UDP_NAMED, UDP_HANDSHAKE, UDP_UP, UDP_FAILED, UDP_DOWN };
 
 struct cadge_chan {
 	struct cadge_ctx *ctx;
@@ -230,7 +230,7 @@ static int udp_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	if (connect(chan->fd, (const struct sockaddr *)&to, to_bytes) < 0)
 		return cadge_errno_code(errno);
 	chan->their_tag = (uint32_t)theirs.nonce;
-	chan->state = UDP_MEETING;
+	chan->state = UDP_HANDSHAKE;
 	chan->greeting = (struct cadge_greeting){0};
 	ctx->active[ctx->connected++] = chan;
 	ctx->epoch++;
@@ -244,7 +244,7 @@ static int udp_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	for (uint32_t i = 0; i < ctx->connected; i++)
 		if (ctx->active[i] == chan)
 			ctx->active[i] = ctx->active[--ctx->connected];
-	if (chan->state == UDP_MEETING || chan->state == UDP_FAILED)
+	if (chan->state == UDP_HANDSHAKE || chan->state == UDP_FAILED)
 		ctx->unsettled--;
 	if (ctx->early_chan == chan)
 		ctx->early_chan = NULL;
@@ -283,7 +283,7 @@ static int udp_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 		gather[i + 1] = (struct iovec){.iov_base = iov[i].base, .iov_len = iov[i].bytes};
 	}
 	if (chan->state != UDP_UP)
-		return chan->state == UDP_MEETING ? CADGE_BUSY : CADGE_E_DOWN;
+		return chan->state == UDP_HANDSHAKE ? CADGE_BUSY : CADGE_E_DOWN;
 	cadge_store32(packet, kind_data);
 	cadge_store32(packet + 4, chan->their_tag);
 	gather[0] = (struct iovec){.iov_base = packet, .iov_len = UDP_HEADER_BYTES};
@@ -322,7 +322,7 @@ static int go_up(struct cadge_chan *chan, struct cadge_sink *sink)
 	const struct timeval timeout = {.tv_usec = (suseconds_t)(UDP_RECEIVE_TIMEOUT_NS / 1000)};
 	int flags;
 
-	if (chan->state != UDP_MEETING)
+	if (chan->state != UDP_HANDSHAKE)
 		return 0;
 	/* Blocking contexts sleep in recv itself, see wait; every other call says MSG_DONTWAIT. */
 	if (chan->ctx->wait_mode == CADGE_WAIT_BLOCK) {
@@ -427,7 +427,7 @@ static int settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
 			ctx->active[i] = ctx->active[--ctx->connected];
 			events++;
 			sink->down(sink, chan->peer, CADGE_E_DOWN);
-		} else if (chan->state == UDP_MEETING) {
+		} else if (chan->state == UDP_HANDSHAKE) {
 			cadge_greet_again(&chan->greeting, time_ns, send_control, chan);
 		}
 	}
@@ -533,7 +533,7 @@ static int udp_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 	socklen_t bytes = sizeof(int);
 
 	if (chan->state != UDP_UP)
-		return chan->state == UDP_MEETING ? CADGE_BUSY : CADGE_E_DOWN;
+		return chan->state == UDP_HANDSHAKE ? CADGE_BUSY : CADGE_E_DOWN;
 	if (getsockopt(chan->fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, &bytes) < 0 ||
 	    getsockopt(chan->fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, &bytes) < 0)
 		return CADGE_E_LIBRARY;

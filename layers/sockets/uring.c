@@ -100,7 +100,7 @@ static int uring_poll(struct cadge_ctx *session, struct cadge_sink *sink)
 {
 	struct uring_ctx *ctx = of_session(session);
 	struct io_uring_cqe completion;
-	int events = session->unsettled ? sock_meeting_settle(session, sink) : 0;
+	int events = session->unsettled ? sock_handshake_settle(session, sink) : 0;
 	int code = enter(ctx, true);
 
 	/* Taken out before it is looked at: the end of a channel looks through those that are left. */
@@ -137,7 +137,7 @@ static int uring_wait(struct cadge_ctx *session, uint64_t timeout_ns)
 	sock_ring_arm(&ctx->ring, true);
 	if (!sock_ring_has_work(&ctx->ring)) {
 		session->pollfds[0] = (struct pollfd){.fd = ctx->ring.event_fd, .events = POLLIN};
-		count = sock_meeting_watch(session, count, &due_ns);
+		count = sock_handshake_watch(session, count, &due_ns);
 		code = cadge_sleep(session->pollfds, count, due_ns);
 	}
 	sock_ring_arm(&ctx->ring, false);
@@ -159,7 +159,7 @@ static int uring_event(struct cadge_ctx *session, int *fd_out, uint64_t *due_ns_
 	sock_ring_arm(&ctx->ring, true);
 	session->pollfds[0] = (struct pollfd){.fd = ctx->ring.event_fd, .events = POLLIN};
 	if (session->unsettled) {
-		count = sock_meeting_watch(session, count, &due_ns);
+		count = sock_handshake_watch(session, count, &due_ns);
 		session->epoch++; /* who connects now comes and goes in poll */
 	}
 	if (!due_ns || sock_ring_has_work(&ctx->ring))

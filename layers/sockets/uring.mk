@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 LAYER_SOURCES := sockets/uring.c sockets/io_uring/flow.c sockets/io_uring/send.c sockets/io_uring/receive.c sockets/io_uring/ring.c \
-	sockets/tcp_family.c sockets/session/session.c sockets/session/meeting.c sockets/stream.c sockets/blocks.c sockets/endpoint.c \
+	sockets/tcp_family.c sockets/session/session.c sockets/session/handshake.c sockets/stream.c sockets/blocks.c sockets/endpoint.c \
 	sockets/settings.c kit/adapter.c kit/adapter_net.c
 LAYER_PKGS := liburing

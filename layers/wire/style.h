@@ -56,7 +56,7 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx);
  * What a style defines at its adapter's end: the table, which the module's entry returns, and what the library does to a short
  * message, beside what the style does. layers/wire/<wire>/substrate.h says what differs between substrates: CADGE_SUBSTRATE, the
  * name; _CAPS(caps), those of the style that are left, and the library's own; _SLOTS, those of every style; and traits of packets
- * (`kept`: the style keeps some), or of puts where messages are made of these.
+ * (`holds`: the style holds some), or of puts where messages are made of these.
  */
 extern const struct cadge_layer cadge_style_layer;
 extern const struct cadge_traits cadge_style_library_traits;

@@ -144,7 +144,7 @@ int uring_flow_take_received(struct uring_chan *chan, const struct io_uring_cqe 
 			events = sock_stream_deliver(stream, sink, INT_MAX);
 		}
 		if (events < 0)
-			return sock_meeting_end(&chan->session, sink, events);
+			return sock_handshake_end(&chan->session, sink, events);
 		choose_way(chan);
 		return events;
 	}
@@ -158,5 +158,5 @@ int uring_flow_take_received(struct uring_chan *chan, const struct io_uring_cqe 
 	if (!stream->broken)
 		stream->error = -completion->res;
 	stream->broken = true;
-	return sock_meeting_end(&chan->session, sink, events < 0 ? events : CADGE_E_DOWN);
+	return sock_handshake_end(&chan->session, sink, events < 0 ? events : CADGE_E_DOWN);
 }

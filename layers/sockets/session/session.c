@@ -23,13 +23,13 @@ void sock_session_close(struct cadge_ctx *ctx)
 	for (uint32_t i = 0; ctx->slots && i < ctx->peers; i++)
 		if (ctx->slots[i].chan)
 			sock_session_disconnect(ctx, ctx->slots[i].chan);
-	while (ctx->guest_count)
-		close(ctx->guests[--ctx->guest_count].fd);
+	while (ctx->accepted_count)
+		close(ctx->accepted[--ctx->accepted_count].fd);
 	if (ctx->listen_fd >= 0)
 		close(ctx->listen_fd);
 	sock_blocks_free(&ctx->blocks);
 	cadge_watch_close(&ctx->watch);
-	free(ctx->guests);
+	free(ctx->accepted);
 	free(ctx->pollfds);
 	free(ctx->up);
 	free(ctx->slots);
@@ -62,9 +62,9 @@ int sock_session_open(const struct sock_family *family, const struct cadge_open_
 		goto close_ctx;
 	ctx->slots = calloc(ctx->peers, sizeof(*ctx->slots));
 	ctx->up = calloc(ctx->peers, sizeof(struct cadge_chan *));
-	ctx->guests = calloc(sock_guests_max(ctx), sizeof(*ctx->guests));
+	ctx->accepted = calloc(sock_accepted_max(ctx), sizeof(*ctx->accepted));
 	ctx->pollfds = calloc(sock_pollfds_max(ctx), sizeof(*ctx->pollfds));
-	if (!ctx->slots || !ctx->up || !ctx->guests || !ctx->pollfds) {
+	if (!ctx->slots || !ctx->up || !ctx->accepted || !ctx->pollfds) {
 		code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 		goto close_ctx;
 	}
@@ -139,7 +139,7 @@ int sock_session_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 	*chan = (struct cadge_chan){
 		.ctx = ctx, .peer = peer, .fd = -1, .theirs = theirs, .state = CHAN_EXPECTING};
 	if (order < 0) {
-		code = sock_meeting_dial(chan);
+		code = sock_handshake_dial(chan);
 		if (code < 0 && code != CADGE_E_DOWN) {
 			free(chan);
 			return code;
@@ -156,7 +156,7 @@ int sock_session_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 int sock_session_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
 	if (chan->state == CHAN_UP)
-		sock_meeting_leave(ctx, chan);
+		sock_handshake_leave(ctx, chan);
 	else if (chan->state != CHAN_DOWN)
 		ctx->unsettled--;
 	ctx->family->stop(chan, NULL);
@@ -213,14 +213,14 @@ static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
 	if (!sock_stream_ready(stream)) {
 		code = sock_stream_fill(stream, MSG_DONTWAIT);
 		if (code < 0)
-			return events + sock_meeting_end(chan, sink, CADGE_E_MEMORY);
+			return events + sock_handshake_end(chan, sink, CADGE_E_MEMORY);
 		if (code == 0 && stream->broken)
-			return events + sock_meeting_end(chan, sink, CADGE_E_DOWN);
+			return events + sock_handshake_end(chan, sink, CADGE_E_DOWN);
 		if (code == 0)
 			return events;
 	}
 	code = sock_stream_deliver(stream, sink, MESSAGES_A_POLL);
-	return code < 0 ? events + sock_meeting_end(chan, sink, CADGE_E_DOWN) : events + code;
+	return code < 0 ? events + sock_handshake_end(chan, sink, CADGE_E_DOWN) : events + code;
 }
 
 /* Fills pollfds with the channels that are up, in their order. */
@@ -250,7 +250,7 @@ static int poll_many(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 int sock_session_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
-	int events = ctx->unsettled ? sock_meeting_settle(ctx, sink) : 0;
+	int events = ctx->unsettled ? sock_handshake_settle(ctx, sink) : 0;
 
 	if (ctx->up_count > FEW_PEERS) {
 		int code = poll_many(ctx, sink);
@@ -282,7 +282,7 @@ int sock_session_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 		return CADGE_BUSY;
 	watch_up(ctx);
 	if (ctx->unsettled) {
-		count = sock_meeting_watch(ctx, count, &due_ns);
+		count = sock_handshake_watch(ctx, count, &due_ns);
 		ctx->epoch++; /* who connects now comes and goes in poll */
 	}
 	if (!due_ns)
@@ -318,7 +318,7 @@ int sock_session_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	}
 	watch_up(ctx);
 	if (ctx->unsettled)
-		count = sock_meeting_watch(ctx, count, &timeout_ns);
+		count = sock_handshake_watch(ctx, count, &timeout_ns);
 	return cadge_sleep(ctx->pollfds, count, timeout_ns);
 }
 

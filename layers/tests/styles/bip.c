@@ -25,7 +25,7 @@ static void on_down(void *arg, uint32_t peer, int code)
 		frame_down(arg, peer, code);
 }
 
-static void look_once(void)
+static void progress_once(void)
 {
 	const int count = bip_progress(bip);
 
@@ -33,7 +33,7 @@ static void look_once(void)
 	give_way(count);
 }
 
-FRAME_CALLS(bip, look_once);
+FRAME_CALLS(bip, progress_once);
 
 static void begin(struct rank *rank)
 {

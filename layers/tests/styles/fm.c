@@ -32,12 +32,12 @@ static int extract(size_t budget_bytes)
 	return count;
 }
 
-static void look_once(void)
+static void progress_once(void)
 {
 	extract(SIZE_MAX);
 }
 
-FRAME_CALLS(fm, look_once);
+FRAME_CALLS(fm, progress_once);
 
 static bool uncredited;
 

@@ -21,7 +21,7 @@ struct frame_calls {
 };
 
 /* Defines `frame_calls` of a style whose context is the variable of its name: style_address(style, peer, blob), and so on. */
-#define FRAME_CALLS(style, look_once)                                                                        \
+#define FRAME_CALLS(style, progress_once)                                                                    \
 	static int frame_address(uint32_t peer, struct cadge_blob_out *blob)                                 \
 	{                                                                                                    \
 		return style##_address(style, peer, blob);                                                   \
@@ -34,7 +34,7 @@ struct frame_calls {
 	{                                                                                                    \
 		style##_counters(style, each, arg);                                                          \
 	}                                                                                                    \
-	static const struct frame_calls frame_calls = {look_once, frame_address, frame_connect,              \
+	static const struct frame_calls frame_calls = {progress_once, frame_address, frame_connect,          \
 						       frame_counters}
 
 extern struct rank *self; /* since frame_begin */

@@ -49,7 +49,7 @@ static struct pm_packet *receive(uint32_t channel)
 }
 
 /* Looks once, and gives back what came. */
-static void look_once(void)
+static void progress_once(void)
 {
 	struct pm_packet *packet = receive(running);
 
@@ -57,7 +57,7 @@ static void look_once(void)
 		pm_release_receive_buffer(pm, packet);
 }
 
-FRAME_CALLS(pm, look_once);
+FRAME_CALLS(pm, progress_once);
 
 static void begin(struct rank *rank)
 {

@@ -31,7 +31,7 @@ static void on_down(void *arg, uint32_t peer, int code)
 		frame_down(arg, peer, code);
 }
 
-static void look_once(void)
+static void progress_once(void)
 {
 	struct pm_packet *packet;
 	int code = pm_receive(pm, 0, &packet);
@@ -40,7 +40,7 @@ static void look_once(void)
 	give_way(0);
 }
 
-FRAME_CALLS(pm, look_once);
+FRAME_CALLS(pm, progress_once);
 
 static void begin(struct rank *rank, uint32_t packet_bytes)
 {

@@ -36,7 +36,7 @@ static void on_ended(void *arg, uint32_t peer, uint64_t token, int code)
 	(void)arg, (void)peer, (void)token, (void)code;
 }
 
-static void look_once(void)
+static void progress_once(void)
 {
 	EXPECT(self, cadge_wire_progress(wire, 8) >= 0, "the wire is broken");
 }
@@ -59,7 +59,7 @@ void stranger_begin(struct rank *rank, void (*write_head)(struct cadge_blob_out 
 		    void (*read_head)(struct cadge_blob_in *address))
 {
 	static const struct frame_calls on_the_wire = {
-		.look = look_once, .address = address_with_head, .connect = connect_behind_head};
+		.look = progress_once, .address = address_with_head, .connect = connect_behind_head};
 	static const struct cadge_wire_calls calls = {
 		.up = frame_up, .down = on_down, .packet = on_packet, .ended = on_ended};
 	const struct cadge_wire_needs needs = {

@@ -49,7 +49,7 @@ static void on_redirected(void *arg, struct vmmc_export *export, int code, uint6
 
 /* ---- life ---- */
 
-static void look_once(void)
+static void progress_once(void)
 {
 	const int count = vmmc_progress(vmmc, 1);
 
@@ -57,7 +57,7 @@ static void look_once(void)
 	give_way(count);
 }
 
-FRAME_CALLS(vmmc, look_once);
+FRAME_CALLS(vmmc, progress_once);
 
 static void begin(struct rank *rank)
 {

@@ -21,7 +21,7 @@ static void on_sent(void *arg, uint32_t peer, struct vmmc_token token, int code)
 	ended++;
 }
 
-static void look_once(void)
+static void progress_once(void)
 {
 	const int count = vmmc_progress(vmmc, 1);
 
@@ -29,7 +29,7 @@ static void look_once(void)
 	give_way(count);
 }
 
-FRAME_CALLS(vmmc, look_once);
+FRAME_CALLS(vmmc, progress_once);
 
 static uint8_t *memory(void)
 {

@@ -31,9 +31,9 @@ static bool deliver(void *arg, enum cadge_stamp_kind kind)
 	if (kind == CADGE_STAMP_HELLO && end->answers)
 		deliver(end->peer, CADGE_STAMP_WELCOME);
 	else if (kind == CADGE_STAMP_HELLO)
-		end->peer->greeting.hello_seen = true;
+		end->peer->greeting.hello_received = true;
 	else
-		end->peer->up = end->peer->greeting.welcome_seen = true;
+		end->peer->up = end->peer->greeting.welcome_received = true;
 	return true;
 }
 
@@ -57,7 +57,8 @@ static void reliable(unsigned int refusals)
 	b.refusals = refusals / 2;
 	while ((!up_a || !up_b) && turns++ < 50) {
 		up_a = up_a || cadge_greet(&a.greeting, deliver, &a);
-		ok(!up_a || (a.greeting.hello_seen && b.greeting.welcome_seen), "up: the other one knows");
+		ok(!up_a || (a.greeting.hello_received && b.greeting.welcome_received),
+		   "up: the other one knows");
 		up_b = up_b || cadge_greet(&b.greeting, deliver, &b);
 	}
 	ok(up_a && up_b, "both are up after %u turns, %u sends refused", turns, refusals);

@@ -57,18 +57,18 @@ int cadge_wire_far_open(struct cadge_wire *wire, uint32_t operations)
 static int begun(struct cadge_wire *wire, MPI_Request request, struct wire_far_op op)
 {
 	struct wire_far *far = &wire->far;
-	struct wire_far_op *kept = far->free;
+	struct wire_far_op *stored = far->free;
 	int done = 0;
 
 	if (!cadge_wire_went_well(wire, "MPI_Test", MPI_Test(&request, &done, MPI_STATUS_IGNORE)))
 		return CADGE_E_DOWN;
 	if (done)
 		return CADGE_DONE;
-	far->free = kept->next;
-	op.word = kept->word; /* where MPI was told that it lies */
-	*kept = op;
+	far->free = stored->next;
+	op.word = stored->word; /* where MPI was told that it lies */
+	*stored = op;
 	far->requests[far->outstanding] = request;
-	far->ops[far->outstanding++] = kept;
+	far->ops[far->outstanding++] = stored;
 	return CADGE_QUEUED;
 }
 
@@ -173,7 +173,7 @@ static int completions(struct cadge_wire *wire, bool silent)
 {
 	struct wire_far *far = &wire->far;
 	struct wire_far_op done[EVENTS_MAX];
-	int at[EVENTS_MAX], count, kept = 0, found = 0;
+	int at[EVENTS_MAX], count, remaining = 0, found = 0;
 	const int tested = far->outstanding < EVENTS_MAX ? far->outstanding : EVENTS_MAX;
 
 	if (!cadge_wire_went_well(wire, "MPI_Testsome",
@@ -188,10 +188,10 @@ static int completions(struct cadge_wire *wire, bool silent)
 			CADGE_POOL_GIVE(far->free, far->ops[i]);
 			continue;
 		}
-		far->requests[kept] = far->requests[i];
-		far->ops[kept++] = far->ops[i];
+		far->requests[remaining] = far->requests[i];
+		far->ops[remaining++] = far->ops[i];
 	}
-	far->outstanding = kept;
+	far->outstanding = remaining;
 	for (int i = 0; !silent && i < found; i++)
 		if (done[i].link && done[i].kind == PROBE)
 			reached(done[i].link, done[i].covers);

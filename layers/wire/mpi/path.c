@@ -126,18 +126,18 @@ bool mpi_path_memory_refused(pid_t pid)
 void mpi_path_not_read(const struct mpi_path *path, enum cadge_place place, struct cadge_path *path_out)
 {
 	const bool within = place == CADGE_PLACE_HOST;
-	struct cadge_path said = {.bytes = sizeof(said), .medium = CADGE_MEDIUM_UNKNOWN};
+	struct cadge_path described = {.bytes = sizeof(described), .medium = CADGE_MEDIUM_UNKNOWN};
 
-	snprintf(said.asked, sizeof(said.asked), "%s's default %s%s", mpi_which_name(),
+	snprintf(described.asked, sizeof(described.asked), "%s's default %s%s", mpi_which_name(),
 		 within ? "within a host (shared memory)" : "between hosts on ",
 		 within ? "" : mpi_which_interface());
-	snprintf(said.used, sizeof(said.used), CADGE_NOT_READ_BACK "%s", path->not_read);
+	snprintf(described.used, sizeof(described.used), CADGE_NOT_READ_BACK "%s", path->not_read);
 	if (!within)
-		snprintf(said.note, sizeof(said.note), "put on the network by %s",
+		snprintf(described.note, sizeof(described.note), "put on the network by %s",
 			 mpi_which_is_open_mpi() ? "OMPI_MCA_btl and OMPI_MCA_btl_tcp_if_include"
 						 : "MPIR_CVAR_NOLOCAL, UCX_TLS, UCX_NET_DEVICES, "
 						   "FI_TCP_IFACE, FI_SOCKETS_IFACE");
-	cadge_fill(path_out, &said, sizeof(said));
+	cadge_fill(path_out, &described, sizeof(described));
 }
 
 #if defined(OPEN_MPI) && defined(__has_include)

@@ -92,7 +92,7 @@ struct cadge_wire {
 	int events;
 	bool direct;         /* the target's library need not run; else see far.c */
 	bool events_pending; /* without packets: a link is connected, and not up */
-	uint32_t looks;      /* without packets */
+	uint32_t polls;      /* without packets */
 	uint64_t flushes;
 	struct wire_far far;
 	bool spoiled; /* MPI may use packets and landings until the process ends */

@@ -13,7 +13,7 @@
 	 CADGE_CAP_ONE_INIT)
 #define CADGE_SUBSTRATE_SLOTS CADGE_STYLE_SLOTS_AWAKE
 /* Copies: into shared memory; into the receive that was posted. */
-#define CADGE_SUBSTRATE_PACKETS(kept) CADGE_SUBSTRATE_PUTS, .copies_on_receive = 1
+#define CADGE_SUBSTRATE_PACKETS(holds) CADGE_SUBSTRATE_PUTS, .copies_on_receive = 1
 #define CADGE_SUBSTRATE_PUTS                                                                                 \
 	.copies_on_send = 1, .thread_role = CADGE_THREADS_HOUSEKEEPING, .threads_max = CADGE_MPI_THREADS
 

@@ -19,18 +19,18 @@ static void ask(void)
 		const char *begins, *name, *end;
 	} known[] = {
 		{"Open MPI v", "Open MPI", ","}, {"MPICH Version:", "MPICH", " \t\n"}, {"", "MPI", "\n"}};
-	char said[MPI_MAX_LIBRARY_VERSION_STRING];
+	char found[MPI_MAX_LIBRARY_VERSION_STRING];
 	const char *at;
 	size_t i = 0;
 	int bytes;
 
 	if (which.name)
 		return;
-	if (MPI_Get_library_version(said, &bytes) != MPI_SUCCESS)
-		snprintf(said, sizeof(said), "unknown");
-	while (strncmp(said, known[i].begins, strlen(known[i].begins)) != 0)
+	if (MPI_Get_library_version(found, &bytes) != MPI_SUCCESS)
+		snprintf(found, sizeof(found), "unknown");
+	while (strncmp(found, known[i].begins, strlen(known[i].begins)) != 0)
 		i++;
-	at = said + strlen(known[i].begins);
+	at = found + strlen(known[i].begins);
 	at += strspn(at, " \t");
 	snprintf(which.version, sizeof(which.version), "%.*s", (int)strcspn(at, known[i].end), at);
 	which.name = known[i].name;
@@ -61,11 +61,11 @@ bool mpi_which_is_open_mpi_before(int major)
 /* Open MPI's word, else that of hydra and of other launchers that speak PMI. */
 static int count_of(const char *open_mpi, const char *pmi)
 {
-	const char *said = getenv(open_mpi);
+	const char *found = getenv(open_mpi);
 
-	if (!said)
-		said = getenv(pmi);
-	return said ? atoi(said) : 0;
+	if (!found)
+		found = getenv(pmi);
+	return found ? atoi(found) : 0;
 }
 
 int mpi_which_ranks(void)

@@ -77,7 +77,7 @@ static bool try_window(void)
 {
 	volatile uint64_t *const words = (volatile uint64_t *)(void *)window.pages;
 	int64_t offset_bytes = window.pages - window.base;
-	int rank = -1, seen = 0;
+	int rank = -1, visible = 0;
 
 	memset(window.pages, 0, PAGE_BYTES);
 	if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
@@ -86,11 +86,11 @@ static bool try_window(void)
 		return false;
 	if (rank == 1 && !try_at((MPI_Aint)offset_bytes))
 		fprintf(stderr, "cadge: MPI refuses to read or write in the window that it made\n");
-	for (int ms = 0; rank == 0 && !seen && ms < TRY_MS; ms++)
-		seen = words[0] || (poll(NULL, 0, 1) == 0 && words[0]);
+	for (int ms = 0; rank == 0 && !visible && ms < TRY_MS; ms++)
+		visible = words[0] || (poll(NULL, 0, 1) == 0 && words[0]);
 	/* Rank 0 stays in the barrier until rank 1 comes there, which may wait for rank 0's library until then. */
 	return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS &&
-	       MPI_Bcast(&seen, 1, MPI_INT, 0, MPI_COMM_WORLD) == MPI_SUCCESS && seen;
+	       MPI_Bcast(&visible, 1, MPI_INT, 0, MPI_COMM_WORLD) == MPI_SUCCESS && visible;
 }
 
 static int window_make(const struct cadge_open_args *args, size_t bytes)

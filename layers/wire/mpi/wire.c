@@ -28,7 +28,7 @@
 #define PEERS_MAX        1024u
 #define PEER_ALLOC_BYTES ((size_t)4 << 20) /* of the window, for what styles take for themselves */
 #define DRAIN_MS         200
-#define IDLE_LOOKS       64u
+#define IDLE_POLLS       64u
 
 const char cadge_wire_substrate[] = "mpi";
 const uint32_t cadge_wire_packet_bytes_max = PACKET_BYTES_MAX;
@@ -159,7 +159,7 @@ static void leave_over(struct cadge_link *link)
 	set_first(link);
 }
 
-static __attribute__((noinline)) void look_for_left_over(struct cadge_wire *wire)
+static __attribute__((noinline)) void find_left_over(struct cadge_wire *wire)
 {
 	struct cadge_packet **at = &wire->left_over;
 
@@ -269,7 +269,7 @@ static bool has_events(const struct cadge_wire *wire)
 	return false;
 }
 
-static void look(struct cadge_wire *wire)
+static void test_requests(struct cadge_wire *wire)
 {
 	int count = 0;
 
@@ -288,7 +288,7 @@ static void look(struct cadge_wire *wire)
 	if (UNLIKELY(has_events(wire)))
 		deliver_events(wire);
 	if (UNLIKELY(wire->left_over))
-		look_for_left_over(wire);
+		find_left_over(wire);
 }
 
 static __attribute__((noinline)) void report_ups(struct cadge_wire *wire)
@@ -299,14 +299,14 @@ static __attribute__((noinline)) void report_ups(struct cadge_wire *wire)
 			link_up(&wire->links[i]);
 }
 
-/* Without packets MPI is given the processor where somebody needs it, and else every so many looks. DONE or E_LIBRARY. */
+/* Without packets MPI is given the processor where somebody needs it, and else every so many polls. DONE or E_LIBRARY. */
 static inline int poll_without_packets(struct cadge_wire *wire)
 {
 	if (UNLIKELY(wire->events_pending))
 		report_ups(wire);
 	if (UNLIKELY(!wire->direct))
 		return cadge_wire_far_poll(wire);
-	return ++wire->looks % IDLE_LOOKS ? CADGE_DONE : cadge_wire_serve(wire);
+	return ++wire->polls % IDLE_POLLS ? CADGE_DONE : cadge_wire_serve(wire);
 }
 
 int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
@@ -314,7 +314,7 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 	wire->events = 0;
 	for (; rounds && !wire->events; rounds--) {
 		if (wire->sets.count)
-			look(wire);
+			test_requests(wire);
 		else if (poll_without_packets(wire) < 0)
 			return CADGE_E_LIBRARY;
 	}
@@ -402,7 +402,7 @@ static void link_end(struct cadge_link *link)
 	link->state = (struct cadge_state){.up = false};
 }
 
-static int meet(struct cadge_link *link)
+static int begin_greeting(struct cadge_link *link)
 {
 	if (!link->wire->sets.count) {
 		link->wire->events_pending = true;
@@ -433,7 +433,7 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 	link->connected = true;
 	link->written = false;
 	cadge_wire_far_begin(link);
-	code = meet(link);
+	code = begin_greeting(link);
 	if (code != CADGE_DONE) {
 		link_end(link);
 		return code;
@@ -507,7 +507,7 @@ const char *cadge_wire_why(const struct cadge_wire *wire)
 static void drain(struct cadge_wire *wire)
 {
 	for (int rounds = 0; wire->left_over && rounds < DRAIN_MS; rounds++) {
-		look_for_left_over(wire);
+		find_left_over(wire);
 		if (wire->left_over && poll(NULL, 0, 1) < 0)
 			return;
 	}

@@ -143,16 +143,16 @@ bool mpi_world_spoiled(void)
 void mpi_world_keep(void *memory)
 {
 	/* Listed, so that leak checkers find it. */
-	static struct kept {
-		struct kept *next;
+	static struct block {
+		struct block *next;
 		void *memory;
-	} *kept;
-	struct kept *one = malloc(sizeof(*one));
+	} *blocks;
+	struct block *block = malloc(sizeof(*block));
 
-	if (!one)
+	if (!block)
 		return; /* it is kept all the same */
-	*one = (struct kept){.next = kept, .memory = memory};
-	kept = one;
+	*block = (struct block){.next = blocks, .memory = memory};
+	blocks = block;
 }
 
 void mpi_world_before_end(void (*end)(void))
@@ -162,12 +162,12 @@ void mpi_world_before_end(void (*end)(void))
 
 bool mpi_world_why(const char *call, int ret, char *text, size_t text_bytes)
 {
-	char said[MPI_MAX_ERROR_STRING];
+	char reason[MPI_MAX_ERROR_STRING];
 	int bytes;
 
-	if (MPI_Error_string(ret, said, &bytes) != MPI_SUCCESS)
-		snprintf(said, sizeof(said), "error %d", ret);
-	snprintf(text, text_bytes, "%s: %.120s", call, said);
+	if (MPI_Error_string(ret, reason, &bytes) != MPI_SUCCESS)
+		snprintf(reason, sizeof(reason), "error %d", ret);
+	snprintf(text, text_bytes, "%s: %.120s", call, reason);
 	return false;
 }
 

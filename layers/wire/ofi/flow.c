@@ -156,8 +156,8 @@ static enum cadge_keep received(struct cadge_wire *wire, const struct fi_cq_data
 	}
 	switch (cadge_stamp_kind(stamp)) {
 	case CADGE_STAMP_DATA: break;
-	case CADGE_STAMP_HELLO: link->greeting.hello_seen = true; return CADGE_TAKEN;
-	case CADGE_STAMP_WELCOME: link->greeting.welcome_seen = true; return CADGE_TAKEN;
+	case CADGE_STAMP_HELLO: link->greeting.hello_received = true; return CADGE_TAKEN;
+	case CADGE_STAMP_WELCOME: link->greeting.welcome_received = true; return CADGE_TAKEN;
 	}
 	if (UNLIKELY(!link->announced))
 		greet_all(wire); /* the peer was up first: its WELCOME came earlier */

@@ -9,7 +9,8 @@
 #define CADGE_SUBSTRATE_CAPS(caps) (caps)
 #define CADGE_SUBSTRATE_SLOTS      CADGE_STYLE_SLOTS
 /* Copies of a packet: out of where it was built, and into the landing that was posted. */
-#define CADGE_SUBSTRATE_PACKETS(kept) .copies_on_send = 1, .copies_on_receive = 1, .waker = CADGE_WAKER_KERNEL
+#define CADGE_SUBSTRATE_PACKETS(holds)                                                                       \
+	.copies_on_send = 1, .copies_on_receive = 1, .waker = CADGE_WAKER_KERNEL
 /* Within a host the kernel copies, from process to process. */
 #define CADGE_SUBSTRATE_PUTS .copies_on_send = 0
 

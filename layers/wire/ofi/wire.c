@@ -163,13 +163,13 @@ void cadge_wire_close(struct cadge_wire *wire)
 }
 
 /* For packets some that are kept and some that are posted; for notes alone, which are never kept, those that are posted. */
-static int make_landings(struct cadge_wire *wire, uint32_t kept)
+static int make_landings(struct cadge_wire *wire, uint32_t held)
 {
 	const size_t stride_bytes = wire->sets.stride_bytes;
 
 	if (!wire->posted_max)
 		return CADGE_DONE;
-	wire->landings_count = wire->sets.count ? (size_t)kept * wire->peers + WIRE_SPARE : wire->posted_max;
+	wire->landings_count = wire->sets.count ? (size_t)held * wire->peers + WIRE_SPARE : wire->posted_max;
 	wire->landing_pool = cadge_packet_pool(wire->landings_count, stride_bytes);
 	if (!wire->landing_pool)
 		return CADGE_E_MEMORY;

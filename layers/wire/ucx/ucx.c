@@ -377,15 +377,15 @@ void cadge_ucx_disconnect(struct cadge_ucx *ucx, ucp_ep_h ep)
 
 void cadge_ucx_reap(struct cadge_ucx *ucx)
 {
-	unsigned int kept = 0;
+	unsigned int remaining = 0;
 
 	for (unsigned int i = 0; i < ucx->closing_count; i++) {
 		if (ucp_request_check_status(ucx->closing[i]) == UCS_INPROGRESS)
-			ucx->closing[kept++] = ucx->closing[i];
+			ucx->closing[remaining++] = ucx->closing[i];
 		else
 			ucp_request_free(ucx->closing[i]);
 	}
-	ucx->closing_count = kept;
+	ucx->closing_count = remaining;
 }
 
 void cadge_ucx_drain(struct cadge_ucx *ucx)

@@ -207,7 +207,7 @@ static __attribute__((noinline)) void deliver_events(struct cadge_wire *wire)
 }
 
 /* Returns what the library says that it has done: over TCP a peer's puts come so, and no upcall reports them. */
-static inline unsigned int look_once(struct cadge_wire *wire)
+static inline unsigned int progress_once(struct cadge_wire *wire)
 {
 	unsigned int done;
 
@@ -223,7 +223,7 @@ static inline unsigned int look_once(struct cadge_wire *wire)
 int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 {
 	do
-		look_once(wire);
+		progress_once(wire);
 	while (--rounds && !wire->events);
 	return wire->events;
 }

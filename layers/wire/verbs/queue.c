@@ -256,7 +256,7 @@ void verbs_queue_free(struct verbs_queue *queue)
 	queue->broken = queue->reached = queue->greeted = false;
 }
 
-static int say_hello(struct verbs_queue *queue)
+static int send_hello(struct verbs_queue *queue)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	const struct verbs_op op = {.kind = VERBS_HELLO};
@@ -270,11 +270,11 @@ int verbs_queue_connect(struct verbs_queue *queue)
 	const int error = to_sending(queue);
 
 	return error ? verbs_broke(queue, "the queue pair cannot be connected", strerror(error))
-		     : say_hello(queue);
+		     : send_hello(queue);
 }
 
 /* The peer did not answer: it may not be there yet. */
-static void say_hello_again(struct verbs_queue *queue, const char *words)
+static void resend_hello(struct verbs_queue *queue, const char *words)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
@@ -452,12 +452,12 @@ static int completed(struct verbs *verbs, const struct ibv_wc *wc)
 	}
 	if (wc->status == IBV_WC_SUCCESS)
 		return end_until(queue, (uint32_t)wc->wr_id, CADGE_DONE);
-	if (!verbs_met(queue) && !queue->broken) {
+	if (!verbs_is_greeted(queue) && !queue->broken) {
 		const uint16_t life = queue->life;
 
 		forget(queue);
 		queue->life = (uint16_t)(life + 1); /* what else of it is still to come is not looked at */
-		say_hello_again(queue, words);
+		resend_hello(queue, words);
 		return 0;
 	}
 	if (!queue->broken)

@@ -66,8 +66,8 @@ struct cadge_wire {
 	bool lacking;        /* a link has fewer landings posted than it should */
 	bool closing;
 	uint32_t features;
-	uint32_t meeting; /* links that are connected, and neither up nor down */
-	uint32_t notes;   /* receives of a link posted for them */
+	uint32_t handshakes; /* links that are connected, and neither up nor down */
+	uint32_t notes;      /* receives of a link posted for them */
 	bool trusting;
 	struct cadge_wire_facts facts;
 	struct cadge_packet_sets sets;

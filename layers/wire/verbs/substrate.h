@@ -5,10 +5,10 @@
 
 #include "wire/style.h"
 
-#define CADGE_SUBSTRATE               "verbs"
-#define CADGE_SUBSTRATE_CAPS(caps)    ((caps) & ~CADGE_CAP_HOST)
-#define CADGE_SUBSTRATE_SLOTS         CADGE_STYLE_SLOTS
-#define CADGE_SUBSTRATE_PACKETS(kept) .waker = CADGE_WAKER_KERNEL
-#define CADGE_SUBSTRATE_PUTS          .thread_role = CADGE_THREADS_NONE
+#define CADGE_SUBSTRATE                "verbs"
+#define CADGE_SUBSTRATE_CAPS(caps)     ((caps) & ~CADGE_CAP_HOST)
+#define CADGE_SUBSTRATE_SLOTS          CADGE_STYLE_SLOTS
+#define CADGE_SUBSTRATE_PACKETS(holds) .waker = CADGE_WAKER_KERNEL
+#define CADGE_SUBSTRATE_PUTS           .thread_role = CADGE_THREADS_NONE
 
 #endif

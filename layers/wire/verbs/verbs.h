@@ -135,7 +135,7 @@ static inline struct verbs_queue *verbs_queue_of(const struct verbs *verbs, uint
 }
 
 /* Both ends are there. */
-static inline bool verbs_met(const struct verbs_queue *queue)
+static inline bool verbs_is_greeted(const struct verbs_queue *queue)
 {
 	return queue->reached && queue->greeted;
 }

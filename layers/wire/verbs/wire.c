@@ -157,7 +157,7 @@ static void link_up(struct cadge_link *link)
 
 	link->queue.reached = true;
 	link->state.up = true;
-	wire->meeting--;
+	wire->handshakes--;
 	wire->events++;
 	wire->calls->up(wire->arg, link->queue.peer);
 }
@@ -227,12 +227,12 @@ static __attribute__((noinline)) void deliver_events(struct cadge_wire *wire)
 		if (!link->connected || link->state.reported)
 			continue;
 		if (link->state.broken) {
-			wire->meeting -= !link->state.up;
+			wire->handshakes -= !link->state.up;
 			link->state.reported = true;
 			link->state.up = false;
 			wire->events++;
 			wire->calls->down(wire->arg, i, CADGE_E_DOWN);
-		} else if (!link->state.up && verbs_met(&link->queue)) {
+		} else if (!link->state.up && verbs_is_greeted(&link->queue)) {
 			link_up(link);
 		} else if (!post_landings(link)) {
 			verbs_broke(&link->queue, "ibv_post_recv", "refused");
@@ -248,7 +248,7 @@ int cadge_wire_progress(struct cadge_wire *wire, unsigned int rounds)
 
 		if (UNLIKELY(code < 0))
 			return code;
-		if (UNLIKELY(wire->events_pending || wire->meeting || (wire->lacking && wire->landings)))
+		if (UNLIKELY(wire->events_pending || wire->handshakes || (wire->lacking && wire->landings)))
 			deliver_events(wire);
 		if (UNLIKELY(wire->notes))
 			cadge_wire_notes_credit(wire);
@@ -345,7 +345,7 @@ static void link_end(struct cadge_link *link)
 		cadge_packet_set_end(packets);
 	cadge_wire_detach_all(link);
 	if (link->connected)
-		link->wire->meeting -= !link->state.up && !link->state.reported;
+		link->wire->handshakes -= !link->state.up && !link->state.reported;
 	link->packets = NULL;
 	link->connected = false;
 	link->state = (struct cadge_state){.up = false};
@@ -381,7 +381,7 @@ int cadge_wire_connect(struct cadge_wire *wire, uint32_t peer, struct cadge_blob
 		return code;
 	}
 	link->connected = true;
-	wire->meeting++;
+	wire->handshakes++;
 	*link_out = link;
 	return CADGE_DONE;
 }
@@ -469,12 +469,12 @@ void cadge_wire_close(struct cadge_wire *wire)
 }
 
 /* Words and landing places, which peers read, and landings, in one piece. */
-static int make(struct cadge_wire *wire, const struct cadge_open_args *args, uint32_t kept)
+static int make(struct cadge_wire *wire, const struct cadge_open_args *args, uint32_t held)
 {
 	const size_t each_bytes = verbs_own_bytes(&wire->verbs) + (wire->sets.count ? 0 : WIRE_NOTES_BYTES);
 	int code;
 
-	wire->landings_count = wire->verbs.peers * (kept + wire->verbs.receives);
+	wire->landings_count = wire->verbs.peers * (held + wire->verbs.receives);
 	wire->landings_at = (wire->verbs.peers * each_bytes + 4095) / 4096 * 4096;
 	wire->own_bytes = wire->landings_at + wire->landings_count * wire->sets.stride_bytes;
 	wire->own = mmap(NULL, wire->own_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

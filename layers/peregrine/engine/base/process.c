@@ -19,7 +19,7 @@
  */
 int pgr_process_open_fd(uint32_t pid, uint32_t fd, mode_t kind, int like, int flags)
 {
-	const int look = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+	const int stat_flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
 	struct statx own, theirs;
 	int found, opened = -1;
 	char path[64];
@@ -29,8 +29,8 @@ int pgr_process_open_fd(uint32_t pid, uint32_t fd, mode_t kind, int like, int fl
 	if (found < 0)
 		return -1;
 	errno = EINVAL;
-	if (statx(like, "", look, STATX_TYPE, &own) == 0 &&
-	    statx(found, "", look, STATX_TYPE, &theirs) == 0 && (theirs.stx_mode & S_IFMT) == kind &&
+	if (statx(like, "", stat_flags, STATX_TYPE, &own) == 0 &&
+	    statx(found, "", stat_flags, STATX_TYPE, &theirs) == 0 && (theirs.stx_mode & S_IFMT) == kind &&
 	    theirs.stx_dev_major == own.stx_dev_major && theirs.stx_dev_minor == own.stx_dev_minor) {
 		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", found);
 		opened = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

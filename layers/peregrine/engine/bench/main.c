@@ -230,7 +230,7 @@ const double *values_of(const char *name, unsigned int rounds)
 }
 
 /* All that was taken, as a table or as JSON. */
-static void tell(FILE *to, unsigned int rounds, bool json)
+static void print_results(FILE *to, unsigned int rounds, bool json)
 {
 	bool first = true;
 
@@ -324,9 +324,9 @@ int main(int argc, char **argv)
 	} else {
 		for (unsigned int round = 0; round < rounds; round++)
 			take_round(round, only, tick_ns);
-		tell(stdout, rounds, json);
+		print_results(stdout, rounds, json);
 		if (keep)
-			tell(keep, rounds, true);
+			print_results(keep, rounds, true);
 	}
 	return keep && fclose(keep) != 0;
 }

@@ -11,9 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HEAD_BYTES  64u /* keeps what follows on a line of its own */
-#define CLASS_LEAST 8u  /* 256 bytes */
-#define KEPT_MAX    (UINT64_C(64) << 20)
+#define HEAD_BYTES     64u /* keeps what follows on a line of its own */
+#define CLASS_LEAST    8u  /* 256 bytes */
+#define FREE_BYTES_MAX (UINT64_C(64) << 20)
 
 #if defined(__SANITIZE_ADDRESS__)
 #define KEEP 0
@@ -94,7 +94,7 @@ void pgr_buffer_give(struct pgr *pgr, uint8_t *at)
 	if (!at)
 		return;
 	buffer = (struct pgr_buffer *)(void *)(at - HEAD_BYTES);
-	if (!KEEP || pgr->buffers_bytes + (UINT64_C(1) << buffer->class) > KEPT_MAX) {
+	if (!KEEP || pgr->buffers_bytes + (UINT64_C(1) << buffer->class) > FREE_BYTES_MAX) {
 		free(buffer);
 		return;
 	}

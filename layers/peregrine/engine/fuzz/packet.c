@@ -74,20 +74,20 @@ ssize_t getrandom(void *at, size_t bytes, unsigned int flags)
 	return (ssize_t)bytes;
 }
 
-static bool see(void *arg, uint8_t *packet, size_t bytes)
+static bool on_packet(void *arg, uint8_t *packet, size_t bytes)
 {
-	struct pgr_packet seen;
+	struct pgr_packet packet_seen;
 
 	(void)arg;
 	MUST(bytes <= PACKET_BYTES);
-	if (!pgr_packet_read(packet, bytes, key, &seen)) { /* to who has another version or key */
-		MUST(pgr_packet_fault(packet, bytes, key, &seen.head) != PGR_FAULT_JUNK &&
-		     seen.head.type == PGR_REJECT);
+	if (!pgr_packet_read(packet, bytes, key, &packet_seen)) { /* to who has another version or key */
+		MUST(pgr_packet_fault(packet, bytes, key, &packet_seen.head) != PGR_FAULT_JUNK &&
+		     packet_seen.head.type == PGR_REJECT);
 		return false;
 	}
-	if (seen.head.type == PGR_CHALLENGE)
-		f.cookie = (uint64_t)seen.head.packet_number << 32 | seen.head.message_bytes;
-	if (seen.head.type == PGR_CHALLENGE && seen.head.client == CLIENT)
+	if (packet_seen.head.type == PGR_CHALLENGE)
+		f.cookie = (uint64_t)packet_seen.head.packet_number << 32 | packet_seen.head.message_bytes;
+	if (packet_seen.head.type == PGR_CHALLENGE && packet_seen.head.client == CLIENT)
 		f.known = f.cookie;
 	return false;
 }
@@ -459,7 +459,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		abort();
 	if (pgr_delegations_from(f.pgr, far.bytes, sizeof(far.bytes), 1) != PGR_OK)
 		abort();
-	net_watch(see, NULL);
+	net_watch(on_packet, NULL);
 	known_client();
 	own_calls();
 	check_state();

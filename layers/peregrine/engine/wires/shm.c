@@ -89,11 +89,11 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 	at = out->written % RING_LINES;
 	if (PGR_UNLIKELY(at + lines > RING_LINES))
 		skip = RING_LINES - at; /* a packet lies in one piece: the rest of the ring is left out */
-	if (PGR_UNLIKELY(out->written + skip + lines - out->read_seen > RING_LINES)) {
+	if (PGR_UNLIKELY(out->written + skip + lines - out->read_cached > RING_LINES)) {
 		if (!out->inbox)
 			return 0; /* as good as read by nobody */
-		out->read_seen = atomic_load_explicit(&out->head->read, memory_order_acquire);
-		if (out->written + skip + lines - out->read_seen > RING_LINES)
+		out->read_cached = atomic_load_explicit(&out->head->read, memory_order_acquire);
+		if (out->written + skip + lines - out->read_cached > RING_LINES)
 			return 1;
 	}
 	if (PGR_UNLIKELY(skip)) {
@@ -127,10 +127,10 @@ static bool shm_behind(struct pgr_wire *wire, const struct pgr_to *to)
 	struct outgoing *out = outgoing_to(shm, to);
 
 	/* who sleeps between two packets would do so after each */
-	if (!out || shm->wake_pipe[0] >= 0 || out->wake_fd >= 0 || out->read_seen >= out->large[0])
+	if (!out || shm->wake_pipe[0] >= 0 || out->wake_fd >= 0 || out->read_cached >= out->large[0])
 		return false;
-	out->read_seen = atomic_load_explicit(&out->head->read, memory_order_acquire);
-	return out->read_seen < out->large[0];
+	out->read_cached = atomic_load_explicit(&out->head->read, memory_order_acquire);
+	return out->read_cached < out->large[0];
 }
 
 static void shm_flush(struct pgr_wire *wire)
@@ -165,13 +165,13 @@ static bool writer_has_gone(struct shm *shm, const struct incoming *in)
 }
 
 /* A ring that is empty and whose writer has closed it, or has died without, is free again. */
-static void release_ended_rings(struct shm *shm, bool look_for_dead)
+static void release_ended_rings(struct shm *shm, bool reap_dead)
 {
 	for (uint32_t i = 0; i < shm->in_count;) {
 		struct incoming *in = &shm->in[i];
 		const uint64_t word = atomic_load_explicit(&in->head->word, memory_order_acquire);
 
-		if ((state_of(word) != CLOSED && !(look_for_dead && writer_has_gone(shm, in))) ||
+		if ((state_of(word) != CLOSED && !(reap_dead && writer_has_gone(shm, in))) ||
 		    ring_has_packet(in)) {
 			i++;
 			continue;
@@ -182,7 +182,7 @@ static void release_ended_rings(struct shm *shm, bool look_for_dead)
 }
 
 /* Rings that were claimed since we looked last, and those that have ended: maybe since then as well. */
-static PGR_COLD void look_for_rings(struct shm *shm)
+static PGR_COLD void find_rings(struct shm *shm)
 {
 	const uint32_t rings = atomic_load_explicit(&shm->inbox->rings, memory_order_acquire);
 
@@ -203,7 +203,7 @@ static PGR_COLD void look_for_rings(struct shm *shm)
 			.from = head->from,
 		};
 	}
-	release_ended_rings(shm, ++shm->checks % LOOKS_FOR_DEAD == 0);
+	release_ended_rings(shm, ++shm->checks % CHECKS_PER_REAP == 0);
 }
 
 static void wake_writer(struct incoming *in)
@@ -256,7 +256,7 @@ static int shm_receive(struct pgr_wire *wire)
 	/* Seldom while something comes in, but then too: one busy sender must not keep newcomers out. */
 	shm->polls_since_check += received ? 1 : BUSY_POLLS / IDLE_POLLS;
 	if (PGR_UNLIKELY(shm->polls_since_check >= BUSY_POLLS))
-		look_for_rings(shm);
+		find_rings(shm);
 	return received;
 }
 
@@ -264,7 +264,7 @@ static int shm_receive(struct pgr_wire *wire)
 static bool has_packet(struct shm *shm)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	look_for_rings(shm);
+	find_rings(shm);
 	for (uint32_t i = 0; i < shm->in_count; i++)
 		if (ring_has_packet(&shm->in[i]))
 			return true;

@@ -59,7 +59,7 @@ static struct ring_head *claim(struct inbox *inbox, const struct shm *shm, uint3
 	for (uint32_t i = 0; i < RINGS; i++) {
 		struct ring_head *head = &inbox->heads[i];
 		uint64_t word = atomic_load(&head->word), claimed;
-		uint32_t seen;
+		uint32_t count;
 
 		if (state_of(word) != FREE &&
 		    (state_of(word) != CLAIMED || !pgr_process_has_ended(writer_of(word))))
@@ -71,8 +71,8 @@ static struct ring_head *claim(struct inbox *inbox, const struct shm *shm, uint3
 		head->from = shm->wire.own;
 		atomic_store(&head->read, 0);
 		/* before the ring is ready: who dies in between leaves nothing that its reader would never look at */
-		seen = atomic_load(&inbox->rings);
-		while (seen < i + 1 && !atomic_compare_exchange_weak(&inbox->rings, &seen, i + 1))
+		count = atomic_load(&inbox->rings);
+		while (count < i + 1 && !atomic_compare_exchange_weak(&inbox->rings, &count, i + 1))
 			;
 		atomic_store(&head->word, with_state(claimed, READY));
 		*number_out = i;
@@ -110,7 +110,7 @@ static void add_alive(struct shm *shm, struct outgoing *out)
  */
 static void release_ended(struct shm *shm)
 {
-	for (unsigned int i = 0; i < LIFE_LOOKS && shm->first_alive; i++) {
+	for (unsigned int i = 0; i < ALIVE_CHECKS && shm->first_alive; i++) {
 		struct outgoing *out = shm->first_alive;
 
 		shm->first_alive = out->behind;
@@ -121,7 +121,7 @@ static void release_ended(struct shm *shm)
 			continue;
 		}
 		pgr_shm_release(out);
-		out->read_seen = out->written - RING_LINES;
+		out->read_cached = out->written - RING_LINES;
 		out->large[0] = out->large[1] = 0;
 	}
 }

@@ -19,22 +19,22 @@
 
 #define LINE_BYTES 64u
 /* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest */
-#define RING_LINES     32768u
-#define PACKET_LINES   2048u /* 128 KiB: several fit a ring, so that writing and reading overlap */
-#define LARGE_LINES    64u   /* of a large packet, at least */
-#define RINGS          64u
-#define STAMP_BYTES    8u
-#define POLL_PACKETS   16u
-#define FETCHED_LINES  5u  /* of a packet, the first of them among them */
-#define IDLE_POLLS     64u /* between two looks for new rings */
-#define BUSY_POLLS     1024u
-#define LOOKS_FOR_DEAD 1024u
-#define LISTS          256u /* of rings that we write to: a power of two */
+#define RING_LINES      32768u
+#define PACKET_LINES    2048u /* 128 KiB: several fit a ring, so that writing and reading overlap */
+#define LARGE_LINES     64u   /* of a large packet, at least */
+#define RINGS           64u
+#define STAMP_BYTES     8u
+#define POLL_PACKETS    16u
+#define FETCHED_LINES   5u  /* of a packet, the first of them among them */
+#define IDLE_POLLS      64u /* between two looks for new rings */
+#define BUSY_POLLS      1024u
+#define CHECKS_PER_REAP 1024u
+#define LISTS           256u /* of rings that we write to: a power of two */
 #define READER_MS                                                                                            \
 	100u /* within which a reader that was woken sets rings of the dead free, for one that binds */
-#define LIFE_LOOKS 8u                           /* owners that are looked after when another one is reached */
-#define MAGIC      UINT64_C(0x3476676e69726770) /* "pgringv4" */
-#define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define ALIVE_CHECKS 8u /* owners that are looked after when another one is reached */
+#define MAGIC        UINT64_C(0x3476676e69726770) /* "pgringv4" */
+#define SEALS        (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 /*
  * States of a ring. A writer takes one that is free (CLAIMED), fills its head in (READY) and closes it (CLOSED); its reader sets
  * it free when it has read all. For a writer that has died, whoever looks for a ring closes what was ready, and takes over
@@ -73,8 +73,8 @@ struct outgoing {
 	struct ring_head *head;
 	uint64_t word; /* of the head, while it is ours */
 	uint8_t *lines;
-	uint64_t written, read_seen; /* lines */
-	uint64_t large[2];           /* where the last two large packets ended */
+	uint64_t written, read_cached; /* lines */
+	uint64_t large[2];             /* where the last two large packets ended */
 	uint64_t salt;
 	int wake_fd; /* the owner's pipe; -1: it never sleeps */
 	int life_fd; /* of the process; becomes readable when it ends. -1: the kernel has no such (Linux 5.3) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How two peers of a session meet. On the wire: hello, from the dialler, is magic (4 bytes), the slot and the
+ * The handshake of two peers of a session. On the wire: hello, from the dialler, is magic (4 bytes), the slot and the
  * nonce of the listener's blob (4 and 8); welcome, from the listener, the same of the dialler's blob.
  * Messages follow at once.
  */
@@ -14,7 +14,7 @@
 
 static const uint32_t hello_magic = 0x314f4c48, welcome_magic = 0x31434c57;
 
-int sock_meeting_dial(struct cadge_chan *chan)
+int sock_handshake_dial(struct cadge_chan *chan)
 {
 	const struct cadge_ctx *ctx = chan->ctx;
 	struct sockaddr_storage to;
@@ -42,20 +42,20 @@ int sock_meeting_dial(struct cadge_chan *chan)
 	return code;
 }
 
-void sock_meeting_leave(struct cadge_ctx *ctx, const struct cadge_chan *chan)
+void sock_handshake_leave(struct cadge_ctx *ctx, const struct cadge_chan *chan)
 {
 	for (uint32_t i = 0; i < ctx->up_count; i++)
 		if (ctx->up[i] == chan)
 			ctx->up[i] = ctx->up[--ctx->up_count];
 }
 
-int sock_meeting_end(struct cadge_chan *chan, struct cadge_sink *sink, int code)
+int sock_handshake_end(struct cadge_chan *chan, struct cadge_sink *sink, int code)
 {
 	struct cadge_ctx *ctx = chan->ctx;
 	int events = 1;
 
 	if (chan->state == CHAN_UP)
-		sock_meeting_leave(ctx, chan);
+		sock_handshake_leave(ctx, chan);
 	else
 		ctx->unsettled--;
 	snprintf(ctx->why, sizeof(ctx->why), "peer %u: %s", chan->peer,
@@ -76,7 +76,7 @@ static int go_up(struct cadge_chan *chan, struct cadge_sink *sink)
 	const int code = ctx->family->start(chan);
 
 	if (code < 0)
-		return sock_meeting_end(chan, sink, code);
+		return sock_handshake_end(chan, sink, code);
 	chan->state = CHAN_UP;
 	ctx->unsettled--;
 	ctx->epoch++;
@@ -111,16 +111,16 @@ static int settle_dialling(struct cadge_chan *chan, struct cadge_sink *sink)
 	socklen_t error_bytes = sizeof(error);
 
 	if (chan->fd < 0) {
-		code = sock_meeting_dial(chan);
-		return code < 0 ? sock_meeting_end(chan, sink, code) : 0;
+		code = sock_handshake_dial(chan);
+		return code < 0 ? sock_handshake_end(chan, sink, code) : 0;
 	}
 	if (poll(&pollfd, 1, 0) <= 0)
 		return 0;
 	if (getsockopt(chan->fd, SOL_SOCKET, SO_ERROR, &error, &error_bytes) < 0 || error)
-		return sock_meeting_end(chan, sink, CADGE_E_DOWN);
+		return sock_handshake_end(chan, sink, CADGE_E_DOWN);
 	write_hello(hello, hello_magic, &chan->theirs);
 	if (send(chan->fd, hello, SOCK_HELLO_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL) != SOCK_HELLO_BYTES)
-		return sock_meeting_end(chan, sink, CADGE_E_DOWN);
+		return sock_handshake_end(chan, sink, CADGE_E_DOWN);
 	chan->state = CHAN_GREETING;
 	return 0;
 }
@@ -133,34 +133,37 @@ static int settle_greeting(struct cadge_chan *chan, struct cadge_sink *sink)
 		return 0;
 	if (whole < 0 || cadge_load32(chan->welcome) != welcome_magic ||
 	    cadge_load64(chan->welcome + 8) != chan->ctx->slots[chan->peer].nonce)
-		return sock_meeting_end(chan, sink, CADGE_E_DOWN);
+		return sock_handshake_end(chan, sink, CADGE_E_DOWN);
 	return go_up(chan, sink);
 }
 
-/* The channel whose peer sent this hello; *stranger_out when no address of ours was given to it. */
-static struct cadge_chan *find_guest(struct cadge_ctx *ctx, const struct guest *guest, bool *stranger_out)
+/* The channel whose peer sent this hello; *unknown_out when no address of ours was given to it. */
+static struct cadge_chan *find_sender(struct cadge_ctx *ctx, const struct accepted_peer *accepted_peer,
+				      bool *unknown_out)
 {
-	const uint32_t peer = cadge_load32(guest->hello + 4);
+	const uint32_t peer = cadge_load32(accepted_peer->hello + 4);
 
-	*stranger_out = cadge_load32(guest->hello) != hello_magic || peer >= ctx->peers ||
-			!ctx->slots[peer].given || cadge_load64(guest->hello + 8) != ctx->slots[peer].nonce;
-	if (*stranger_out || !ctx->slots[peer].chan || ctx->slots[peer].chan->state != CHAN_EXPECTING)
+	*unknown_out = cadge_load32(accepted_peer->hello) != hello_magic || peer >= ctx->peers ||
+		       !ctx->slots[peer].given ||
+		       cadge_load64(accepted_peer->hello + 8) != ctx->slots[peer].nonce;
+	if (*unknown_out || !ctx->slots[peer].chan || ctx->slots[peer].chan->state != CHAN_EXPECTING)
 		return NULL;
 	return ctx->slots[peer].chan;
 }
 
-static void drop_guest(struct cadge_ctx *ctx, uint32_t at, bool close_too)
+static void drop_accepted(struct cadge_ctx *ctx, uint32_t at, bool close_too)
 {
 	if (close_too)
-		close(ctx->guests[at].fd);
-	memmove(&ctx->guests[at], &ctx->guests[at + 1], (--ctx->guest_count - at) * sizeof(*ctx->guests));
+		close(ctx->accepted[at].fd);
+	memmove(&ctx->accepted[at], &ctx->accepted[at + 1],
+		(--ctx->accepted_count - at) * sizeof(*ctx->accepted));
 }
 
 /*
  * Somebody is there who cannot be taken for want of descriptors or memory. Whoever sleeps until somebody comes would be
  * woken at once, again and again, so the channels that expect a peer end here, with that as the reason.
  */
-static int turn_away(struct cadge_ctx *ctx, struct cadge_sink *sink, int error)
+static int reject_all(struct cadge_ctx *ctx, struct cadge_sink *sink, int error)
 {
 	struct pollfd pollfd = {.fd = ctx->listen_fd, .events = POLLIN};
 	int events = 0;
@@ -174,53 +177,54 @@ static int turn_away(struct cadge_ctx *ctx, struct cadge_sink *sink, int error)
 		if (!chan || chan->state != CHAN_EXPECTING)
 			continue;
 		chan->stream.error = error;
-		events += sock_meeting_end(chan, sink, CADGE_E_MEMORY);
+		events += sock_handshake_end(chan, sink, CADGE_E_MEMORY);
 	}
 	return events;
 }
 
-static int welcome_guests(struct cadge_ctx *ctx, struct cadge_sink *sink)
+static int handle_accepted(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	unsigned char welcome[SOCK_HELLO_BYTES];
 	int events = 0, fd, whole, error;
 
 	while ((fd = accept4(ctx->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		if (ctx->guest_count == sock_guests_max(ctx))
-			drop_guest(ctx, 0, true);
-		ctx->guests[ctx->guest_count++] = (struct guest){.fd = fd};
+		if (ctx->accepted_count == sock_accepted_max(ctx))
+			drop_accepted(ctx, 0, true);
+		ctx->accepted[ctx->accepted_count++] = (struct accepted_peer){.fd = fd};
 	}
 	error = errno;
-	for (uint32_t i = 0; i < ctx->guest_count;) {
-		struct guest *guest = &ctx->guests[i];
+	for (uint32_t i = 0; i < ctx->accepted_count;) {
+		struct accepted_peer *accepted_peer = &ctx->accepted[i];
 		struct cadge_chan *chan;
-		bool stranger;
+		bool unknown;
 
-		whole = guest->hello_bytes == SOCK_HELLO_BYTES
+		whole = accepted_peer->hello_bytes == SOCK_HELLO_BYTES
 				? 1
-				: read_hello(guest->fd, guest->hello, &guest->hello_bytes);
-		chan = whole > 0 ? find_guest(ctx, guest, &stranger) : NULL;
-		if (whole < 0 || (whole > 0 && stranger)) {
-			drop_guest(ctx, i, true);
+				: read_hello(accepted_peer->fd, accepted_peer->hello,
+					     &accepted_peer->hello_bytes);
+		chan = whole > 0 ? find_sender(ctx, accepted_peer, &unknown) : NULL;
+		if (whole < 0 || (whole > 0 && unknown)) {
+			drop_accepted(ctx, i, true);
 			continue;
 		}
 		if (!chan) {
 			i++;
 			continue;
 		}
-		chan->fd = guest->fd;
-		drop_guest(ctx, i, false);
+		chan->fd = accepted_peer->fd;
+		drop_accepted(ctx, i, false);
 		write_hello(welcome, welcome_magic, &chan->theirs);
 		if (ctx->family->tune(&ctx->settings, chan->fd) < 0 ||
 		    send(chan->fd, welcome, SOCK_HELLO_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL) !=
 			    SOCK_HELLO_BYTES)
-			events += sock_meeting_end(chan, sink, CADGE_E_DOWN);
+			events += sock_handshake_end(chan, sink, CADGE_E_DOWN);
 		else
 			events += go_up(chan, sink);
 	}
-	return events + turn_away(ctx, sink, error);
+	return events + reject_all(ctx, sink, error);
 }
 
-int sock_meeting_settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
+int sock_handshake_settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	bool expecting = false;
 	int events = 0;
@@ -231,17 +235,17 @@ int sock_meeting_settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		if (!chan)
 			continue;
 		if (chan->state == CHAN_FAILED)
-			events += sock_meeting_end(chan, sink, CADGE_E_DOWN);
+			events += sock_handshake_end(chan, sink, CADGE_E_DOWN);
 		else if (chan->state == CHAN_DIALLING)
 			events += settle_dialling(chan, sink);
 		else if (chan->state == CHAN_GREETING)
 			events += settle_greeting(chan, sink);
 		expecting |= chan->state == CHAN_EXPECTING;
 	}
-	return expecting ? events + welcome_guests(ctx, sink) : events;
+	return expecting ? events + handle_accepted(ctx, sink) : events;
 }
 
-nfds_t sock_meeting_watch(struct cadge_ctx *ctx, nfds_t count, uint64_t *timeout_ns_inout)
+nfds_t sock_handshake_watch(struct cadge_ctx *ctx, nfds_t count, uint64_t *timeout_ns_inout)
 {
 	bool expecting = false;
 
@@ -262,8 +266,8 @@ nfds_t sock_meeting_watch(struct cadge_ctx *ctx, nfds_t count, uint64_t *timeout
 	if (!expecting)
 		return count;
 	ctx->pollfds[count++] = (struct pollfd){.fd = ctx->listen_fd, .events = POLLIN};
-	for (uint32_t i = 0; i < ctx->guest_count; i++)
-		if (ctx->guests[i].hello_bytes < SOCK_HELLO_BYTES)
-			ctx->pollfds[count++] = (struct pollfd){.fd = ctx->guests[i].fd, .events = POLLIN};
+	for (uint32_t i = 0; i < ctx->accepted_count; i++)
+		if (ctx->accepted[i].hello_bytes < SOCK_HELLO_BYTES)
+			ctx->pollfds[count++] = (struct pollfd){.fd = ctx->accepted[i].fd, .events = POLLIN};
 	return count;
 }

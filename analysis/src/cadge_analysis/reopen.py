@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
@@ -63,9 +63,10 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     for name, places in planned.items():
         for place in places:
             points[place].append(name)
+    at = _epochs({number for _, number in launches}, int(data["sweep"].get("epochs", 1)))
     # parts of a plan and of a campaign's facts: what no report carries is empty, and not shown
     made_of: list[dict[str, Any]] = [
-        {"launch_id": name, "round": number, "point_ids": tuple(points[place]), "endpoints": ()}
+        {"launch_id": name, "round": number, "epoch": at[number], "point_ids": tuple(points[place]), "endpoints": ()}
         for place, (name, number) in enumerate(launches)
     ]
     plan: dict[str, Any] = {
@@ -81,7 +82,7 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     }
     made = Plan.model_construct(**plan)
     found = {
-        point.point_id: [*_attempts(raw, planned[point.point_id], made.pattern_of(point), launches)]
+        point.point_id: [*_attempts(raw, planned[point.point_id], made.pattern_of(point), made.launches)]
         for point, raw in zip(made.points, data["cells"], strict=True)
     }
     cells = [replace(cell, troubles=()) for cell in cells_of(made, found)]  # no report carries reasons
@@ -112,6 +113,12 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     )
 
 
+def _epochs(rounds: Collection[int], epochs: int) -> dict[int, int]:
+    """Return the epoch of each round: all have as many."""
+    each = max(1, -(-len(rounds) // max(1, epochs)))
+    return {number: place // each for place, number in enumerate(sorted(rounds))}
+
+
 def _point(raw: Mapping[str, Any], data: Mapping[str, Any]) -> PlanPoint:
     subject, workload = data["subjects"][raw["subject"]], data["workloads"][raw["workload"]]
     found: dict[str, Any] = {
@@ -124,7 +131,7 @@ def _point(raw: Mapping[str, Any], data: Mapping[str, Any]) -> PlanPoint:
 
 
 def _attempts(
-    raw: Mapping[str, Any], planned: Sequence[int], file: PatternFile, launches: Sequence[tuple[str, int]]
+    raw: Mapping[str, Any], planned: Sequence[int], file: PatternFile, launches: Sequence[PlanLaunch]
 ) -> Iterator[Attempted]:
     """Yield the planned attempts of a cell: those that gave a number with it, of the others what became of them."""
     values, tails, rates = (raw.get(name, {}) for name in BY_LAUNCH.values())
@@ -133,10 +140,10 @@ def _attempts(
     if unplanned := values.keys() - {str(place) for place in planned}:
         raise ValueError(say("reopen.launch_not_planned", names=sorted(unplanned)))
     for place in planned:
-        name, number = launches[place]
+        name, number, epoch = launches[place].launch_id, launches[place].round, launches[place].epoch
         value = values.get(str(place))
         if value is None:
-            yield Attempted(number, name, (next(others, "missing"), "", ""), (), None)
+            yield Attempted(number, name, (next(others, "missing"), "", ""), (), None, epoch)
             continue
         tail = tails[str(place)] if tails else 0.0
         if not (isfinite(value) and isfinite(tail)):
@@ -156,4 +163,4 @@ def _attempts(
             steady=True,
             disturbed=False,
         )
-        yield Attempted(number, name, VALID, (), sample)
+        yield Attempted(number, name, VALID, (), sample, epoch)

@@ -46,11 +46,12 @@ def variables_of(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_the_driver(launch: Launch) -> Launch:
-    """Return a launch as its drivers read it: variables, what the link is set to and lent rights are not theirs."""
+    """Return a launch as its drivers read it: without variables, the link's settings, lent rights and the epoch."""
     own = launch.copy()
     others = {name: value for name, value in launch["settings"].items() if not name.startswith((VARIABLE, LINK))}
     own["settings"] = others
     own.pop("rights", None)
+    own.pop("epoch", None)
     return own
 
 

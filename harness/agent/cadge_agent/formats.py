@@ -44,6 +44,7 @@ class LaunchTrace(TypedDict):
 class LaunchOptional(TypedDict, total=False):
     """Keys of `Launch` that are left out where they say nothing."""
 
+    epoch: int
     system_calls: bool
     operations: int | None
     rights: list[str]

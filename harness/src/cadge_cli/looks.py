@@ -16,7 +16,7 @@ from cadge_harness.plan.looks import Took, more_rounds, next_look
 from cadge_harness.words import count_of
 from cadge_results import Campaign, CampaignWriter, Damage
 from cadge_results.errors import DamageKind
-from cadge_results.store.looks import added_rounds, looks_state, most_rounds, next_step, spent_s
+from cadge_results.store.looks import added_rounds, due_epoch, looks_state, most_rounds, next_step, spent_s
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -63,7 +63,10 @@ def _took(campaign: Campaign, run_s: float) -> Took:
 
 
 def due_words(campaign: Campaign) -> str:
-    """Say which of several looks, or which added rounds, are measured; "" where there are neither."""
+    """Say which of several looks or epochs, or which added rounds, are measured; "" where there are none."""
+    if (epochs := campaign.plan.epochs) > 1:
+        epoch = due_epoch(campaign)
+        return say("looks.epoch", number=epochs if epoch is None else epoch + 1, epochs=epochs)
     if looks := looks_state(campaign):
         return f"look {looks.look} of {len(looks.looks)}"
     missing = set(campaign.missing_launch_ids())

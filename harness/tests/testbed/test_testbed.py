@@ -227,7 +227,7 @@ def test_a_sweep_has_as_many_hosts_as_it_asks_for(own_state: Path) -> None:
     assert len(testbeds.resolve("emulated", start=False, hosts=4, exactly=True).hosts) == 4
     more = testbeds.resolve("emulated", hosts=4, exactly=True)
     assert len(more.hosts) == 4
-    assert "3 hosts: 4 are made for this campaign alone" in more.notes[0]
+    assert "3 hosts: 4 hosts are made for this campaign alone" in more.notes[0]
     assert len(testbeds.status()["hosts"]) == 3
     for one in (more, fewer, usual, made):
         testbeds.release(one)

@@ -52,6 +52,7 @@ VALUES: tuple[Field[LaunchValue], ...] = (
     Field("point_id", lambda one: one.numbers.cell.point_id),
     Field("launch_id", lambda one: one.sample.launch_id),
     Field("round", lambda one: one.sample.round[0]),
+    Field("epoch", lambda one: one.sample.epoch),
     Field("quantity", lambda one: one.numbers.cell.case.file.main),
     Field("unit", lambda one: one.numbers.quantity.unit),
     VALUE,

@@ -29,6 +29,7 @@ from cadge_results import Plan
 SCHEMA = "cadge.report-data/5"
 BY_LAUNCH = {VALUE: "by_launch", P99: "p99_ns_by_launch", OFFERED: "offered_per_s_by_launch"}
 """Where a cell has what each of its launches gave."""
+_OF_SWEEP = ("baseline", "same_within", "looks", "epochs")
 DAMAGED = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """What reading data may raise that is not as a report carries it."""
 _BEFORE = {
@@ -68,7 +69,7 @@ def embedded(
         "campaign_id": data.campaign_id,
         "status": data.meta.status,
         "network_is_virtual": words.on_veth(data),
-        "sweep": {key: data.plan.sweep[key] for key in ("baseline", "same_within", "looks") if key in data.plan.sweep},
+        "sweep": {key: data.plan.sweep[key] for key in _OF_SWEEP if key in data.plan.sweep},
         "patterns": {name: file.to_object() for name, file in data.plan.patterns.items()},
         "floors": {name: file.to_object() for name, file in data.plan.floors.items()},
         **({"beside_native": _beside_native(data.plan)} if data.plan.beside_native else {}),

@@ -174,6 +174,7 @@ class Sample:
 
     launch_id: str
     round: RoundKey
+    epoch: int = 0
     quantities: Mapping[str, Measured]
     elapsed_ns: int
     operations: int
@@ -382,6 +383,7 @@ class Attempted:
     verdict: tuple[str, str, str]
     cpu: Sequence[RoleUse]
     sample: Sample | None
+    epoch: int = 0
 
 
 def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | None) -> Iterator[tuple[str, Attempted]]:
@@ -398,7 +400,8 @@ def _attempted(campaign: Campaign, launch: PlanLaunch, record: LaunchRecord | No
                 sample = _sample(attempt, file, launch.launch_id, cpu, counted)
             except FormatError as error:
                 campaign.blame(launch.launch_id, error)
-        yield outcome.point.point_id, Attempted(launch.round, launch.launch_id, verdict, cpu, sample)
+        one = Attempted(launch.round, launch.launch_id, verdict, cpu, sample, launch.epoch)
+        yield outcome.point.point_id, one
 
 
 @cache
@@ -418,7 +421,8 @@ def _cell(point: PlanPoint, series: Series, case: Case, found: list[Attempted]) 
     used: Counter[int] = Counter()
     for one, is_disturbed in zip(found, flags, strict=True):
         if one.sample is not None:
-            samples.append(replace(one.sample, round=_round_key(one.round, used[one.round]), disturbed=is_disturbed))
+            key = _round_key(one.round, used[one.round])
+            samples.append(replace(one.sample, round=key, epoch=one.epoch, disturbed=is_disturbed))
             used[one.round] += 1
     tally = Counter(verdict for verdict in verdicts if verdict[0] != "valid")
     return Cell(

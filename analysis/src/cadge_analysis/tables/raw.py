@@ -49,6 +49,7 @@ def _point(table: str, plan: Plan, of: Callable[[Of], PointOutcome]) -> tuple[Fi
     return (
         Field("launch_id", lambda item: of(item).launch_id),
         Field("round", lambda item: of(item).round),
+        Field("epoch", lambda item: of(item).epoch),
         Field("point_id", lambda item: of(item).point.point_id),
         *subject_fields(subject, subject, subject),
         Field("pattern", lambda item: of(item).point.workload.pattern),
@@ -178,7 +179,7 @@ def _passed(what: str, one: _Launch) -> int | None:
 
 
 _LAUNCH: tuple[Field[_Launch], ...] = (
-    *_read("launch_id", "round", of="planned."),
+    *_read("launch_id", "round", "epoch", of="planned."),
     Field("block_id", lambda one: one.planned.block),
     *subject_fields(_of_launch, _of_launch, _of_launch),
     Field("status", lambda one: one.record.status if one.record else "missing"),

@@ -180,6 +180,7 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
         "testbed": testbed,
         "points": {"planned": len(planned), "refused": len(made.points) - len(planned)},
         "launches": len(made.launches),
+        "epochs": made.epochs,
         "attempts": sum(len(launch.point_ids) for launch in made.launches),
         "blocks": [
             {
@@ -206,6 +207,13 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
             for (layer, place, wait, reason), count in _refused(made).items()
         ],
     }
+
+
+def _epochs_lines(made: Plan) -> list[str]:
+    """Return how often the testbed is made, where that is more than once."""
+    if made.epochs == 1:
+        return []
+    return [say("plan.epochs", epochs=made.epochs, launches=made.rounds // made.epochs)]
 
 
 def _looks_lines(made: Plan) -> list[str]:
@@ -313,6 +321,7 @@ def plan_lines(made: Plan, sweep: str, testbed: Testbed) -> list[str]:
         )
         + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
+        *_epochs_lines(made),
         *_looks_lines(made),
         *plan_power.sentences(made),
         *made.notices,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import click
 from pydantic import JsonValue
@@ -70,7 +70,7 @@ from cadge_results import (
 )
 from cadge_results.command import command, typed, typed_with
 from cadge_results.formats.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
-from cadge_results.store.looks import looks_state, next_step
+from cadge_results.store.looks import due_epoch, looks_state, next_step
 
 PICTURE_MOST = 30
 """Lines of the picture at the end, and of what changed since."""
@@ -205,11 +205,9 @@ def measure(
 
     with _alone(typed_with("--no-queue"), output, queue=how.queue, check=check) as (stopping, turn):
         begun_s = time.monotonic()
-        testbed = testbed_of(start=True, own=turn.number)
-        try:
-            testbed = with_addresses(testbed)
-            _say_of(testbed, output)
-            new = prepared(testbed)
+        with _EpochTestbed(lambda: with_addresses(testbed_of(start=True, own=turn.number))) as testbed:
+            _say_of(testbed.now, output)
+            new = prepared(testbed.now)
             for notice in told(new.plan):
                 output.say(notice)
             writer = CampaignWriter.create(
@@ -222,8 +220,6 @@ def measure(
             )
             with writer:
                 return _carry_out(writer, testbed, stopping, output, turn, how=how, begun_s=begun_s)
-        finally:
-            testbeds.release(testbed)
 
 
 @click.command(epilog=EXAMPLES + "  cadge resume\n  cadge resume 20261121T013042Z-1f3a9c2e\n  cadge resume --failed")
@@ -266,7 +262,8 @@ def resume(campaign: str, failed: bool, hindered: bool, how: Measuring, output: 
     planned = found.meta.testbed.hosts
     same = how.testbed_name == "auto" and how.inventory is None and kind in testbeds.KINDS
     name = kind if same else how.testbed_name
-    testbed_of = partial(testbeds.resolve, name, how.inventory, hosts=len(planned))
+    anew = found.plan.epochs > 1
+    testbed_of = partial(testbeds.resolve, name, how.inventory, hosts=len(planned), anew=anew)
 
     def fitting(testbed: testbeds.Testbed) -> testbeds.Testbed:
         check_driver(checkout)
@@ -281,15 +278,13 @@ def resume(campaign: str, failed: bool, hindered: bool, how: Measuring, output: 
     at_once = command("resume", found.campaign_id, "--no-queue", *(f"--{why}" for why in reasons))
     with _alone(at_once, output, queue=how.queue, check=check) as (stopping, turn):
         begun_s = time.monotonic()
-        testbed = testbed_of(start=True, own=turn.number)
-        try:
-            _say_of(testbed, output)
-            testbed = fitting(testbed)
-            with CampaignWriter.resume(found.path) as writer:
-                carry_out = partial(_carry_out, writer, testbed, stopping, output, turn, begun_s=begun_s)
-                done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
-        finally:
-            testbeds.release(testbed)
+        with (
+            _EpochTestbed(lambda: fitting(testbed_of(start=True, own=turn.number))) as testbed,
+            CampaignWriter.resume(found.path) as writer,
+        ):
+            _say_of(testbed.now, output)
+            carry_out = partial(_carry_out, writer, testbed, stopping, output, turn, begun_s=begun_s)
+            done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
     return output.finish(done.code, done.data, done.lines)
 
 
@@ -334,9 +329,35 @@ def _ready(checkout: Checkout, output: Output) -> None:
         output.problem(warning)
 
 
+class _EpochTestbed:
+    """The testbed of a campaign. It is made anew for each further epoch, and also when an epoch is resumed.
+
+    So no two epochs share a making, and a test over epochs holds. An epoch that was resumed has two.
+    """
+
+    def __init__(self, make: Callable[[], testbeds.Testbed]) -> None:
+        self._make = make
+        self._epoch: int | None = None
+
+    def __enter__(self) -> Self:
+        self.now = self._make()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        testbeds.release(self.now)
+
+    def of_epoch(self, epoch: int | None) -> testbeds.Testbed:
+        """Return the testbed as it is made for an epoch."""
+        if self._epoch not in (None, epoch):
+            testbeds.release(self.now)
+            self.now = self._make()
+        self._epoch = epoch
+        return self.now
+
+
 def _carry_out(
     writer: CampaignWriter,
-    testbed: testbeds.Testbed,
+    testbed: _EpochTestbed,
     stopping: Stopping,
     output: Output,
     turn: MachineTurn,
@@ -351,10 +372,11 @@ def _carry_out(
         runner = InterleavingRunner(runner, writer, native)
 
     def run_what_is_missing() -> Ended:
-        state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s, due_words(campaign))
+        here = _made_for(writer, testbed)
+        state = RunState(campaign.plan, campaign.campaign_id, here.name, begun_s, due_words(campaign))
         state.already(campaign.launch_ids())
         progress = make_progress(state, output)
-        session = Session(writer, testbed, progress, stopping.event, beside=partial(_of_others, turn))
+        session = Session(writer, here, progress, stopping.event, beside=partial(_of_others, turn))
         return _run(session, runner, progress, state)
 
     ended = run_what_is_missing()
@@ -382,6 +404,15 @@ def _carry_out(
             say("run.exit_because", what="report" if made else "campaign", code=code, troubles=troubles_of(campaign))
         )
     return CampaignRun(campaign=campaign, code=code, data=data, lines=lines)
+
+
+def _made_for(writer: CampaignWriter, testbed: _EpochTestbed) -> testbeds.Testbed:
+    """Return the testbed for the epoch that is due; where it cannot be made, the campaign is interrupted."""
+    try:
+        return testbed.of_epoch(due_epoch(writer.campaign))
+    except BaseException:
+        writer.finish("interrupted", at=datetime.now(UTC))
+        raise
 
 
 def _closed(writer: CampaignWriter, ended: Ended, stopping: Stopping) -> Ended:

@@ -109,6 +109,7 @@ def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: 
         place=subject.place,
         wait=subject.wait,
         settings=subject.settings,
+        epoch=launch.epoch,
         seed=launch.seed,
         deadline_ms=launch.deadline_ms,
         ports=testbed.ports,

@@ -222,8 +222,8 @@ def _style(layer: str) -> str:
 
 def _fixed_ms(making: PlanDraft, times: TimeModel) -> int:
     """Return what everything but measuring takes."""
-    launches = making.sweep.launches
-    fixed_ms = round(times.campaign_ms)
+    launches = making.sweep.rounds
+    fixed_ms = round(times.around_ms(making.sweep.epochs))
     attempts = 0
     for draft in making.drafts.values():
         kind = draft.key.subject.kind
@@ -251,7 +251,7 @@ def leave_out(making: PlanDraft, *, may_drop_layers: bool, may_drop_sizes: bool)
         size = size_of(pattern, item.workload)
         if size is None:
             continue
-        cost_ms = sweep.launches * (round(_duration_ms(making, item, sweep.duration.default)) + item.around_ms)
+        cost_ms = sweep.rounds * (round(_duration_ms(making, item, sweep.duration.default)) + item.around_ms)
         both_ms[size] += cost_ms
         untouched_ms[size] += 0 if pattern.does_rank(item.workload) else cost_ms
         in_focus |= {size} if item.focus_ms else set()
@@ -283,7 +283,7 @@ def _drop_layers(making: PlanDraft) -> tuple[str, ...]:
         if key.subject.kind != "layer":
             continue
         points_ms = sum(_duration_ms(making, item, least_ms) + item.around_ms for item in draft.points.values())
-        cost_ms[key.subject.layer] += sweep.launches * round(draft.launch_ms(making.site.times) + points_ms)
+        cost_ms[key.subject.layer] += sweep.rounds * round(draft.launch_ms(making.site.times) + points_ms)
         spared |= {key.subject.layer} if key.subject.twin else set()
     layers = layers_left_out(cost_ms, spared, _over_ms(making, least_ms))
     _keep(making, lambda subject, _: subject.kind != "layer" or subject.layer not in layers)
@@ -293,7 +293,7 @@ def _drop_layers(making: PlanDraft) -> tuple[str, ...]:
 def _over_ms(making: PlanDraft, each_ms: int) -> int:
     """Return how much longer than the budget all takes where points out of focus take so long; negative: room."""
     measuring_ms = sum(
-        making.sweep.launches * round(_duration_ms(making, item, each_ms))
+        making.sweep.rounds * round(_duration_ms(making, item, each_ms))
         for draft in making.drafts.values()
         for item in draft.points.values()
     )
@@ -318,7 +318,7 @@ def durations_of(making: PlanDraft) -> tuple[dict[str, int], str | None]:
     demands = [
         Demand(
             point_id=name,
-            attempts=sweep.launches,
+            attempts=sweep.rounds,
             duration_ms=item.focus_ms or sweep.duration.default,
             focus=item.focus_ms is not None,
             layer=draft.key.subject.layer,

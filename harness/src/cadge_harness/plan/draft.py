@@ -116,7 +116,7 @@ class LinkPart:
 
 
 def parts_by_link(making: PlanDraft) -> Iterator[tuple[LinkPart, range]]:
-    """Yield what makes a block, in the sweep's order: launches, and the rounds in which they are made."""
+    """Yield what makes a block, epoch by epoch in the sweep's order: launches, and the rounds that they are made in."""
     parts: dict[tuple[Place, tuple[str, ...], str], LinkPart] = {}
     for key in making.drafts:
         used = hosts_of(key.cast)
@@ -124,8 +124,10 @@ def parts_by_link(making: PlanDraft) -> Iterator[tuple[LinkPart, range]]:
         rate = key.subject.setting(RATE) or ""
         place = key.subject.place
         parts.setdefault((place, hosts, rate), LinkPart(place, hosts, rate, [])).keys.append(key)
-    turns = range(making.sweep.launches)
-    return in_turns(parts.values(), lambda part: part.link, lambda part: part.rate, making.sweep.seed, turns)
+    each, seed = making.sweep.launches, making.sweep.seed
+    for epoch in range(making.sweep.epochs):
+        turns = range(epoch * each, (epoch + 1) * each)
+        yield from in_turns(parts.values(), lambda part: part.link, lambda part: part.rate, seed, turns)
 
 
 def launches_of(making: PlanDraft, durations: dict[str, int]) -> tuple[list[PlanBlock], list[PlanLaunch]]:
@@ -168,6 +170,7 @@ def _launch(
         launcher=key.launcher,
         endpoints=key.cast,
         round=turn,
+        epoch=turn // making.sweep.launches,
         seed=seeded(seed, "launch", key.identity, turn) >> 1,
         point_ids=tuple(ids),
         wall_ms=wall_ms,

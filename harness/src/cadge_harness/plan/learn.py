@@ -89,6 +89,7 @@ def model_of(readings: Readings, base: TimeModel) -> TimeModel:
     return TimeModel(
         campaign_ms=base.campaign_ms * times,
         block_ms=base.block_ms * times,
+        testbed_ms=base.testbed_ms * times,
         start_ms={**base.start_ms, **{name: statistics.mean(values) for name, values in readings.start_ms.items()}},
         layer_ms={name: statistics.mean(values) for name, values in readings.layer_ms.items()},
         point_ms={**base.point_ms, **point_ms},
@@ -173,8 +174,9 @@ def _around_times(campaign: Campaign, base: TimeModel) -> float | None:
             return None
         inside_ms += _ms(last.started_utc) - _ms(first.started_utc) + last.wall_ns / 1e6
     around_ms = _ms(meta.finished_utc) - _ms(meta.created_utc) - inside_ms
-    runs = 1 + sum(part.ended is None for part in campaign.later_looks())
-    times = around_ms / (runs * base.campaign_ms + len(blocks) * base.block_ms)
+    looks = sum(part.ended is None for part in campaign.later_looks())
+    runs_ms = base.around_ms(campaign.plan.epochs) + looks * base.campaign_ms
+    times = around_ms / (runs_ms + len(blocks) * base.block_ms)
     return times if 0.2 < times < 5 else None  # else it was interrupted and went on another day
 
 

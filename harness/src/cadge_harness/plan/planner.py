@@ -78,7 +78,7 @@ def make_plan(
     """
     wanted(sweep, workloads)  # as a whole it fits the patterns
     parts, notices = _parts(sweep, catalogue, workloads, only)
-    _check_attempts(parts, sweep.looks[-1] if sweep.looks else sweep.launches)
+    _check_attempts(parts, sweep.looks[-1] if sweep.looks else sweep.rounds)
     making = PlanDraft(sweep, site, workloads, focuses(sweep, workloads))
     for part, entry in [(one, entry) for one in parts for entry in one.entries]:
         info = catalogue.get(entry.layer)
@@ -123,7 +123,7 @@ def make_plan(
     ]
     notes = [*([f"{trace.said()}."] if trace else []), *notices, *([shortened] if shortened else [])]
     sealed = _seal(making, [*points, *making.refused.values()], launches, blocks, notes, trace)
-    if sweep.looks or (add_rounds and sweep.budget is not None):
+    if sweep.looks or (add_rounds and sweep.budget is not None and sweep.epochs == 1):
         sealed = sealed.model_copy(update={"later": most(sealed)})
     plan = _with_layers(sealed, catalogue)
     return plan.model_copy(update={"plan_hash": plan.expected_hash()})
@@ -305,7 +305,9 @@ def _seal(
     patterns = dict.fromkeys(point.workload.pattern for point in points)
     floors = dict.fromkeys(point.subject.layer for point in points if point.subject.kind == "floor")
     estimate = PlanEstimate(
-        wall_s=round((site.times.campaign_ms + report_ms(attempts) + sum(b.wall_ms for b in blocks)) / 1000, 1),
+        wall_s=round(
+            (site.times.around_ms(sweep.epochs) + report_ms(attempts) + sum(b.wall_ms for b in blocks)) / 1000, 1
+        ),
         disk_bytes=len(launches) * RECORD_BYTES + attempts * ATTEMPT_BYTES + (trace.content_bytes if trace else 0),
         measure_s=round(measure_ms / 1000, 1),
         ports=site.ports,

@@ -40,6 +40,8 @@ class TimeModel:
     """Ansible before the first and after the last launch."""
     block_ms: float = 3000
     """Ansible around one block."""
+    testbed_ms: float = 1000
+    """Taking the testbed down and making it again."""
     start_ms: Mapping[Launcher, float] = field(default_factory=lambda: {"direct": 90, "mpirun": 1000})
     """Starting, opening, connecting and ending two drivers."""
     layer_ms: Mapping[str, float] = field(default_factory=dict)
@@ -50,6 +52,10 @@ class TimeModel:
     """How fast buffers are made, filled and compared around a point."""
     basis: str = "an idle machine of two cores"
     """What these readings were taken from."""
+
+    def around_ms(self, epochs: int) -> float:
+        """Return what surrounds the blocks of so many epochs; who makes the first testbed is not waited for."""
+        return epochs * self.campaign_ms + (epochs - 1) * self.testbed_ms
 
     def launch_ms(self, layer: str, launcher: Launcher, attempts: int, contexts: int = 2) -> int:
         """Return what starting, connecting and ending the drivers takes, and storing what they attempted."""
@@ -65,6 +71,7 @@ class TimeModel:
         return TimeModel(
             campaign_ms=self.campaign_ms * times,
             block_ms=self.block_ms * times,
+            testbed_ms=self.testbed_ms * times,
             start_ms={name: value * times for name, value in self.start_ms.items()},
             layer_ms={name: value * times for name, value in self.layer_ms.items()},
             point_ms={name: value * times for name, value in self.point_ms.items()},
@@ -75,7 +82,7 @@ class TimeModel:
 
 def idle_times(kind: str) -> TimeModel:
     """Return the model of an idle testbed of this kind: on this machine alone there is no Ansible to wait for."""
-    return TimeModel(campaign_ms=600, block_ms=500) if kind == "local" else TimeModel()
+    return TimeModel(campaign_ms=600, block_ms=500, testbed_ms=0) if kind == "local" else TimeModel()
 
 
 def report_ms(attempts: int) -> int:

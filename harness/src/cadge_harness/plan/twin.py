@@ -47,7 +47,7 @@ def twins_of(
     if sweep.twin == TWIN_ALL:
         return frozenset(where), (f"every layer is measured twice, {count_of(len(where), 'twin')} in all",)
     if sweep.twin == TWIN_BY_SEED:
-        if len(where) < 2 or sweep.launches < LAUNCHES_LEAST:
+        if len(where) < 2 or sweep.rounds < LAUNCHES_LEAST:
             return frozenset(), ()
         chosen = _by_seed(where, chance)
     else:

@@ -25,7 +25,7 @@ from cadge_harness.plan.weblog import Replay, read_log
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed, TestbedKind
 from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
-from cadge_results.formats.sweep import ALL_LAYERS, POINT_MS_MIN, check_looks
+from cadge_results.formats.sweep import ALL_LAYERS, POINT_MS_MIN, check_epochs, check_looks
 from cadge_results.units import parse_ms
 
 
@@ -53,8 +53,10 @@ class Request:
 
     def testbed(self, name: str, inventory: Path | None, *, start: bool, own: int = 0) -> Testbed:
         """Return the testbed to measure it on, with as many emulated hosts as the sweep asks for (testbeds.resolve)."""
-        exactly = "hosts" in self.sweep.model_fields_set
-        return testbeds.resolve(name, inventory, start=start, hosts=self.sweep.hosts, exactly=exactly, own=own)
+        sweep, exactly = self.sweep, "hosts" in self.sweep.model_fields_set
+        return testbeds.resolve(
+            name, inventory, start=start, hosts=sweep.hosts, exactly=exactly, own=own, anew=sweep.epochs > 1
+        )
 
     def plan(self, testbed: Testbed, results: Path | None = None) -> Plan:
         """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""
@@ -118,7 +120,7 @@ def read_request(
     if budget is not None:
         changes["budget"] = _budget_ms(budget)
     if looks is not None:
-        changes["looks"] = _looks(looks)
+        changes["looks"] = _looks(looks, sweep.epochs)
         changes["launches"] = _looks(looks)[0]
     only = _named(only, catalogue)
     if log is not None:
@@ -161,14 +163,16 @@ def _in_question(sweep: SweepFile, catalogue: Catalogue, only: tuple[str, ...]) 
     return named & set(only or catalogue.names())
 
 
-def _looks(text: str) -> tuple[int, ...]:
+def _looks(text: str, epochs: int = 1) -> tuple[int, ...]:
     parts = text.replace(",", " ").split()
     try:
         if not all(part.isdecimal() and len(part) <= 9 for part in parts):
             raise ValueError(f"{text!r} is no list of numbers of launches; write it like 9,12,18,30")
-        return check_looks([int(part) for part in parts])
+        found = check_looks([int(part) for part in parts])
+        check_epochs(epochs, found)
     except ValueError as error:
         raise UsageError(f"--looks: {error}") from error
+    return found
 
 
 def _budget_ms(text: str) -> int:

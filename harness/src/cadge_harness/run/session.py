@@ -28,7 +28,7 @@ from cadge_results import (
 from cadge_results.command import command
 from cadge_results.formats.campaign import CampaignStatus
 from cadge_results.formats.event import Event, LaunchStarted, Note, Problem, Ready, Stage
-from cadge_results.store.looks import next_step
+from cadge_results.store.looks import due_epoch, next_step
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
@@ -86,7 +86,7 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class Session:
-    """One run over the launches that a campaign lacks."""
+    """One run over the launches that a campaign lacks, of the first epoch that lacks any."""
 
     writer: CampaignWriter
     testbed: Testbed
@@ -100,7 +100,9 @@ class Session:
     def carry_out(self, runner: Runner) -> Ended:
         """Run what is missing and mark how the campaign ended. Store errors stop it and are kept."""
         campaign = self.writer.campaign
-        blocks = make_blocks(campaign.plan, self.testbed, campaign.campaign_id, done=campaign.launch_ids())
+        epoch = due_epoch(campaign)
+        later = frozenset(launch.launch_id for launch in campaign.plan.launches if launch.epoch != epoch)
+        blocks = make_blocks(campaign.plan, self.testbed, campaign.campaign_id, done=campaign.launch_ids() | later)
         ended = Ended(ok=True, exit_code=EXIT_OK)
         try:
             for block in blocks:
@@ -119,7 +121,7 @@ class Session:
         except DamagedError:  # in the time that this ran
             self._finish("interrupted")
             raise
-        missing = campaign.missing_launch_ids()
+        missing = [name for name in campaign.missing_launch_ids() if name not in later]
         if self.store_error is not None:
             self.problems.append(str(self.store_error))
         if not missing and not ended.clean:  # where launches are missing, the same advice is given for them

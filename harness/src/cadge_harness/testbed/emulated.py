@@ -250,10 +250,10 @@ def up(hosts: int = DEFAULT_HOSTS, *, shared: Sequence[Path] = ()) -> tuple[dict
         return _make(folder, hosts, by_hand=True, shared=shared), True
 
 
-def join(hosts: int, *, own: bool) -> Joined:
+def join(hosts: int, *, own: str = "") -> Joined:
     """Use a testbed of so many hosts or more, which is made where there is none, until `leave`.
 
-    own: one that nobody else uses, besides the user's own testbed. Raises UnfitError, UsageError.
+    own: why it is to be one that nobody else uses, besides the user's own testbed. Raises UnfitError, UsageError.
     """
     folder = state_folder()
     notes: tuple[str, ...] = ()
@@ -268,17 +268,12 @@ def join(hosts: int, *, own: bool) -> Joined:
             else:
                 notes = ("a campaign that was killed left its emulated testbed; this one uses it, and takes it down",)
         unseen = _unseen(folder) if has else []
+        if not own and 0 < has < hosts:
+            own = f"the testbed that is up has {count_of(has, 'host')}"
+        elif not own and unseen:
+            own = f"hosts of the testbed that is up do not see {unseen[0]}"
         if own:
-            notes = ("another sweep measures on this machine: emulated hosts are made for this campaign alone",)
-        elif 0 < has < hosts:
-            own = True
-            notes = (f"the testbed that is up has {count_of(has, 'host')}: {hosts} are made for this campaign alone",)
-        elif unseen:
-            own = True
-            notes = (
-                f"hosts of the testbed that is up do not see {unseen[0]}: others are made for this campaign alone",
-            )
-        if own:
+            notes = (f"{own}: {count_of(hosts, 'host')} are made for this campaign alone",)
             folder, has = Path(tempfile.mkdtemp(prefix=OWN, dir=folder)), 0
         try:
             now = status(folder) if has else _make(folder, hosts, by_hand=False)

@@ -32,6 +32,9 @@ __all__ = [
 
 KINDS = ("auto", "local", "emulated")
 
+BESIDE, ANEW = "another sweep measures on this machine", "each epoch makes its hosts anew"
+"""Why emulated hosts are made for a campaign alone."""
+
 
 def local(*, notes: tuple[str, ...] = (), own: int = 0) -> Testbed:
     """Describe this machine alone: loopback and shared memory, Ansible's local connection, no root.
@@ -79,6 +82,7 @@ def resolve(
     hosts: int = emulated.DEFAULT_HOSTS,
     exactly: bool = False,
     own: int = 0,
+    anew: bool = False,
 ) -> Testbed:
     """Choose the testbed to use and make it for use, until `release`.
 
@@ -87,6 +91,7 @@ def resolve(
     testbed without making it (then exec_prefix is empty unless it is up already), for planning. An emulated one has
     `hosts` where it is made; of one that is up with more, all are used, or `exactly` so many. own: 0, or the number
     of a sweep that measures beside others: an emulated one that nobody else uses, whatever is up, or ports of its own.
+    anew: an emulated one is made, whatever is up.
 
     Raises UsageError (2), UnfitError (3).
     """
@@ -109,9 +114,9 @@ def resolve(
                 return local(notes=(f"testbed local, not emulated: {reason}",), own=own)
             raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
     if start:
-        joined = emulated.join(hosts, own=own > 0)
+        joined = emulated.join(hosts, own=BESIDE if own else ANEW if anew else "")
         found = emulated.describe(joined.status, use=joined.use, notes=joined.notes)
-    elif now["state"] == "up" and not own and len(now["hosts"]) >= hosts:
+    elif now["state"] == "up" and not (own or anew) and len(now["hosts"]) >= hosts:
         found = emulated.describe(now)
     else:
         found = emulated.describe({"folder": now["folder"], "hosts": emulated.host_names(hosts)})

@@ -67,6 +67,8 @@ class LaunchFile(Document):
     place: Place
     wait: Wait
     settings: Settings = ()
+    epoch: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
+    """Which making of the testbed it was planned for."""
     seed: int = Field(ge=0, lt=2**63)
     deadline_ms: PositiveInt
     ports: tuple[int, int]

@@ -57,6 +57,8 @@ class PlanLaunch(Frozen):
     launcher: Launcher = "direct"
     endpoints: tuple[PlanEndpoint, ...] = Field(min_length=1)
     round: NonNegativeInt
+    epoch: NonNegativeInt = Field(default=0, exclude_if=lambda value: value == 0)
+    """Which making of the testbed it belongs to."""
     seed: int = Field(ge=0, lt=2**63)
     point_ids: tuple[str, ...]
     wall_ms: NonNegativeInt
@@ -141,6 +143,11 @@ class Plan(Document):
     def rounds(self) -> int:
         """How many rounds there are."""
         return 1 + max((launch.round for launch in self.launches), default=-1)
+
+    @property
+    def epochs(self) -> int:
+        """How often the testbed is made."""
+        return 1 + max((launch.epoch for launch in self.launches), default=0)
 
     @property
     def title(self) -> str:

@@ -38,6 +38,9 @@ POINT_MS_MIN = 20
 LAUNCHES_MAX = 1000
 """More would tell nothing further: what launches differ by is known long before."""
 
+EPOCHS_MAX = 30
+"""More would take days."""
+
 EMULATED_HOSTS_MAX = 16
 
 REPEATS_MAX = 9
@@ -69,6 +72,12 @@ def check_looks(looks: Sequence[int]) -> tuple[int, ...]:
     if found[0] < 1 or found[-1] > LAUNCHES_MAX or len(found) > LOOKS_MAX:
         raise ValueError(f"looks are at most {LOOKS_MAX} numbers of launches from 1 to {LAUNCHES_MAX}")
     return found
+
+
+def check_epochs(epochs: int, looks: Sequence[int] | None) -> None:
+    """Raise ValueError where a sweep names both."""
+    if epochs > 1 and looks is not None:
+        raise ValueError("epochs beside looks: each epoch makes all launches, so write launches in place of looks")
 
 
 EXAMPLE_SWEEP = """
@@ -392,6 +401,15 @@ class SweepFile(Document):
         description="How often each point is measured, by new processes each time. Verdicts need 6 or more.",
         examples=[9],
     )
+    epochs: int = Field(
+        default=1,
+        ge=1,
+        le=EPOCHS_MAX,
+        exclude_if=lambda value: value == 1,
+        description="How often the testbed is made anew, with the memory of all its processes. Each epoch makes all "
+        "launches. Two or three show whether verdicts survive that; from four on verdicts are over epochs.",
+        examples=[4],
+    )
     seed: int = Field(
         default=1, ge=0, lt=2**63, description="Decides the random order of launches and points.", examples=[1]
     )
@@ -436,6 +454,16 @@ class SweepFile(Document):
                 f"launches: {self.launches} beside looks, of which the first is {self.looks[0]}: leave launches out"
             )
         return self
+
+    @model_validator(mode="after")
+    def _epochs_without_looks(self) -> Self:
+        check_epochs(self.epochs, self.looks)
+        return self
+
+    @property
+    def rounds(self) -> int:
+        """How many launches each point has, in all epochs together."""
+        return self.epochs * self.launches
 
     @model_validator(mode="after")
     def _without_some_of_all(self) -> Self:

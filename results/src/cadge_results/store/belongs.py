@@ -92,8 +92,8 @@ def _of_record(record: LaunchRecord, planned: PlanLaunch, plan: Plan) -> Iterato
     launch, subject = record.launch, planned.subject.model_copy(update={"twin": False})
     if launch.subject != subject:
         yield f"it measured {_where(launch.subject.label, launch)}, where {_where(subject.label, subject)} was planned"
-    if launch.seed != planned.seed or launch.launcher != planned.launcher:
-        yield "its seed or its launcher is not the planned one"
+    if (launch.seed, launch.launcher, launch.epoch) != (planned.seed, planned.launcher, planned.epoch):
+        yield "its seed, its launcher or its epoch is not the planned one"
     ends = [(one.role, one.host, one.peers) for one in launch.endpoints]
     if ends != [(one.role, one.host, one.peers) for one in planned.endpoints]:
         yield "its endpoints are not those that were planned"

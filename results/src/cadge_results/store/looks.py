@@ -72,6 +72,12 @@ def next_step(campaign: Campaign) -> Step:
     return "done" if is_ended or campaign.plan.rounds >= most_rounds(campaign) else "plan"
 
 
+def due_epoch(campaign: Campaign) -> int | None:
+    """Return the epoch that is to be measured, the first that lacks a launch; None where none does."""
+    missing = frozenset(campaign.missing_launch_ids())
+    return min((launch.epoch for launch in campaign.plan.launches if launch.launch_id in missing), default=None)
+
+
 def most_rounds(campaign: Campaign) -> int:
     """Return up to how many rounds a campaign without looks may grow; 0 where none may be added."""
     plan = campaign.stored_plan

@@ -28,6 +28,7 @@ class PointOutcome:
     point: PlanPoint
     launch_id: str | None
     round: int | None
+    epoch: int | None = None
     status: OutcomeStatus
     reason: str | None = None
     reason_code: Reason | None = None
@@ -143,6 +144,7 @@ def _outcome(
         point=point,
         launch_id=launch.launch_id,
         round=launch.round,
+        epoch=launch.epoch,
         status=status,
         reason=reason,
         reason_code=code,

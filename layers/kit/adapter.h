@@ -172,6 +172,18 @@ static inline int cadge_report_down(struct cadge_state *state, struct cadge_sink
 	})
 #define CADGE_POOL_GIVE(head, item) ((void)((item)->next = (head), (head) = (item)))
 
+/* Takes `item` out of a list of the same kind. False: it is not in the list. */
+#define CADGE_LIST_REMOVE(head, item)                                                                        \
+	__extension__({                                                                                      \
+		__typeof__(head) *at_ = &(head);                                                             \
+		while (*at_ && *at_ != (item))                                                               \
+			at_ = &(*at_)->next;                                                                 \
+		const bool found_ = *at_ != NULL;                                                            \
+		if (found_)                                                                                  \
+			*at_ = (item)->next;                                                                 \
+		found_;                                                                                      \
+	})
+
 /* ---- receives that are posted before their messages come ---- */
 
 enum { CADGE_POSTED_MOST = 8 };

@@ -88,7 +88,7 @@ const char *fabric_why(const struct cadge_ctx *ctx);
 	.abi = CADGE_ABI, .bytes = sizeof(struct cadge_layer), .style = "native", .open = fabric_open,       \
 	.close = fabric_close, .address = fabric_address, .connect = fabric_connect,                         \
 	.disconnect = fabric_disconnect, .describe_path = fabric_describe_path,                              \
-	.library = cadge_ofi_library, .semantics = cadge_semantics_of_messages, .wait = fabric_wait,         \
+	.library = cadge_wire_library, .semantics = cadge_semantics_of_messages, .wait = fabric_wait,        \
 	.event = fabric_event, .counters = fabric_counters, .why = fabric_why
 
 /* Posts free buffers until `wanted` are posted. A full receive queue is no error: the next poll tries again. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/adapter.h"
 #include "null/null.h"
 
 struct cadge_region {
@@ -42,11 +43,7 @@ int null_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights
 
 void null_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 {
-	struct cadge_region **at = &ctx->regions;
-
-	while (*at != region)
-		at = &(*at)->next;
-	*at = region->next;
+	(void)CADGE_LIST_REMOVE(ctx->regions, region);
 	free(region);
 }
 

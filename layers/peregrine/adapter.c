@@ -40,7 +40,7 @@ struct cadge_chan {
 	struct cadge_ctx *ctx;
 	struct pgr_peer *to; /* NULL: not connected */
 	uint32_t peer, life;
-	uint64_t nonce_in, nonce_out, client; /* client: the peer's binding to us */
+	uint64_t nonce_in, client; /* client: the peer's binding to us */
 	bool greeted, answered, up, down;
 	uint64_t hello; /* the nonce, while the hello is under way */
 	uint8_t address[PGR_ADDRESS_BYTES];

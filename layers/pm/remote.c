@@ -204,11 +204,7 @@ int pm_attach(struct pm *pm, uint32_t number, struct cadge_blob_in *handle, stru
 
 void pm_detach(struct pm_remote *remote)
 {
-	struct pm_remote **at = &remote->pm->peer[remote->peer].remotes;
-
-	while (*at != remote)
-		at = &(*at)->next;
-	*at = remote->next;
+	(void)CADGE_LIST_REMOVE(remote->pm->peer[remote->peer].remotes, remote);
 	cadge_wire_detach(remote->wire);
 	free(remote);
 }

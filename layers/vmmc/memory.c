@@ -254,11 +254,7 @@ int vmmc_import(struct vmmc *vmmc, uint32_t peer, struct cadge_blob_in *key, uin
 
 void vmmc_unimport(struct vmmc_import *import)
 {
-	struct vmmc_import **at = &import->link->imports;
-
-	while (*at != import)
-		at = &(*at)->next;
-	*at = import->next;
+	(void)CADGE_LIST_REMOVE(import->link->imports, import);
 	cadge_wire_detach(import->remote);
 	free(import);
 }

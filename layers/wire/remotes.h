@@ -23,12 +23,14 @@ static int attach(struct cadge_blob_in *key, bool connected, const struct cadge_
 
 void cadge_wire_detach(struct cadge_remote *remote)
 {
-	struct cadge_remote **at = &remote->link->remotes;
-
-	while (*at != remote)
-		at = &(*at)->next;
-	*at = remote->next;
+	(void)CADGE_LIST_REMOVE(remote->link->remotes, remote);
 	free(remote);
+}
+
+void cadge_wire_detach_all(struct cadge_link *link)
+{
+	while (link->remotes)
+		cadge_wire_detach(link->remotes);
 }
 
 static inline bool is_of(const struct cadge_remote *remote, const struct cadge_link *link)

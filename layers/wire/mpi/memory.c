@@ -75,14 +75,8 @@ int cadge_wire_expose(struct cadge_wire *wire, void *base, size_t bytes, uint32_
 
 void cadge_wire_unexpose(struct cadge_wire *wire, struct cadge_region *region)
 {
-	struct cadge_region **at = &wire->regions;
-
-	while (*at && *at != region)
-		at = &(*at)->next;
-	if (!*at)
-		return;
-	*at = region->next;
-	free(region);
+	if (CADGE_LIST_REMOVE(wire->regions, region))
+		free(region);
 }
 
 int cadge_wire_attach(struct cadge_link *link, struct cadge_blob_in *key, struct cadge_remote **remote_out)
@@ -93,12 +87,6 @@ int cadge_wire_attach(struct cadge_link *link, struct cadge_blob_in *key, struct
 		.link = link, .offset_bytes = offset_bytes, .bytes = bytes, .rights = rights};
 
 	return attach(key, link->connected, &new, remote_out);
-}
-
-void cadge_wire_detach_all(struct cadge_link *link)
-{
-	while (link->remotes)
-		free(CADGE_POOL_TAKE(link->remotes));
 }
 
 enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t right)

@@ -171,7 +171,7 @@ bool mpi_world_why(const char *call, int ret, char *text, size_t text_bytes)
 	return false;
 }
 
-void mpi_world_library(struct cadge_library *library_out)
+void cadge_wire_library(struct cadge_library *library_out)
 {
 	const struct cadge_library library = {.name = mpi_which_name(),
 					      .stated_version = mpi_which_version(),

@@ -34,7 +34,7 @@ void mpi_world_before_end(void (*end)(void));
 bool mpi_world_why(const char *call, int ret, char *text, size_t text_bytes);
 
 /* The slot `library`. Legal before MPI runs. */
-void mpi_world_library(struct cadge_library *library_out);
+void cadge_wire_library(struct cadge_library *library_out);
 
 /*
  * For calls in which Open MPI loads and unloads its plugins. What those leave behind is Open MPI's, and most

@@ -104,13 +104,8 @@ int cadge_wire_expose(struct cadge_wire *wire, void *base, size_t bytes, uint32_
 
 void cadge_wire_unexpose(struct cadge_wire *wire, struct cadge_region *region)
 {
-	struct cadge_region **at = &wire->regions;
-
-	while (*at && *at != region)
-		at = &(*at)->next;
-	if (!*at)
+	if (!CADGE_LIST_REMOVE(wire->regions, region))
 		return;
-	*at = region->next;
 	cadge_ofi_unexpose(region->mr);
 	free(region);
 }
@@ -249,8 +244,7 @@ void cadge_wire_memory_begin(struct cadge_link *link, const struct cadge_wire_wo
 
 void cadge_wire_memory_end(struct cadge_link *link)
 {
-	while (link->remotes)
-		cadge_wire_detach(link->remotes);
+	cadge_wire_detach_all(link);
 	if (link->rma.rma)
 		cadge_ofi_link_close(&link->rma);
 }

@@ -623,7 +623,7 @@ void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out
 	path_out->note[0] = '\0';
 }
 
-void cadge_ofi_library(struct cadge_library *library_out)
+void cadge_wire_library(struct cadge_library *library_out)
 {
 	static char version[32];
 	const struct cadge_library library = {

@@ -125,7 +125,7 @@ ssize_t cadge_ofi_read_error(struct cadge_ofi *ofi, struct fi_cq_err_entry *erro
 
 /* Writes medium, asked, used, device and as_asked from what libfabric granted; *path_out is the adapter's. */
 void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out);
-void cadge_ofi_library(struct cadge_library *library_out);
+void cadge_wire_library(struct cadge_library *library_out);
 
 /* The contract's code for a libfabric error (positive FI_E... or negative). */
 int cadge_ofi_code(long error);

@@ -84,6 +84,7 @@ void cadge_wire_word_address(const struct cadge_wire *wire, uint32_t peer, struc
 struct cadge_wire_word cadge_wire_word_take(const struct cadge_wire *wire, struct cadge_blob_in *blob);
 /* A life of a link begins, and ends. */
 void cadge_wire_memory_begin(struct cadge_link *link, const struct cadge_wire_word *word);
+void cadge_wire_detach_all(struct cadge_link *link);
 void cadge_wire_memory_end(struct cadge_link *link);
 
 static inline size_t cadge_wire_words_bytes(const struct cadge_wire *wire)

@@ -97,11 +97,6 @@ int cadge_wire_describe(struct cadge_link *link, struct cadge_path *path_out)
 	return CADGE_DONE;
 }
 
-void cadge_wire_library(struct cadge_library *library_out)
-{
-	cadge_ofi_library(library_out);
-}
-
 void cadge_wire_counters(const struct cadge_wire *wire,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {

@@ -140,15 +140,11 @@ int cadge_ucx_expose(struct cadge_ucx_memory *memory, void *base, size_t bytes, 
 
 void cadge_ucx_unexpose(struct cadge_ucx_memory *memory, struct cadge_region *region)
 {
-	for (struct cadge_region **at = &memory->regions; *at; at = &(*at)->next) {
-		if (*at != region)
-			continue;
-		*at = region->next;
-		if (region->mapped)
-			ucp_mem_unmap(memory->context, region->memh);
-		free(region);
+	if (!CADGE_LIST_REMOVE(memory->regions, region))
 		return;
-	}
+	if (region->mapped)
+		ucp_mem_unmap(memory->context, region->memh);
+	free(region);
 }
 
 static void remotes_free(struct cadge_remote **list)
@@ -202,20 +198,14 @@ void cadge_ucx_detach(struct cadge_remote *remote)
 {
 	struct cadge_ucx_memory *memory = remote->rma->memory;
 
-	for (struct cadge_remote **at = &memory->remotes; *at; at = &(*at)->next) {
-		if (*at != remote)
-			continue;
-		*at = remote->next;
-		if (remote->rma
-			    ->under_way) { /* the library may still read the key: it goes with the context */
-			remote->next = memory->buried;
-			memory->buried = remote;
-			return;
-		}
-		ucp_rkey_destroy(remote->rkey);
-		free(remote);
+	if (!CADGE_LIST_REMOVE(memory->remotes, remote))
+		return;
+	if (remote->rma->under_way) { /* the library may still read the key: it goes with the context */
+		CADGE_POOL_GIVE(memory->buried, remote);
 		return;
 	}
+	ucp_rkey_destroy(remote->rkey);
+	free(remote);
 }
 
 void cadge_ucx_detach_all(struct cadge_ucx_rma *rma)

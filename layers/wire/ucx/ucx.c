@@ -483,7 +483,7 @@ int cadge_ucx_event(struct cadge_ucx *ucx, int *fd_out, uint64_t *due_ns_out)
 	return CADGE_DONE;
 }
 
-void cadge_ucx_library(struct cadge_library *library_out)
+void cadge_wire_library(struct cadge_library *library_out)
 {
 	const struct cadge_library library = {
 		.name = "UCX",

@@ -105,6 +105,6 @@ static inline enum cadge_thread_role cadge_ucx_thread_role(const struct cadge_uc
 	return ucx->verbs && ucx->wake_fd >= 0 ? CADGE_THREADS_PROGRESS : CADGE_THREADS_HOUSEKEEPING;
 }
 /* As cadge_layer.library. */
-void cadge_ucx_library(struct cadge_library *library_out);
+void cadge_wire_library(struct cadge_library *library_out);
 
 #endif

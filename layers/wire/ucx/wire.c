@@ -338,11 +338,6 @@ int cadge_wire_describe(struct cadge_link *link, struct cadge_path *path_out)
 	return link->ep ? cadge_ucx_describe(&link->wire->ucx, link->ep, path_out) : CADGE_E_DOWN;
 }
 
-void cadge_wire_library(struct cadge_library *library_out)
-{
-	cadge_ucx_library(library_out);
-}
-
 void cadge_wire_counters(const struct cadge_wire *wire,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {

@@ -110,7 +110,7 @@ void verbs_device_close(struct verbs_device *device)
 }
 
 /* libibverbs does not say its version; the name of its file does: libibverbs.so.1.14.44.0. */
-void verbs_library(struct cadge_library *library_out)
+void cadge_wire_library(struct cadge_library *library_out)
 {
 	static char version[32] = "unknown";
 	const struct cadge_library library = {

@@ -38,12 +38,7 @@ int verbs_register(struct verbs *verbs, struct verbs_registered *one, void *base
 
 void verbs_deregister(struct verbs *verbs, struct verbs_registered *one)
 {
-	struct verbs_registered **at = &verbs->registered;
-
-	while (*at && *at != one)
-		at = &(*at)->next;
-	if (*at)
-		*at = one->next;
+	(void)CADGE_LIST_REMOVE(verbs->registered, one);
 	if (one->mr && ibv_dereg_mr(one->mr))
 		fprintf(stderr, "cadge: libibverbs could not deregister memory\n");
 	one->mr = NULL;

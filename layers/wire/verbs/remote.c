@@ -113,12 +113,6 @@ int cadge_wire_attach(struct cadge_link *link, struct cadge_blob_in *key, struct
 	return attach(key, link->connected, &new, remote_out);
 }
 
-void cadge_wire_detach_all(struct cadge_link *link)
-{
-	while (link->remotes)
-		free(CADGE_POOL_TAKE(link->remotes));
-}
-
 enum cadge_progress cadge_wire_reach(const struct cadge_remote *remote, uint32_t right)
 {
 	const bool has =

@@ -159,7 +159,7 @@ int verbs_device_open(const struct cadge_open_args *args, struct verbs_device *d
 /* A zeroed struct is legal. */
 void verbs_device_close(struct verbs_device *device);
 /* Which libibverbs, as cadge_layer.library. */
-void verbs_library(struct cadge_library *library_out);
+void cadge_wire_library(struct cadge_library *library_out);
 
 static inline bool verbs_has_atomics(const struct verbs *verbs)
 {

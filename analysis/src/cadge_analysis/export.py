@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from functools import partial
+from math import inf
 from typing import TextIO
 
 from cadge_analysis import messages
@@ -28,6 +29,7 @@ from cadge_analysis.models.campaign import FITS as PIECES
 from cadge_analysis.models.campaign import fits_of, pieces
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, Family, FamilyVerdicts
 from cadge_analysis.stats.compare import Comparison, compare
+from cadge_analysis.stats.foretold import by_size
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.measures import MAIN, TAIL
@@ -134,6 +136,7 @@ def _json(cells: CampaignCells, stream: TextIO) -> None:
         "knees": [record(summaries.knees((one.case.file,)), one) for one in cells.loads.knees],
         **({"twins": [whole(row) for row in cells.second()]} if comparison.data.twins else {}),
         **_against_itself(comparison, verdicts),
+        **_foretold(comparison, verdicts),
     }
     members = (f"{json.dumps(name)}: {_value(document[name])}" for name in sorted(document))
     stream.write("{\n" + ",\n".join(members) + "\n}\n")
@@ -155,6 +158,15 @@ def _against_itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[
         for name, measure in (("a_against_a", MAIN), ("a_against_a_p99", TAIL))
         for rate in (twin_rate(comparison, verdicts, measure=measure),)
     }
+
+
+def _foretold(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, object]:
+    """Return how many comparisons were decided beside how many the plan foretold, by size of the difference."""
+    classes = by_size(comparison.data.plan, verdicts)
+    ends = [one.most if one.most < inf else None for one in classes]
+    return (
+        {"foretold": [asdict(one) | {"most": end} for one, end in zip(classes, ends, strict=True)]} if classes else {}
+    )
 
 
 def _models(data: Dataset, stream: TextIO) -> None:

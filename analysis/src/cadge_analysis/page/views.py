@@ -50,6 +50,7 @@ from cadge_analysis.page.sheet import dressed, sheet
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.foretold import by_size
 from cadge_analysis.stats.knee import Knee, Loads
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series
@@ -341,7 +342,7 @@ def page(
         versions(data, every_fact, verdicts.delta),
         spread,
         since(beside, data) if beside else None,
-        None if opened else parts.itself(itself(data, rate, of_tails), strips),
+        None if opened else parts.itself(itself(data, rate, of_tails, foretold=by_size(data.plan, verdicts)), strips),
         coverage.coverage(data, keys),
         None if opened else coverage.without(data, measured=bool(attempts(data))),
         parts.floors(provenance.floor_table(comparison)),

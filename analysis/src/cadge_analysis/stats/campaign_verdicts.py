@@ -261,6 +261,12 @@ def tail_verdicts(comparison: Comparison, looks: LookPlan | None = None, *, with
     )
 
 
+def paired_families(comparison: Comparison) -> dict[FamilyKey, list[PairedRatios]]:
+    """Return what verdicts on main quantities are judged from, at all launches; no baseline: beside some layer."""
+    judging = _Judging.of(comparison, None, MAIN)
+    return {key: judging.pairs(cases, comparison.data.plan.baseline) for key, cases in _cases(comparison, MAIN).items()}
+
+
 def _without(drafts: Mapping[FamilyKey, _Draft]) -> dict[str, str]:
     return {name: why for draft in drafts.values() for name, why in draft.without.items()}
 
@@ -391,11 +397,16 @@ class _Judging:
                     without[cell.point_id] = found.unlike
                 else:
                     compared[cell.point_id] = cell, found
-        differences = () if compared else tuple(self._differences(cases.values()))
+        differences = () if compared else tuple(one.in_order for one in self._beside_some(cases.values()))
         return _Draft(cases, compared, differences, without)
 
-    def _differences(self, cases: Iterable[Sequence[Cell]]) -> Iterator[list[float]]:
-        """Yield paired differences in the order of rounds where there is no baseline: from some layer of each case.
+    def pairs(self, cases: Mapping[Case, Sequence[Cell]], baseline: str | None) -> list[PairedRatios]:
+        """Return the pairs of a family."""
+        compared = [one for _, one in self.draft(cases, baseline).compared.values()]
+        return compared or list(self._beside_some(cases.values()))
+
+    def _beside_some(self, cases: Iterable[Sequence[Cell]]) -> Iterator[PairedRatios]:
+        """Yield pairs where there is no baseline: with some layer of each case.
 
         That is the one with the most launches, of several the first by name: any that is in all rounds will do, since
         its own part in the differences is what is to be seen.
@@ -404,7 +415,7 @@ class _Judging:
             measured = [cell for cell in cells if cell.point_id in self.values]
             if measured:
                 some = max(measured, key=lambda cell: len(cell.samples))
-                yield from (self.compared(cell, some).in_order for cell in measured if cell is not some)
+                yield from (self.compared(cell, some) for cell in measured if cell is not some)
 
     def leading(self, case: Case, cells: Sequence[Cell], family: Family, *, withheld: bool) -> LeadingGroup:
         """Return which layers of a case lead: those that look best first."""

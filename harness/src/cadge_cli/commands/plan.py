@@ -44,7 +44,7 @@ from cadge_results.store.belongs import looks_of
 from cadge_results.units import format_bytes
 
 HOSTS_NAMED = 8
-_NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look")
+_NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look", "power")
 
 
 @click.command(
@@ -52,7 +52,7 @@ _NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look")
     + "  cadge plan\n  cadge plan --sweep full --layers native-ucx\n  cadge plan --write plan.json\n"
     + "  cadge plan --patterns rpc --sizes 8B --launches 15\n"
     + "  cadge plan --inventory hosts.yml\n  cadge plan --sweep press-smoke --trace access.log\n"
-    + "  cadge plan --sweep press --pilot"
+    + "  cadge plan --sweep press --pilot\n  cadge plan --power"
 )
 @sweep_options
 @asking_options
@@ -66,6 +66,11 @@ _NOT_OF_A_PILOT = ("layer_names", "launches", "looks", "out", "look")
     is_flag=True,
     help="Measure the baseline's closed loop at each point whose load can be a rate, in a small campaign, and propose "
     "one absolute rate for all layers: half of the least.",
+)
+@click.option(
+    "--power",
+    is_flag=True,
+    help="Show which differences would be found with which probability, from this testbed's stored campaigns.",
 )
 @queue_option
 @click.option(
@@ -87,6 +92,7 @@ def plan(
     results: Path | None,
     out: Path | None,
     pilot: bool,
+    power: bool,
     queue: bool,
     look: bool,
     output: Output,
@@ -109,9 +115,16 @@ def plan(
     for note in chosen.notes:
         output.say(note)
     made = request.plan(chosen, results)
+    if power:
+        from cadge_cli.power import power_data, power_lines, with_foretold
+
+        made = with_foretold(made, results or request.checkout.campaigns, chosen)
     if out is not None:
         write_output(out, made.to_json().encode())
     data, lines = plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen)
+    if power:
+        data |= {"power": power_data(made)}
+        lines += ["", *power_lines(made), ""]
     carried_bytes = build_bytes(request.checkout.build)
     data |= {"carried_bytes": carried_bytes}
     lines += wrapped(

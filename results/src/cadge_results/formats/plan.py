@@ -100,6 +100,27 @@ class PlanLook(Frozen):
     disk_bytes: NonNegativeInt
 
 
+class PlanForetold(Frozen):
+    """What a family was foretold by: one pattern at one place in a wait mode, in a campaign that was stored before.
+
+    `spreads`: standard deviations of its comparisons' paired log ratios, as quantiles; `two_levels`: the share of them
+    whose launches switch between two levels; `level`: the one at which its comparisons are judged, if as many are
+    found as there.
+    """
+
+    pattern: str
+    place: str
+    wait: str
+    comparisons: PositiveInt
+    launches: PositiveInt
+    level: float = Field(gt=0, le=1)
+    spreads: tuple[float, ...] = Field(min_length=1)
+    two_levels: float = Field(ge=0, le=1)
+    campaign_id: str
+    disturbed: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Other work had too many of that campaign's attempts."""
+
+
 class Plan(Document):
     """A whole plan. `plan_hash` is the SHA-256 of the rest."""
 
@@ -126,6 +147,8 @@ class Plan(Document):
     """Where the sweep names looks, of what is measured up to the first one, which is all that is planned here."""
     later: tuple[PlanLook, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What each further look takes at most, or what is added where time is left."""
+    foretold: tuple[PlanForetold, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What is known beforehand of the families of which this machine has stored campaigns."""
     notices: tuple[str, ...] = ()
     """What a reader should know: shortened points, oversubscribed cores."""
 
@@ -205,3 +228,8 @@ class Plan(Document):
         """Return the plan with further notices, and the hash that it has then."""
         noted = self.model_copy(update={"notices": (*self.notices, *more)})
         return noted.model_copy(update={"plan_hash": noted.expected_hash()}) if more else self
+
+    def with_foretold(self, foretold: Sequence[PlanForetold]) -> Plan:
+        """Return the plan with what is known beforehand, and the hash that it has then."""
+        known = self.model_copy(update={"foretold": tuple(foretold)})
+        return known.model_copy(update={"plan_hash": known.expected_hash()}) if foretold else self

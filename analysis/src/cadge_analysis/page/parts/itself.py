@@ -3,23 +3,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
+from math import inf
 
 from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.selftest.pinned import sentence
+from cadge_analysis.stats.foretold import SIZES, SizeClass
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.twin import TwinRate, reason
 
 say = partial(messages.say, "remarks")
 
 
-def itself(data: Dataset, rate: TwinRate | None, of_tails: TwinRate | None = None) -> tuple[Fact, ...]:
+def itself(
+    data: Dataset, rate: TwinRate | None, of_tails: TwinRate | None = None, *, foretold: Sequence[SizeClass] = ()
+) -> tuple[Fact, ...]:
     """Return it as facts: what was measured twice, how often it was called different, and what follows.
 
-    of_tails: the same by the p99, which is counted apart.
+    of_tails: the same by the p99, which is counted apart. foretold: how many comparisons were to be decided.
     """
-    tried = _tried(data)
+    tried = (*_foretold(foretold), *_tried(data))
     if rate is None:
         return (Fact(name="A against A", text=_without(data)), *tried)
     return (
@@ -29,6 +34,22 @@ def itself(data: Dataset, rate: TwinRate | None, of_tails: TwinRate | None = Non
         *((Fact(name="By the p99", text=_tails(of_tails)),) if of_tails is not None else ()),
         *tried,
     )
+
+
+def _foretold(classes: Sequence[SizeClass]) -> Iterator[Fact]:
+    """Yield how many comparisons were decided, beside how many the plan foretold, by size of the difference."""
+    if classes:
+        parts = [
+            say(
+                "itself.foretold_over" if one.most == inf else "itself.foretold_to",
+                most=one.most if one.most < inf else SIZES[-1],
+                decided=one.decided,
+                comparisons=one.comparisons,
+                foretold=one.foretold,
+            )
+            for one in classes
+        ]
+        yield Fact(name="Foretold and found", text=say("itself.foretold", classes=parts))
 
 
 def _tried(data: Dataset) -> tuple[Fact, ...]:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a plan is foretold to find, and whether it comes."""
+
+from __future__ import annotations
+
+import random
+from math import expm1, inf
+from statistics import fmean, median
+
+import pytest
+import synthetic
+
+from cadge_analysis.judged import judged
+from cadge_analysis.page.parts.itself import itself
+from cadge_analysis.stats import foretold
+from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.inference.paired_verdicts import verdicts
+from cadge_analysis.stats.inference.plan_power import PlannedFamily, families_of
+from cadge_analysis.stats.inference.sequential import fixed
+from cadge_analysis.stats.load import read
+from cadge_analysis.stats.pairing import PairedRatios
+from cadge_results import Campaign, Plan
+
+FAMILY = PlannedFamily(pattern="rpc", place="within", wait="poll", comparisons=20, launches=9)
+
+
+def drawn(chance: random.Random, launches: int, shifts: list[float], spread: float = 0.06) -> list[PairedRatios]:
+    """Return pairs of layers beside one baseline, of which half of the scatter is."""
+    base = [chance.gauss(0, spread / 2**0.5) for _ in range(launches)]
+    sides = [[shift + chance.gauss(0, spread / 2**0.5) - one for one in base] for shift in shifts]
+    return [PairedRatios({(at, 0): x for at, x in enumerate(one)}, fixed(launches)) for one in sides]
+
+
+@pytest.mark.parametrize("launches", [3, 9, 30])
+def test_spreads_are_those_of_the_launches_and_not_of_their_number(launches: int) -> None:
+    chance = random.Random(3)
+    pairs = [one for _ in range(40) for one in drawn(chance, launches, [0.0, 0.1])]
+    spreads = foretold.true_spreads(pairs)
+    assert median(spreads) == pytest.approx(0.06, rel=0.12)
+    assert spreads[-8] / spreads[8] < 1.8, "all of them scatter alike"
+
+
+def test_more_is_found_of_larger_differences_and_with_more_launches() -> None:
+    told = foretold.of_pairs(drawn(random.Random(1), 9, [0.0] * 10 + [0.2] * 10), FAMILY, "c")
+    assert told is not None
+    assert told.level == pytest.approx(0.05 / 2, abs=0.011), "about half of them differ"
+    by_size = [foretold.chance(told, size) for size in foretold.SIZES]
+    assert by_size[1:] == sorted(by_size[1:])
+    assert by_size[-1] == pytest.approx(1, abs=0.02)
+    assert [foretold.chance(told, 0.05, launches) for launches in (6, 9, 18, 36)] == sorted(
+        foretold.chance(told, 0.05, launches) for launches in (6, 9, 18, 36)
+    )
+    launches = foretold.launches_for_bound(told)
+    assert launches is not None
+    assert 12 < launches < 40
+    assert foretold.bound_chance(told, launches) >= 0.8 > foretold.bound_chance(told, launches - 3)
+    wide = told.model_copy(update={"spreads": (5.0,)})
+    assert foretold.launches_for_bound(wide) is None
+    assert foretold.of_pairs(drawn(random.Random(1), 2, [0.0] * 5), FAMILY, "c") is None
+
+
+def test_so_many_are_decided_as_were_foretold() -> None:
+    """Within ten points, of those that come out to differ by more than 5 %; the long form is in harness/bench."""
+    chance = random.Random(5)
+    shifts = [0.0] * 7 + [0.07, -0.08, 0.09, 0.12, -0.15, 0.18, 0.2, -0.22, 0.11, 0.1, -0.1, 0.3, 0.4]
+    told, came = [], []
+    for _ in range(12):
+        before = foretold.of_pairs(drawn(chance, 9, shifts, 0.08), FAMILY, "c")
+        assert before is not None
+        pairs = {at: one.pairs for at, one in enumerate(drawn(chance, 9, shifts, 0.08))}
+        for one in verdicts(pairs, 0.05, fixed(9)).values():
+            size = expm1(abs(one.log_ratio or 0))
+            if size > 0.05:
+                told.append(foretold.chance(before, size))
+                came.append(one.says != "cannot tell")
+    assert len(told) > 120
+    assert 0.3 < fmean(told) < 0.95
+    assert fmean(told) == pytest.approx(fmean(came), abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    options = synthetic.Options(launches=9, samples=60, floors=False, troubles=False, waits=("poll",), sizes=(8, 64))
+    return synthetic.make(tmp_path_factory.mktemp("stored"), options)
+
+
+def test_a_plan_keeps_what_a_stored_campaign_says(campaign: Campaign) -> None:
+    plan = campaign.plan
+    told = foretold.foretell(plan, [campaign])
+    assert [(one.pattern, one.place, one.wait) for one in told] == [
+        (one.pattern, one.place, one.wait) for one in families_of(plan)
+    ]
+    assert {one.campaign_id for one in told} == {campaign.campaign_id}
+    known = plan.with_foretold(told)
+    assert known.plan_hash == known.expected_hash() != plan.plan_hash
+    assert Plan.from_object(known.to_object(), source="a test").foretold == told
+    assert plan.with_foretold(foretold.foretell(plan, [])) == plan, "nothing is stored"
+
+
+def test_what_came_stands_beside_what_was_foretold(campaign: Campaign) -> None:
+    comparison = compare(read(campaign))
+    said = judged(comparison)
+    plan = campaign.plan.with_foretold(foretold.foretell(campaign.plan, [campaign]))
+    classes = foretold.by_size(plan, said)
+    assert sum(one.comparisons for one in classes) == said.comparisons
+    assert sum(one.decided for one in classes) == said.decided
+    assert all(0 <= one.foretold <= one.comparisons for one in classes)
+    assert [one.most for one in classes] == sorted({one.most for one in classes} & {*foretold.SIZES, inf})
+    assert foretold.by_size(campaign.plan, said) == ()
+    facts = itself(comparison.data, None, foretold=classes)
+    assert len(facts) == len(itself(comparison.data, None)) + 1

@@ -61,6 +61,8 @@ class Options:
     aged: bool = False
     """As an older version left it: its patterns did not touch data, and had no parameter for that."""
     launches: int = 6
+    epochs: int = 1
+    """All launches together are dealt to so many."""
     samples: int = 4000
     floors: bool = True
     troubles: bool = True
@@ -267,6 +269,7 @@ def _plan(options: Options) -> Plan:
                     "launcher": "mpirun" if layer.startswith("mpi") else "direct",
                     "endpoints": _cast(place, options.roles),
                     "round": number,
+                    **({"epoch": number * options.epochs // options.launches} if options.epochs > 1 else {}),
                     "seed": rng.randrange(2**40),
                     "point_ids": ids,
                     "wall_ms": 900,
@@ -416,7 +419,7 @@ def _record(
     launch_file = {
         "schema": "cadge.launch/2",
         "campaign_id": campaign,
-        **{key: launch[key] for key in ("launch_id", "seed", "deadline_ms", "launcher")},
+        **{key: launch[key] for key in ("launch_id", "seed", "deadline_ms", "launcher", "epoch") if key in launch},
         **{key: value for key, value in subject.items() if key != "twin"},
         "ports": [18600, 18699],
         "endpoints": [

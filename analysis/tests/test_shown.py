@@ -22,8 +22,11 @@ def test_an_absent_number_has_its_reason() -> None:
 
 
 def test_what_would_decide_a_verdict() -> None:
-    def more(*, withheld: str = "", ratio: object = 1.0, launches: int | None = None) -> str:
-        one: Any = SimpleNamespace(verdict=SimpleNamespace(withheld=withheld, more=launches), ratio=ratio)
+    def more(
+        *, withheld: str = "", ratio: object = 1.0, launches: int | None = None, epochs: int = 0, disagree: bool = False
+    ) -> str:
+        known = {"withheld": withheld, "more": launches, "epochs": (0.1,) * epochs, "epochs_disagree": disagree}
+        one: Any = SimpleNamespace(verdict=SimpleNamespace(**known), ratio=ratio)
         return shown.more_text(one)
 
     assert more(withheld="why") == "withheld"
@@ -31,6 +34,8 @@ def test_what_would_decide_a_verdict() -> None:
     assert more() == messages.say("cells", "shown.more_launches_alone_would")
     assert more(launches=12) == messages.say("cells", "shown.about_more_would_do", more=12)
     assert more(launches=0) == messages.say("cells", "shown.about_more_would_do", more=0)
+    assert more(epochs=2, disagree=True) == messages.say("cells", "shown.epochs_disagree")
+    assert more(epochs=4) == messages.say("cells", "shown.more_epochs_alone_would")
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def _dataset(data: Mapping[str, Any]) -> Dataset:
     for name, places in planned.items():
         for place in places:
             points[place].append(name)
-    at = _epochs({number for _, number in launches}, int(data["sweep"].get("epochs", 1)))
+    at = _epochs({number for _, number in launches}, int(data.get("epochs", 1)))
     # parts of a plan and of a campaign's facts: what no report carries is empty, and not shown
     made_of: list[dict[str, Any]] = [
         {"launch_id": name, "round": number, "epoch": at[number], "point_ids": tuple(points[place]), "endpoints": ()}

@@ -13,15 +13,16 @@ unlike an ideal campaign is the case:
     levels P:Q          half of the layers are 30 % slower in Q of a hundred launches
     baseline P:Q        the baseline is
     stuck               each layer, in each campaign, is up to 10 % away from what it is on average
-    epochs              half of the launches are made after another start of the machine, which moves each layer by 5 %
+    epochs K            the testbed is made K times, for nine launches each, which moves each layer by 5 % each time
 
 wrong: the share of false names among what is called faster or slower, the mean over campaigns, as the family's rule
 bounds it by 5 %. A layer on levels, or beside a baseline on levels, is taken for the same, though the middle of its
 differences is not zero: many launches find that. found: of the slower half, those that are called so. "four looks"
 looks after 9, 12, 18 and 30 launches, and takes the look with the largest share.
 
-Of layers that are stuck and of epochs each launch says the same wrong thing, which no test of one campaign can know:
-METHOD.md says what verdicts stand for. Before the table stands how often one comparison alone is wrong, in %: at the
+Of layers that are stuck, and of one epoch, each launch says the same wrong thing, which no test of one campaign can
+know: METHOD.md says what verdicts stand for. Two or three epochs stand beside, and from four on tests are over epochs
+(epochs.py). Before the table stands how often one comparison alone is wrong, in %: at the
 stated level, and at a fifth of it.
 
     python harness/bench/verdicts/false_verdicts.py [--campaigns 200] [--only CASE]
@@ -30,9 +31,11 @@ stated level, and at a fifth of it.
 import argparse
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import log
 from statistics import fmean
 
+from cadge_analysis.stats.inference.epochs import OverEpochs, of_epochs
 from cadge_analysis.stats.inference.modes import has_two_levels, may_have_two_levels
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.sequential import ERROR, FOUR_LOOKS, LookPlan, fixed
@@ -42,6 +45,8 @@ from cadge_analysis.stats.inference.signed_rank import p_value
 DELTA, SPREAD = 0.05, 0.05
 NAMED = {"faster", "slower"}
 LAUNCHES = (6, 9, 12, 18, 30)
+EPOCHS = (1, 2, 3, 4, 6)
+OF_AN_EPOCH = 9
 Side = list[float]
 
 
@@ -80,10 +85,10 @@ def stuck(chance: random.Random, rounds: int) -> Side:
     return [one + own for one in wander(chance, rounds)]
 
 
-def epochs(chance: random.Random, rounds: int) -> Side:
-    """Return a layer that two epochs move, by as much as launches scatter."""
-    moved = [chance.gauss(0, SPREAD) for _ in range(2)]
-    return [one + moved[2 * at // rounds] for at, one in enumerate(wander(chance, rounds))]
+def epochs(chance: random.Random, _: int, count: int) -> Side:
+    """Return a layer that so many epochs move, by as much as launches scatter."""
+    moved = [chance.gauss(0, SPREAD) for _ in range(count)]
+    return [one + moved[at // OF_AN_EPOCH] for at, one in enumerate(wander(chance, count * OF_AN_EPOCH))]
 
 
 Draw = Callable[[random.Random, int], Side]
@@ -101,7 +106,7 @@ CASES: dict[str, tuple[Draw, Draw]] = {  # the baseline, and the layers beside i
     "baseline 50:50": (lambda chance, rounds: levels(chance, rounds, 0.5), wander),
     "baseline 80:20": (lambda chance, rounds: levels(chance, rounds, 0.2), wander),
     "stuck": (stuck, stuck),
-    "epochs": (epochs, epochs),
+    **{f"epochs {k}": (partial(epochs, count=k),) * 2 for k in EPOCHS},
 }
 
 
@@ -133,6 +138,8 @@ class Family:
             if base or has_two_levels(list(one.values())) or may_have_two_levels(self.sides[at][:launches])
         ]
         used, withheld = (serial.used, serial.withheld) if serial else (0.0, False)
+        if isinstance(looks, OverEpochs):
+            on_two = []
         found = verdicts(pairs, DELTA, looks, correlation=used, withheld=withheld, on_two_levels=on_two)
         half = len(pairs) / 2
         names = [at for at, one in found.items() if one.says in NAMED]
@@ -143,10 +150,21 @@ class Family:
 def campaign(families: list[Family], launches: int, looks: LookPlan) -> tuple[float, float, bool]:
     """Return what a campaign's first family comes to, and whether verdicts are withheld."""
     serial = serial_correlation(
-        (one for of in families for _, one in of.differences(launches)), baselines=len(families)
+        (part for of in families for _, one in of.differences(launches) for part in looks.stretches(one)),
+        baselines=len(families) * max(1, len(looks.stretches([]))),
     )
     wrong, found = families[0].named(launches, looks, serial)
     return wrong, found, bool(serial and serial.withheld)
+
+
+def plans_of(case: str) -> Iterator[tuple[int, LookPlan]]:
+    """Yield after how many launches a case is looked at."""
+    if case.startswith("epochs"):
+        count = int(case.split()[1])
+        launches = count * OF_AN_EPOCH
+        yield launches, of_epochs(fixed(launches), [OF_AN_EPOCH] * count)
+    else:
+        yield from ((launches, fixed(launches)) for launches in LAUNCHES)
 
 
 def one_comparison(chance: random.Random, draws: int = 6000) -> None:
@@ -184,9 +202,10 @@ def main() -> None:
             [Family(chance, case, given.members, LAUNCHES[-1], given.shift) for _ in range(given.families)]
             for _ in range(given.campaigns)
         ]
-        lines = [(str(n), [campaign(one, n, fixed(n)) for one in made]) for n in LAUNCHES]
-        looks = [[campaign(one, n, FOUR_LOOKS) for n in FOUR_LOOKS.looks] for one in made]
-        lines.append(("four looks", [(max(of)[0], of[-1][1], any(one[2] for one in of)) for of in looks]))
+        lines = [(str(n), [campaign(one, n, plan) for one in made]) for n, plan in plans_of(case)]
+        if not case.startswith("epochs"):
+            looks = [[campaign(one, n, FOUR_LOOKS) for n in FOUR_LOOKS.looks] for one in made]
+            lines.append(("four looks", [(max(of)[0], of[-1][1], any(one[2] for one in of)) for of in looks]))
         for name, outcomes in lines:
             wrong, found, withheld = (100 * fmean(part) for part in zip(*outcomes, strict=True))
             print(f"{case:20}{name:>10}{wrong:8.1f}{found:8.1f}{withheld:10.1f}", flush=True)

@@ -345,6 +345,8 @@ _OF_VERDICT: tuple[tuple[str, Callable[[CellVerdict], Scalar]], ...] = (
     ("_launches", lambda one: one.verdict.launches),
     ("_early", lambda one: one.verdict.early),
     ("_two_levels", lambda one: one.verdict.two_levels),
+    ("_epochs", lambda one: " ".join(f"{ratio:.4g}" for ratio in one.epochs) or None),
+    ("_epochs_disagree", lambda one: one.verdict.epochs_disagree),
     ("_withheld", lambda one: one.verdict.withheld),
     ("_more", lambda one: one.verdict.more),
 )

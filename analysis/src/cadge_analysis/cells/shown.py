@@ -198,6 +198,8 @@ def more_text(one: CellVerdict) -> str:
         return "withheld"
     if one.ratio is None:
         return say("shown.no_launch_both_gave")
+    if one.verdict.epochs:
+        return say("shown.epochs_disagree" if one.verdict.epochs_disagree else "shown.more_epochs_alone_would")
     if one.verdict.more is None:
         return say("shown.more_launches_alone_would")
     return say("shown.about_more_would_do", more=one.verdict.more)
@@ -217,6 +219,8 @@ def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts)
     if one.says == Verdict.UNKNOWN:
         parts += [say("shown.differ_at_most", bound=one.verdict.bound)] if one.verdict.bound is not None else []
         parts.append(more_text(one))
+    if one.epochs:
+        parts.append(say("shown.epochs", ratios=[units.times(value) for value in one.epochs]))
     if one.pairs_disagree:
         parts.append(units.PAIRS_DISAGREE)
     if one.verdict.early:

@@ -6,7 +6,8 @@ waited), `workloads` (a pattern with its parameters), `launches` (id and round).
 quantity in its base unit, by the launch's place; likewise `p99_ns_by_launch`, where the launch that has the fewest has
 `fewest_samples`, and `offered_per_s_by_launch`, the rate in 1/s that each was offered, of a pattern that compares at
 one load alone. A planned launch that is not in `by_launch` gave no number: `planned` has them all, and `states` counts
-what became of them. `patterns` and `floors` are the files that say what all of this means.
+what became of them. Of several `epochs` each has as many rounds. `patterns` and `floors` are the files that say what
+all of this means.
 
 It is what verdicts are made of: `reopen` reads it as a campaign, which can be judged against another baseline.
 """
@@ -29,7 +30,7 @@ from cadge_results import Plan
 SCHEMA = "cadge.report-data/5"
 BY_LAUNCH = {VALUE: "by_launch", P99: "p99_ns_by_launch", OFFERED: "offered_per_s_by_launch"}
 """Where a cell has what each of its launches gave."""
-_OF_SWEEP = ("baseline", "same_within", "looks", "epochs")
+_OF_SWEEP = ("baseline", "same_within", "looks")
 DAMAGED = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """What reading data may raise that is not as a report carries it."""
 _BEFORE = {
@@ -70,6 +71,7 @@ def embedded(
         "status": data.meta.status,
         "network_is_virtual": words.on_veth(data),
         "sweep": {key: data.plan.sweep[key] for key in _OF_SWEEP if key in data.plan.sweep},
+        **({"epochs": data.plan.epochs} if data.plan.epochs > 1 else {}),
         "patterns": {name: file.to_object() for name, file in data.plan.patterns.items()},
         "floors": {name: file.to_object() for name, file in data.plan.floors.items()},
         **({"beside_native": _beside_native(data.plan)} if data.plan.beside_native else {}),

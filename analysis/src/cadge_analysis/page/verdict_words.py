@@ -23,6 +23,7 @@ from cadge_analysis.stats.campaign_verdicts import (
     LeadingGroup,
 )
 from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.serial import CLEARLY, STRICTER, WARNED, WITHHELD, Serial
 from cadge_analysis.stats.inference.verdict import Verdict
@@ -280,8 +281,13 @@ def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, 
 
 
 def _looks(verdicts: CampaignVerdicts) -> str:
+    if verdicts.epochs >= EPOCHS_LEAST:
+        return say("verdict_words.epochs_over", epochs=verdicts.epochs)
     if verdicts.looks is None or len(verdicts.looks.looks) == 1:
-        return say("verdict_words.looked_once")
+        once = say("verdict_words.looked_once")
+        if verdicts.epochs == 1:
+            return once
+        return say("verdict_words.epochs_beside", looked=once, epochs=verdicts.epochs, least=EPOCHS_LEAST)
     at = units.listing([str(look) for look in verdicts.looks.looks])
     return say("verdict_words.looked_after", at=at)
 

@@ -331,7 +331,7 @@ def page(
         parts.answer(
             () if opened else said_first,
             answered,
-            bracket(comparison.rows),
+            bracket(comparison.rows, comparison.data.plan.epochs),
             glossary(comparison.rows, data.patterns),
             validity(headline(limits, undecided=undecided), limits, nothing_wrong, level=3),
             (*cannot(made), *(NEEDS_RAW if opened else ())),

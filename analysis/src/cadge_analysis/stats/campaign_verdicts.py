@@ -87,6 +87,11 @@ class CellVerdict:
         return self.verdict.says
 
     @property
+    def epochs(self) -> tuple[float, ...]:
+        """The ratio that each epoch gives by itself; none where there is one epoch alone."""
+        return tuple(exp(-one if self.more_is_better else one) for one in self.verdict.epochs)
+
+    @property
     def ratio(self) -> Ratio | None:
         """The ratio of the quantity itself, whatever is better."""
         found = self.verdict
@@ -212,6 +217,8 @@ class CampaignVerdicts(FamilyVerdicts):
     looks: LookPlan | None
     groups: Mapping[Case, LeadingGroup]
     tails: TailVerdicts | None = None
+    epochs: int = 1
+    """How many were planned: from EPOCHS_LEAST on verdicts are over them."""
     baseline_chosen: bool = False
     """The baseline is not the sweep's: it was chosen after the measurement."""
     taxes: Mapping[str, BesideNative] = field(default_factory=dict)
@@ -242,6 +249,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
         by_point=_by_point(families),
         withheld=withhold,
         without=_without(drafts),
+        epochs=comparison.data.plan.epochs,
         baseline_chosen=comparison.data.baseline_chosen,
         taxes=taxed(comparison.data.cells, comparison.data.plan),
     )
@@ -397,7 +405,8 @@ class _Judging:
                     without[cell.point_id] = found.unlike
                 else:
                     compared[cell.point_id] = cell, found
-        differences = () if compared else tuple(one.in_order for one in self._beside_some(cases.values()))
+        beside = () if compared else self._beside_some(cases.values())
+        differences = [part for one in beside for part in one.stretches]
         return _Draft(cases, compared, differences, without)
 
     def pairs(self, cases: Mapping[Case, Sequence[Cell]], baseline: str | None) -> list[PairedRatios]:

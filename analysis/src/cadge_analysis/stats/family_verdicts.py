@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic, Protocol, TypeVar
 
 from cadge_analysis.stats.inference.look_plan import looks_planned
@@ -47,15 +48,16 @@ def judge_families(
     """
     spare = others or {}
     rounds: dict[_Family, list[Sequence[float]]] = {}
+    baselines: dict[_Family, int] = {}
     for key, members in families.items():
-        rounds[key] = [one.in_order for one in members.values()] or list(spare.get(key, ()))
-    whole = serial_correlation(
-        (one for several in rounds.values() for one in several), baselines=max(1, sum(map(bool, rounds.values())))
-    )
+        pieces = [one.stretches for one in members.values()]
+        rounds[key] = list(chain.from_iterable(pieces)) or list(spare.get(key, ()))
+        baselines[key] = max(map(len, pieces), default=int(bool(rounds[key])))
+    whole = serial_correlation(chain.from_iterable(rounds.values()), baselines=max(1, sum(baselines.values())))
     found = {}
     for key, every in families.items():
         members = {name: one for name, one in every.items() if not one.unlike}
-        own = serial_correlation(rounds[key])
+        own = serial_correlation(rounds[key], baselines=max(1, baselines[key]))
         serial = own if own and own.is_clear else whole
         said = verdicts(
             {name: one.pairs for name, one in members.items()},

@@ -46,6 +46,8 @@ _FamilyName = tuple[str, str, str]
 
 def foretell(plan: Plan, campaigns: Iterable[Campaign]) -> tuple[PlanForetold, ...]:
     """Return what stored campaigns, the newest first, say beforehand of a plan's families, the largest first."""
+    if plan.epochs > 1:
+        return ()  # how launches scatter says nothing of how epochs do
     wanted = {(one.pattern, one.place, one.wait): one for one in families_of(plan)}
     found: dict[_FamilyName, PlanForetold] = {}
     reads = 0

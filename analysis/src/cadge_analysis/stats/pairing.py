@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
+from cadge_analysis.stats.inference.epochs import OverEpochs, of_epochs
 from cadge_analysis.stats.inference.modes import has_two_levels, may_have_two_levels
 from cadge_analysis.stats.inference.sequential import LookPlan, fixed
 from cadge_analysis.stats.intervals import median
@@ -47,6 +48,11 @@ class PairedRatios:
         """The log-ratios in the order of rounds."""
         return [value for _, value in sorted(self.pairs.items())]
 
+    @property
+    def stretches(self) -> list[Sequence[float]]:
+        """The log-ratios in order, in pieces within which one may resemble the next."""
+        return self.looks.stretches(self.in_order)
+
     def seen_at(self, look: int) -> list[float]:
         """Return the log-ratios that a look is of."""
         return self.in_order[: self.looks.looks[look]]
@@ -75,6 +81,7 @@ class Pairing:
         # most points share both, and there are fewer pairs of these than of cells by far
         self._rounds = {name: (tuple(sorted(planned[name].elements())), frozenset(run[name])) for name in every}
         self._known: dict[tuple[_Planned, _Planned], tuple[tuple[int, ...], int]] = {}
+        self._epochs = {launch.round: launch.epoch for launch in data.plan.launches}
         self._finished = data.meta.status == "finished"
         self._looks = looks
 
@@ -98,11 +105,13 @@ class Pairing:
         last = max((look for look in looks.looks if look <= made), default=made)
         seen = set(order[:last])
         at_look = {key: value for key, value in pairs.items() if key[0] in seen}
+        sizes = Counter(self._epochs[number] for number, _ in at_look)
+        found = of_epochs(_shortened(looks, [pairs_until(look) for look in looks.looks]), list(sizes.values()))
         return PairedRatios(
             pairs=at_look,
-            looks=_shortened(looks, [pairs_until(look) for look in looks.looks]),
+            looks=found,
             lost=last - sum(have[number] for number in seen),
-            two_levels=_two_levels(at_look, our_values, base_values),
+            two_levels=not isinstance(found, OverEpochs) and _two_levels(at_look, our_values, base_values),
             medians=_medians(our_values, base_values, more_is_better=better == "high") if pairs else None,
         )
 

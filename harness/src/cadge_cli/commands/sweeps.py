@@ -177,8 +177,8 @@ def _pattern(entry: PatternEntry) -> str:
 def _how(sweep: SweepFile) -> Iterator[tuple[str, str]]:
     """Yield how often and how long."""
     looks = f"; looks after {', '.join(map(str, sweep.looks))}" if sweep.looks else ""
-    epochs = say("sweeps.epochs", n=sweep.epochs) if sweep.epochs > 1 else ""
-    yield "launches", f"{epochs}{sweep.launches}{looks}"
+    each = say("sweeps.epochs", epochs=sweep.epochs, launches=sweep.launches) if sweep.epochs > 1 else sweep.launches
+    yield "launches", f"{each}{looks}"
     least = say("sweeps.down_to", least=_spoken(sweep.duration.least)) if sweep.duration.least else ""
     yield "duration", f"{_spoken(sweep.duration.default)} a point{least}"
     yield "budget", _spoken(sweep.budget) if sweep.budget else "none"

@@ -9,6 +9,7 @@ from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST
 from cadge_analysis.stats.load import STATES, Cell, Dataset
 
 say = partial(messages.say, "report")
@@ -84,12 +85,15 @@ def _alone(data: Dataset, cells: Sequence[Cell], rows: Sequence[Row]) -> Iterato
         yield say("opening.one_value", axis=axis, only=only, size=words.size(case))
 
 
-def bracket(rows: Sequence[Row]) -> str:
+def bracket(rows: Sequence[Row], epochs: int = 1) -> str:
     """Return what a bracket [a, b] means, with the coverage that most intervals of the campaign have."""
     launches, coverage = usual(rows)
     if launches == 1:
         return say("opening.one_launch")
-    return say("opening.intervals", coverage=coverage, launches=launches)
+    holds = say("opening.holds")
+    if epochs > 1:
+        holds = say("opening.holds_over" if epochs >= EPOCHS_LEAST else "opening.holds_beside", epochs=epochs)
+    return say("opening.intervals", coverage=coverage, launches=launches, holds=holds)
 
 
 def usual(rows: Sequence[Row]) -> tuple[int, float]:

@@ -15,6 +15,7 @@ from math import expm1
 from typing import TypeVar
 
 from cadge_analysis.stats.inference import signed_rank
+from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST, do_agree
 from cadge_analysis.stats.inference.families import level_of
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
 from cadge_analysis.stats.inference.serial import error_for
@@ -51,6 +52,13 @@ class PairedVerdict:
     more: int | None
     withheld: bool = False
     two_levels: bool = False
+    epochs: tuple[float, ...] = ()
+    """The estimate of each epoch, where there are several."""
+
+    @property
+    def epochs_disagree(self) -> bool:
+        """True where epochs lie on both sides, and are too few for a test: then it is undecided, or the same."""
+        return 0 < len(self.epochs) < EPOCHS_LEAST and not do_agree(self.epochs)
 
     @property
     def bound(self) -> float | None:
@@ -98,7 +106,7 @@ def _unseen(
     values = list(pairs.values())
     return PairedVerdict(
         says=Verdict.UNKNOWN,
-        log_ratio=signed_rank.estimate(values) if values else None,
+        log_ratio=looks.estimate(values) if values else None,
         low=None,
         high=None,
         p=1.0,
@@ -122,9 +130,9 @@ def _more(seen: _Seen, delta: float, level: float) -> int | None:
     """Return about how many more launches would decide, from the shares of Walsh averages on the side of each finding.
 
     A share is estimated as (k + 1/2) / (M + 1). Where all of them agree, it is the first number of launches whose p is
-    small enough if all the others agree too. None for two levels.
+    small enough if all the others agree too. None for two levels, and of several epochs.
     """
-    if seen.two_levels:
+    if seen.two_levels or seen.looks.epochs(seen.values):
         return None
     n, walsh = len(seen.values), signed_rank.averages(seen.values)
     low, high = bounds(delta)
@@ -147,7 +155,7 @@ def _verdict(seen: _Seen, delta: float, level: float, correlation: float) -> Pai
     is_open = found.says == Verdict.UNKNOWN
     return PairedVerdict(
         says=found.says,
-        log_ratio=signed_rank.estimate(seen.values),
+        log_ratio=seen.looks.estimate(seen.values),
         low=found.interval[0] if found.interval else None,
         high=found.interval[1] if found.interval else None,
         p=seen.evidence.p,
@@ -158,6 +166,7 @@ def _verdict(seen: _Seen, delta: float, level: float, correlation: float) -> Pai
         correlation=correlation,
         more=_more(seen, delta, found.level) if is_open else None,
         two_levels=seen.two_levels,
+        epochs=seen.looks.epochs(seen.values),
     )
 
 

@@ -16,13 +16,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
+from math import ceil, sqrt
 
 from cadge_analysis import messages, units
+from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST
 from cadge_analysis.stats.inference.families import level_of
 from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan, fixed
 from cadge_analysis.stats.inference.signed_rank import launches_needed, two_sided
+from cadge_analysis.stats.inference.student import reach
 from cadge_results import Plan, PlanPoint
 
 say = partial(messages.say, "stats")
@@ -148,6 +150,9 @@ def sentences(plan: Plan) -> tuple[str, ...]:
     Empty where it compares nothing.
     """
     families, looks = families_of(plan), looks_planned(plan)
+    if families and plan.epochs >= EPOCHS_LEAST:
+        times = reach(level_of(1, families[0].comparisons), plan.epochs - 1) / sqrt(plan.epochs)
+        return (say("plan_power.over_epochs", epochs=plan.epochs, where=_where(families[0]), times=times),)
     promised = [one for one in families if _in_all(plan, one) >= launches_to_promise(one)]
     few = [one for one in families if one not in promised]
     unranked = [one for one in families if _in_all(plan, one) < launches_to_rank(one)]

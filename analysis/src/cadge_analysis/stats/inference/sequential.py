@@ -48,6 +48,19 @@ class LookPlan:
         """Return a look's share of the error."""
         return self.parts[look] / sum(self.parts)
 
+    def stretches(self, differences: Sequence[float]) -> list[Sequence[float]]:
+        """Return the differences in pieces within which one launch may resemble the next: here all."""
+        return [differences]
+
+    def epochs(self, differences: Sequence[float]) -> tuple[float, ...]:
+        """Return each epoch's estimate, where there are several (epochs.py)."""
+        del differences
+        return ()
+
+    def estimate(self, differences: Sequence[float]) -> float:
+        """Return the middle of the differences."""
+        return signed_rank.estimate(differences)
+
     def attained(self, look: int, level: float) -> float:
         """Return how often this level is really spent by a look: rank sums are whole numbers."""
         launches = self.looks[look]

@@ -185,10 +185,11 @@ void drv_requester_role_phase(struct drv_role_run *run, const struct drv_phase *
 			      struct drv_counts *counts_out);
 
 /* All members of a role table but name, prepare and the bounds of its channels. */
-#define DRV_REQUESTER_ROLE                                                                                   \
-	.measures = true, .state_bytes = sizeof(struct drv_requester), .stop = drv_requester_role_stop,      \
-	.verify = drv_requester_role_verify, .warmup = drv_requester_role_warmup,                            \
-	.measure = drv_requester_role_measure, .settle = drv_requester_role_settle,                          \
-	.phase = drv_requester_role_phase
+#define DRV_REQUESTER_ROLE DRV_REQUESTER_ROLE_OF(struct drv_requester, drv_requester_role_measure)
+/* The same, with a state that begins with the requester, or a measurement that records more. */
+#define DRV_REQUESTER_ROLE_OF(state, measure_fn)                                                             \
+	.measures = true, .state_bytes = sizeof(state), .stop = drv_requester_role_stop,                     \
+	.verify = drv_requester_role_verify, .warmup = drv_requester_role_warmup, .measure = measure_fn,     \
+	.settle = drv_requester_role_settle, .phase = drv_requester_role_phase
 
 #endif

@@ -116,15 +116,8 @@ static const struct drv_pattern fanout = {
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client",
-			 .measures = true,
-			 .state_bytes = sizeof(struct fanout),
 			 .prepare = prepare_client,
-			 .stop = drv_requester_role_stop,
-			 .verify = drv_requester_role_verify,
-			 .warmup = drv_requester_role_warmup,
-			 .measure = drv_requester_role_measure,
-			 .settle = drv_requester_role_settle,
-			 .phase = drv_requester_role_phase},
+			 DRV_REQUESTER_ROLE_OF(struct fanout, drv_requester_role_measure)},
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_RESPONDER_ROLE},
 			{.name = NULL},
 		},

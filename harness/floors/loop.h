@@ -12,7 +12,7 @@
 #include "traffic/floor.h"
 #include "measure/warmup.h"
 
-#define FLOOR_IDLE_MASK 255u /* looks around once in so many empty receives */
+#define FLOOR_IDLE_MASK 255u /* checks the out-of-band channel once in (mask + 1) empty receives */
 
 typedef int (*floor_send_fn)(struct drv_floor_loop *loop, size_t bytes);
 typedef int (*floor_receive_fn)(struct drv_floor_loop *loop, const uint8_t **data, size_t *bytes);

@@ -4,7 +4,7 @@
 
 #include "am/am_state.h"
 
-#define ROUNDS 8u /* looks of a poll that finds nothing */
+#define ROUNDS 8u /* rounds of a poll that finds nothing */
 
 bool am_parse(uint8_t *data, size_t bytes, struct am_incoming *in)
 {

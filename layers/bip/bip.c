@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROUNDS  8u  /* looks of a progress that finds nothing */
+#define ROUNDS  8u  /* rounds of a progress that finds nothing */
 #define PACKETS 64u /* of a peer under way */
 
 void bip_fail(struct bip *bip, const char *format, ...)

@@ -7,7 +7,7 @@
 #include "kit/fiber.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#define ROUNDS              8u /* looks of an extraction that finds nothing */
+#define ROUNDS              8u /* rounds of an extraction that finds nothing */
 #define WINDOW_MIN          4u
 #define WINDOW_MAX          32767u /* so that what is owed fits into the head */
 

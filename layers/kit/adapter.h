@@ -123,7 +123,7 @@ int cadge_settings_read(const struct cadge_open_args *args, const struct cadge_s
 
 /* ---- the state of a channel ---- */
 
-/* Zero: connected, and not met yet. What has happened, and what the sink has been told of it. */
+/* Zero: connected, and not met yet. What has happened, and what was reported to the sink. */
 struct cadge_state {
 	bool greeted;  /* our greeting has left */
 	bool up;       /* both directions work, and the sink knows */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One adapter of libfabric's messages with two types of endpoint: native-ofi has FI_EP_RDM, native-dgram FI_EP_DGRAM. Here
- * and in fabric.c is what both have: one endpoint, receives that are posted before messages come, peers that meet by
- * greetings (kit/greeting.h). ofi.c and dgram.c say how messages move, and what their type grants.
+ * and in fabric.c is what both have: one endpoint, receives that are posted before messages come, the handshake
+ * (kit/greeting.h). ofi.c and dgram.c say how messages move, and what their type grants.
  */
 #ifndef CADGE_NATIVE_FABRIC_H
 #define CADGE_NATIVE_FABRIC_H

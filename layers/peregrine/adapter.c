@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * See adapter.h. Meeting: each side calls HELLO with the nonce that the other's address blob gave to it; so
+ * See adapter.h. Handshake: each side calls HELLO with the nonce that the other's address blob gave to it; so
  * each learns which peer number a binding belongs to. A channel is up when our hello was answered and the
  * peer's has come.
  */
@@ -455,7 +455,7 @@ int peregrine_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 	return CADGE_DONE;
 }
 
-/* ---- meeting ---- */
+/* ---- handshake ---- */
 
 int peregrine_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
 {

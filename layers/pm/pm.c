@@ -5,7 +5,7 @@
 
 #include "pm/state.h"
 
-#define ROUNDS          8u /* looks of a receive that finds nothing */
+#define ROUNDS          8u /* rounds of a receive that finds nothing */
 #define CONTROL_PACKETS 4u /* acknowledgements and refusals have room although the window is full */
 #define WINDOW_MAX      4096u
 

@@ -9,7 +9,7 @@
  * again, so that order is kept. The sender keeps each packet, where it was built, until it is acknowledged. It stops at
  * a NACK, and sends again from there when the receiver says that buffers came back (ROOM): there is no timer, since the
  * wire itself loses nothing. Acknowledgements are cumulative; they travel in packets the other way, or by themselves
- * after half a window or when a look finds nothing.
+ * after half a window or when a poll finds nothing.
  *
  * Context switch. One channel runs at a time. pm_context_switch stops sending on it until nothing of it is under way,
  * that is, all was acknowledged or refused, and then lets the other run. What comes for a channel that does not run is
@@ -108,7 +108,7 @@ void pm_return_send_buffer(struct pm *pm, uint32_t channel, uint32_t peer, void 
  * the channel does not run; negative: the context is broken.
  */
 int pm_receive(struct pm *pm, uint32_t channel, struct pm_packet **packet_out);
-/* The same, without a look. */
+/* The same, without a look at the wire. */
 int pm_next(struct pm *pm, uint32_t channel, struct pm_packet **packet_out);
 /* pmReleaseReceiveBuffer; also after its peer is gone. */
 void pm_release_receive_buffer(struct pm *pm, struct pm_packet *packet);

@@ -43,7 +43,7 @@ struct cadge_ctx {
 	struct cadge_style_asked asked;
 	struct rdma_operation *operations; /* of all channels */
 	int events;
-	unsigned int skipped;             /* polls without a look of the library */
+	unsigned int skipped;             /* polls without progress of the library */
 	enum cadge_progress copy, atomic; /* who carries them out, at all peers so far */
 	bool proved;                      /* there was one; until then it is expected */
 	struct cadge_chan chans[];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sockets-udp: each message is one datagram, as unreliable as UDP is. Nothing is sent again: what is lost is
- * lost, and the caller's deadlines find out. Only the meeting of peers repeats itself.
+ * lost, and the caller's deadlines find out. Only the handshake repeats itself.
  *
  * Each peer has a socket of its own, connected to the peer's, so that the kernel drops what others send.
  * Eight bytes stand before each message: the kind (4) and a tag (4), half of the nonce that our address blob
  * gave to the peer; what arrived before the socket was connected, or comes from a stranger on the peer's own
  * port, does not know it.
  *
- * Meeting: each side sends hello until a welcome comes; who gets a hello answers welcome. A welcome proves
+ * Handshake: each side sends hello until a welcome comes; who gets a hello answers welcome. A welcome proves
  * both ways.
  */
 #include <errno.h>
@@ -404,7 +404,7 @@ static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
 				break;
 			continue;
 		}
-		/* While meeting, the peer's socket may not be connected to ours yet. */
+		/* During the handshake the peer's socket may not be connected to ours yet. */
 		if (errno == ECONNREFUSED && chan->state == UDP_UP)
 			fail(chan);
 		break;

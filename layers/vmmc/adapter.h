@@ -24,7 +24,7 @@ struct cadge_ctx {
 	struct cadge_style_asked asked;
 	int events;
 	uint32_t update_flags; /* of messages */
-	unsigned int skipped;  /* polls without a look of the library */
+	unsigned int skipped;  /* polls without progress of the library */
 	bool direct, proved;   /* all peers so far are reached directly; there was one */
 	struct cadge_chan chans[];
 };

@@ -448,10 +448,10 @@ void press_service_lost(struct press_node *node, uint32_t endpoint)
 	}
 }
 
-int press_service_connect(struct press_node *node, uint32_t endpoint, uint64_t meeting, const void *address,
+int press_service_connect(struct press_node *node, uint32_t endpoint, uint64_t session, const void *address,
 			  size_t bytes, struct drv_fail *fail)
 {
-	if (press_links_connect(&node->links, endpoint, meeting, address, bytes, fail))
+	if (press_links_connect(&node->links, endpoint, session, address, bytes, fail))
 		return -1;
 	for (const struct press_entry *entry = node->cache.oldest; entry; entry = entry->newer) {
 		const struct press_message message = {

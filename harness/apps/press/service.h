@@ -100,7 +100,7 @@ void press_service_tidy(struct press_node *node);
  */
 void press_service_lost(struct press_node *node, uint32_t endpoint);
 /* By the address of its new life, see press_links_connect. 0, or -1 with the reason. */
-int press_service_connect(struct press_node *node, uint32_t endpoint, uint64_t meeting, const void *address,
+int press_service_connect(struct press_node *node, uint32_t endpoint, uint64_t session, const void *address,
 			  size_t bytes, struct drv_fail *fail);
 
 #endif

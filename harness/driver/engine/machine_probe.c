@@ -18,7 +18,7 @@
 #define ROUNDS_MIN  32u
 #define COPIES_MIN  8u
 #define CLOCK_READS 256u
-/* for the other to come; it hears of it out of band, where in block mode it looks once a millisecond */
+/* for the other to come; it is asked out of band, and polls that once a millisecond in block mode */
 #define ARRIVAL_NS UINT64_C(5000000)
 #define LINE_NS    UINT64_C(500000)
 #define COPY_NS    UINT64_C(400000)
@@ -33,7 +33,7 @@ struct drv_machine_probe_line {
 #define ROUND_FIRST(number) ((number) << 13)
 #define ROUND_LAST(number)  (ROUND_FIRST(number) | 0x1fff)
 
-_Static_assert(2 * ROUNDS_MAX < 0x1fff, "the values of a look's rounds are its own");
+_Static_assert(2 * ROUNDS_MAX < 0x1fff, "the rounds of each probe have values of their own");
 
 static int ascending(const void *left, const void *right)
 {
@@ -145,7 +145,7 @@ void drv_machine_probe_accept(struct drv_machine_probe *probe, const json_t *off
 	close(found);
 }
 
-/* Spins until the word is `wanted` or, for whoever follows, the look is over. False: the time is up. */
+/* Spins until the word is `wanted` or, for the follower, the probe is over. False: the time is up. */
 static bool await(struct drv_machine_probe_line *line, uint32_t wanted, uint32_t last, uint32_t *current_out,
 		  uint64_t deadline_ns)
 {

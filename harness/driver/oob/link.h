@@ -28,7 +28,7 @@ struct drv_link {
 	/* owned by the star: the next link in its list of those that hold messages, and whether this one is in it */
 	struct drv_link *next;
 	bool listed;
-	/* what was said and heard on it, frames whole */
+	/* bytes sent and received, whole frames */
 	uint64_t carried_bytes;
 	/* the other end is gone or stopped, and why; what it said before is in the queue */
 	bool broken, aborted;

@@ -37,7 +37,7 @@ struct drv_idle {
 };
 
 /*
- * Meets all endpoints: 0 listens at "HOST:PORT" ("[v6]:PORT"), all others connect to it. Only a literal address or a
+ * Connects all endpoints: 0 listens at "HOST:PORT" ("[v6]:PORT"), all others connect to it. Only a literal address or a
  * name that resolves on this host. `hello` (borrowed) is what this endpoint says of itself: its members "version",
  * "abi", "schema", "revision" and "launch" must be the same everywhere, else DRV_VERSION_MISMATCH (or DRV_PROTOCOL for
  * "launch") at every endpoint, with a sentence that names both values. Returns when all are there. On success the
@@ -85,7 +85,7 @@ int drv_oob_barrier(struct drv_oob *oob, const char *name, const struct drv_idle
 		    struct drv_fail *fail);
 
 /*
- * Endpoint 0: bytes that it said to and heard from an endpoint since they met; of itself, from all together. What the
+ * Endpoint 0: bytes sent to and received from an endpoint since they connected; of itself, from all together. What the
  * kernel and the network add to them is not counted. NULL: 0.
  */
 uint64_t drv_oob_carried(const struct drv_oob *oob, int endpoint);

@@ -12,7 +12,7 @@
 #define KEY_ROOM_BYTES     4096u
 
 /* What all threads of an endpoint share while they connect. */
-struct meeting {
+struct setup {
 	/* by thread: an array of addresses in hexadecimal, one a channel */
 	json_t *own[DRV_THREADS_MAX];
 	/* what all endpoints said */
@@ -26,14 +26,14 @@ static int own_addresses(struct drv_engine *engine, void *arg, struct drv_fail *
 	struct drv_end ends[DRV_PEERS_MAX];
 	char hex[2 * ADDRESS_ROOM_BYTES + 1];
 	uint8_t blob[ADDRESS_ROOM_BYTES];
-	struct meeting *meeting = arg;
+	struct setup *setup = arg;
 	json_t *list = json_array();
 
 	memset(engine->channels, 0, sizeof(engine->channels));
 	engine->up_count = 0;
 	engine->channels_count = (uint32_t)drv_launch_channels(launch, (size_t)engine->endpoint,
 							       engine->thread, ends, DRV_PEERS_MAX);
-	meeting->own[engine->thread] = list;
+	setup->own[engine->thread] = list;
 	for (uint32_t i = 0; i < engine->channels_count; i++) {
 		size_t bytes = sizeof(blob);
 		const int code = engine->layer->address(engine->ctx, i, blob, &bytes);
@@ -105,16 +105,16 @@ static int fail_late(const struct drv_engine *engine, const struct drv_usage *be
 static int connect_thread(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	const struct drv_idle *idle = drv_engine_idle(engine);
-	const struct meeting *meeting = arg;
+	const struct setup *setup = arg;
 	struct drv_usage begun;
 
 	drv_usage_read(&begun);
-	if (connect_all(engine, meeting->all, fail))
+	if (connect_all(engine, setup->all, fail))
 		return -1;
 	while (engine->up_count < engine->channels_count) {
 		if (idle->step(idle->arg, fail))
 			return -1;
-		if (drv_now_ns() >= meeting->deadline_ns)
+		if (drv_now_ns() >= setup->deadline_ns)
 			return fail_late(engine, &begun, fail);
 		if (drv_engine_poll_oob(engine, drv_clock_now(&engine->clock), NULL, fail))
 			return -1;
@@ -140,12 +140,12 @@ static int gather(struct drv_engine *engine, const char *name, json_t *mine, uin
 int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail)
 {
 	const struct drv_idle *idle = drv_engine_idle(engine);
-	struct meeting meeting = {.deadline_ns = deadline_ns};
+	struct setup setup = {.deadline_ns = deadline_ns};
 	json_t *blobs = json_array(), *all;
-	int status = drv_threads_all(engine, own_addresses, &meeting, fail);
+	int status = drv_threads_all(engine, own_addresses, &setup, fail);
 
 	for (size_t t = 0; t <= drv_threads_size(engine); t++)
-		if (json_array_append_new(blobs, meeting.own[t]) && !status)
+		if (json_array_append_new(blobs, setup.own[t]) && !status)
 			status = drv_fail_set(fail, DRV_MEMORY, "no memory for addresses");
 	if (status) {
 		json_decref(blobs);
@@ -153,8 +153,8 @@ int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct d
 	}
 	if (gather(engine, "address", json_pack("{s:o}", "blobs", blobs), deadline_ns, &all, fail))
 		return -1;
-	meeting.all = all;
-	status = drv_threads_all(engine, connect_thread, &meeting, fail);
+	setup.all = all;
+	status = drv_threads_all(engine, connect_thread, &setup, fail);
 	json_decref(all);
 	if (status)
 		return -1;

@@ -99,7 +99,7 @@ struct drv_result {
 	json_t *threads[DRV_ENDPOINTS_MAX];
 	/* by endpoint: resident memory of its process, see rss.h; NULL: it did not come to connect */
 	json_t *rss[DRV_ENDPOINTS_MAX];
-	/* array, by endpoint: what it said and heard out of band, in bytes; NULL: nobody to talk to */
+	/* array, by endpoint: bytes sent and received out of band; NULL: nobody to talk to */
 	json_t *control_bytes;
 	struct drv_checks checks;
 	/* what the machine probe said before, between and after the attempts; owned reference */

@@ -138,7 +138,7 @@ static int serve_attempt(struct drv_engine *engine, size_t index, struct drv_fai
 	return status;
 }
 
-/* The partner's part of a look at the state of the machine. */
+/* The partner's part of the machine probe. */
 static int probe(struct drv_engine *engine, const json_t *message, uint64_t deadline_ns,
 		 struct drv_fail *fail)
 {

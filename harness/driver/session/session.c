@@ -352,7 +352,7 @@ static int prepare_machine_probe(struct session *session, struct drv_fail *fail)
 	return 0;
 }
 
-/* Endpoint 0: both look at the state of the machine, before attempt number `at` or after the last one. */
+/* Endpoint 0: both ends probe the machine, before attempt number `at` or after the last one. */
 static int probe_machine(struct session *session, size_t at, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
@@ -551,7 +551,7 @@ static int prepare_fallback(struct session *session, struct drv_fail *fail)
 	return 0;
 }
 
-/* Everything between the meeting and the end, in the same order everywhere. */
+/* Everything between rendezvous and end, in the same order everywhere. */
 static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other threads of an endpoint: starting them, giving them jobs, hearing when they are done. */
+/* The other threads of an endpoint: starting them, giving them jobs, waiting until they are done. */
 #include "threads/threads.h"
 
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* how long a thread without a layer sleeps between looks for an order */
+/* how long a thread without a layer sleeps between checks for an order */
 #define IDLE_SLEEP_NS 200000L
 
 struct other {

@@ -173,7 +173,7 @@ DRV_INLINE int drv_floor_broke(struct drv_floor_loop *loop, const char *what)
 	drv_floor_note_broke(loop, what);
 	return -1;
 }
-/* Both say something under a name and hear the other, within 5 s. `mine` is taken over; theirs_out may be NULL. */
+/* Exchanges a named message with the other end, within 5 s. `mine` is taken over; theirs_out may be NULL. */
 int drv_floor_swap(struct drv_floor_run *run, const char *name, json_t *mine, json_t **theirs_out,
 		   struct drv_fail *fail);
 #define DRV_HUGE_BYTES ((size_t)2 << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all loops on a layer do: poll, do what could not be done inside a callback, look around at every 64th idle turn,
+ * What all loops on a layer do: poll, do what could not be done inside a callback, check the out-of-band channel at every 64th idle turn,
  * sleep in block mode where nothing came. Inlined where it is timed.
  */
 #ifndef DRV_PROGRESS_H
@@ -61,7 +61,7 @@ DRV_INLINE void drv_progress_set(struct drv_progress *progress, uint32_t slot, i
 
 /*
  * After a poll that gave nothing to do. In block mode it sleeps where no event came, for `sleep_ns` at most; 0: not. 1: it
- * is time to look around; 0: not yet; -1: *fail.
+ * is time to check the out-of-band channel; 0: not yet; -1: *fail.
  */
 DRV_INLINE int drv_progress_idle(struct drv_engine *engine, int events, uint64_t sleep_ns, uint32_t *idle,
 				 struct drv_fail *fail)

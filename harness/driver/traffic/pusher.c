@@ -74,7 +74,7 @@ DRV_INLINE int send_one(struct drv_pusher *pusher, const bool same, const bool w
 	return 0;
 }
 
-/* Tells the receiver something until *heard; over an unreliable layer again and again. */
+/* Sends a control message until *answered; over an unreliable layer again and again. */
 static int send_control(struct drv_pusher *pusher, enum drv_control_kind kind, const bool *answered,
 			struct drv_fail *fail)
 {

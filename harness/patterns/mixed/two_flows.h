@@ -42,7 +42,7 @@ void drv_two_flows_start(struct drv_two_flows *flows, struct drv_engine *engine,
 void drv_two_flows_begin(struct drv_two_flows *flows);
 /*
  * Clients: makes calls for so long, and keeps the stream going, where there is one: of its messages at most one is
- * handed over between two looks at the layer. Ends when no call is outstanding.
+ * handed over between two polls of the layer. Ends when no call is outstanding.
  */
 int drv_two_flows_calls(struct drv_two_flows *flows, uint64_t duration_ns, struct drv_fail *fail);
 /* Clients: the stream ends, and what is outstanding of it is waited for. */

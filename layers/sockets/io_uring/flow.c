@@ -7,7 +7,7 @@
 
 enum {
 	IOV_ROOM_MAX = 1024,      /* UIO_MAXIOV, which the kernel takes at a time */
-	STOP_STEP_NS = 50 * 1000, /* between two looks for what was cancelled */
+	STOP_STEP_NS = 50 * 1000, /* between two checks of what was cancelled */
 };
 
 void uring_flow_prepare(struct uring_ctx *ctx)

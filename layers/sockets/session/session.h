@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slots that the stream layers share (sockets-tcp, sockets-unix; sockets-uring all but those that move bytes): contexts, the meeting of peers, poll and wait over
+ * The slots that the stream layers share (sockets-tcp, sockets-unix; sockets-uring all but those that move bytes): contexts, the handshake of peers, poll and wait over
  * streams. Each has a listening socket; of two peers the one with the smaller endpoint dials. The dialler
  * says hello with the slot and the nonce of the address blob it was given; the listener drops whoever does
  * not know them, and answers with the nonce of the dialler's own blob.

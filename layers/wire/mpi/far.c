@@ -21,7 +21,7 @@
 #endif
 
 enum {
-	EVENTS_MAX = 64, /* most completions in one look */
+	EVENTS_MAX = 64, /* most completions in one poll */
 	FAR_DRAIN_MS = 200,
 	LINGER_MS = 20,
 };
@@ -53,7 +53,7 @@ int cadge_wire_far_open(struct cadge_wire *wire, uint32_t operations)
 	return CADGE_DONE;
 }
 
-/* What MPI was given: DONE where it is complete, else QUEUED, and a look will find it. Takes the first of the pool. */
+/* What MPI was given: DONE where it is complete, else QUEUED, and a poll will find it. Takes the first of the pool. */
 static int begun(struct cadge_wire *wire, MPI_Request request, struct wire_far_op op)
 {
 	struct wire_far *far = &wire->far;

@@ -26,7 +26,7 @@
 enum {
 	VERBS_PEERS_MAX = 0x7fff,
 	VERBS_SIGNAL_EVERY = 16, /* operations, of which one at least announces its end */
-	VERBS_EVENTS = 16,       /* completions taken in one look */
+	VERBS_EVENTS = 16,       /* completions taken in one poll */
 	VERBS_LANDING_BYTES = 16,
 	VERBS_LINE_BYTES = 64,
 	VERBS_HELLOS = 64, /* tries to reach a peer that is not there yet, each of half a second or so */

@@ -51,11 +51,11 @@ int press_links_lose(struct press_links *links, uint32_t endpoint, struct drv_fa
 
 /*
  * Connects to that peer in its new life, by the address that its layer made for this end, after ours made one for it. Both
- * ends name the meeting by the same number, which no earlier one of theirs had and which is not 0: what carries another
+ * ends name the session by the same number, which no earlier one of theirs had and which is not 0: what carries another
  * number is of a former life, and is not listened to. Credits begin anew; messages may be queued at once. From V1 on they
  * leave after press_links_attach.
  */
-int press_links_connect(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
+int press_links_connect(struct press_links *links, uint32_t endpoint, uint64_t session, const void *address,
 			size_t bytes, struct drv_fail *fail);
 
 /* From V1 on, when the channel is up: the peer's region, by the key that its layer gave for it. */

@@ -41,7 +41,7 @@ int press_links_lose(struct press_links *links, uint32_t endpoint, struct drv_fa
 	return code < 0 ? drv_engine_fail("disconnect", code, fail) : 0;
 }
 
-int press_links_connect(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
+int press_links_connect(struct press_links *links, uint32_t endpoint, uint64_t session, const void *address,
 			size_t bytes, struct drv_fail *fail)
 {
 	struct drv_engine *engine = links->port.engine;
@@ -55,7 +55,7 @@ int press_links_connect(struct press_links *links, uint32_t endpoint, uint64_t m
 	code = engine->layer->connect(engine->ctx, channel, address, bytes, &engine->channels[channel].chan);
 	if (code < 0)
 		return drv_engine_fail("connect", code, fail);
-	link->attempt = drv_mix(links->attempt, meeting);
+	link->attempt = drv_mix(links->attempt, session);
 	link->sent = link->taken_there = link->taken = link->credited = link->load_sent = 0;
 	/* what is left of its former life in our region has another number */
 	link->ring_written = link->ring_read = link->ring_acknowledged = 0;

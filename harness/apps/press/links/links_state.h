@@ -44,7 +44,7 @@ struct press_link {
 	bool down, lost;
 	/* see press_links_attach: nothing leaves before that */
 	bool waits;
-	/* what the other end last heard of our load */
+	/* our load as last reported to the other end */
 	uint32_t load_sent;
 	struct press_job *first, **last;
 	/* of this link, by number; bit n: buffer n is free */

@@ -10,7 +10,7 @@
 #include "press/links/message.h"
 
 enum soak_control_kind {
-	/* to a node: `peer` is gone; it is back, for the meeting of that number; this is its address; tell how you are; stop */
+	/* to a node: `peer` is gone; it is back, for the session of that number; this is its address; tell how you are; stop */
 	SOAK_GONE,
 	SOAK_BACK,
 	SOAK_ADDRESS,
@@ -31,15 +31,15 @@ enum soak_control_kind {
 
 struct soak_control {
 	uint32_t kind, peer;
-	uint64_t meeting;
+	uint64_t session;
 	uint32_t bytes, unused;
 	uint8_t content[SOAK_CONTENT_BYTES];
 };
 
 /* How a node is. */
 struct soak_report {
-	/* by node: the meeting from which its channel is up, else 0; what it holds as far as this node knows, in short */
-	uint64_t meetings[PRESS_NODES_MAX], holds[PRESS_NODES_MAX];
+	/* by node: the session from which its channel is up, else 0; what it holds as far as this node knows, in short */
+	uint64_t sessions[PRESS_NODES_MAX], holds[PRESS_NODES_MAX];
 	uint64_t counts[PRESS_COUNTS];
 	/* of malloc: all of it, and what the cache's files have of it; 0: this malloc does not say */
 	uint64_t heap_bytes, cache_heap_bytes;

@@ -115,9 +115,9 @@ static void print_unrest(struct soak *soak)
 			report->queues, report->load, report->connections,
 			soak_client_connections(&soak->client, site));
 		for (uint32_t j = 1; j <= soak->plan.nodes; j++)
-			fprintf(stderr, "  with %u: meeting %llu, up %llu, knows what it holds: %d\n", j,
-				(unsigned long long)site->meetings[j],
-				(unsigned long long)report->meetings[j],
+			fprintf(stderr, "  with %u: session %llu, up %llu, knows what it holds: %d\n", j,
+				(unsigned long long)site->sessions[j],
+				(unsigned long long)report->sessions[j],
 				report->holds[j] == soak->restart_test.sites[j].report.holds[j]);
 	}
 }

@@ -23,8 +23,8 @@ struct member {
 	struct press_watch control;
 	struct drv_launch launch;
 	struct drv_engine engine;
-	/* by node: the meeting that it was told of last */
-	uint64_t meetings[PRESS_NODES_MAX];
+	/* by node: the session that it was told of last */
+	uint64_t sessions[PRESS_NODES_MAX];
 	/* of our region; and by node that of theirs, until the channel is up */
 	struct blob {
 		uint32_t bytes;
@@ -35,10 +35,10 @@ struct member {
 	_Atomic unsigned stop;
 };
 
-static void send_control(uint32_t kind, uint32_t peer, uint64_t meeting, const void *content, size_t bytes)
+static void send_control(uint32_t kind, uint32_t peer, uint64_t session, const void *content, size_t bytes)
 {
 	struct soak_control message = {
-		.kind = kind, .peer = peer, .meeting = meeting, .bytes = (uint32_t)bytes};
+		.kind = kind, .peer = peer, .session = session, .bytes = (uint32_t)bytes};
 
 	if (bytes)
 		memcpy(message.content, content, bytes);
@@ -71,7 +71,7 @@ static void on_lost(void *arg, uint32_t endpoint)
 
 	snprintf(text, sizeof(text), "%s", why);
 	press_service_lost(&member->node, endpoint);
-	send_control(SOAK_DOWN, endpoint, member->meetings[endpoint], text, strlen(text) + 1);
+	send_control(SOAK_DOWN, endpoint, member->sessions[endpoint], text, strlen(text) + 1);
 }
 
 static uint32_t channel_to(const struct member *member, uint32_t endpoint)
@@ -79,7 +79,7 @@ static uint32_t channel_to(const struct member *member, uint32_t endpoint)
 	return endpoint < member->node.directory.self ? endpoint - 1 : endpoint - 2;
 }
 
-static void offer_address(struct member *member, uint32_t endpoint, uint64_t meeting)
+static void offer_address(struct member *member, uint32_t endpoint, uint64_t session)
 {
 	struct drv_engine *engine = &member->engine;
 	/* how long our key is, the key, and the address */
@@ -90,12 +90,12 @@ static void offer_address(struct member *member, uint32_t endpoint, uint64_t mee
 	int code;
 
 	press_service_lost(&member->node, endpoint);
-	member->meetings[endpoint] = meeting;
+	member->sessions[endpoint] = session;
 	code = engine->layer->address(engine->ctx, channel_to(member, endpoint), offer + at, &bytes);
 	if (code >= 0) {
 		memcpy(offer, &member->key.bytes, sizeof(uint32_t));
 		memcpy(offer + sizeof(uint32_t), member->key.content, member->key.bytes);
-		send_control(SOAK_OFFER, endpoint, meeting, offer, at + bytes);
+		send_control(SOAK_OFFER, endpoint, session, offer, at + bytes);
 	} else {
 		drv_engine_fail("address", code, &fail);
 		fail_node(&member->node, &fail);
@@ -109,17 +109,17 @@ static void connect_peer(struct member *member, const struct soak_control *messa
 	struct drv_fail fail;
 	uint32_t bytes;
 
-	/* of a meeting that will not be, for the peer died again */
-	if (message->meeting != member->meetings[message->peer])
+	/* of a session that will not be, for the peer died again */
+	if (message->session != member->sessions[message->peer])
 		return;
 	memcpy(&bytes, message->content, sizeof(bytes));
 	key->bytes = bytes < sizeof(key->content) ? bytes : 0;
 	memcpy(key->content, content, key->bytes);
-	if (!press_service_connect(&member->node, message->peer, message->meeting, content + bytes,
+	if (!press_service_connect(&member->node, message->peer, message->session, content + bytes,
 				   message->bytes - sizeof(uint32_t) - bytes, &fail))
 		return;
 	if (fail.reason == DRV_PEER_LOST)
-		send_control(SOAK_DOWN, message->peer, message->meeting, NULL, 0);
+		send_control(SOAK_DOWN, message->peer, message->session, NULL, 0);
 	else
 		fail_node(&member->node, &fail);
 }
@@ -181,7 +181,7 @@ static void send_report(struct member *member)
 
 		report.queues += link->first != NULL;
 		if (member->engine.channels[i].up && !link->waits)
-			report.meetings[link->endpoint] = member->meetings[link->endpoint];
+			report.sessions[link->endpoint] = member->sessions[link->endpoint];
 		report.holds[link->endpoint] = holds(&node->directory, link->endpoint);
 	}
 	report.holds[node->directory.self] = holds(&node->directory, node->directory.self);
@@ -215,7 +215,7 @@ static void receive_control(struct press_node *node)
 		if (message.kind == SOAK_GONE)
 			press_service_lost(node, message.peer);
 		else if (message.kind == SOAK_BACK)
-			offer_address(member, message.peer, message.meeting);
+			offer_address(member, message.peer, message.session);
 		else if (message.kind == SOAK_ADDRESS)
 			connect_peer(member, &message);
 		else if (message.kind == SOAK_QUERY)

@@ -33,9 +33,9 @@ void soak_trouble(struct soak_restart_test *restart_test, const char *format, ..
 
 /* ---- words ---- */
 
-static void send_control(struct soak_site *site, uint32_t kind, uint32_t peer, uint64_t meeting)
+static void send_control(struct soak_site *site, uint32_t kind, uint32_t peer, uint64_t session)
 {
-	const struct soak_control message = {.kind = kind, .peer = peer, .meeting = meeting};
+	const struct soak_control message = {.kind = kind, .peer = peer, .session = session};
 
 	/* who was killed may be gone */
 	if (soak_send(site->control.fd, &message, MSG_DONTWAIT) && !site->killed)
@@ -43,14 +43,14 @@ static void send_control(struct soak_site *site, uint32_t kind, uint32_t peer, u
 			     strerror(errno));
 }
 
-static void begin_meeting(struct soak_site *one, struct soak_site *other)
+static void begin_session(struct soak_site *one, struct soak_site *other)
 {
-	const uint64_t meeting = ++one->restart_test->meeting;
+	const uint64_t session = ++one->restart_test->session;
 
-	one->meetings[other->number] = other->meetings[one->number] = meeting;
+	one->sessions[other->number] = other->sessions[one->number] = session;
 	one->offers[other->number].bytes = other->offers[one->number].bytes = 0;
-	send_control(one, SOAK_BACK, other->number, meeting);
-	send_control(other, SOAK_BACK, one->number, meeting);
+	send_control(one, SOAK_BACK, other->number, session);
+	send_control(other, SOAK_BACK, one->number, session);
 }
 
 static void take_ready(struct soak_site *site, uint16_t port)
@@ -61,18 +61,18 @@ static void take_ready(struct soak_site *site, uint16_t port)
 	site->port = port;
 	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++)
 		if (i != site->number && restart_test->sites[i].state == SOAK_THERE)
-			begin_meeting(site, &restart_test->sites[i]);
+			begin_session(site, &restart_test->sites[i]);
 	site->fresh = true;
 }
 
-/* An address, for a meeting that may be over: once both are there, each gets the other's. */
+/* An address, for a session that may be over: once both are there, each gets the other's. */
 static void take_offer(struct soak_site *site, const struct soak_control *message)
 {
 	struct soak_site *peer = &site->restart_test->sites[message->peer];
 	struct soak_control *other_offer = &peer->offers[site->number],
 			    *own_offer = &site->offers[message->peer];
 
-	if (message->meeting != site->meetings[message->peer])
+	if (message->session != site->sessions[message->peer])
 		return;
 	*own_offer = *message;
 	if (!other_offer->bytes)
@@ -93,14 +93,14 @@ static void take_down(struct soak_site *site, const struct soak_control *message
 	/* in the end all stop, one a little before the other */
 	if (peer->stopped)
 		return;
-	/* what it says of a former meeting is old news */
+	/* what it says of a former session is old news */
 	if (peer->killed || peer->state != SOAK_THERE) {
 		site->restart_test->noticed++;
-	} else if (message->meeting == site->meetings[number]) {
+	} else if (message->session == site->sessions[number]) {
 		fprintf(stderr, "node %u, life %u, says that node %u, life %u, is down: %.*s\n", site->number,
 			site->life, number, peer->life, (int)message->bytes, (const char *)message->content);
 		site->restart_test->false_downs++;
-		begin_meeting(site, peer);
+		begin_session(site, peer);
 	}
 }
 
@@ -163,7 +163,7 @@ static void bury(struct soak_site *site, int status)
 	for (uint32_t i = 1; i <= restart_test->plan->nodes; i++) {
 		struct soak_site *other = &restart_test->sites[i];
 
-		site->meetings[i] = other->meetings[site->number] = 0;
+		site->sessions[i] = other->sessions[site->number] = 0;
 		/* every other time they hear of it from their layer, or when it is back */
 		if (other != site && other->state == SOAK_THERE && !site->stopped && site->life % 2)
 			send_control(other, SOAK_GONE, site->number, 0);
@@ -297,8 +297,8 @@ bool soak_restart_test_connected(const struct soak_restart_test *restart_test)
 		for (uint32_t j = 1; j <= restart_test->plan->nodes; j++) {
 			const struct soak_site *other = &restart_test->sites[j];
 
-			if (i != j && (one->state != SOAK_THERE || !one->meetings[j] ||
-				       one->report.meetings[j] != one->meetings[j] ||
+			if (i != j && (one->state != SOAK_THERE || !one->sessions[j] ||
+				       one->report.sessions[j] != one->sessions[j] ||
 				       one->report.holds[j] != other->report.holds[j]))
 				return false;
 		}

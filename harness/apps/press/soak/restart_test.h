@@ -26,8 +26,8 @@ struct soak_site {
 	uint64_t restart_ns;
 	/* how long its disk takes, from its next life on */
 	uint64_t service_ns;
-	/* by node: the meeting under way or held last, 0: none; and this node's address for it, once it has come */
-	uint64_t meetings[PRESS_NODES_MAX];
+	/* by node: the session under way or held last, 0: none; and this node's address for it, once it has come */
+	uint64_t sessions[PRESS_NODES_MAX];
 	struct soak_control offers[PRESS_NODES_MAX];
 	bool reported;
 	struct soak_report report;
@@ -42,7 +42,7 @@ struct soak_restart_test {
 	/* a node listens; called by soak_restart_test_tick */
 	void (*there)(void *arg, struct soak_site *site);
 	void *arg;
-	uint64_t meeting;
+	uint64_t session;
 	/* what happened */
 	uint64_t kills, restarts;
 	/* layers noticed a death by themselves; they said so of a node that lived; nodes ended that nobody killed */

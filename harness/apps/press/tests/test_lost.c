@@ -11,7 +11,7 @@
 #include "traffic/payload.h"
 
 #define ATTEMPT     9u
-#define MEETING     7u
+#define SESSION     7u
 #define POSTS_MAX   512u
 #define DISK_MS     5000
 #define TAKES(code) (layer_code = (code))
@@ -162,9 +162,9 @@ static int turn(void)
 	return press_links_turn(&node.links, &fail);
 }
 
-static uint64_t attempt_of(uint64_t meeting)
+static uint64_t attempt_of(uint64_t session)
 {
-	return meeting ? drv_mix(ATTEMPT, meeting) : ATTEMPT;
+	return session ? drv_mix(ATTEMPT, session) : ATTEMPT;
 }
 
 static void deliver(uint32_t channel, struct press_message head, const void *content, size_t bytes)
@@ -343,26 +343,26 @@ static void check_back(void)
 	before = posts_count;
 	tap_ok(before && posts[0].chan == 2 && !node.links.links[0].first,
 	       "nothing is said to a node that is gone");
-	tap_ok(!press_service_connect(&node, OTHER, MEETING, "there", 5, &fail) && connects == 1,
+	tap_ok(!press_service_connect(&node, OTHER, SESSION, "there", 5, &fail) && connects == 1,
 	       "it comes back, and is connected to anew");
-	tap_ok(press_links_connect(&node.links, OTHER, MEETING + 1, "there", 5, &fail) < 0 && connects == 1,
+	tap_ok(press_links_connect(&node.links, OTHER, SESSION + 1, "there", 5, &fail) < 0 && connects == 1,
 	       "not twice, though");
 	for (int i = 0; i < 3; i++) {
 		turn();
-		caching.attempt = attempt_of(MEETING);
+		caching.attempt = attempt_of(SESSION);
 		caching.taken = node.links.links[0].sent;
 		deliver(0, caching, NULL, 0);
 	}
 	for (unsigned i = before; i < posts_count; i++)
 		told += posts[i].chan == 100 && posts[i].head.type == PRESS_CACHING &&
-			posts[i].head.attempt == attempt_of(MEETING) && posts[i].head.status == 1;
+			posts[i].head.attempt == attempt_of(SESSION) && posts[i].head.status == 1;
 	tap_ok(told == 12, "it is told of each file that is held here: %u", told);
 	tap_ok(node.directory.holders[50] >> OTHER & 1, "what it says is listened to");
 	caching.attempt = ATTEMPT;
 	caching.taken = 0;
 	caching.file = 51;
 	deliver(0, caching, NULL, 0);
-	caching.attempt = attempt_of(MEETING - 1);
+	caching.attempt = attempt_of(SESSION - 1);
 	deliver(0, caching, NULL, 0);
 	tap_ok(!node.directory.holders[51] && !node.links.failed, "what it said in a former life is not");
 	end();
@@ -434,7 +434,7 @@ static void check_landing(void)
 	press_service_gone(&node, &second);
 	press_service_gone(&node, &third);
 	puts_count = posts_count = 0;
-	press_service_connect(&node, OTHER, MEETING, "there", 5, &fail);
+	press_service_connect(&node, OTHER, SESSION, "there", 5, &fail);
 	turn();
 	tap_ok(!puts_count && !posts_count,
 	       "to a node that is back nothing goes before its region is attached");

@@ -26,7 +26,7 @@
 #define STAMP_BYTES     8u
 #define POLL_PACKETS    16u
 #define FETCHED_LINES   5u  /* of a packet, the first of them among them */
-#define IDLE_POLLS      64u /* between two looks for new rings */
+#define IDLE_POLLS      64u /* between two checks for new rings */
 #define BUSY_POLLS      1024u
 #define CHECKS_PER_REAP 1024u
 #define LISTS           256u /* of rings that we write to: a power of two */
@@ -100,7 +100,8 @@ struct shm {
 	struct outgoing *first_alive, **last_alive; /* a queue: who was looked after goes to its end */
 	struct incoming in[RINGS];
 	uint32_t in_count;
-	uint32_t polls_since_check, checks; /* polls since we looked for new rings, weighted; looks so far */
+	uint32_t polls_since_check,
+		checks; /* polls since the last check for new rings, weighted; checks so far */
 	char text[96];
 };
 
@@ -174,7 +175,7 @@ static inline void ring(int wake_fd)
 static inline void wake_owner(struct outgoing *out)
 {
 	atomic_thread_fence(
-		memory_order_seq_cst); /* our stamp before our look: else both could miss the other */
+		memory_order_seq_cst); /* our stamp before our check: else both could miss the other */
 	if (!atomic_load_explicit(&out->inbox->sleeps, memory_order_relaxed))
 		return;
 	switch (atomic_exchange(&out->inbox->sleeps, AWAKE)) {

@@ -25,7 +25,7 @@ from cadge_agent.shared_memory import SharedMemory
 RESERVED_PORTS = 8  # of the block's range, at its end: 4 for drivers to find each other, then 4 for agents
 
 LENDER = Path("/run/cadge-rights/setpriv")
-"""Made on emulated hosts, by the supervisor that makes the host (cadge_harness/testbed/supervisor.py). No other host has one."""
+"""On emulated hosts alone, where the supervisor makes it (cadge_harness/testbed/supervisor.py)."""
 
 
 def lending(rights: Sequence[str]) -> list[str]:

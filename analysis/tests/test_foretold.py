@@ -95,6 +95,10 @@ def test_a_plan_keeps_what_a_stored_campaign_says(campaign: Campaign) -> None:
     assert known.plan_hash == known.expected_hash() != plan.plan_hash
     assert Plan.from_object(known.to_object(), source="a test").foretold == told
     assert plan.with_foretold(foretold.foretell(plan, [])) == plan, "nothing is stored"
+    launches = tuple(one.model_copy(update={"epoch": one.round % 2}) for one in plan.launches)
+    assert foretold.foretell(plan.model_copy(update={"launches": launches}), [campaign]) == (), (
+        "epochs scatter otherwise"
+    )
 
 
 def test_what_came_stands_beside_what_was_foretold(campaign: Campaign) -> None:

@@ -28,6 +28,7 @@ from cadge_results.store.looks import due_epoch
 
 from .conftest import WORKLOADS, Answer, FakeRunner, make_record, make_testbed
 from .test_cli_campaign import BUILD, by_root, command, surroundings
+from .test_disturbed_again import hinder
 from .test_two_sweeps import alone, ask
 
 assert surroundings is not None, "the fixture, as pytest finds it"
@@ -187,6 +188,20 @@ def test_failed_launches_are_repeated_epoch_by_epoch(cadge: Cadge, made: list[st
     done = len(made)
     assert cadge("resume", "--failed").code == 0
     assert made[done:] == ["made 2", "gone 2", "made 3", "gone 3"]
+
+
+def test_launches_are_repeated_as_often_in_each_epoch(
+    checkout: Checkout, cadge: Cadge, made: list[str], runner: FakeRunner
+) -> None:
+    """What other work disturbed in the first epoch leaves the others their repeats."""
+    (checkout.root / "harness/sweeps/anew.yml").write_text(SWEEP + "repeat_hindered: 1\n")
+    hinder(runner, lambda number: number in {1, EACH + 1})
+    assert cadge(*RUN).code == 0
+    campaign = last(checkout)
+    planned = [launch.launch_id for launch in campaign.plan.launches]
+    assert Counter(runner.made) == Counter([*planned, planned[1], planned[EACH + 1]])
+    assert campaign.meta.status == "finished"
+    assert made == [f"{what} {number}" for number in range(4) for what in ("made", "gone")], "none serves two epochs"
 
 
 def test_a_testbed_that_cannot_be_made_again_interrupts(

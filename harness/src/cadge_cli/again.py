@@ -65,7 +65,9 @@ def set_aside(
 
 
 def repeats_left(campaign: Campaign) -> int:
-    """Return how often the sweep still lets launches be made again because they were disturbed."""
+    """Return how often the sweep still lets disturbed launches be repeated; 0 as long as an epoch is to come."""
+    if campaign.missing_launch_ids():
+        return 0
     wanted = campaign.plan.sweep.get("repeat_hindered", 0)
     return max(0, wanted - campaign.times_aside("hindered")) if isinstance(wanted, int) else 0
 

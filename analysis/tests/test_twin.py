@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import product
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from pageparts import limits
+from scipy.stats import binom
 from synthetic import Options, make, set_samples
 
 from cadge_analysis import export, messages, report
@@ -30,7 +32,7 @@ from cadge_analysis.stats.inference.sequential import FOUR_LOOKS, fixed
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.knee import loads
 from cadge_analysis.stats.load import read
-from cadge_analysis.stats.twin import TwinRate, called_at_most, twin_cells, twin_rate
+from cadge_analysis.stats.twin import TwinRate, called_at_most, caught_from, twin_cells, twin_rate
 from cadge_results import Campaign
 
 SIZES = (8, 64, 4096, 65536)
@@ -118,6 +120,18 @@ def test_verdicts_are_withheld_where_a_layer_differs_from_itself(tmp_path: Path)
     assert [one.text.startswith(f"Verdicts are withheld: {why}") for one in found] == [True]
     stops = [one for one in limits(page(comparison, title=None, generated="now")) if one.stops]
     assert [(one.title, one.size) for one in stops] == [(found[0].title, say("remarks", "differs_from_itself.size"))]
+
+
+@pytest.mark.parametrize(("cells", "limit"), [(8, 3), (60, 8), (200, 19)])
+def test_which_rate_would_have_been_caught(cells: int, limit: int) -> None:
+    rate = caught_from(cells, limit)
+    assert rate is not None
+    over, under = (binom.sf(limit, cells, one) for one in (rate, rate - 0.01))
+    assert over >= 0.8 > under
+    chance = random.Random(2)
+    campaigns = [sum(chance.random() < rate for _ in range(cells)) > limit for _ in range(2000)]
+    assert sum(campaigns) / 2000 == pytest.approx(over, abs=0.03)
+    assert caught_from(cells, cells) is None
 
 
 def test_a_twin_competes_nowhere(calm: Campaign, tmp_path: Path) -> None:

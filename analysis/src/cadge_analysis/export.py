@@ -33,7 +33,7 @@ from cadge_analysis.stats.foretold import by_size
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.measures import MAIN, TAIL
-from cadge_analysis.stats.twin import twin_rate
+from cadge_analysis.stats.twin import TwinRate, twin_rate
 from cadge_results import Campaign, PatternFile, Plan
 from cadge_results.plugins.catalogue import in_order
 
@@ -153,11 +153,16 @@ def _against_itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[
     """Return how often what was measured twice was called different, by the main quantity and by the p99."""
     if not comparison.data.twins:
         return {}
-    return {
-        name: asdict(rate) | {"series": [one.label for one in rate.series], "withhold": rate.withhold} if rate else None
+    rates = {
+        name: twin_rate(comparison, verdicts, measure=measure)
         for name, measure in (("a_against_a", MAIN), ("a_against_a_p99", TAIL))
-        for rate in (twin_rate(comparison, verdicts, measure=measure),)
     }
+    return {name: _rate(rate) if rate else None for name, rate in rates.items()}
+
+
+def _rate(rate: TwinRate) -> dict[str, object]:
+    series = [one.label for one in rate.series]
+    return asdict(rate) | {"series": series, "withhold": rate.withhold, "would_catch": rate.would_catch}
 
 
 def _foretold(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, object]:

@@ -10,8 +10,9 @@ reached, which for nine launches at 5 % is 3.9 %, as rank sums are whole numbers
 independent their number would be binomial; where more are called than in 999 of 1,000 such campaigns, the machine or
 the method does something that the test does not know of, and the campaign's verdicts are withheld. Cells of one
 campaign are not independent, as all share the machine's drift: a sound campaign is over that limit more often than once
-in 1,000 times, the more so the more cells hang together. So it errs towards withholding. A rate that stands for the
-method is pooled over campaigns, see selftest/pooled.py.
+in 1,000 times, the more so the more cells hang together. So it errs towards withholding. Which true rate of false
+calls would be over that limit in four of five campaigns follows from the same distribution (`TwinRate.would_catch`). A
+rate that stands for the method is pooled over campaigns, see selftest/pooled.py.
 
 *Tails*: the p99 is counted apart, by the same rules (measures.py says which cells have one). Where it is called
 different too often, verdicts on the p99 alone are withheld.
@@ -25,7 +26,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from math import exp, lgamma, log, log1p
 
 from cadge_analysis import messages
@@ -35,6 +36,7 @@ from cadge_analysis.stats.inference.families import findings
 from cadge_analysis.stats.inference.paired_verdicts import verdict
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.serial import error_for
+from cadge_analysis.stats.inference.signed_rank import POWER
 from cadge_analysis.stats.load import Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 
@@ -86,6 +88,14 @@ class TwinRate:
     def withhold(self) -> bool:
         """True where verdicts of this campaign are not to be given."""
         return self.called > self.quantile_999
+
+    @property
+    def would_catch(self) -> float | None:
+        """The least true rate of false calls that would be over the limit with a probability of POWER.
+
+        By the binomial distribution, of independent cells; None where there are no more cells than the limit.
+        """
+        return caught_from(self.cells, self.quantile_999)
 
     @property
     def rate(self) -> float:
@@ -187,6 +197,13 @@ def called_at_most(levels: Sequence[float], share: float) -> int:
         if reached >= share - 1e-12:
             return number
     return len(levels)
+
+
+@lru_cache(maxsize=1024)
+def caught_from(cells: int, limit: int) -> float | None:
+    """Return the least rate, in whole percent, at which with a probability of POWER more than `limit` are called."""
+    rates = (percent / 100 for percent in range(1, 101))
+    return next((rate for rate in rates if sum(_binomial(cells, rate)[limit + 1 :]) >= POWER), None)
 
 
 def _binomial(often: int, level: float) -> list[float]:

@@ -27,7 +27,7 @@ from cadge_harness.plan.timemodel import (
     RECORD_BYTES,
     report_ms,
 )
-from cadge_harness.plan.twin import thing_of, twins_of
+from cadge_harness.plan.twin import twin_of, twins_of
 from cadge_harness.words import count_of, runs_only
 from cadge_results import (
     Plan,
@@ -187,7 +187,7 @@ def _add_twins(making: PlanDraft, in_sweep: Sequence[str]) -> tuple[str, ...]:
     planned = [(key.subject, len(draft.points)) for key, draft in making.drafts.items()]
     twins, said = twins_of(sweep, planned, in_sweep, lambda text: seeded(sweep.seed, "twin", text))
     for key, draft in list(making.drafts.items()):
-        if thing_of(key.subject) in twins:
+        if twin_of(key.subject) in twins:
             subject = key.subject.model_copy(update={"twin": True})
             twin = LaunchKey(subject=subject, launcher=key.launcher, cast=key.cast)
             points = {Point(subject=subject, workload=one.workload).point_id: one for one in draft.points.values()}

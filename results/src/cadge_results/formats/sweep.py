@@ -432,8 +432,9 @@ class SweepFile(Document):
         description="Which layer is measured twice as an A/A control: by seed, a layer's name, all or none.",
         examples=["by seed"],
     )
-    """By the seed: one that runs at all places and has not few of the points, where there are two layers or more and
-    six launches or more; with fewer launches no test of pairs at 5 % ever speaks, so that its twin could not either.
+    """By the seed: for each place and wait mode one that has not few of the points there, where there are two layers or
+    more and six launches or more; with fewer launches no test of pairs at 5 % ever speaks, so that its twin could not
+    either.
     """
     repeat_hindered: int = Field(
         default=0,

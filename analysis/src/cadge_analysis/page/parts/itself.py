@@ -11,6 +11,7 @@ from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import Fact
 from cadge_analysis.selftest.pinned import sentence
 from cadge_analysis.stats.foretold import SIZES, SizeClass
+from cadge_analysis.stats.inference.signed_rank import POWER
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.twin import TwinRate, reason
 
@@ -86,7 +87,9 @@ def counted(rate: TwinRate) -> str:
 
 
 def _limit(rate: TwinRate) -> str:
-    text = say("itself.limit", limit=rate.quantile_999) + " "
+    caught = rate.would_catch
+    power = say("itself.power_none") if caught is None else say("itself.power", caught=caught, power=POWER)
+    text = f"{say('itself.limit', limit=rate.quantile_999)} {power} "
     if rate.withhold:
         return say("itself.exceeded", text=text, first=withheld(rate)[0].lower(), rest=withheld(rate)[1:])
     return say("itself.not_exceeded", text=text)

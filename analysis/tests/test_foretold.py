@@ -10,9 +10,9 @@ from statistics import fmean, median
 import pytest
 import synthetic
 
+from cadge_analysis import foretold
 from cadge_analysis.judged import judged
 from cadge_analysis.page.parts.itself import itself
-from cadge_analysis.stats import foretold
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.plan_power import PlannedFamily, families_of

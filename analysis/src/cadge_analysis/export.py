@@ -25,11 +25,11 @@ from cadge_analysis.cells.catalogue import fields_of
 from cadge_analysis.cells.entry import record, table_of
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.flat import lines
+from cadge_analysis.foretold import by_size
 from cadge_analysis.models.campaign import FITS as PIECES
 from cadge_analysis.models.campaign import fits_of, pieces
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, Family, FamilyVerdicts
 from cadge_analysis.stats.compare import Comparison, compare
-from cadge_analysis.stats.foretold import by_size
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.load import Dataset, read
 from cadge_analysis.stats.measures import MAIN, TAIL

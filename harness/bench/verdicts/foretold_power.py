@@ -14,7 +14,7 @@ import random
 from collections import defaultdict
 from math import expm1, inf
 
-from cadge_analysis.stats.foretold import SIZES, chance, of_pairs
+from cadge_analysis.foretold import SIZES, chance, of_pairs
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.plan_power import PlannedFamily
 from cadge_analysis.stats.inference.sequential import fixed

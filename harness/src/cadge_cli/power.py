@@ -10,7 +10,7 @@ from statistics import median
 
 from pydantic import JsonValue
 
-from cadge_analysis.stats import foretold
+from cadge_analysis import foretold
 from cadge_analysis.stats.campaign_verdicts import SAME_WITHIN
 from cadge_analysis.stats.inference.plan_power import PlannedFamily, families_of
 from cadge_analysis.stats.inference.signed_rank import LAUNCHES_MAX, POWER

@@ -14,6 +14,7 @@ from cadge_analysis.blocks.model import ONSCREEN, WHOLE, Block, Figure, Heading,
 from cadge_analysis.cells.build import CellRow, judged_cells
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
+from cadge_analysis.foretold import by_size
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import verdict_words
@@ -50,7 +51,6 @@ from cadge_analysis.page.sheet import dressed, sheet
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.foretold import by_size
 from cadge_analysis.stats.knee import Knee, Loads
 from cadge_analysis.stats.launch_facts import LaunchFacts, launch_facts
 from cadge_analysis.stats.load import Cell, Dataset, Series

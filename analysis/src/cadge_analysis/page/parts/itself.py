@@ -9,8 +9,8 @@ from math import inf
 
 from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import Fact
+from cadge_analysis.foretold import SIZES, SizeClass
 from cadge_analysis.selftest.pinned import sentence
-from cadge_analysis.stats.foretold import SIZES, SizeClass
 from cadge_analysis.stats.inference.signed_rank import POWER
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.twin import TwinRate, reason

@@ -87,12 +87,6 @@ int am_map(struct am_endpoint *endpoint, uint32_t name, uint32_t peer, uint32_t 
 	return CADGE_DONE;
 }
 
-void am_unmap(struct am_endpoint *endpoint, uint32_t name)
-{
-	if (name < AM_NAMES_MAX)
-		endpoint->names[name].used = false;
-}
-
 /* ---- what a handler may ask ---- */
 
 void *am_user(const struct am_token *token)
@@ -103,11 +97,6 @@ void *am_user(const struct am_token *token)
 uint32_t am_source(const struct am_token *token)
 {
 	return token->peer;
-}
-
-struct am_endpoint *am_destination(const struct am_token *token)
-{
-	return token->endpoint;
 }
 
 enum am_status am_returned_status(const struct am_token *token)

@@ -145,7 +145,6 @@ int am_set_segment(struct am_endpoint *endpoint, size_t bytes);
 uint8_t *am_segment(const struct am_endpoint *endpoint);
 /* Translation `name` is endpoint `number` of this peer, believed to have this tag. DONE or E_ARGUMENT. */
 int am_map(struct am_endpoint *endpoint, uint32_t name, uint32_t peer, uint32_t number, uint64_t tag);
-void am_unmap(struct am_endpoint *endpoint, uint32_t name);
 
 /* ---- messages ---- */
 
@@ -176,7 +175,6 @@ int am_reply_xfer(struct am_token *token, uint32_t handler, const struct am_word
 
 void *am_user(const struct am_token *token);      /* calls.arg */
 uint32_t am_source(const struct am_token *token); /* the peer */
-struct am_endpoint *am_destination(const struct am_token *token);
 /* Inside handler 0: why it came back, and which handler it was for. */
 enum am_status am_returned_status(const struct am_token *token);
 uint32_t am_returned_handler(const struct am_token *token);

@@ -107,7 +107,7 @@ void am_run_request(struct am *am, uint32_t number, am_handler *handler, const s
 	am->budget--;
 	run(am, &token, handler, in);
 	if (!token.replied && !am->uncredited && ++peer->owed >= peer->window / 2)
-		am->debts = true;
+		am->credits_due = true;
 }
 
 void am_run_reply(struct am *am, uint32_t number, am_handler *handler, const struct am_incoming *in)
@@ -282,12 +282,12 @@ int am_poll(struct am *am, uint32_t budget)
 	if (UNLIKELY(am->queued))
 		handle_queued(am);
 	code = cadge_wire_progress(am->wire, am->handled ? 1 : ROUNDS);
-	if (UNLIKELY(am->debts))
-		am_pay_debts(am);
+	if (UNLIKELY(am->credits_due))
+		am_return_credits(am);
 	return code < 0 ? code : am->handled;
 }
 
 bool am_may_sleep(const struct am *am)
 {
-	return !am->queued && !am->debts && !am->stuck && !am->unsent && !am->waiting_xfers;
+	return !am->queued && !am->credits_due && !am->stuck && !am->unsent && !am->waiting_xfers;
 }

@@ -65,18 +65,18 @@ void am_send_unsent(struct am *am)
 }
 
 /* Tells peers that send requests and get no replies that theirs were handled. */
-void am_pay_debts(struct am *am)
+void am_return_credits(struct am *am)
 {
 	static const uint8_t head[AM_HEAD_BYTES] = {KIND_ACK};
 
-	am->debts = false;
+	am->credits_due = false;
 	for (uint32_t i = 0; i < am->peers; i++) {
 		struct am_peer *peer = &am->peer[i];
 
 		if (!peer->link || peer->owed < peer->window / 2)
 			continue;
 		if (am_send_packet(am, peer, head, sizeof(head), NULL, 0) == CADGE_BUSY)
-			am->debts = true;
+			am->credits_due = true;
 		else
 			am->acks_sent++;
 	}

@@ -127,10 +127,10 @@ struct am {
 	struct cadge_wire *wire;
 	struct am_calls calls;
 	uint32_t peers, outstanding, queue, packet_bytes;
-	bool inside;   /* a handler */
-	bool debts;    /* somebody is owed half a window */
-	bool stuck;    /* the wire had no room */
-	bool in_order; /* a packet comes after the puts before it, without quiet */
+	bool inside;      /* a handler */
+	bool credits_due; /* somebody is owed half a window */
+	bool stuck;       /* the wire had no room */
+	bool in_order;    /* a packet comes after the puts before it, without quiet */
 	int handled;
 	uint32_t budget;
 	uint32_t unsent, queued; /* of all peers */
@@ -155,7 +155,7 @@ int am_send_surely(struct am *am, struct am_peer *peer, const uint8_t *head, siz
 		   const struct cadge_iov *pieces, uint32_t pieces_count);
 /* Sends what found no room before, and what is owed. */
 void am_send_unsent(struct am *am);
-void am_pay_debts(struct am *am);
+void am_return_credits(struct am *am);
 
 /* ---- am_xfer.c: long messages that we send ---- */
 

@@ -52,9 +52,9 @@ struct fm {
 	struct cadge_wire *wire;
 	struct fm_events events;
 	uint32_t peers, window, packet_bytes;
-	bool uncredited; /* see fm_config */
-	bool debts;      /* somebody is owed half a window */
-	bool stuck;      /* the wire had no room */
+	bool uncredited;  /* see fm_config */
+	bool credits_due; /* somebody is owed half a window */
+	bool stuck;       /* the wire had no room */
 	int handled;
 	int64_t budget_bytes;
 	struct held *held; /* a ring, in the order of their coming */
@@ -181,9 +181,9 @@ int fm_end_message(struct fm_stream *out)
 }
 
 /* Tells peers that send and hear nothing from us how much they may send. */
-static void pay_debts(struct fm *fm)
+static void return_credits(struct fm *fm)
 {
-	fm->debts = false;
+	fm->credits_due = false;
 	for (uint32_t i = 0; i < fm->peers; i++) {
 		struct peer *peer = &fm->peer[i];
 		uint8_t *packet;
@@ -196,7 +196,7 @@ static void pay_debts(struct fm *fm)
 			packet = NULL;
 		}
 		fm->credit_packets += packet != NULL;
-		fm->debts |= packet == NULL;
+		fm->credits_due |= packet == NULL;
 	}
 }
 
@@ -242,7 +242,7 @@ static void handle(struct fm *fm, uint32_t number, const uint8_t *data, size_t b
 	fm->handled++;
 	fm->budget_bytes -= (int64_t)bytes;
 	if (!fm->uncredited && ++peer->owed >= fm->window / 2)
-		fm->debts = true;
+		fm->credits_due = true;
 	if (UNLIKELY(first && (in->open || handler >= FM_HANDLERS_MAX || !fm->handlers[handler]))) {
 		fm->packets_refused++;
 		return;
@@ -310,15 +310,15 @@ int fm_extract(struct fm *fm, size_t budget_bytes)
 		cadge_wire_release(fm->wire, held.data);
 	}
 	code = cadge_wire_progress(fm->wire, fm->handled ? 1 : ROUNDS);
-	if (UNLIKELY(fm->debts))
-		pay_debts(fm);
+	if (UNLIKELY(fm->credits_due))
+		return_credits(fm);
 	fm->budget_bytes = 0;
 	return code < 0 ? code : fm->handled;
 }
 
 bool fm_may_sleep(const struct fm *fm)
 {
-	return !fm->held_count && !fm->debts && !fm->stuck;
+	return !fm->held_count && !fm->credits_due && !fm->stuck;
 }
 
 /* ---- life ---- */

@@ -85,9 +85,9 @@ static void p2p_close(struct cadge_ctx *ctx)
 		return;
 	for (peer = 0; ctx->chan && peer < ctx->peers; peer++)
 		if (ctx->chan[peer].connected && p2p_disconnect(ctx, &ctx->chan[peer]))
-			mpi_world_spoil();
+			mpi_world_mark_unclean();
 	/* What MPI may still write to stays mapped until the process ends. */
-	if (!mpi_world_spoiled()) {
+	if (!mpi_world_is_unclean()) {
 		if (ctx->receive_pool)
 			munmap(ctx->receive_pool, ctx->receive_pool_bytes);
 		if (ctx->send_pool)
@@ -219,7 +219,7 @@ static int p2p_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 static void p2p_unbind(struct cadge_ctx *ctx, struct cadge_lend *lend, bool free)
 {
 	if (MPI_Request_free(&lend->request) != MPI_SUCCESS)
-		mpi_world_spoil();
+		mpi_world_mark_unclean();
 	lend->chan = NULL;
 	if (free)
 		CADGE_POOL_GIVE(ctx->free_lend, lend);
@@ -238,7 +238,7 @@ static void p2p_take_back(struct cadge_ctx *ctx, struct cadge_chan *chan)
 		    MPI_Test(&lend->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
 			p2p_unbind(ctx, lend, true);
 		} else {
-			mpi_world_spoil();
+			mpi_world_mark_unclean();
 			lend->chan = NULL;
 		}
 	}
@@ -264,7 +264,7 @@ static int p2p_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 		if (MPI_Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
 			CADGE_POOL_GIVE(ctx->free_send, send);
 		else
-			mpi_world_spoil();
+			mpi_world_mark_unclean();
 	}
 	memset(chan, 0, sizeof(*chan));
 	chan->tag_in = mpi_world_new_tag();

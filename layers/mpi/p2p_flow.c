@@ -134,7 +134,7 @@ static int p2p_down(struct cadge_chan *chan, struct cadge_sink *sink)
 {
 	if (chan->down)
 		return 0;
-	mpi_world_spoil();
+	mpi_world_mark_unclean();
 	chan->up = false;
 	chan->down = true;
 	sink->down(sink, chan->peer, CADGE_E_DOWN);

@@ -29,13 +29,13 @@ static void write_head(uint8_t *packet, enum kind kind, const struct flow *flow)
 	store16(packet + 6, 0);
 }
 
-static void into_debt(struct pm *pm, struct flow *flow)
+static void queue_report(struct pm *pm, struct flow *flow)
 {
-	if (flow->in_debt)
+	if (flow->report_queued)
 		return;
-	flow->in_debt = true;
-	flow->next_in_debt = pm->debts;
-	pm->debts = flow;
+	flow->report_queued = true;
+	flow->next_report = pm->reports;
+	pm->reports = flow;
 }
 
 static bool may_send(const struct pm *pm, const struct flow *flow)
@@ -78,7 +78,7 @@ static __attribute__((noinline)) void send_rest(struct pm *pm, struct flow *flow
 		int code = cadge_wire_send_held(pm->peer[flow->peer].link, held->packet, held->bytes);
 
 		if (code == CADGE_BUSY)
-			into_debt(pm, flow);
+			queue_report(pm, flow);
 		if (code != CADGE_DONE)
 			return;
 		pm->packets_again++;
@@ -104,7 +104,7 @@ int pm_send(struct pm *pm, uint32_t number, uint32_t peer, void *buffer, size_t 
 		return CADGE_DONE; /* in its turn */
 	code = cadge_wire_send_held(pm->peer[peer].link, packet, packet_bytes);
 	if (UNLIKELY(code != CADGE_DONE)) {
-		into_debt(pm, flow); /* where the link is down, it says so */
+		queue_report(pm, flow); /* where the link is down, it says so */
 		return CADGE_DONE;
 	}
 	flow->sent++;
@@ -184,14 +184,14 @@ static bool settle(struct pm *pm, struct flow *flow, bool idle)
 
 static void settle_all(struct pm *pm, bool idle)
 {
-	struct flow *flow = pm->debts, *next;
+	struct flow *flow = pm->reports, *next;
 
-	pm->debts = NULL;
+	pm->reports = NULL;
 	for (; flow; flow = next) {
-		next = flow->next_in_debt;
-		flow->in_debt = false;
+		next = flow->next_report;
+		flow->report_queued = false;
 		if (!settle(pm, flow, idle))
-			into_debt(pm, flow);
+			queue_report(pm, flow);
 	}
 }
 
@@ -200,7 +200,7 @@ static __attribute__((noinline)) void recall(struct pm *pm, struct channel *chan
 {
 	for (uint32_t i = 0; i < pm->peers; i++)
 		if (channel->flows[i].refused == REPORTED)
-			into_debt(pm, &channel->flows[i]);
+			queue_report(pm, &channel->flows[i]);
 }
 
 /* ---- receiving ---- */
@@ -214,7 +214,7 @@ static enum cadge_keep take_data(struct pm *pm, struct flow *flow, uint8_t *data
 		pm->dropped_after_nack++;
 		return CADGE_TAKEN;
 	}
-	into_debt(pm, flow);
+	queue_report(pm, flow);
 	if (UNLIKELY(!channel->idle || flow->channel != pm->running)) {
 		end_refusal(pm, flow, UNREPORTED);
 		return CADGE_TAKEN;
@@ -289,7 +289,7 @@ int pm_receive(struct pm *pm, uint32_t number, struct pm_packet **packet_out)
 	code = cadge_wire_progress(pm->wire, ROUNDS);
 	if (UNLIKELY(code < 0))
 		return code;
-	if (pm->debts)
+	if (pm->reports)
 		settle_all(pm, code == 0);
 	if (UNLIKELY(pm->remote_due))
 		pm_remote_settle(pm);
@@ -331,14 +331,14 @@ int pm_context_switch(struct pm *pm, uint32_t from, uint32_t to)
 	pm->running = to;
 	for (uint32_t i = 0; i < pm->peers; i++)
 		if (pm->channel[to].flows[i].sent != pm->channel[to].flows[i].next)
-			into_debt(pm, &pm->channel[to].flows[i]);
+			queue_report(pm, &pm->channel[to].flows[i]);
 	recall(pm, &pm->channel[to]);
 	return CADGE_DONE;
 }
 
 bool pm_may_sleep(const struct pm *pm)
 {
-	return !pm->debts && !pm->remote_due && !pm->channel[pm->running].first;
+	return !pm->reports && !pm->remote_due && !pm->channel[pm->running].first;
 }
 
 /* ---- life ---- */

@@ -36,8 +36,8 @@ struct flow {
 	/* in */
 	uint16_t expected, credited; /* taken, and said so */
 	enum refused refused;
-	bool in_debt; /* in the list of those that have something to say */
-	struct flow *next_in_debt;
+	bool report_queued; /* in the list of flows that have something to report */
+	struct flow *next_report;
 	uint32_t peer;
 	uint8_t channel;
 	struct held *held; /* a ring of a window */
@@ -83,7 +83,7 @@ struct pm {
 	struct pm_events events;
 	uint32_t peers, packet_bytes, window, buffers, channels;
 	uint32_t running;
-	struct flow *debts;
+	struct flow *reports;
 	bool remote_due; /* remote.c has something to send, or to find out */
 	struct pm_pins pins;
 	uint64_t no_send_buffer, nacks_sent, nacks_received, acks_alone, packets_again, dropped_after_nack,

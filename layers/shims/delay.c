@@ -55,7 +55,7 @@ struct held {
 struct delay_chan {
 	struct cadge_chan shim;
 	bool is_up, is_down;
-	bool is_paid;     /* send_ns was spent on what the inner layer was too busy to take */
+	bool is_charged;  /* send_ns was spent on what the inner layer was too busy to take */
 	bool is_spared;   /* the other end is the one that stalls and works */
 	uint64_t free_ns; /* when the next message may begin */
 	uint32_t head, held_count;
@@ -151,16 +151,16 @@ static uint64_t spin(const struct delay *delay, uint64_t begin_ns, uint64_t span
 /* Works for what goes out at once, and only once where it has to be tried again. */
 static void work(struct delay *delay, struct delay_chan *chan)
 {
-	if (!delay->send_ns || chan->is_spared || chan->is_paid)
+	if (!delay->send_ns || chan->is_spared || chan->is_charged)
 		return;
 	delay->worked_ns += spin(delay, shim_now_ns(), delay->send_ns) + delay->clock_ns;
-	chan->is_paid = true;
+	chan->is_charged = true;
 	delay->worked_sends++;
 }
 
 static int worked(struct delay_chan *chan, int code)
 {
-	chan->is_paid = chan->is_paid && code == CADGE_BUSY;
+	chan->is_charged = chan->is_charged && code == CADGE_BUSY;
 	return code;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of VMMC share: vmmc.c has life, updates and letters, memory.c exports and imports, redirect.c redirection. */
+/* What VMMC's files share: vmmc.c has life, updates and control messages, memory.c exports and imports, redirect.c redirection. */
 #ifndef CADGE_VMMC_STATE_H
 #define CADGE_VMMC_STATE_H
 
@@ -10,7 +10,7 @@
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * A letter is a packet: its head, little-endian, and for some kinds more bytes. All letters of a link leave in order, each
+ * A control message is a packet: its head, little-endian, and for some kinds more bytes. Those of a link leave in order, each
  * after the puts that were begun before it are visible.
  */
 enum control_kind {
@@ -32,7 +32,7 @@ struct vmmc_head {
 #define HEAD_BYTES  32u
 #define MORE_BYTES  512u /* a wire's key, or pieces */
 #define PIECE_BYTES 16u
-_Static_assert(VMMC_PIECES_MAX *PIECE_BYTES <= MORE_BYTES, "pieces fit into a letter");
+_Static_assert(VMMC_PIECES_MAX *PIECE_BYTES <= MORE_BYTES, "pieces fit into a control message");
 
 /* One that has to wait. */
 struct vmmc_control {
@@ -82,9 +82,9 @@ struct vmmc_link {
 	struct vmmc_op *ops, *idle_ops;
 	struct vmmc_import *imports;
 	struct vmmc_source *sources;
-	/* letters */
+	/* control messages */
 	struct vmmc_control *pool, *idle_controls, *first, **last;
-	uint64_t written; /* letters so far; the last one's number */
+	uint64_t written; /* control messages so far; the last one's number */
 	uint64_t visible; /* those up to this number may leave */
 	uint64_t asked;   /* what the quiet that is under way will bring `visible` to */
 	bool quieting;
@@ -122,7 +122,7 @@ struct vmmc {
 	struct vmmc_events events;
 	uint32_t peers, operations, notes;
 	bool in_order; /* packets come after the puts before them, without quiet */
-	bool stuck;    /* the wire had no room for a letter or a quiet */
+	bool stuck;    /* the wire had no room for a control message or a quiet */
 	int happened;
 	uint64_t nonce_all;
 	struct utlb utlb;
@@ -133,20 +133,20 @@ struct vmmc {
 	bool answers; /* some have come */
 	uint64_t withdrawals, withdrawals_answered;
 	uint64_t updates, updates_refused, updates_redirected, imports_refused;
-	uint64_t notes_sent, notes_received, letters_refused, letters_late;
+	uint64_t notes_sent, notes_received, controls_refused, controls_late;
 	uint64_t redirections, copied_bytes;
 	struct vmmc_link *links;
 };
 
 /* ---- vmmc.c ---- */
 
-/* Sends a letter, now or later. DONE or E_MEMORY; a note always finds room where link->idle_controls is not NULL. */
+/* Sends a control message, now or later. DONE or E_MEMORY; a note always finds room where link->idle_controls is not NULL. */
 int vmmc_send_control(struct vmmc_link *link, const struct vmmc_head *head, const void *more,
 		      size_t more_bytes);
 
 /* ---- memory.c ---- */
 
-/* The export that a letter of `peer` names, and that this peer may import; NULL: there is none (any more). */
+/* The export that a control message of `peer` names, and that this peer may import; NULL: there is none (any more). */
 struct vmmc_export *vmmc_find_export(struct vmmc *vmmc, uint32_t peer, const struct vmmc_head *head);
 void vmmc_unexported(struct vmmc_link *link, const struct vmmc_head *head);
 /* The answer to it; false: nobody asked. */

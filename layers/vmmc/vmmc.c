@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* VMMC: life, deliberate updates, and letters. See state.h. */
+/* VMMC: life, deliberate updates, and control messages. See state.h. */
 #include <stdlib.h>
 
 #include "vmmc/state.h"
 
-/* ---- letters ---- */
+/* ---- control messages ---- */
 
 static void write_head(uint8_t *to, const struct vmmc_head *head)
 {
@@ -28,7 +28,7 @@ static struct vmmc_head read_head(const uint8_t *from)
 	};
 }
 
-/* Whether the puts before a letter are visible; where that has to be asked for, asks for all that were begun so far. */
+/* Whether the puts before a control message are visible; where that has to be asked for, asks for all that were begun so far. */
 static bool may_leave(struct vmmc_link *link, uint64_t number)
 {
 	int code;
@@ -48,7 +48,7 @@ static bool may_leave(struct vmmc_link *link, uint64_t number)
 	return false;
 }
 
-/* A packet for a letter; NULL: not now. */
+/* A packet for a control message; NULL: not now. */
 static uint8_t *take_packet(struct vmmc_link *link)
 {
 	uint8_t *packet = cadge_wire_take(link->wire);
@@ -68,64 +68,64 @@ static bool send_packet(struct vmmc_link *link, uint8_t *packet, size_t bytes)
 	return true;
 }
 
-static void give_letter(struct vmmc_link *link, struct vmmc_control *letter)
+static void release_control(struct vmmc_link *link, struct vmmc_control *control)
 {
-	if (letter->pooled)
-		CADGE_POOL_GIVE(link->idle_controls, letter);
+	if (control->pooled)
+		CADGE_POOL_GIVE(link->idle_controls, control);
 	else
-		free(letter);
+		free(control);
 }
 
-/* Sends the letters that may leave. */
-static __attribute__((noinline)) void send_letters(struct vmmc_link *link)
+/* Sends the control messages that may leave. */
+static __attribute__((noinline)) void send_controls(struct vmmc_link *link)
 {
-	struct vmmc_control *letter;
+	struct vmmc_control *control;
 
-	while (link->up && !link->down && (letter = link->first) && may_leave(link, letter->number)) {
+	while (link->up && !link->down && (control = link->first) && may_leave(link, control->number)) {
 		uint8_t *packet = take_packet(link);
 
 		if (!packet)
 			return;
-		memcpy(packet, letter->data, letter->bytes);
-		if (!send_packet(link, packet, letter->bytes))
+		memcpy(packet, control->data, control->bytes);
+		if (!send_packet(link, packet, control->bytes))
 			return;
-		link->first = letter->next;
+		link->first = control->next;
 		if (!link->first)
 			link->last = &link->first;
-		give_letter(link, letter);
+		release_control(link, control);
 	}
 }
 
-static void forget_letters(struct vmmc_link *link)
+static void drop_controls(struct vmmc_link *link)
 {
-	struct vmmc_control *letter;
+	struct vmmc_control *control;
 
-	while ((letter = link->first)) {
-		link->first = letter->next;
-		give_letter(link, letter);
+	while ((control = link->first)) {
+		link->first = control->next;
+		release_control(link, control);
 	}
 	link->last = &link->first;
 }
 
-static int keep_letter(struct vmmc_link *link, const struct vmmc_head *head, const void *more,
-		       size_t more_bytes)
+static int queue_control(struct vmmc_link *link, const struct vmmc_head *head, const void *more,
+			 size_t more_bytes)
 {
-	struct vmmc_control *letter =
-		head->kind == CONTROL_NOTIFY ? CADGE_POOL_TAKE(link->idle_controls) : malloc(sizeof(*letter));
+	struct vmmc_control *control = head->kind == CONTROL_NOTIFY ? CADGE_POOL_TAKE(link->idle_controls)
+								    : malloc(sizeof(*control));
 
-	if (!letter)
+	if (!control)
 		return CADGE_E_MEMORY;
-	letter->next = NULL;
-	letter->pooled = head->kind == CONTROL_NOTIFY;
-	letter->number = link->written;
-	letter->bytes = (uint32_t)(HEAD_BYTES + more_bytes);
-	write_head(letter->data, head);
+	control->next = NULL;
+	control->pooled = head->kind == CONTROL_NOTIFY;
+	control->number = link->written;
+	control->bytes = (uint32_t)(HEAD_BYTES + more_bytes);
+	write_head(control->data, head);
 	if (more_bytes)
-		memcpy(letter->data + HEAD_BYTES, more, more_bytes);
-	*link->last = letter;
-	link->last = &letter->next;
-	link->vmmc->letters_late++;
-	send_letters(link);
+		memcpy(control->data + HEAD_BYTES, more, more_bytes);
+	*link->last = control;
+	link->last = &control->next;
+	link->vmmc->controls_late++;
+	send_controls(link);
 	return CADGE_DONE;
 }
 
@@ -142,7 +142,7 @@ int vmmc_send_control(struct vmmc_link *link, const struct vmmc_head *head, cons
 		if (send_packet(link, packet, HEAD_BYTES + more_bytes))
 			return CADGE_DONE;
 	}
-	return keep_letter(link, head, more, more_bytes);
+	return queue_control(link, head, more, more_bytes);
 }
 
 static bool take_note(struct vmmc_link *link, const struct vmmc_head *head)
@@ -174,7 +174,7 @@ static enum cadge_keep on_packet(void *arg, uint32_t peer, void *data, size_t by
 			good = vmmc_redirect_control(link, &head, (uint8_t *)data + HEAD_BYTES,
 						     bytes - HEAD_BYTES);
 	}
-	vmmc->letters_refused += !good;
+	vmmc->controls_refused += !good;
 	return CADGE_TAKEN;
 }
 
@@ -260,7 +260,7 @@ static void on_ended(void *arg, uint32_t peer, uint64_t number, int code)
 		link->quieting = false;
 		if (code == CADGE_DONE) {
 			link->visible = link->asked;
-			send_letters(link);
+			send_controls(link);
 		}
 		return;
 	}
@@ -276,7 +276,7 @@ static __attribute__((noinline)) void try_again(struct vmmc *vmmc)
 	vmmc->stuck = false;
 	for (uint32_t i = 0; i < vmmc->peers; i++)
 		if (vmmc->links[i].first)
-			send_letters(&vmmc->links[i]);
+			send_controls(&vmmc->links[i]);
 }
 
 int vmmc_progress(struct vmmc *vmmc, unsigned int rounds)
@@ -303,7 +303,7 @@ static void on_up(void *arg, uint32_t peer)
 
 	vmmc->links[peer].up = true;
 	vmmc->happened++;
-	send_letters(&vmmc->links[peer]); /* the ends of exports since connect */
+	send_controls(&vmmc->links[peer]); /* the ends of exports since connect */
 	vmmc->events.up(vmmc->events.arg, peer);
 }
 
@@ -363,7 +363,7 @@ int vmmc_disconnect(struct vmmc *vmmc, uint32_t peer)
 		return code;
 	link->wire = NULL;
 	link->up = false;
-	forget_letters(link);
+	drop_controls(link);
 	vmmc_forget_imports(link);
 	vmmc_end_redirections(link, false);
 	vmmc_drop_answered(vmmc);
@@ -382,7 +382,7 @@ void vmmc_close(struct vmmc *vmmc)
 	if (!vmmc)
 		return;
 	for (uint32_t i = 0; vmmc->links && i < vmmc->peers; i++) {
-		forget_letters(&vmmc->links[i]);
+		drop_controls(&vmmc->links[i]);
 		vmmc_forget_imports(&vmmc->links[i]);
 	}
 	cadge_wire_close(vmmc->wire);
@@ -433,7 +433,7 @@ int vmmc_open(const struct cadge_open_args *args, const struct vmmc_config *conf
 		.features = CADGE_WIRE_REMOTE,
 		.packet_bytes = HEAD_BYTES + MORE_BYTES,
 		.packets = config->notes + 2,
-		.operations = config->operations + 1, /* and the quiet of letters */
+		.operations = config->operations + 1, /* and the quiet of control messages */
 		.trusting = config->trusting,
 		.calls = &calls,
 		.arg = vmmc,
@@ -476,8 +476,8 @@ void vmmc_counters(const struct vmmc *vmmc, void (*each)(void *arg, const char *
 	each(arg, "notifications_received", vmmc->notes_received);
 	each(arg, "withdrawals", vmmc->withdrawals);
 	each(arg, "withdrawals_answered", vmmc->withdrawals_answered);
-	each(arg, "letters_late", vmmc->letters_late);
-	each(arg, "letters_refused", vmmc->letters_refused);
+	each(arg, "letters_late", vmmc->controls_late);
+	each(arg, "letters_refused", vmmc->controls_refused);
 	each(arg, "redirections", vmmc->redirections);
 	each(arg, "redirection_copied_bytes", vmmc->copied_bytes);
 	each(arg, "translation_hits", vmmc->utlb.hits);

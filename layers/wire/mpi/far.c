@@ -280,7 +280,7 @@ void cadge_wire_far_close(struct cadge_wire *wire)
 		good = completions(wire, true) == CADGE_DONE && cadge_wire_serve(wire) == CADGE_DONE &&
 		       poll(NULL, 0, 1) == 0;
 	if (far->outstanding) {
-		mpi_world_spoil();
+		mpi_world_mark_unclean();
 		mpi_world_keep(far->pool);
 	} else {
 		free(far->pool);

@@ -95,7 +95,7 @@ struct cadge_wire {
 	uint32_t polls;      /* without packets */
 	uint64_t flushes;
 	struct wire_far far;
-	bool spoiled; /* MPI may use packets and landings until the process ends */
+	bool unclean; /* MPI may use packets and landings until the process ends */
 	char why[160];
 	struct cadge_link links[];
 };

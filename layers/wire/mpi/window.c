@@ -39,7 +39,7 @@ static int window_failed(const struct cadge_open_args *args, const char *call, i
 
 	mpi_world_why(call, ret, why, sizeof(why));
 	/* MPI offers no way back from a collective call that failed here and may go on elsewhere. */
-	mpi_world_spoil();
+	mpi_world_mark_unclean();
 	if (!mpi_which_is_open_mpi())
 		return cadge_refuse(args, CADGE_E_LIBRARY, "%s", why);
 	return cadge_refuse(args, CADGE_E_LIBRARY, "%s (osc %s)", why,

@@ -47,15 +47,15 @@ bool cadge_wire_went_well(struct cadge_wire *wire, const char *call, int ret)
 }
 
 /* MPI may go on using the buffers of this wire. */
-static void spoil(struct cadge_wire *wire)
+static void mark_unclean(struct cadge_wire *wire)
 {
-	wire->spoiled = true;
-	mpi_world_spoil();
+	wire->unclean = true;
+	mpi_world_mark_unclean();
 }
 
 static void link_break(struct cadge_link *link)
 {
-	spoil(link->wire);
+	mark_unclean(link->wire);
 	link->state.broken = true;
 }
 
@@ -169,7 +169,7 @@ static __attribute__((noinline)) void find_left_over(struct cadge_wire *wire)
 
 		if (!cadge_wire_went_well(wire, "MPI_Test",
 					  MPI_Test(request_of(packet), &done, MPI_STATUS_IGNORE)))
-			spoil(wire);
+			mark_unclean(wire);
 		if (done) {
 			*at = packet->next;
 			cadge_packet_back(packet);
@@ -384,7 +384,7 @@ static void link_end(struct cadge_link *link)
 
 		/* of one that was cancelled MPI_Wait returns at once (MPI-3.1, section 3.8.4) */
 		if (MPI_Cancel(request) != MPI_SUCCESS || MPI_Wait(request, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-			spoil(wire);
+			mark_unclean(wire);
 		else
 			CADGE_POOL_GIVE(wire->landings, link->landing);
 	}
@@ -520,8 +520,8 @@ void cadge_wire_close(struct cadge_wire *wire)
 	for (uint32_t i = 0; i < wire->peers; i++)
 		absorb_past(&wire->links[i]);
 	if (cadge_packets_out(&wire->sets))
-		spoil(wire);
-	if (wire->spoiled) {
+		mark_unclean(wire);
+	if (wire->unclean) {
 		mpi_world_keep(wire->sets.first);
 	} else {
 		cadge_packet_sets_destroy(&wire->sets);

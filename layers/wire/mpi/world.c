@@ -130,12 +130,12 @@ void mpi_world_leave(void)
 	world.open--;
 }
 
-void mpi_world_spoil(void)
+void mpi_world_mark_unclean(void)
 {
 	world.unclean = true;
 }
 
-bool mpi_world_spoiled(void)
+bool mpi_world_is_unclean(void)
 {
 	return world.unclean;
 }

@@ -20,8 +20,8 @@ int mpi_world_enter(const struct cadge_open_args *args, const char *osc);
 void mpi_world_leave(void);
 /* Something is unfinished for good: from now on nothing waits for the other ranks, and MPI may still use its
  * buffers. */
-void mpi_world_spoil(void);
-bool mpi_world_spoiled(void);
+void mpi_world_mark_unclean(void);
+bool mpi_world_is_unclean(void);
 /* Keeps a block of malloc's that MPI may still read or write until the process ends. */
 void mpi_world_keep(void *memory);
 /* A tag for one connection. Comes round after so many connections that nothing of the old one is left. */

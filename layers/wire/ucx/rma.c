@@ -161,7 +161,7 @@ static void remotes_free(struct cadge_remote **list)
 void cadge_ucx_memory_destroy(struct cadge_ucx_memory *memory)
 {
 	remotes_free(&memory->remotes);
-	remotes_free(&memory->buried);
+	remotes_free(&memory->deferred);
 	while (memory->regions)
 		cadge_ucx_unexpose(memory, memory->regions);
 	while (memory->allocs)
@@ -201,7 +201,7 @@ void cadge_ucx_detach(struct cadge_remote *remote)
 	if (!CADGE_LIST_REMOVE(memory->remotes, remote))
 		return;
 	if (remote->rma->under_way) { /* the library may still read the key: it goes with the context */
-		CADGE_POOL_GIVE(memory->buried, remote);
+		CADGE_POOL_GIVE(memory->deferred, remote);
 		return;
 	}
 	ucp_rkey_destroy(remote->rkey);

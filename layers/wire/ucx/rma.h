@@ -28,7 +28,7 @@ struct cadge_ucx_memory {
 	ucp_context_h context;
 	struct cadge_ucx_alloc *allocs;
 	struct cadge_region *regions;
-	struct cadge_remote *remotes, *buried; /* buried: operations that go on may still use them */
+	struct cadge_remote *remotes, *deferred; /* deferred: operations that go on may still use them */
 };
 
 /* A peer's memory as seen from one channel. */

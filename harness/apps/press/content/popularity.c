@@ -49,8 +49,3 @@ uint32_t press_popularity_next(struct press_popularity *popularity)
 	}
 	return first;
 }
-
-double press_popularity_share(const struct press_popularity *popularity, uint32_t files)
-{
-	return files ? (double)popularity->below[files - 1] / TWO_TO_64 : 0;
-}

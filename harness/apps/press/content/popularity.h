@@ -23,7 +23,4 @@ void press_popularity_free(struct press_popularity *popularity);
 /* The file of the next request. */
 uint32_t press_popularity_next(struct press_popularity *popularity);
 
-/* The share of requests for the `files` most popular ones. */
-double press_popularity_share(const struct press_popularity *popularity, uint32_t files);
-
 #endif

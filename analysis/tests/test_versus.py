@@ -22,6 +22,7 @@ from cadge_analysis.stats import load
 from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.versus.against import Against, against
+from cadge_analysis.versus.as_data import document
 from cadge_analysis.versus.drift_words import moved_alike
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.sides import Side
@@ -75,6 +76,18 @@ def test_a_campaign_beside_itself(tmp_path: Path) -> None:
     assert found.missing == {}
     assert {change.judged.verdict for change in found.changes} == {Verdict.SAME}
     assert len(found.changes) == 2 * 2 * 2
+
+
+def test_lean_sides_answer_alike(tmp_path: Path) -> None:
+    """Without the bulk of their samples campaigns say of one another what they say with it."""
+    campaigns = made(tmp_path / "a", layers=LAYERS), made(tmp_path / "b", layers=LAYERS, seed=8, attempt_hook=slower)
+    whole = [side(one) for one in campaigns]
+    lean = [Side.lean(load.read(one)) for one in campaigns]
+    assert all(not sample.quantities and not sample.cpu for cell in lean[0].data.cells for sample in cell.samples)
+    assert document(against(*lean, 0.05)) == document(against(*whole, 0.05))
+    assert document(against(lean[0], lean[0], 0.05)) == document(against(whole[0], whole[0], 0.05))
+    ours, theirs = ([replace(one, series=series) for series in one.data.layers[:2]] for one in (lean[0], whole[0]))
+    assert document(against(*ours, 0.05)) == document(against(*theirs, 0.05))
 
 
 def test_what_became_slower_stands_first_and_backwards_it_became_faster(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ asks `gated`, `withheld_of` or `judged`, so that none concludes what the report 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +19,7 @@ from cadge_analysis.stats.disturbance import DISTURBED_MOST
 from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.measures import TAIL
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.twin import reason, twin_rate
 from cadge_results.uncollected import uncollected
 
@@ -67,9 +69,9 @@ def disturbed(data: Dataset) -> str:
     return say("judged.disturbed", share=share, n=len(samples), limit=DISTURBED_MOST)
 
 
-def withheld_of(data: Dataset) -> str:
-    """Return why the report of a campaign withholds its verdicts; "" where it gives them."""
-    return in_doubt(data) or (_of_main(compare(data), "").withheld if data.twins else "")
+def withheld_of(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> str:
+    """Return why the report of a campaign withholds its verdicts; "" where it gives them. numbers: as of `compare`."""
+    return in_doubt(data) or (_of_main(compare(data, numbers), "").withheld if data.twins else "")
 
 
 def gated(comparison: Comparison, verdicts: CampaignVerdicts | None = None) -> Comparison:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +22,7 @@ from cadge_analysis.page import pages, views
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.placing import Placed, placed
 from cadge_analysis.stats import compare, load
+from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.verify import printed
 from cadge_analysis.versus.against import Against
 from cadge_results import Campaign, Written, is_stream
@@ -46,24 +47,34 @@ def _stamp(data: load.Dataset, at: int | None) -> str:
 
 
 def page_of(
-    data: load.Dataset, *, title: str | None = None, beside: Against | None = None, baseline: str | None = None
+    data: load.Dataset,
+    *,
+    title: str | None = None,
+    beside: Against | None = None,
+    baseline: str | None = None,
+    numbers: Mapping[str, Numbers] | None = None,
 ) -> PageDocument:
-    """Return the page of a campaign. `beside`: it as the second side against an earlier one.
+    """Return the page of a campaign. `beside`: it as the second side against an earlier one. numbers: see `compare`.
 
     baseline: what layers are judged against, by its label, where that is not what the sweep declares. Raises
     BadInputError for one that the campaign does not have.
     """
     making = Making(title=title, baseline=baseline, epoch=epoch())
-    return made_as(data, making, beside)
+    return made_as(data, making, beside, numbers)
 
 
 @uncollected()
-def made_as(data: load.Dataset, making: Making, beside: Against | None = None) -> PageDocument:
+def made_as(
+    data: load.Dataset,
+    making: Making,
+    beside: Against | None = None,
+    numbers: Mapping[str, Numbers] | None = None,
+) -> PageDocument:
     """Return the page of a campaign as somebody chose it to be. Raises BadInputError."""
     if beside is not None:
         making = replace(making, against=beside.first, margin=beside.margin)
     return views.page(
-        compare.compare(judged_against(data, making.baseline)),
+        compare.compare(judged_against(data, making.baseline), numbers),
         title=making.title,
         generated=_stamp(data, making.epoch),
         beside=beside,

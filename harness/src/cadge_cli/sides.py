@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,39 +29,40 @@ class Campaigns:
         from cadge_results import Store
 
         self._store = Store(results or find_checkout().campaigns)
-        self._read: dict[str, Dataset] = {}
+        self._read: dict[str, Side] = {}
 
-    def read(self, campaign: str) -> Dataset:
-        """Return a campaign by what a user calls it; the last one where that is nothing."""
+    def side(self, campaign: str, *, lean: bool = False) -> Side:
+        """Return a campaign by what a user calls it; the last one where that is nothing. lean: as of `Side.lean`."""
         from cadge_analysis.stats.load import read
+        from cadge_analysis.versus.sides import Side
 
         found = with_launches(self._store.open(campaign or "last"))
         if found.campaign_id not in self._read:
-            self._read[found.campaign_id] = read(found)
+            data = read(found)
+            self._read[found.campaign_id] = Side.lean(data) if lean else Side(data.campaign_id, data)
         return self._read[found.campaign_id]
 
 
-def two_sides(results: Path | None, first: str, second: str) -> tuple[Side, Side]:
+def two_sides(results: Path | None, first: str, second: str, *, lean: bool) -> tuple[Side, Side]:
     """Return two campaigns, or two layers. Raises UsageError where one is the one and the other the other."""
     campaigns = Campaigns(results)
-    sides = _side(campaigns, first), _side(campaigns, second)
+    sides = _side(campaigns, first, lean=lean), _side(campaigns, second, lean=lean)
     if (sides[0].series is None) != (sides[1].series is None):
         raise UsageError(say("compare.one_layer"))
     return sides
 
 
-def _side(campaigns: Campaigns, text: str) -> Side:
-    from cadge_analysis.versus.sides import Side
+def _side(campaigns: Campaigns, text: str, *, lean: bool) -> Side:
     from cadge_harness.plan.catalogue import no_layer
 
     campaign, colon, layer = text.partition(":")
-    data = campaigns.read(campaign)
+    whole = campaigns.side(campaign, lean=lean)
     if not colon:
-        return Side(data.campaign_id, data)
-    known = {series.label: series for series in data.layers}
+        return whole
+    known = {series.label: series for series in whole.data.layers}
     if layer not in known:
-        raise UsageError(f"campaign {data.campaign_id}: {no_layer(layer, known)}")
-    return Side(f"{data.campaign_id}:{layer}", data, known[layer])
+        raise UsageError(f"campaign {whole.name}: {no_layer(layer, known)}")
+    return replace(whole, name=f"{whole.name}:{layer}", series=known[layer])
 
 
 def two_cells(results: Path | None, first: str, second: str, cell: str) -> tuple[tuple[Side, Cell], tuple[Side, Cell]]:
@@ -73,7 +75,7 @@ def two_cells(results: Path | None, first: str, second: str, cell: str) -> tuple
     found = []
     for text, layer in ((first, both[0]), (second, both[2])):
         campaign, _, own = text.partition(":")
-        data = campaigns.read(campaign)
+        data = campaigns.side(campaign).data
         # as compare calls a cell of two layers: the first word names both
         of_layers = both[1] and layer in {bare(series.label) for series in data.layers}
         found.append(_cell(data, (*split(own), *((layer, *shared[1:]) if of_layers else shared))))

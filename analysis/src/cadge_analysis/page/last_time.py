@@ -47,7 +47,7 @@ def changed_since(store: Store, campaign: Campaign, data: Dataset) -> str:
         return ""
     try:
         then = read(before)
-        found = against(Side(then.campaign_id, then), Side(data.campaign_id, data), MARGIN)
+        found = against(Side.lean(then), Side(data.campaign_id, data), MARGIN)
     except (AnalysisError, ResultsError) as error:
         return say("last_time.cannot_compare", campaign_id=before.campaign_id, error=error)
     return sentence(found, date=then.meta.created_utc[:10])

@@ -191,9 +191,9 @@ def _family(row: Row) -> tuple[str, str, str]:
 
 
 @uncollected()
-def compare(data: Dataset) -> Comparison:
-    """Return every measured cell beside its floor."""
-    numbers = CellNumbers(data)
+def compare(data: Dataset, numbers: Mapping[str, Numbers] | None = None) -> Comparison:
+    """Return every measured cell beside its floor. numbers: those of its cells, where they are at hand."""
+    numbers = CellNumbers(data) if numbers is None else numbers
     measured = [numbers[cell.point_id] for cell in data.cells if cell.samples]
     floors = Floors([n for n in measured if n.cell.series.kind == "floor"], data.plan.floors)
     layers = [n for n in measured if n.cell.series.kind == "layer"]

@@ -345,10 +345,19 @@ def _sample(
         cpu=cpu,
         steady=attempt.warmup is None or attempt.warmup.steady,
         disturbed=False,
-        counters=PackedCounts(sum((Counter(one) for one in attempt.counters), Counter())),
+        counters=PackedCounts(_together(attempt.counters)),
         counted_operations=attempt.counted_operations,
         counted=counted,
     )
+
+
+def _together(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return what endpoints counted, together, without what stayed 0."""
+    found: dict[str, int] = {}
+    for one in counters:
+        for name, often in one.items():
+            found[name] = found.get(name, 0) + often
+    return {name: often for name, often in found.items() if often > 0}
 
 
 def _usable(attempt: Attempt | None, file: PatternFile) -> bool:

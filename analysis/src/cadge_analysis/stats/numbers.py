@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median
 
 from cadge_analysis import units
@@ -20,7 +21,7 @@ OPERATIONS_MIN = 50
 """A launch's own median has at least so many operations behind it, else its row is marked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Numbers:
     """What a cell measured. `central` is that of the main quantity, in its base unit: ns (the p50), MB/s, 1/s, or own.
 
@@ -43,7 +44,6 @@ class Numbers:
     """How many times the lowest of several endpoints' own values the highest is, launch by launch."""
     operations_s: float
     others: Mapping[str, Estimate]
-    costs: Costs
     operations: int
     lost: int
     late: int
@@ -67,6 +67,11 @@ class Numbers:
         quantities = self.cell.case.file.quantities
         often = [quantities[name].title for name, seen in self.caveats.items() if 2 * seen > self.central.launches]
         return (*often, *(["few operations"] if self.thin else []))
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What an operation took of processors."""
+        return costs_of(self.cell.samples, self.cell.case.file.roles_of(self.cell.case.workload))
 
     @property
     def more_is_better(self) -> bool:
@@ -140,6 +145,31 @@ class CellNumbers(Mapping[str, Numbers]):
         return len(self._cells)
 
 
+def lean(data: Dataset) -> tuple[Dataset, Mapping[str, Numbers]]:
+    """Return a campaign without the bulk of its samples, and what they gave, by point.
+
+    For comparing campaigns: of a sample stay its launch, its operations and the load that it was offered. Percentiles
+    other than those of `Numbers`, costs and counters need the whole one.
+    """
+    measured: dict[str, Numbers] = {}
+
+    def without_bulk(cells: Sequence[Cell]) -> Iterator[Cell]:
+        for cell in cells:
+            rule = cell.case.file.one_load
+            kept = {rule.offered} if rule else set()
+            made = replace(cell, samples=tuple(_lean(sample, kept) for sample in cell.samples))
+            if cell.samples:
+                measured[cell.point_id] = replace(_numbers(cell), cell=made)
+            yield made
+
+    return replace(data, cells=tuple(without_bulk(data.cells)), twins=tuple(without_bulk(data.twins))), measured
+
+
+def _lean(sample: Sample, kept: Collection[str]) -> Sample:
+    quantities = {name: one for name, one in sample.quantities.items() if name in kept} if kept else {}
+    return replace(sample, quantities=quantities, cpu=(), counters={})
+
+
 def _numbers(cell: Cell) -> Numbers:
     samples, file = cell.samples, cell.case.file
     measures = [dict(sample.quantities.items()) for sample in samples]  # unpacked once
@@ -156,7 +186,6 @@ def _numbers(cell: Cell) -> Numbers:
             others[name] = intervals.over_launches(found)
         if quantity.caveat and any(found):
             caveats[name] = sum(value > 0 for value in found)
-    roles = file.roles_of(cell.case.workload)
     operations = sum(sample.operations for sample in samples)
     elapsed = sum(sample.elapsed_ns for sample in samples)
     return Numbers(
@@ -176,7 +205,6 @@ def _numbers(cell: Cell) -> Numbers:
         apart=apart(main, file.main_quantity),
         operations_s=units.per_second(operations, elapsed) if elapsed else 0.0,
         others=others,
-        costs=costs_of(samples, roles),
         operations=operations,
         lost=sum(sample.lost for sample in samples),
         late=sum(sample.late for sample in samples),

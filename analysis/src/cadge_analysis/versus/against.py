@@ -206,7 +206,7 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
     between = None if pairs or across_hosts else drift(first, second)
     cells_of = [(one.ours, one.theirs, one.shift) for one in found]
     if pairs:
-        ruling = within_campaign(first.data, cells_of, margin)
+        ruling = within_campaign(first, cells_of, margin)
     else:
         own = {side.name: side.withheld for side in (first, second)}
         ruling = between_campaigns(cells_of, between, margin, withheld=own)

@@ -20,10 +20,11 @@ from cadge_analysis.stats.inference.drifted import Drifted
 from cadge_analysis.stats.inference.paired_verdicts import PairedVerdict, verdicts
 from cadge_analysis.stats.inference.shift import Shift
 from cadge_analysis.stats.inference.verdict import Judged, Verdict, adjusted, judge
-from cadge_analysis.stats.load import Cell, Dataset
+from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.numbers import Numbers
 from cadge_analysis.stats.pairing import Pairing
 from cadge_analysis.versus.drift import Drift
+from cadge_analysis.versus.sides import Side
 
 say = partial(messages.say, "versus")
 
@@ -77,20 +78,20 @@ def _judge(pairs: Sequence[Pair], shifts: Sequence[Drifted], margin: float) -> l
     return judge(list(zip(shifts, better, strict=True)), margin)
 
 
-def within_campaign(data: Dataset, pairs: Sequence[Pair], margin: float) -> Ruling:
-    """Judge cells of one campaign, paired by round."""
+def within_campaign(side: Side, pairs: Sequence[Pair], margin: float) -> Ruling:
+    """Judge cells of one campaign, paired by round. side: one of both."""
     shifts = tuple(Drifted(shift) for _, _, shift in pairs)
     if all(ours.cell.point_id == theirs.cell.point_id for ours, theirs, _ in pairs):
         # a series beside itself: no round says anything of the next one
         families, withheld, looks = {}, "", None
     else:
-        found = judged(compare(data))
+        found = judged(compare(side.data, side.by_point))
         families, withheld, looks = {one.key: one for one in found.families}, found.withheld, found.looks
     concerned = [one for ours, _, _ in pairs if (one := families.get(_family(ours.cell))) is not None]
     if not withheld and any(one.withheld for one in concerned):
         withheld = say("judging.rounds_alike")
     correlation = max((one.correlation for one in concerned), default=0.0)
-    pairing = Pairing(data, looks)
+    pairing = Pairing(side.data, looks)
     paired = [pairing.compared(theirs.cell, ours.cell, theirs.by_round, ours.by_round) for ours, theirs, _ in pairs]
     made = verdicts(
         {at: one.pairs for at, one in enumerate(paired)},

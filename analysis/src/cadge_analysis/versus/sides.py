@@ -9,7 +9,7 @@ from functools import cached_property
 
 from cadge_analysis.judged import withheld_of
 from cadge_analysis.stats.load import Cell, Dataset, Series
-from cadge_analysis.stats.numbers import CellNumbers, Numbers
+from cadge_analysis.stats.numbers import CellNumbers, Numbers, lean
 
 Key = tuple[str, str, str, str]
 """Series (empty where each side is one series), place, wait mode, workload: what makes two cells the same one."""
@@ -22,6 +22,14 @@ class Side:
     name: str
     data: Dataset
     series: Series | None = None
+    measured: Mapping[str, Numbers] | None = None
+    """What the whole campaign measured, by point, where that is at hand."""
+
+    @classmethod
+    def lean(cls, data: Dataset) -> Side:
+        """Return a campaign that keeps what comparing asks of it; `--cell` and the page of a comparison ask more."""
+        kept, measured = lean(data)
+        return cls(data.campaign_id, kept, measured=measured)
 
     @cached_property
     def cells(self) -> Mapping[Key, Cell]:
@@ -47,7 +55,7 @@ class Side:
     @cached_property
     def by_point(self) -> Mapping[str, Numbers]:
         """What the whole campaign measured, by point."""
-        return CellNumbers(self.data)
+        return CellNumbers(self.data) if self.measured is None else self.measured
 
     @cached_property
     def numbers(self) -> Mapping[Key, Numbers]:
@@ -68,7 +76,7 @@ class Side:
     @cached_property
     def withheld(self) -> str:
         """Why the campaign's own report withholds its verdicts; "" where it gives them."""
-        return withheld_of(self.data)
+        return withheld_of(self.data, self.by_point)
 
     def key(self, cell: Cell) -> Key:
         """Return what makes a cell of the other side the same one."""

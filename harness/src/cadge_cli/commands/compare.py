@@ -137,7 +137,7 @@ def compare(
         refuse_options(("vary",), "is for --format html")
     wanted = [_fail_on(text) for text in fail_on]
     share = margin_of(margin)
-    sides = two_sides(results, first, second)
+    sides = two_sides(results, first, second, lean=kind != "html")  # the page shows tails
     found = against(*sides, share, across_hosts=across_hosts)
     data = document(found)
     text = _page(found, sides, vary) if kind == "html" else edition(_blocks(found, everything=everything), kind)

@@ -84,16 +84,15 @@ def history(
 
 def _campaigns(names: tuple[str, ...], results: Path | None) -> list[Side]:
     """Return the named campaigns, each once; all that have launches where none is named."""
-    from cadge_analysis.versus.sides import Side
     from cadge_results import Store
 
     campaigns = Campaigns(results)
     if names:
-        read = [campaigns.read(name) for name in names]
+        sides = [campaigns.side(name, lean=True) for name in names]
     else:
         store = Store(results or find_checkout().campaigns)
-        read = [campaigns.read(str(one.path)) for one in store.campaigns() if one.launch_ids()]
-    found = {data.campaign_id: Side(data.campaign_id, data) for data in read}
+        sides = [campaigns.side(str(one.path), lean=True) for one in store.campaigns() if one.launch_ids()]
+    found = {side.name: side for side in sides}
     if len(found) < 2:
         have = f"there is {len(found)}" if found else "there is none"
         raise NothingSelectedError(

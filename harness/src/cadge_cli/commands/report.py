@@ -121,10 +121,11 @@ def report(
         from cadge_analysis.versus.against import against as set_beside
         from cadge_analysis.versus.sides import Side
 
-        both = Campaigns(results)
-        earlier, data_of = both.read(against), both.read(str(found.path))
-        sides = Side(earlier.campaign_id, earlier), Side(data_of.campaign_id, data_of)
-        page = reports.page_of(data_of, beside=set_beside(*sides, share), baseline=baseline)
+        earlier = Campaigns(results).side(against, lean=True)  # before the other one is read: its bulk is gone by then
+        data_of = read(found)
+        side = Side(data_of.campaign_id, data_of)
+        beside = set_beside(earlier, side, share)
+        page = reports.page_of(data_of, beside=beside, baseline=baseline, numbers=side.by_point)
     if kind != "html" and out is None:
         return output.finish(EXIT_OK, None, [reports.edition(page, kind).removesuffix("\n")])
     path = out or check_no_link(found.layout.report)

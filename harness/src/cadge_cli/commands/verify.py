@@ -169,9 +169,8 @@ def _of_report(file: Path, campaign: str | None, results: Path | None) -> tuple[
     data = read(found, afresh=True)  # the raw files, not what a cache says of them
     making, beside = Making.of(report.making), None
     if making.against is not None:
-        earlier = Campaigns(results).read(making.against)
-        sides = Side(earlier.campaign_id, earlier), Side(data.campaign_id, data)
-        beside = set_beside(*sides, making.margin or 0.05)
+        earlier = Campaigns(results).side(making.against, lean=True)
+        beside = set_beside(earlier, Side(data.campaign_id, data), making.margin or 0.05)
     with drawn_afresh():
         page = reports.made_as(data, making, beside)
     outcome = check_all(texts, dict(reports.files(page, name, parted=bool(report.pages))), elsewhere)

@@ -39,7 +39,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from math import comb, inf, pi, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -162,21 +161,15 @@ def _quartile_apart(groups: Sequence[Sequence[CellMove]]) -> float:
     Pairs are counted, not made: of n cells those not farther apart than x take n log n steps, and the quartile is the
     least x that has a quarter of them. Halving the distance of two floats, as the whole numbers that order them, ends.
     """
-    every, alike = [], []
-    for cells in groups:
-        series: dict[str, list[float]] = defaultdict(list)
-        for one in cells:
-            series[one.series].append(one.shift)
-        alike += [np.sort(shifts) for shifts in series.values()]
-        every.append(np.sort([one.shift for one in cells]))
+    every = [_Ordered.of(cells) for cells in groups]
 
     def twice_within(most: float) -> int:
-        return sum(map(_twice_within, every, repeat(most))) - sum(map(_twice_within, alike, repeat(most)))
+        return sum(one.twice_within(most) for one in every)
 
     pairs = twice_within(inf) // 2
     if not pairs:
         return 0.0
-    low, high = 0, int(np.float64(max(np.ptp(shifts) for shifts in every)).view(np.int64)) + 1
+    low, high = 0, int(np.float64(max(np.ptp(one.shifts) for one in every)).view(np.int64)) + 1
     while low < high:
         middle = (low + high) // 2
         if twice_within(float(np.int64(middle).view(np.float64))) > (pairs - 1) // 4 * 2:
@@ -186,8 +179,30 @@ def _quartile_apart(groups: Sequence[Sequence[CellMove]]) -> float:
     return float(np.int64(low).view(np.float64))
 
 
-def _twice_within(ordered: NDArray[np.float64], most: float) -> int:
-    """Return how many pairs of values in order are at most so far apart, from either end: rounding has no side."""
-    upwards = np.searchsorted(ordered, ordered + most, side="right")
-    downwards = np.searchsorted(ordered, ordered - most, side="left")
-    return int((upwards - downwards).sum()) - len(ordered)
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """Cells in the order of their shifts, with the number of each one's series.
+
+    `before`: of each place and series, how many of its cells come before.
+    """
+
+    shifts: NDArray[np.float64]
+    series: NDArray[np.int64]
+    before: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, cells: Sequence[CellMove]) -> _Ordered:
+        """Sort cells."""
+        shifts = np.array([one.shift for one in cells])
+        order = shifts.argsort()
+        names, series = np.unique([one.series for one in cells], return_inverse=True)
+        is_of = series[order, None] == np.arange(len(names))
+        before = np.concatenate([np.zeros((1, len(names)), np.int32), is_of.cumsum(0, np.int32)])
+        return cls(shifts[order], series[order], before)
+
+    def twice_within(self, most: float) -> int:
+        """Return how many pairs of two series are at most so far apart, from either end: rounding has no side."""
+        upwards = self.shifts.searchsorted(self.shifts + most, side="right")
+        downwards = self.shifts.searchsorted(self.shifts - most, side="left")
+        alike = self.before[upwards, self.series] - self.before[downwards, self.series]
+        return int((upwards - downwards - alike).sum())

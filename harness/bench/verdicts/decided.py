@@ -15,15 +15,27 @@ from pathlib import Path
 from statistics import median, stdev
 
 from cadge_analysis.judged import judged
+from cadge_analysis.making import Making
+from cadge_analysis.reopen import carried
+from cadge_analysis.report import judged_against
 from cadge_analysis.stats.compare import Row, compare
 from cadge_analysis.stats.family_verdicts import judge_families
 from cadge_analysis.stats.inference.look_plan import looks_planned
 from cadge_analysis.stats.inference.verdict import Verdict
-from cadge_analysis.stats.load import Case, read
+from cadge_analysis.stats.load import Case, Dataset, read
 from cadge_analysis.stats.pairing import PairedRatios, Pairing
+from cadge_analysis.verify import printed
 from cadge_results import Campaign
 
 SIZES = (0.02, 0.05, 0.10, 0.25, inf)
+
+
+def data_of(path: Path) -> Dataset:
+    """Return a campaign by its folder or its report."""
+    if path.is_dir():
+        return read(Campaign(path))
+    found = printed(path.read_text(encoding="utf-8"), path.name)
+    return judged_against(carried(found.data, path.name).data, Making.of(found.making).baseline)
 
 
 def main() -> None:
@@ -31,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("campaigns", nargs="+", type=Path)
     for path in parser.parse_args().campaigns:
-        comparison = compare(read(Campaign(path)))
+        comparison = compare(data_of(path))
         whole, pairing = judged(comparison), Pairing(comparison.data, looks_planned(comparison.data.plan))
         cases: dict[Case, list[Row]] = defaultdict(list)
         for row in comparison.rows:

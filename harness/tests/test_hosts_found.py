@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cadge_cli import hosts
+from cadge_cli.words import say
 from cadge_harness.paths import Checkout
 from cadge_harness.run.findings import NeededProgram
 from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
@@ -219,7 +220,7 @@ def test_plan_shows_the_hosts(inventory: Path, cadge: Cadge, checkout: Checkout)
     checkout.driver.unlink()
     answer = cadge(*command)
     assert (answer.code, "login" in answer.out) == (0, False)
-    assert "no host was checked, for there is no build to copy to them: make build" in answer.err
+    assert say("plan.no_build") in answer.err
     checkout.driver.write_bytes(driver)
     sweep = checkout.sweeps / "tiny.yml"
     sweep.write_text(sweep.read_text() + "places: [within]\n")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cadge_analysis import messages
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.study import claims
 
@@ -35,25 +37,36 @@ def test_all_are_listed(cadge: Callable[..., Answer], monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "message", "values"),
     [
-        ({"tested": [{"study": "nobody"}]}, "hypothesis 1: there is no study nobody"),
-        ({"tested": [{"study": "trapeze", "section": "The moon"}]}, "study trapeze has no section The moon"),
-        ({"tested": [{"sweep": "nothing"}]}, "there is no sweep nothing"),
-        ({"tested": [{"pattern": "none"}]}, "there is no pattern none"),
-        ({"tested": [{"section": "The copy"}]}, "give a study, a sweep or a pattern"),
-        ({"published": [{"study": "trapeze", "figure": "speed"}]}, "study trapeze has no figure speed"),
-        ({"cannot": "no such card"}, "either where it is tested, or why it cannot be"),
-        ({"tested": []}, "either where it is tested, or why it cannot be"),
+        ({"tested": [{"study": "nobody"}]}, "none_called", {"kind": "study", "name": "nobody"}),
+        (
+            {"tested": [{"study": "trapeze", "section": "The moon"}]},
+            "study_has_none",
+            {"study": "trapeze", "kind": "section", "name": "The moon"},
+        ),
+        ({"tested": [{"sweep": "nothing"}]}, "none_called", {"kind": "sweep", "name": "nothing"}),
+        ({"tested": [{"pattern": "none"}]}, "none_called", {"kind": "pattern", "name": "none"}),
+        ({"tested": [{"section": "The copy"}]}, "give_study_sweep_pattern", {}),
+        (
+            {"published": [{"study": "trapeze", "figure": "speed"}]},
+            "study_has_none",
+            {"study": "trapeze", "kind": "figure", "name": "speed"},
+        ),
+        ({"cannot": "no such card"}, "give_either_where_tested", {}),
+        ({"tested": []}, "give_either_where_tested", {}),
     ],
 )
-def test_what_is_named_has_to_be_there(tmp_path: Path, change: dict[str, object], why: str) -> None:
+def test_what_is_named_has_to_be_there(
+    tmp_path: Path, change: dict[str, object], message: str, values: dict[str, str]
+) -> None:
     shutil.copytree(STUDIES, tmp_path / "studies")
     path = tmp_path / "studies" / claims.HYPOTHESES
     document = yaml.safe_load(path.read_text())
     document["hypotheses"][0] |= change
     path.write_text(yaml.safe_dump(document))
-    with pytest.raises(BadInputError, match=why):
+    why = messages.say("study", f"hypothesis_file.{message}", **values)
+    with pytest.raises(BadInputError, match=re.escape(why)):
         claims.read(tmp_path / "studies", SWEEPS, PATTERNS)
 
 

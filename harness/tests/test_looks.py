@@ -20,6 +20,7 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 import cadge_cli.looks
 from cadge_cli.commands import run as commands_run
+from cadge_cli.words import say
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.timemodel import TimeModel
 from cadge_harness.run import request
@@ -276,7 +277,7 @@ def test_verify_makes_decisions_again(looked_at: Checkout, cadge: Cadge) -> None
     answer = cadge("verify")
     assert answer.code == 7
     assert "decisions/look-1.json" in answer.out
-    assert "its launches decide otherwise" in answer.out
+    assert say("looks.decide_otherwise") in answer.out
     assert "--repair" not in answer.out
 
 

@@ -314,7 +314,7 @@ def test_hosts_see_what_campaigns_use_of_tmp(own_state: Path, tmp_path: Path, mo
         assert same.notes == ()
         monkeypatch.setenv("CADGE_ROOT", str(inside_tmp / "other"))
         own = testbeds.resolve("emulated")
-        assert f"do not see {inside_tmp}/other: others are made" in own.notes[0]
+        assert f"do not see {inside_tmp}/other: 2 hosts are made" in own.notes[0]
         (there,) = testbeds.status()["own"]
         assert there["folder"] != testbeds.status()["folder"]
         testbeds.release(own)

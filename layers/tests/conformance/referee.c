@@ -223,7 +223,7 @@ void set_kill(struct set *set)
 	set->launcher = 0;
 }
 
-static void say_status(char *out, size_t bytes, const char *who, int status)
+static void describe_status(char *out, size_t bytes, const char *who, int status)
 {
 	if (WIFSIGNALED(status))
 		snprintf(out, bytes, "%s was killed by signal %d (%s)", who, WTERMSIG(status),
@@ -234,7 +234,7 @@ static void say_status(char *out, size_t bytes, const char *who, int status)
 }
 
 /* The part of a layer's name that its files have: of am-foo, of am-foo@label and of a module am-foo.so, foo. */
-static const char *say_substrate(const struct options *opt, int *letters)
+static const char *describe_substrate(const struct options *opt, int *letters)
 {
 	const char *name = opt->layer ? opt->layer : opt->module, *slash = strrchr(name, '/');
 	const char *dash = strchr(slash ? slash + 1 : name, '-');
@@ -244,7 +244,7 @@ static const char *say_substrate(const struct options *opt, int *letters)
 }
 
 /* Adds what sanitizers reported of ranks to the reason, and what to do about a library's leak. False: nothing. */
-static bool say_reports(const struct options *opt, char *reason, size_t reason_bytes)
+static bool describe_reports(const struct options *opt, char *reason, size_t reason_bytes)
 {
 	size_t ended = strlen(reason);
 	char summary[REASON_BYTES];
@@ -254,7 +254,7 @@ static bool say_reports(const struct options *opt, char *reason, size_t reason_b
 	if (!reports_take(summary, sizeof(summary)))
 		return false;
 	said = ended ? strchr(summary, ':') : summary; /* how a rank ended says that a sanitizer reports */
-	substrate = say_substrate(opt, &letters);
+	substrate = describe_substrate(opt, &letters);
 	snprintf(reason + ended, reason_bytes - ended, "%s", said ? said : "");
 	ended = strlen(reason);
 	if (strstr(summary, " leaked in ")) { /* a sentence with a full stop, which goes on here */
@@ -299,21 +299,21 @@ int set_quit(struct set *set, char *reason, size_t reason_bytes)
 		else
 			set->pids[i] = 0;
 		if (!WIFEXITED(status) || WEXITSTATUS(status)) {
-			say_status(reason, reason_bytes, who, status);
+			describe_status(reason, reason_bytes, who, status);
 			result = -1;
 		}
 	}
 	if (set->mpirun && !result)
 		memset(set->pids, 0, sizeof(set->pids));
 	/* Ranks may have ended with 0, as far as their launcher says. */
-	if (say_reports(set->opt, reason, reason_bytes))
+	if (describe_reports(set->opt, reason, reason_bytes))
 		result = -1;
 	set_kill(set);
 	return result;
 }
 
 /* Why the socket of a rank closed. */
-static void say_death(struct set *set, unsigned int i, struct outcome *out)
+static void describe_death(struct set *set, unsigned int i, struct outcome *out)
 {
 	char who[64];
 	int status;
@@ -321,7 +321,7 @@ static void say_death(struct set *set, unsigned int i, struct outcome *out)
 	snprintf(who, sizeof(who), "rank %u (last seen: %s)", i, set->notes[i]);
 	if (!set->mpirun && reap(set->pids[i], 2 * NS_PER_S, &status)) {
 		set->pids[i] = 0;
-		say_status(out->reason, sizeof(out->reason), who, status);
+		describe_status(out->reason, sizeof(out->reason), who, status);
 	} else {
 		snprintf(out->reason, sizeof(out->reason), "%s died", who);
 	}
@@ -338,7 +338,7 @@ static void blame_the_dead(struct set *set, unsigned int i, struct outcome *out)
 		if (k != i && set->pids[k] > 0 && reap(set->pids[k], NS_PER_S / 10, &status)) {
 			set->pids[k] = 0;
 			snprintf(who, sizeof(who), "rank %u (last seen: %s)", k, set->notes[k]);
-			say_status(out->reason, sizeof(out->reason), who, status);
+			describe_status(out->reason, sizeof(out->reason), who, status);
 		}
 }
 
@@ -356,7 +356,7 @@ static bool packet_handle(struct set *set, unsigned int i, const struct test *te
 		set->socks[i] = -1;
 		if (test->ends_set && i != 0)
 			return false;
-		say_death(set, i, out);
+		describe_death(set, i, out);
 		return true;
 	}
 	switch (p.kind) {

@@ -71,7 +71,7 @@ static int call(const char *run, unsigned int other, unsigned int number)
 	return -1;
 }
 
-bool mpirun_meet(struct rank *rank, const char *run)
+bool mpirun_exchange(struct rank *rank, const char *run)
 {
 	struct sockaddr_un name;
 	const socklen_t bytes = name_rank(run, rank->number, &name);

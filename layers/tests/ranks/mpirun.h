@@ -11,6 +11,6 @@
  */
 __attribute__((noreturn)) void mpirun_become(size_t test, enum cadge_place place, unsigned int ranks);
 /* In a rank whose number and count are set: fills rank->to. False: errno says why. */
-bool mpirun_meet(struct rank *rank, const char *run);
+bool mpirun_exchange(struct rank *rank, const char *run);
 
 #endif

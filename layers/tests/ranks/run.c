@@ -165,7 +165,7 @@ static int be_rank_of_mpirun(char **words)
 	};
 
 	alarm(DEADLINE_S);
-	if (rank.number >= RANKS_MAX || !mpirun_meet(&rank, words[2])) {
+	if (rank.number >= RANKS_MAX || !mpirun_exchange(&rank, words[2])) {
 		perror("a rank of mpirun");
 		return 1;
 	}

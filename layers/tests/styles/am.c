@@ -17,8 +17,8 @@ static void test_words_and_payloads(struct rank *rank)
 	unsigned int asked = 0;
 
 	am_begin(rank);
-	meet_other();
-	meet_all();
+	map_other();
+	barrier_all();
 	for (uint32_t count = 0; rank->number && count <= AM_WORDS_MAX; count++) {
 		const size_t most = am_medium_bytes_max(am, count);
 		const size_t lengths[] = {0, 1, 7, 100, 2053, most - 1, most};
@@ -75,12 +75,12 @@ static void test_tables(struct rank *rank)
 	       am_set_handler(endpoint, last_handler, on_zero_reply) == CADGE_DONE &&
 		       am_set_handler(endpoint, AM_HANDLERS_MAX, on_zero_reply) == CADGE_E_ARGUMENT,
 	       "set_handler");
-	meet_other();
+	map_other();
 	EXPECT(rank,
 	       am_map(endpoint, last_name, 1 - rank->number, 0, TAG) == CADGE_DONE &&
 		       am_map(endpoint, AM_NAMES_MAX, 1 - rank->number, 0, TAG) == CADGE_E_ARGUMENT,
 	       "map");
-	meet_all();
+	barrier_all();
 	for (unsigned int i = 0; i < sizeof(wrong_handlers) / sizeof(*wrong_handlers); i++)
 		EXPECT(rank,
 		       am_request(endpoint, 0, wrong_handlers[i], NULL, NULL, 0) == CADGE_E_ARGUMENT &&
@@ -105,23 +105,23 @@ static void test_tags(struct rank *rank)
 	am_begin(rank);
 	untagged = am_endpoint_allocate(am);
 	am_set_handler(untagged, ECHO, am_echo);
-	meet_other();
-	meet_all();
+	map_other();
+	barrier_all();
 	for (unsigned int i = 0; rank->number && i < TAGS; i++) {
 		words.word[0] = i;
 		am_map(endpoint, 1, 0, am_endpoint_number(untagged), tags[i]);
 		request(1, ECHO, &words, NULL, 0);
 		expect_return(AM_BAD_TAG, ECHO, i + 1, &words, 0, 0);
 	}
-	meet_all();
+	barrier_all();
 	am_set_tag(untagged, AM_TAG_ALL);
-	meet_all();
+	barrier_all();
 	for (unsigned int i = 0; rank->number && i < TAGS; i++) {
 		am_map(endpoint, 1, 0, am_endpoint_number(untagged), tags[i]);
 		request(1, ECHO, &words, NULL, 0);
 		await(&answered, i + 1, "a reply");
 	}
-	meet_all();
+	barrier_all();
 	if (rank->number) {
 		am_map(endpoint, 1, 0, 0, AM_TAG_ALL);
 		request(1, ECHO, &words, NULL, 0);
@@ -157,15 +157,15 @@ static void test_one_reply_and_no_more(struct rank *rank)
 	am_begin(rank);
 	am_set_handler(endpoint, BREAK_RULES, on_break_rules);
 	am_set_handler(endpoint, BREAK_MORE, on_break_more);
-	meet_other();
-	meet_all();
+	map_other();
+	barrier_all();
 	if (rank->number) {
 		request(0, BREAK_RULES, NULL, NULL, 0);
 		await(&answered, 1, "a reply");
 	} else {
 		await(&handled, 1, "a request");
 	}
-	meet_all();
+	barrier_all();
 	EXPECT(rank, handled + answered == 1, "what was refused was sent: %u requests and %u replies",
 	       handled, answered);
 	am_end();
@@ -179,7 +179,7 @@ static void test_credits(struct rank *rank)
 	unsigned int sent = 0;
 
 	am_begin(rank);
-	meet_other();
+	map_other();
 	meet(rank, 0, 2); /* nobody polls meanwhile */
 	if (rank->number) {
 		const uint64_t until_ns = clock_ns() + UINT64_C(200000000);
@@ -199,7 +199,7 @@ static void test_credits(struct rank *rank)
 	}
 	if (rank->number == 0)
 		await(&handled, MESSAGES, "requests");
-	meet_all();
+	barrier_all();
 	if (rank->number == 0)
 		EXPECT(rank, counter("acknowledgements") >= MESSAGES / WINDOW, "who told the sender?");
 	am_end();
@@ -214,7 +214,7 @@ static void test_switched_off(struct rank *rank)
 
 	trusting = uncredited = true;
 	am_begin(rank);
-	meet_other();
+	map_other();
 	EXPECT(rank, am_map(endpoint, 0, 1 - rank->number, 0, TAG + 1) == CADGE_DONE, "map");
 	meet(rank, 0, 2); /* nobody polls meanwhile */
 	for (const uint64_t until_ns = deadline(); rank->number && sent < MESSAGES;) {
@@ -238,8 +238,8 @@ static void test_returned(struct rank *rank)
 	struct am_words words;
 
 	am_begin(rank);
-	meet_other();
-	meet_all();
+	map_other();
+	barrier_all();
 	fill_words(&words, 5);
 	fill(payload, sizeof(payload), 9);
 	for (unsigned int i = 0; rank->number && i < 3 * WINDOW; i++) {
@@ -268,9 +268,9 @@ static void test_endpoints(struct rank *rank)
 	am_set_tag(second, TAG + 7);
 	am_set_handler(second, COUNT, am_count);
 	am_set_handler(second, ANSWER, am_answer);
-	meet_other();
+	map_other();
 	am_map(endpoint, 1, 1 - rank->number, 1, TAG + 7);
-	meet_all();
+	barrier_all();
 	if (rank->number) {
 		struct am_words words;
 
@@ -296,9 +296,9 @@ static void test_full_endpoint(struct rank *rank)
 	struct am_words words = {.count = 1};
 
 	am_begin(rank);
-	meet_other();
+	map_other();
 	budget = rank->number ? UINT32_MAX : 0;
-	meet_all();
+	barrier_all();
 	for (unsigned int i = 0; rank->number && i < WINDOW; i++) {
 		words.word[0] = i;
 		request(0, COUNT, &words, NULL, 0);
@@ -311,7 +311,7 @@ static void test_full_endpoint(struct rank *rank)
 	} else {
 		AWAIT(counter("requests_returned") >= WINDOW - QUEUE, "nothing is returned");
 	}
-	meet_all();
+	barrier_all();
 	EXPECT(rank, !handled, "a budget of 0 ran %u handlers", handled);
 	if (rank->number == 0) {
 		budget = 1;
@@ -321,7 +321,7 @@ static void test_full_endpoint(struct rank *rank)
 		look();
 		EXPECT(rank, handled == QUEUE, "%u requests were in the queue of %d", handled, QUEUE);
 	}
-	meet_all();
+	barrier_all();
 	EXPECT(rank, returned == (rank->number ? WINDOW - QUEUE : 0), "%u were returned", returned);
 	am_end();
 }
@@ -361,9 +361,9 @@ static void test_replies_find_room(struct rank *rank)
 	am_begin(rank);
 	am_set_handler(endpoint, BIG, on_big);
 	am_set_handler(endpoint, ANSWER, on_big_answer);
-	meet_other();
+	map_other();
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		meet_all();
+		barrier_all();
 		for (unsigned int i = 0; rank->number && i < MANY; i++)
 			request(0, BIG, &(struct am_words){.count = 1, .word = {i}}, NULL, 0);
 		if (rank->number)

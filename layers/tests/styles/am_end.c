@@ -18,7 +18,7 @@ enum am_status status_seen;
 uint32_t handler_seen;
 int end_wanted = CADGE_DONE;
 bool end_any;
-void (*after_look)(void);
+void (*after_poll)(void);
 bool may_lose_peer;
 
 /* ---- frame ---- */
@@ -36,8 +36,8 @@ static void poll_once(void)
 	const int count = am_poll(am, budget);
 
 	EXPECT(self, count >= 0 || may_lose_peer, "poll: %s", cadge_code_name(count));
-	if (after_look)
-		after_look();
+	if (after_poll)
+		after_poll();
 	give_way(count);
 }
 
@@ -120,7 +120,7 @@ void am_begin(struct rank *rank)
 }
 
 /* Name 0 is the other's first endpoint. */
-void meet_other(void)
+void map_other(void)
 {
 	const uint32_t other = 1 - self->number;
 
@@ -130,7 +130,7 @@ void meet_other(void)
 
 void am_end(void)
 {
-	meet_all();
+	barrier_all();
 	EXPECT(self, !wrong, "%u things were not as they must be", wrong);
 	am_close(am);
 }

@@ -28,11 +28,11 @@ extern uint32_t handler_seen;
 extern int end_wanted;           /* the code that transfers end with */
 extern bool end_any;             /* or with any */
 extern bool may_lose_peer;       /* what a test is about */
-extern void (*after_look)(void); /* NULL: nothing is done there */
+extern void (*after_poll)(void); /* NULL: nothing is done there */
 
 void am_begin(struct rank *rank);
 /* Name 0 is the other's first endpoint. */
-void meet_other(void);
+void map_other(void);
 /* Meets all; nothing was wrong. */
 void am_end(void);
 

@@ -76,8 +76,8 @@ static void send_to_and_fro(struct rank *rank)
 	am_begin(rank);
 	am_set_handler(endpoint, LONG, on_long);
 	am_set_handler(endpoint, LONG_BACK, on_long_back);
-	meet_other();
-	meet_all();
+	map_other();
+	barrier_all();
 	for (unsigned int i = 0; rank->number && i < SPOTS * ROUNDS; i++) {
 		send_long(content, spots[i % SPOTS].offset_bytes, spots[i % SPOTS].bytes);
 		await(&ended, i + 1, "the end of a transfer");
@@ -133,10 +133,10 @@ void test_long_in_the_queue(struct rank *rank)
 	am_begin(rank);
 	am_set_handler(endpoint, LONG, on_queued);
 	am_set_handler(endpoint, AM_RETURNED, on_sent_back);
-	meet_other();
+	map_other();
 	budget = rank->number ? UINT32_MAX : 0;
 	end_any = true;
-	meet_all();
+	barrier_all();
 	/* All ask before one is placed: nobody looks at grants meanwhile. */
 	for (uint32_t i = 0; rank->number && i < WINDOW; i++) {
 		const struct am_words words = {.count = 1, .word = {i}};
@@ -154,7 +154,7 @@ void test_long_in_the_queue(struct rank *rank)
 	} else {
 		AWAIT(counter("requests_returned") == WINDOW - QUEUE, "nothing is returned");
 	}
-	meet_all();
+	barrier_all();
 	if (rank->number == 0) {
 		AWAIT(am_coming(endpoint) == 0, "%u transfers do not come", am_coming(endpoint));
 		EXPECT(rank, !handled, "a budget of 0 ran %u handlers", handled);
@@ -182,8 +182,8 @@ void test_new_life(struct rank *rank)
 	am_set_handler(endpoint, LONG_BACK, on_long_back);
 	for (unsigned int life = 0; life < 5; life++) {
 		answered = returned = handled = 0;
-		meet_other();
-		meet_all();
+		map_other();
+		barrier_all();
 		if (rank->number) {
 			for (unsigned int i = 0; i < WINDOW; i++)
 				request(0, ECHO, NULL, &(struct cadge_iov){content, 3500}, 1);
@@ -200,7 +200,7 @@ void test_new_life(struct rank *rank)
 		EXPECT(rank, am_coming(endpoint) == 0, "something comes on a link that has ended");
 		memset(am_segment(endpoint), 0, SEGMENT_BYTES);
 	}
-	meet_other();
+	map_other();
 	am_end();
 }
 
@@ -215,21 +215,21 @@ void test_target_dies(struct rank *rank)
 	am_begin(rank);
 	am_set_handler(endpoint, LONG, on_long);
 	am_set_handler(endpoint, LONG_BACK, on_long_back);
-	meet_other();
+	map_other();
 	may_lose_peer = true;
 	if (rank->number)
 		send_long(content, 0, sizeof(content));
 	await(rank->number ? &answered : &handled, 1, "a transfer");
 	await(&ended, 1, "the end of a transfer");
-	meet_all();
+	barrier_all();
 	if (rank->number == 0) {
 		AWAIT(am_coming(endpoint) == 1, "nobody asks");
-		look_for_ms(100);
+		poll_for_ms(100);
 		rank_dies(rank, 1);
 	}
 	send_long(content, 0, sizeof(content));
 	rank_sees_death(rank, 0);
-	look_for_ms(300);
+	poll_for_ms(300);
 	EXPECT(rank, ended <= 2 && am_disconnect(am, 0) == CADGE_DONE, "%u transfers ended", ended);
 	am_close(am);
 }

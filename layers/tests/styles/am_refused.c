@@ -206,7 +206,7 @@ static void refuse_at_every_length(struct rank *rank)
 	am_begin(rank);
 	am_set_handler(endpoint, TAKE, on_take);
 	am_set_handler(endpoint, ANSWER, on_told);
-	meet_other();
+	map_other();
 	am_map(endpoint, TO_WRONG_TAG, 1 - rank->number, 0, TAG + 1);
 	am_map(endpoint, TO_NO_TAG, 1 - rank->number, 0, AM_TAG_NONE);
 	am_map(endpoint, TO_NOBODY, 1 - rank->number, 3, TAG);
@@ -214,7 +214,7 @@ static void refuse_at_every_length(struct rank *rank)
 	guard = (struct guard){.bytes = SEGMENT_BYTES, .switches = switches};
 	if (rank->number == 0) {
 		guard.memory = am_segment(endpoint);
-		after_look = look_again;
+		after_poll = look_again;
 	}
 	guard_try(&guard, cases, sizeof(cases) / sizeof(*cases));
 	am_end();
@@ -302,8 +302,8 @@ void test_refused_reply(struct rank *rank)
 	am_begin(rank);
 	am_set_handler(endpoint, WISH, on_wish);
 	am_set_handler(endpoint, REPLY_TO_WISH, on_reply_to_wish);
-	after_look = grant_wish;
-	meet_other();
+	after_poll = grant_wish;
+	map_other();
 	guard = (struct guard){.bytes = SEGMENT_BYTES, .switches = switches};
 	if (rank->number == 0)
 		guard.memory = am_segment(endpoint);
@@ -328,8 +328,8 @@ void test_long_outside(struct rank *rank)
 		     {UINT64_MAX - 3, 5}};
 
 	am_begin(rank);
-	meet_other();
-	meet_all();
+	map_other();
+	barrier_all();
 	end_wanted = CADGE_E_REFUSED;
 	for (unsigned int i = 0; rank->number && i < sizeof(spots) / sizeof(*spots); i++) {
 		fill(content, spots[i].bytes, i);
@@ -343,7 +343,7 @@ void test_long_outside(struct rank *rank)
 		       "%u bytes at %llu came back as %zu with status %d", spots[i].bytes,
 		       (unsigned long long)spots[i].offset_bytes, payload_bytes, (int)status_seen);
 	}
-	meet_all();
+	barrier_all();
 	EXPECT(rank, is_zero(am_segment(endpoint), SEGMENT_BYTES) && !handled, "something was written");
 	am_end();
 }

@@ -45,7 +45,7 @@ static void be_stranger(struct rank *rank)
 		ask.number = i;
 		ask.long_bytes = lengths[i];
 		throw(&ask);
-		await(&stranger_heard, ++heard, "an answer");
+		await(&stranger_received, ++heard, "an answer");
 		EXPECT(rank,
 		       stranger_last[0] == (KIND_RETURNED | KIND_LONG) && stranger_last[5] == AM_BAD_TAG &&
 			       stranger_last_bytes == WHOLE_LONG,
@@ -58,13 +58,13 @@ static void be_stranger(struct rank *rank)
 				       .tag = TAG + 1,
 				       .long_bytes = lengths[i],
 				       .bytes = WHOLE_LONG});
-		await(&stranger_heard, ++heard, "an answer");
+		await(&stranger_received, ++heard, "an answer");
 		EXPECT(rank, stranger_last[0] == (KIND_RETURNED | KIND_LONG), "kind %u", stranger_last[0]);
 	}
 	ask.tag = TAG;
 	ask.kind |= KIND_UNASKED; /* asks, where all ask */
 	throw(&ask);
-	await(&stranger_heard, ++heard, "a grant");
+	await(&stranger_received, ++heard, "a grant");
 	EXPECT(rank, stranger_last[0] == KIND_GRANT && stranger_last_bytes > WHOLE,
 	       "who has the tag is answered by kind %u, %zu bytes", stranger_last[0], stranger_last_bytes);
 	stranger_end();
@@ -89,7 +89,7 @@ void test_stranger(struct rank *rank)
 	       (unsigned long long)counter("packets_refused"),
 	       (unsigned long long)counter("requests_returned"), handled);
 	EXPECT(rank, is_zero(am_segment(endpoint), SEGMENT_BYTES), "a stranger wrote");
-	look_for_ms(100); /* the grant leaves */
+	poll_for_ms(100); /* the grant leaves */
 	EXPECT(rank, am_disconnect(am, 1) == CADGE_DONE && am_coming(endpoint) == 0, "something still comes");
 	say(rank, 1, "done", 4);
 	am_close(am);
@@ -167,7 +167,7 @@ void test_nonsense(struct rank *rank)
 			throw(&back[i]);
 		for (unsigned int i = 0; i < GOOD; i++)
 			throw(&good[i]);
-		await(&stranger_heard, BACK + GOOD + 1, "a request");
+		await(&stranger_received, BACK + GOOD + 1, "a request");
 		throw(&(struct thrown){.kind = KIND_REPLY, .handler = AM_RETURNED, .bytes = WHOLE});
 		stranger_end();
 		return;
@@ -258,7 +258,7 @@ void test_noise(struct rank *rank)
 		EXPECT(rank, clock_ns() < until_ns, "the stranger does not end");
 	}
 	budget = UINT32_MAX;
-	look_for_ms(100);
+	poll_for_ms(100);
 	AWAIT(counter("packets_refused") > NOISE / 10 && counter("requests_returned") > NOISE / 20,
 	      "%llu packets were refused, %llu returned", (unsigned long long)counter("packets_refused"),
 	      (unsigned long long)counter("requests_returned"));

@@ -53,7 +53,7 @@ static void begin(struct rank *rank)
 
 static void end(void)
 {
-	meet_all();
+	barrier_all();
 	bip_close(bip);
 }
 
@@ -184,7 +184,7 @@ static void test_lengths(struct rank *rank)
 		await_ready(3);
 		if (code == CADGE_QUEUED)
 			EXPECT(rank, finish_send() == CADGE_DONE, "a send of %u words failed", words);
-		meet_all();
+		barrier_all();
 	}
 	EXPECT(rank, bip_unregister(bip, in) == CADGE_DONE && bip_unregister(bip, in) == CADGE_E_ARGUMENT,
 	       "unregister");
@@ -209,7 +209,7 @@ static void test_overflow_is_fatal(struct rank *rank)
 	       "taginit");
 	for (uint32_t i = 0; rank->number == 1 && i <= ROOM; i++) {
 		if (i == ROOM)
-			meet_all();
+			barrier_all();
 		cadge_store32(words, i);
 		send_words(0, 2, words, 2);
 	}
@@ -218,12 +218,12 @@ static void test_overflow_is_fatal(struct rank *rank)
 		int code = CADGE_DONE;
 
 		await_ready(2);
-		look_for_ms(100); /* a full queue is none too full */
+		poll_for_ms(100); /* a full queue is none too full */
 		EXPECT(rank, bip_taginit(bip, 2, ROOM - 1) == CADGE_E_ARGUMENT,
 		       "a queue became shorter than what is in it");
 		EXPECT(rank, counter("queue_most") == ROOM && !*bip_why(bip), "%llu messages wait, why: %s",
 		       (unsigned long long)counter("queue_most"), bip_why(bip));
-		meet_all();
+		barrier_all();
 		may_break = true;
 		while ((code = bip_progress(bip)) >= 0)
 			EXPECT(rank, clock_ns() < until_ns, "a message too many is no error");
@@ -242,7 +242,7 @@ static void test_overflow_is_fatal(struct rank *rank)
 			bip_tfreemsg(bip, &message);
 		}
 	} else {
-		look_for_ms(100);
+		poll_for_ms(100);
 	}
 	end();
 }
@@ -272,7 +272,7 @@ static void test_queue_grows(struct rank *rank)
 			AWAIT(counter("short_queued") >= sent, "messages do not come into the queue");
 			EXPECT(rank, bip_taginit(bip, 1, FEW + MORE + round) == CADGE_DONE, "taginit");
 		}
-		meet_all();
+		barrier_all();
 		if (rank->number == 1)
 			send_numbers(1, sent, MORE + round);
 		sent += MORE + round;
@@ -286,7 +286,7 @@ static void test_queue_grows(struct rank *rank)
 			bip_tfreemsg(bip, &message);
 			got++;
 		}
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -303,13 +303,13 @@ static void test_loose_rendezvous(struct rank *rank)
 		fill(words, LONG_WORDS * BIP_WORD_BYTES, 7);
 		EXPECT(rank, start_send(0, 1, words, SHORT_WORDS) == CADGE_DONE, "a short send waits");
 		EXPECT(rank, start_send(0, 2, words, LONG_WORDS) == CADGE_QUEUED, "a long send is done");
-		look_for_ms(200);
+		poll_for_ms(200);
 		EXPECT(rank, bip_stest(bip) == CADGE_BUSY, "a long send ended without a receive");
-		meet_all();
+		barrier_all();
 		EXPECT(rank, finish_send() == CADGE_DONE, "the long send failed");
 	} else {
-		look_for_ms(200);
-		meet_all();
+		poll_for_ms(200);
+		barrier_all();
 		EXPECT(rank, bip_tgetmsg(bip, 2, &(struct bip_message){0}) == CADGE_E_TOO_LARGE,
 		       "a long message is in a queue");
 		post(2, words, LONG_WORDS);
@@ -341,12 +341,12 @@ static void test_one_at_a_time(struct rank *rank)
 		       try_send(0, 2, words, LONG_WORDS) == CADGE_E_ARGUMENT &&
 			       try_send(0, 2, words, 1) == CADGE_E_ARGUMENT,
 		       "a second send was taken");
-		meet_all();
+		barrier_all();
 		EXPECT(rank, finish_send() == CADGE_DONE && bip_stest(bip) == CADGE_E_ARGUMENT,
 		       "the long send failed, or ends twice");
 		send_words(0, 2, words, 1);
 	} else {
-		meet_all();
+		barrier_all();
 		post(1, words, LONG_WORDS);
 		EXPECT(rank,
 		       bip_tirecv(bip, 1, words, LONG_WORDS) == CADGE_E_ARGUMENT &&
@@ -374,7 +374,7 @@ static void test_peek(struct rank *rank)
 			fill(words, sizeof(words), i);
 			send_words(0, 4, words, WORDS);
 			if (i % QUEUE == QUEUE - 1)
-				meet_all();
+				barrier_all();
 			continue;
 		}
 		if (i >= LENT) {
@@ -386,7 +386,7 @@ static void test_peek(struct rank *rank)
 		EXPECT(rank, message->count == WORDS && message->sender == 1, "%u words of rank %u",
 		       message->count, message->sender);
 		if (i % QUEUE == QUEUE - 1)
-			meet_all();
+			barrier_all();
 	}
 	if (rank->number == 0) {
 		for (unsigned int i = 0; i < LENT; i++)
@@ -407,7 +407,7 @@ static void test_any_sender(struct rank *rank)
 
 	begin(rank);
 	words = words_alloc();
-	meet_all();
+	barrier_all();
 	for (uint32_t i = 0; rank->number && i < MESSAGES; i++) {
 		const uint32_t length = lengths[(i + rank->number) % 5];
 
@@ -464,7 +464,7 @@ static void test_straight_into_the_buffer(struct rank *rank)
 				EXPECT(rank, base[j] == 0x5a && base[room_bytes - 1 - j] == 0x5a,
 				       "byte %zu beside the buffer was written", j);
 		}
-		meet_all();
+		barrier_all();
 		if (i == ROUNDS - 1) {
 			const uint64_t direct = counter("long_direct"),
 				       by_library = counter("long_by_library");
@@ -483,7 +483,7 @@ static void test_straight_into_the_buffer(struct rank *rank)
 	       (unsigned long long)counter("keys_sent"));
 	EXPECT(rank, !rank->number || counter("long_direct") + counter("long_by_library") == rounds,
 	       "not all messages were put");
-	meet_all();
+	barrier_all();
 	free(other);
 	end();
 }
@@ -499,7 +499,7 @@ static void too_long(struct rank *rank, uint32_t words, bool late)
 	data = words_alloc();
 	if (rank->number == 1) {
 		start_send(0, 6, data, words);
-		look_for_ms(100);
+		poll_for_ms(100);
 	} else {
 		const uint64_t until_ns = deadline();
 
@@ -661,7 +661,7 @@ static void test_ends_in_the_middle(struct rank *rank)
 		const bool granted = life % 3, written = life % 3 == 2;
 		int code;
 
-		meet_all();
+		barrier_all();
 		if (rank->number) {
 			fill(words, WORDS * BIP_WORD_BYTES, life);
 			send_words(0, TAG, words, WORDS);
@@ -681,7 +681,7 @@ static void test_ends_in_the_middle(struct rank *rank)
 		}
 		meet(rank, 0, 2);
 		if (rank->number && written)
-			look_for_ms(50);
+			poll_for_ms(50);
 		meet(rank, 0, 2);
 		EXPECT(rank, bip_disconnect(bip, other) == CADGE_DONE, "disconnect");
 		code = rank->number ? bip_stest(bip) : CADGE_DONE;
@@ -722,7 +722,7 @@ static void receiver_dies(struct rank *rank, uint32_t tag)
 		meet(rank, 0, 2);
 		post(0, words, WORDS);
 		post(1, words + (size_t)WORDS * BIP_WORD_BYTES, WORDS); /* a key of its own */
-		look_for_ms(100);
+		poll_for_ms(100);
 		rank_dies(rank, 0);
 	}
 	fill(words, (size_t)WORDS * BIP_WORD_BYTES, 1);
@@ -730,7 +730,7 @@ static void receiver_dies(struct rank *rank, uint32_t tag)
 	meet(rank, 0, 2);
 	EXPECT(rank, start_send(1, tag, words, WORDS) == CADGE_QUEUED, "a long send is done");
 	rank_sees_death(rank, 1);
-	look_for_ms(200);
+	poll_for_ms(200);
 	EXPECT(rank, bip_disconnect(bip, 1) == CADGE_DONE && bip_stest(bip) != CADGE_BUSY,
 	       "the send did not end");
 	bip_close(bip);
@@ -788,7 +788,7 @@ static void test_nonsense(struct rank *rank)
 			stranger_throw(thrown[i].bytes, thrown[i].count);
 		stranger_throw(good, sizeof(good));
 		for (unsigned int i = 0; i < LAST_GRANTS; i++) {
-			await(&stranger_heard, i + 1, "a request");
+			await(&stranger_received, i + 1, "a request");
 			stranger_throw(last_grants[i], lengths[i]);
 		}
 		stranger_throw(good, sizeof(good));

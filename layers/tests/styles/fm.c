@@ -56,7 +56,7 @@ static void begin(struct rank *rank, uint32_t packet_bytes)
 
 static void end(void)
 {
-	meet_all();
+	barrier_all();
 	EXPECT(self, !wrong, "%u messages were not what was sent", wrong);
 	fm_close(fm);
 }
@@ -164,7 +164,7 @@ static void test_pieces(struct rank *rank)
 
 	begin(rank, 8128);
 	register_all();
-	meet_all();
+	barrier_all();
 	if (rank->number == 0)
 		await(&handled, LENGTHS * ROUNDS, "messages");
 	for (unsigned int i = 0; rank->number && i < LENGTHS * ROUNDS; i++)
@@ -183,7 +183,7 @@ static void test_handlers_interleave(struct rank *rank)
 	begin(rank, 1024);
 	register_all();
 	for (unsigned int i = 0; i <= PACKETS; i++) {
-		meet_all(); /* all packets of the last turn have come */
+		barrier_all(); /* all packets of the last turn have come */
 		if (rank->number == 0)
 			continue;
 		if (i == 0) {
@@ -261,7 +261,7 @@ static void test_what_nobody_wants(struct rank *rank)
 
 	begin(rank, 1024);
 	register_all();
-	meet_all();
+	barrier_all();
 	for (unsigned int i = 0; rank->number && i < MESSAGES; i++) {
 		send_message(SHORT, ++number, i * 500 % 9000, 700);
 		send_message(NOBODY, 0, i * 300, 700);
@@ -279,7 +279,7 @@ static void test_ends_in_the_middle(struct rank *rank)
 	for (unsigned int life = 0; life < 4; life++) {
 		const uint32_t other = 1 - rank->number;
 
-		meet_all();
+		barrier_all();
 		if (rank->number) {
 			uint8_t head[16], content[3000] = {0};
 			struct fm_stream *out;
@@ -295,7 +295,7 @@ static void test_ends_in_the_middle(struct rank *rank)
 			/* Those of former lives never ended. */
 			AWAIT(open_now > life, "the second message does not begin");
 		}
-		meet_all();
+		barrier_all();
 		last_of[1] = 0;
 		EXPECT(rank, fm_disconnect(fm, other) == CADGE_DONE, "disconnect");
 		connect_to(other);
@@ -396,13 +396,13 @@ static void test_handler_numbers(struct rank *rank)
 			right_number = id;
 			handled = 0;
 			fm_register_handler(fm, id, handle_right);
-			meet_all();
+			barrier_all();
 			if (rank->number)
 				send_all_lengths(id);
 			else
 				await(&handled, LENGTHS, "messages");
 			fm_register_handler(fm, id, NULL);
-			meet_all();
+			barrier_all();
 			if (rank->number)
 				send_all_lengths(id);
 			else
@@ -410,7 +410,7 @@ static void test_handler_numbers(struct rank *rank)
 				      "what nobody wants is not dropped");
 			refused += LENGTHS;
 			EXPECT(rank, !wrong, "a message for handler %u came to another, or is another", id);
-			meet_all();
+			barrier_all();
 			fm_register_handler(fm, id, handle_wrong);
 		}
 	end();
@@ -438,7 +438,7 @@ static void test_stack(struct rank *rank)
 {
 	begin(rank, 1024);
 	EXPECT(rank, fm_register_handler(fm, ODD, handle_with_locals) == CADGE_DONE, "handler");
-	meet_all();
+	barrier_all();
 	if (rank->number)
 		send_all_lengths(ODD);
 	else

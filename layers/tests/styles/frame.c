@@ -23,7 +23,7 @@ void frame_up(void *arg, uint32_t peer)
 }
 
 /* Whoever comes to a meeting says so before it goes on, and perhaps ends the link. */
-static bool has_met(uint32_t other)
+static bool has_arrived(uint32_t other)
 {
 	met[other] = met[other] || (meeting && hears(self, other));
 	return met[other];
@@ -32,7 +32,7 @@ static bool has_met(uint32_t other)
 void frame_down(void *arg, uint32_t peer, int code)
 {
 	(void)arg, (void)code;
-	EXPECT(self, has_met(peer), "peer %u is down", peer);
+	EXPECT(self, has_arrived(peer), "peer %u is down", peer);
 }
 
 void connect_to(uint32_t other)
@@ -61,7 +61,7 @@ void look(void)
 	style->look();
 }
 
-void look_for_ms(unsigned int ms)
+void poll_for_ms(unsigned int ms)
 {
 	for (const uint64_t until_ns = clock_ns() + ms * UINT64_C(1000000); clock_ns() < until_ns;)
 		look();
@@ -77,7 +77,7 @@ void await(const unsigned int *count, unsigned int wanted, const char *what)
 	AWAIT(*count >= wanted, "waited in vain for %s: %u of %u", what, *count, wanted);
 }
 
-void meet_all(void)
+void barrier_all(void)
 {
 	meeting = true;
 	for (unsigned int i = 0; i < self->count; i++)
@@ -85,7 +85,7 @@ void meet_all(void)
 			say(self, i, "met", 3);
 	for (unsigned int i = 0; i < self->count; i++)
 		if (i != self->number)
-			AWAIT(has_met(i), "rank %u does not come", i);
+			AWAIT(has_arrived(i), "rank %u does not come", i);
 	meeting = false;
 	memset(met, 0, sizeof(met));
 }

@@ -41,7 +41,7 @@ extern struct rank *self; /* since frame_begin */
 
 void frame_begin(struct rank *rank, const struct frame_calls *calls);
 
-/* Upcalls of a style. No peer may go down but in meet_all, when it has come there before us. */
+/* Upcalls of a style. No peer may go down but in barrier_all, when it has come there before us. */
 void frame_up(void *arg, uint32_t peer);
 void frame_down(void *arg, uint32_t peer, int code);
 
@@ -51,7 +51,7 @@ void connect_to(uint32_t other);
 void connect_all(void);
 
 void look(void);
-void look_for_ms(unsigned int ms);
+void poll_for_ms(unsigned int ms);
 /* The time at which patience ends. */
 uint64_t deadline(void);
 /* Looks until the condition holds; fails, as printf says, where it does not before patience ends. */
@@ -65,7 +65,7 @@ uint64_t deadline(void);
 /* Looks until `*count` is at least `wanted`. */
 void await(const unsigned int *count, unsigned int wanted, const char *what);
 /* Meets all other ranks, looking meanwhile. */
-void meet_all(void);
+void barrier_all(void);
 
 /* The style's counter of this name, which there has to be. */
 uint64_t counter(const char *name);
@@ -81,7 +81,7 @@ void stranger_begin(struct rank *rank, void (*write_head)(struct cadge_blob_out 
 /* Sends a packet of these bytes. */
 void stranger_throw(const void *data, size_t bytes);
 enum { STRANGER_PACKET_BYTES = 2048 };
-extern unsigned int stranger_heard; /* packets that came, and the last one */
+extern unsigned int stranger_received; /* packets that came, and the last one */
 extern uint8_t stranger_last[STRANGER_PACKET_BYTES];
 extern size_t stranger_last_bytes;
 extern uint32_t stranger_features; /* of the wire, as the style has them; at first KEEP and REMOTE */

@@ -60,29 +60,29 @@ static void own(const struct guard *guard, const struct guard_case *one, size_t 
 	fill(before, guard->bytes, BEFORE);
 	memcpy(guard->memory, before, guard->bytes);
 	call(one->allow, bytes);
-	meet_all();
+	barrier_all();
 	call(one->arrived, bytes);
-	meet_all();
+	barrier_all();
 	expect_memory(guard, before, bytes, one->name, bytes);
 	memcpy(guard->memory, before, guard->bytes);
 	call(one->forbid, bytes);
-	meet_all();
-	meet_all();
+	barrier_all();
+	barrier_all();
 	expect_memory(guard, before, 0, one->name, bytes);
 	call(one->after, bytes);
-	meet_all();
+	barrier_all();
 }
 
 static void attempt(const struct guard_case *one, size_t bytes)
 {
 	call(one->learn, bytes);
-	meet_all();
+	barrier_all();
 	one->write(bytes, WRITTEN);
-	meet_all();
-	meet_all();
+	barrier_all();
+	barrier_all();
 	one->attempt(bytes, FORBIDDEN);
-	meet_all();
-	meet_all();
+	barrier_all();
+	barrier_all();
 }
 
 void guard_try(const struct guard *guard, const struct guard_case *cases, unsigned int count)

@@ -79,7 +79,7 @@ static void begin(struct rank *rank)
 
 static void end(void)
 {
-	meet_all();
+	barrier_all();
 	pm_close(pm);
 }
 
@@ -116,7 +116,7 @@ static void test_order_without_buffers(struct rank *rank)
 	const uint64_t until_ns = deadline();
 
 	begin(rank);
-	meet_all();
+	barrier_all();
 	for (uint32_t i = 1; rank->number && i <= MESSAGES; i++)
 		send_one(0, 0, i, length_of(i));
 	while (!rank->number && came < 2 * MESSAGES) {
@@ -135,7 +135,7 @@ static void test_order_without_buffers(struct rank *rank)
 			pm_release_receive_buffer(pm, held[--count]);
 		EXPECT(rank, clock_ns() < until_ns, "%u messages came", came);
 	}
-	meet_all();
+	barrier_all();
 	EXPECT(rank, rank->number || came == 2 * MESSAGES, "a message came twice");
 	EXPECT(rank, rank->number || counter("nacks_sent") > 0, "nothing was refused");
 	EXPECT(rank, !rank->number || counter("nacks_received") > 0, "nothing was refused");
@@ -150,7 +150,7 @@ static void test_acks_ride_along(struct rank *rank)
 	uint64_t before;
 
 	begin(rank);
-	meet_all();
+	barrier_all();
 	if (rank->number == 0)
 		send_one(0, other, 1, 8);
 	before = counter("acks_alone");
@@ -161,10 +161,10 @@ static void test_acks_ride_along(struct rank *rank)
 	}
 	EXPECT(rank, counter("acks_alone") == before, "%llu packets for acknowledgements",
 	       (unsigned long long)(counter("acks_alone") - before));
-	meet_all();
+	barrier_all();
 	for (uint32_t i = ROUNDS + 1; rank->number == 0 && i < ROUNDS + 3 * WINDOW; i++)
 		send_one(0, other, i, 8);
-	meet_all();
+	barrier_all();
 	/* What found no buffer was acknowledged by the refusal. */
 	EXPECT(rank, !rank->number || counter("acks_alone") + counter("nacks_sent") > before,
 	       "nothing was acknowledged");
@@ -178,7 +178,7 @@ static void test_buffers_in_place(struct rank *rank)
 	void *buffers[WINDOW];
 
 	begin(rank);
-	meet_all();
+	barrier_all();
 	meet(rank, 0, 2); /* nobody looks any more, and so takes what this test is about */
 	EXPECT(rank, !pm_get_send_buffer(pm, 0, 1 - rank->number, pm_packet_bytes(pm) + 1), "too long");
 	for (unsigned int round = 0; round < 3; round++) {
@@ -234,7 +234,7 @@ static void test_context_switch(struct rank *rank)
 	struct pm_packet *packet;
 
 	begin(rank);
-	meet_all();
+	barrier_all();
 	EXPECT(rank, pm_context_switch(pm, 1, 0) == CADGE_E_ARGUMENT,
 	       "a channel that does not run was switched");
 	/* Whoever has all goes on switching until the other has: its own last messages may have been refused. */
@@ -266,11 +266,11 @@ static void test_context_switch(struct rank *rank)
 static void test_switched_out_is_silent(struct rank *rank)
 {
 	begin(rank);
-	meet_all();
+	barrier_all();
 	if (rank->number) {
 		switch_to(1);
-		meet_all();
-		meet_all(); /* all was sent meanwhile */
+		barrier_all();
+		barrier_all(); /* all was sent meanwhile */
 		for (unsigned int i = 0; i < 300; i++)
 			look();
 		EXPECT(rank, !came && counter("nacks_sent") == 1, "%u messages came, %llu refusals", came,
@@ -278,12 +278,12 @@ static void test_switched_out_is_silent(struct rank *rank)
 		switch_to(0);
 		await(&came, BUFFERS, "messages");
 	} else {
-		meet_all();
+		barrier_all();
 		for (uint32_t i = 1; i <= BUFFERS; i++)
 			send_one(0, 1, i, 50);
-		meet_all();
+		barrier_all();
 	}
-	meet_all();
+	barrier_all();
 	EXPECT(rank, rank->number || counter("packets_sent_late_or_again") >= BUFFERS,
 	       "nothing was sent again");
 	end();
@@ -347,7 +347,7 @@ static void test_remote_write(struct rank *rank)
 		EXPECT(rank, pm_mlock(pm, PM_RECEIVE, memory + PAGE, PAGE, &pin) == CADGE_DONE, "lock");
 		EXPECT(rank, pm_handle(pin, &out) == CADGE_DONE, "handle");
 		say(rank, 0, raw, out.used_bytes);
-		meet_all();
+		barrier_all();
 		EXPECT(rank, is_filled(memory + PAGE + 17, sizeof(content), 77), "the write did not land");
 		for (unsigned int i = 0; i < 3 * PAGE; i++)
 			EXPECT(rank, !memory[i] || (i >= PAGE + 17 && i < PAGE + 17 + sizeof(content)),
@@ -368,7 +368,7 @@ static void test_remote_write(struct rank *rank)
 		wanted += pm_quiet(pm, 1, 4) == CADGE_QUEUED;
 		AWAIT(ended >= wanted, "quiet does not end");
 		pm_detach(remote);
-		meet_all();
+		barrier_all();
 	}
 	pm_free(pm, memory, (size_t)3 * PAGE);
 	end();
@@ -385,7 +385,7 @@ static void test_new_life(struct rank *rank)
 		unsigned int count = 0;
 		const uint64_t until_ns = deadline();
 
-		meet_all();
+		barrier_all();
 		for (uint32_t i = 1; rank->number && i <= WINDOW; i++)
 			send_one(0, 0, i, length_of(i));
 		while (!rank->number && count < BUFFERS) {

@@ -62,7 +62,7 @@ static void begin(struct rank *rank, uint32_t packet_bytes)
 
 static void end(void)
 {
-	meet_all();
+	barrier_all();
 	pm_close(pm);
 }
 
@@ -295,7 +295,7 @@ static void test_holder_does_not_look(struct rank *rank)
 		uint8_t *memory = alloc(REGION), copy[PAGE];
 		struct pm_pin *pin = grant(memory, REGION);
 
-		meet_all();
+		barrier_all();
 		meet(rank, 0, 2);
 		pm_munlock(pm, pin);
 		EXPECT(rank, pm_forget(pm, memory, REGION) == CADGE_BUSY, "nobody looked, and it has left");
@@ -312,12 +312,12 @@ static void test_holder_does_not_look(struct rank *rank)
 		AWAIT(pm_forget(pm, memory, REGION) == CADGE_DONE, "it does not leave");
 		EXPECT(rank, is_filled(memory, PAGE, SEED), "what was written before does not lie there");
 		memcpy(copy, memory, sizeof(copy));
-		meet_all();
+		barrier_all();
 		EXPECT(rank, memcmp(copy, memory, sizeof(copy)) == 0, "it was written to");
 	} else {
 		struct pm_remote *remote = attach();
 
-		meet_all();
+		barrier_all();
 		meet(rank, 0, 2);
 		meet(rank, 0, 2);
 		const int code = pm_write(pm, 0, remote, 0, content(PAGE, SEED), PAGE, 1);
@@ -330,7 +330,7 @@ static void test_holder_does_not_look(struct rank *rank)
 		AWAIT(ended >= wanted, "the write does not end");
 		EXPECT(rank, pm_write(pm, 0, remote, 0, content(PAGE, SEED), PAGE, 1) == CADGE_E_REFUSED,
 		       "a write");
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -355,8 +355,8 @@ static void test_writes_under_way(struct rank *rank)
 			pm_munlock(pm, pin);
 			AWAIT(pm_forget(pm, memory, REGION) == CADGE_DONE, "it does not leave");
 			memcpy(copy, memory, REGION);
-			look_for_ms(5);
-			meet_all();
+			poll_for_ms(5);
+			barrier_all();
 			EXPECT(rank, memcmp(copy, memory, REGION) == 0,
 			       "round %u: it was written to after it had left", round);
 		} else {
@@ -370,7 +370,7 @@ static void test_writes_under_way(struct rank *rank)
 			EXPECT(rank, writes, "nothing was written");
 			quiet();
 			pm_detach(remote);
-			meet_all();
+			barrier_all();
 		}
 	}
 	end();
@@ -385,10 +385,10 @@ static void test_holder_dies(struct rank *rank)
 		uint8_t *memory = alloc(REGION);
 		struct pm_pin *pin = grant(memory, REGION);
 
-		meet_all();
+		barrier_all();
 		pm_withdraw(pm, pin);
 		rank_sees_death(rank, 1);
-		look_for_ms(300);
+		poll_for_ms(300);
 		if (!went_down)
 			EXPECT(rank, pm_disconnect(pm, 1) == CADGE_DONE, "disconnect");
 		EXPECT(rank, pm_forget(pm, memory, REGION) == CADGE_DONE, "the dead is waited for");
@@ -397,7 +397,7 @@ static void test_holder_dies(struct rank *rank)
 	} else {
 		expect_written(attach(), 0, REGION, SEED);
 		quiet();
-		meet_all();
+		barrier_all();
 		rank_dies(rank, 0);
 	}
 }
@@ -419,7 +419,7 @@ static void test_withdrawn_between_lives(struct rank *rank)
 			pins[i] = grant(memory + i * PAGE, PAGE);
 		else
 			bytes[i] = hear(rank, 0, handles[i], sizeof(handles[i]));
-	meet_all();
+	barrier_all();
 	EXPECT(rank, pm_disconnect(pm, other) == CADGE_DONE, "disconnect");
 	for (unsigned int i = 0; !rank->number && i < PINS; i += 2) {
 		pm_munlock(pm, pins[i]);
@@ -438,7 +438,7 @@ static void test_withdrawn_between_lives(struct rank *rank)
 	}
 	if (rank->number)
 		quiet();
-	meet_all();
+	barrier_all();
 	for (unsigned int i = 0; !rank->number && i < PINS; i++)
 		EXPECT(rank, is_filled(memory + i * PAGE, PAGE, SEED) == (i % 2 == 1), "page %u", i);
 	end();
@@ -455,14 +455,14 @@ static void test_freed(struct rank *rank)
 			uint8_t *memory = alloc(REGION);
 			struct pm_pin *pin = grant(memory, REGION);
 
-			meet_all();
+			barrier_all();
 			pm_munlock(pm, pin);
 			pm_free(pm, memory, REGION);
 			AWAIT(counter("pin_withdrawals_answered") == round, "it does not leave");
 		} else {
 			struct pm_remote *remote = attach();
 
-			meet_all();
+			barrier_all();
 			while (write_one(remote, round, (size_t)1 << (round % 18), SEED) >= 0)
 				look();
 			quiet();

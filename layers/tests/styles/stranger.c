@@ -11,7 +11,7 @@ static struct cadge_wire *wire;
 static struct cadge_link *to_victim;
 static void (*put_head)(struct cadge_blob_out *address);
 static void (*take_head)(struct cadge_blob_in *address);
-unsigned int stranger_heard;
+unsigned int stranger_received;
 uint8_t stranger_last[PACKET_BYTES];
 size_t stranger_last_bytes;
 uint32_t stranger_features = CADGE_WIRE_KEEP | CADGE_WIRE_REMOTE;
@@ -25,7 +25,7 @@ static void on_down(void *arg, uint32_t peer, int code)
 static enum cadge_keep on_packet(void *arg, uint32_t peer, void *data, size_t bytes)
 {
 	(void)arg, (void)peer;
-	stranger_heard++;
+	stranger_received++;
 	stranger_last_bytes = bytes;
 	memcpy(stranger_last, data, cadge_least(bytes, sizeof(stranger_last)));
 	return CADGE_TAKEN;

@@ -80,7 +80,7 @@ static void begin(struct rank *rank)
 
 static void end(void)
 {
-	meet_all();
+	barrier_all();
 	EXPECT(self, !failed, "%u operations failed", failed);
 	vmmc_close(vmmc);
 }
@@ -114,7 +114,7 @@ static struct vmmc_export *export_to(unsigned int to, void *base, size_t bytes, 
 	return export;
 }
 
-static struct key hear_key(unsigned int from)
+static struct key receive_key(unsigned int from)
 {
 	struct key key;
 
@@ -131,7 +131,7 @@ static int import_as(uint32_t peer, const struct key *key, uint32_t intent, stru
 
 static struct vmmc_import *import_from(uint32_t peer)
 {
-	const struct key key = hear_key(peer);
+	const struct key key = receive_key(peer);
 	struct vmmc_import *import;
 	int code = import_as(peer, &key, CADGE_MAY_WRITE, &import);
 
@@ -209,12 +209,12 @@ static void test_outside_is_refused(struct rank *rank)
 		export_to(1, base + PAGE, PAGE, CADGE_MAY_WRITE, CADGE_ALL_PEERS, 0);
 		export_to(1, base + PAGE, PAGE, CADGE_MAY_READ, CADGE_ALL_PEERS, 0);
 		export_to(1, base + PAGE, PAGE, CADGE_MAY_ALL, CADGE_ALL_PEERS, 0);
-		meet_all();
+		barrier_all();
 		EXPECT(rank, memcmp(base, expected, 3 * PAGE) == 0, "more was written than is allowed");
 		EXPECT(rank, !noticed, "a refused update notified");
 	} else {
 		struct vmmc_import *import = import_from(0), *read_only;
-		const struct key keys[2] = {hear_key(0), hear_key(0)};
+		const struct key keys[2] = {receive_key(0), receive_key(0)};
 
 		fill(base, 3 * PAGE, 9);
 		for (unsigned int i = 0; i < sizeof(outside) / sizeof(*outside); i++)
@@ -230,7 +230,7 @@ static void test_outside_is_refused(struct rank *rank)
 		update(import, 0, base, PAGE, 0);
 		update(import, PAGE, base, 0, 0); /* nothing, at the very end */
 		quiet();
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -248,13 +248,13 @@ static void test_import_is_refused(struct rank *rank)
 		struct key key;
 
 		export_to(1, base, PAGE, CADGE_MAY_WRITE, 1, 0); /* to rank 1 alone */
-		key = hear_key(2);
+		key = receive_key(2);
 		EXPECT(rank, import_as(2, &key, CADGE_MAY_WRITE, &import) == CADGE_E_REFUSED,
 		       "a key of another exporter, our own, is not refused");
-		meet_all();
+		barrier_all();
 		EXPECT(rank, is_filled(base, 100, 3), "an allowed update is not there");
 	} else if (rank->number == 1) {
-		const struct key key = hear_key(0);
+		const struct key key = receive_key(0);
 		struct key cut = key;
 
 		say(rank, 2, key.data, key.bytes);
@@ -274,15 +274,15 @@ static void test_import_is_refused(struct rank *rank)
 		fill(base, 100, 3);
 		update(import, 0, base, 100, 0);
 		quiet();
-		meet_all();
+		barrier_all();
 	} else {
-		const struct key key = hear_key(1);
+		const struct key key = receive_key(1);
 
 		EXPECT(rank, import_as(0, &key, CADGE_MAY_WRITE, &import) == CADGE_E_REFUSED,
 		       "a key for another peer is not refused");
 		EXPECT(rank, counter("imports_refused") == 1, "the refused import is not counted");
 		say(rank, 0, key.data, key.bytes);
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -333,7 +333,7 @@ static void test_notified_when_there(struct rank *rank)
 		on_notice = check_notice;
 		notice_export = export_to(1, notice_base, NOTICE_ROOM, CADGE_MAY_WRITE, 1, 0);
 		await(&noticed, NOTICES - NOTICES / 4, "notifications");
-		meet_all();
+		barrier_all();
 		look();
 		EXPECT(rank, noticed == NOTICES - NOTICES / 4, "%u notifications came of %d", noticed,
 		       NOTICES - NOTICES / 4);
@@ -349,7 +349,7 @@ static void test_notified_when_there(struct rank *rank)
 				AWAIT(hears(rank, 0), "notification %u is not seen", i);
 		}
 		quiet();
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -377,7 +377,7 @@ static void test_notified_in_order(struct rank *rank)
 		notice_export = export_to(1, notice_base, BURST * BURST_BYTES, CADGE_MAY_WRITE, 1, 0);
 		rest_ms(100);
 		await(&noticed, BURST, "notifications");
-		meet_all();
+		barrier_all();
 		look();
 		EXPECT(rank, noticed == BURST, "%u notifications came of %d", noticed, BURST);
 	} else {
@@ -392,7 +392,7 @@ static void test_notified_in_order(struct rank *rank)
 					       VMMC_NOTIFY);
 		}
 		await(&ended, queued, "the ends of updates");
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -434,19 +434,19 @@ static void test_redirected_without_a_copy(struct rank *rank)
 		for (unsigned int round = 0; round < 3; round++) {
 			memset(to, 0x77, ROOM);
 			redirect(export, to, ROOM / 2, 0);
-			meet_all();
+			barrier_all();
 			await(&noticed, 2 * round + 1, "a notification");
 			EXPECT(rank,
 			       is_filled(to + 100, 15000, 10 + round) && to[99] == 0x77 && to[15100] == 0x77,
 			       "an update is not in the new buffer");
 			EXPECT(rank, is_filled(base, ROOM, 1), "the export's own memory was written");
 			redirect(export, NULL, 0, 0);
-			meet_all();
+			barrier_all();
 			await(&noticed, 2 * round + 2, "a notification");
 			EXPECT(rank, is_filled(base + 100, 15000, 20 + round), "an update is not back home");
 			EXPECT(rank, is_filled(to + 100, 15000, 10 + round), "the new buffer was written");
 			fill(base, ROOM, 1);
-			meet_all();
+			barrier_all();
 			/* What landed at home has to be taken out of account: a redirection would copy it. */
 			if (round == 0) {
 				redirect(export, to, ROOM, 15000);
@@ -460,23 +460,23 @@ static void test_redirected_without_a_copy(struct rank *rank)
 		EXPECT(rank, counter("redirection_copied_bytes") == 15200 && counter("redirections") == 6,
 		       "%llu bytes were copied in all",
 		       (unsigned long long)counter("redirection_copied_bytes"));
-		meet_all();
+		barrier_all();
 	} else {
 		struct vmmc_import *import = import_from(0);
 
 		for (unsigned int round = 0; round < 3; round++) {
-			meet_all();
+			barrier_all();
 			fill(base, 15000, 10 + round);
 			refused(import, ROOM / 2 - 1, base, 2, "an update beyond the new buffer");
 			update(import, 100, base, 15000, VMMC_NOTIFY);
-			meet_all();
+			barrier_all();
 			fill(base, 15000, 20 + round);
 			update(import, 100, base, 15000, VMMC_NOTIFY);
-			meet_all();
+			barrier_all();
 		}
 		EXPECT(rank, counter("updates_redirected") == 3, "%llu updates were redirected",
 		       (unsigned long long)counter("updates_redirected"));
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -501,7 +501,7 @@ static void export_and_redirect_late(struct rank *rank, uint8_t *base, uint8_t *
 {
 	struct vmmc_export *export = export_to(1, base, ROOM, CADGE_MAY_WRITE, 1, VMMC_REDIRECTABLE);
 
-	meet_all(); /* all pieces are there */
+	barrier_all(); /* all pieces are there */
 	fill(to, ROOM, 2);
 	EXPECT(rank, vmmc_redirect(export, to, ROOM) == CADGE_QUEUED, "redirect");
 	EXPECT(rank, vmmc_redirect(export, to, ROOM) == CADGE_BUSY, "a second one while that is under way");
@@ -513,12 +513,12 @@ static void export_and_redirect_late(struct rank *rank, uint8_t *base, uint8_t *
 	       (unsigned long long)redirected_bytes, PIECES_BYTES);
 	EXPECT(rank, counter("redirection_copied_bytes") == PIECES_BYTES, "the copy is not counted");
 	expect_copied(to, expected);
-	meet_all(); /* the importer goes on */
+	barrier_all(); /* the importer goes on */
 	await(&noticed, 2, "notifications");
 	fill(expected + 20000, 500, 60);
 	fill(expected, 10, 70);
 	EXPECT(rank, memcmp(to, expected, ROOM) == 0, "what came after it is not in its place");
-	meet_all();
+	barrier_all();
 }
 
 /* What had landed when it was redirected, and nothing else, is copied; what comes then is newer, also on the same place. */
@@ -545,7 +545,7 @@ static void test_late_redirection_copies(struct rank *rank)
 		update(import, pieces[i].offset_bytes, base, pieces[i].bytes, 0);
 	}
 	quiet();
-	meet_all();
+	barrier_all();
 	hear(rank, 0, expected, PAGE);
 	fill(base, 10, 30); /* as it is there: until we hear of the redirection it lands at home */
 	while ((code = vmmc_send(import, 0, base, 10, 0, token)) != CADGE_BUSY) {
@@ -559,10 +559,10 @@ static void test_late_redirection_copies(struct rank *rank)
 	EXPECT(rank, counter("updates_redirected") == 1, "an update elsewhere did not go to the new buffer");
 	say(rank, 0, "heard", 5);
 	await(&ended, queued, "the ends of updates");
-	meet_all();
+	barrier_all();
 	fill(base, 10, 70);
 	update(import, 0, base, 10, VMMC_NOTIFY);
-	meet_all();
+	barrier_all();
 	end();
 }
 
@@ -578,7 +578,7 @@ static void test_many_pieces(struct rank *rank)
 	if (rank->number == 0) {
 		struct vmmc_export *export = export_to(1, base, ROOM, CADGE_MAY_WRITE, 1, VMMC_REDIRECTABLE);
 
-		meet_all();
+		barrier_all();
 		EXPECT(rank, vmmc_redirect(export, to, ROOM) == CADGE_QUEUED, "redirect");
 		await(&redirected, 1, "redirection");
 		EXPECT(rank, redirected_bytes >= MANY * 20 && redirected_bytes <= MANY * STEP,
@@ -595,7 +595,7 @@ static void test_many_pieces(struct rank *rank)
 			update(import, at * STEP, base, 20, 0);
 		}
 		quiet();
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -646,8 +646,8 @@ static void test_redirection_loses_nothing(struct rank *rank)
 		uint64_t last;
 
 		redirect_often(rank, export, base, to);
-		meet_all();
-		meet_all();
+		barrier_all();
+		barrier_all();
 		last = newest_of(base, to, WORDS);
 		EXPECT(rank, last > WORDS, "only %llu updates came", (unsigned long long)last);
 		for (unsigned int word = 0; word < WORDS; word++)
@@ -667,7 +667,7 @@ static void test_redirection_loses_nothing(struct rank *rank)
 		say(rank, 0, "met", 3);
 		update(import, 8 * WORDS, base, 8, 0);
 		quiet();
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -798,7 +798,7 @@ static void test_refused_at_every_length(struct rank *rank)
 		export_to(1, guarded, GUARDED_BYTES, CADGE_MAY_WRITE, CADGE_ALL_PEERS, 0);
 		export_to(1, guarded, GUARDED_BYTES, CADGE_MAY_READ, CADGE_ALL_PEERS, 0);
 	} else {
-		const struct key keys[2] = {hear_key(0), hear_key(0)};
+		const struct key keys[2] = {receive_key(0), receive_key(0)};
 
 		EXPECT(rank,
 		       import_as(0, &keys[0], CADGE_MAY_WRITE, &to_all) == CADGE_DONE &&
@@ -878,21 +878,21 @@ static void test_unexported(struct rank *rank)
 		struct vmmc_export *export = export_to(1, base, PAGE, CADGE_MAY_WRITE, CADGE_ALL_PEERS, 0);
 
 		export_to(1, base + PAGE, PAGE, CADGE_MAY_WRITE, 1, 0);
-		meet_all();
+		barrier_all();
 		EXPECT(rank, is_filled(base, 50, 1) && is_filled(base + PAGE, 50, 1),
 		       "updates are not there");
 		vmmc_unexport(export);
 		fill(base, PAGE, 9);
-		meet_all();
-		meet_all();
+		barrier_all();
+		barrier_all();
 		EXPECT(rank, is_filled(base, PAGE, 9), "a refused update wrote");
 		export_to(1, base, PAGE, CADGE_MAY_WRITE, CADGE_ALL_PEERS, 0); /* in its place */
-		meet_all();
+		barrier_all();
 		EXPECT(rank, is_filled(base + PAGE, 50, 2), "the other export does not go on");
 		EXPECT(rank, is_filled(base, 50, 3), "the new export in the same place does not work");
 		EXPECT(rank, !noticed, "a refused update notified");
 	} else {
-		const struct key key = hear_key(0);
+		const struct key key = receive_key(0);
 		struct vmmc_import *import, *other = import_from(0), *again;
 
 		EXPECT(rank, import_as(0, &key, CADGE_MAY_WRITE, &import) == CADGE_DONE, "import");
@@ -900,15 +900,15 @@ static void test_unexported(struct rank *rank)
 		update(import, 0, base, 50, 0);
 		update(other, 0, base, 50, 0);
 		quiet();
-		meet_all();
-		meet_all();
+		barrier_all();
+		barrier_all();
 		AWAIT(vmmc_send(import, 0, base, 0, 0, token) != CADGE_DONE,
 		      "waited in vain for the end of the export");
 		fill(base, 50, 2);
 		refused(import, 0, base, 50, "an update after the end");
 		EXPECT(rank, import_as(0, &key, CADGE_MAY_WRITE, &again) == CADGE_E_REFUSED,
 		       "an import after the end is not refused");
-		meet_all();
+		barrier_all();
 		update(other, 0, base, 50, 0);
 		again = import_from(0);
 		fill(base, 50, 3);
@@ -916,7 +916,7 @@ static void test_unexported(struct rank *rank)
 		quiet();
 		vmmc_unimport(import);
 		vmmc_unimport(again);
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -936,7 +936,7 @@ static void test_new_life(struct rank *rank)
 	if (rank->number == 0)
 		all = export_to(1, base, PAGE, CADGE_MAY_WRITE, CADGE_ALL_PEERS, 0);
 	else
-		keys[0] = hear_key(0);
+		keys[0] = receive_key(0);
 	for (unsigned int life = 0; life < 4; life++) {
 		if (rank->number == 0) {
 			one = export_to(1, base + PAGE, PAGE, CADGE_MAY_WRITE, 1, VMMC_REDIRECTABLE);
@@ -949,7 +949,7 @@ static void test_new_life(struct rank *rank)
 				EXPECT(rank,
 				       import_as(0, &keys[1], CADGE_MAY_WRITE, &import) == CADGE_E_REFUSED,
 				       "a key for this peer is of use in its next life");
-			keys[1] = hear_key(0);
+			keys[1] = receive_key(0);
 			fill(base, 200, life);
 			for (unsigned int i = 0; i < 2; i++) {
 				EXPECT(rank, import_as(0, &keys[i], CADGE_MAY_WRITE, &import) == CADGE_DONE,
@@ -957,7 +957,7 @@ static void test_new_life(struct rank *rank)
 				update(import, 0, base, 200, VMMC_NOTIFY);
 			}
 		}
-		meet_all();
+		barrier_all();
 		EXPECT(rank, vmmc_disconnect(vmmc, other) == CADGE_DONE, "disconnect");
 		if (rank->number == 0) {
 			EXPECT(rank, vmmc_redirect(one, to, PAGE) != CADGE_QUEUED, "redirect without a peer");
@@ -1001,16 +1001,16 @@ static void test_strange_letters(struct rank *rank)
 		export_to(1, base, PAGE, CADGE_MAY_WRITE, CADGE_ALL_PEERS, 0); /* slot 0, generation 1 */
 		export_to(1, base, PAGE, CADGE_MAY_WRITE, 2, 0);               /* slot 1: not for rank 1 */
 		export_to(1, base, PAGE, CADGE_MAY_READ, 1, 0); /* slot 2: nobody writes there */
-		meet_all();
+		barrier_all();
 		await(&noticed, 1, "the only good letter");
 		EXPECT(rank, noticed == 1, "a strange notification was told");
 		EXPECT(rank, counter("letters_refused") == 17, "%llu letters were refused",
 		       (unsigned long long)counter("letters_refused"));
-		meet_all();
+		barrier_all();
 	} else {
 		for (unsigned int i = 0; i < 3; i++)
-			hear_key(0);
-		meet_all();
+			receive_key(0);
+		barrier_all();
 		send_control(0, 0, 0, 0, 0, 1);
 		send_control(0, 0, 0, 0, 0, HEAD_BYTES - 1);
 		send_control(CONTROL_NOTIFY, 0, 2, 0, 1, HEAD_BYTES);
@@ -1032,7 +1032,7 @@ static void test_strange_letters(struct rank *rank)
 			     HEAD_BYTES + 3); /* is answered: it cannot be followed */
 		send_control(CONTROL_NOTIFY, 0, 1, 0, 1, HEAD_BYTES);
 		AWAIT(counter("letters_refused"), "no answer to a letter comes");
-		meet_all();
+		barrier_all();
 	}
 	end();
 }

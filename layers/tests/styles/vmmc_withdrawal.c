@@ -60,7 +60,7 @@ static void begin(struct rank *rank)
 
 static void end(void)
 {
-	meet_all();
+	barrier_all();
 	vmmc_close(vmmc);
 }
 
@@ -119,7 +119,7 @@ static void test_importer_does_not_look(struct rank *rank)
 		uint8_t *base = memory(), copy[PAGE];
 		struct vmmc_export *export = export_it(base, CADGE_ALL_PEERS);
 
-		meet_all();
+		barrier_all();
 		meet(rank, 0, 2);
 		vmmc_unexport(export);
 		meet(rank, 0, 2);
@@ -133,14 +133,14 @@ static void test_importer_does_not_look(struct rank *rank)
 		AWAIT(!vmmc_may_be_written(vmmc, base, REGION), "it is never over");
 		EXPECT(rank, is_filled(base, PAGE, SEED), "what was written before does not lie there");
 		memcpy(copy, base, PAGE);
-		meet_all();
+		barrier_all();
 		EXPECT(rank, memcmp(copy, base, PAGE) == 0, "it was written to");
 		EXPECT(rank, counter("withdrawals") == 1 && counter("withdrawals_answered") == 1,
 		       "not counted");
 	} else {
 		struct vmmc_import *import = import_it();
 
-		meet_all();
+		barrier_all();
 		meet(rank, 0, 2);
 		meet(rank, 0, 2);
 		const int code = vmmc_send(import, 0, source, PAGE, 0, (struct vmmc_token){.number = 1});
@@ -153,7 +153,7 @@ static void test_importer_does_not_look(struct rank *rank)
 		AWAIT(vmmc_send(import, 0, source, 0, 0, (struct vmmc_token){.number = 1}) == CADGE_E_REFUSED,
 		      "nothing is heard of the end");
 		AWAIT(ended >= wanted, "the update does not end");
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -171,7 +171,7 @@ static void test_updates_under_way(struct rank *rank)
 
 		if (rank->number) {
 			update_until_refused(import_it(), round);
-			meet_all();
+			barrier_all();
 			continue;
 		}
 		memset(base, 0, REGION);
@@ -180,8 +180,8 @@ static void test_updates_under_way(struct rank *rank)
 		vmmc_unexport(export);
 		AWAIT(!vmmc_may_be_written(vmmc, base, REGION), "it is never over");
 		memcpy(copy, base, REGION);
-		look_for_ms(5);
-		meet_all();
+		poll_for_ms(5);
+		barrier_all();
 		EXPECT(rank, memcmp(copy, base, REGION) == 0,
 		       "round %u: it was written to when that was over", round);
 	}
@@ -204,7 +204,7 @@ static void test_freed(struct rank *rank)
 			vmmc_free(vmmc, base, REGION);
 			AWAIT(counter("withdrawals_answered") == round, "it is never over");
 		}
-		meet_all();
+		barrier_all();
 	}
 	end();
 }
@@ -217,7 +217,7 @@ static void test_importer_is_gone(struct rank *rank)
 		uint8_t *base = memory();
 		struct vmmc_export *export = export_it(base, 1);
 
-		meet_all();
+		barrier_all();
 		meet(rank, 0, 2);
 		vmmc_unexport(export);
 		EXPECT(rank, vmmc_may_be_written(vmmc, base, REGION), "nobody has looked");
@@ -225,7 +225,7 @@ static void test_importer_is_gone(struct rank *rank)
 		EXPECT(rank, !vmmc_may_be_written(vmmc, base, REGION), "nobody is there");
 	} else {
 		import_it();
-		meet_all();
+		barrier_all();
 		meet(rank, 0, 2);
 		EXPECT(rank, vmmc_disconnect(vmmc, 0) == CADGE_DONE, "disconnect");
 	}

@@ -33,8 +33,8 @@ static int in_child(const char *name, const char *place)
 	struct cadge_path path = {.bytes = sizeof(path)};
 	struct pair_end end, other;
 
-	if (pair_open(&end, layer, &args) || pair_open(&other, layer, &args) || !pair_meet(&end, &other) ||
-	    layer->describe_path(end.chan, &path))
+	if (pair_open(&end, layer, &args) || pair_open(&other, layer, &args) ||
+	    !pair_bring_up(&end, &other) || layer->describe_path(end.chan, &path))
 		return 1;
 	layer->limits(end.ctx, &limits);
 	printf("%s; %s", path.used, limits.caps & CADGE_CAP_ORDERED ? "in order" : "in no order");

@@ -103,7 +103,7 @@ static void delay_keeps_order(void)
 	args.inner = pair_load("sockets-unix");
 	args.settings = settings;
 	args.settings_count = 2;
-	if (pair_open(&a, shim, &args) < 0 || pair_open(&b, shim, &args) < 0 || !pair_meet(&a, &b))
+	if (pair_open(&a, shim, &args) < 0 || pair_open(&b, shim, &args) < 0 || !pair_bring_up(&a, &b))
 		tap_bail(args.error);
 	shim->limits(a.ctx, &limits);
 	ok((limits.caps & CADGE_CAP_ORDERED) && (limits.caps & CADGE_CAP_WAIT) &&
@@ -197,7 +197,7 @@ static void delay_stalls_one_end(void)
 	args.inner = pair_load("sockets-unix");
 	args.settings = settings;
 	args.settings_count = 3;
-	if (pair_open(&a, shim, &args) < 0 || pair_open(&b, shim, &args) < 0 || !pair_meet(&a, &b))
+	if (pair_open(&a, shim, &args) < 0 || pair_open(&b, shim, &args) < 0 || !pair_bring_up(&a, &b))
 		tap_bail(args.error);
 	while (pair_now_ns() % UINT64_C(10000000000) > UINT64_C(9900000000))
 		; /* a stall is about to end */

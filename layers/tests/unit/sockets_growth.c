@@ -21,7 +21,7 @@ static bool one_round(const struct cadge_layer *layer, int round)
 
 	if (pair_open(&a, layer, &args) < 0 || pair_open(&b, layer, &args) < 0)
 		tap_bail(args.error);
-	good = pair_meet(&a, &b) && pair_post(&a, &b, payload, bytes, 1) >= 0 &&
+	good = pair_bring_up(&a, &b) && pair_post(&a, &b, payload, bytes, 1) >= 0 &&
 	       pair_poll_until(&a, &b, &b.seen.received, 1, 1000);
 	/* Close with work outstanding every other time. */
 	if (round % 2)

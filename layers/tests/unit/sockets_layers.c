@@ -31,7 +31,7 @@ static void meet(struct pair_end *a, struct pair_end *b, enum cadge_wait_mode wa
 
 	if (pair_open(a, layer, &args) < 0 || pair_open(b, layer, &args) < 0)
 		tap_bail(args.error);
-	if (!pair_meet(a, b))
+	if (!pair_bring_up(a, b))
 		tap_bail("the two ends do not meet");
 }
 
@@ -235,7 +235,7 @@ static void connect_again(void)
 		a.seen.ups = b.seen.ups = 0;
 		a.blob_bytes = b.blob_bytes = PAIR_BLOB_BYTES;
 		if (layer->address(a.ctx, 0, a.blob, &a.blob_bytes) < 0 ||
-		    layer->address(b.ctx, 0, b.blob, &b.blob_bytes) < 0 || !pair_meet(&a, &b))
+		    layer->address(b.ctx, 0, b.blob, &b.blob_bytes) < 0 || !pair_bring_up(&a, &b))
 			break;
 	}
 	ok(rounds == 20 && !a.seen.downs && !b.seen.downs, "%s: disconnected and connected again %d times",
@@ -333,7 +333,7 @@ static void path_is_read_back(void)
 		return;
 	args.place = CADGE_PLACE_NET;
 	args.device = "nonesuch0";
-	if (pair_open(&a, layer, &args) < 0 || pair_open(&b, layer, &args) < 0 || !pair_meet(&a, &b))
+	if (pair_open(&a, layer, &args) < 0 || pair_open(&b, layer, &args) < 0 || !pair_bring_up(&a, &b))
 		tap_bail("the two ends do not meet");
 	ok(layer->describe_path(a.chan, &path) == CADGE_DONE && path.medium == CADGE_MEDIUM_LOOPBACK &&
 		   !path.as_asked && strcmp(path.device, "lo") == 0,

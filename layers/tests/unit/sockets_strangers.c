@@ -204,7 +204,7 @@ static void datagram_strangers(void)
 	before = knock(&a, SOCK_DGRAM, forged, sizeof(forged));
 	if (send(before, "x", 1, 0) != 1 || send(before, "", 0, 0) != 0)
 		tap_bail("cannot send");
-	if (!pair_meet(&a, &b))
+	if (!pair_bring_up(&a, &b))
 		tap_bail("the two ends do not meet");
 	pair_poll_until(&a, &b, &nothing, 1, 20);
 	layer->counters(a.ctx, add_strangers, &count);

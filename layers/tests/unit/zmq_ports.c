@@ -12,7 +12,7 @@ static bool life(const struct cadge_layer *layer, const struct cadge_open_args *
 
 	if (pair_open(&a, layer, args) != CADGE_DONE || pair_open(&b, layer, args) != CADGE_DONE)
 		return false;
-	good = pair_meet(&a, &b);
+	good = pair_bring_up(&a, &b);
 	for (int i = 0; good && i < MESSAGES; i++) /* the monitor is looked at now and then */
 		good = pair_post(&a, &b, "message", 8, 1) >= CADGE_DONE;
 	good = good && pair_poll_until(&a, &b, &b.seen.received, MESSAGES, 2000);

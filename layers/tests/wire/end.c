@@ -124,27 +124,27 @@ void end_pair(struct end *end, struct rank *rank, uint32_t features)
 	end_up(end, other);
 }
 
-void end_hear(struct end *end, unsigned int from)
+void end_receive(struct end *end, unsigned int from)
 {
 	const uint64_t until_ns = clock_ns() + PATIENCE_NS;
 
 	while (!hears(end->rank, from)) {
-		end_look(end);
+		end_poll_once(end);
 		EXPECT(end->rank, clock_ns() < until_ns, "rank %u does not come", from);
 	}
 }
 
-void end_meet(struct end *end, unsigned int first, unsigned int count)
+void end_barrier(struct end *end, unsigned int first, unsigned int count)
 {
 	for (unsigned int i = first; i < first + count; i++)
 		if (i != end->rank->number)
 			say(end->rank, i, "met", 3);
 	for (unsigned int i = first; i < first + count; i++)
 		if (i != end->rank->number)
-			end_hear(end, i);
+			end_receive(end, i);
 }
 
-int end_look(struct end *end)
+int end_poll_once(struct end *end)
 {
 	int events = cadge_wire_progress(end->wire, 1);
 
@@ -159,7 +159,7 @@ void end_await(struct end *end, const uint64_t *value, uint64_t wanted, const ch
 	const uint64_t until_ns = clock_ns() + PATIENCE_NS;
 
 	while (*value < wanted) {
-		end_look(end);
+		end_poll_once(end);
 		EXPECT(end->rank, clock_ns() < until_ns, "waited in vain for %s: %llu of %llu", what,
 		       (unsigned long long)*value, (unsigned long long)wanted);
 	}
@@ -170,7 +170,7 @@ void end_await_bool(struct end *end, const bool *value, const char *what)
 	const uint64_t until_ns = clock_ns() + PATIENCE_NS;
 
 	while (!*value) {
-		end_look(end);
+		end_poll_once(end);
 		EXPECT(end->rank, clock_ns() < until_ns, "waited in vain for %s", what);
 	}
 }
@@ -183,13 +183,13 @@ void end_send(struct end *end, uint32_t peer, size_t bytes, uint32_t seed)
 	int code = CADGE_BUSY;
 
 	while (!(packet = cadge_wire_take(link))) {
-		end_look(end);
+		end_poll_once(end);
 		EXPECT(end->rank, clock_ns() < until_ns, "no packet becomes free");
 	}
 	EXPECT(end->rank, (uintptr_t)packet % 64 == 0, "a packet at %p", (void *)packet);
 	fill(packet, bytes, seed);
 	while ((code = cadge_wire_send(link, packet, bytes)) == CADGE_BUSY) {
-		end_look(end);
+		end_poll_once(end);
 		EXPECT(end->rank, clock_ns() < until_ns, "send stays BUSY");
 	}
 	EXPECT(end->rank, code == CADGE_DONE, "send of %zu bytes: %s", bytes, cadge_code_name(code));
@@ -205,7 +205,7 @@ bool end_finishes(struct end *end, int code, unsigned int ms)
 	if (code == CADGE_DONE)
 		return true;
 	while (end->ended == ended && clock_ns() < until_ns)
-		end_look(end);
+		end_poll_once(end);
 	if (end->ended == ended)
 		return false;
 	EXPECT(end->rank, end->code == CADGE_DONE, "an operation ended with %s", cadge_code_name(end->code));
@@ -256,7 +256,7 @@ int end_put(struct end *end, const void *local, size_t bytes, const struct cadge
 
 	while ((code = cadge_wire_put(end->peer[peer].link, local, bytes, remote, offset_bytes, 7)) ==
 	       CADGE_BUSY) {
-		end_look(end);
+		end_poll_once(end);
 		EXPECT(end->rank, clock_ns() < until_ns, "put stays BUSY");
 	}
 	return code;
@@ -268,7 +268,7 @@ int end_quiet(struct end *end, unsigned int peer)
 	int code;
 
 	while ((code = cadge_wire_quiet(end->peer[peer].link, 8)) == CADGE_BUSY) {
-		end_look(end);
+		end_poll_once(end);
 		EXPECT(end->rank, clock_ns() < until_ns, "quiet stays BUSY");
 	}
 	return code;

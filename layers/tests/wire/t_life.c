@@ -45,17 +45,17 @@ void test_lives_do_not_mix(struct rank *rank)
 	for (end.number = 0; end.number < LIVES; end.number++) {
 		end_connect(&end, other, other);
 		end_up(&end, other);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		EXPECT(rank, send_all(&end, other, end.number) > 0, "nothing could be sent in life %llu",
 		       (unsigned long long)end.number);
 		if (end.number % 3 == 0)
 			end_await(&end, &end.peer[other].packets, 1, "a packet");
 		if (end.number % 3 == 0)
-			end_meet(&end, 0, 2);
+			end_barrier(&end, 0, 2);
 		EXPECT(rank, cadge_wire_disconnect(end.peer[other].link) == CADGE_DONE, "disconnect");
 		/* What is under way comes in while there is no link, or in its next life. */
 		if (end.number % 2)
-			end_meet(&end, 0, 2);
+			end_barrier(&end, 0, 2);
 		else
 			meet(rank, 0, 2);
 	}
@@ -71,7 +71,7 @@ void test_peer_dies(struct rank *rank)
 	end_pair(&end, rank, 0);
 	end_send(&end, other, 8, 0);
 	end_await(&end, &end.peer[other].packets, 1, "a packet");
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	if (rank->number == 1)
 		rank_dies(rank, 0);
 	rank_sees_death(rank, 1);
@@ -84,7 +84,7 @@ void test_peer_dies(struct rank *rank)
 
 			if (packet && code == CADGE_BUSY)
 				cadge_wire_drop(end.peer[1].link, packet);
-			end_look(&end);
+			end_poll_once(&end);
 			rest_ms(1);
 		}
 		EXPECT(rank, end.peer[1].down, "no `down` of a peer that died");
@@ -92,7 +92,7 @@ void test_peer_dies(struct rank *rank)
 	} else {
 		send_all(&end, 1, 0);
 		for (unsigned int i = 0; i < 1000; i++)
-			end_look(&end);
+			end_poll_once(&end);
 	}
 	EXPECT(rank, cadge_wire_disconnect(end.peer[1].link) == CADGE_DONE, "disconnect");
 	end_close(&end);
@@ -108,7 +108,7 @@ static void fill_the_dead(struct end *end)
 		if (end->rank->place == CADGE_PLACE_NET && cadge_wire_progress(end->wire, 1) < 0)
 			break; /* its end broke the connection */
 		if (end->rank->place == CADGE_PLACE_HOST)
-			end_look(end);
+			end_poll_once(end);
 	}
 	EXPECT(end->rank, sent >= 1, "nothing could be sent");
 }
@@ -123,9 +123,9 @@ void test_new_life_after_death(struct rank *rank)
 		end_connect(&end, 0, 1);
 		end_up(&end, 1);
 		end_await(&end, &end.peer[1].packets, PACKETS, "all packets of the new life");
-		end_meet(&end, 2, 1);
+		end_barrier(&end, 2, 1);
 		end_send(&end, 1, 8, 0);
-		end_meet(&end, 0, 1);
+		end_barrier(&end, 0, 1);
 		end_close(&end);
 		return;
 	}
@@ -141,6 +141,6 @@ void test_new_life_after_death(struct rank *rank)
 	end_up(&end, 1);
 	EXPECT(rank, send_all(&end, 1, 1) == PACKETS, "not all packets are there in the new life");
 	end_await(&end, &end.peer[1].packets, 1, "an answer");
-	end_meet(&end, 2, 1);
+	end_barrier(&end, 2, 1);
 	end_close(&end);
 }

@@ -32,12 +32,12 @@ static void tell(struct end *end, uint32_t peer, uint64_t offset_bytes, uint64_t
 	uint8_t *packet;
 
 	while (!(packet = cadge_wire_take(end->peer[peer].link)))
-		end_look(end);
+		end_poll_once(end);
 	cadge_store64(packet, offset_bytes);
 	cadge_store64(packet + 8, length);
 	cadge_store64(packet + 16, seed);
 	while (cadge_wire_send(end->peer[peer].link, packet, 24) == CADGE_BUSY)
-		end_look(end);
+		end_poll_once(end);
 }
 
 /* Writes, and tells by a packet when quiet has ended: the other finds all that was written. Reads it back as well. */
@@ -77,7 +77,7 @@ void test_put_quiet_packet(struct rank *rank)
 		} else {
 			end_await(&end, &end.peer[0].packets, i + 1, "what was told");
 		}
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 	}
 	if (remote)
 		cadge_wire_detach(remote);
@@ -114,7 +114,7 @@ void test_puts_in_order(struct rank *rank)
 				end_expose(&end, base[other], AREA_BYTES, CADGE_MAY_ALL, other);
 		}
 	for (unsigned int other = 1; rank->number == 0 && other < 3; other++)
-		end_meet(&end, other, 1);
+		end_barrier(&end, other, 1);
 	if (rank->number == 0) {
 		for (unsigned int i = 0; i < 2 * ROUNDS; i++) {
 			const unsigned int from = 1 + i % 2;
@@ -125,7 +125,7 @@ void test_puts_in_order(struct rank *rank)
 				end_await(&end, &end.peer[from].packets, (round + 1) / 2, "a packet");
 			else
 				while (cadge_load64(flag) != round) {
-					end_look(&end);
+					end_poll_once(&end);
 					EXPECT(rank, clock_ns() < until_ns, "the word does not come");
 				}
 			for (unsigned int part = 0; part < PARTS; part++)
@@ -141,7 +141,7 @@ void test_puts_in_order(struct rank *rank)
 		return;
 	}
 	remote = end_attach(&end, 0);
-	end_meet(&end, 0, 1);
+	end_barrier(&end, 0, 1);
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
 		const unsigned int before = end.ended;
 		unsigned int queued = 0;
@@ -160,8 +160,8 @@ void test_puts_in_order(struct rank *rank)
 		else
 			queued += end_put(&end, word, sizeof(word), remote, FLAG, 0) == CADGE_QUEUED;
 		while (end.ended < before + queued)
-			end_look(&end);
-		end_hear(&end, 0);
+			end_poll_once(&end);
+		end_receive(&end, 0);
 	}
 	end_close(&end);
 }
@@ -204,7 +204,7 @@ static bool ends_while_stopped(struct end *end, const struct cadge_remote *remot
 		*left_out += code == CADGE_QUEUED;
 		for (const uint64_t until_ns = clock_ns() + ms * UINT64_C(1000000);
 		     end->ended < ended + (unsigned int)*left_out && clock_ns() < until_ns;)
-			end_look(end);
+			end_poll_once(end);
 		*left_out -= (int)(end->ended - ended);
 		return *left_out == 0;
 	}
@@ -254,7 +254,7 @@ void test_reach_proved(struct rank *rank)
 		say(rank, 0, &pid, sizeof(pid));
 	else
 		hear(rank, 1, &pid, sizeof(pid));
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	for (unsigned int i = 0; i < 3 * memories; i++) {
 		const uint32_t right = rights[i % 3], seed = 100 + i;
 		enum cadge_progress reach;
@@ -272,7 +272,7 @@ void test_reach_proved(struct rank *rank)
 			       "a put is not there although quiet has ended");
 			EXPECT(rank, !direct || right != CADGE_MAY_ATOMIC || base[i / 3][128] == 0x12,
 			       "an atomic operation has ended and is not there");
-			end_meet(&end, 0, 2);
+			end_barrier(&end, 0, 2);
 			continue;
 		}
 		hear(rank, other, local, sizeof(local));
@@ -292,20 +292,20 @@ void test_reach_proved(struct rank *rank)
 		       i < 3 ? "its own" : "other", reach == CADGE_PROGRESS_DIRECT ? "DIRECT" : "LIBRARY",
 		       stopped_end ? "ended" : "did not end");
 		for (const unsigned int wanted = end.ended + (unsigned int)left; end.ended < wanted;)
-			end_look(&end);
+			end_poll_once(&end);
 		EXPECT(rank, !end.failed, "an operation failed");
 		EXPECT(rank, right != CADGE_MAY_READ || (local[0] == 0x11 && local[63] == 0x11),
 		       "get read something else");
 		EXPECT(rank, right != CADGE_MAY_ATOMIC || before == UINT64_C(0x1111111111111111),
 		       "fetch_add fetched something else");
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 	}
 	if (rank->number == 0 && end.facts->any_memory)
 		EXPECT(rank,
 		       cadge_wire_reach(remote[0], CADGE_MAY_WRITE) ==
 			       cadge_wire_reach(remote[1], CADGE_MAY_WRITE),
 		       "it says `any_memory`, and other memory is not as direct");
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	end_close(&end);
 }
 
@@ -324,13 +324,13 @@ void test_swaps_and_adds(struct rank *rank)
 	words[1] = 41;
 	if (rank->number == 1) {
 		end_expose(&end, words, PAGE_BYTES, CADGE_MAY_ALL, 0);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		EXPECT(rank,
 		       words[1] == (end.facts->swaps  ? 7
 				    : end.facts->adds ? 42
 						      : 41),
 		       "the word is %llu", (unsigned long long)words[1]);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		end_close(&end);
 		return;
 	}
@@ -360,8 +360,8 @@ void test_swaps_and_adds(struct rank *rank)
 		       "compare_swap is taken, and facts have none");
 	}
 	EXPECT(rank, !end.failed, "an operation failed");
-	end_meet(&end, 0, 2);
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	end_close(&end);
 }
 

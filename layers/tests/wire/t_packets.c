@@ -63,12 +63,12 @@ void test_order_and_once(struct rank *rank)
 		}
 		sent += code == CADGE_DONE;
 		if (code == CADGE_BUSY || sent % 7 == 0)
-			end_look(&end);
+			end_poll_once(&end);
 	}
 	end_await(&end, &end.peer[other].packets, MESSAGES, "packets");
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	for (unsigned int i = 0; i < 1000; i++)
-		end_look(&end);
+		end_poll_once(&end);
 	EXPECT(rank, end.peer[other].packets == MESSAGES, "a packet came twice");
 	end_close(&end);
 }
@@ -105,7 +105,7 @@ void test_take_drop_send(struct rank *rank)
 				break;
 			for (unsigned int i = 0; i < count; i++)
 				cadge_wire_drop(end.peer[other].link, packets[i]);
-			end_look(&end);
+			end_poll_once(&end);
 			EXPECT(rank, clock_ns() < until_ns, "only %u of %u packets are free", count, PACKETS);
 		}
 		for (unsigned int i = 0; i < PACKETS; i++) {
@@ -117,7 +117,7 @@ void test_take_drop_send(struct rank *rank)
 			}
 			fill(packets[i], bytes, i);
 			while (cadge_wire_send(end.peer[other].link, packets[i], bytes) == CADGE_BUSY)
-				end_look(&end);
+				end_poll_once(&end);
 			sent++;
 		}
 		say(rank, other, &sent, sizeof(sent));
@@ -127,7 +127,7 @@ void test_take_drop_send(struct rank *rank)
 		end.number += sent;
 		end_await(&end, &end.peer[other].packets, end.number, "packets");
 	}
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	EXPECT(rank, rank->number == 0 || end.peer[other].packets == end.number, "a packet came twice");
 	end_close(&end);
 }
@@ -152,7 +152,7 @@ void test_held_sent_again(struct rank *rank)
 
 	end_pair(&end, rank, 0);
 	end.packet = as_held;
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	for (unsigned int round = 0; rank->number == 0 && round < 2; round++) {
 		const size_t bytes = round ? end.facts->packet_bytes_max : 64;
 		const uint64_t until_ns = clock_ns() + UINT64_C(10000000000);
@@ -167,7 +167,7 @@ void test_held_sent_again(struct rank *rank)
 			EXPECT(rank, code == CADGE_DONE || code == CADGE_BUSY, "send_held: %d", code);
 			sent += code == CADGE_DONE;
 			if (code == CADGE_BUSY)
-				end_look(&end);
+				end_poll_once(&end);
 			EXPECT(rank, clock_ns() < until_ns, "a held packet is not sent again");
 		}
 		others = take_all(&end, other, packets);
@@ -179,13 +179,13 @@ void test_held_sent_again(struct rank *rank)
 			count = take_all(&end, other, packets);
 			for (unsigned int i = 0; i < count; i++)
 				cadge_wire_drop(end.peer[other].link, packets[i]);
-			end_look(&end);
+			end_poll_once(&end);
 			EXPECT(rank, clock_ns() < until_ns, "%u of %u packets are free", count, PACKETS);
 		}
 	}
 	if (rank->number == 1)
 		end_await(&end, &end.peer[other].packets, 2 * TIMES, "packets");
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	EXPECT(rank, rank->number == 0 || end.peer[other].packets == 2 * TIMES, "a packet came twice");
 	end_close(&end);
 }
@@ -285,7 +285,7 @@ void test_all_kept_and_one_more(struct rank *rank)
 	}
 	while (rank->number && end.peer[0].kept_count)
 		cadge_wire_release(end.wire, end.peer[0].kept[--end.peer[0].kept_count]);
-	end_meet(&end, 0, 3);
+	end_barrier(&end, 0, 3);
 	end_close(&end);
 }
 
@@ -304,7 +304,7 @@ static void sleep_until(struct end *end, const uint64_t *value, uint64_t wanted)
 	const uint64_t until_ns = clock_ns() + UINT64_C(10000000000);
 
 	while (*value < wanted) {
-		if (end_look(end))
+		if (end_poll_once(end))
 			continue;
 		EXPECT(end->rank, cadge_wire_wait(end->wire, UINT64_C(5000000000)) == CADGE_DONE, "wait");
 		EXPECT(end->rank, clock_ns() < until_ns, "a wake was lost");
@@ -343,6 +343,6 @@ void test_sleeps_and_wakes(struct rank *rank)
 	EXPECT(rank, used_ns * 2 < clock_ns() - begin_ns, "%llu ms of %llu were spent awake",
 	       (unsigned long long)(used_ns / 1000000),
 	       (unsigned long long)((clock_ns() - begin_ns) / 1000000));
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	end_close(&end);
 }

@@ -42,12 +42,12 @@ static void try_every_length(struct end *end, const struct cadge_remote *all, co
 		end_finish(end, end_quiet(end, 1), "quiet");
 		EXPECT(end->rank, is_filled(local, GUARDED_BYTES, 8), "a refused get of %zu bytes wrote",
 		       bytes);
-		end_meet(end, 0, 2); /* it looks */
-		end_meet(end, 0, 2);
+		end_barrier(end, 0, 2); /* it looks */
+		end_barrier(end, 0, 2);
 		end_finish(end, end_put(end, local, bytes, written, 0, 1), "a put");
 		end_finish(end, end_quiet(end, 1), "quiet");
-		end_meet(end, 0, 2);
-		end_meet(end, 0, 2);
+		end_barrier(end, 0, 2);
+		end_barrier(end, 0, 2);
 	}
 }
 
@@ -71,16 +71,16 @@ void test_refused_at_every_length(struct rank *rank)
 		try_every_length(&end, remote[0], remote[1], remote[2], base);
 	for (unsigned int i = 0; rank->number && i < ALL_LENGTHS; i++) {
 		fill(base, GUARDED_BYTES, 5);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		EXPECT(rank, is_filled(base, GUARDED_BYTES, 5), "%zu bytes were refused and written",
 		       all_lengths[i]);
-		end_meet(&end, 0, 2);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		EXPECT(rank, is_filled(base, all_lengths[i], 8), "%zu bytes that may be put are not there",
 		       all_lengths[i]);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 	}
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	end_close(&end);
 }
 
@@ -104,12 +104,12 @@ void test_rights_and_bounds(struct rank *rank)
 		fill(base, 3 * PAGE_BYTES, 5);
 		for (unsigned int i = 0; i < 3; i++)
 			end_expose(&end, base + PAGE_BYTES, PAGE_BYTES, rights[i], 0);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		fill(local, sizeof(local), 5);
 		fill(local + PAGE_BYTES, 100, 6); /* the only put that was allowed */
 		EXPECT(rank, memcmp(base, local, sizeof(local)) == 0,
 		       "something was written that must not be");
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		end_close(&end);
 		return;
 	}
@@ -148,8 +148,8 @@ void test_rights_and_bounds(struct rank *rank)
 	end_finish(&end, end_quiet(&end, 1), "quiet");
 	end_finish(&end, cadge_wire_get(end.peer[1].link, base, 100, remote[1], 0, 1), "a get");
 	EXPECT(rank, is_filled(base, 100, 6), "what was put differs");
-	end_meet(&end, 0, 2);
-	end_meet(&end, 0, 2);
+	end_barrier(&end, 0, 2);
+	end_barrier(&end, 0, 2);
 	end_close(&end);
 }
 
@@ -171,7 +171,7 @@ static void put_is_refused(struct end *end, const struct cadge_remote *remote, c
 	code = end_put(end, local, sizeof(local), remote, refused->offset_bytes, 1);
 	EXPECT(end->rank, code == CADGE_QUEUED, "a put %s: %s", refused->what, cadge_code_name(code));
 	while (!end->ended) {
-		end_look(end);
+		end_poll_once(end);
 		EXPECT(end->rank, clock_ns() < until_ns, "a put %s does not end", refused->what);
 	}
 	EXPECT(end->rank, end->failed == 1 && end->token == 7, "a put %s ended as if it had been allowed",
@@ -216,10 +216,10 @@ void test_device_refuses(struct rank *rank)
 			end_expose(&end, base + PAGE_BYTES, PAGE_BYTES, tries[i].rights, 0);
 		else
 			put_is_refused(&end, end_attach(&end, 1), &tries[i]);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		EXPECT(rank, memcmp(base, as_before, sizeof(as_before)) == 0, "a put %s was carried out",
 		       tries[i].what);
-		end_meet(&end, 0, 2);
+		end_barrier(&end, 0, 2);
 		end_close(&end);
 	}
 }

@@ -52,11 +52,11 @@ void end_up(struct end *end, uint32_t peer);
 /* The three above, for two ranks that are peers of each other. */
 void end_pair(struct end *end, struct rank *rank, uint32_t features);
 /* Meets as meet does, looking meanwhile: what this end has sent may still have to leave. */
-void end_meet(struct end *end, unsigned int first, unsigned int count);
+void end_barrier(struct end *end, unsigned int first, unsigned int count);
 /* Hears one message beside the wire, and drops it, looking meanwhile. */
-void end_hear(struct end *end, unsigned int from);
+void end_receive(struct end *end, unsigned int from);
 /* One look; fails where the context is broken. */
-int end_look(struct end *end);
+int end_poll_once(struct end *end);
 /* Looks until `*value` is at least `wanted`; fails after ten seconds, naming `what`. */
 void end_await(struct end *end, const uint64_t *value, uint64_t wanted, const char *what);
 void end_await_bool(struct end *end, const bool *value, const char *what);

@@ -153,7 +153,7 @@ static void idle(void)
 	end();
 }
 
-static bool see_credits(void *arg, uint8_t *packet, size_t bytes)
+static bool count_credits(void *arg, uint8_t *packet, size_t bytes)
 {
 	struct pgr_header head;
 
@@ -170,7 +170,7 @@ static void few_busy(void)
 	begin(FEW);
 	for (unsigned int i = 0; i < FEW; i++)
 		CHECK(bind_one(&t.peers[i]));
-	net_watch(see_credits, NULL);
+	net_watch(count_credits, NULL);
 	CHECK(call(t.peers[3]) && t.credits == t.client->wire->window_packets);
 	CHECK(call(t.peers[4]) && t.credits == t.client->wire->window_packets / 2);
 	net_cut(t.server, true);

@@ -114,15 +114,16 @@ static int judge(struct pair *pair, const struct caller *deadlines, const struct
 
 	if (deadlines->other || patient->other || patient->given_up || deadlines->begun != CALLS ||
 	    patient->begun != CALLS)
-		return pair_say(pair, PAIR_FAILED,
-				"of %u calls %u were done, %u given up, %u failed otherwise", begun, done,
-				deadlines->given_up + patient->given_up, deadlines->other + patient->other);
+		return pair_report(pair, PAIR_FAILED,
+				   "of %u calls %u were done, %u given up, %u failed otherwise", begun, done,
+				   deadlines->given_up + patient->given_up,
+				   deadlines->other + patient->other);
 	if (deadlines->given_up != CALLS || late_ns < deadlines->give_up_ns ||
 	    late_ns > deadlines->give_up_ns + 200 * MS + deadlines->give_up_ns / 10)
-		return pair_say(pair, PAIR_FAILED,
-				"%u of %u calls were given up, the last after %llu ms instead of %llu",
-				deadlines->given_up, CALLS, (unsigned long long)(late_ns / MS),
-				(unsigned long long)(deadlines->give_up_ns / MS));
+		return pair_report(pair, PAIR_FAILED,
+				   "%u of %u calls were given up, the last after %llu ms instead of %llu",
+				   deadlines->given_up, CALLS, (unsigned long long)(late_ns / MS),
+				   (unsigned long long)(deadlines->give_up_ns / MS));
 	return PAIR_PASSED;
 }
 
@@ -147,34 +148,35 @@ static int run_client(struct pair *pair, void *arg)
 	for (unsigned int i = 0; i < count; i++) {
 		pgr_bind(callers[i].pgr, pair->address, sizeof(pair->address), &callers[i].peer);
 		if (!works(&callers[i]))
-			return pair_say(pair, PAIR_FAILED,
-					"calls failed before the cut: %u given up, %u otherwise",
-					callers[i].given_up, callers[i].other);
+			return pair_report(pair, PAIR_FAILED,
+					   "calls failed before the cut: %u given up, %u otherwise",
+					   callers[i].given_up, callers[i].other);
 	}
 	executed = pair->executed;
 
 	if (!pair_link(false))
-		return pair_say(pair, PAIR_SKIPPED, "the link cannot be cut");
+		return pair_report(pair, PAIR_SKIPPED, "the link cannot be cut");
 	cut_at_ns = now_ns();
 	for (unsigned int i = 0; i < count; i++)
 		begin(&callers[i]);
 	serve(callers, count, cut_at_ns + cut_ns);
 	if (patient->done || pair->executed != executed)
-		return pair_say(pair, PAIR_FAILED, "the link was not cut");
+		return pair_report(pair, PAIR_FAILED, "the link was not cut");
 	if (!pair_link(true))
-		return pair_say(pair, PAIR_FAILED, "the link cannot be healed");
+		return pair_report(pair, PAIR_FAILED, "the link cannot be healed");
 	serve(callers, count, 0);
 	result = count == 2 ? judge(pair, &callers[0], patient, cut_at_ns) : PAIR_PASSED;
 	if (result == PAIR_PASSED && patient->done != CALLS)
-		result = pair_say(pair, PAIR_FAILED, "%u of %u calls survived the cut", patient->done, CALLS);
+		result = pair_report(pair, PAIR_FAILED, "%u of %u calls survived the cut", patient->done,
+				     CALLS);
 	if (result == PAIR_PASSED && pair->executed != executed + CALLS)
-		result = pair_say(pair, PAIR_FAILED, "%u calls were executed, not %u",
-				  pair->executed - executed, CALLS);
+		result = pair_report(pair, PAIR_FAILED, "%u calls were executed, not %u",
+				     pair->executed - executed, CALLS);
 
 	/* and all is as it was */
 	for (unsigned int i = 0; i < count && result == PAIR_PASSED; i++) {
 		if (!works(&callers[i]))
-			result = pair_say(pair, PAIR_FAILED, "calls failed after the link was healed");
+			result = pair_report(pair, PAIR_FAILED, "calls failed after the link was healed");
 	}
 	for (unsigned int i = 0; i < count; i++)
 		pgr_close(callers[i].pgr);

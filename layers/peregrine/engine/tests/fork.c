@@ -53,7 +53,7 @@ static struct pgr *open_end(struct pair *pair, const struct how *how)
 	struct pgr *pgr = NULL;
 
 	if (pgr_open(&config, &pgr) != PGR_OK)
-		pair_say(pair, PAIR_FAILED, "%s", error);
+		pair_report(pair, PAIR_FAILED, "%s", error);
 	opener = getpid();
 	return pgr;
 }
@@ -151,7 +151,7 @@ static int begin(struct pair *pair, const struct how *how)
 		return PAIR_FAILED;
 	if (!pair_await(pair) || pgr_bind(pgr, pair->address, PGR_ADDRESS_BYTES, &peer) != PGR_OK ||
 	    call(UINT32_MAX) != 0)
-		return pair_say(pair, PAIR_FAILED, "no server");
+		return pair_report(pair, PAIR_FAILED, "no server");
 	return PAIR_PASSED;
 }
 
@@ -162,9 +162,9 @@ static int send_stalled(struct pair *pair, uint32_t from)
 		const int code = call(i);
 
 		if (code || seen->executed[i] != 1)
-			return pair_say(pair, PAIR_FAILED, "call %u: %s, executed %u times", i,
-					code == 1 ? "another one's result" : pgr_code_name(code),
-					seen->executed[i]);
+			return pair_report(pair, PAIR_FAILED, "call %u: %s, executed %u times", i,
+					   code == 1 ? "another one's result" : pgr_code_name(code),
+					   seen->executed[i]);
 	}
 	return PAIR_PASSED;
 }
@@ -186,7 +186,7 @@ static int both_go_on(struct pair *pair, void *arg)
 	}
 	result = send_stalled(pair, 0);
 	if (!ended_well(pid) && result == PAIR_PASSED)
-		result = pair_say(pair, PAIR_FAILED, "a call of the child was not answered with closed");
+		result = pair_report(pair, PAIR_FAILED, "a call of the child was not answered with closed");
 	pgr_close(pgr);
 	return result;
 }
@@ -254,18 +254,18 @@ static int every_function(struct pair *pair, void *arg)
 		_exit(0);
 	}
 	if (waitpid(pid, &code, 0) != pid || code != 0)
-		return pair_say(pair, PAIR_FAILED, "function %d of the child: not closed",
-				WEXITSTATUS(code) - 1);
+		return pair_report(pair, PAIR_FAILED, "function %d of the child: not closed",
+				   WEXITSTATUS(code) - 1);
 	while (peer->free != UINT64_MAX)
 		poll_once(pgr);
 	if (seen->in_child)
-		return pair_say(pair, PAIR_FAILED, "%u events in the child", seen->in_child);
+		return pair_report(pair, PAIR_FAILED, "%u events in the child", seen->in_child);
 	result = send_stalled(pair, 0);
 	memset(memory, 0xff, LONG_BYTES);
 	code = pgr_call_and_wait(peer, ECHO, NULL, &(struct pgr_iov){memory, LONG_BYTES}, 1, NULL, 0, 0,
 				 NULL);
 	if (code != PGR_OK)
-		result = pair_say(pair, PAIR_FAILED, "memory of pgr_alloc: %s", pgr_code_name(code));
+		result = pair_report(pair, PAIR_FAILED, "memory of pgr_alloc: %s", pgr_code_name(code));
 	pgr_close(pgr);
 	return result;
 }
@@ -289,11 +289,11 @@ static int in_handler(struct pair *pair, void *arg)
 		poll_once(pgr);
 	for (uint32_t i = 0; i < SLOTS; i++)
 		if (seen->executed[CALLS + i] != (i != 3 && i != 40))
-			return pair_say(pair, PAIR_FAILED, "call %u: executed %u times", i,
-					seen->executed[CALLS + i]);
+			return pair_report(pair, PAIR_FAILED, "call %u: executed %u times", i,
+					   seen->executed[CALLS + i]);
 	if (seen->in_child || seen->children != 4)
-		return pair_say(pair, PAIR_FAILED, "%u events in children, %u of 4 answers of closed",
-				seen->in_child, seen->children);
+		return pair_report(pair, PAIR_FAILED, "%u events in children, %u of 4 answers of closed",
+				   seen->in_child, seen->children);
 	pgr_close(pgr);
 	return begin(pair, arg) == PAIR_PASSED ? send_stalled(pair, 0) : PAIR_FAILED;
 }
@@ -321,10 +321,10 @@ static int in_continuation(struct pair *pair, void *arg)
 	if (pid == 0)
 		_exit(result != PGR_E_CLOSED);
 	if (result != 0)
-		return pair_say(pair, PAIR_FAILED, "the parent's call: %s", pgr_code_name(result));
+		return pair_report(pair, PAIR_FAILED, "the parent's call: %s", pgr_code_name(result));
 	result = send_stalled(pair, 0);
 	if (!ended_well(pid))
-		return pair_say(pair, PAIR_FAILED, "the child's call did not end with closed");
+		return pair_report(pair, PAIR_FAILED, "the child's call did not end with closed");
 	pgr_close(pgr);
 	return result;
 }
@@ -352,7 +352,7 @@ static int own(struct pair *pair, void *arg)
 	}
 	result = send_stalled(pair, 0);
 	if (!ended_well(pid) && result == PAIR_PASSED)
-		result = pair_say(pair, PAIR_FAILED, "the child's own endpoint failed");
+		result = pair_report(pair, PAIR_FAILED, "the child's own endpoint failed");
 	pgr_close(pgr);
 	return result;
 }
@@ -367,7 +367,7 @@ static int spawned(struct pair *pair, void *arg)
 	if (begin(pair, arg) != PAIR_PASSED)
 		return PAIR_FAILED;
 	if (posix_spawnp(&pid, "true", NULL, NULL, words, environ) != 0 || !ended_well(pid))
-		return pair_say(pair, PAIR_FAILED, "posix_spawn");
+		return pair_report(pair, PAIR_FAILED, "posix_spawn");
 	result = send_stalled(pair, 0);
 	pgr_close(pgr);
 	return result;
@@ -391,7 +391,7 @@ static int port(struct pair *pair, void *arg)
 	pid_t pid;
 
 	if (pgr_open(&config, &pgr) != PGR_OK || pipe(told) < 0)
-		return pair_say(pair, PAIR_FAILED, "%s", error);
+		return pair_report(pair, PAIR_FAILED, "%s", error);
 	pgr_address(pgr, address, &bytes);
 	memcpy(&number, address + 4, sizeof(number));
 	pid = make_child(how);
@@ -402,11 +402,11 @@ static int port(struct pair *pair, void *arg)
 		_exit(0);
 	}
 	if (read(told[0], &word, 1) != 1)
-		return pair_say(pair, PAIR_FAILED, "no word of the child");
+		return pair_report(pair, PAIR_FAILED, "no word of the child");
 	pgr_close(pgr);
 	config.port_first = config.port_last = ntohs(number);
 	if (pgr_open(&config, &pgr) != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "%s", error);
+		return pair_report(pair, PAIR_FAILED, "%s", error);
 	pgr_close(pgr);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

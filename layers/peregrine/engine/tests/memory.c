@@ -44,7 +44,7 @@ static struct pgr *open_end(struct pair *pair, const uint8_t *key, uint32_t off)
 	struct pgr *pgr = NULL;
 
 	if (pgr_open(&config, &pgr) != PGR_OK)
-		pair_say(pair, PAIR_FAILED, "no endpoint");
+		pair_report(pair, PAIR_FAILED, "no endpoint");
 	return pgr;
 }
 
@@ -213,9 +213,9 @@ static int begin(struct pair *pair, const uint8_t *key, uint32_t off)
 	if (!pgr)
 		return PAIR_FAILED;
 	if (!pair_await(pair) || pgr_bind(pgr, pair->address, PGR_ADDRESS_BYTES, &peer) != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "no server");
+		return pair_report(pair, PAIR_FAILED, "no server");
 	memory = pgr_alloc(pgr, BYTES);
-	return memory ? PAIR_PASSED : pair_say(pair, PAIR_FAILED, "no memory");
+	return memory ? PAIR_PASSED : pair_report(pair, PAIR_FAILED, "no memory");
 }
 
 static int end(struct pair *pair, int result)
@@ -223,7 +223,7 @@ static int end(struct pair *pair, int result)
 	const int code = pgr_call_and_wait(peer, STOP, NULL, NULL, 0, NULL, 0, 0, NULL);
 
 	pgr_close(pgr);
-	return code == PGR_OK ? result : pair_say(pair, PAIR_FAILED, "stop: %s", pgr_code_name(code));
+	return code == PGR_OK ? result : pair_report(pair, PAIR_FAILED, "stop: %s", pgr_code_name(code));
 }
 
 static bool wait_for(const _Atomic uint32_t *count, uint32_t value)
@@ -290,15 +290,15 @@ static int echo(struct pair *pair, void *arg)
 		for (size_t j = 0; j < bytes && code == PGR_OK; j++)
 			code = (back[j] ^ memory[at + j]) == 0xff ? PGR_OK : PGR_E_WIRE;
 		if (code != PGR_OK || got != bytes)
-			return pair_say(pair, PAIR_FAILED, "call %u of %zu bytes: %s", i, bytes,
-					pgr_code_name(code));
+			return pair_report(pair, PAIR_FAILED, "call %u of %zu bytes: %s", i, bytes,
+					   pgr_code_name(code));
 	}
 	pgr_stats(pgr, &stats);
 	if (stats.references != (plain ? 0 : expected) || seen->referred != (plain ? 0 : expected))
-		return pair_say(pair, PAIR_FAILED, "%u of %u calls were references, %u were read so",
-				(unsigned int)stats.references, expected, seen->referred);
+		return pair_report(pair, PAIR_FAILED, "%u of %u calls were references, %u were read so",
+				   (unsigned int)stats.references, expected, seen->referred);
 	if (seen->writable || seen->wrong)
-		return pair_say(pair, PAIR_FAILED, "%u arguments could be written to", seen->writable);
+		return pair_report(pair, PAIR_FAILED, "%u arguments could be written to", seen->writable);
 	return end(pair, PAIR_PASSED);
 }
 
@@ -312,18 +312,18 @@ static int lent(struct pair *pair, void *arg)
 		return PAIR_FAILED;
 	for (uint32_t i = 1; i <= 10; i++) {
 		if (give(BYTES, &taking) != PGR_QUEUED)
-			return pair_say(pair, PAIR_FAILED, "call %u", i);
+			return pair_report(pair, PAIR_FAILED, "call %u", i);
 		while (!taking.done)
 			live(pgr, 1);
 		if (taking.code != PGR_OK || taking.bytes != BYTES || taking.wrong)
-			return pair_say(pair, PAIR_FAILED, "call %u: %s, %zu bytes, %u wrong", i,
-					pgr_code_name(taking.code), taking.bytes, taking.wrong);
+			return pair_report(pair, PAIR_FAILED, "call %u: %s, %zu bytes, %u wrong", i,
+					   pgr_code_name(taking.code), taking.bytes, taking.wrong);
 		if (!wait_for(&seen->sent, i) || seen->early)
-			return pair_say(pair, PAIR_FAILED, "call %u: %u had back, %u too early", i,
-					seen->sent, seen->early);
+			return pair_report(pair, PAIR_FAILED, "call %u: %u had back, %u too early", i,
+					   seen->sent, seen->early);
 	}
 	if (!wait_for(&seen->references, 10))
-		return pair_say(pair, PAIR_FAILED, "%u references", seen->references);
+		return pair_report(pair, PAIR_FAILED, "%u references", seen->references);
 	return end(pair, PAIR_PASSED);
 }
 
@@ -343,31 +343,31 @@ static int unwanted(struct pair *pair, void *arg)
 		return PAIR_FAILED;
 	code = pgr_call_and_wait(peer, GIVE, NULL, &in, 1, &out, 1, 0, NULL);
 	if (code != PGR_E_TOO_LARGE || !wait_for(&seen->sent, 1))
-		return pair_say(pair, PAIR_FAILED, "too large: %s, %u had back", pgr_code_name(code),
-				seen->sent);
+		return pair_report(pair, PAIR_FAILED, "too large: %s, %u had back", pgr_code_name(code),
+				   seen->sent);
 	if (give(BYTES, &taking) != PGR_QUEUED || pgr_cancel(peer, &taking) != 1)
-		return pair_say(pair, PAIR_FAILED, "cancel");
+		return pair_report(pair, PAIR_FAILED, "cancel");
 	while (!taking.done)
 		live(pgr, 1);
 	/* The server may have been so fast that its result was there before the poll that ends the call. */
 	if ((taking.code != PGR_E_CANCELLED && taking.code != PGR_OK) || !wait_for(&seen->sent, 2))
-		return pair_say(pair, PAIR_FAILED, "cancelled: %s, %u had back", pgr_code_name(taking.code),
-				seen->sent);
+		return pair_report(pair, PAIR_FAILED, "cancelled: %s, %u had back",
+				   pgr_code_name(taking.code), seen->sent);
 	other = peer;
 	if (pgr_bind(pgr, pair->address, PGR_ADDRESS_BYTES, &peer) != PGR_OK ||
 	    give(100, &taking) != PGR_QUEUED)
-		return pair_say(pair, PAIR_FAILED, "another binding");
+		return pair_report(pair, PAIR_FAILED, "another binding");
 	while (!taking.done)
 		live(pgr, 1);
 	if (give(BYTES, &taking) != PGR_QUEUED)
-		return pair_say(pair, PAIR_FAILED, "another call");
+		return pair_report(pair, PAIR_FAILED, "another call");
 	pgr_unbind(peer);
 	peer = other;
 	while (!taking.done)
 		live(pgr, 1);
 	if (taking.code != PGR_E_CLOSED || !wait_for(&seen->sent, 3))
-		return pair_say(pair, PAIR_FAILED, "unbound: %s, %u had back", pgr_code_name(taking.code),
-				seen->sent);
+		return pair_report(pair, PAIR_FAILED, "unbound: %s, %u had back", pgr_code_name(taking.code),
+				   seen->sent);
 	return end(pair, PAIR_PASSED);
 }
 
@@ -386,24 +386,24 @@ static int given_back(struct pair *pair, void *arg)
 		const struct pgr_iov in = {piece, BYTES};
 
 		if (!piece)
-			return pair_say(pair, PAIR_FAILED, "no memory");
+			return pair_report(pair, PAIR_FAILED, "no memory");
 		for (uint32_t j = 0; j < BYTES; j++)
 			if (piece[j])
-				return pair_say(pair, PAIR_FAILED, "memory that is not zeroed");
+				return pair_report(pair, PAIR_FAILED, "memory that is not zeroed");
 		fill(piece, BYTES, i);
 		if (pgr_call_and_wait(peer, ECHO, NULL, &in, 1, &out, 1, 0, NULL) != PGR_OK ||
 		    (back[77] ^ piece[77]) != 0xff)
-			return pair_say(pair, PAIR_FAILED, "call %u", i);
+			return pair_report(pair, PAIR_FAILED, "call %u", i);
 		if (i < FREED && i % 2 && pgr_free(pgr, piece) != PGR_OK)
-			return pair_say(pair, PAIR_FAILED, "free");
+			return pair_report(pair, PAIR_FAILED, "free");
 		if (i == FREED - 1 && !wait_for(&seen->views, FREED / 2))
-			return pair_say(pair, PAIR_FAILED, "the server still has %u views", seen->views);
+			return pair_report(pair, PAIR_FAILED, "the server still has %u views", seen->views);
 	}
 	if (pgr_free(pgr, back) != PGR_E_ARGUMENT || pgr_free(pgr, NULL) != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "free of what was not given");
+		return pair_report(pair, PAIR_FAILED, "free of what was not given");
 	if (seen->referred != ALL || !wait_for(&seen->views, 256))
-		return pair_say(pair, PAIR_FAILED, "%u references, the server has %u views", seen->referred,
-				seen->views);
+		return pair_report(pair, PAIR_FAILED, "%u references, the server has %u views",
+				   seen->referred, seen->views);
 	return end(pair, PAIR_PASSED);
 }
 
@@ -469,10 +469,10 @@ static int deaths(struct pair *pair, void *arg)
 		waitpid(pid, NULL, 0);
 	}
 	if (!good)
-		return pair_say(pair, PAIR_FAILED, "looked %d, wrong %u, references %u, had back %u",
-				seen->looked, seen->wrong, seen->references, seen->sent);
+		return pair_report(pair, PAIR_FAILED, "looked %d, wrong %u, references %u, had back %u",
+				   seen->looked, seen->wrong, seen->references, seen->sent);
 	if (!wait_for(&seen->views, 0))
-		return pair_say(pair, PAIR_FAILED, "%u views are left", seen->views);
+		return pair_report(pair, PAIR_FAILED, "%u views are left", seen->views);
 	return end(pair, PAIR_PASSED);
 }
 
@@ -530,11 +530,11 @@ static int wild(struct pair *pair, void *arg)
 	if (good < 0 || pipe(pipes) < 0 || folder < 0 || !file ||
 	    fwrite(file_head, sizeof(file_head), 1, file) != 1 || fflush(file) != 0 ||
 	    ftruncate(fileno(file), 65536) < 0)
-		return pair_say(pair, PAIR_FAILED, "no files");
+		return pair_report(pair, PAIR_FAILED, "no files");
 	result = pgr_call_and_wait(peer, GIVE, NULL, &(struct pgr_iov){&(uint32_t){64}, sizeof(uint32_t)}, 1,
 				   NULL, 0, 0, NULL);
 	if (result != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "first contact: %s", pgr_code_name(result));
+		return pair_report(pair, PAIR_FAILED, "first contact: %s", pgr_code_name(result));
 	head = (struct pgr_header){
 		.type = PGR_CALL,
 		.flags = PGR_OWN_ORDER | PGR_FLAG_REFERENCE,
@@ -562,8 +562,8 @@ static int wild(struct pair *pair, void *arg)
 		pgr_send(pgr, &peer->to, &head, 0, &data, 1, false);
 		live(pgr, 20);
 		if (!pair_server_lives() || seen->executed != before + cases[i].right)
-			return pair_say(pair, PAIR_FAILED, "a reference to memory %s: %s", cases[i].what,
-					cases[i].right ? "refused" : "taken");
+			return pair_report(pair, PAIR_FAILED, "a reference to memory %s: %s", cases[i].what,
+					   cases[i].right ? "refused" : "taken");
 		before = seen->executed;
 	}
 	*(peer->slots[0] ? &peer->slots[0]->sequence : &peer->sequence) = head.sequence;

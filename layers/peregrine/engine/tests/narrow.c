@@ -89,18 +89,18 @@ static int run_client(struct pair *pair, void *arg)
 	if (path->route_bytes &&
 	    !pair_ip("route replace " PAIR_SERVER_ADDRESS "/32 dev " PAIR_CLIENT_DEVICE " mtu %u",
 		     path->route_bytes))
-		return pair_say(pair, PAIR_SKIPPED, "no route with a limit of its own");
+		return pair_report(pair, PAIR_SKIPPED, "no route with a limit of its own");
 	pgr_bind(pgr, pair->address, sizeof(pair->address), &peer);
 	result = echo_call(pair, pgr, peer, true, &first);
 	if (result == PAIR_PASSED)
 		result = echo_call(pair, pgr, peer, true, &calls);
 	pgr_stats(pgr, &stats);
 	if (result == PAIR_PASSED && stats.bindings_shrunk != path->shrunk)
-		result =
-			pair_say(pair, PAIR_FAILED, "%llu bindings went over to small packets, not %llu",
-				 (unsigned long long)stats.bindings_shrunk, (unsigned long long)path->shrunk);
+		result = pair_report(pair, PAIR_FAILED, "%llu bindings went over to small packets, not %llu",
+				     (unsigned long long)stats.bindings_shrunk,
+				     (unsigned long long)path->shrunk);
 	if (result == PAIR_PASSED && fragments() != 0)
-		result = pair_say(pair, PAIR_FAILED, "%llu fragments were made", fragments());
+		result = pair_report(pair, PAIR_FAILED, "%llu fragments were made", fragments());
 	pgr_close(pgr);
 	return result;
 }

@@ -59,8 +59,8 @@ static int open_end(struct pair *pair, const struct wire_case *one, bool client,
 
 	if (code == PGR_OK)
 		return PAIR_PASSED;
-	return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s: %s",
-			pgr_code_name(code), error);
+	return pair_report(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s: %s",
+			   pgr_code_name(code), error);
 }
 
 /* ---- calls ---- */
@@ -102,7 +102,7 @@ static int send_strange(struct pair *pair)
 	if (own >= 0)
 		close(own);
 	return sent ? PAIR_PASSED
-		    : pair_say(pair, PAIR_FAILED, "sending what is malformed: %s", strerror(errno));
+		    : pair_report(pair, PAIR_FAILED, "sending what is malformed: %s", strerror(errno));
 }
 
 static void done(void *arg, int code, const void *result, size_t bytes)
@@ -126,11 +126,12 @@ static int flush(struct pair *pair, struct pgr *pgr, struct pgr_peer *peer)
 	while (pair->executed == executed && tries--)
 		usleep(1000);
 	if (pair->executed == executed)
-		return pair_say(pair, PAIR_FAILED, "a flush did not send what was held back");
+		return pair_report(pair, PAIR_FAILED, "a flush did not send what was held back");
 	while (outcome == PGR_QUEUED)
 		pgr_poll(pgr);
-	return outcome == PGR_OK ? PAIR_PASSED
-				 : pair_say(pair, PAIR_FAILED, "a flushed call: %s", pgr_code_name(outcome));
+	return outcome == PGR_OK
+		       ? PAIR_PASSED
+		       : pair_report(pair, PAIR_FAILED, "a flushed call: %s", pgr_code_name(outcome));
 }
 
 static int run_server(struct pair *pair, void *arg)
@@ -179,8 +180,8 @@ static int run_client(struct pair *pair, void *arg)
 		result = flush(pair, pgr, peer);
 	pgr_stats(pgr, &stats);
 	if (result == PAIR_PASSED && one->keyed && stats.packets_dropped)
-		result = pair_say(pair, PAIR_FAILED, "%llu packets of an honest server were refused",
-				  (unsigned long long)stats.packets_dropped);
+		result = pair_report(pair, PAIR_FAILED, "%llu packets of an honest server were refused",
+				     (unsigned long long)stats.packets_dropped);
 	pgr_close(pgr);
 	return result;
 }
@@ -226,10 +227,10 @@ static int share_an_address(struct pair *pair, void *arg)
 		idle = ends[2 - i % 2];
 		strangers += idle->wire->ops->receive(idle->wire);
 		if (outcome != PGR_OK)
-			result = pair_say(pair, PAIR_FAILED, "call %u: %s", i, pgr_code_name(outcome));
+			result = pair_report(pair, PAIR_FAILED, "call %u: %s", i, pgr_code_name(outcome));
 	}
 	if (strangers)
-		result = pair_say(pair, PAIR_FAILED, "%d packets for another endpoint", strangers);
+		result = pair_report(pair, PAIR_FAILED, "%d packets for another endpoint", strangers);
 	for (unsigned int i = 0; i < 3; i++)
 		pgr_close(ends[i]);
 	return result;
@@ -270,7 +271,7 @@ static int come_late(struct pair *pair, void *arg)
 		pgr_poll(ends[2]);
 	}
 	if (result == PAIR_PASSED && late != PGR_OK)
-		result = pair_say(pair, PAIR_FAILED, "the second client: %s", pgr_code_name(late));
+		result = pair_report(pair, PAIR_FAILED, "the second client: %s", pgr_code_name(late));
 	for (unsigned int i = 0; i < 3; i++)
 		pgr_close(ends[i]);
 	return result;
@@ -350,7 +351,7 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 
 	for (unsigned int i = 0; i < 3; i++)
 		if (pgr_open(&config, &ends[i]) != PGR_OK)
-			return pair_say(pair, PAIR_FAILED, "an endpoint on udp");
+			return pair_report(pair, PAIR_FAILED, "an endpoint on udp");
 	server = (const struct pgr_datagram *)ends[0]->wire;
 	client = (const struct pgr_datagram *)ends[1]->wire;
 	pgr_serve(ends[0], ECHO_PROCEDURE, NULL, reply_nothing, NULL);
@@ -362,38 +363,38 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 		for (unsigned int i = 0; i < 200 && code == PGR_OK; i++)
 			code = call_once(peers[1], ends[1], ends[0]);
 		if (server->direct.fd < 0 || client->direct.fd < 0)
-			result = pair_say(pair, PAIR_FAILED, "after 200 calls no socket was connected");
+			result = pair_report(pair, PAIR_FAILED, "after 200 calls no socket was connected");
 		else if (port_is_free(&name))
-			result = pair_say(pair, PAIR_FAILED, "anybody may have the port");
+			result = pair_report(pair, PAIR_FAILED, "anybody may have the port");
 		if (!send_junk(&name))
-			result = pair_say(pair, PAIR_FAILED, "junk could not be sent");
+			result = pair_report(pair, PAIR_FAILED, "junk could not be sent");
 		for (unsigned int i = 0; i < 300 && code == PGR_OK; i++)
 			code = call_once(peers[1], ends[1], ends[0]);
 		if (result == PAIR_PASSED && code == PGR_OK && server->direct.fd < 0)
-			result =
-				pair_say(pair, PAIR_FAILED, "junk of a stranger closed the connected socket");
+			result = pair_report(pair, PAIR_FAILED,
+					     "junk of a stranger closed the connected socket");
 		for (unsigned int i = 0; i < 20 && code == PGR_OK; i++)
 			code = call_once(peers[1 + i % 2], ends[1 + i % 2], ends[0]);
 		if (result == PAIR_PASSED && code == PGR_OK && server->direct.fd >= 0)
-			result = pair_say(pair, PAIR_FAILED,
-					  "a socket stays connected while two clients call");
+			result = pair_report(pair, PAIR_FAILED,
+					     "a socket stays connected while two clients call");
 	}
 	for (unsigned int i = 1; i < 3 && result == PAIR_PASSED; i++) {
 		pgr_stats(ends[i], &stats);
 		if (stats.retransmissions)
-			result = pair_say(pair, PAIR_FAILED, "client %u repeated %llu packets", i,
-					  (unsigned long long)stats.retransmissions);
+			result = pair_report(pair, PAIR_FAILED, "client %u repeated %llu packets", i,
+					     (unsigned long long)stats.retransmissions);
 	}
 	if (result == PAIR_PASSED && code != PGR_OK)
-		result = pair_say(pair, PAIR_FAILED, "a call: %s", pgr_code_name(code));
+		result = pair_report(pair, PAIR_FAILED, "a call: %s", pgr_code_name(code));
 	pgr_close(ends[0]);
 	if (result == PAIR_PASSED && !port_is_free(&name))
-		result = pair_say(pair, PAIR_FAILED, "the port of an end that was closed is taken");
+		result = pair_report(pair, PAIR_FAILED, "the port of an end that was closed is taken");
 	if (result == PAIR_PASSED) {
 		code = call_once(peers[1], ends[1], NULL);
 		if (code != PGR_E_RESTARTED) /* its host says so */
-			result = pair_say(pair, PAIR_FAILED, "a call to an end that was closed: %s",
-					  pgr_code_name(code));
+			result = pair_report(pair, PAIR_FAILED, "a call to an end that was closed: %s",
+					     pgr_code_name(code));
 	}
 	pgr_close(ends[1]);
 	pgr_close(ends[2]);
@@ -427,15 +428,15 @@ static int texts(struct pair *pair, void *arg)
 	bool same;
 
 	if (pgr_open(&config, &pgr) != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "an endpoint on %s", wire);
+		return pair_report(pair, PAIR_FAILED, "an endpoint on %s", wire);
 	pgr_address(pgr, address, &bytes);
 	if (pgr_address_text(pgr, address, bytes, text, sizeof(text)) != PGR_OK ||
 	    resolved(pgr, text, address, &same) != PGR_OK || !same)
-		result = pair_say(pair, PAIR_FAILED, "%s is not understood, or another", text);
+		result = pair_report(pair, PAIR_FAILED, "%s is not understood, or another", text);
 	snprintf(begin, sizeof(begin),
 		 strcmp(arg ? arg : "", "::1") ? "%s:" : "[%s]:", arg ? (char *)arg : "");
 	if (arg && strncmp(text, begin, strlen(begin)) != 0)
-		result = pair_say(pair, PAIR_FAILED, "%s does not begin with %s", text, begin);
+		result = pair_report(pair, PAIR_FAILED, "%s does not begin with %s", text, begin);
 	if (arg) {
 		char by_name[64];
 
@@ -443,16 +444,16 @@ static int texts(struct pair *pair, void *arg)
 		snprintf(by_name, sizeof(by_name), "localhost%s", strrchr(text, ':'));
 		if (resolved(pgr, by_name, address, &same) == PGR_OK && !same &&
 		    strcmp(arg, "127.0.0.1") == 0)
-			result = pair_say(pair, PAIR_FAILED, "%s is another than %s", by_name, text);
+			result = pair_report(pair, PAIR_FAILED, "%s is another than %s", by_name, text);
 		if (resolved(pgr, "no-such-name.invalid:80", address, &same) != PGR_E_WIRE)
-			result = pair_say(pair, PAIR_FAILED, "a name that nobody has was found");
+			result = pair_report(pair, PAIR_FAILED, "a name that nobody has was found");
 	}
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]) && result == PAIR_PASSED; i++)
 		if (resolved(pgr, wrong[i], address, &same) != PGR_E_ARGUMENT)
-			result = pair_say(pair, PAIR_FAILED, "'%s' was taken for an address", wrong[i]);
+			result = pair_report(pair, PAIR_FAILED, "'%s' was taken for an address", wrong[i]);
 	bytes = 8;
 	if (pgr_resolve(pgr, text, address, &bytes) != PGR_E_TOO_LARGE)
-		result = pair_say(pair, PAIR_FAILED, "8 bytes are no room for an address");
+		result = pair_report(pair, PAIR_FAILED, "8 bytes are no room for an address");
 	pgr_close(pgr);
 	return result;
 }
@@ -477,12 +478,12 @@ static int polls_for_nothing(struct pair *pair, void *arg)
 		code = pgr_open(&config, &pgr);
 	if (code != PGR_OK) {
 		pgr_close(server);
-		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
-				pgr_code_name(code));
+		return pair_report(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+				   pgr_code_name(code));
 	}
 	pgr_poll(pgr);
 	if (pgr_watch(pgr, fds, &due_ns) != PGR_OK || due_ns > UINT64_C(500000000))
-		result = pair_say(pair, PAIR_FAILED, "after it was opened");
+		result = pair_report(pair, PAIR_FAILED, "after it was opened");
 	pgr_address(server, address, &bytes);
 	pgr_bind(pgr, address, bytes, &peer);
 	pgr_call(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, done, &outcome);
@@ -490,13 +491,13 @@ static int polls_for_nothing(struct pair *pair, void *arg)
 	usleep(5000);
 	pgr_poll(pgr);
 	if (result == PAIR_PASSED && outcome == PGR_QUEUED && pgr_watch(pgr, fds, &due_ns) != PGR_OK)
-		result = pair_say(pair, PAIR_FAILED, "with a call that is overdue");
+		result = pair_report(pair, PAIR_FAILED, "with a call that is overdue");
 	while (outcome == PGR_QUEUED) {
 		pgr_wait(pgr, UINT64_C(10000000000));
 		pgr_poll(pgr);
 	}
 	if (result == PAIR_PASSED && outcome != PGR_E_DEADLINE)
-		result = pair_say(pair, PAIR_FAILED, "the call: %s", pgr_code_name(outcome));
+		result = pair_report(pair, PAIR_FAILED, "the call: %s", pgr_code_name(outcome));
 	pgr_close(pgr);
 	pgr_close(server);
 	return result;
@@ -534,7 +535,7 @@ static int dies_at_once(struct pair *pair, void *arg)
 	pid_t child;
 
 	if (pipe(ends) || (child = fork()) < 0)
-		return pair_say(pair, PAIR_FAILED, "no child");
+		return pair_report(pair, PAIR_FAILED, "no child");
 	if (!child) {
 		if (pgr_open(&config, &pgr) != PGR_OK ||
 		    pgr_serve(pgr, ECHO_PROCEDURE, NULL, keep, NULL) != PGR_OK ||
@@ -551,14 +552,14 @@ static int dies_at_once(struct pair *pair, void *arg)
 	if (read(ends[0], address, sizeof(address)) != sizeof(address) || pgr_open(&config, &pgr) != PGR_OK ||
 	    pgr_bind(pgr, address, sizeof(address), &peer) != PGR_OK) {
 		kill(child, SIGKILL);
-		return pair_say(pair, PAIR_FAILED, "no binding to the child");
+		return pair_report(pair, PAIR_FAILED, "no binding to the child");
 	}
 	memcpy(&owner, address, sizeof(owner));
 	memcpy(&number, address + 4, sizeof(number));
 	snprintf(path, sizeof(path), "/proc/%u/fd/%d", owner, number);
 	number = open(path, O_RDWR | O_CLOEXEC);
 	if (number < 0 || ftruncate(number, 0) == 0 || errno != EPERM)
-		result = pair_say(pair, PAIR_FAILED, "a client can make the server's inbox shorter");
+		result = pair_report(pair, PAIR_FAILED, "a client can make the server's inbox shorter");
 	close(number);
 	pgr_call(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, done, &outcome);
 	for (unsigned int i = 0; i < 200; i++) {
@@ -568,7 +569,7 @@ static int dies_at_once(struct pair *pair, void *arg)
 		nanosleep(&nap, NULL);
 	}
 	if (outcome != PGR_QUEUED)
-		result = pair_say(pair, PAIR_FAILED, "the call did not wait: %s", pgr_code_name(outcome));
+		result = pair_report(pair, PAIR_FAILED, "the call did not wait: %s", pgr_code_name(outcome));
 	/* it is not waited for: a server's end is not its client's to see to */
 	kill(child, closes ? SIGUSR1 : SIGKILL);
 	clock_gettime(CLOCK_MONOTONIC, &begun);
@@ -579,8 +580,8 @@ static int dies_at_once(struct pair *pair, void *arg)
 		clock_gettime(CLOCK_MONOTONIC, &ended);
 	} while (outcome == PGR_QUEUED && ended.tv_sec - begun.tv_sec < 9);
 	if (result == PAIR_PASSED && (outcome != PGR_E_RESTARTED || ended.tv_sec - begun.tv_sec > 3))
-		result = pair_say(pair, PAIR_FAILED, "a call to a server that has ended: %s after %ld s",
-				  pgr_code_name(outcome), (long)(ended.tv_sec - begun.tv_sec));
+		result = pair_report(pair, PAIR_FAILED, "a call to a server that has ended: %s after %ld s",
+				     pgr_code_name(outcome), (long)(ended.tv_sec - begun.tv_sec));
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	pgr_close(pgr);
@@ -615,7 +616,7 @@ static int come_and_go(struct pair *pair, void *arg)
 	struct pgr *pgr;
 
 	if (pipe(ends) || pgr_open(&config, &pgr) != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "it cannot be opened");
+		return pair_report(pair, PAIR_FAILED, "it cannot be opened");
 	for (unsigned int i = 0; i < SERVERS && result == PAIR_PASSED; i++) {
 		uint8_t address[PGR_ADDRESS_BYTES];
 		size_t bytes = sizeof(address);
@@ -633,9 +634,9 @@ static int come_and_go(struct pair *pair, void *arg)
 		}
 		if (read(ends[0], address, sizeof(address)) != sizeof(address) ||
 		    pgr_bind(pgr, address, sizeof(address), &peer) != PGR_OK)
-			result = pair_say(pair, PAIR_FAILED, "no binding to server %u", i);
+			result = pair_report(pair, PAIR_FAILED, "no binding to server %u", i);
 		else if (call_once(peer, pgr, NULL) != PGR_OK)
-			result = pair_say(pair, PAIR_FAILED, "server %u does not answer", i);
+			result = pair_report(pair, PAIR_FAILED, "server %u does not answer", i);
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
 		if (result == PAIR_PASSED)
@@ -649,9 +650,9 @@ static int come_and_go(struct pair *pair, void *arg)
 	more = entries_of("/proc/self/fd", true);
 	mapped = entries_of("/proc/self/maps", false);
 	if (result == PAIR_PASSED && (more > descriptors + 2 || mapped > maps + 4))
-		result = pair_say(pair, PAIR_FAILED,
-				  "%u descriptors after %d servers, %u after %d; %u maps, and %u",
-				  descriptors, FEW, more, SERVERS, maps, mapped);
+		result = pair_report(pair, PAIR_FAILED,
+				     "%u descriptors after %d servers, %u after %d; %u maps, and %u",
+				     descriptors, FEW, more, SERVERS, maps, mapped);
 	pgr_close(pgr);
 	close(ends[0]);
 	close(ends[1]);
@@ -672,14 +673,14 @@ static int call_nobody(struct pair *pair, void *arg)
 	int code = pgr_open(&config, &pgr);
 
 	if (code != PGR_OK)
-		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
-				pgr_code_name(code));
+		return pair_report(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+				   pgr_code_name(code));
 	pgr_bind(pgr, address, sizeof(address), &peer);
 	code = pgr_call_and_wait(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, NULL);
 	pgr_close(pgr);
 	return code == (strcmp(arg, "udp") == 0 ? PGR_E_NOBODY : PGR_E_GIVE_UP)
 		       ? PAIR_PASSED
-		       : pair_say(pair, PAIR_FAILED, "a call to nobody: %s", pgr_code_name(code));
+		       : pair_report(pair, PAIR_FAILED, "a call to nobody: %s", pgr_code_name(code));
 }
 
 static void on_end(void *arg, int code, const void *result, size_t bytes)
@@ -705,8 +706,8 @@ static int overdue(struct pair *pair, void *arg)
 		code = pgr_open(&config, &idle);
 	if (code != PGR_OK) {
 		pgr_close(pgr);
-		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
-				pgr_code_name(code));
+		return pair_report(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+				   pgr_code_name(code));
 	}
 	pgr_address(idle, address, &address_bytes);
 	pgr_bind(pgr, address, address_bytes, &peer);
@@ -720,11 +721,11 @@ static int overdue(struct pair *pair, void *arg)
 	pgr_close(pgr);
 	pgr_close(idle);
 	if (code != PGR_E_DEADLINE || took_ms < 60 || took_ms > 3000) /* by itself it takes 10 s */
-		return pair_say(pair, PAIR_FAILED, "a deadline of 60 ms: %s after %ld ms",
-				pgr_code_name(code), took_ms);
+		return pair_report(pair, PAIR_FAILED, "a deadline of 60 ms: %s after %ld ms",
+				   pgr_code_name(code), took_ms);
 	return outcome == PGR_E_CANCELLED
 		       ? PAIR_PASSED
-		       : pair_say(pair, PAIR_FAILED, "a cancelled call: %s", pgr_code_name(outcome));
+		       : pair_report(pair, PAIR_FAILED, "a cancelled call: %s", pgr_code_name(outcome));
 }
 
 /* ---- long calls ---- */
@@ -773,8 +774,8 @@ static int very_long(struct pair *pair, void *arg)
 	/* a client asks after half a second: once it may have been kept waiting, twice it is each way */
 	return outcome == PGR_OK && stats.retransmissions < 2
 		       ? PAIR_PASSED
-		       : pair_say(pair, PAIR_FAILED, "80 MiB: %s, asked for %u times", pgr_code_name(outcome),
-				  (unsigned int)stats.retransmissions);
+		       : pair_report(pair, PAIR_FAILED, "80 MiB: %s, asked for %u times",
+				     pgr_code_name(outcome), (unsigned int)stats.retransmissions);
 }
 
 /* Short calls one after another on a binding that carries a long one: they do not wait for all of it. */
@@ -810,8 +811,8 @@ static int beside_a_long_one(struct pair *pair, void *arg)
 	pgr_close(server);
 	free(data);
 	if (outcome != PGR_OK || count < SHORT_LEAST)
-		return pair_say(pair, PAIR_FAILED, "%d short calls of at least %d; the long one: %s", count,
-				SHORT_LEAST, pgr_code_name(outcome));
+		return pair_report(pair, PAIR_FAILED, "%d short calls of at least %d; the long one: %s",
+				   count, SHORT_LEAST, pgr_code_name(outcome));
 	return PAIR_PASSED;
 }
 
@@ -839,14 +840,14 @@ static int tells_a_loop(struct pair *pair, void *arg)
 	int code = pgr_open(&config, &server), result = PAIR_PASSED;
 
 	if (code != PGR_OK)
-		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
-				pgr_code_name(code));
+		return pair_report(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+				   pgr_code_name(code));
 	pgr_serve(server, ECHO_PROCEDURE, NULL, reply_nothing, NULL);
 	pgr_address(server, address, &bytes);
 	for (unsigned int i = 0; i < 2; i++)
 		if (pgr_open(&config, &clients[i]) != PGR_OK ||
 		    pgr_bind(clients[i], address, bytes, &peers[i]) != PGR_OK)
-			return pair_say(pair, PAIR_FAILED, "an endpoint on %s", (const char *)arg);
+			return pair_report(pair, PAIR_FAILED, "an endpoint on %s", (const char *)arg);
 	for (unsigned int round = 0; round < 8 && result == PAIR_PASSED; round++) {
 		struct pgr *const client = clients[round / 2 % 2];
 		int outcome = PGR_QUEUED, before, after;
@@ -855,20 +856,21 @@ static int tells_a_loop(struct pair *pair, void *arg)
 		for (unsigned int i = 0; i < 100000 && (before = told(server, 20)) != 0; i++)
 			pgr_poll(server);
 		if (before != 0)
-			result = pair_say(pair, PAIR_FAILED, "round %u: woken without end", round);
+			result = pair_report(pair, PAIR_FAILED, "round %u: woken without end", round);
 		if (round % 2)
 			pgr_poll(server); /* it is awake when the call comes */
 		pgr_call(peers[round / 2 % 2], ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, done, &outcome);
 		after = told(server, 2000);
 		if (result == PAIR_PASSED && after == 0)
-			result = pair_say(pair, PAIR_FAILED, "round %u: a call came and the loop slept",
-					  round);
+			result = pair_report(pair, PAIR_FAILED, "round %u: a call came and the loop slept",
+					     round);
 		for (unsigned int i = 0; i < 100000 && outcome == PGR_QUEUED; i++) {
 			pgr_poll(server);
 			pgr_poll(client);
 		}
 		if (result == PAIR_PASSED && outcome != PGR_OK)
-			result = pair_say(pair, PAIR_FAILED, "round %u: %s", round, pgr_code_name(outcome));
+			result =
+				pair_report(pair, PAIR_FAILED, "round %u: %s", round, pgr_code_name(outcome));
 	}
 	pgr_close(server);
 	pgr_close(clients[0]);
@@ -892,16 +894,16 @@ static int no_way_there(struct pair *pair, void *arg)
 
 	(void)arg;
 	if (pgr_open(&config, &pgr) != PGR_OK || pgr_bind(pgr, address, sizeof(address), &peer) != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "an endpoint on udp");
+		return pair_report(pair, PAIR_FAILED, "an endpoint on udp");
 	pgr_why(pgr, why, sizeof(why));
 	if (why[0])
-		return pair_say(pair, PAIR_FAILED, "before the first packet: %s", why);
+		return pair_report(pair, PAIR_FAILED, "before the first packet: %s", why);
 	code = pgr_call_and_wait(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, NULL);
 	pgr_why(pgr, why, sizeof(why));
 	pgr_close(pgr);
 	return code == PGR_E_GIVE_UP && strcmp(why, "10.1.1.1:80: Network is unreachable") == 0
 		       ? PAIR_PASSED
-		       : pair_say(pair, PAIR_FAILED, "%s; why: '%s'", pgr_code_name(code), why);
+		       : pair_report(pair, PAIR_FAILED, "%s; why: '%s'", pgr_code_name(code), why);
 }
 
 /* ---- refusals ---- */
@@ -920,10 +922,10 @@ static int refused(struct pair *pair, struct pgr_config config, int code, const 
 	if (got == PGR_OK)
 		pgr_close(pgr);
 	if (got == PGR_E_PERMISSION && code != got)
-		return pair_say(pair, PAIR_SKIPPED, "%s", error);
+		return pair_report(pair, PAIR_SKIPPED, "%s", error);
 	if (got != code || !strstr(error, word))
-		return pair_say(pair, PAIR_FAILED, "opening %s: %s, '%s', not %s", config.wire,
-				pgr_code_name(got), error, pgr_code_name(code));
+		return pair_report(pair, PAIR_FAILED, "opening %s: %s, '%s', not %s", config.wire,
+				   pgr_code_name(got), error, pgr_code_name(code));
 	return PAIR_PASSED;
 }
 
@@ -932,7 +934,7 @@ static int no_permission(struct pair *pair, void *arg)
 	const struct pgr_config config = {.wire = arg, .device = "lo", .address = "127.0.0.1"};
 
 	if (geteuid() == 0 && (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
-		return pair_say(pair, PAIR_SKIPPED, "cannot give up being root: %s", strerror(errno));
+		return pair_report(pair, PAIR_SKIPPED, "cannot give up being root: %s", strerror(errno));
 	_exit(refused(pair, config, PGR_E_PERMISSION,
 		      "CAP_NET_RAW")); /* the sanitizer's own end needs more */
 }
@@ -987,7 +989,7 @@ static int ports_are_taken(struct pair *pair, void *arg)
 
 	(void)arg;
 	if (pgr_open(&config, &first) != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "no port at all");
+		return pair_report(pair, PAIR_FAILED, "no port at all");
 	pgr_address(first, address, &bytes);
 	config.port_first = config.port_last = (uint16_t)(address[4] << 8 | address[5]);
 	result = refused(pair, config, PGR_E_PORT, "no free UDP port");

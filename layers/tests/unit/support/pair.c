@@ -188,7 +188,7 @@ bool pair_poll_until(struct pair_end *a, struct pair_end *b, const int *number, 
 	return *number >= wanted;
 }
 
-bool pair_meet(struct pair_end *a, struct pair_end *b)
+bool pair_bring_up(struct pair_end *a, struct pair_end *b)
 {
 	if (a->layer->connect(a->ctx, 0, b->blob, b->blob_bytes, &a->chan) < 0 ||
 	    b->layer->connect(b->ctx, 0, a->blob, a->blob_bytes, &b->chan) < 0)

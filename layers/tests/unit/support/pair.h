@@ -60,7 +60,7 @@ void pair_close(struct pair_end *end);
  * Connects both ends and polls until both are up. Returns false when that does not happen within two
  * seconds.
  */
-bool pair_meet(struct pair_end *a, struct pair_end *b);
+bool pair_bring_up(struct pair_end *a, struct pair_end *b);
 
 /* Polls one end, or two, until *number >= wanted or the deadline passed. Returns whether it was reached. */
 bool pair_poll_until(struct pair_end *a, struct pair_end *b, const int *number, int wanted,

@@ -94,7 +94,7 @@ static struct look look(void)
 	return now;
 }
 
-static void client_says(uint64_t sequences[CLIENT_SLOTS])
+static void client_report(uint64_t sequences[CLIENT_SLOTS])
 {
 	static const uint32_t procedures[] = {ECHO, ECHO, ECHO, ECHO, ECHO, ECHO, ECHO, LATER, FAIL, NONE},
 			      sizes[] = {0, 1, 8, 100, 400};
@@ -126,7 +126,7 @@ static void client_says(uint64_t sequences[CLIENT_SLOTS])
 }
 
 /* A result of the call that waits in the lowest slot, or of none. */
-static void server_says(void)
+static void server_report(void)
 {
 	struct pgr_header head = {.type = PGR_RESULT,
 				  .flags = PGR_OWN_ORDER,
@@ -187,7 +187,7 @@ static void run_steps(bool fast)
 	open_endpoint(NULL);
 	t.pgr->fast = fast;
 	make_known();
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < STEPS; i++) {
 		const struct pgr_iov iov = {pattern, draw(200)};
 
@@ -200,10 +200,10 @@ static void run_steps(bool fast)
 				call(draw(300), draw(2) * 50);
 			break;
 		case 2:
-		case 3: server_says(); break;
+		case 3: server_report(); break;
 		case 4: pgr_reply(t.pgr, &t.token, &iov, 1, 0, NULL, NULL); break;
 		case 5: pass(draw(3) * MS); break;
-		default: client_says(sequences); break;
+		default: client_report(sequences); break;
 		}
 		short_ways += fast && t.short_way;
 		if (fast) {

@@ -69,7 +69,7 @@ struct pgr_header challenge_of(uint32_t claimed, uint64_t cookie)
 	return head;
 }
 
-void meet_server(void)
+void learn_server(void)
 {
 	struct pgr_header head;
 

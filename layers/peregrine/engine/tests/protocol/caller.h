@@ -15,6 +15,6 @@ struct pgr_header answer_of(enum pgr_type type);
 struct pgr_header result_of(uint32_t bytes);
 struct pgr_header challenge_of(uint32_t claimed, uint64_t cookie);
 /* The client learns who its server is, by a short call; then all is quiet, acks included. */
-void meet_server(void);
+void learn_server(void);
 
 #endif

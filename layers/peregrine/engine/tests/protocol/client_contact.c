@@ -58,7 +58,7 @@ static void test_client_results(void)
 	struct pgr_header head, wrong;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 100);
 	head = result_of(20);
 	/* Past and future, another slot, client, incarnation, address: dropped, without an answer. */
@@ -143,7 +143,7 @@ static void test_stats_of_another_length(void)
 	struct pgr_stats shorter, longer[2];
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	memset(&shorter, 0xa5, sizeof(shorter));
 	shorter.bytes = offsetof(struct pgr_stats, packets_dropped);
 	pgr_stats(t.pgr, &shorter);
@@ -168,7 +168,7 @@ static void test_peer_stats(void)
 	pgr_peer_stats(t.peer, &now);
 	CHECK(now.silent_ns == UINT64_MAX && !now.rto_ns && !now.outstanding && !now.under_way &&
 	      now.packet_bytes == DATA_BYTES);
-	meet_server();
+	learn_server();
 	/* some of the calls are timed */
 	for (unsigned int i = 0; i < 16; i++) {
 		call(8, 0);

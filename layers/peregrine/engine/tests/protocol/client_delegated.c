@@ -7,7 +7,7 @@ static void test_client_delegated(void)
 	struct pgr_header head, wrong;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 0);
 	head = result_of(20);
 	/* From a third address without the flag: dropped. */

@@ -32,7 +32,7 @@ static void test_deadline(void)
 	int one_call, another;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	memset(t.out, 0x55, sizeof(t.out));
 	call_as(&one_call, BYTES);
 	result = result_of(BYTES);
@@ -68,7 +68,7 @@ static void test_two_deadlines(void)
 	int arg;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < 2; i++) {
 		struct pgr_header alive;
 
@@ -102,7 +102,7 @@ static void test_cancel(void)
 	struct pgr_header result;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call_as(&first, BYTES);
 	call_as(&first, BYTES);
 	call_as(&second, BYTES);
@@ -123,7 +123,7 @@ static void test_cancel_before_it_left(void)
 	unsigned int sent = 0;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < PGR_SLOTS; i++) {
 		call_as(&args[i], BYTES);
 		sent += t.seen_count;
@@ -147,7 +147,7 @@ static void test_cancel_a_long_one(void)
 	int arg;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call_as(&arg, bytes);
 	head = answer_of(PGR_RESULT);
 	memset(t.out, 0x55, sizeof(t.out));
@@ -196,7 +196,7 @@ static void test_reliable(void)
 
 	t.reliable = true;
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < 2; i++) {
 		t.done = 0;
 		call_as(&arg, BYTES);

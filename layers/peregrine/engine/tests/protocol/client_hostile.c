@@ -12,7 +12,7 @@ static void test_client_corrupt(void)
 
 	for (unsigned int keyed = 0; keyed < 2; keyed++) {
 		open_endpoint(&(struct pgr_config){.key = keyed ? key : NULL});
-		meet_server();
+		learn_server();
 		call(10, 100);
 		head = result_of(40);
 		bytes = make(&head, 0, pattern, packet);
@@ -38,7 +38,7 @@ static void test_client_hostile(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 100);
 	head = result_of(5 * DATA_BYTES - 9);
 	refused(&head);

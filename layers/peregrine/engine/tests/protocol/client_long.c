@@ -19,7 +19,7 @@ static void test_client_long_result(void)
 
 	for (unsigned int lent = 0; lent < 2; lent++) {
 		open_endpoint(NULL);
-		meet_server();
+		learn_server();
 		call(10, lent ? 0 : bytes + 10);
 		head = result_of(bytes);
 		/* Any order, each once; ask is answered. */
@@ -84,7 +84,7 @@ static void test_client_too_large(void)
 	const struct pgr_iov iov = {pattern, 3001};
 
 	open_endpoint(&config);
-	meet_server();
+	learn_server();
 	/* Over the limit: not sent. */
 	CHECK(pgr_call(t.peer, ECHO, NULL, &iov, 1, NULL, 0, 0, on_done, NULL) == PGR_E_TOO_LARGE &&
 	      silent());

@@ -76,7 +76,7 @@ static void test_client_idle(void)
 
 		t.reliable = reliable;
 		open_endpoint(NULL);
-		meet_server();
+		learn_server();
 		for (unsigned int i = 0; i < 4; i++) {
 			net_pass_time(11 * SECOND);
 			call(10, 0);
@@ -107,7 +107,7 @@ static void test_client_part_is_news(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 0);
 	head = result_of(LONG_BYTES);
 	for (unsigned int round = 0; round < 2; round++) {
@@ -150,7 +150,7 @@ static void test_client_alive(void)
 	unsigned int probes = 0;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 0);
 	/* The server says that it executes the call: from then on it is asked, not told; it may take as long
 	 * as it likes. */
@@ -192,7 +192,7 @@ static void test_client_service_time(void)
 	unsigned int said = 0;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < 300; i++) {
 		call(10, 0);
 		head = result_of(10);
@@ -261,7 +261,7 @@ static void test_client_overtaken(void)
 	uint16_t slot;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 0);
 	first = result_of(10);
 	slot = first.slot;

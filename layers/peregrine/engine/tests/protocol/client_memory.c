@@ -36,7 +36,7 @@ static void test_client_forgotten(void)
 	const struct pgr_config config = {.give_up_ns = 10 * 60 * SECOND};
 
 	open_endpoint(&config);
-	meet_server();
+	learn_server();
 	/* 10 s less than the memory time: a cookie that is given now lives as long */
 	CHECK(obeys_after(0, MEMORY_MS));
 	CHECK(obeys_after(29 * SECOND, MEMORY_MS));
@@ -80,7 +80,7 @@ static void test_client_forgotten_reliable(void)
 {
 	t.reliable = true;
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < 2; i++) {
 		struct pgr_header head;
 
@@ -101,7 +101,7 @@ static void test_client_empty_nack(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < 2; i++) {
 		call(10, 0);
 		head = answer_of(PGR_NACK);
@@ -133,7 +133,7 @@ static void test_client_slept(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < 2; i++) {
 		call(10, 0);
 		head = challenge_of(INCARNATION, COOKIE + 1);

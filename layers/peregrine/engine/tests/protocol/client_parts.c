@@ -100,7 +100,7 @@ static void test_client_lost_parts(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	/* All of a burst is lost: after the time-out its last packet, with ask. */
 	call(LONG_BYTES, 0);
 	CHECK(t.seen_count == LONG_PACKETS);
@@ -149,7 +149,7 @@ static void test_client_begins_again(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(8, 0);
 	head = result_of(8);
 	head.credits = 6;
@@ -196,7 +196,7 @@ static void test_client_restart_in_result(void)
 	uint64_t begun_ns;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 0);
 	head = result_of(LONG_BYTES);
 	part(&head, LONG_BYTES, 0);

@@ -15,7 +15,7 @@ static void test_client_rejects(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		const int32_t code = (int32_t)pgr_le32((uint32_t)FAIL_CODE);
 
@@ -53,7 +53,7 @@ static void test_client_busy(void)
 	unsigned int tries = 0, waited_ms = 0;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 0);
 	/* Busy: tried again later, not at once. */
 	head = answer_of(PGR_REJECT);
@@ -120,7 +120,7 @@ static void test_client_restarted(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	/* The server that comes back is another one: what went out to the old one ends, nobody knows how. */
 	call(10, 0);
 	head = challenge_of(INCARNATION, COOKIE + 2);

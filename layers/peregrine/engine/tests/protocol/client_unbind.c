@@ -7,7 +7,7 @@ static void test_client_unbind(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	call(10, 0);
 	head = result_of(10);
 	put(&head, pattern);
@@ -42,7 +42,7 @@ static void test_client_unbind_within(void)
 
 	for (unsigned int i = 0; i < 3; i++) {
 		open_endpoint(NULL);
-		meet_server();
+		learn_server();
 		t.done = 0;
 		for (unsigned int j = 0; j < 4; j++)
 			CHECK(pgr_call(t.peer, ECHO, NULL, &iov, 1, NULL, 0, 0, on_done_unbind, NULL) ==
@@ -63,7 +63,7 @@ static void test_client_unbind_within(void)
 		CHECK(t.done == 4 && t.code == PGR_E_CLOSED && !t.pgr->peers && !t.pgr->peers_count);
 		/* The same server again is another binding. */
 		CHECK(pgr_bind(t.pgr, far.bytes, sizeof(far.bytes), &t.peer) == PGR_OK);
-		meet_server();
+		learn_server();
 		CHECK(slot_of(t.peer, 0)->sequence == 1);
 		close_endpoint();
 	}

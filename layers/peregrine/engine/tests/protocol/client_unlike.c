@@ -8,7 +8,7 @@ static void test_client_byte_order(void)
 	struct pgr_header head;
 
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int lent = 0; lent < 2; lent++) {
 		/* A result of the other byte order is swapped by the signature, into the caller's buffers or
 		 * not. */

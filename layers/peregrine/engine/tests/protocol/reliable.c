@@ -107,7 +107,7 @@ static void test_reliable_client(void)
 
 	t.reliable = true;
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	for (unsigned int i = 0; i < 3; i++) {
 		/* There and back, whatever is wrong dropped. */
 		call(10, 100);
@@ -177,7 +177,7 @@ static void test_reliable_delegating(void)
 
 	t.reliable = true;
 	open_endpoint(NULL);
-	meet_server();
+	learn_server();
 	make_known_as(CLIENT, THIRD);
 	for (uint64_t i = 1; i < 4; i++) {
 		head = call_of(i, PASS, 30);

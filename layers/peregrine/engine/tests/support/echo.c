@@ -71,7 +71,7 @@ int echo_serve(struct pair *pair, struct pgr *pgr, bool block)
 	struct server server = {.pair = pair};
 
 	if (pgr_serve(pgr, ECHO_PROCEDURE, NULL, on_call, &server) != PGR_OK)
-		return pair_say(pair, PAIR_FAILED, "the server could not serve");
+		return pair_report(pair, PAIR_FAILED, "the server could not serve");
 	pair_send(pair, pgr);
 	while (!pair->stop)
 		if (pgr_poll(pgr) == 0)
@@ -80,10 +80,11 @@ int echo_serve(struct pair *pair, struct pgr *pgr, bool block)
 	while (server.lent)
 		on_sent(server.lent, PGR_E_CLOSED);
 	if (server.odd)
-		return pair_say(pair, PAIR_FAILED, "%d times arguments do not begin at a multiple of 8",
-				server.odd);
-	return server.wrong ? pair_say(pair, PAIR_FAILED, "the server failed to reply %d times", server.wrong)
-			    : PAIR_PASSED;
+		return pair_report(pair, PAIR_FAILED, "%d times arguments do not begin at a multiple of 8",
+				   server.odd);
+	return server.wrong
+		       ? pair_report(pair, PAIR_FAILED, "the server failed to reply %d times", server.wrong)
+		       : PAIR_PASSED;
 }
 
 /* ---- client ---- */
@@ -114,8 +115,8 @@ static void on_done(void *arg, int code, const void *result, size_t result_bytes
 			i++;
 	if (code != PGR_OK || result_bytes != call->bytes || i < call->bytes) {
 		run->failed = true;
-		pair_say(run->pair, 0, "%s: call %u of %u bytes: %s, %zu bytes, right up to byte %u",
-			 run->calls->what, call->id, call->bytes, pgr_code_name(code), result_bytes, i);
+		pair_report(run->pair, 0, "%s: call %u of %u bytes: %s, %zu bytes, right up to byte %u",
+			    run->calls->what, call->id, call->bytes, pgr_code_name(code), result_bytes, i);
 	}
 	free(call->in);
 	free(call->out);

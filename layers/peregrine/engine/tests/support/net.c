@@ -36,7 +36,7 @@ static struct {
 	struct net_wire *endpoints[ENDPOINTS_MAX];
 	struct queue queues[ENDPOINTS_MAX];
 	uint64_t sent;
-	net_look *look;
+	net_watch_fn *look;
 	void *look_arg;
 } net = {.now_ns = 1000000000, .random = 1, .packet_bytes = 512};
 
@@ -75,7 +75,7 @@ void net_set_faults(const struct net_faults *faults)
 	net.faults = *faults;
 }
 
-void net_watch(net_look *look, void *arg)
+void net_watch(net_watch_fn *look, void *arg)
 {
 	net.look = look;
 	net.look_arg = arg;

@@ -27,8 +27,8 @@ uint32_t net_random(uint32_t below);
  * or timer. */
 void net_step(struct pgr *const *endpoints, unsigned int count);
 /* Calls `see` for each packet that is sent; it may change it. Returns false: it is lost. NULL: none. */
-typedef bool net_look(void *arg, uint8_t *packet, size_t bytes);
-void net_watch(net_look *look, void *arg);
+typedef bool net_watch_fn(void *arg, uint8_t *packet, size_t bytes);
+void net_watch(net_watch_fn *look, void *arg);
 /* Gives a packet to an endpoint as if it came from `from`. */
 void net_inject(const struct pgr *to, const struct pgr_to *from, const void *packet, size_t bytes);
 uint64_t net_packets(void);

@@ -20,7 +20,7 @@ enum { ALONE = 1, LINKED = 2 }; /* stages: the server is in its namespace; it ha
 static struct pair *shared;
 static pid_t server_pid;
 
-int pair_say(struct pair *pair, int result, const char *format, ...)
+int pair_report(struct pair *pair, int result, const char *format, ...)
 {
 	va_list list;
 
@@ -108,9 +108,9 @@ int pair_open(struct pair *pair, struct pgr_config config, bool client, struct p
 	config.error = error;
 	config.error_bytes = sizeof(error);
 	code = pgr_open(&config, pgr_out);
-	return code == PGR_OK
-		       ? PAIR_PASSED
-		       : pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s", error);
+	return code == PGR_OK ? PAIR_PASSED
+			      : pair_report(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+					    error);
 }
 
 /* What each process does first: it dies with its parent, and in time. */
@@ -126,13 +126,13 @@ static int run_server(bool hosts, unsigned int seconds, pair_side *server, void 
 	begin(seconds);
 	if (hosts) {
 		if (unshare(CLONE_NEWNET) < 0)
-			return pair_say(shared, PAIR_SKIPPED, "no network namespace: %s", strerror(errno));
+			return pair_report(shared, PAIR_SKIPPED, "no network namespace: %s", strerror(errno));
 		shared->stage = ALONE;
 		await(&shared->stage, LINKED, false);
 		if (!pair_ip("addr add " PAIR_SERVER_ADDRESS "/24 dev " PAIR_SERVER_DEVICE) ||
 		    !pair_ip("link set " PAIR_SERVER_DEVICE " up"))
-			return pair_say(shared, PAIR_SKIPPED,
-					"the server's end of a veth pair is not to be had");
+			return pair_report(shared, PAIR_SKIPPED,
+					   "the server's end of a veth pair is not to be had");
 		if (has_v6())
 			pair_ip("addr add " PAIR_SERVER_ADDRESS_V6 "/64 dev " PAIR_SERVER_DEVICE " nodad");
 	}
@@ -158,7 +158,7 @@ static int link_hosts(void)
 	if (!make_link() || !pair_ip("link set " PAIR_SERVER_DEVICE " netns %d", (int)server_pid) ||
 	    !pair_ip("addr add " PAIR_CLIENT_ADDRESS "/24 dev " PAIR_CLIENT_DEVICE) ||
 	    !pair_ip("link set " PAIR_CLIENT_DEVICE " up"))
-		return pair_say(shared, PAIR_SKIPPED, "no veth pair, no bridge, or no command ip");
+		return pair_report(shared, PAIR_SKIPPED, "no veth pair, no bridge, or no command ip");
 	if (has_v6())
 		pair_ip("addr add " PAIR_CLIENT_ADDRESS_V6 "/64 dev " PAIR_CLIENT_DEVICE " nodad");
 	shared->stage = LINKED;
@@ -175,11 +175,11 @@ static int of_status(int status, const char *who)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status) == PAIR_PASSED || WEXITSTATUS(status) == PAIR_SKIPPED
 			       ? WEXITSTATUS(status)
-			       : pair_say(shared, PAIR_FAILED, "the %s ended with %d", who,
-					  WEXITSTATUS(status));
+			       : pair_report(shared, PAIR_FAILED, "the %s ended with %d", who,
+					     WEXITSTATUS(status));
 	if (WTERMSIG(status) == SIGALRM)
-		return pair_say(shared, PAIR_FAILED, "the %s was not done in time", who);
-	return pair_say(shared, PAIR_FAILED, "the %s died of signal %d", who, WTERMSIG(status));
+		return pair_report(shared, PAIR_FAILED, "the %s was not done in time", who);
+	return pair_report(shared, PAIR_FAILED, "the %s died of signal %d", who, WTERMSIG(status));
 }
 
 /* The client's process, parent of the server's. */
@@ -189,12 +189,12 @@ static int run_client(bool hosts, unsigned int seconds, pair_side *server, pair_
 
 	begin(seconds);
 	if (hosts && unshare(CLONE_NEWNET) < 0)
-		return pair_say(shared, PAIR_SKIPPED, "no network namespace: %s", strerror(errno));
+		return pair_report(shared, PAIR_SKIPPED, "no network namespace: %s", strerror(errno));
 	if (!server)
 		return client(shared, arg);
 	server_pid = fork();
 	if (server_pid < 0)
-		return pair_say(shared, PAIR_FAILED, "fork: %s", strerror(errno));
+		return pair_report(shared, PAIR_FAILED, "fork: %s", strerror(errno));
 	if (server_pid == 0)
 		exit(run_server(hosts, seconds, server, arg));
 	if (hosts)
@@ -229,7 +229,7 @@ static int run(bool hosts, unsigned int narrow_bytes, unsigned int seconds, pair
 	if (pid == 0)
 		exit(run_client(hosts, seconds, server, client, arg));
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return pair_say(shared, PAIR_FAILED, "fork: %s", strerror(errno));
+		return pair_report(shared, PAIR_FAILED, "fork: %s", strerror(errno));
 	return of_status(status, "client");
 }
 

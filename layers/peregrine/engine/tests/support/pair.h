@@ -35,7 +35,7 @@ struct pair {
 	_Atomic uint32_t executed; /* calls, at the server */
 };
 
-/* One of the two; returns PAIR_PASSED, PAIR_FAILED or PAIR_SKIPPED, the latter two after pair_say. */
+/* One of the two; returns PAIR_PASSED, PAIR_FAILED or PAIR_SKIPPED, the latter two after pair_report. */
 typedef int pair_side(struct pair *pair, void *arg);
 
 /*
@@ -48,7 +48,7 @@ int pair_run_narrow(unsigned int bytes, unsigned int seconds, pair_side *server,
 		    void *arg);
 const char *pair_why(void);
 /* Says why, the first time; returns `result`. */
-int pair_say(struct pair *pair, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int pair_report(struct pair *pair, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Opens an endpoint of one of two hosts: device and address are the side's; the rest is the caller's. */
 int pair_open(struct pair *pair, struct pgr_config config, bool client, struct pgr **pgr_out);

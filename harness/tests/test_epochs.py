@@ -113,6 +113,12 @@ def test_what_epochs_take_is_planned(catalogue: Catalogue, site: PlanSite) -> No
     assert {point.duration_ms < 1000 for point in tight.points} == {True}
 
 
+def test_the_launches_of_all_epochs_are_enough_for_a_control(catalogue: Catalogue, site: PlanSite) -> None:
+    for launches, epochs, is_there in ((3, 1, False), (3, 2, True), (6, 1, True)):
+        plan = planned(catalogue, site, launches=launches, epochs=epochs, twin="by seed")
+        assert any(point.subject.twin for point in plan.points) == is_there
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -61,7 +61,7 @@ def twins_of(
     if sweep.twin == TWIN_ALL:
         return every, (f"every layer is measured twice, {count_of(len(things), 'twin')} in all",)
     if sweep.twin == TWIN_BY_SEED:
-        chosen = _by_seed(where, chance) if sweep.launches >= LAUNCHES_LEAST else frozenset()
+        chosen = _by_seed(where, chance) if sweep.rounds >= LAUNCHES_LEAST else frozenset()
         return chosen, _notices(chosen)
     names = sorted(set(in_sweep))
     if sweep.twin not in names:

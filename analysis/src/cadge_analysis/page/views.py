@@ -5,12 +5,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import lede, plain
-from cadge_analysis.blocks.model import ONSCREEN, WHOLE, Block, Figure, Heading, Key, PageDocument, Part, Region, Table
+from cadge_analysis.blocks.model import (
+    ONSCREEN,
+    WHOLE,
+    Block,
+    Figure,
+    Heading,
+    Item,
+    Key,
+    PageDocument,
+    Part,
+    Region,
+    Remark,
+    Sheet,
+    Table,
+)
 from cadge_analysis.cells.build import CellRow, judged_cells
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
@@ -291,6 +305,69 @@ def method_section(made: JudgedCampaign) -> Region:
     return parts.method(facts, verdict_words.table(made.verdicts, titles))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSource:
+    """What a page takes of where its numbers come from: of a campaign, or of a report that carries them.
+
+    `wrong`: findings; `nothing_wrong` and `is_undecided`: what is said of their absence, and whether anything is
+    decided. `first`: sentences before the answers; `lacks`: what cannot be shown. `regions`: those that need raw data,
+    by their names. `file`: the report's name.
+    """
+
+    said: ReportHead
+    sheet: Sheet
+    wrong: tuple[Remark, ...] = ()
+    nothing_wrong: str = ""
+    is_undecided: bool = False
+    first: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    regions: Mapping[str, Region | None] = field(default_factory=dict)
+    file: str = ""
+
+
+def _of_report(made: JudgedCampaign, report: ReportNumbers, generated: str) -> PageSource:
+    limits = warned((opened_again(made.comparison.data, report.file), *report.said.remarks), ())
+    whole = {**report.whole, "opened_again": True}
+    return PageSource(
+        said=replace(report.said, remarks=limits),
+        sheet=dressed(report.facts, "", whole, generated=generated, looks=made.looks.values()),
+        lacks=NEEDS_RAW,
+        file=report.file,
+    )
+
+
+def _of_campaign(
+    made: JudgedCampaign,
+    answered: tuple[str, tuple[Item, ...]],
+    strips: Figure | None,
+    *,
+    title: str | None,
+    generated: str,
+    making: Mapping[str, object] | None,
+) -> PageSource:
+    """Return what the page of a campaign takes, once its pictures are drawn. answered: as `answers` gives it."""
+    comparison, data, verdicts = made.comparison, made.comparison.data, made.verdicts
+    nobody, items = answered
+    wrong = (*findings(data), *no_pictures())
+    rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
+    limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)
+    said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
+    return PageSource(
+        said=said,
+        sheet=sheet(comparison, looks=made.looks.values(), generated=generated, making=making, said=said),
+        wrong=wrong,
+        nothing_wrong="" if wrong else NOTHING,
+        is_undecided=bool(nobody) and not verdicts.decided,
+        first=(*opening(data, comparison.rows, answered=bool(items)), *([nobody] if nobody else [])),
+        regions={
+            "questions": questions(comparison, verdicts, made.keys),
+            "layers": parts.layers(provenance.layer_lines(data, made.keys, launch_facts(data))),
+            "itself": parts.itself(itself(data, rate, of_tails, foretold=by_size(data.plan, verdicts)), strips),
+            "without": coverage.without(data, measured=bool(attempts(data))),
+        },
+    )
+
+
 def page(
     comparison: Comparison,
     *,
@@ -309,52 +386,43 @@ def page(
     comparison, data, keys, verdicts = made.comparison, made.comparison.data, made.keys, made.verdicts
     every_fact = launch_facts(data)
     sections = pattern_sections(made)
-    rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
     strips, spread = strips_figure(data, keys, made.looks), scale(data, keys, made.looks)
-    wrong = () if opened else (*findings(data), *no_pictures())  # after the last picture
-    nobody, answered = answers(comparison, verdicts)
-    said_first = (*opening(data, comparison.rows, answered=bool(answered)), *([nobody] if nobody else []))
-    looks = made.looks.values()
+    answered = answers(comparison, verdicts)
     if opened:
-        limits = warned((opened_again(data, opened.file), *opened.said.remarks), ())
-        said = replace(opened.said, remarks=limits)
-        the_sheet = dressed(opened.facts, "", {**opened.whole, "opened_again": True}, generated=generated, looks=looks)
+        source = _of_report(made, opened, generated)
     else:
-        limits = warned(remarks(comparison, made.loads, rate, of_tails), wrong)
-        said = ReportHead(title or provenance.title(data), provenance.deck(data), limits)
-        the_sheet = sheet(comparison, looks=looks, generated=generated, making=making, said=said)
+        source = _of_campaign(made, answered, strips, title=title, generated=generated, making=making)
+    limits, has = source.said.remarks, source.regions
     changed = findings_of(beside) if beside else ()
-    nothing_wrong = "" if opened or wrong else NOTHING
-    undecided = not opened and bool(nobody) and not verdicts.decided
     regions = (
         parts.changed(changed),
         parts.answer(
-            () if opened else said_first,
-            answered,
+            source.first,
+            answered[1],
             bracket(comparison.rows, comparison.data.plan.epochs),
             glossary(comparison.rows, data.patterns),
-            validity(headline(limits, undecided=undecided), limits, nothing_wrong, level=3),
-            (*cannot(made), *(NEEDS_RAW if opened else ())),
+            validity(headline(limits, undecided=source.is_undecided), limits, source.nothing_wrong, level=3),
+            (*cannot(made), *source.lacks),
         ),
-        None if opened else questions(comparison, verdicts, keys),
-        None if opened else parts.layers(provenance.layer_lines(data, keys, every_fact)),
+        has.get("questions"),
+        has.get("layers"),
         *sections,
         versions(data, every_fact, verdicts.delta),
         spread,
         since(beside, data) if beside else None,
-        None if opened else parts.itself(itself(data, rate, of_tails, foretold=by_size(data.plan, verdicts)), strips),
+        has.get("itself"),
         coverage.coverage(data, keys),
-        None if opened else coverage.without(data, measured=bool(attempts(data))),
+        has.get("without"),
         parts.floors(provenance.floor_table(comparison)),
         imported(data),
         method_section(made),
-        parts.provenance(the_sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
+        parts.provenance(source.sheet, provenance.fact_tables(data, every_fact), provenance.host_facts(data)),
     )
     return document(
         regions,
-        said=said,
+        said=source.said,
         compared=compared(data),
-        sheet=the_sheet,
-        findings=told(wrong, changed),
-        opened_from=opened.file if opened else "",
+        sheet=source.sheet,
+        findings=told(source.wrong, changed),
+        opened_from=source.file,
     )

@@ -12,12 +12,9 @@ from math import log1p
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import (
     caption,
-    embedded,
-    made_of_records,
     plain,
     plain_table,
     row_name,
-    sections_of,
     titled_spans,
     words_cell,
     words_column,
@@ -42,10 +39,10 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.shown import SIGNS
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
+from cadge_analysis.page.documents import short_document
 from cadge_analysis.page.figures.beside_charts import CHANGED, TAILS_LEAST, key_of, mode_of, ratio_figures, tail_figures
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.since import findings_of, machine_tables
-from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.stats.inference.sequential import ERROR
 from cadge_analysis.stats.inference.verdict import Verdict
@@ -86,16 +83,15 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
     remarks = tuple(_remarks(found))
     command = _command(found, vary)
     blocks = tuple(_sections(found, (first, second), looks, vary, command))
-    return PageDocument(
+    return short_document(
+        blocks,
+        kind="comparison",
         title=_title(found),
-        kicker=(Span("Cadge comparison"),),
         deck=_deck(found, first, second),
         styles=("part/beside.css",),
-        sections=sections_of(blocks),
-        blocks=(validity(_verdict(found, remarks), remarks), *blocks),
+        verdict=_verdict(found, remarks),
+        remarks=remarks,
         sheet=dressed((), command, document(found, launches=True), generated=generated, looks=looks.values()),
-        made=made_of_records(generated),
-        carried=embedded(),
     )
 
 

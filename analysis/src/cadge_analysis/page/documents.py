@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from cadge_analysis import messages
-from cadge_analysis.blocks.make import embedded, link_to, made_of_records
-from cadge_analysis.blocks.model import Facts, Item, NavLink, PageDocument, Region, Sheet, Span
+from cadge_analysis.blocks.make import embedded, link_to, made_of_records, sections_of
+from cadge_analysis.blocks.model import Facts, Item, NavLink, PageDocument, Region, Remark, Sheet, Span
 from cadge_analysis.page.embed import ReportHead
-from cadge_analysis.page.parts.warned import stops
+from cadge_analysis.page.parts.warned import stops, validity
 
 say = partial(messages.say, "sections")
 
@@ -45,6 +45,36 @@ def document(
         carried=embedded(),
         findings=findings,
         scripted=True,
+    )
+
+
+def short_document(
+    regions: Sequence[Region],
+    *,
+    kind: str,
+    title: str,
+    deck: str,
+    styles: tuple[str, ...],
+    verdict: str,
+    remarks: Sequence[Remark],
+    sheet: Sheet,
+    carried: str = "",
+) -> PageDocument:
+    """Return a page without a script: its verdict, and its sections one after the other. carried: see `embedded`.
+
+    kind: what Cadge calls such a page. verdict: what its sections may be taken for; "" where there is nothing to say.
+    """
+    banner = (validity(verdict, remarks),) if verdict else ()
+    return PageDocument(
+        title=title,
+        kicker=(Span(f"Cadge {kind}"),),
+        deck=deck,
+        styles=styles,
+        sections=sections_of(regions),
+        blocks=(*banner, *regions),
+        sheet=sheet,
+        made=made_of_records(sheet.generated),
+        carried=embedded(carried),
     )
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import log
 
 from cadge_analysis import messages, units
-from cadge_analysis.blocks.make import embedded, made_of_records, plain, plain_table, sections_of
+from cadge_analysis.blocks.make import plain, plain_table
 from cadge_analysis.blocks.model import (
     Block,
     Command,
@@ -31,9 +31,9 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.draw import palette, svg
 from cadge_analysis.draw.course import CourseChart, CourseMark, Level, course_chart
 from cadge_analysis.draw.palette import Identity
+from cadge_analysis.page.documents import short_document
 from cadge_analysis.page.figures.beside_charts import key_of
 from cadge_analysis.page.parts import provenance
-from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import dressed
 from cadge_analysis.stats.inference.change_points import LEAST, SHUFFLES
 from cadge_analysis.versus.history import Course, Event, History, Turn
@@ -90,16 +90,16 @@ def page(found: History, *, generated: str) -> PageDocument:
         Region(id="method", title="Method", blocks=(Facts(tuple(_method(found))),)),
     )
     remarks = tuple(_remarks(found))
-    return PageDocument(
+    return short_document(
+        blocks,
+        kind="history",
         title=f"{units.count_of(len(found.campaigns), 'campaign')} over time",
-        kicker=(Span("Cadge history"),),
         deck=_deck(found),
         styles=("part/beside.css",),
-        sections=sections_of(blocks),
-        blocks=(validity(_verdict(found), remarks), *blocks) if remarks else blocks,
+        verdict=_verdict(found) if remarks else "",
+        remarks=remarks,
         sheet=dressed((), command, document(found), generated=generated, looks=by_label.values()),
-        made=made_of_records(generated),
-        carried=embedded(say("carried")),
+        carried=say("carried"),
     )
 
 

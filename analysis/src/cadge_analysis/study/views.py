@@ -14,14 +14,11 @@ from typing import TypeVar
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks import html
 from cadge_analysis.blocks.make import (
-    embedded,
     line_of,
     listed,
-    made_of_records,
     number_columns,
     plain,
     row_name,
-    sections_of,
     tables_of,
     words_cell,
     words_column,
@@ -45,10 +42,10 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.build import judged_cells
 from cadge_analysis.cells.shown import Value, estimate_value
 from cadge_analysis.draw import palette, svg
+from cadge_analysis.page.documents import short_document
 from cadge_analysis.page.parts import provenance
 from cadge_analysis.page.parts.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.parts.remarks import counted, remarks
-from cadge_analysis.page.parts.warned import validity
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.report import stamp
 from cadge_analysis.stats import compare, load
@@ -301,16 +298,15 @@ def page(
     blocks = made.all()
     more = f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""
     verdict = _verdict(found, serious, comparisons) if has_ours(blocks) else f"Nothing of ours: {NOTHING_OF_OURS}"
-    return PageDocument(
+    return short_document(
+        blocks,
+        kind="study",
         title=published.title,
-        kicker=(Span("Cadge study"),),
         deck=f"Ours: {provenance.deck(comparison.data)}{more}",
         styles=("study.css",),
-        sections=sections_of(blocks),
-        blocks=(validity(verdict, serious), *blocks),
+        verdict=verdict,
+        remarks=serious,
         sheet=sheet(comparison, looks=palette.identities(made.of_matrix.data.layers).values(), generated=generated),
-        made=made_of_records(generated),
-        carried=embedded(),
     )
 
 

@@ -7,7 +7,8 @@ import csv
 import io
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pagereader
@@ -18,8 +19,8 @@ from cadge_analysis import export, report
 from cadge_analysis.messages import say
 from cadge_analysis.stats.attempt_columns import PackedCounts, PackedUses
 from cadge_analysis.stats.costs import costs_of
-from cadge_analysis.stats.load import Measured, PackedMeasures, Sample
-from cadge_results import Campaign
+from cadge_analysis.stats.load import Measured, PackedMeasures, Sample, _counted
+from cadge_results import Campaign, LaunchRecord
 from cadge_results.formats.histogram import NOTHING, Histogram, Resolution, merge
 from cadge_results.formats.result import CpuUse
 
@@ -78,6 +79,16 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         troubles=False, attempt_hook=counting,
     )  # fmt: skip
     return synthetic.make(tmp_path_factory.mktemp("costs"), options)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_endpoints_the_one_that_could_not_count_is_heard(order: int) -> None:
+    """Whichever of them comes first; of what both counted, either."""
+    could, could_not = {"cycles": "by perf_event_open", "x": "here"}, {"cycles": "not to be had", "x": "here"}
+    endpoints = [SimpleNamespace(counted=one) for one in (could, could_not)][::order]
+    record = SimpleNamespace(result=SimpleNamespace(endpoints=endpoints))
+    assert _counted(cast("LaunchRecord", record)) == could_not
+    assert _counted(cast("LaunchRecord", SimpleNamespace(result=None))) == {}
 
 
 def test_what_one_launch_counted_is_divided_by_what_it_counted(campaign: Campaign) -> None:

@@ -23,6 +23,7 @@ from cadge_analysis.stats.inference.verdict import Verdict
 from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.versus.against import Against, against
 from cadge_analysis.versus.as_data import document
+from cadge_analysis.versus.conditions import boots, holds
 from cadge_analysis.versus.drift_words import moved_alike
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.sides import Side
@@ -33,6 +34,9 @@ SLOW = "native-ucx"
 FAST = "sockets-tcp"
 LAYERS = (FAST, SLOW, "native-ofi", "rdma-ucx", "sockets-unix", "sockets-udp")
 """As many series as tell what the machine did between two campaigns, when one of them changed."""
+
+
+UNKNOWN_BOOTS = say("versus", "conditions.holds_unknown")
 
 
 def made(folder: Path, **options: Any) -> Campaign:  # noqa: ANN401
@@ -103,6 +107,24 @@ def test_what_became_slower_stands_first_and_backwards_it_became_faster(tmp_path
     for change in there.changes:
         mirror = by_cell[change.series, change.case.pattern, change.workload]
         assert mirror.shift == change.shift.mirrored()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "several"),
+    [({"boot": "a"}, {"boot": "a"}, 1), ({"boot": "a"}, {"boot": "b"}, 2), ({}, {"boot": "b"}, None), ({}, {}, None)],
+)
+def test_verdicts_hold_for_boots_that_are_recorded(
+    tmp_path: Path, first: dict[str, str], second: dict[str, str], several: int | None
+) -> None:
+    small = {"sizes": (8,), "floors": False}
+    before = side(made(tmp_path / "a", node=first, **small))
+    after = side(made(tmp_path / "b", node=second, seed=8, **small))
+    assert boots([before.data, after.data]) == several
+    words = say("versus", "conditions.holds", boots=several) if several else UNKNOWN_BOOTS
+    assert holds([before.data, after.data]) == words
+    found = against(before, after, 0.05)
+    assert found.holds == ("" if found.withheld else words)
+    assert boots([before.data, before.data]) == 1, "one campaign is of one boot"
 
 
 def test_more_is_better_where_the_pattern_says_so(tmp_path: Path) -> None:

@@ -256,8 +256,8 @@ a-one > b-two, within, poll, rpc, 4 KiB, round trip   undecided (about 5 more la
 a-one > b-two, within, poll, rpc, 8 B, round trip     undecided (about 5 more launches)  1.000           1.00 us  1.00 us
 
 - 4 cells: 4 undecided; on average at most 5 % of those called different are not, and of those
-  called the same (Benjamini and Hochberg, over all cells); verdicts hold for these launches of one
-  boot
+  called the same (Benjamini and Hochberg, over all cells)
+- Verdicts hold for these launches of 1 boot.
 - a-one > b-two, rpc, round trip (less is better): 1.000, geometric mean of 4 cells, not judged
 """  # noqa: E501
 

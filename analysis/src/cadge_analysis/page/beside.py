@@ -91,6 +91,7 @@ def page(found: Against, first: Side, second: Side, *, vary: Sequence[str] = (),
         styles=("part/beside.css",),
         verdict=_verdict(found, remarks),
         remarks=remarks,
+        holds=found.holds,
         sheet=dressed((), command, document(found, launches=True), generated=generated, looks=looks.values()),
     )
 

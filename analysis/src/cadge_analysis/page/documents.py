@@ -59,12 +59,14 @@ def short_document(
     remarks: Sequence[Remark],
     sheet: Sheet,
     carried: str = "",
+    holds: str = "",
 ) -> PageDocument:
     """Return a page without a script: its verdict, and its sections one after the other. carried: see `embedded`.
 
     kind: what Cadge calls such a page. verdict: what its sections may be taken for; "" where there is nothing to say.
+    holds: for which launches verdicts hold.
     """
-    banner = (validity(verdict, remarks),) if verdict else ()
+    banner = (validity(verdict, remarks, holds=holds),) if verdict else ()
     return PageDocument(
         title=title,
         kicker=(Span(f"Cadge {kind}"),),

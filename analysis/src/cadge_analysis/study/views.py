@@ -76,6 +76,7 @@ from cadge_analysis.study.engine import EngineBench
 from cadge_analysis.study.plugin import Own
 from cadge_analysis.study.prose import Prose, Section
 from cadge_analysis.study.published import TAGS, BillOf, PropertyOf, Published, SemanticsOf, SettingOf
+from cadge_analysis.versus.conditions import holds
 from cadge_results import Campaign, Written, write_output
 
 say = partial(messages.say, "study")
@@ -297,6 +298,7 @@ def page(
     made = _Sections(comparisons, published, prose, bench, own)
     blocks = made.all()
     more = f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""
+    boots_held = holds([one.data for one in comparisons]) if has_ours(blocks) else ""
     verdict = _verdict(found, serious, comparisons) if has_ours(blocks) else f"Nothing of ours: {NOTHING_OF_OURS}"
     return short_document(
         blocks,
@@ -306,6 +308,7 @@ def page(
         styles=("study.css",),
         verdict=verdict,
         remarks=serious,
+        holds=boots_held,
         sheet=sheet(comparison, looks=palette.identities(made.of_matrix.data.layers).values(), generated=generated),
     )
 

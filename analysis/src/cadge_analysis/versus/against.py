@@ -18,7 +18,7 @@ from cadge_analysis.stats.inference.verdict import Judged, Verdict
 from cadge_analysis.stats.intervals import do_disagree, median
 from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.stats.numbers import Numbers
-from cadge_analysis.versus.conditions import Difference, differences
+from cadge_analysis.versus.conditions import Difference, differences, holds
 from cadge_analysis.versus.drift import Told, drift, shift_between, told
 from cadge_analysis.versus.forbidden import forbids, other_parameters
 from cadge_analysis.versus.judging import between_campaigns, within_campaign
@@ -148,6 +148,8 @@ class Against:
     changes: tuple[Change, ...]
     left: tuple[Left, ...]
     wholes: tuple[Whole, ...]
+    holds: str
+    """What verdicts hold for, launches of one boot or of several; empty where they are withheld."""
 
     @property
     def missing(self) -> Mapping[str, int]:
@@ -228,6 +230,7 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
         changes=tuple(changes),
         left=tuple(left),
         wholes=tuple(_wholes(changes, left)),
+        holds="" if ruling.withheld else holds((first.data, second.data)),
     )
 
 

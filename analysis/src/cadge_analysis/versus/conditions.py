@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -51,6 +51,26 @@ def differences(first: Side, second: Side) -> tuple[Difference, ...]:
     found = list(_of_campaigns(first, second)) if first.data.campaign_id != second.data.campaign_id else []
     found += _of_layers(first, second)
     return tuple(sorted(found, key=lambda one: not one.other_machine))
+
+
+def boots(campaigns: Sequence[Dataset]) -> int | None:
+    """Return how many boots of their hosts campaigns are of; None where one did not record it."""
+    found = [{node.host: node.boot for node in data.nodes} for data in campaigns]
+    if not all(one and all(isinstance(boot, str) for boot in one.values()) for one in found):
+        return 1 if len({data.campaign_id for data in campaigns}) == 1 else None
+    apart: list[dict[str, object]] = []
+    for one in found:
+        if not any(all(known.get(host, boot) == boot for host, boot in one.items()) for known in apart):
+            apart.append(dict(one))
+    return len(apart)
+
+
+def holds(campaigns: Sequence[Dataset]) -> str:
+    """Return what verdicts on some campaigns hold for."""
+    several = boots(campaigns)
+    if several is None:
+        return say("conditions.holds_unknown")
+    return say("conditions.holds", boots=several)
 
 
 def merged(told: Iterable[Difference]) -> list[tuple[str, str, str]]:

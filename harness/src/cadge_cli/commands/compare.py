@@ -290,6 +290,8 @@ def _counts(found: Against) -> Iterator[str]:
 
     said = ", ".join(f"{found.count(verdict)} {verdict.word}" for verdict in Verdict if found.count(verdict))
     yield (say("compare.counts", n=len(found.changes), verdicts=said, error=100 * ERROR))
+    if found.holds:
+        yield found.holds
     levels = sorted({change.judged.level for change in found.changes if change.judged.interval})
     if levels:
         said = " or ".join(f"{100 * (1 - level):.4g} %" for level in levels)

@@ -21,6 +21,8 @@ class NodeFacts(Document):
     host: str
     nodename: JsonValue = Field(default=None, exclude_if=lambda value: value is None)
     """What its kernel calls it; the inventory may call it otherwise."""
+    boot: JsonValue = Field(default=None, exclude_if=lambda value: value is None)
+    """Which boot of its kernel it was, as a hash; emulated hosts of one machine have the same."""
     kernel: JsonValue = None
     cmdline: JsonValue = None
     cpu: JsonValue = None

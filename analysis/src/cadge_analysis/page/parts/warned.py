@@ -59,10 +59,13 @@ def headline(found: Sequence[Remark], *, undecided: bool = False) -> str:
     return f"{say('warned.reserve') if stops else valid}: {', '.join(parts)}"
 
 
-def validity(verdict: str, found: Sequence[Remark], nothing_found: str = "", *, level: int = 2) -> Region:
+def validity(
+    verdict: str, found: Sequence[Remark], nothing_found: str = "", *, level: int = 2, holds: str = ""
+) -> Region:
     """Return what limits a page's numbers: warnings with their sizes, the details of each folded, then notes.
 
-    verdict: the heading, of a level; nothing_found: said where there is no finding.
+    verdict: the heading, of a level; nothing_found: said where there is no finding. holds: what verdicts
+    hold for.
     """
     notes = tuple(one for one in found if not one.serious)
     blocks: list[Block] = [Heading(level, verdict), Remarks(tuple(one for one in found if one.serious))]
@@ -70,6 +73,8 @@ def validity(verdict: str, found: Sequence[Remark], nothing_found: str = "", *, 
         blocks.append(Fold(summary=(Span("Notes"),), blocks=(Remarks(notes),), role="notes"))
     if nothing_found:
         blocks.append(plain(nothing_found, "dim nothing"))
+    if holds:
+        blocks.append(plain(holds, "dim"))
     return Region(role="banner", label="Validity", blocks=tuple(blocks))
 
 

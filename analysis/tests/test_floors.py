@@ -95,6 +95,12 @@ def test_a_program_of_larger_messages_is_the_floor_of_smaller_ones() -> None:
     assert floor_of(programs, programs[0], 8).program.cell.series.layer == LINE
 
 
+def test_a_round_that_moved_nothing_is_in_no_floor() -> None:
+    """A rate of 0 stands for no time."""
+    flow = program("floor-xdp", "flow", 4 * KIB, [0.0, 800.0, 900.0])
+    assert set(floor_of([flow], flow, 4 * KIB).by_round) == {(1, 0), (2, 0)}
+
+
 def test_large_messages_are_a_line_and_the_best_copy_rate_round_by_round() -> None:
     lines = [200.0, 220.0, 240.0, 260.0, 280.0, 300.0]
     line = program(LINE, "exchange", 8, lines)

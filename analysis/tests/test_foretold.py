@@ -41,20 +41,20 @@ def test_spreads_are_those_of_the_launches_and_not_of_their_number(launches: int
 
 
 def test_more_is_found_of_larger_differences_and_with_more_launches() -> None:
-    told = foretold.of_pairs(drawn(random.Random(1), 9, [0.0] * 10 + [0.2] * 10), FAMILY, "c")
-    assert told is not None
-    assert told.level == pytest.approx(0.05 / 2, abs=0.011), "about half of them differ"
-    by_size = [foretold.chance(told, size) for size in foretold.SIZES]
+    predicted = foretold.of_pairs(drawn(random.Random(1), 9, [0.0] * 10 + [0.2] * 10), FAMILY, "c")
+    assert predicted is not None
+    assert predicted.level == pytest.approx(0.05 / 2, abs=0.011), "about half of them differ"
+    by_size = [foretold.chance(predicted, size) for size in foretold.SIZES]
     assert by_size[1:] == sorted(by_size[1:])
     assert by_size[-1] == pytest.approx(1, abs=0.02)
-    assert [foretold.chance(told, 0.05, launches) for launches in (6, 9, 18, 36)] == sorted(
-        foretold.chance(told, 0.05, launches) for launches in (6, 9, 18, 36)
+    assert [foretold.chance(predicted, 0.05, launches) for launches in (6, 9, 18, 36)] == sorted(
+        foretold.chance(predicted, 0.05, launches) for launches in (6, 9, 18, 36)
     )
-    launches = foretold.launches_for_bound(told)
+    launches = foretold.launches_for_bound(predicted)
     assert launches is not None
     assert 12 < launches < 40
-    assert foretold.bound_chance(told, launches) >= 0.8 > foretold.bound_chance(told, launches - 3)
-    wide = told.model_copy(update={"spreads": (5.0,)})
+    assert foretold.bound_chance(predicted, launches) >= 0.8 > foretold.bound_chance(predicted, launches - 3)
+    wide = predicted.model_copy(update={"spreads": (5.0,)})
     assert foretold.launches_for_bound(wide) is None
     assert foretold.of_pairs(drawn(random.Random(1), 2, [0.0] * 5), FAMILY, "c") is None
 
@@ -63,7 +63,7 @@ def test_so_many_are_decided_as_were_foretold() -> None:
     """Within ten points, of those that come out to differ by more than 5 %; the long form is in harness/bench."""
     chance = random.Random(5)
     shifts = [0.0] * 7 + [0.07, -0.08, 0.09, 0.12, -0.15, 0.18, 0.2, -0.22, 0.11, 0.1, -0.1, 0.3, 0.4]
-    told, came = [], []
+    predicted, came = [], []
     for _ in range(12):
         before = foretold.of_pairs(drawn(chance, 9, shifts, 0.08), FAMILY, "c")
         assert before is not None
@@ -71,11 +71,11 @@ def test_so_many_are_decided_as_were_foretold() -> None:
         for one in verdicts(pairs, 0.05, fixed(9)).values():
             size = expm1(abs(one.log_ratio or 0))
             if size > 0.05:
-                told.append(foretold.chance(before, size))
+                predicted.append(foretold.chance(before, size))
                 came.append(one.says != "cannot tell")
-    assert len(told) > 120
-    assert 0.3 < fmean(told) < 0.95
-    assert fmean(told) == pytest.approx(fmean(came), abs=0.1)
+    assert len(predicted) > 120
+    assert 0.3 < fmean(predicted) < 0.95
+    assert fmean(predicted) == pytest.approx(fmean(came), abs=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -86,14 +86,14 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 def test_a_plan_keeps_what_a_stored_campaign_says(campaign: Campaign) -> None:
     plan = campaign.plan
-    told = foretold.foretell(plan, [campaign])
-    assert [(one.pattern, one.place, one.wait) for one in told] == [
+    predicted = foretold.foretell(plan, [campaign])
+    assert [(one.pattern, one.place, one.wait) for one in predicted] == [
         (one.pattern, one.place, one.wait) for one in families_of(plan)
     ]
-    assert {one.campaign_id for one in told} == {campaign.campaign_id}
-    known = plan.with_foretold(told)
+    assert {one.campaign_id for one in predicted} == {campaign.campaign_id}
+    known = plan.with_foretold(predicted)
     assert known.plan_hash == known.expected_hash() != plan.plan_hash
-    assert Plan.from_object(known.to_object(), source="a test").foretold == told
+    assert Plan.from_object(known.to_object(), source="a test").foretold == predicted
     assert plan.with_foretold(foretold.foretell(plan, [])) == plan, "nothing is stored"
     launches = tuple(one.model_copy(update={"epoch": one.round % 2}) for one in plan.launches)
     assert foretold.foretell(plan.model_copy(update={"launches": launches}), [campaign]) == (), (

@@ -168,9 +168,7 @@ def test_four_verdicts() -> None:
     assert surely_but_little.p == 2 / 512
     assert surely_but_little.bound == pytest.approx(expm1(0.01))
     open_ = paired_verdicts.verdict(rounds_of(*[0.2, -0.1, 0.3, 0.2, -0.2, 0.2, 0.1, 0.4, 0.3]), DELTA, fixed(9))
-    assert open_.says == "cannot tell"
-    assert open_.more is not None
-    assert 5 < open_.more < 60
+    assert (open_.says, open_.more) == ("cannot tell", None)
     none_yet = paired_verdicts.verdict(rounds_of(*[0.2] * 7), DELTA, FOUR_LOOKS)
     assert (none_yet.says, none_yet.more, none_yet.low) == ("cannot tell", 2, None)
     too_alike = paired_verdicts.verdict(rounds_of(*[0.2] * 9), DELTA, FOUR_LOOKS, withheld=True)

@@ -23,17 +23,29 @@ def test_an_absent_number_has_its_reason() -> None:
 
 def test_what_would_decide_a_verdict() -> None:
     def more(
-        *, withheld: str = "", ratio: object = 1.0, launches: int | None = None, epochs: int = 0, disagree: bool = False
+        *,
+        withheld: str = "",
+        ratio: object = 1.0,
+        launches: int | None = None,
+        levels: bool = False,
+        epochs: int = 0,
+        disagree: bool = False,
     ) -> str:
-        known = {"withheld": withheld, "more": launches, "epochs": (0.1,) * epochs, "epochs_disagree": disagree}
+        known = {
+            "withheld": withheld,
+            "more": launches,
+            "two_levels": levels,
+            "epochs": (0.1,) * epochs,
+            "epochs_disagree": disagree,
+        }
         one: Any = SimpleNamespace(verdict=SimpleNamespace(**known), ratio=ratio)
         return shown.more_text(one)
 
     assert more(withheld="why") == "withheld"
     assert more(ratio=None) == messages.say("cells", "shown.no_launch_both_gave")
-    assert more() == messages.say("cells", "shown.more_launches_alone_would")
-    assert more(launches=12) == messages.say("cells", "shown.about_more_would_do", more=12)
-    assert more(launches=0) == messages.say("cells", "shown.about_more_would_do", more=0)
+    assert not more()
+    assert more(levels=True) == messages.say("cells", "shown.more_launches_alone_would")
+    assert more(launches=12) == messages.say("cells", "shown.at_least_more", more=12)
     assert more(epochs=2, disagree=True) == messages.say("cells", "shown.epochs_disagree")
     assert more(epochs=4) == messages.say("cells", "shown.more_epochs_alone_would")
 

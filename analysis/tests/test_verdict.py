@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import random
-from math import log
 from typing import Literal
 
 import pytest
@@ -45,9 +44,7 @@ def test_four_verdicts() -> None:
     assert alone(shift(0.8, 0.1)).verdict is Verdict.FASTER
     assert alone(shift(1.01, 0.02)).verdict is Verdict.SAME
     unsure = alone(shift(1.02, 0.5))
-    assert unsure.verdict is Verdict.UNKNOWN
-    assert unsure.more is not None
-    assert unsure.more > 0
+    assert (unsure.verdict, unsure.more) == (Verdict.UNKNOWN, None)
 
 
 def test_what_is_surely_different_and_within_the_margin_is_the_same() -> None:
@@ -132,15 +129,6 @@ def test_alike_sides_are_hardly_ever_called_different() -> None:
         judged = judge([(one, "low") for one in cells], 0.05)
         wrong += any(one.verdict in OPPOSITE for one in judged)
     assert wrong / 200 <= 0.05 + 3 * 0.0155
-
-
-def test_about_how_many_launches_more() -> None:
-    """Four times as many halve an interval: so more than four are missing where half of nine is too wide."""
-    judged = alone(shift(1.0, 0.13))
-    assert judged.verdict is Verdict.UNKNOWN
-    assert judged.more is not None
-    assert log(1.05) > 0
-    assert 5 <= judged.more <= 40
 
 
 @pytest.mark.parametrize(("is_paired", "launches"), [(True, 12), (False, 8)])

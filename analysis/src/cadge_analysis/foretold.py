@@ -9,7 +9,7 @@ and Molecular Biology 3, 2004, article 3, section 6). The probability is the mea
 campaigns that decide (signed_rank.py); where launches switch between two levels all have to agree.
 
 After a campaign the same is asked of each comparison's estimate: numbers foretold and decided are shown side by side,
-by size of the difference. By simulation they agree within 10 points above 5 % and to 2 %. Between these, near the
+by size of the difference. By simulation they agree within 11 points above 5 % and to 2 %. Between these, near the
 margin of "the same", up to 28 points more are foretold than come (harness/bench/verdicts/foretold_power.py).
 """
 
@@ -76,9 +76,11 @@ def _of_campaign(
             continue
         family = replace(wanted[name], launches=looks.looks[-1] if looks else wanted[name].launches)
         share = looks.share(len(looks.looks) - 1) if looks else 1.0
-        told = of_pairs(pairs, family, campaign.campaign_id, share=share, disturbed=bool(disturbed(comparison.data)))
-        if told is not None:
-            found[name] = told
+        predicted = of_pairs(
+            pairs, family, campaign.campaign_id, share=share, disturbed=bool(disturbed(comparison.data))
+        )
+        if predicted is not None:
+            found[name] = predicted
     return found
 
 
@@ -97,7 +99,7 @@ def of_pairs(
     spreads = true_spreads(pairs)
     if not spreads:
         return None
-    told = PlanForetold(
+    predicted = PlanForetold(
         pattern=family.pattern,
         place=family.place,
         wait=family.wait,
@@ -113,11 +115,11 @@ def of_pairs(
     found = 1.0  # Benjamini and Hochberg step up: the largest share that its own level finds
     for _ in range(_STEPS):
         rank = max(1, ceil(family.comparisons * max(EXPECTED, found) * (1 - 1e-9)))
-        told = told.model_copy(update={"level": level_of(rank, family.comparisons) * share})
-        found, before = fmean(chance(told, size) for size in sizes), found
+        predicted = predicted.model_copy(update={"level": level_of(rank, family.comparisons) * share})
+        found, before = fmean(chance(predicted, size) for size in sizes), found
         if before - found < 0.5 / family.comparisons:
             break
-    return told
+    return predicted
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, ...]:
@@ -214,10 +216,12 @@ def by_size(plan: Plan, verdicts: CampaignVerdicts) -> tuple[SizeClass, ...]:
     for most in (*SIZES, inf):
         held = [(one, cell, size) for one, cell in cells if below < (size := _size(cell)) <= most]
         below = most
-        told = sum(chance(one, size, cell.verdict.launches, same_within=verdicts.delta) for one, cell, size in held)
+        predicted = sum(
+            chance(one, size, cell.verdict.launches, same_within=verdicts.delta) for one, cell, size in held
+        )
         decided = sum(cell.says is not Verdict.UNKNOWN for _, cell, _ in held)
         if held:
-            found.append(SizeClass(most=most, comparisons=len(held), foretold=told, decided=decided))
+            found.append(SizeClass(most=most, comparisons=len(held), foretold=predicted, decided=decided))
     return tuple(found)
 
 

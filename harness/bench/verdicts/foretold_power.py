@@ -44,9 +44,9 @@ def pilot_says(pilot: Campaign, launches: int) -> PlanForetold:
     """Return what a pilot foretells."""
     pairs = [PairedRatios({(r, 0): x for r, x in enumerate(one)}, fixed(len(one))) for one in pilot.values()]
     family = PlannedFamily(pattern="rpc", place="within", wait="poll", comparisons=len(pairs), launches=launches)
-    told = of_pairs(pairs, family, "pilot")
-    assert told is not None  # noqa: S101 - each layer has launches
-    return told
+    predicted = of_pairs(pairs, family, "pilot")
+    assert predicted is not None  # noqa: S101 - each layer has launches
+    return predicted
 
 
 def shares(
@@ -56,12 +56,12 @@ def shares(
     found: dict[float, list[tuple[float, bool]]] = defaultdict(list)
     for _ in range(campaigns):
         pilot = campaign(draw, members, rounds, spread, stalls=stalls)
-        told = pilot_says(pilot, launches)
+        predicted = pilot_says(pilot, launches)
         came = campaign(draw, members, launches, spread, stalls=stalls)
         for one in verdicts({at: dict(enumerate(x)) for at, x in came.items()}, DELTA, fixed(launches)).values():
             size = expm1(abs(one.log_ratio or 0.0))
             most = next(end for end in (*SIZES, inf) if size <= end)
-            found[most].append((chance(told, size), one.says != "cannot tell"))
+            found[most].append((chance(predicted, size), one.says != "cannot tell"))
     return found
 
 
@@ -84,10 +84,10 @@ def main() -> None:
         )  # fmt: skip
         for most in (*SIZES, inf):
             if held := found[most]:
-                told, came = (100 * sum(part) / len(held) for part in zip(*held, strict=True))
+                predicted, came = (100 * sum(part) / len(held) for part in zip(*held, strict=True))
                 size = f"to {most:.0%}" if most < inf else "more"
                 print(
-                    f"{rounds:5}{launches:10}{spread:8}{stalls!s:>8}{size:>12}{len(held):13}{told:10.0f}{came:9.0f}",
+                    f"{rounds:5}{launches:10}{spread:8}{stalls!s:>8}{size:>12}{len(held):13}{predicted:10.0f}{came:9.0f}",
                     flush=True,
                 )
 

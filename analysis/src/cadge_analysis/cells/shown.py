@@ -192,17 +192,22 @@ def ratio_text(ratio: Ratio) -> str:
     return f"{text} {units.ratio_interval(ratio.low, ratio.high)}"
 
 
+def bound_text(one: CellVerdict) -> str:
+    """Return by how much an undecided pair differs at most; "" where nothing bounds it."""
+    return say("shown.differ_at_most", bound=one.verdict.bound) if one.verdict.bound is not None else ""
+
+
 def more_text(one: CellVerdict) -> str:
-    """Return about how many launches more would decide what cannot be told, or why that is not said."""
+    """Return what stands against a decision, and not the spread alone; "" where nothing does."""
     if one.verdict.withheld:
         return "withheld"
     if one.ratio is None:
         return say("shown.no_launch_both_gave")
     if one.verdict.epochs:
         return say("shown.epochs_disagree" if one.verdict.epochs_disagree else "shown.more_epochs_alone_would")
-    if one.verdict.more is None:
+    if one.verdict.two_levels:
         return say("shown.more_launches_alone_would")
-    return say("shown.about_more_would_do", more=one.verdict.more)
+    return say("shown.at_least_more", more=one.verdict.more) if one.verdict.more else ""
 
 
 def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> Value:
@@ -217,8 +222,7 @@ def verdict_value(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts)
         return Value(text=units.MISSING, reason=say("shown.baseline_not_measured_here"))
     parts = [ratio_text(one.ratio)] if one.ratio else []
     if one.says == Verdict.UNKNOWN:
-        parts += [say("shown.differ_at_most", bound=one.verdict.bound)] if one.verdict.bound is not None else []
-        parts.append(more_text(one))
+        parts += filter(None, (bound_text(one), more_text(one)))
     if one.epochs:
         parts.append(say("shown.epochs", ratios=[units.times(value) for value in one.epochs]))
     if one.pairs_disagree:

@@ -13,7 +13,7 @@ from functools import partial
 from cadge_analysis import messages, units, words
 from cadge_analysis.blocks.make import plain_table
 from cadge_analysis.blocks.model import Fact, Table
-from cadge_analysis.cells.shown import SIGNS, more_text, ratio_text
+from cadge_analysis.cells.shown import SIGNS, bound_text, more_text, ratio_text
 from cadge_analysis.stats.beside_native import MARK, tax_note
 from cadge_analysis.stats.campaign_verdicts import (
     RANKED_LEAST,
@@ -101,8 +101,8 @@ def _one(one: CellVerdict, verdicts: CampaignVerdicts) -> str:
     text = f"{words.isolated(one.cell.series.label)}{mark(one.cell, verdicts)}"
     if one.ratio is not None:
         text += f" {ratio_text(one.ratio)}"
-    if one.says == Verdict.UNKNOWN:
-        text += f" ({more_text(one)})"
+    if one.says == Verdict.UNKNOWN and (note := more_text(one) or bound_text(one)):
+        text += f" ({note})"
     if one.pairs_disagree:
         text += f" ({units.PAIRS_DISAGREE})"
     return f"{text} (early)" if one.verdict.early else text

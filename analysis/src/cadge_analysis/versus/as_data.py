@@ -91,7 +91,7 @@ def document(found: Against, *, launches: bool = False) -> dict[str, JsonValue]:
             }
             for one in found.wholes
         ],
-        "correction": "Benjamini-Yekutieli",
+        "correction": "Benjamini-Hochberg",
         "false_share": ERROR,
         "withheld": found.withheld or None,
         "correlation": found.correlation,

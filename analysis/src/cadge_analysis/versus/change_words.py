@@ -25,10 +25,9 @@ def disagreement(change: Change) -> str:
 
 
 def more(change: Change) -> str:
-    """Return what would decide a cell that cannot be told."""
+    """Return what stands against a decision, and not the spread alone; "" where nothing does."""
     if change.judged.withheld:
         return "withheld"
     if change.judged.drowned:
         return say("change_words.drift_as_large")
-    launches = change.judged.more
-    return f"about {units.count_of(launches, 'more launch', 'more launches')}" if launches else "far more launches"
+    return say("change_words.at_least_more", n=change.judged.more) if change.judged.more else ""

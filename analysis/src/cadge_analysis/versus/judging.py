@@ -120,6 +120,6 @@ def _judged(one: PairedVerdict, p: float, ours: Numbers) -> Judged:
         p=p,
         interval=interval,
         level=one.level,
-        more=one.more if one.says is Verdict.UNKNOWN else 0,
+        more=one.more if one.says is Verdict.UNKNOWN else None,
         withheld=one.withheld,
     )

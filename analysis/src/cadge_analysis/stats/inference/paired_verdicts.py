@@ -14,7 +14,6 @@ from functools import partial
 from math import expm1
 from typing import TypeVar
 
-from cadge_analysis.stats.inference import signed_rank
 from cadge_analysis.stats.inference.epochs import EPOCHS_LEAST, do_agree
 from cadge_analysis.stats.inference.families import level_of
 from cadge_analysis.stats.inference.sequential import ERROR, LookPlan
@@ -32,9 +31,9 @@ class PairedVerdict:
 
     `log_ratio`: the middle of the Walsh averages. `low` and `high` are None where the launches are too few for an
     interval at this level. `launches`: those that were looked at; `early`: a decision before the plan's last look,
-    whose estimate lies further from zero than the truth does, on average. `more`: about how many more launches would
-    decide it, with a probability of 80 %, if the rounds go on as they went; only where the verdict is "cannot tell",
-    and None where that would be too many, or a guess. `two_levels`: its launches, or those of one side, switch.
+    whose estimate lies further from zero than the truth does, on average. `more`: how many launches are missing
+    before any could decide, where the verdict is "cannot tell"; None: none are. `two_levels`: its launches, or those
+    of one side, switch.
     """
 
     says: Verdict
@@ -126,28 +125,15 @@ def unsaid(looks: LookPlan) -> PairedVerdict:
     return _unseen({}, looks, ERROR, 0.0, two_levels=False, withheld=True)
 
 
-def _more(seen: _Seen, delta: float, level: float) -> int | None:
-    """Return about how many more launches would decide, from the shares of Walsh averages on the side of each finding.
+def _more(seen: _Seen, level: float) -> int | None:
+    """Return how many launches are missing before any could decide, even if all agree; None: none are.
 
-    A share is estimated as (k + 1/2) / (M + 1). Where all of them agree, it is the first number of launches whose p is
-    small enough if all the others agree too. None for two levels, and of several epochs.
+    None also for two levels, and of several epochs.
     """
     if seen.two_levels or seen.looks.epochs(seen.values):
         return None
-    n, walsh = len(seen.values), signed_rank.averages(seen.values)
-    low, high = bounds(delta)
-    away = max(sum(one > 0 for one in walsh), sum(one < 0 for one in walsh))
-    inside = min(sum(one < high for one in walsh), sum(one > low for one in walsh))
-    alone = level * seen.looks.share(seen.look)
-    needed: list[int | None] = []
-    for agreeing in (away, inside):
-        share = (agreeing + 0.5) / (len(walsh) + 1)
-        if agreeing == len(walsh):
-            needed.append(signed_rank.launches_needed(alone))
-        elif share > 0.5:
-            needed.append(signed_rank.launches_to_decide(round(share, 3), alone))
-    found = [one for one in needed if one is not None]
-    return max(1, min(found) - n) if found else None
+    missing = seen.looks.launches_needed(seen.look, level) - len(seen.values)
+    return missing if missing > 0 else None
 
 
 def _verdict(seen: _Seen, delta: float, level: float, correlation: float) -> PairedVerdict:
@@ -164,7 +150,7 @@ def _verdict(seen: _Seen, delta: float, level: float, correlation: float) -> Pai
         launches=len(seen.values),
         early=not is_open and seen.look < len(seen.looks.looks) - 1,
         correlation=correlation,
-        more=_more(seen, delta, found.level) if is_open else None,
+        more=_more(seen, found.level) if is_open else None,
         two_levels=seen.two_levels,
         epochs=seen.looks.epochs(seen.values),
     )

@@ -23,17 +23,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import count
-from math import ceil, comb, log1p, sqrt
+from math import comb, log1p
 from typing import Literal
 
 from cadge_analysis.stats.inference.drifted import Drifted
 from cadge_analysis.stats.inference.families import level_of_choice
 from cadge_analysis.stats.inference.sequential import ERROR
-from cadge_analysis.stats.intervals import TARGET_COVERAGE
 
 LAUNCHES_FOR_AN_INTERVAL = {True: 6, False: 4}
 """Of each side, paired or not: fewer have no interval of 95 %."""
-MORE_MOST = 1000
 
 Interval = tuple[float, float]
 
@@ -107,16 +105,16 @@ class Judged:
     """A verdict, the interval that it is read from, that one's level, and the p after adjustment.
 
     The interval is of log-ratios of the quantity itself, whatever is better; None where nothing is refused at the
-    level. `more`: about how many launches more of each side would decide, where the verdict is "cannot tell"; None:
-    too many. `drowned`: no number would, since what the machine did between the sides is as large. `withheld`: nothing
-    may be said.
+    level. `more`: how many launches of each side are missing before any could decide, where the verdict is "cannot
+    tell"; None: none are. `drowned`: no number of launches would decide, since what the machine did between
+    the sides is as large. `withheld`: nothing may be said.
     """
 
     verdict: Verdict
     p: float
     interval: Interval | None = None
     level: float = ERROR
-    more: int | None = 0
+    more: int | None = None
     drowned: bool = False
     withheld: bool = False
 
@@ -147,7 +145,7 @@ def judge(shifts: Sequence[tuple[Drifted, Literal["low", "high"]]], margin: floa
                 p=p,
                 interval=read.interval,
                 level=read.level,
-                more=_more(shift, log1p(margin), len(family), drift) if is_open else 0,
+                more=_more(shift, log1p(margin), len(family)) if is_open else None,
                 drowned=is_open and drift >= _reach(shift, log1p(margin)),
             )
         )
@@ -167,26 +165,14 @@ def _reach(drifted: Drifted, margin: float) -> float:
     return away if away > margin else margin - away
 
 
-def _more(drifted: Drifted, margin: float, family: int, drift: float) -> int | None:
-    """Return about how many launches more would do: intervals become narrower with the root of their number.
-
-    What the machine did between the sides, up to `drift`, does not: it is there with any number of launches.
-    """
+def _more(drifted: Drifted, margin: float, family: int) -> int | None:
+    """Return how many launches of each side are missing before any could decide; None: none are."""
     shift = drifted.shift
-    have, reach = min(shift.launches), _reach(drifted, margin)
-    if drift >= reach:
-        return None
     least = LAUNCHES_FOR_AN_INTERVAL[shift.paired]
     if abs(drifted.log_ratio) > margin:
         least = max(least, _least_for_a_family(family, paired=shift.paired))
-    if shift.low is None or shift.high is None or shift.coverage < TARGET_COVERAGE:
-        return max(least - have, 1)
-    # the family asks for more than 95 %, so that this is the least that will do
-    reach = sqrt(reach**2 - drift**2)
-    half = (shift.high - shift.low) / 2
-    if half >= reach * (MORE_MOST / have) ** 0.5:
-        return None
-    return max(ceil(have * (half / reach) ** 2) - have, least - have, 1)
+    missing = least - min(shift.launches)
+    return missing if missing > 0 else None
 
 
 @lru_cache(maxsize=256)

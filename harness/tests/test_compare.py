@@ -248,12 +248,12 @@ nothing differed in the conditions that are known
 
 paired by round; the same is within 5 %
 
-cell                                                  verdict                            second / first  first    second
-----------------------------------------------------  ---------------------------------  --------------  -------  -------
-a-one > b-two, between, poll, rpc, 4 KiB, round trip  undecided (about 5 more launches)  1.000           1.00 us  1.00 us
-a-one > b-two, between, poll, rpc, 8 B, round trip    undecided (about 5 more launches)  1.000           1.00 us  1.00 us
-a-one > b-two, within, poll, rpc, 4 KiB, round trip   undecided (about 5 more launches)  1.000           1.00 us  1.00 us
-a-one > b-two, within, poll, rpc, 8 B, round trip     undecided (about 5 more launches)  1.000           1.00 us  1.00 us
+cell                                                  verdict                               second / first  first    second
+----------------------------------------------------  ------------------------------------  --------------  -------  -------
+a-one > b-two, between, poll, rpc, 4 KiB, round trip  undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
+a-one > b-two, between, poll, rpc, 8 B, round trip    undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
+a-one > b-two, within, poll, rpc, 4 KiB, round trip   undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
+a-one > b-two, within, poll, rpc, 8 B, round trip     undecided (at least 5 more launches)  1.000           1.00 us  1.00 us
 
 - 4 cells: 4 undecided; on average at most 5 % of those called different are not, and of those
   called the same (Benjamini and Hochberg, over all cells)

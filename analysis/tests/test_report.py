@@ -212,7 +212,7 @@ def test_too_few_launches_are_no_verdict(tmp_path: Path) -> None:
     assert "] \u00b5s and sockets-tcp 9.09 [" in answer.replace("\u00a0", " "), "each with its interval"
     assert "Leading group" not in answer, "where nothing is decided nobody leads"
     unknown = Verdict.UNKNOWN.word
-    more = messages.say("cells", "shown.about_more_would_do", more=1)
+    more = messages.say("cells", "shown.at_least_more", more=1)
     assert f"1 {unknown}: rdma-ucx 0.0395\u00d7 ({more})" in answer
     assert "lowest" not in answer
 

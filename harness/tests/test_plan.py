@@ -925,6 +925,8 @@ def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: PlanSite)
     assert {point.duration_ms for point in layer_points} == {sweep.duration.default}
     beside = {(p.workload.pattern, p.workload["touch"]) for p in layer_points if p.workload["touch"] == "none"}
     assert beside == {("rpc", "none"), ("stream", "none")}
+    cold = {p.workload["bytes"] for p in layer_points if p.workload.pattern == "stream" and p.workload["spread"]}
+    assert cold == {1048576}, "large buffers lie in no cache"
 
 
 @pytest.mark.parametrize("name", ["smoke", "default", "styles", "full"])

@@ -37,7 +37,7 @@ assert alone is not None
 Cadge = Callable[..., Answer]
 SWEEP = """\
 schema: cadge.sweep/2
-title: two layers, and the testbed made again
+title: two layers, two epochs
 layers: [a-one, b-two]
 baseline: a-one
 places: [within, between]
@@ -246,7 +246,7 @@ def test_a_record_of_another_epoch_is_none_of_the_launch(checkout: Checkout, cad
 
 REAL = """\
 schema: cadge.sweep/2
-title: hosts made again
+title: an epoch has its own hosts
 layers: sockets-tcp
 places: [within, between]
 waits: block

@@ -23,7 +23,7 @@ struct member {
 	struct press_watch control;
 	struct drv_launch launch;
 	struct drv_engine engine;
-	/* by node: the session that it was told of last */
+	/* by node: the session that was last reported to it */
 	uint64_t sessions[PRESS_NODES_MAX];
 	/* of our region; and by node that of theirs, until the channel is up */
 	struct blob {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several epochs: two or three stand beside the launches and may only take a verdict away, four or more are tested."""
+"""Several epochs: two or three can only withhold a verdict of launches; four or more are tested themselves."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ differences is not zero: many launches find that. found: of the slower half, tho
 looks after 9, 12, 18 and 30 launches, and takes the look with the largest share.
 
 Of layers that are stuck, and of one epoch, each launch says the same wrong thing, which no test of one campaign can
-know: METHOD.md says what verdicts stand for. Two or three epochs stand beside, and from four on tests are over epochs
-(epochs.py). Before the table stands how often one comparison alone is wrong, in %: at the
+know: METHOD.md says what verdicts hold for. With two or three epochs a verdict needs their agreement, from four on
+tests are over epochs (epochs.py). The lines before the table show how often one comparison alone is wrong, in %: at the
 stated level, and at a fifth of it.
 
     python harness/bench/verdicts/false_verdicts.py [--campaigns 200] [--only CASE]

@@ -50,7 +50,7 @@ def _foretold(classes: Sequence[SizeClass]) -> Iterator[Fact]:
             )
             for one in classes
         ]
-        yield Fact(name="Foretold and found", text=say("itself.foretold", classes=parts))
+        yield Fact(name="Predicted and decided", text=say("itself.foretold", classes=parts))
 
 
 def _tried(data: Dataset) -> tuple[Fact, ...]:

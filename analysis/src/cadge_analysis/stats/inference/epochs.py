@@ -6,8 +6,8 @@ the middle of the Walsh averages of its launches. From EPOCHS_LEAST epochs on te
 estimates, by Student's t as there: with fewer than six, signed ranks decide nothing. How launches scatter within an
 epoch, or follow one another, has no part in it.
 
-Two or three epochs are too few: t with one or two degrees of freedom reaches too far. They stand beside the test of
-launches: a comparison whose epochs lie on both sides of 1 is undecided, and intervals hold every epoch's estimate.
+Two or three epochs are too few: t with one or two degrees of freedom reaches too far. The test is that of launches
+then, but a comparison whose epochs lie on both sides of 1 is undecided, and intervals hold every epoch's estimate.
 Where epochs move layers by as much as launches scatter, of what is called different so much is not, in per cent, with
 1, 2, 3, 4 and 6 epochs of nine launches: 36, 27, 17, 1, 2 (harness/bench/verdicts/false_verdicts.py).
 """

@@ -25,9 +25,9 @@ from cadge_analysis.cells.catalogue import fields_of
 from cadge_analysis.cells.entry import record, table_of
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.flat import lines
-from cadge_analysis.foretold import by_size
 from cadge_analysis.models.campaign import FITS as PIECES
 from cadge_analysis.models.campaign import fits_of, pieces
+from cadge_analysis.prediction import by_size
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, Family, FamilyVerdicts
 from cadge_analysis.stats.compare import Comparison, compare
 from cadge_analysis.stats.inference.sequential import ERROR
@@ -136,7 +136,7 @@ def _json(cells: CampaignCells, stream: TextIO) -> None:
         "knees": [record(summaries.knees((one.case.file,)), one) for one in cells.loads.knees],
         **({"twins": [whole(row) for row in cells.second()]} if comparison.data.twins else {}),
         **_against_itself(comparison, verdicts),
-        **_foretold(comparison, verdicts),
+        **_predicted(comparison, verdicts),
     }
     members = (f"{json.dumps(name)}: {_value(document[name])}" for name in sorted(document))
     stream.write("{\n" + ",\n".join(members) + "\n}\n")
@@ -165,12 +165,12 @@ def _rate(rate: TwinRate) -> dict[str, object]:
     return asdict(rate) | {"series": series, "withhold": rate.withhold, "would_catch": rate.would_catch}
 
 
-def _foretold(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, object]:
-    """Return how many comparisons were decided beside how many the plan foretold, by size of the difference."""
+def _predicted(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, object]:
+    """Return how many comparisons were decided beside how many the plan predicted, by size of the difference."""
     classes = by_size(comparison.data.plan, verdicts)
     ends = [one.most if one.most < inf else None for one in classes]
     return (
-        {"foretold": [asdict(one) | {"most": end} for one, end in zip(classes, ends, strict=True)]} if classes else {}
+        {"predicted": [asdict(one) | {"most": end} for one, end in zip(classes, ends, strict=True)]} if classes else {}
     )
 
 

@@ -28,7 +28,6 @@ from cadge_analysis.blocks.model import (
 from cadge_analysis.cells.build import CellRow, judged_cells
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
-from cadge_analysis.foretold import by_size
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import verdict_words
@@ -62,6 +61,7 @@ from cadge_analysis.page.parts.since import findings_of, since
 from cadge_analysis.page.parts.versions import versions
 from cadge_analysis.page.parts.warned import headline, validity, warned
 from cadge_analysis.page.sheet import dressed, sheet
+from cadge_analysis.prediction import by_size
 from cadge_analysis.reopen import ReportNumbers
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
@@ -362,7 +362,7 @@ def _of_campaign(
         regions={
             "questions": questions(comparison, verdicts, made.keys),
             "layers": parts.layers(provenance.layer_lines(data, made.keys, launch_facts(data))),
-            "itself": parts.itself(itself(data, rate, of_tails, foretold=by_size(data.plan, verdicts)), strips),
+            "itself": parts.itself(itself(data, rate, of_tails, predicted=by_size(data.plan, verdicts)), strips),
             "without": coverage.without(data, measured=bool(attempts(data))),
         },
     )

@@ -116,9 +116,9 @@ def plan(
         output.say(note)
     made = request.plan(chosen, results)
     if power:
-        from cadge_cli.power import power_data, power_lines, with_foretold
+        from cadge_cli.power import power_data, power_lines, with_predicted
 
-        made = with_foretold(made, results or request.checkout.campaigns, chosen)
+        made = with_predicted(made, results or request.checkout.campaigns, chosen)
     if out is not None:
         write_output(out, made.to_json().encode())
     data, lines = plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen)

@@ -192,11 +192,11 @@ def measure(
     testbed_of = partial(request.testbed, how.testbed_name, how.inventory)
 
     def prepared(testbed: testbeds.Testbed) -> Prepared:
-        from cadge_cli.power import with_foretold  # with numbers of other campaigns, which nothing before it needs
+        from cadge_cli.power import with_predicted  # with numbers of other campaigns, which nothing before it needs
 
         check_driver(request.checkout)
         plan = request.plan(testbed, how.results)
-        plan = with_foretold(beside.plan(plan) if beside else plan, results, testbed)
+        plan = with_predicted(beside.plan(plan) if beside else plan, results, testbed)
         carried_bytes = build_bytes(request.checkout.build)
         check_room(results, testbed, stored_bytes=plan.estimate.disk_bytes, carried_bytes=carried_bytes)
         native = beside.native(plan) if beside else None

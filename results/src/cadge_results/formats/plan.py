@@ -100,8 +100,8 @@ class PlanLook(Frozen):
     disk_bytes: NonNegativeInt
 
 
-class PlanForetold(Frozen):
-    """What a family was foretold by: one pattern at one place in a wait mode, in a campaign that was stored before.
+class PlanPrediction(Frozen):
+    """What a stored campaign says of a family: one pattern at one place in a wait mode.
 
     `spreads`: standard deviations of its comparisons' paired log ratios, as quantiles; `two_levels`: the share of them
     whose launches switch between two levels; `level`: the one at which its comparisons are judged, if as many are
@@ -147,7 +147,7 @@ class Plan(Document):
     """Where the sweep names looks, of what is measured up to the first one, which is all that is planned here."""
     later: tuple[PlanLook, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What each further look takes at most, or what is added where time is left."""
-    foretold: tuple[PlanForetold, ...] = Field(default=(), exclude_if=lambda value: not value)
+    predicted: tuple[PlanPrediction, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What is known beforehand of the families of which this machine has stored campaigns."""
     notices: tuple[str, ...] = ()
     """What a reader should know: shortened points, oversubscribed cores."""
@@ -229,7 +229,7 @@ class Plan(Document):
         noted = self.model_copy(update={"notices": (*self.notices, *more)})
         return noted.model_copy(update={"plan_hash": noted.expected_hash()}) if more else self
 
-    def with_foretold(self, foretold: Sequence[PlanForetold]) -> Plan:
+    def with_predicted(self, predicted: Sequence[PlanPrediction]) -> Plan:
         """Return the plan with what is known beforehand, and the hash that it has then."""
-        known = self.model_copy(update={"foretold": tuple(foretold)})
-        return known.model_copy(update={"plan_hash": known.expected_hash()}) if foretold else self
+        known = self.model_copy(update={"predicted": tuple(predicted)})
+        return known.model_copy(update={"plan_hash": known.expected_hash()}) if predicted else self

@@ -9,7 +9,7 @@ from math import inf
 
 from cadge_analysis import messages, units
 from cadge_analysis.blocks.model import Fact
-from cadge_analysis.foretold import SIZES, SizeClass
+from cadge_analysis.prediction import SIZES, SizeClass
 from cadge_analysis.selftest.pinned import sentence
 from cadge_analysis.stats.inference.signed_rank import POWER
 from cadge_analysis.stats.load import Dataset
@@ -19,13 +19,13 @@ say = partial(messages.say, "remarks")
 
 
 def itself(
-    data: Dataset, rate: TwinRate | None, of_tails: TwinRate | None = None, *, foretold: Sequence[SizeClass] = ()
+    data: Dataset, rate: TwinRate | None, of_tails: TwinRate | None = None, *, predicted: Sequence[SizeClass] = ()
 ) -> tuple[Fact, ...]:
     """Return it as facts: what was measured twice, how often it was called different, and what follows.
 
-    of_tails: the same by the p99, which is counted apart. foretold: how many comparisons were to be decided.
+    of_tails: the same by the p99, which is counted apart. predicted: how many comparisons were to be decided.
     """
-    tried = (*_foretold(foretold), *_tried(data))
+    tried = (*_predicted(predicted), *_tried(data))
     if rate is None:
         return (Fact(name="A against A", text=_without(data)), *tried)
     return (
@@ -37,20 +37,20 @@ def itself(
     )
 
 
-def _foretold(classes: Sequence[SizeClass]) -> Iterator[Fact]:
-    """Yield how many comparisons were decided, beside how many the plan foretold, by size of the difference."""
+def _predicted(classes: Sequence[SizeClass]) -> Iterator[Fact]:
+    """Yield how many comparisons were decided, beside how many the plan predicted, by size of the difference."""
     if classes:
         parts = [
             say(
-                "itself.foretold_over" if one.most == inf else "itself.foretold_to",
+                "itself.predicted_over" if one.most == inf else "itself.predicted_to",
                 most=one.most if one.most < inf else SIZES[-1],
                 decided=one.decided,
                 comparisons=one.comparisons,
-                foretold=one.foretold,
+                predicted=one.predicted,
             )
             for one in classes
         ]
-        yield Fact(name="Predicted and decided", text=say("itself.foretold", classes=parts))
+        yield Fact(name="Predicted and decided", text=say("itself.predicted", classes=parts))
 
 
 def _tried(data: Dataset) -> tuple[Fact, ...]:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which differences a plan would find, and how often: from how launches scattered in stored campaigns.
 
-A family is foretold by the newest stored campaign that has it with three launches or more. From there come the standard
+The newest stored campaign that has a family with three launches or more predicts it. From there come the standard
 deviations of its comparisons' paired log ratios, and their sizes: of comparisons as large so many are expected to be
 found, at least a tenth, that the level is that of their choice (families.py). A standard deviation of few launches
 scatters by itself. What that adds is taken out, by the moments of log s^2 (Smyth, Statistical Applications in Genetics
 and Molecular Biology 3, 2004, article 3, section 6). The probability is the mean over spreads of the share of simulated
 campaigns that decide (signed_rank.py); where launches switch between two levels all have to agree.
 
-After a campaign the same is asked of each comparison's estimate: numbers foretold and decided are shown side by side,
+After a campaign the same is asked of each comparison's estimate: numbers predicted and decided are shown side by side,
 by size of the difference. By simulation they agree within 11 points above 5 % and to 2 %. Between these, near the
-margin of "the same", up to 28 points more are foretold than come (harness/bench/verdicts/foretold_power.py).
+margin of "the same", up to 28 points more are predicted than come (harness/bench/verdicts/predicted_power.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cadge_analysis.stats.inference.verdict import Verdict, bounds
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.pairing import PairedRatios
 from cadge_results import Campaign, Plan, ResultsError
-from cadge_results.formats.plan import PlanForetold
+from cadge_results.formats.plan import PlanPrediction
 
 SIZES = (0.02, 0.05, 0.10, 0.25)
 """Differences that a plan is asked for, and where the classes of what came end."""
@@ -44,12 +44,12 @@ _STEPS = 20
 _FamilyName = tuple[str, str, str]
 
 
-def foretell(plan: Plan, campaigns: Iterable[Campaign]) -> tuple[PlanForetold, ...]:
+def predict(plan: Plan, campaigns: Iterable[Campaign]) -> tuple[PlanPrediction, ...]:
     """Return what stored campaigns, the newest first, say beforehand of a plan's families, the largest first."""
     if plan.epochs > 1:
         return ()  # how launches scatter says nothing of how epochs do
     wanted = {(one.pattern, one.place, one.wait): one for one in families_of(plan)}
-    found: dict[_FamilyName, PlanForetold] = {}
+    found: dict[_FamilyName, PlanPrediction] = {}
     reads = 0
     for campaign in campaigns:
         if reads == CAMPAIGNS_READ or found.keys() == wanted.keys():
@@ -67,7 +67,7 @@ def foretell(plan: Plan, campaigns: Iterable[Campaign]) -> tuple[PlanForetold, .
 
 def _of_campaign(
     plan: Plan, wanted: dict[_FamilyName, PlannedFamily], campaign: Campaign
-) -> dict[_FamilyName, PlanForetold]:
+) -> dict[_FamilyName, PlanPrediction]:
     comparison = compare(read(campaign))
     looks, found = looks_planned(plan), {}
     for key, pairs in paired_families(comparison).items():
@@ -91,15 +91,15 @@ def of_pairs(
     *,
     share: float = 1.0,
     disturbed: bool = False,
-) -> PlanForetold | None:
-    """Return what a family's pairs in a stored campaign foretell of it; None where they are too few.
+) -> PlanPrediction | None:
+    """Return what a family's pairs in a stored campaign predict of it; None where they are too few.
 
     share: of the error, the one of the plan's last look.
     """
     spreads = true_spreads(pairs)
     if not spreads:
         return None
-    predicted = PlanForetold(
+    predicted = PlanPrediction(
         pattern=family.pattern,
         place=family.place,
         wait=family.wait,
@@ -149,7 +149,7 @@ def _polygamma(x: float) -> tuple[float, float]:
     return first, 1 / z + 1 / (2 * z**2) + 1 / (6 * z**3) + sum(1 / one**2 for one in steps)
 
 
-def chance(one: PlanForetold, size: float, launches: int | None = None, *, same_within: float = SAME_WITHIN) -> float:
+def chance(one: PlanPrediction, size: float, launches: int | None = None, *, same_within: float = SAME_WITHIN) -> float:
     """Return with which probability a comparison of a family is decided that differs by `size`, 0.1 for 10 %."""
     away, (_, margin) = log1p(size), bounds(same_within)
 
@@ -159,12 +159,12 @@ def chance(one: PlanForetold, size: float, launches: int | None = None, *, same_
     return _share(one, launches or one.launches, decided)
 
 
-def bound_chance(one: PlanForetold, launches: int, bound: float = BOUND) -> float:
+def bound_chance(one: PlanPrediction, launches: int, bound: float = BOUND) -> float:
     """Return with which probability a comparison without a difference is bounded by `bound`."""
     return _share(one, launches, lambda low, high: max(-low, high) <= log1p(bound))
 
 
-def _share(one: PlanForetold, launches: int, holds: Callable[[float, float], bool]) -> float:
+def _share(one: PlanPrediction, launches: int, holds: Callable[[float, float], bool]) -> float:
     found = 0.0
     for two_levels, weight in ((False, 1 - one.two_levels), (True, one.two_levels)):
         drawn = ends(launches, one.level, two_levels=two_levels) if weight else ()
@@ -174,7 +174,7 @@ def _share(one: PlanForetold, launches: int, holds: Callable[[float, float], boo
     return found
 
 
-def launches_for_bound(one: PlanForetold, bound: float = BOUND) -> int | None:
+def launches_for_bound(one: PlanPrediction, bound: float = BOUND) -> int | None:
     """Return with how many launches most comparisons without a difference are bounded so, of those on one level.
 
     Most: a share of POWER. None: more than anybody makes.
@@ -191,21 +191,21 @@ def launches_for_bound(one: PlanForetold, bound: float = BOUND) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeClass:
-    """Comparisons whose estimate lies above the class before and no more than `most` away: foretold beside decided.
+    """Comparisons whose estimate lies above the class before and no more than `most` away.
 
-    `foretold`: how many were to be decided, the sum of their probabilities.
+    `predicted`: how many were to be decided, the sum of their probabilities.
     """
 
     most: float
     comparisons: int
-    foretold: float
+    predicted: float
     decided: int
 
 
 def by_size(plan: Plan, verdicts: CampaignVerdicts) -> tuple[SizeClass, ...]:
-    """Return what was foretold beside what came, with the launches that were made; empty where nothing was foretold."""
-    known = {(one.pattern, one.place, one.wait): one for one in plan.foretold}
-    cells: list[tuple[PlanForetold, CellVerdict]] = [
+    """Return what was predicted beside what was decided, with the launches made; empty where nothing was predicted."""
+    known = {(one.pattern, one.place, one.wait): one for one in plan.predicted}
+    cells: list[tuple[PlanPrediction, CellVerdict]] = [
         (one, cell)
         for family in verdicts.families
         if (one := known.get((family.key.pattern, family.key.place, family.key.wait)))
@@ -221,7 +221,7 @@ def by_size(plan: Plan, verdicts: CampaignVerdicts) -> tuple[SizeClass, ...]:
         )
         decided = sum(cell.says is not Verdict.UNKNOWN for _, cell, _ in held)
         if held:
-            found.append(SizeClass(most=most, comparisons=len(held), foretold=predicted, decided=decided))
+            found.append(SizeClass(most=most, comparisons=len(held), predicted=predicted, decided=decided))
     return tuple(found)
 
 

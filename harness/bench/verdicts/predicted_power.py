@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether what a plan foretells comes, by simulation: the share of comparisons decided, by size of the difference.
+"""Whether what a plan predicts comes, by simulation: the share of comparisons decided, by size of the difference.
 
 A pilot of so many rounds shows how launches scatter; a campaign of --launches follows, of the same machine: each of
 --members layers beside one baseline, the scatter of each drawn anew from a lognormal distribution about --spread, a
 third of the layers no different, the others by a Laplace distribution about 10 %. A line a case and class of size: how
-many comparisons, which share the pilot foretold, and which share was decided.
+many comparisons, which share the pilot predicted, and which share was decided.
 
-    python harness/bench/verdicts/foretold_power.py [--campaigns 40]
+    python harness/bench/verdicts/predicted_power.py [--campaigns 40]
 """
 
 import argparse
@@ -14,12 +14,12 @@ import random
 from collections import defaultdict
 from math import expm1, inf
 
-from cadge_analysis.foretold import SIZES, chance, of_pairs
+from cadge_analysis.prediction import SIZES, chance, of_pairs
 from cadge_analysis.stats.inference.paired_verdicts import verdicts
 from cadge_analysis.stats.inference.plan_power import PlannedFamily
 from cadge_analysis.stats.inference.sequential import fixed
 from cadge_analysis.stats.pairing import PairedRatios
-from cadge_results.formats.plan import PlanForetold
+from cadge_results.formats.plan import PlanPrediction
 
 DELTA = 0.05
 Campaign = dict[int, list[float]]
@@ -40,8 +40,8 @@ def campaign(draw: random.Random, members: int, launches: int, spread: float, *,
     return found
 
 
-def pilot_says(pilot: Campaign, launches: int) -> PlanForetold:
-    """Return what a pilot foretells."""
+def pilot_says(pilot: Campaign, launches: int) -> PlanPrediction:
+    """Return what a pilot predicts."""
     pairs = [PairedRatios({(r, 0): x for r, x in enumerate(one)}, fixed(len(one))) for one in pilot.values()]
     family = PlannedFamily(pattern="rpc", place="within", wait="poll", comparisons=len(pairs), launches=launches)
     predicted = of_pairs(pairs, family, "pilot")
@@ -52,7 +52,7 @@ def pilot_says(pilot: Campaign, launches: int) -> PlanForetold:
 def shares(
     draw: random.Random, *, campaigns: int, members: int, rounds: int, launches: int, spread: float, stalls: bool
 ) -> dict[float, list[tuple[float, bool]]]:
-    """Return, by class of the estimate, what was foretold of each comparison and whether it was decided."""
+    """Return, by class of the estimate, what was predicted of each comparison and whether it was decided."""
     found: dict[float, list[tuple[float, bool]]] = defaultdict(list)
     for _ in range(campaigns):
         pilot = campaign(draw, members, rounds, spread, stalls=stalls)
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--members", default=30, type=int)
     parser.add_argument("--seed", default=1, type=int)
     given = parser.parse_args()
-    print("pilot  launches  spread  stalls        size  comparisons  foretold  decided   in %")
+    print("pilot  launches  spread  stalls        size  comparisons  predicted  decided   in %")
     for rounds, launches, spread, stalls in (
         (3, 9, 0.03, False), (3, 9, 0.06, False), (9, 9, 0.03, False), (9, 9, 0.06, False), (9, 9, 0.12, False),
         (9, 12, 0.06, False), (9, 18, 0.06, False), (9, 9, 0.06, True), (9, 18, 0.06, True),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a plan is foretold to find, and whether it comes."""
+"""What a plan is predicted to find, and whether it comes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import fmean, median
 import pytest
 import synthetic
 
-from cadge_analysis import foretold
+from cadge_analysis import prediction
 from cadge_analysis.judged import judged
 from cadge_analysis.page.parts.itself import itself
 from cadge_analysis.stats.compare import compare
@@ -35,43 +35,43 @@ def drawn(chance: random.Random, launches: int, shifts: list[float], spread: flo
 def test_spreads_are_those_of_the_launches_and_not_of_their_number(launches: int) -> None:
     chance = random.Random(3)
     pairs = [one for _ in range(40) for one in drawn(chance, launches, [0.0, 0.1])]
-    spreads = foretold.true_spreads(pairs)
+    spreads = prediction.true_spreads(pairs)
     assert median(spreads) == pytest.approx(0.06, rel=0.12)
     assert spreads[-8] / spreads[8] < 1.8, "all of them scatter alike"
 
 
 def test_more_is_found_of_larger_differences_and_with_more_launches() -> None:
-    predicted = foretold.of_pairs(drawn(random.Random(1), 9, [0.0] * 10 + [0.2] * 10), FAMILY, "c")
+    predicted = prediction.of_pairs(drawn(random.Random(1), 9, [0.0] * 10 + [0.2] * 10), FAMILY, "c")
     assert predicted is not None
     assert predicted.level == pytest.approx(0.05 / 2, abs=0.011), "about half of them differ"
-    by_size = [foretold.chance(predicted, size) for size in foretold.SIZES]
+    by_size = [prediction.chance(predicted, size) for size in prediction.SIZES]
     assert by_size[1:] == sorted(by_size[1:])
     assert by_size[-1] == pytest.approx(1, abs=0.02)
-    assert [foretold.chance(predicted, 0.05, launches) for launches in (6, 9, 18, 36)] == sorted(
-        foretold.chance(predicted, 0.05, launches) for launches in (6, 9, 18, 36)
+    assert [prediction.chance(predicted, 0.05, launches) for launches in (6, 9, 18, 36)] == sorted(
+        prediction.chance(predicted, 0.05, launches) for launches in (6, 9, 18, 36)
     )
-    launches = foretold.launches_for_bound(predicted)
+    launches = prediction.launches_for_bound(predicted)
     assert launches is not None
     assert 12 < launches < 40
-    assert foretold.bound_chance(predicted, launches) >= 0.8 > foretold.bound_chance(predicted, launches - 3)
+    assert prediction.bound_chance(predicted, launches) >= 0.8 > prediction.bound_chance(predicted, launches - 3)
     wide = predicted.model_copy(update={"spreads": (5.0,)})
-    assert foretold.launches_for_bound(wide) is None
-    assert foretold.of_pairs(drawn(random.Random(1), 2, [0.0] * 5), FAMILY, "c") is None
+    assert prediction.launches_for_bound(wide) is None
+    assert prediction.of_pairs(drawn(random.Random(1), 2, [0.0] * 5), FAMILY, "c") is None
 
 
-def test_so_many_are_decided_as_were_foretold() -> None:
+def test_so_many_are_decided_as_were_predicted() -> None:
     """Within ten points, of those that come out to differ by more than 5 %; the long form is in harness/bench."""
     chance = random.Random(5)
     shifts = [0.0] * 7 + [0.07, -0.08, 0.09, 0.12, -0.15, 0.18, 0.2, -0.22, 0.11, 0.1, -0.1, 0.3, 0.4]
     predicted, came = [], []
     for _ in range(12):
-        before = foretold.of_pairs(drawn(chance, 9, shifts, 0.08), FAMILY, "c")
+        before = prediction.of_pairs(drawn(chance, 9, shifts, 0.08), FAMILY, "c")
         assert before is not None
         pairs = {at: one.pairs for at, one in enumerate(drawn(chance, 9, shifts, 0.08))}
         for one in verdicts(pairs, 0.05, fixed(9)).values():
             size = expm1(abs(one.log_ratio or 0))
             if size > 0.05:
-                predicted.append(foretold.chance(before, size))
+                predicted.append(prediction.chance(before, size))
                 came.append(one.says != "cannot tell")
     assert len(predicted) > 120
     assert 0.3 < fmean(predicted) < 0.95
@@ -86,30 +86,30 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 def test_a_plan_keeps_what_a_stored_campaign_says(campaign: Campaign) -> None:
     plan = campaign.plan
-    predicted = foretold.foretell(plan, [campaign])
+    predicted = prediction.predict(plan, [campaign])
     assert [(one.pattern, one.place, one.wait) for one in predicted] == [
         (one.pattern, one.place, one.wait) for one in families_of(plan)
     ]
     assert {one.campaign_id for one in predicted} == {campaign.campaign_id}
-    known = plan.with_foretold(predicted)
+    known = plan.with_predicted(predicted)
     assert known.plan_hash == known.expected_hash() != plan.plan_hash
-    assert Plan.from_object(known.to_object(), source="a test").foretold == predicted
-    assert plan.with_foretold(foretold.foretell(plan, [])) == plan, "nothing is stored"
+    assert Plan.from_object(known.to_object(), source="a test").predicted == predicted
+    assert plan.with_predicted(prediction.predict(plan, [])) == plan, "nothing is stored"
     launches = tuple(one.model_copy(update={"epoch": one.round % 2}) for one in plan.launches)
-    assert foretold.foretell(plan.model_copy(update={"launches": launches}), [campaign]) == (), (
+    assert prediction.predict(plan.model_copy(update={"launches": launches}), [campaign]) == (), (
         "epochs scatter otherwise"
     )
 
 
-def test_what_came_stands_beside_what_was_foretold(campaign: Campaign) -> None:
+def test_what_came_stands_beside_what_was_predicted(campaign: Campaign) -> None:
     comparison = compare(read(campaign))
     said = judged(comparison)
-    plan = campaign.plan.with_foretold(foretold.foretell(campaign.plan, [campaign]))
-    classes = foretold.by_size(plan, said)
+    plan = campaign.plan.with_predicted(prediction.predict(campaign.plan, [campaign]))
+    classes = prediction.by_size(plan, said)
     assert sum(one.comparisons for one in classes) == said.comparisons
     assert sum(one.decided for one in classes) == said.decided
-    assert all(0 <= one.foretold <= one.comparisons for one in classes)
-    assert [one.most for one in classes] == sorted({one.most for one in classes} & {*foretold.SIZES, inf})
-    assert foretold.by_size(campaign.plan, said) == ()
-    facts = itself(comparison.data, None, foretold=classes)
+    assert all(0 <= one.predicted <= one.comparisons for one in classes)
+    assert [one.most for one in classes] == sorted({one.most for one in classes} & {*prediction.SIZES, inf})
+    assert prediction.by_size(campaign.plan, said) == ()
+    facts = itself(comparison.data, None, predicted=classes)
     assert len(facts) == len(itself(comparison.data, None)) + 1
